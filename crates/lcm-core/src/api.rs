@@ -1,0 +1,282 @@
+//! The values that cross the engine's public boundary, one for one with `wit/`.
+//!
+//! Only plain data: no behaviour lives here. `lcm-component` converts these to and from the
+//! component's types and decides nothing.
+
+use alloc::{string::String, vec::Vec};
+
+use crate::model::{CompletionRequest, Level, Purpose};
+
+/// Milliseconds since the Unix epoch, UTC.
+pub type Timestamp = u64;
+
+/// In which published shape messages come in and go out.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Dialect {
+    /// This project's own shape.
+    Lcm,
+    /// Anthropic Messages.
+    Anthropic,
+    /// `OpenAI` Chat Completions.
+    OpenaiChat,
+    /// `OpenAI` Responses input items.
+    OpenaiResponses,
+    /// Gemini contents.
+    Gemini,
+}
+
+/// How `append` reads its list.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum IngestMode {
+    /// The list is a tail of the conversation as the host holds it; what is stored is recognised.
+    Transcript,
+    /// Every message is new unless its id or event key is stored.
+    New,
+}
+
+/// Options of `append`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct AppendOptions {
+    /// How the list is read.
+    pub mode: IngestMode,
+    /// Whether a batch that is too large is cut to what fits instead of being refused.
+    pub partial: bool,
+    /// A JSON object of further options: `{"repeat": true}` says that this call repeats one whose
+    /// outcome is unknown; `{"refuse_replay": true}` makes the replay warning an error.
+    pub extra_json: Option<String>,
+}
+
+/// What `append` did.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Receipt {
+    /// Revision of the conversation after the call.
+    pub revision: u64,
+    /// Messages stored by this call.
+    pub ingested: u32,
+    /// Messages recognised as stored already, or empty failed turns.
+    pub skipped: u32,
+    /// Seq of the first message stored; `None`: none was.
+    pub seq_first: Option<u64>,
+    /// Seq of the last message stored; `None`: none was.
+    pub seq_last: Option<u64>,
+    /// Tokens of the stored context after the call.
+    pub context_tokens: u32,
+    /// Things worth knowing, each one line.
+    pub warnings: Vec<String>,
+}
+
+/// When compaction acts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum CompactionMode {
+    /// A sweep when the context exceeds the threshold.
+    Threshold,
+    /// One leaf pass when enough raw text lies outside the fresh tail.
+    Incremental,
+    /// A sweep when the context exceeds the threshold or the given target.
+    Sweep,
+    /// Sweeps until the context is under the target.
+    UntilUnder,
+}
+
+/// Options of `evaluate`, `plan` and `run`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CompactionOptions {
+    /// When to act.
+    pub mode: CompactionMode,
+    /// Whether to act below the threshold, too.
+    pub force: bool,
+    /// Tokens to reach; `None`: the threshold.
+    pub target: Option<u32>,
+    /// Tokens the host saw its provider count for the whole prompt; `None`: unknown.
+    pub observed_tokens: Option<u32>,
+    /// At most this many requests from one `plan`; 0 counts as 1.
+    pub requests_max: u32,
+    /// How long the handed-out tasks are reserved for this caller; 0: no reservation.
+    pub lease_ms: u32,
+    /// The `sweep` of the preceding plan; `None` or empty: a new sweep.
+    pub sweep: Option<String>,
+    /// Reserved: absent or an empty JSON object.
+    pub extra_json: Option<String>,
+}
+
+/// Whether compaction is due, and why.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Decision {
+    /// The context exceeds the threshold (or the target).
+    pub due: bool,
+    /// The context exceeds the budget: the next turn cannot wait.
+    pub must: bool,
+    /// One of the closed list of reasons, or `threshold`.
+    pub reason: String,
+    /// Tokens that were compared.
+    pub tokens: u32,
+    /// What they were compared with.
+    pub threshold: u32,
+    /// JSON: inputs, rule and outcome.
+    pub explanation_json: String,
+}
+
+/// What a plan amounts to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PlanStatus {
+    /// Nothing to do; `reason` says why.
+    NothingDue,
+    /// `requests` wait for a model.
+    NeedsCompletions,
+    /// There would be work, but a limit or a failing model forbids it; `reason` says which.
+    Stopped,
+}
+
+/// What `plan` proposes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PlanResult {
+    /// What it amounts to.
+    pub status: PlanStatus,
+    /// One of the closed list of reasons; empty when completions are needed.
+    pub reason: String,
+    /// Revision the plan was made from.
+    pub revision: u64,
+    /// Disjoint tasks, each admissible alone, in the order of their sources.
+    pub requests: Vec<CompletionRequest>,
+    /// To be handed to the next plan of this sweep; empty: the work is over.
+    pub sweep: String,
+}
+
+/// Options of `apply`.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ApplyOptions {
+    /// Set when all models of the host are exhausted: if the stored context exceeds this many
+    /// tokens, the fallback is committed. `None`: it never is for a failing model.
+    pub fallback_over_tokens: Option<u32>,
+    /// Reserved: absent or an empty JSON object.
+    pub extra_json: Option<String>,
+}
+
+/// What became of an answer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Applied {
+    /// A summary replaced its sources, now or by an earlier identical call.
+    Committed,
+    /// The answer was rejected; `next` asks again.
+    Retry,
+    /// The sources are no longer in the context; nothing changed but the ledger.
+    Stale,
+    /// No summary was made; `reason` says why.
+    Refused,
+}
+
+/// What `apply` and `run` did.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Outcome {
+    /// What became of the answer.
+    pub applied: Applied,
+    /// One of the closed list of reasons; empty when committed.
+    pub reason: String,
+    /// The summary that was made or found.
+    pub summary: Option<String>,
+    /// What the task was for.
+    pub purpose: Purpose,
+    /// Depth of the summary.
+    pub depth: u32,
+    /// Level of the summary, or of the answer that was judged.
+    pub level: Level,
+    /// Whether the text was cut to its cap.
+    pub capped: bool,
+    /// Tokens of the stored context before.
+    pub tokens_before: u32,
+    /// Tokens of the stored context after.
+    pub tokens_after: u32,
+    /// Whether another pass may be worth planning.
+    pub more: bool,
+    /// The request that follows a `retry`.
+    pub next: Option<CompletionRequest>,
+    /// Of `run`: to be handed back as `sweep`; empty otherwise.
+    pub sweep: String,
+    /// Things worth knowing, each one line.
+    pub warnings: Vec<String>,
+}
+
+/// Which older items a context keeps when not everything fits.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Policy {
+    /// Newest first, stopping at the first that does not fit.
+    Chronological,
+    /// Those that match the prompt best.
+    PromptAware,
+    /// The oldest summary always, then newest first.
+    Layered,
+}
+
+/// Options of `assemble`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct AssembleOptions {
+    /// Which older items are kept.
+    pub policy: Policy,
+    /// The prompt that `prompt-aware` matches.
+    pub prompt: Option<String>,
+    /// Tokens of the budget that the host needs for itself.
+    pub reserve_tokens: u32,
+    /// Messages the host holds but has not stored.
+    pub live_messages: Vec<String>,
+    /// The `token` of an earlier assembly to compare with.
+    pub previous: Option<String>,
+    /// Whether `items` lists every item of the stored context.
+    pub explain: bool,
+    /// Reserved: absent or an empty JSON object.
+    pub extra_json: Option<String>,
+}
+
+/// How much of an assembly is equal to an earlier one.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Prefix {
+    /// Tokens of the equal beginning; `None`: nothing to compare with.
+    pub stable_tokens: Option<u32>,
+    /// Id of the first item that differs; `None`: none does, or nothing to compare with.
+    pub broken_by: Option<String>,
+    /// SHA-256 of what is returned, 64 hex digits.
+    pub sha256: String,
+    /// To be handed back as `previous`.
+    pub token: String,
+}
+
+/// One item of the stored context. A run that is cut at the budget is two items.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Item {
+    /// `sum_…`, or `msg_…` of the first message of a run.
+    pub id: String,
+    /// `message`, `leaf` or `condensed`.
+    pub kind: String,
+    /// Whether it is part of what is returned.
+    pub included: bool,
+    /// Why, for example `fresh-tail`, `fill`, `over-budget`.
+    pub why: String,
+    /// Tokens it costs in the assembly.
+    pub tokens: u32,
+    /// First message it stands for.
+    pub seq_first: Option<u64>,
+    /// Last message it stands for.
+    pub seq_last: Option<u64>,
+}
+
+/// A context that fits.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Assembled {
+    /// JSON array of messages in the dialect asked for.
+    pub messages_json: String,
+    /// Text of the leading system messages that are still raw; `None`: there are none.
+    pub system: Option<String>,
+    /// Tokens of everything that is returned, `system` included.
+    pub tokens: u32,
+    /// Summaries among the messages.
+    pub summaries: u32,
+    /// Messages of the fresh tail.
+    pub fresh_tail_messages: u32,
+    /// Messages and summaries of the stored context that were left out.
+    pub evicted: u32,
+    /// Every item of the stored context, when asked for.
+    pub items: Vec<Item>,
+    /// What is equal to an earlier assembly.
+    pub prefix: Prefix,
+    /// Things worth knowing, each one line.
+    pub warnings: Vec<String>,
+}

@@ -1,0 +1,1 @@
+//! Holds nothing: the tests stand beside it.
