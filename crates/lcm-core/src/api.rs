@@ -5,13 +5,15 @@
 
 use alloc::{string::String, vec::Vec};
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::{CompletionRequest, Level, Purpose};
 
 /// Milliseconds since the Unix epoch, UTC.
 pub type Timestamp = u64;
 
-/// In which published shape messages come in and go out.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// In which published shape messages come in and go out. The order of the cases is stored.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Dialect {
     /// This project's own shape.
     Lcm,

@@ -1,6 +1,26 @@
 //! A lenient scanner for JSON text: offsets into the original, never a rewritten copy.
+//!
+//! In: the JSON text of one message or document. Out: spans of members, elements and strings, and
+//! decoded text on demand. Grammar as RFC 8259, with one exception: a `\u` escape of half a
+//! surrogate pair is accepted and shows as U+FFFD. Nothing recurses and every call is linear.
+//! Not here: what a member means, and building JSON documents (that is `serde_json`'s work).
+
+mod scan;
+mod text;
+
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
+
+pub use self::text::write_string;
+pub(crate) use self::{
+    scan::{Fault, Scanner, TokenKind},
+    text::{Piece, each_compact, each_piece, each_text},
+};
+use crate::error::{Error, Result};
+
+/// Containers that may be open at once; the outermost counts.
+pub const DEPTH_MAX: u32 = 512;
 
 /// A range of bytes of a raw message, on character boundaries.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -10,3 +30,187 @@ pub struct Span {
     /// Number of bytes.
     pub length: u32,
 }
+
+impl Span {
+    /// The span of the bytes from `start` to before `end`; both at most `u32::MAX`.
+    pub(crate) fn between(start: usize, end: usize) -> Self {
+        let start = u32::try_from(start).unwrap_or(u32::MAX);
+        let end = u32::try_from(end).unwrap_or(u32::MAX);
+        Self { start, length: end.saturating_sub(start) }
+    }
+}
+
+/// The type of a JSON value.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// `{...}`.
+    Object,
+    /// `[...]`.
+    Array,
+    /// `"..."`.
+    String,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Bool,
+    /// `null`.
+    Null,
+}
+
+/// One member of an object.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Member {
+    /// The key as it stands, quotes included; [`text()`] decodes it.
+    pub key: Span,
+    /// The value, whole.
+    pub value: Span,
+    /// The type of the value.
+    pub kind: Kind,
+}
+
+/// One element of an array.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Value {
+    /// The value, whole.
+    pub span: Span,
+    /// Its type.
+    pub kind: Kind,
+}
+
+/// The members of the one object that `raw` consists of, in order, duplicates included.
+///
+/// # Errors
+///
+/// `invalid-input` with the byte offset: not exactly one JSON object with nothing but JSON
+/// whitespace around it, nesting deeper than [`DEPTH_MAX`], or 4 GiB and more.
+pub fn object(raw: &str) -> Result<Vec<Member>> {
+    if u32::try_from(raw.len()).is_err() {
+        return Err(Error::invalid("a JSON text of 4 GiB or more"));
+    }
+    collect_members(raw, 0).map_err(|fault| {
+        Error::invalid(format!("no JSON object: {} at byte {}", fault.what, fault.at))
+    })
+}
+
+/// The members of the object at `span`, in order, duplicates included; empty for anything else.
+#[must_use]
+pub fn members(raw: &str, span: Span) -> Vec<Member> {
+    collect_members(slice(raw, span), index(span.start)).unwrap_or_default()
+}
+
+/// The elements of the array at `span`, in order; empty for anything else.
+#[must_use]
+pub fn elements(raw: &str, span: Span) -> Vec<Value> {
+    collect_elements(slice(raw, span), index(span.start)).unwrap_or_default()
+}
+
+/// The member of this (decoded) key; of several the last.
+#[must_use]
+pub fn member<'a>(members: &'a [Member], raw: &str, key: &str) -> Option<&'a Member> {
+    members.iter().rev().find(|member| text(raw, member.key) == key)
+}
+
+/// The type of the value at `span`, told by its first character; [`Kind::Null`] for a bad span.
+#[must_use]
+pub fn kind(raw: &str, span: Span) -> Kind {
+    match slice(raw, span).as_bytes().first() {
+        Some(b'{') => Kind::Object,
+        Some(b'[') => Kind::Array,
+        Some(b'"') => Kind::String,
+        Some(b't' | b'f') => Kind::Bool,
+        Some(b'-' | b'0'..=b'9') => Kind::Number,
+        _ => Kind::Null,
+    }
+}
+
+/// The bytes at `span`; empty when it does not lie in `raw` on character boundaries.
+#[must_use]
+pub fn slice(raw: &str, span: Span) -> &str {
+    let start = index(span.start);
+    raw.get(start..start.saturating_add(index(span.length))).unwrap_or_default()
+}
+
+/// The text of the value at `span`: a string decoded, half a surrogate pair as U+FFFD; any other
+/// value as it stands.
+#[must_use]
+pub fn text(raw: &str, span: Span) -> Cow<'_, str> {
+    text::decode(slice(raw, span))
+}
+
+/// The value at `span` without the whitespace outside its strings.
+#[must_use]
+pub fn compact(raw: &str, span: Span) -> String {
+    let value = slice(raw, span);
+    let mut out = String::with_capacity(value.len());
+    each_compact(value, &mut |piece| out.push_str(piece));
+    out
+}
+
+/// A stored offset as an index; one that does not fit is out of every range.
+fn index(offset: u32) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX)
+}
+
+const fn kind_of(token: TokenKind) -> Kind {
+    match token {
+        TokenKind::ObjectStart | TokenKind::ObjectEnd => Kind::Object,
+        TokenKind::ArrayStart | TokenKind::ArrayEnd => Kind::Array,
+        TokenKind::Key | TokenKind::String => Kind::String,
+        TokenKind::Number => Kind::Number,
+        TokenKind::True | TokenKind::False => Kind::Bool,
+        TokenKind::Null => Kind::Null,
+    }
+}
+
+/// Walks the one container `value` consists of and hands out each value directly inside it, with
+/// the key before it. Offsets are shifted by `base`.
+fn each_inside(
+    value: &str,
+    base: usize,
+    opening: TokenKind,
+    mut take: impl FnMut(Span, Value),
+) -> core::result::Result<(), Fault> {
+    let mut scanner = Scanner::new(value);
+    match scanner.next_token()? {
+        Some(token) if token.kind == opening => {}
+        Some(token) => return Err(Fault { what: "another type of value", at: token.start }),
+        None => return Err(Fault { what: "nothing", at: 0 }),
+    }
+    let mut key = Span::default();
+    let mut start = 0;
+    while let Some(token) = scanner.next_token()? {
+        if token.depth != 1 {
+            continue;
+        }
+        let span = Span::between(base.saturating_add(token.start), base.saturating_add(token.end));
+        match token.kind {
+            TokenKind::Key => key = span,
+            TokenKind::ObjectStart | TokenKind::ArrayStart => start = token.start,
+            TokenKind::ObjectEnd | TokenKind::ArrayEnd => {
+                let begin = base.saturating_add(start);
+                let span = Span::between(begin, base.saturating_add(token.end));
+                take(key, Value { span, kind: kind_of(token.kind) });
+            }
+            _ => take(key, Value { span, kind: kind_of(token.kind) }),
+        }
+    }
+    Ok(())
+}
+
+fn collect_members(value: &str, base: usize) -> core::result::Result<Vec<Member>, Fault> {
+    let mut members = Vec::new();
+    each_inside(value, base, TokenKind::ObjectStart, |key, Value { span, kind }| {
+        members.push(Member { key, value: span, kind });
+    })?;
+    Ok(members)
+}
+
+fn collect_elements(value: &str, base: usize) -> core::result::Result<Vec<Value>, Fault> {
+    let mut elements = Vec::new();
+    each_inside(value, base, TokenKind::ArrayStart, |_, value| elements.push(value))?;
+    Ok(elements)
+}
+
+#[cfg(test)]
+#[expect(clippy::as_conversions, clippy::string_slice, reason = "a failing test may panic")]
+mod tests;

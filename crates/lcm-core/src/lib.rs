@@ -13,17 +13,33 @@
 
 extern crate alloc;
 
+mod admin;
 pub mod api;
+mod assembly;
+mod codec;
+mod compaction;
 pub mod config;
+mod context;
 pub mod engine;
 pub mod error;
 pub mod extract;
+mod head;
+mod history;
+mod ingest;
 pub mod json;
+mod keys;
+mod limits;
 pub mod message;
 pub mod model;
+mod num;
+mod pack;
 pub mod prompts;
+mod reader;
+mod recall;
 pub mod source;
 pub mod store;
+mod summary;
+mod tail;
 pub mod time;
 pub mod tokens;
 

@@ -1,10 +1,26 @@
 //! What the engine understands of one message: a projection beside the raw text, never a copy.
+//!
+//! In: the JSON text of one message and its dialect. Out: role, parts as spans of that text, and
+//! what is derived from them (cost, identity, evidence). A dialect says where role and parts are;
+//! everything derived is the same for all. Not here: rendering, and what happens to large payloads.
 
-use alloc::vec::Vec;
+mod cost;
+mod identity;
+mod lcm;
+
+use alloc::{borrow::Cow, format, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{api::{Dialect, Timestamp}, error::{Error, Result}, json::Span};
+use crate::{
+    api::{Dialect, Timestamp},
+    error::{Error, Result},
+    json::{self, Kind, Member, Span},
+    time, tokens,
+};
+
+/// Characters other than whitespace from which equal text is evidence of being the same message.
+const DISCRIMINATING_CHARACTERS_MIN: usize = 24;
 
 /// Who a message is from.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -117,6 +133,143 @@ pub struct Message {
 /// `invalid-input`: no JSON object, no role of the dialect, or nesting deeper than 512;
 /// `unsupported`: a dialect that is not built yet.
 pub fn project(dialect: Dialect, raw: &str) -> Result<Message> {
-    let _ = (dialect, raw);
-    Err(Error::unsupported("not built yet"))
+    match dialect {
+        Dialect::Lcm => lcm::read(raw),
+        Dialect::Anthropic => Err(not_built("anthropic")),
+        Dialect::OpenaiChat => Err(not_built("openai-chat")),
+        Dialect::OpenaiResponses => Err(not_built("openai-responses")),
+        Dialect::Gemini => Err(not_built("gemini")),
+    }
 }
+
+/// Whether an id of a call looks unique for ever: `toolu_` or `call_` and at least 12 ASCII letters
+/// or digits, and nothing else.
+///
+/// Short ids such as `functions.exec:0` come again in later turns and say nothing.
+#[must_use]
+pub fn strong_call_id(id: &str) -> bool {
+    id.strip_prefix("toolu_")
+        .or_else(|| id.strip_prefix("call_"))
+        .is_some_and(|rest| rest.len() >= 12 && rest.bytes().all(|b| b.is_ascii_alphanumeric()))
+}
+
+impl Part {
+    /// The id of a tool call; `None` for any other part and for a call without one.
+    #[must_use]
+    pub fn call_id<'a>(&self, raw: &'a str) -> Option<Cow<'a, str>> {
+        match self {
+            Self::ToolCall { id, .. } => id.map(|id| json::text(raw, id)),
+            _ => None,
+        }
+    }
+
+    /// The id of the call that a tool result answers; `None` for any other part and for a result
+    /// without one.
+    #[must_use]
+    pub fn result_id<'a>(&self, raw: &'a str) -> Option<Cow<'a, str>> {
+        match self {
+            Self::ToolResult { call_id, .. } => call_id.map(|id| json::text(raw, id)),
+            _ => None,
+        }
+    }
+
+    /// The values that hold what was said, thought, returned or attached; not names, ids, inputs
+    /// and unknown parts.
+    pub(crate) fn contents(&self) -> impl Iterator<Item = Span> {
+        let (first, second) = match *self {
+            Self::Text { text } | Self::Reasoning { text } => (Some(text), None),
+            Self::ToolResult { output, .. } => (output, None),
+            Self::File { text, data, .. } => (text, data),
+            Self::ToolCall { .. } | Self::Other { .. } => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+
+    /// Whether an empty failed turn would not have it: anything but blank text and `null`.
+    fn is_content(&self, raw: &str) -> bool {
+        match self {
+            Self::Text { text } | Self::Reasoning { text } => visible(raw, [*text], 1),
+            Self::Other { value } => json::kind(raw, *value) != Kind::Null,
+            Self::ToolCall { .. } | Self::ToolResult { .. } | Self::File { .. } => true,
+        }
+    }
+}
+
+/// The projection of a message whose role and parts a dialect has found among its `members`.
+fn complete(raw: &str, members: &[Member], role: Role, parts: Vec<Part>) -> Message {
+    let timestamp = json::member(members, raw, "timestamp").and_then(|m| read_time(raw, m));
+    let unique_call_id = match parts.as_slice() {
+        [Part::ToolResult { call_id: Some(id), .. }] if strong_call_id(&json::text(raw, *id)) => {
+            Some(*id)
+        }
+        _ => None,
+    };
+    let ids = |part: &Part| part.call_id(raw).or_else(|| part.result_id(raw));
+    let discriminating = timestamp.is_some()
+        || parts.iter().filter_map(ids).any(|id| strong_call_id(&id))
+        || visible(raw, parts.iter().flat_map(Part::contents), DISCRIMINATING_CHARACTERS_MIN);
+    let failed = json::member(members, raw, "stop_reason")
+        .is_some_and(|m| m.kind == Kind::String && is_failure(&json::text(raw, m.value)));
+    Message {
+        role,
+        tokens: tokens::from_quarters(parts.iter().map(|part| cost::quarters(raw, part)).sum()),
+        timestamp,
+        entry_id: json::member(members, raw, "id").and_then(read_id),
+        event_key: json::member(members, raw, "event_key").and_then(read_id),
+        identity: identity::of(raw, members),
+        unique_call_id,
+        discriminating,
+        failed_and_empty: role == Role::Assistant
+            && failed
+            && !parts.iter().any(|part| part.is_content(raw)),
+        parts,
+    }
+}
+
+/// Whether the values have at least `min` characters that are no whitespace, taken together.
+fn visible(raw: &str, values: impl IntoIterator<Item = Span>, min: usize) -> bool {
+    let mut seen = 0_usize;
+    for value in values {
+        json::each_text(json::slice(raw, value), &mut |piece| {
+            if seen < min {
+                seen += piece.chars().filter(|c| !c.is_whitespace()).take(min - seen).count();
+            }
+        });
+    }
+    seen >= min
+}
+
+fn is_failure(stop_reason: &str) -> bool {
+    matches!(stop_reason, "error" | "aborted")
+}
+
+/// An id: a number or a string that is not empty.
+fn read_id(member: &Member) -> Option<Span> {
+    let is_id = match member.kind {
+        Kind::String => member.value.length > 2,
+        Kind::Number => true,
+        _ => false,
+    };
+    is_id.then_some(member.value)
+}
+
+/// A time: ISO 8601, or a number of milliseconds, whose fraction is dropped.
+fn read_time(raw: &str, member: &Member) -> Option<Timestamp> {
+    let text = json::text(raw, member.value);
+    match member.kind {
+        Kind::String => time::parse(&text),
+        Kind::Number => {
+            let whole = text.split_once('.').map_or(&*text, |(whole, _)| whole);
+            whole.parse().ok().filter(|&ms| ms <= time::MS_MAX)
+        }
+        _ => None,
+    }
+}
+
+fn not_built(dialect: &str) -> Error {
+    Error::unsupported(format!("the dialect `{dialect}` is not built yet"))
+}
+
+#[cfg(test)]
+#[expect(clippy::string_slice, reason = "a failing test may panic")]
+mod tests;

@@ -1,1 +1,251 @@
-//! Skeleton.
+//! What a summariser reads and writes: messages and summaries as text, answers as clean text.
+//!
+//! In: raw messages with their parts, or stored summaries. Out: one block of text for each, a line
+//! `[2026-01-02 03:04 user]` and then the content, blocks separated by one empty line; and the
+//! published XML form of a summary. Choosing what is rendered, and to which model it goes, is
+//! deliberately not here.
+
+mod answer;
+mod header;
+mod scrub;
+mod xml;
+
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
+
+use serde_json::Value;
+
+pub use self::{
+    answer::{strip_markers, strip_reasoning},
+    xml::{SummaryElement, summary_xml},
+};
+pub(crate) use self::{
+    answer::{DIRECTIVE_NOTE, EXPAND_PREFIX, is_marker},
+    header::{Header, inner, outer},
+    scrub::MEDIA_NOTE,
+};
+use crate::{
+    json::{self, Span},
+    message::{Part, Role},
+    time, tokens,
+};
+
+/// Appends one message as a block and tells whether there was anything to append.
+///
+/// Texts stand as they are; a call is `tool call NAME: INPUT-JSON`, a result `tool result NAME:`
+/// (or `tool error NAME:`) and the output from the next line on, a file `file NAME (MIME)` and its
+/// text. Reasoning is left out. Media bytes, data URLs and base64 become `[media omitted]`. A part
+/// over `part_tokens_max` is cut to its head and tail around a note, which counts, too.
+///
+/// `time` is in milliseconds since the epoch. The empty line before a block is written here when
+/// `out` is not empty. A message with nothing but blanks and reasoning appends nothing and returns
+/// `false`; one that consists of media only is a block with the note.
+pub fn render_message(
+    out: &mut String,
+    raw: &str,
+    role: Role,
+    parts: &[Part],
+    time: u64,
+    part_tokens_max: u32,
+) -> bool {
+    let texts: Vec<String> = parts
+        .iter()
+        .filter_map(|part| render_part(raw, part))
+        .map(|text| shorten(&text, part_tokens_max))
+        .collect();
+    if texts.is_empty() {
+        return false;
+    }
+    open_block(out, &format!("{} {}", time::minutes(time), role.as_str()));
+    for text in &texts {
+        push_content(out, text);
+    }
+    true
+}
+
+/// Appends one summary as a block: `[2026-01-02 03:04 to 2026-01-02 04:10 summary sum_...]` and
+/// its text.
+///
+/// Depth 2 and more is named (`summary sum_... depth 2`), because it says how coarse the text is.
+/// Times are in milliseconds since the epoch. The empty line before a block is written here when
+/// `out` is not empty. A blank text appends nothing.
+pub fn render_summary(
+    out: &mut String,
+    id: &str,
+    earliest: u64,
+    latest: u64,
+    depth: u32,
+    text: &str,
+) {
+    if text.trim().is_empty() {
+        return;
+    }
+    let (from, to) = (time::minutes(earliest), time::minutes(latest));
+    let suffix = if depth < 2 { String::new() } else { format!(" depth {depth}") };
+    open_block(out, &format!("{from} to {to} summary {id}{suffix}"));
+    push_content(out, text.trim_end());
+}
+
+fn open_block(out: &mut String, head: &str) {
+    if !out.is_empty() {
+        out.push_str("\n\n");
+    }
+    out.push('[');
+    out.push_str(head);
+    out.push(']');
+}
+
+/// Appends content, each line on a line of its own. A line that looks like the header of a block
+/// is indented by a space, so that no content can pass for a message of somebody else.
+fn push_content(out: &mut String, text: &str) {
+    for line in text.lines() {
+        out.push('\n');
+        if outer(line).is_some() {
+            out.push(' ');
+        }
+        out.push_str(line);
+    }
+}
+
+/// The text of a part; `None` when it has nothing to say.
+fn render_part(raw: &str, part: &Part) -> Option<String> {
+    let text = match part {
+        Part::Text { text } => scrub::scrub(json::text(raw, *text).trim_end()),
+        Part::Reasoning { .. } => return None,
+        Part::ToolCall { name, input, .. } => render_call(raw, *name, *input)?,
+        Part::ToolResult { name, output, is_error, .. } => {
+            render_result(raw, *name, *output, *is_error)
+        }
+        Part::File { name, mime, text, data } => {
+            let mut out = render_file_line(raw, *name, *mime);
+            if let Some(text) = text {
+                out.push('\n');
+                out.push_str(&scrub::scrub(json::text(raw, *text).trim_end()));
+            } else if data.is_some() {
+                out.push(' ');
+                out.push_str(MEDIA_NOTE);
+            }
+            out
+        }
+        Part::Other { value } => render_value(json::slice(raw, *value)),
+    };
+    (!text.trim().is_empty()).then_some(text)
+}
+
+fn optional<'a>(raw: &'a str, span: Option<Span>) -> Cow<'a, str> {
+    span.map_or(Cow::Borrowed(""), |span| json::text(raw, span))
+}
+
+fn render_call(raw: &str, name: Option<Span>, input: Option<Span>) -> Option<String> {
+    let name = optional(raw, name);
+    let input = input.map_or("", |span| json::slice(raw, span)).trim();
+    let blank = matches!(input, "" | "{}" | "null" | "\"\"" | "\"{}\"");
+    match (name.trim(), blank) {
+        ("", true) => None,
+        (name, true) => Some(format!("tool call {name}")),
+        (name, false) => {
+            let input = scrub::scrub(&one_line(input));
+            Some(format!("tool call {name}: {input}").replacen("call :", "call:", 1))
+        }
+    }
+}
+
+/// A JSON value without line breaks between its tokens: a JSON string has none inside.
+fn one_line(value: &str) -> Cow<'_, str> {
+    if !value.contains(['\n', '\r']) {
+        return Cow::Borrowed(value);
+    }
+    Cow::Owned(value.lines().map(str::trim).collect::<Vec<_>>().join(" "))
+}
+
+fn render_result(raw: &str, name: Option<Span>, output: Option<Span>, is_error: bool) -> String {
+    let kind = if is_error { "tool error" } else { "tool result" };
+    let name = optional(raw, name);
+    let output = match output.map(|span| (span, json::slice(raw, span).trim_start())) {
+        Some((span, value)) if value.starts_with('"') => {
+            scrub::scrub(json::text(raw, span).trim_end())
+        }
+        Some((_, "null")) | None => String::new(),
+        Some((_, value)) => render_value(value),
+    };
+    let head = if name.trim().is_empty() { kind.into() } else { format!("{kind} {}", name.trim()) };
+    let output = if output.trim().is_empty() { "(no output)" } else { &output };
+    format!("{head}:\n{output}")
+}
+
+fn render_file_line(raw: &str, name: Option<Span>, mime: Option<Span>) -> String {
+    let (name, mime) = (optional(raw, name), optional(raw, mime));
+    let mut out = String::from("file");
+    for word in name.split_whitespace() {
+        out.push(' ');
+        out.push_str(word);
+    }
+    if !mime.trim().is_empty() {
+        out.push_str(" (");
+        out.push_str(mime.trim());
+        out.push(')');
+    }
+    out
+}
+
+/// A JSON value of a shape nobody declared. A list of content blocks, which is how several
+/// providers write tool output, becomes the texts of its blocks; media become the note; the rest
+/// is its JSON.
+fn render_value(value: &str) -> String {
+    match serde_json::from_str::<Value>(value) {
+        Ok(Value::Array(blocks))
+            if !blocks.is_empty() && blocks.iter().all(|block| block.get("type").is_some()) =>
+        {
+            blocks.iter().map(render_block).collect::<Vec<_>>().join("\n")
+        }
+        Ok(parsed) if parsed.get("type").is_some() => render_block(&parsed),
+        // Unparsable is only what is nested too deep or has a lone surrogate: its text will do.
+        _ => scrub::scrub(value),
+    }
+}
+
+fn render_block(block: &Value) -> String {
+    let kind = block.get("type").and_then(Value::as_str).unwrap_or("");
+    let text = block.get("text").and_then(Value::as_str);
+    match (kind, text) {
+        ("text" | "input_text" | "output_text", Some(text)) => scrub::scrub(text.trim_end()),
+        _ if ["image", "audio", "video"].iter().any(|media| kind.contains(media)) => {
+            MEDIA_NOTE.into()
+        }
+        _ => scrub::scrub(&format!("{block}")),
+    }
+}
+
+/// Cuts a text over the limit to two thirds of head and one third of tail around a note.
+fn shorten(text: &str, tokens_max: u32) -> String {
+    // LIMIT: the note costs at most 11 tokens (`[... 4294967295 tokens left out ...]` and breaks).
+    const NOTE_TOKENS: u32 = 11;
+    let total = tokens::estimate(text);
+    if total <= tokens_max {
+        return text.into();
+    }
+    let room = tokens_max.saturating_sub(NOTE_TOKENS);
+    let end = tail(text, room / 3);
+    let start = tokens::truncate(text, room - room / 3);
+    let kept = tokens::estimate(start).saturating_add(tokens::estimate(end));
+    let note = format!("[... {} tokens left out ...]", total.saturating_sub(kept));
+    [start.trim_end(), &note, end.trim_start()].join("\n").trim().into()
+}
+
+/// The longest end of `text` of at most so many tokens.
+fn tail(text: &str, tokens_max: u32) -> &str {
+    let mut room = u64::from(tokens_max).saturating_mul(4);
+    let mut from = text.len();
+    let mut buffer = [0_u8; 4];
+    for (at, c) in text.char_indices().rev() {
+        let cost = u64::from(tokens::quarters(c.encode_utf8(&mut buffer)));
+        if cost > room {
+            break;
+        }
+        room -= cost;
+        from = at;
+    }
+    text.get(from..).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,2 +1,66 @@
-//! Skeleton.
-fn main() {}
+//! Build steps and gates, behind `./build.sh` and `.ci/`.
+//!
+//! In: one verb on the command line. Out: files below `dist/`, progress on standard output, and
+//! exit code 0, or 1 with one line on standard error, or 2 for a verb that is not offered.
+//! Anything with a condition belongs here and not into a shell script.
+
+mod build;
+mod component;
+mod gate;
+mod host_table;
+mod hosts;
+mod tools;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::workspace::Workspace;
+
+const USAGE: &str = "\
+usage: xtask VERB
+
+  build             dist/lcm.wasm and dist/lcm
+  demo              build, then the journey of `lcm demo`
+  test              build, then every test, natively and in every host
+  component         dist/lcm.wasm
+  check-component   imports, size and contents of dist/lcm.wasm; `--twice` also builds it again
+  host-table        the table of README.md from the last test run; `--check` only compares
+  doctor            which tools are there
+  bench             not offered yet";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        [] | ["build"] => run(build::build),
+        ["demo"] => run(build::demo),
+        ["test"] => run(hosts::test),
+        ["component"] => run(component::write),
+        ["check-component"] => run(gate::check),
+        ["check-component", "--twice"] => run(gate::check_twice),
+        ["host-table"] => run(host_table::rewrite),
+        ["host-table", "--check"] => run(host_table::check),
+        ["doctor"] => run(tools::doctor),
+        ["bench"] => {
+            eprintln!("xtask: there are no benchmarks yet");
+            return ExitCode::from(2);
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: fn(&Workspace) -> Result<()>) -> Result<()> {
+    verb(&Workspace::locate()?)
+}

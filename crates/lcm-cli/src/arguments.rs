@@ -1,0 +1,256 @@
+//! The command line, as `interfaces` documents it.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use lcm_host::{context::Policy as WitPolicy, types::Dialect as WitDialect, work::Mode as WitMode};
+
+/// Lossless context management: keep every message, work with a context that fits.
+#[derive(Debug, Parser)]
+#[command(name = "lcm", version, disable_help_subcommand = true)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command, before or after its name.
+#[derive(Args, Debug)]
+pub(crate) struct Global {
+    /// Where conversations are kept: a file, or memory: for nowhere
+    #[arg(
+        long,
+        global = true,
+        env = "LCM_STORE",
+        hide_env_values = true,
+        value_name = "PATH",
+        default_value = "./default.lcm.db"
+    )]
+    pub(crate) store: String,
+    /// Which conversation
+    #[arg(long, global = true, value_name = "ID", default_value = "default")]
+    pub(crate) conversation: String,
+    /// Configuration: a file with one JSON object
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print one JSON document instead of text for people
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// A fixed clock, in milliseconds since 1970
+    #[arg(long, global = true, value_name = "MS", allow_negative_numbers = true)]
+    pub(crate) now: Option<u64>,
+    /// Log every call of the engine and the store into a file
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Use this component instead of the one inside the program
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) component: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// The whole journey on a transcript that ships with the program
+    Demo,
+    /// Store the messages of a transcript that are not stored yet
+    Ingest(Ingest),
+    /// Summarise old messages until the context fits
+    Compact(Compact),
+    /// Print the context that fits a budget
+    Assemble(Assemble),
+    /// Describe a summary or file
+    Describe(Describe),
+    /// Show what a summary stands for
+    Expand(Expand),
+    /// List messages, or print their original text
+    Messages(Messages),
+    /// List summaries
+    Summaries(Summaries),
+    /// List conversations
+    Conversations,
+    /// Counts and sizes of a conversation
+    Status,
+    /// Check that a conversation is whole
+    Check,
+    /// SHA-256 over the store
+    Digest(Digest),
+    #[command(external_subcommand)]
+    Other(Vec<OsString>),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Ingest {
+    /// Shape of the messages: lcm, anthropic, openai-chat, openai-responses, gemini, or auto
+    #[arg(long, value_name = "D", default_value = "lcm")]
+    pub(crate) dialect: Dialect,
+    /// Every message is new unless its id or event key is stored
+    #[arg(long)]
+    pub(crate) new: bool,
+    /// Store nothing when the messages look like a replay
+    #[arg(long)]
+    pub(crate) refuse_replay: bool,
+    /// Files of one message a line; - is standard input
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Compact {
+    /// Tokens of the context window that the conversation may use
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) budget: u32,
+    /// When to act
+    #[arg(long, value_enum, default_value = "threshold")]
+    pub(crate) mode: Mode,
+    /// Act below the threshold, too
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Tokens to reach
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) target: Option<u32>,
+    /// A model: offline, exec:PROGRAM ARGS, or PURPOSE=SPEC; several are a fallback chain
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) llm: Vec<String>,
+    /// Completions asked for at the same time
+    #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
+    pub(crate) parallel: u32,
+    /// How often a failing model is asked again
+    #[arg(long, value_name = "N", default_value = "2", allow_negative_numbers = true)]
+    pub(crate) retries: u32,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Assemble {
+    /// Tokens that the context may take
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) budget: u32,
+    /// Shape of the messages: lcm, anthropic, openai-chat, openai-responses or gemini
+    #[arg(long, value_name = "D", default_value = "lcm")]
+    pub(crate) dialect: Dialect,
+    /// Which older items are kept
+    #[arg(long, value_enum)]
+    pub(crate) policy: Option<Policy>,
+    /// What prompt-aware matches
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) prompt: Option<String>,
+    /// The JSON of an earlier assembly, to compare with
+    #[arg(long, value_name = "FILE")]
+    pub(crate) previous: Option<PathBuf>,
+    /// List every item of the stored context and why it is in or out
+    #[arg(long)]
+    pub(crate) explain: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Describe {
+    /// A summary or file
+    pub(crate) id: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Expand {
+    /// A summary
+    pub(crate) id: String,
+    /// Levels of summaries below it
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) depth: Option<u32>,
+    /// Show the messages, too
+    #[arg(long)]
+    pub(crate) messages: bool,
+    /// One page of at most this many tokens instead of everything
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) token_cap: Option<u32>,
+    /// Go on after an earlier page: its next
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) after: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Messages {
+    /// First position, from 1
+    #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
+    pub(crate) from: Option<u64>,
+    /// Last position
+    #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
+    pub(crate) to: Option<u64>,
+    /// The original text of each message and a line end, nothing else
+    #[arg(long)]
+    pub(crate) raw: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Summaries {
+    /// Draw which summary was made from which
+    #[arg(long)]
+    pub(crate) tree: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Digest {
+    /// Over messages, summaries and context instead of stored bytes
+    #[arg(long)]
+    pub(crate) logical: bool,
+}
+
+/// A shape of messages.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Dialect {
+    Auto,
+    Lcm,
+    Anthropic,
+    OpenaiChat,
+    OpenaiResponses,
+    Gemini,
+}
+
+impl Dialect {
+    /// The component's dialect; `None`: it is to be found out.
+    pub(crate) const fn wit(self) -> Option<WitDialect> {
+        Some(match self {
+            Self::Auto => return None,
+            Self::Lcm => WitDialect::Lcm,
+            Self::Anthropic => WitDialect::Anthropic,
+            Self::OpenaiChat => WitDialect::OpenaiChat,
+            Self::OpenaiResponses => WitDialect::OpenaiResponses,
+            Self::Gemini => WitDialect::Gemini,
+        })
+    }
+}
+
+/// When compaction acts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Mode {
+    Threshold,
+    Incremental,
+    Sweep,
+    UntilUnder,
+}
+
+impl From<Mode> for WitMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Threshold => Self::Threshold,
+            Mode::Incremental => Self::Incremental,
+            Mode::Sweep => Self::Sweep,
+            Mode::UntilUnder => Self::UntilUnder,
+        }
+    }
+}
+
+/// Which older items a context keeps.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Policy {
+    Chronological,
+    PromptAware,
+    Layered,
+}
+
+impl From<Policy> for WitPolicy {
+    fn from(policy: Policy) -> Self {
+        match policy {
+            Policy::Chronological => Self::Chronological,
+            Policy::PromptAware => Self::PromptAware,
+            Policy::Layered => Self::Layered,
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `lcm conversations`, `lcm status`, `lcm check` and `lcm digest`.
+
+use lcm_host::{Checked, Result};
+use serde::Serialize;
+use serde_json::{Value, json, value::RawValue};
+
+use crate::{
+    End,
+    arguments::{Digest, Global},
+    commands::recall::{field, list, parse},
+    output::{self, Table, plain},
+    progress::Progress,
+    session::Session,
+};
+
+pub(crate) fn conversations(global: &Global) -> Result<End> {
+    #[derive(Serialize)]
+    struct Output {
+        conversations: Vec<Box<RawValue>>,
+    }
+    let session = Session::open(global)?;
+    let conversations = list(&session, "conversations", None)?;
+    if session.json {
+        output::json(&Output { conversations })?;
+        return Ok(End::Done);
+    }
+    let mut table = Table::new(&["conversation", ">messages", ">context tokens", ">revision"]);
+    for conversation in &conversations {
+        let conversation = parse("admin.listing", conversation.get())?;
+        let tokens = field(&conversation, "context_tokens");
+        table.row(vec![
+            field(&conversation, "conversation"),
+            field(&conversation, "messages"),
+            tokens,
+            field(&conversation, "revision"),
+        ]);
+    }
+    output::text(&table.render())?;
+    Ok(End::Done)
+}
+
+pub(crate) fn status(global: &Global) -> Result<End> {
+    let session = Session::open(global)?;
+    let text = session.lcm.status(Some(session.conversation), session.now())?;
+    let mut status = parse("admin.status", &text)?;
+    let file = json!(session.lcm.bytes_on_disk());
+    if let Some(bytes) = status.get_mut("bytes").and_then(Value::as_object_mut) {
+        bytes.insert("file".to_owned(), file);
+    }
+    if session.json {
+        output::json(&status)?;
+    } else {
+        output::text(&status_for_people(&status))?;
+    }
+    Ok(End::Done)
+}
+
+fn status_for_people(status: &Value) -> String {
+    let mut out = String::new();
+    let mut say = |key: &str, text: String| {
+        if !text.is_empty() {
+            out.push_str(&format!("{key:<18} {text}\n"));
+        }
+    };
+    say("conversation", field(status, "conversation"));
+    for key in ["revision", "messages", "raw_tokens"] {
+        say(&key.replace('_', " "), field(status, key));
+    }
+    if let Some(context) = status.get("context") {
+        let size = format!("{} tokens in {} items", field(context, "tokens"),
+            field(context, "items"));
+        say("context", size);
+    }
+    for row in status.get("summaries").and_then(Value::as_array).into_iter().flatten() {
+        let size = format!("{} of {} tokens", field(row, "count"), field(row, "tokens"));
+        say(&format!("summaries depth {}", field(row, "depth")), size);
+    }
+    say("compression ratio", field(status, "compression_ratio"));
+    for key in ["fresh_tail", "debt", "guards", "ledger", "bytes"] {
+        match status.get(key) {
+            Some(Value::Object(object)) => {
+                let pairs = object.iter().map(|(name, value)| format!("{name} {}", plain(value)));
+                say(&key.replace('_', " "), pairs.collect::<Vec<_>>().join(", "));
+            }
+            _ => say(&key.replace('_', " "), field(status, key)),
+        }
+    }
+    out
+}
+
+pub(crate) fn check(global: &Global) -> Result<End> {
+    #[derive(Serialize)]
+    struct Output<'a> {
+        ok: bool,
+        checks: &'a [Box<RawValue>],
+        metrics: Option<&'a RawValue>,
+    }
+    let session = Session::open(global)?;
+    let progress = Progress::open("check");
+    let checked = session.lcm.check_all(session.conversation, &session.cancel)?;
+    drop(progress);
+    if session.json {
+        let metrics = checked.metrics.as_deref();
+        output::json(&Output { ok: checked.ok, checks: &checked.checks, metrics })?;
+    } else {
+        output::text(&checked_for_people(&checked)?)?;
+    }
+    Ok(if checked.ok { End::Done } else { End::Findings })
+}
+
+fn checked_for_people(checked: &Checked) -> Result<String> {
+    let mut table = Table::new(&["check", "status", "message"]);
+    for one in &checked.checks {
+        let one = parse("admin.check", one.get())?;
+        table.row(vec![field(&one, "name"), field(&one, "status"), field(&one, "message")]);
+    }
+    let end = if checked.ok { "whole" } else { "damaged" };
+    Ok(format!("{}{end}\n", table.render()))
+}
+
+pub(crate) fn digest(global: &Global, options: &Digest) -> Result<End> {
+    let session = Session::open(global)?;
+    let progress = Progress::open("digest");
+    let sha256 = session.lcm.digest_all(options.logical, &session.cancel)?;
+    drop(progress);
+    if session.json {
+        output::json(&json!({ "sha256": sha256 }))?;
+    } else {
+        output::text(&format!("{sha256}\n"))?;
+    }
+    Ok(End::Done)
+}

@@ -1,0 +1,118 @@
+//! `lcm compact`.
+
+use lcm_host::{CompactOptions, CompactReport, CompactStatus, Pass, Result};
+use serde::Serialize;
+
+use crate::{
+    End,
+    arguments::{Compact, Global},
+    output::{self, Table, count, number},
+    progress::Progress,
+    session::Session,
+};
+
+#[derive(Serialize)]
+struct Output<'a> {
+    status: &'static str,
+    reason: &'a str,
+    passes: Vec<OnePass<'a>>,
+    completions: u32,
+    tokens_before: u32,
+    tokens_after: u32,
+    warnings: &'a [String],
+}
+
+#[derive(Serialize)]
+struct OnePass<'a> {
+    summary: &'a str,
+    kind: &'static str,
+    depth: u32,
+    level: &'static str,
+    capped: bool,
+    tokens_before: u32,
+    tokens_after: u32,
+}
+
+impl<'a> OnePass<'a> {
+    fn of(pass: &'a Pass) -> Self {
+        Self {
+            summary: &pass.summary,
+            kind: pass.kind,
+            depth: pass.depth,
+            level: pass.level,
+            capped: pass.capped,
+            tokens_before: pass.tokens_before,
+            tokens_after: pass.tokens_after,
+        }
+    }
+}
+
+pub(crate) fn run(global: &Global, options: &Compact) -> Result<End> {
+    let session = Session::with_models(global, &options.llm, options.retries)?;
+    let compact = CompactOptions {
+        budget: options.budget,
+        mode: options.mode.into(),
+        force: options.force,
+        target: options.target,
+        parallel: options.parallel,
+        clock: session.clock,
+    };
+    let progress = Progress::open("compact");
+    let each = &mut |pass: &Pass| {
+        progress.say(format!("{} tokens", number(u64::from(pass.tokens_after))));
+    };
+    let report = session.lcm.compact(session.conversation, &compact, &session.cancel, each)?;
+    drop(progress);
+    print(&session, &report)?;
+    if report.status != CompactStatus::ModelUnavailable {
+        return Ok(End::Done);
+    }
+    let why = report.warnings.first().unwrap_or(&report.reason);
+    eprintln!("lcm: completion-failed: {why}");
+    Ok(End::ModelUnavailable)
+}
+
+fn print(session: &Session<'_>, report: &CompactReport) -> Result<()> {
+    if session.json {
+        return output::json(&Output {
+            status: report.status.as_str(),
+            reason: &report.reason,
+            passes: report.passes.iter().map(OnePass::of).collect(),
+            completions: report.completions,
+            tokens_before: report.tokens_before,
+            tokens_after: report.tokens_after,
+            warnings: &report.warnings,
+        });
+    }
+    let mut text = passes(&report.passes);
+    text.push_str(&format!(
+        "{} ({}): {} to {} tokens, {}\n",
+        report.status.as_str(),
+        report.reason,
+        number(u64::from(report.tokens_before)),
+        number(u64::from(report.tokens_after)),
+        count(u64::from(report.completions), "completion"),
+    ));
+    text.push_str(&output::warnings(&report.warnings));
+    output::text(&text)
+}
+
+/// The passes as a table; nothing when there were none.
+pub(crate) fn passes(passes: &[Pass]) -> String {
+    if passes.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&["summary", "kind", ">depth", "level", ">before", ">after"]);
+    for pass in passes {
+        let capped = if pass.capped { ", capped" } else { "" };
+        table.row(vec![
+            pass.summary.clone(),
+            pass.kind.to_owned(),
+            pass.depth.to_string(),
+            format!("{}{capped}", pass.level),
+            number(u64::from(pass.tokens_before)),
+            number(u64::from(pass.tokens_after)),
+        ]);
+    }
+    table.render()
+}

@@ -1,0 +1,52 @@
+//! The commands, one module for each group.
+
+mod admin;
+mod assemble;
+mod compact;
+mod demo;
+mod ingest;
+mod recall;
+
+use std::ffi::OsString;
+
+use lcm_host::{Code, Error, Result};
+
+use crate::{
+    End,
+    arguments::{Arguments, Command},
+};
+
+/// Commands that are named in the contract and not built yet.
+const NOT_BUILT: [&str; 21] = [
+    "archive", "ask", "backup", "dissolve", "erase", "export", "focus", "fork", "grant", "grep",
+    "import", "mcp", "new", "proxy", "prune", "repair", "replay", "reset", "rewrite", "transplant",
+    "tui",
+];
+
+/// Runs the command of a command line.
+pub(crate) fn run(arguments: &Arguments) -> Result<End> {
+    let global = &arguments.global;
+    match &arguments.command {
+        Command::Demo => demo::run(global),
+        Command::Ingest(options) => ingest::run(global, options),
+        Command::Compact(options) => compact::run(global, options),
+        Command::Assemble(options) => assemble::run(global, options),
+        Command::Describe(options) => recall::describe(global, options),
+        Command::Expand(options) => recall::expand(global, options),
+        Command::Messages(options) => recall::messages(global, options),
+        Command::Summaries(options) => recall::summaries(global, options),
+        Command::Conversations => admin::conversations(global),
+        Command::Status => admin::status(global),
+        Command::Check => admin::check(global),
+        Command::Digest(options) => admin::digest(global, options),
+        Command::Other(words) => other(words),
+    }
+}
+
+fn other(words: &[OsString]) -> Result<End> {
+    let name = words.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+    if NOT_BUILT.contains(&name.as_ref()) {
+        return Err(Error::new(Code::Unsupported, format!("`{name}` is not built yet")));
+    }
+    Err(Error::new(Code::InvalidInput, format!("unknown command `{name}`, see `lcm --help`")))
+}

@@ -1,0 +1,303 @@
+//! `lcm describe`, `lcm expand`, `lcm messages` and `lcm summaries`.
+
+use std::io::{BufWriter, Write as _};
+
+use lcm_host::{Code, Error, ExpandOptions, Expanded, Result};
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
+
+use crate::{
+    End,
+    arguments::{Describe, Expand, Global, Messages, Summaries},
+    commands::assemble::said,
+    output::{self, Table, count, line, number, plain},
+    session::Session,
+    tree::{self, Node},
+};
+
+/// Characters of one message that are shown to people.
+const SHOWN_MAX: usize = 80;
+
+/// Parses what the component answered.
+pub(crate) fn parse(function: &str, text: &str) -> Result<Value> {
+    serde_json::from_str(text).map_err(|error| {
+        Error::new(Code::Internal, format!("`{function}` answered unexpected JSON: {error}"))
+    })
+}
+
+/// A field of a JSON object, as people write it; empty when it is absent.
+pub(crate) fn field(value: &Value, key: &str) -> String {
+    value.get(key).filter(|field| !field.is_null()).map(plain).unwrap_or_default()
+}
+
+pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
+    let session = Session::open(global)?;
+    let text =
+        session.lcm.describe(session.conversation, &options.id, "{}", None, session.now())?;
+    if session.json {
+        output::text(&(text + "\n"))?;
+        return Ok(End::Done);
+    }
+    let description = parse("recall.describe", &text)?;
+    let mut out = String::new();
+    for (key, value) in description.as_object().into_iter().flatten() {
+        if matches!(key.as_str(), "text" | "content" | "exploration" | "subtree")
+            || value.is_null()
+        {
+            continue;
+        }
+        out.push_str(&format!("{key:<17} {}\n", plain(value)));
+    }
+    let subtree = description.get("subtree").and_then(Value::as_array);
+    if let Some(subtree) = subtree.filter(|subtree| subtree.len() > 1) {
+        let heading = ["", ">depth", ">tokens", ">subtree_tokens", ">message_tokens"];
+        let mut table = Table::new(&heading);
+        for node in subtree {
+            let keys = ["id", "depth", "tokens", "subtree_tokens", "message_tokens"];
+            table.row(keys.iter().map(|key| field(node, key)).collect());
+        }
+        out.push('\n');
+        out.push_str(&table.render());
+    }
+    for key in ["exploration", "text", "content"] {
+        if let Some(text) = description.get(key).and_then(Value::as_str) {
+            out.push_str(&format!("\n{}\n", text.trim_end()));
+        }
+    }
+    output::text(&out)?;
+    Ok(End::Done)
+}
+
+#[derive(Serialize)]
+struct ExpandOutput<'a> {
+    id: &'a str,
+    summaries: &'a [Box<RawValue>],
+    messages: &'a [Box<RawValue>],
+    tokens: u64,
+    truncated: bool,
+    next: Option<&'a str>,
+}
+
+pub(crate) fn expand(global: &Global, options: &Expand) -> Result<End> {
+    let session = Session::open(global)?;
+    let expand = ExpandOptions {
+        depth: options.depth,
+        messages: options.messages,
+        token_cap: options.token_cap,
+        after: options.after.clone(),
+    };
+    let (now, cancel) = (session.now(), &session.cancel);
+    let expanded =
+        session.lcm.expand_all(session.conversation, &options.id, &expand, now, cancel)?;
+    if session.json {
+        output::json(&ExpandOutput {
+            id: &expanded.id,
+            summaries: &expanded.summaries,
+            messages: &expanded.messages,
+            tokens: expanded.tokens,
+            truncated: expanded.truncated,
+            next: expanded.next.as_deref(),
+        })?;
+    } else {
+        output::text(&expanded_for_people(&expanded)?)?;
+    }
+    Ok(End::Done)
+}
+
+fn expanded_for_people(expanded: &Expanded) -> Result<String> {
+    let mut out = String::new();
+    for summary in &expanded.summaries {
+        let summary = parse("recall.expand", summary.get())?;
+        out.push_str(&format!(
+            "{}  {}, depth {}, {} tokens\n{}\n\n",
+            field(&summary, "id"),
+            field(&summary, "kind"),
+            field(&summary, "depth"),
+            field(&summary, "tokens"),
+            field(&summary, "text").trim_end(),
+        ));
+    }
+    for message in &expanded.messages {
+        let message = parse("recall.expand", message.get())?;
+        out.push_str(&format!(
+            "#{} {} {} ({} tokens)\n{}\n",
+            field(&message, "seq"),
+            field(&message, "role"),
+            field(&message, "created_at"),
+            field(&message, "tokens"),
+            field(&message, "raw"),
+        ));
+    }
+    out.push_str(&format!(
+        "{}: {}, {}, {}\n",
+        expanded.id,
+        count(length(&expanded.summaries), "summary"),
+        count(length(&expanded.messages), "message"),
+        count(expanded.tokens, "token"),
+    ));
+    if let Some(next) = &expanded.next {
+        out.push_str(&format!("more follows: --after {next}\n"));
+    }
+    Ok(out)
+}
+
+fn length<T>(items: &[T]) -> u64 {
+    u64::try_from(items.len()).unwrap_or(u64::MAX)
+}
+
+#[derive(Serialize)]
+struct MessagesOutput {
+    messages: Vec<Box<RawValue>>,
+}
+
+pub(crate) fn messages(global: &Global, options: &Messages) -> Result<End> {
+    let from = options.from.unwrap_or(1);
+    if from == 0 {
+        return Err(Error::new(Code::InvalidInput, "`--from` starts at 1"));
+    }
+    let session = Session::open(global)?;
+    // An unknown conversation is an error, and an open end is the newest message.
+    let status = session.lcm.status(Some(session.conversation), session.now())?;
+    let newest = parse("admin.status", &status)?.get("messages").and_then(Value::as_u64);
+    let newest = newest.unwrap_or(0);
+    let to = options.to.unwrap_or(newest).min(newest);
+    if options.raw {
+        raw_messages(&session, from, to)?;
+        return Ok(End::Done);
+    }
+    let mut messages = Vec::new();
+    if from <= to {
+        messages = list(&session, "messages", Some(format!("{from}-{to}")))?;
+    }
+    if session.json {
+        output::json(&MessagesOutput { messages })?;
+        return Ok(End::Done);
+    }
+    let mut table = Table::new(&[">seq", "role", ">tokens", "created", "text"]);
+    for message in &messages {
+        let message = parse("admin.listing", message.get())?;
+        let raw: Value =
+            serde_json::from_str(&field(&message, "raw")).unwrap_or_else(|_| message.clone());
+        table.row(vec![
+            field(&message, "seq"),
+            field(&message, "role"),
+            field(&message, "tokens"),
+            field(&message, "created_at"),
+            line(&said(&raw), SHOWN_MAX),
+        ]);
+    }
+    output::text(&table.render())?;
+    Ok(End::Done)
+}
+
+fn raw_messages(session: &Session<'_>, from: u64, to: u64) -> Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 16, Stdout);
+    let unwritten = |error: std::io::Error| Error::new(Code::Internal, error.to_string());
+    session.lcm.messages_all(session.conversation, from, to, &session.cancel, &mut |message| {
+        out.write_all(message.as_bytes()).and_then(|()| out.write_all(b"\n")).map_err(unwritten)
+    })?;
+    out.flush().map_err(unwritten)
+}
+
+/// Standard output with the treatment of closed pipes that all output has.
+struct Stdout;
+
+impl std::io::Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = std::io::stdout().lock().write(bytes);
+        if written.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
+            std::process::exit(0);
+        }
+        written
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stdout().lock().flush()
+    }
+}
+
+/// Every item of a list.
+pub(crate) fn list(
+    session: &Session<'_>,
+    kind: &str,
+    cursor: Option<String>,
+) -> Result<Vec<Box<RawValue>>> {
+    let mut items = Vec::new();
+    let conversation = (kind != "conversations").then_some(session.conversation);
+    session.lcm.list_all(kind, conversation, cursor, &session.cancel, &mut |item| {
+        items.push(item.to_owned());
+        Ok(())
+    })?;
+    Ok(items)
+}
+
+#[derive(Serialize)]
+struct SummariesOutput {
+    summaries: Vec<Box<RawValue>>,
+}
+
+pub(crate) fn summaries(global: &Global, options: &Summaries) -> Result<End> {
+    let session = Session::open(global)?;
+    let summaries = list(&session, "summaries", None)?;
+    if session.json {
+        output::json(&SummariesOutput { summaries })?;
+        return Ok(End::Done);
+    }
+    let summaries: Vec<Value> = summaries
+        .iter()
+        .map(|summary| parse("admin.listing", summary.get()))
+        .collect::<Result<_>>()?;
+    if options.tree {
+        output::text(&picture(&summaries))?;
+        return Ok(End::Done);
+    }
+    let heading = ["id", "kind", ">depth", "level", ">tokens", ">messages", "text"];
+    let mut table = Table::new(&heading);
+    for summary in &summaries {
+        table.row(vec![
+            field(summary, "id"),
+            field(summary, "kind"),
+            field(summary, "depth"),
+            field(summary, "level"),
+            field(summary, "tokens"),
+            span(summary),
+            line(&field(summary, "text"), SHOWN_MAX),
+        ]);
+    }
+    output::text(&table.render())?;
+    Ok(End::Done)
+}
+
+fn picture(summaries: &[Value]) -> String {
+    let nodes: Vec<Node> = summaries
+        .iter()
+        .map(|summary| {
+            let sources = summary.get("sources").and_then(Value::as_array);
+            let sources = sources.into_iter().flatten().filter_map(Value::as_str);
+            Node {
+                id: field(summary, "id"),
+                label: format!(
+                    "{}  {}, depth {}, {} tokens, messages {}",
+                    field(summary, "id"),
+                    field(summary, "kind"),
+                    field(summary, "depth"),
+                    field(summary, "tokens"),
+                    span(summary),
+                ),
+                sources: sources.map(str::to_owned).collect(),
+            }
+        })
+        .collect();
+    tree::draw(&nodes)
+}
+
+fn span(value: &Value) -> String {
+    let at = |key: &str| value.get(key).and_then(Value::as_u64);
+    match (at("seq_first"), at("seq_last")) {
+        (Some(first), Some(last)) if first != last => {
+            format!("{}-{}", number(first), number(last))
+        }
+        (Some(first), _) => number(first),
+        _ => String::new(),
+    }
+}

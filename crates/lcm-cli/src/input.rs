@@ -1,0 +1,163 @@
+//! Reads transcripts: lines of files and of standard input.
+//!
+//! In: files of one message a line. Out: the messages with their places, and what was dropped
+//! between them. Whether a line is a message is the component's decision.
+
+use std::{
+    fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use lcm_host::{Code, Error, Result};
+
+/// The messages of some files, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Transcript {
+    /// The texts of the messages.
+    pub(crate) messages: Vec<String>,
+    places: Vec<Place>,
+    blank_lines: usize,
+    byte_order_marks: usize,
+    carriage_returns: usize,
+}
+
+#[derive(Debug)]
+struct Place {
+    file: PathBuf,
+    /// From 1.
+    line: usize,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} line {}", shown(&self.file), self.line)
+    }
+}
+
+impl Transcript {
+    /// Reads the files one after the other.
+    pub(crate) fn read(files: &[PathBuf]) -> Result<Self> {
+        let mut transcript = Self::default();
+        for file in files {
+            transcript.add(file, &read_bytes(file)?)?;
+        }
+        Ok(transcript)
+    }
+
+    /// Adds the lines of one file.
+    pub(crate) fn add(&mut self, file: &Path, bytes: &[u8]) -> Result<()> {
+        let without_mark = bytes.strip_prefix(b"\xEF\xBB\xBF");
+        self.byte_order_marks += usize::from(without_mark.is_some());
+        let lines = without_mark.unwrap_or(bytes).split(|byte| *byte == b'\n');
+        let count = lines.clone().count();
+        for (index, line) in lines.enumerate() {
+            let place = Place { file: file.to_owned(), line: index + 1 };
+            let bare = line.strip_suffix(b"\r");
+            let text = std::str::from_utf8(bare.unwrap_or(line)).map_err(|_| {
+                Error::new(Code::InvalidInput, format!("{place} is no valid UTF-8"))
+            })?;
+            if text.trim().is_empty() {
+                // What follows the last line end is no line.
+                self.blank_lines += usize::from(index + 1 < count || !line.is_empty());
+                continue;
+            }
+            self.carriage_returns += usize::from(bare.is_some());
+            self.messages.push(text.to_owned());
+            self.places.push(place);
+        }
+        Ok(())
+    }
+
+    /// Names the place of a message in front of what is wrong with it.
+    pub(crate) fn at(&self, index: usize, error: &Error) -> Error {
+        match self.places.get(index) {
+            Some(place) => Error::new(error.code, format!("{place}: {}", error.message)),
+            None => error.clone(),
+        }
+    }
+
+    /// What was dropped, each one line.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let counted = [
+            (self.blank_lines, "blank line"),
+            (self.byte_order_marks, "byte-order mark"),
+            (self.carriage_returns, "carriage return"),
+        ];
+        let dropped = counted.iter().filter(|(count, _)| *count > 0).map(|(count, what)| {
+            let plural = if *count == 1 { "" } else { "s" };
+            format!("dropped {count} {what}{plural}")
+        });
+        dropped.collect()
+    }
+}
+
+/// The text of a small file.
+pub(crate) fn read_text(file: &Path) -> Result<String> {
+    String::from_utf8(read_bytes(file)?).map_err(|_| {
+        Error::new(Code::InvalidInput, format!("{} is no valid UTF-8", shown(file)))
+    })
+}
+
+fn read_bytes(file: &Path) -> Result<Vec<u8>> {
+    let read = if file.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        fs::read(file)
+    };
+    read.map_err(|error| {
+        let code = match error.kind() {
+            std::io::ErrorKind::NotFound => Code::NotFound,
+            _ => Code::InvalidInput,
+        };
+        Error::new(code, format!("cannot read {}: {error}", shown(file)))
+    })
+}
+
+fn shown(file: &Path) -> String {
+    if file.as_os_str() == "-" {
+        "standard input".to_owned()
+    } else {
+        format!("`{}`", file.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn transcript(bytes: &[u8]) -> Result<Transcript> {
+        let mut transcript = Transcript::default();
+        transcript.add(Path::new("t.jsonl"), bytes).map(|()| transcript)
+    }
+
+    #[test]
+    fn what_is_no_message_is_dropped_and_counted() {
+        let read = transcript(b"\xEF\xBB\xBF{\"a\":1}\r\n\n  \n{\"b\":2}\n").unwrap();
+        assert_eq!(read.messages, ["{\"a\":1}", "{\"b\":2}"]);
+        let expected = ["dropped 2 blank lines", "dropped 1 byte-order mark",
+            "dropped 1 carriage return"];
+        assert_eq!(read.warnings(), expected);
+    }
+
+    #[test]
+    fn the_end_of_the_last_line_is_no_blank_line() {
+        assert!(transcript(b"{}\n").unwrap().warnings().is_empty());
+        assert!(transcript(b"{}").unwrap().warnings().is_empty());
+        assert!(transcript(b"").unwrap().messages.is_empty());
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_named_by_file_and_line() {
+        let error = transcript(b"{}\n\n\xFF\n").unwrap_err();
+        assert_eq!(error.to_string(), "invalid-input: `t.jsonl` line 3 is no valid UTF-8");
+    }
+
+    #[test]
+    fn a_place_counts_lines_that_were_dropped() {
+        let read = transcript(b"\n\n{}\n").unwrap();
+        let error = read.at(0, &Error::new(Code::InvalidInput, "no role"));
+        assert_eq!(error.message, "`t.jsonl` line 3: no role");
+    }
+}

@@ -1,0 +1,74 @@
+//! The models that `--llm` names, as one chain.
+
+use std::sync::Arc;
+
+use lcm_host::{
+    Code, Component, Error, Result,
+    completion::{Chain, CompletionProvider, Exec, Offline, purpose},
+    types::Purpose,
+};
+
+/// Builds the chain of all `--llm` in their order; none: offline.
+pub(crate) fn chain(component: &Component, specs: &[String], retries: u32) -> Result<Chain> {
+    let mut default: Vec<Arc<dyn CompletionProvider>> = Vec::new();
+    let mut by_purpose = Vec::new();
+    for spec in specs {
+        match split(spec)? {
+            (Some(purpose), spec) => by_purpose.push((purpose, provider(component, spec)?)),
+            (None, spec) => default.push(provider(component, spec)?),
+        }
+    }
+    if default.is_empty() {
+        default.push(Arc::new(Offline::new(component)));
+    }
+    let mut chain = Chain::new(default).with_retries(retries);
+    for (purpose, provider) in by_purpose {
+        chain = chain.with_purpose(purpose, provider);
+    }
+    Ok(chain)
+}
+
+/// `PURPOSE=SPEC`, when what stands before `=` is a plain word.
+fn split(spec: &str) -> Result<(Option<Purpose>, &str)> {
+    let Some((name, rest)) = spec.split_once('=') else { return Ok((None, spec)) };
+    if name.contains(':') {
+        return Ok((None, spec));
+    }
+    match purpose(name) {
+        Some(purpose) => Ok((Some(purpose), rest)),
+        None => Err(invalid(format!("`--llm {spec}`: `{name}` is no purpose"))),
+    }
+}
+
+fn provider(component: &Component, spec: &str) -> Result<Arc<dyn CompletionProvider>> {
+    if spec == "offline" {
+        return Ok(Arc::new(Offline::new(component)));
+    }
+    if let Some(command) = spec.strip_prefix("exec:") {
+        return Exec::parse(command)
+            .map(|exec| -> Arc<dyn CompletionProvider> { Arc::new(exec) })
+            .ok_or_else(|| invalid(format!("`--llm {spec}` names no program")));
+    }
+    if spec.starts_with("openai:") || spec.starts_with("anthropic:") {
+        let message = format!("`--llm {spec}`: this model is not built yet");
+        return Err(Error::new(Code::Unsupported, message));
+    }
+    Err(invalid(format!("`--llm {spec}` is neither offline nor exec:PROGRAM")))
+}
+
+fn invalid(message: String) -> Error {
+    Error::new(Code::InvalidInput, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_purpose_is_a_word_before_the_first_equals_sign() {
+        assert_eq!(split("leaf=offline").unwrap(), (Some(Purpose::Leaf), "offline"));
+        assert_eq!(split("exec:run a=b").unwrap(), (None, "exec:run a=b"));
+        assert_eq!(split("offline").unwrap(), (None, "offline"));
+        assert_eq!(split("nothing=offline").unwrap_err().code, Code::InvalidInput);
+    }
+}

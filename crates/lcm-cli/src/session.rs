@@ -1,0 +1,81 @@
+//! What every command works with: component, store, model, configuration, clock.
+
+use std::{
+    fs,
+    path::Path,
+    sync::Arc,
+};
+
+use lcm_host::{
+    Cancel, Clock, Code, Component, Error, Lcm, LoadOptions, Recorder, Result,
+    store::{KeyValueStore, Memory, Sqlite},
+};
+
+use crate::{arguments::Global, config, interrupt, model};
+
+/// The component that the program carries.
+const COMPONENT: &[u8] = include_bytes!(env!("LCM_COMPONENT"));
+
+/// An opened store and what goes with it.
+pub(crate) struct Session<'a> {
+    pub(crate) lcm: Lcm,
+    pub(crate) conversation: &'a str,
+    pub(crate) clock: Clock,
+    pub(crate) json: bool,
+    pub(crate) cancel: Cancel,
+}
+
+impl<'a> Session<'a> {
+    /// Opens the store that the options name, with the offline model.
+    pub(crate) fn open(global: &'a Global) -> Result<Self> {
+        Self::with_models(global, &[], 0)
+    }
+
+    /// Opens the store that the options name, with these models.
+    pub(crate) fn with_models(
+        global: &'a Global,
+        specs: &[String],
+        retries: u32,
+    ) -> Result<Self> {
+        let component = component(global.component.as_deref())?;
+        let chain = model::chain(&component, specs, retries)?;
+        let recorder = global.record.as_deref().map(Recorder::create).transpose()?;
+        let store = store(&global.store)?;
+        let lcm = Lcm::recorded(&component, store, Arc::new(chain), recorder);
+        for warning in config::apply(&lcm, global.config.as_deref())? {
+            eprintln!("lcm: warning: {warning}");
+        }
+        let cancel = interrupt::work();
+        let clock = global.now.map_or(Clock::System, Clock::Fixed);
+        Ok(Self { lcm, conversation: &global.conversation, clock, json: global.json, cancel })
+    }
+
+    /// The time of a call.
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.now_ms()
+    }
+}
+
+fn component(file: Option<&Path>) -> Result<Component> {
+    let options = LoadOptions::default();
+    let Some(file) = file else { return Component::load(COMPONENT, &options) };
+    let named = |message: &str| {
+        Error::new(Code::InvalidInput, format!("`--component {}`: {message}", file.display()))
+    };
+    let wasm = fs::read(file).map_err(|error| named(&error.to_string()))?;
+    Component::load(&wasm, &options).map_err(|error| named(&error.message))
+}
+
+fn store(place: &str) -> Result<Box<dyn KeyValueStore>> {
+    if place == "memory:" {
+        return Ok(Box::new(Memory::new()));
+    }
+    if place.starts_with("postgres://") || place.starts_with("postgresql://") {
+        let message = "`--store`: PostgreSQL is not built yet";
+        return Err(Error::new(Code::Unsupported, message));
+    }
+    if place.is_empty() {
+        return Err(Error::new(Code::InvalidInput, "`--store` is empty"));
+    }
+    Ok(Box::new(Sqlite::open(Path::new(place))?))
+}

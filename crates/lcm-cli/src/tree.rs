@@ -1,0 +1,72 @@
+//! Draws which summary was made from which.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A summary in the picture.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) id: String,
+    /// What stands on its line.
+    pub(crate) label: String,
+    /// Ids of the summaries it was made from, in order.
+    pub(crate) sources: Vec<String>,
+}
+
+/// The picture: first the summaries that nothing was made from, each above its sources.
+pub(crate) fn draw(nodes: &[Node]) -> String {
+    let by_id: BTreeMap<&str, &Node> = nodes.iter().map(|node| (node.id.as_str(), node)).collect();
+    let used: BTreeSet<&str> =
+        nodes.iter().flat_map(|node| node.sources.iter().map(String::as_str)).collect();
+    let mut out = String::new();
+    // Depth first; the stack holds what stands before a line, and the node on it.
+    let mut stack: Vec<(String, String, &Node)> = nodes
+        .iter()
+        .rev()
+        .filter(|node| !used.contains(node.id.as_str()))
+        .map(|node| (String::new(), String::new(), node))
+        .collect();
+    while let Some((line, below, node)) = stack.pop() {
+        out.push_str(&line);
+        out.push_str(&node.label);
+        out.push('\n');
+        let sources: Vec<&&Node> =
+            node.sources.iter().filter_map(|id| by_id.get(id.as_str())).collect();
+        for (index, source) in sources.iter().enumerate().rev() {
+            let (branch, under) =
+                if index + 1 == sources.len() { (LAST, NOTHING) } else { (BRANCH, TRUNK) };
+            stack.push((format!("{below}{branch}"), format!("{below}{under}"), source));
+        }
+    }
+    out
+}
+
+const BRANCH: &str = "\u{251c}\u{2500} ";
+const LAST: &str = "\u{2514}\u{2500} ";
+const TRUNK: &str = "\u{2502}  ";
+const NOTHING: &str = "   ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_stand_below_what_was_made_from_them() {
+        let node = |id: &str, sources: &[&str]| Node {
+            id: id.into(),
+            label: id.into(),
+            sources: sources.iter().map(|id| (*id).into()).collect(),
+        };
+        let nodes = [
+            node("a", &[]),
+            node("b", &[]),
+            node("top", &["mid", "c"]),
+            node("mid", &["a", "b"]),
+            node("c", &[]),
+            node("alone", &[]),
+        ];
+        let picture = draw(&nodes);
+        let expected = "top\n\u{251c}\u{2500} mid\n\u{2502}  \u{251c}\u{2500} a\n\
+            \u{2502}  \u{2514}\u{2500} b\n\u{2514}\u{2500} c\nalone\n";
+        assert_eq!(picture, expected);
+    }
+}

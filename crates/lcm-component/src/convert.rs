@@ -1,0 +1,156 @@
+//! Translation of every value that crosses, field by field.
+//!
+//! In: a value of the component's types or of `lcm_core`. Out: the same value on the other side.
+//! Records are taken apart without `..`, so that a field added on one side does not compile until
+//! it is translated. Nothing is checked, rounded or defaulted.
+
+use lcm_core::{api, error, model, store};
+
+use crate::bindings::{
+    exports::lcm::engine::{compaction, context, ingest},
+    lcm::engine::{store as host_store, types},
+};
+
+/// Translates enums whose cases have the same names on both sides, in one or both directions.
+macro_rules! same_cases {
+    ($from:ty => $to:ty { $($case:ident),* }) => {
+        impl From<$from> for $to {
+            fn from(value: $from) -> Self {
+                match value { $(<$from>::$case => Self::$case),* }
+            }
+        }
+    };
+    ($left:ty, $right:ty { $($case:ident),* }) => {
+        same_cases!($left => $right { $($case),* });
+        same_cases!($right => $left { $($case),* });
+    };
+}
+
+same_cases!(
+    types::ErrorCode,
+    error::ErrorCode {
+        InvalidInput,
+        NotFound,
+        Exists,
+        LimitExceeded,
+        Unsupported,
+        Denied,
+        Conflict,
+        StoreUnavailable,
+        WouldBlock,
+        CompletionFailed,
+        Corrupt
+    }
+);
+same_cases!(types::Dialect => api::Dialect {
+    Lcm, Anthropic, OpenaiChat, OpenaiResponses, Gemini
+});
+same_cases!(types::Purpose, model::Purpose { Leaf, Condensed, File, Ask, Focus });
+same_cases!(types::Level, model::Level { Normal, Aggressive, Fallback });
+same_cases!(types::Finish, model::Finish { Stop, Length, Refusal });
+same_cases!(types::CompletionErrorCode => model::CompletionErrorCode {
+    Auth, Policy, RateLimited, Timeout, ContextTooLong, Unavailable, Other
+});
+same_cases!(ingest::Mode => api::IngestMode { Transcript, New });
+same_cases!(compaction::Mode => api::CompactionMode {
+    Threshold, Incremental, Sweep, UntilUnder
+});
+same_cases!(api::PlanStatus => compaction::Status { NothingDue, NeedsCompletions, Stopped });
+same_cases!(api::Applied => compaction::Applied { Committed, Retry, Stale, Refused });
+same_cases!(context::Policy => api::Policy { Chronological, PromptAware, Layered });
+
+/// Translates records whose fields have the same names on both sides.
+///
+/// A field written `name: into` is a record or enum, `name: maybe` an option of one, `name: each`
+/// a list of them; all others have the same type on both sides.
+macro_rules! same_fields {
+    ($from:ty => $to:ty { $($field:ident $(: $how:ident)?),* }) => {
+        impl From<$from> for $to {
+            fn from(value: $from) -> Self {
+                type From = $from;
+                let From { $($field),* } = value;
+                Self { $($field: same_fields!(@ $field $($how)?)),* }
+            }
+        }
+    };
+    (@ $field:ident) => { $field };
+    (@ $field:ident into) => { $field.into() };
+    (@ $field:ident each) => { $field.into_iter().map(Into::into).collect() };
+    (@ $field:ident maybe) => { $field.map(Into::into) };
+}
+
+same_fields!(error::Error => types::Error { code: into, message });
+same_fields!(types::Error => error::Error { code: into, message });
+
+same_fields!(host_store::Entry => store::Entry { key, value });
+
+same_fields!(types::CompletionRequest => model::CompletionRequest {
+    id, purpose: into, level: into, system, prompt, input_tokens, output_tokens_max,
+    temperature_permille, model
+});
+same_fields!(model::CompletionRequest => types::CompletionRequest {
+    id, purpose: into, level: into, system, prompt, input_tokens, output_tokens_max,
+    temperature_permille, model
+});
+same_fields!(types::Completion => model::Completion {
+    text, finish: into, model, input_tokens, output_tokens
+});
+same_fields!(model::Completion => types::Completion {
+    text, finish: into, model, input_tokens, output_tokens
+});
+same_fields!(types::CompletionError => model::CompletionError {
+    code: into, message, retry_after_ms
+});
+
+same_fields!(ingest::Options => api::AppendOptions { mode: into, partial, extra_json });
+same_fields!(api::Receipt => ingest::Receipt {
+    revision, ingested, skipped, seq_first, seq_last, context_tokens, warnings
+});
+
+same_fields!(compaction::Options => api::CompactionOptions {
+    mode: into, force, target, observed_tokens, requests_max, lease_ms, sweep, extra_json
+});
+same_fields!(compaction::ApplyOptions => api::ApplyOptions { fallback_over_tokens, extra_json });
+same_fields!(api::Decision => compaction::Decision {
+    due, must, reason, tokens, threshold, explanation_json
+});
+same_fields!(api::PlanResult => compaction::PlanResult {
+    status: into, reason, revision, requests: each, sweep
+});
+same_fields!(api::Outcome => compaction::Outcome {
+    applied: into, reason, summary, purpose: into, depth, level: into, capped, tokens_before,
+    tokens_after, more, next: maybe, sweep, warnings
+});
+
+same_fields!(context::Options => api::AssembleOptions {
+    policy: into, prompt, reserve_tokens, live_messages, previous, explain, extra_json
+});
+same_fields!(api::Prefix => context::Prefix { stable_tokens, broken_by, sha256, token });
+same_fields!(api::Item => context::Item { id, kind, included, why, tokens, seq_first, seq_last });
+same_fields!(api::Assembled => context::Assembled {
+    messages_json, system, tokens, summaries, fresh_tail_messages, evicted, items: each,
+    prefix: into, warnings
+});
+
+impl From<types::CompletionResult> for model::CompletionResult {
+    fn from(value: types::CompletionResult) -> Self {
+        match value {
+            types::CompletionResult::Done(completion) => Self::Done(completion.into()),
+            types::CompletionResult::Failed(error) => Self::Failed(error.into()),
+        }
+    }
+}
+
+impl<'a> From<&'a store::Guard> for host_store::Guard<'a> {
+    fn from(guard: &'a store::Guard) -> Self {
+        let store::Guard { key, value } = guard;
+        Self { key, value: value.as_deref() }
+    }
+}
+
+impl<'a> From<&'a store::Put> for host_store::Put<'a> {
+    fn from(put: &'a store::Put) -> Self {
+        let store::Put { key, value } = put;
+        Self { key, value: value.as_deref() }
+    }
+}

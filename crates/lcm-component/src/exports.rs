@@ -1,0 +1,294 @@
+//! Every exported function, forwarded to the engine.
+//!
+//! In: arguments in the component's types. Out: the engine's answer. Functions that the engine
+//! does not offer answer `unsupported`; no argument is checked and no default is filled in here.
+
+use lcm_core::Engine;
+
+use crate::{
+    bindings::{
+        exports::lcm::engine::{admin, compaction, context, ingest, recall, setup, tools},
+        lcm::engine::types::{
+            Completion, CompletionRequest, CompletionResult, Dialect, Error, ErrorCode, Seq,
+            Timestamp,
+        },
+    },
+    imports::{HostModel, HostStore},
+    instance::with_engine,
+};
+
+/// The type that carries the exports; it has no state of its own.
+pub(crate) struct Component;
+
+fn unsupported<T>(function: &str) -> Result<T, Error> {
+    let message = format!("`{function}` is not offered by this version");
+    Err(Error { code: ErrorCode::Unsupported, message })
+}
+
+impl setup::Guest for Component {
+    fn configure(config_json: String) -> Result<String, Error> {
+        with_engine(|engine| engine.configure(&config_json))
+    }
+
+    fn version() -> String {
+        Engine::new().version()
+    }
+}
+
+impl ingest::Guest for Component {
+    fn append(
+        conversation: String,
+        dialect: Dialect,
+        messages: Vec<String>,
+        options: ingest::Options,
+        now: Timestamp,
+    ) -> Result<ingest::Receipt, Error> {
+        let (dialect, options) = (dialect.into(), options.into());
+        with_engine(|engine| {
+            engine.append(&mut HostStore, &conversation, dialect, &messages, &options, now)
+        })
+        .map(Into::into)
+    }
+
+    fn stage(
+        conversation: String,
+        upload: String,
+        offset: u64,
+        text: String,
+        now: Timestamp,
+    ) -> Result<u64, Error> {
+        with_engine(|engine| {
+            engine.stage(&mut HostStore, &conversation, &upload, offset, &text, now)
+        })
+    }
+
+    fn identify(dialect: Dialect, messages: Vec<String>) -> Result<String, Error> {
+        with_engine(|engine| engine.identify(dialect.into(), &messages))
+    }
+
+    fn reconcile(
+        conversation: String,
+        transcript_json: String,
+        now: Timestamp,
+    ) -> Result<String, Error> {
+        with_engine(|engine| engine.reconcile(&mut HostStore, &conversation, &transcript_json, now))
+    }
+}
+
+impl compaction::Guest for Component {
+    fn evaluate(
+        conversation: String,
+        budget: u32,
+        options: compaction::Options,
+        now: Timestamp,
+    ) -> Result<compaction::Decision, Error> {
+        let options = options.into();
+        with_engine(|engine| engine.evaluate(&mut HostStore, &conversation, budget, &options, now))
+            .map(Into::into)
+    }
+
+    fn plan(
+        conversation: String,
+        budget: u32,
+        options: compaction::Options,
+        now: Timestamp,
+    ) -> Result<compaction::PlanResult, Error> {
+        let options = options.into();
+        with_engine(|engine| engine.plan(&mut HostStore, &conversation, budget, &options, now))
+            .map(Into::into)
+    }
+
+    fn apply(
+        conversation: String,
+        request_id: String,
+        answer: CompletionResult,
+        options: compaction::ApplyOptions,
+        now: Timestamp,
+    ) -> Result<compaction::Outcome, Error> {
+        let (answer, options) = (answer.into(), options.into());
+        with_engine(|engine| {
+            engine.apply(&mut HostStore, &conversation, &request_id, &answer, &options, now)
+        })
+        .map(Into::into)
+    }
+
+    fn run(
+        conversation: String,
+        budget: u32,
+        options: compaction::Options,
+        now: Timestamp,
+    ) -> Result<compaction::Outcome, Error> {
+        let options = options.into();
+        with_engine(|engine| {
+            engine.run(&mut HostStore, &mut HostModel, &conversation, budget, &options, now)
+        })
+        .map(Into::into)
+    }
+
+    fn complete_offline(request: CompletionRequest) -> Completion {
+        // The answer depends on the request alone, so it needs no configured engine.
+        Engine::new().complete_offline(&request.into()).into()
+    }
+}
+
+impl context::Guest for Component {
+    fn assemble(
+        conversation: String,
+        budget: u32,
+        dialect: Dialect,
+        options: context::Options,
+        now: Timestamp,
+    ) -> Result<context::Assembled, Error> {
+        let (dialect, options) = (dialect.into(), options.into());
+        with_engine(|engine| {
+            engine.assemble(&mut HostStore, &conversation, budget, dialect, &options, now)
+        })
+        .map(Into::into)
+    }
+
+    fn validate(dialect: Dialect, messages_json: String) -> Result<String, Error> {
+        with_engine(|engine| engine.validate(dialect.into(), &messages_json))
+    }
+}
+
+impl recall::Guest for Component {
+    fn grep(
+        conversation: String,
+        query_json: String,
+        grant: Option<String>,
+        now: Timestamp,
+    ) -> Result<String, Error> {
+        with_engine(|engine| {
+            engine.grep(&mut HostStore, &conversation, &query_json, grant.as_deref(), now)
+        })
+    }
+
+    fn describe(
+        conversation: String,
+        id: String,
+        options_json: String,
+        grant: Option<String>,
+        now: Timestamp,
+    ) -> Result<String, Error> {
+        with_engine(|engine| {
+            let grant = grant.as_deref();
+            engine.describe(&mut HostStore, &conversation, &id, &options_json, grant, now)
+        })
+    }
+
+    fn expand(
+        conversation: String,
+        id: String,
+        options_json: String,
+        grant: Option<String>,
+        now: Timestamp,
+    ) -> Result<String, Error> {
+        with_engine(|engine| {
+            let grant = grant.as_deref();
+            engine.expand(&mut HostStore, &conversation, &id, &options_json, grant, now)
+        })
+    }
+
+    fn messages(
+        conversation: String,
+        seq_from: Seq,
+        seq_to: Seq,
+        bytes_max: u32,
+    ) -> Result<Vec<String>, Error> {
+        with_engine(|engine| {
+            engine.messages(&mut HostStore, &conversation, seq_from, seq_to, bytes_max)
+        })
+    }
+
+    fn grant(_: String, _: String, _: Timestamp) -> Result<String, Error> {
+        unsupported("recall.grant")
+    }
+
+    fn revoke(_: String, _: String, _: Timestamp) -> Result<(), Error> {
+        unsupported("recall.revoke")
+    }
+
+    fn ask_plan(_: String, _: String, _: Timestamp) -> Result<String, Error> {
+        unsupported("recall.ask-plan")
+    }
+
+    fn ask_apply(
+        _: String,
+        _: String,
+        _: Vec<CompletionResult>,
+        _: Timestamp,
+    ) -> Result<String, Error> {
+        unsupported("recall.ask-apply")
+    }
+
+    fn ask_run(_: String, _: String, _: Timestamp) -> Result<String, Error> {
+        unsupported("recall.ask-run")
+    }
+}
+
+impl tools::Guest for Component {
+    fn definitions(_: Dialect) -> String {
+        "[]".into()
+    }
+
+    fn instructions(_: Dialect, _: bool) -> String {
+        String::new()
+    }
+
+    fn call(
+        _: String,
+        _: String,
+        _: String,
+        _: Option<String>,
+        _: Timestamp,
+    ) -> Result<tools::ToolOutcome, Error> {
+        unsupported("tools.call")
+    }
+
+    fn resume(
+        _: String,
+        _: String,
+        _: Vec<CompletionResult>,
+        _: Timestamp,
+    ) -> Result<tools::ToolOutcome, Error> {
+        unsupported("tools.resume")
+    }
+}
+
+impl admin::Guest for Component {
+    fn status(conversation: Option<String>, now: Timestamp) -> Result<String, Error> {
+        with_engine(|engine| engine.status(&mut HostStore, conversation.as_deref(), now))
+    }
+
+    fn listing(
+        kind: String,
+        conversation: Option<String>,
+        cursor: Option<String>,
+        bytes_max: u32,
+    ) -> Result<String, Error> {
+        with_engine(|engine| {
+            let (conversation, cursor) = (conversation.as_deref(), cursor.as_deref());
+            engine.listing(&mut HostStore, &kind, conversation, cursor, bytes_max)
+        })
+    }
+
+    fn check(conversation: String, cursor: Option<String>) -> Result<String, Error> {
+        with_engine(|engine| engine.check(&mut HostStore, &conversation, cursor.as_deref()))
+    }
+
+    fn digest(cursor: Option<String>, logical: bool) -> Result<String, Error> {
+        with_engine(|engine| engine.digest(&mut HostStore, cursor.as_deref(), logical))
+    }
+
+    fn export_page(_: String, _: Option<String>, _: u32) -> Result<String, Error> {
+        unsupported("admin.export-page")
+    }
+
+    fn import_page(_: Vec<String>, _: Option<String>, _: Timestamp) -> Result<String, Error> {
+        unsupported("admin.import-page")
+    }
+
+    fn call(_: String, _: String, _: String, _: Timestamp) -> Result<String, Error> {
+        unsupported("admin.call")
+    }
+}

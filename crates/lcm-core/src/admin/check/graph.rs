@@ -1,0 +1,198 @@
+//! The context and the summaries: partition, edges, measures.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    codec,
+    context::{Context, Item},
+    error::Result,
+    head::Head,
+    history::History,
+    keys::Keys,
+    reader::Reader,
+    summary::{self, Sources, Summary},
+    tokens,
+};
+
+use super::{Report, Summaries};
+
+/// The items partition the sequence, and say of each what is stored.
+///
+/// # Errors
+///
+/// Of the store.
+pub(super) fn context(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    head: &Head,
+    summaries: &Summaries,
+    report: &mut Report,
+) -> Result<()> {
+    report.begin("context");
+    let context: &Context = &head.context;
+    let Some(items) = report.damage(context.load(reader, keys))? else { return Ok(()) };
+    let mut next = 1u64;
+    for item in &items {
+        report.expect(item.seq_first() == next && item.seq_last() >= next, || {
+            format!("an item begins with {} where {next} belongs", item.seq_first())
+        });
+        next = item.seq_last() + 1;
+        match item {
+            Item::Run(run) => {
+                let history = History { keys, head };
+                let messages = history.messages(reader, run.seq_first, run.seq_last);
+                let Some(messages) = report.damage(messages)? else { continue };
+                let sum: u64 =
+                    messages.iter().map(|placed| u64::from(placed.stored.tokens)).sum();
+                let before = messages.first().map_or(0, |placed| placed.tokens_before);
+                report.expect(sum == run.tokens && before == run.tokens_before, || {
+                    format!("the run from {} has other tokens", run.seq_first)
+                });
+            }
+            Item::Summary(item) => {
+                let name = summary::name(item.id);
+                let Some((record, bytes)) = summaries.get(&item.id) else {
+                    report.found(format!("the summary `{name}` is missing"));
+                    continue;
+                };
+                let same = record.depth == item.depth
+                    && record.tokens == item.tokens
+                    && record.seq_first == item.seq_first
+                    && record.seq_last == item.seq_last
+                    && *bytes == item.bytes
+                    && tokens::estimate(&record.xml(item.id)) == item.rendered_tokens;
+                report.expect(same, || format!("the item of `{name}` differs from its record"));
+            }
+        }
+    }
+    report.expect(next == head.messages + 1, || {
+        format!("the context ends before {next}, the sequence at {}", head.messages)
+    });
+    let stored: u64 = items.iter().map(Item::tokens).sum();
+    let rendered: u64 = items.iter().map(Item::rendered_tokens).sum();
+    report.expect(stored == context.tokens && rendered == context.rendered_tokens, || {
+        format!("the items have {stored} tokens, the head says {}", context.tokens)
+    });
+    Ok(())
+}
+
+/// Every summary follows from its sources and leads on to what was derived from it.
+///
+/// # Errors
+///
+/// Of the store.
+pub(super) fn summaries(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    head: &Head,
+    summaries: &Summaries,
+    report: &mut Report,
+) -> Result<()> {
+    report.begin("summaries");
+    let count = u64::try_from(summaries.len()).unwrap_or(u64::MAX);
+    report.expect(count == head.summaries, || {
+        format!("{count} summaries where the head counts {}", head.summaries)
+    });
+    for (id, (record, _)) in summaries {
+        let name = summary::name(*id);
+        report.expect(record.tokens == tokens::estimate(&record.text), || {
+            format!("the tokens of `{name}` differ from its text")
+        });
+        match &record.sources {
+            Sources::Messages { seq_first, seq_last, .. } => {
+                let sound = record.depth == 0
+                    && seq_first <= seq_last
+                    && *seq_last <= head.messages
+                    && record.seq_first == *seq_first
+                    && record.seq_last == *seq_last
+                    && record.descendant_count == 0;
+                report.expect(sound, || format!("`{name}` is no sound leaf"));
+            }
+            Sources::Summaries(list) => {
+                let found: Vec<&Summary> = list
+                    .iter()
+                    .filter_map(|source| summaries.get(&source.id))
+                    .map(|(source, _)| source)
+                    .collect();
+                report.expect(found.len() == list.len(), || {
+                    format!("a source of `{name}` is missing")
+                });
+                report.expect(follows(record, &found), || {
+                    format!("`{name}` does not follow from its sources")
+                });
+                let ids: Vec<[u8; 8]> = list.iter().map(|source| source.id).collect();
+                derived(reader, keys, *id, &ids, report)?;
+            }
+        }
+    }
+    leaves(reader, keys, head, summaries, report)
+}
+
+/// Whether a condensed record is what its sources make.
+fn follows(record: &Summary, sources: &[&Summary]) -> bool {
+    let contiguous = sources
+        .windows(2)
+        .all(|pair| matches!(pair, [left, right] if left.seq_last + 1 == right.seq_first));
+    let count: u64 = sources.iter().map(|source| source.descendant_count + 1).sum();
+    let tokens: u64 =
+        sources.iter().map(|source| source.descendant_tokens + u64::from(source.tokens)).sum();
+    let messages: u64 = sources.iter().map(|source| source.message_tokens).sum();
+    sources.len() >= 2
+        && contiguous
+        && record.depth == 1 + sources.iter().map(|source| source.depth).max().unwrap_or(0)
+        && sources.first().is_some_and(|first| first.seq_first == record.seq_first)
+        && sources.last().is_some_and(|last| last.seq_last == record.seq_last)
+        && record.descendant_count == count
+        && record.descendant_tokens == tokens
+        && record.message_tokens == messages
+        && sources.iter().all(|source| source.earliest_at >= record.earliest_at)
+        && sources.iter().all(|source| source.latest_at <= record.latest_at)
+}
+
+/// The sources know what was derived from them.
+fn derived(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    id: [u8; 8],
+    sources: &[[u8; 8]],
+    report: &mut Report,
+) -> Result<()> {
+    let names: Vec<String> = sources.iter().map(|source| keys.derived(*source)).collect();
+    for (key, value) in names.iter().zip(reader.fresh(&names)?) {
+        let back = match value {
+            Some(value) => report.damage(codec::decode::<[u8; 8]>(key, &value))?,
+            None => None,
+        };
+        report.expect(back == Some(id), || {
+            format!("`{key}` does not lead to `{}`", summary::name(id))
+        });
+    }
+    Ok(())
+}
+
+/// Every leaf is made of the messages it names.
+fn leaves(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    head: &Head,
+    summaries: &Summaries,
+    report: &mut Report,
+) -> Result<()> {
+    let history = History { keys, head };
+    for (id, (record, _)) in summaries {
+        let Sources::Messages { seq_first, seq_last, frontier } = &record.sources else {
+            continue;
+        };
+        if *seq_last > head.messages {
+            continue;
+        }
+        let messages = history.messages(reader, *seq_first, *seq_last);
+        let Some(messages) = report.damage(messages)? else { continue };
+        let sum: u64 = messages.iter().map(|placed| u64::from(placed.stored.tokens)).sum();
+        let same = sum == record.message_tokens
+            && messages.last().is_some_and(|placed| placed.stored.frontier == *frontier);
+        let name = summary::name(*id);
+        report.expect(same, || format!("the messages of `{name}` are others"));
+    }
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! The message sequence: packs, directory, texts, hashes, counts, identities.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    codec,
+    error::Result,
+    head::Head,
+    history::{self, History},
+    ingest::{Known, lookups},
+    keys::{self, Keys},
+    limits, message,
+    message::Role,
+    num,
+    pack::{self, Pack, PackRef, Raw},
+    reader::Reader,
+};
+
+use super::Report;
+
+/// Running values over the sequence.
+#[derive(Debug, Default)]
+struct Running {
+    seq: u64,
+    bytes: u64,
+    tokens: u64,
+    frontier: [u8; 16],
+    user: Option<u64>,
+    hashes: Vec<[u8; 12]>,
+}
+
+/// Checks every message.
+///
+/// # Errors
+///
+/// Of the store.
+pub(super) fn check(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    head: &Head,
+    report: &mut Report,
+) -> Result<()> {
+    report.begin("messages");
+    let history = History { keys, head };
+    let mut running = Running::default();
+    let mut from = 1;
+    while from <= head.messages {
+        let to = head.messages.min((history::directory_node(from) + 1) * limits::DIRECTORY_SPAN);
+        let refs = history.refs(reader, from, to);
+        for pack in report.damage(refs)?.unwrap_or_default() {
+            check_pack(reader, &history, &pack, &mut running, report)?;
+        }
+        from = to + 1;
+    }
+    report.expect(running.seq == head.messages, || {
+        format!("{} messages where the head counts {}", running.seq, head.messages)
+    });
+    report.expect(running.bytes == head.raw_bytes, || {
+        format!("{} bytes where the head counts {}", running.bytes, head.raw_bytes)
+    });
+    report.expect(running.tokens == head.raw_tokens, || {
+        format!("{} tokens where the head counts {}", running.tokens, head.raw_tokens)
+    });
+    report.expect(running.frontier == head.frontier, || "the running hash differs".into());
+    report.expect(running.user == head.newest_user.map(|mark| mark.seq), || {
+        "the newest user message is another one".into()
+    });
+    report.expect(running.hashes == head.hashes, || "the newest hashes differ".into());
+    Ok(())
+}
+
+fn check_pack(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    place: &PackRef,
+    running: &mut Running,
+    report: &mut Report,
+) -> Result<()> {
+    let key = history.keys.pack(place.seq_first);
+    let wanted = [(key.clone(), place.bytes)];
+    let Some(values) = report.damage(reader.immutable(&wanted))? else { return Ok(()) };
+    let Some(value) = values.first() else { return Ok(()) };
+    let Some(pack) = report.damage(codec::decode::<Pack>(&key, value))? else { return Ok(()) };
+    let sound = pack.seq_first == place.seq_first
+        && num::to_u32(pack.messages.len()) == place.count
+        && num::to_u32(value.len()) == place.bytes
+        && pack.tokens() == place.tokens
+        && pack.tokens_before == running.tokens;
+    report.expect(sound, || format!("`{key}` is not as the directory says"));
+    report.expect(place.seq_first == running.seq + 1, || {
+        format!("`{key}` begins with {}, not {}", place.seq_first, running.seq + 1)
+    });
+    let mut identities: Vec<(String, crate::ingest::Lookup, u64)> = Vec::new();
+    for stored in &pack.messages {
+        running.seq += 1;
+        let seq = running.seq;
+        let Some(raw) = report.damage(history.text(reader, stored))? else { continue };
+        if let Raw::Chunked { sha256, .. } = &stored.raw {
+            use sha2::{Digest, Sha256};
+            let found: [u8; 32] = Sha256::digest(raw.as_bytes()).into();
+            report.expect(found == *sha256, || format!("the text of message {seq} was changed"));
+        }
+        let Ok(message) = message::project(pack.dialect, &raw) else {
+            report.found(format!("message {seq} cannot be read"));
+            continue;
+        };
+        let hash = pack::message_hash(&raw, &message);
+        running.frontier = pack::advance(&running.frontier, &hash);
+        running.bytes += stored.raw.bytes();
+        running.tokens += u64::from(message.tokens);
+        running.user = if message.role == Role::User { Some(seq) } else { running.user };
+        running.hashes.push(keys::prefix(&hash));
+        if running.hashes.len() > limits::RECENT_HASHES_MAX {
+            running.hashes.remove(0);
+        }
+        let same = stored.tokens == message.tokens
+            && stored.parts == message.parts
+            && stored.role == message.role
+            && stored.frontier == running.frontier;
+        report.expect(same, || format!("the projection of message {seq} differs from its text"));
+        for lookup in lookups(&raw, &message) {
+            if !lookup.is_call() || stored.call_key.is_some() {
+                identities.push((history.keys.identity(&lookup.hash), lookup, seq));
+            }
+        }
+    }
+    check_identities(reader, &identities, report)
+}
+
+/// Every id, event key and call key leads back to its message.
+fn check_identities(
+    reader: &mut Reader<'_>,
+    identities: &[(String, crate::ingest::Lookup, u64)],
+    report: &mut Report,
+) -> Result<()> {
+    let names: Vec<String> = identities.iter().map(|(key, ..)| key.clone()).collect();
+    for ((key, lookup, seq), value) in identities.iter().zip(reader.fresh(&names)?) {
+        let Some(value) = value else {
+            report.found(format!("`{key}`, an identity of message {seq}, is missing"));
+            continue;
+        };
+        let Some(known) = report.damage(codec::decode::<Known>(key, &value))? else { continue };
+        let sound = known.seq == *seq || !known.is_of(lookup);
+        report.expect(sound, || format!("`{key}` leads to {} instead of {seq}", known.seq));
+    }
+    Ok(())
+}

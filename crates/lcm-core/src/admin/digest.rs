@@ -1,0 +1,92 @@
+//! Digests: one hash over everything stored, or over what it means.
+//!
+//! The plain digest is over keys and values as they are; equal calls give equal digests in every
+//! host. The logical digest is over messages, summaries and contexts, so that stores which were
+//! filled in other batches compare equal.
+
+use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+
+use sha2::{Digest, Sha256};
+
+use crate::{
+    codec,
+    context::Item,
+    error::Result,
+    head::{Head, Loaded},
+    history::History,
+    keys::{self, Keys},
+    num,
+    reader::Reader,
+    summary::Summary,
+};
+
+/// Messages that the logical digest reads at a time.
+const MESSAGES_PER_READ: u64 = 512;
+
+/// The digest of the whole store as `{"sha256", "cursor"}`.
+///
+/// # Errors
+///
+/// Of the store; `corrupt` for the logical digest of a damaged one.
+pub(crate) fn digest(reader: &mut Reader<'_>, logical: bool) -> Result<String> {
+    let mut hasher = Sha256::new();
+    if logical {
+        let mut names = BTreeMap::new();
+        reader.scan(keys::NAMES, keys::NAMES_END, |key, value| {
+            let (_, id): (String, String) = codec::decode(key, value)?;
+            names.insert(id, ());
+            Ok(())
+        })?;
+        for id in names.keys() {
+            conversation(reader, id, &mut hasher)?;
+        }
+    } else {
+        // Keys are printable ASCII: everything lies between these two.
+        reader.scan("!", "\u{7f}", |key, value| {
+            field(&mut hasher, key.as_bytes());
+            field(&mut hasher, value);
+            Ok(())
+        })?;
+    }
+    Ok(format!("{{\"sha256\":\"{}\",\"cursor\":null}}", keys::hex(&hasher.finalize())))
+}
+
+fn field(hasher: &mut Sha256, bytes: &[u8]) {
+    hasher.update(num::to_u32(bytes.len()).to_be_bytes());
+    hasher.update(bytes);
+}
+
+fn conversation(reader: &mut Reader<'_>, id: &str, hasher: &mut Sha256) -> Result<()> {
+    let keys = Keys::new(id)?;
+    let (loaded, _) = Loaded::read(reader, &keys, id, &[])?;
+    let head: &Head = &loaded.head;
+    field(hasher, id.as_bytes());
+    let history = History { keys: &keys, head };
+    let mut from = 1;
+    while from <= head.messages {
+        let to = head.messages.min(from + MESSAGES_PER_READ - 1);
+        for placed in history.messages(reader, from, to)? {
+            field(hasher, history.text(reader, &placed.stored)?.as_bytes());
+        }
+        from = to + 1;
+    }
+    let (start, end) = keys.range("s");
+    reader.scan(&start, &end, |key, value| {
+        let summary: Summary = codec::decode(key, value)?;
+        field(hasher, key.as_bytes());
+        field(hasher, &summary.depth.to_be_bytes());
+        field(hasher, summary.text.as_bytes());
+        Ok(())
+    })?;
+    let items: Vec<Item> = head.context.load(reader, &keys)?;
+    for item in items {
+        let name = match item {
+            Item::Run(_) => [0; 8],
+            Item::Summary(summary) => summary.id,
+        };
+        field(hasher, &name);
+        field(hasher, &item.seq_first().to_be_bytes());
+        field(hasher, &item.seq_last().to_be_bytes());
+    }
+    Ok(())
+}

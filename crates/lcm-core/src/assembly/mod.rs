@@ -1,0 +1,155 @@
+//! Assembly: the context that fits a budget, rendered for the one who reads it.
+//!
+//! Reads only. The fresh tail and a pinned message always belong; older items follow newest first
+//! while they fit. What is chosen is rendered, counted as it is returned, and cut once more if that
+//! count is over the budget.
+
+mod choose;
+mod render;
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    api::{self, AssembleOptions, Assembled, Dialect},
+    config::Config,
+    context::Item,
+    error::{Error, Result},
+    head::Loaded,
+    history::History,
+    keys::Keys,
+    num,
+    reader::Reader,
+    tail,
+};
+use choose::Choice;
+
+/// Assembles a context.
+///
+/// # Errors
+///
+/// `not-found`: no such conversation; `invalid-input`: budget 0 or nothing left of it;
+/// `unsupported`: a dialect, policy or option that is not offered yet; errors of the store.
+pub(crate) fn assemble(
+    reader: &mut Reader<'_>,
+    config: &Config,
+    conversation: &str,
+    budget: u32,
+    dialect: Dialect,
+    options: &AssembleOptions,
+) -> Result<Assembled> {
+    let keys = Keys::new(conversation)?;
+    let mut policy = config.policy(budget)?;
+    supported(dialect, options)?;
+    policy.budget = policy.budget.saturating_sub(options.reserve_tokens);
+    if policy.budget == 0 {
+        return Err(Error::invalid("reserve-tokens: nothing is left of the budget"));
+    }
+    let (loaded, _) = Loaded::read(reader, &keys, conversation, &[])?;
+    let loaded = loaded.existing()?;
+    let head = &loaded.head;
+    let history = History { keys: &keys, head };
+    let mut items = choose::load(reader, &history, &policy)?;
+    if !config.enabled {
+        // A disabled engine forgets its summaries: what is left are the newest raw messages.
+        items.retain(|item| matches!(item, Item::Run(_)));
+    }
+    let tail = tail::fresh_tail(reader, &history, &items, &policy)?;
+    choose::prefetch(reader, &history, &items, &policy)?;
+    let mut choice = choose::choose(reader, &history, &items, &tail, &policy)?;
+    let mut rendered = render::render(reader, &history, &items, &choice)?;
+    // Stored counts and rendered ones are made by one rule; should they ever differ, the rendered
+    // ones decide.
+    while rendered.tokens > u64::from(policy.budget) && choice.drop_oldest() {
+        rendered = render::render(reader, &history, &items, &choice)?;
+    }
+    let mut warnings = Vec::new();
+    if rendered.tokens > u64::from(policy.budget) {
+        warnings.push(format!(
+            "tail-over-budget: the newest message or call group alone has {} tokens",
+            rendered.tokens
+        ));
+    }
+    if head.context.tokens > u64::from(policy.threshold) && config.enabled {
+        warnings.push(format!(
+            "compaction-due: the stored context has {} tokens, the threshold is {}",
+            head.context.tokens, policy.threshold
+        ));
+    }
+    let pieces = choice.pieces(&items);
+    let evicted = pieces
+        .iter()
+        .filter(|piece| !piece.included)
+        .map(|piece| piece.count(&items))
+        .sum::<u64>();
+    Ok(Assembled {
+        prefix: render::prefix(&rendered, options.previous.as_deref()),
+        tokens: num::tokens_u32(rendered.tokens),
+        summaries: rendered.summaries,
+        fresh_tail_messages: num::tokens_u32((head.messages + 1).saturating_sub(tail.seq_first)),
+        evicted: num::tokens_u32(evicted),
+        items: if options.explain { explain(&pieces, &items, &keys) } else { Vec::new() },
+        messages_json: rendered.messages_json,
+        system: rendered.system,
+        warnings,
+    })
+}
+
+fn supported(dialect: Dialect, options: &AssembleOptions) -> Result<()> {
+    if dialect != Dialect::Lcm {
+        return Err(Error::unsupported("dialect: only `lcm` is rendered by this version"));
+    }
+    if options.policy != api::Policy::Chronological {
+        return Err(Error::unsupported("policy: only `chronological` is offered by this version"));
+    }
+    if !options.live_messages.is_empty() {
+        return Err(Error::unsupported("live-messages: not offered by this version; append first"));
+    }
+    match options.extra_json.as_deref() {
+        None | Some("" | "{}") => Ok(()),
+        Some(_) => Err(Error::invalid("extra-json: no further options are known")),
+    }
+}
+
+/// Every item of the stored context, runs cut where inclusion changes.
+fn explain(pieces: &[choose::Piece], items: &[Item], keys: &Keys) -> Vec<api::Item> {
+    let describe = |piece: &choose::Piece| {
+        let (id, kind): (String, &str) = match items.get(piece.index) {
+            Some(Item::Summary(summary)) => {
+                let kind = if summary.depth == 0 { "leaf" } else { "condensed" };
+                (crate::summary::name(summary.id), kind)
+            }
+            _ => (keys.message_name(piece.seq_first), "message"),
+        };
+        api::Item {
+            id,
+            kind: kind.into(),
+            included: piece.included,
+            why: piece.why.into(),
+            tokens: num::tokens_u32(piece.tokens),
+            seq_first: Some(piece.seq_first),
+            seq_last: Some(piece.seq_last),
+        }
+    };
+    pieces.iter().map(describe).collect()
+}
+
+impl Choice {
+    /// The choice as pieces of the stored context, in order.
+    fn pieces(&self, items: &[Item]) -> Vec<choose::Piece> {
+        let mut out = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            match item {
+                Item::Summary(summary) => out.push(choose::Piece {
+                    index,
+                    seq_first: summary.seq_first,
+                    seq_last: summary.seq_last,
+                    tokens: item.rendered_tokens(),
+                    included: self.has_summary(index),
+                    why: if self.has_summary(index) { "fill" } else { "over-budget" },
+                }),
+                Item::Run(run) => self.cut(index, run, &mut out),
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,578 @@
+//! Apply: one answer, judged and settled in at most one commit.
+//!
+//! The task token says what the sources are; they must still stand in the context as they did. The
+//! plan is never asked again, and neither budget nor configuration nor clock decides anything but
+//! what the token holds.
+
+use alloc::{string::String, vec::Vec};
+
+use crate::{
+    api::{Applied, ApplyOptions, Outcome, Timestamp},
+    codec,
+    config::Config,
+    context::{Context, Item, Run, SummaryItem},
+    error::Result,
+    extract,
+    head::{Act, Head, Journal, Loaded},
+    history::{self, History},
+    keys::{self, Keys},
+    model::{Completion, CompletionErrorCode, CompletionResult, Level},
+    num,
+    reader::Reader,
+    store::{Guard, Put},
+    summary::{self, StoredLevel, Summary},
+    tokens,
+};
+
+use super::{
+    judge::{self, Verdict},
+    plain, reason,
+    records::{Attempts, ModelGuard},
+    request,
+    sources::{self, Gathered, Written},
+    task::{self, Span, Task},
+};
+
+/// Model name of a summary made without one.
+const OFFLINE: &str = "offline";
+/// Length of a ledger window (behaviour reference, 4.15).
+const WINDOW_MS: u64 = 10 * 60 * 1_000;
+
+/// Settles an answer.
+///
+/// # Errors
+///
+/// `invalid-input`: no task of this engine; `not-found`: no such conversation; `conflict`; errors
+/// of the store.
+pub(crate) fn apply(
+    reader: &mut Reader<'_>,
+    config: &Config,
+    conversation: &str,
+    request_id: &str,
+    answer: &CompletionResult,
+    options: &ApplyOptions,
+    now: Timestamp,
+) -> Result<Outcome> {
+    let keys = Keys::new(conversation)?;
+    let task = Task::parse(request_id)?;
+    plain(options.extra_json.as_deref())?;
+    let settled = match answer {
+        CompletionResult::Done(completion) => Some(settled_id(&task, completion)),
+        CompletionResult::Failed(_) => None,
+    };
+    let desk = Desk::open(reader, &keys, conversation, task, settled, now)?;
+    if let Some(id) = desk.settled {
+        return Ok(desk.outcome(Applied::Committed, "", Some(id)));
+    }
+    let give_up =
+        options.fallback_over_tokens.is_some_and(|over| desk.tokens() > u64::from(over));
+    let completion = match answer {
+        CompletionResult::Done(completion) => Some(completion),
+        CompletionResult::Failed(failure) => {
+            let too_long = failure.code == CompletionErrorCode::ContextTooLong;
+            if !too_long && !give_up {
+                return desk.model_failed(reader, failure.code);
+            }
+            None
+        }
+    };
+    desk.settle(reader, config, completion)
+}
+
+/// Id that the answer's summary would have if it was accepted as it is.
+fn settled_id(task: &Task, completion: &Completion) -> [u8; 8] {
+    let (text, _) = judge::settle_text(task, completion);
+    summary::id(&task.sources, task.prompt_version, StoredLevel::from(task.level), &text)
+}
+
+/// Everything about one task that was read, before anything is decided.
+pub(crate) struct Desk<'a> {
+    keys: &'a Keys,
+    pub(crate) loaded: Loaded,
+    pub(crate) task: Task,
+    attempts: Option<Attempts>,
+    guard: Option<(ModelGuard, Vec<u8>)>,
+    /// The summary that this answer made in an earlier call.
+    settled: Option<[u8; 8]>,
+    now: Timestamp,
+}
+
+impl<'a> Desk<'a> {
+    /// First read: the head, the records of the task, and the summary it may have become.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`: no such conversation; errors of the store.
+    pub(crate) fn open(
+        reader: &mut Reader<'_>,
+        keys: &'a Keys,
+        conversation: &str,
+        task: Task,
+        settled: Option<[u8; 8]>,
+        now: Timestamp,
+    ) -> Result<Self> {
+        let mut wanted = alloc::vec![keys.attempt(&task.sources), keys::guard(&task.scope)];
+        wanted.extend(settled.map(|id| keys.summary(id)));
+        let (loaded, found) = Loaded::read(reader, keys, conversation, &wanted)?;
+        let loaded = loaded.existing()?;
+        let mut found = wanted.iter().zip(found);
+        let attempts = match found.next() {
+            Some((key, Some(value))) => Some(codec::decode(key, &value)?),
+            _ => None,
+        };
+        let guard = match found.next() {
+            Some((key, Some(value))) => Some((codec::decode(key, &value)?, value)),
+            _ => None,
+        };
+        let exists = found.next().is_some_and(|(_, value)| value.is_some());
+        let now = loaded.now(now);
+        let settled = settled.filter(|_| exists);
+        Ok(Self { keys, loaded, task, attempts, guard, settled, now })
+    }
+
+    fn tokens(&self) -> u64 {
+        self.loaded.head.context.tokens
+    }
+
+    fn outcome(&self, applied: Applied, reason: &str, summary: Option<[u8; 8]>) -> Outcome {
+        let tokens = num::tokens_u32(self.tokens());
+        Outcome {
+            applied,
+            reason: reason.into(),
+            summary: summary.map(summary::name),
+            purpose: self.task.purpose(),
+            depth: self.task.depth,
+            level: self.task.level,
+            capped: false,
+            tokens_before: tokens,
+            tokens_after: tokens,
+            more: matches!(applied, Applied::Committed | Applied::Stale),
+            next: None,
+            sweep: String::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// A model that could not answer is no attempt: only its guard may change.
+    ///
+    /// # Errors
+    ///
+    /// Of the store.
+    pub(crate) fn model_failed(
+        self,
+        reader: &mut Reader<'_>,
+        code: CompletionErrorCode,
+    ) -> Result<Outcome> {
+        let reason = match code {
+            CompletionErrorCode::Auth => reason::MODEL_AUTH,
+            CompletionErrorCode::Policy => reason::MODEL_POLICY,
+            _ => reason::MODEL_UNAVAILABLE,
+        };
+        let outcome = self.outcome(Applied::Refused, reason, None);
+        if matches!(code, CompletionErrorCode::Auth | CompletionErrorCode::Policy) {
+            let key = keys::guard(&self.task.scope);
+            let (guard, old) = match self.guard {
+                Some((guard, value)) => (guard, Some(value)),
+                None => (ModelGuard::default(), None),
+            };
+            let value = Some(codec::encode(&guard.failed(self.now))?);
+            let guards = [Guard { key: key.clone(), value: old }];
+            reader.commit(&guards, &[Put { key, value }])?;
+        }
+        Ok(outcome)
+    }
+
+    /// Judges the answer (`None`: there is none and there will be none) and commits what follows.
+    fn settle(
+        self,
+        reader: &mut Reader<'_>,
+        config: &Config,
+        completion: Option<&Completion>,
+    ) -> Result<Outcome> {
+        let Some(place) = self.place(reader)? else {
+            return self.stale(reader, completion);
+        };
+        let known = self.attempts.clone().unwrap_or_default();
+        if known.exhausted {
+            return Ok(self.outcome(Applied::Refused, reason::NO_PROGRESS, None));
+        }
+        if known.attempt != self.task.attempt || known.level() != self.task.level {
+            return self.stale(reader, completion);
+        }
+        let verdict = match completion {
+            Some(completion) => judge::judge(&self.task, completion, place.gathered.tokens),
+            None => Verdict::Fallback,
+        };
+        match verdict {
+            Verdict::Retry(level) => self.retry(reader, config, &place, completion, level),
+            Verdict::Accept { text, capped } => {
+                let model = completion.map_or(OFFLINE, |completion| completion.model.as_str());
+                let level = StoredLevel::from(self.task.level);
+                self.accept(reader, &place, completion, Answer { text, capped, level, model })
+            }
+            Verdict::Fallback => self.fall_back(reader, &place, completion),
+        }
+    }
+
+    /// Where the sources stand in the context now; `None`: they do not, or not as they did.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::immutable`].
+    pub(crate) fn place(&self, reader: &mut Reader<'_>) -> Result<Option<Place>> {
+        let part_tokens_max = self.task.part_tokens_max;
+        let head = &self.loaded.head;
+        let history = History { keys: self.keys, head };
+        let nodes = self.directory_nodes();
+        reader.prefetch(self.keys, &head.context.node_keys(self.keys), &nodes)?;
+        let items = head.context.load(reader, self.keys)?;
+        let (from, to) = match self.task.span {
+            Span::Messages { seq_first, seq_last } => {
+                let inside = |item: &Item| match item {
+                    Item::Run(run) => run.seq_first <= seq_first && seq_last <= run.seq_last,
+                    Item::Summary(_) => false,
+                };
+                match items.iter().position(inside) {
+                    Some(at) => (at, at + 1),
+                    None => return Ok(None),
+                }
+            }
+            Span::Items { first, count, .. } => {
+                let is_first =
+                    |item: &Item| matches!(item, Item::Summary(summary) if summary.id == first);
+                let Some(at) = items.iter().position(is_first) else { return Ok(None) };
+                let to = at.saturating_add(num::to_usize(u64::from(count)));
+                let matches = items
+                    .get(at..to)
+                    .is_some_and(|slice| task::items_hash(slice) == self.task.sources);
+                if !matches {
+                    return Ok(None);
+                }
+                (at, to)
+            }
+        };
+        let gathered = match self.task.span {
+            Span::Messages { seq_first, seq_last } => {
+                sources::messages(reader, &history, seq_first, seq_last, part_tokens_max)?
+            }
+            Span::Items { .. } => {
+                let slice = items.get(from..to).unwrap_or(&[]);
+                sources::items(reader, &history, slice, part_tokens_max)?
+            }
+        };
+        let same = gathered.task == self.task.sources && gathered.depth == self.task.depth;
+        Ok(same.then_some(Place { items, from, to, gathered }))
+    }
+
+    /// Directory nodes around the sources of a leaf.
+    fn directory_nodes(&self) -> Vec<u64> {
+        let Span::Messages { seq_first, seq_last } = self.task.span else { return Vec::new() };
+        let head = &self.loaded.head;
+        let flushed = head.packs.first().map_or(head.messages + 1, |pack| pack.seq_first);
+        let last = seq_last.min(flushed.saturating_sub(1));
+        if seq_first > last {
+            return Vec::new();
+        }
+        (history::directory_node(seq_first)..=history::directory_node(last)).collect()
+    }
+
+    /// The sources are gone: paid tokens are counted, nothing else changes. When they became a
+    /// fallback by an earlier call with this answer, that is what is reported.
+    fn stale(
+        mut self,
+        reader: &mut Reader<'_>,
+        completion: Option<&Completion>,
+    ) -> Result<Outcome> {
+        if let Some(id) = self.became(reader)? {
+            let mut outcome = self.outcome(Applied::Committed, "", Some(id));
+            outcome.level = Level::Fallback;
+            return Ok(outcome);
+        }
+        let outcome = self.outcome(Applied::Stale, reason::CONFLICT, None);
+        let Some(completion) = completion else { return Ok(outcome) };
+        count(&mut self.loaded.head, completion, self.now);
+        let entry =
+            Journal { time: self.now, act: Act::Stale { sources: self.task.sources } };
+        self.loaded.commit(reader, self.keys, self.now, &entry, Vec::new(), Vec::new())?;
+        Ok(outcome)
+    }
+
+    /// The fallback that these very sources were replaced by, if they were.
+    fn became(&self, reader: &mut Reader<'_>) -> Result<Option<[u8; 8]>> {
+        let head = &self.loaded.head;
+        let history = History { keys: self.keys, head };
+        let level = StoredLevel::Fallback;
+        let id = match self.task.span {
+            Span::Messages { seq_last, .. } if seq_last > head.messages => return Ok(None),
+            Span::Messages { seq_first, seq_last } => {
+                let part_max = self.task.part_tokens_max;
+                let gathered =
+                    sources::messages(reader, &history, seq_first, seq_last, part_max)?;
+                let Some(text) = self.fallback_text(&gathered) else { return Ok(None) };
+                summary::id(&gathered.task, self.task.prompt_version, level, &text)
+            }
+            Span::Items { first, .. } => {
+                let key = self.keys.derived(first);
+                match reader.fresh(core::slice::from_ref(&key))?.into_iter().next().flatten() {
+                    Some(value) => codec::decode::<[u8; 8]>(&key, &value)?,
+                    None => return Ok(None),
+                }
+            }
+        };
+        let key = self.keys.summary(id);
+        let value = reader.fresh(core::slice::from_ref(&key))?.into_iter().next().flatten();
+        let Some(value) = value else { return Ok(None) };
+        let record: Summary = codec::decode(&key, &value)?;
+        let same = record.task == self.task.sources && record.level == level;
+        Ok(same.then_some(id))
+    }
+
+    fn fallback_text(&self, gathered: &Gathered) -> Option<String> {
+        let source_tokens = num::tokens_u32(gathered.tokens);
+        let text =
+            extract::fallback(&gathered.text, source_tokens, self.task.fallback_tokens_max)?;
+        (u64::from(tokens::estimate(&text)) < gathered.tokens).then_some(text)
+    }
+
+    fn retry(
+        mut self,
+        reader: &mut Reader<'_>,
+        config: &Config,
+        place: &Place,
+        completion: Option<&Completion>,
+        level: Level,
+    ) -> Result<Outcome> {
+        let mut outcome = self.outcome(Applied::Retry, "", None);
+        let mut attempts = self.attempts.clone().unwrap_or_default();
+        attempts.level = StoredLevel::from(level);
+        attempts.attempt += 1;
+        attempts.tokens += completion.map_or(0, spent);
+        let next = self.task_at(level, attempts.attempt);
+        let previous = place.previous(reader, self.keys, &self.loaded.head, &self.task)?;
+        let previous = previous.as_deref();
+        outcome.next =
+            Some(request::build(config, &next, &place.gathered, previous, &attempts.findings));
+        if let Some(completion) = completion {
+            count(&mut self.loaded.head, completion, self.now);
+        }
+        let key = self.keys.attempt(&self.task.sources);
+        let puts = alloc::vec![Put { key, value: Some(codec::encode(&attempts)?) }];
+        let entry =
+            Journal { time: self.now, act: Act::Reject { sources: self.task.sources } };
+        self.loaded.commit(reader, self.keys, self.now, &entry, puts, Vec::new())?;
+        Ok(outcome)
+    }
+
+    /// The same task once more, at another level.
+    pub(crate) fn task_at(&self, level: Level, attempt: u32) -> Task {
+        let mut task = Task { level, attempt, ..self.task.clone() };
+        if level == Level::Aggressive {
+            task.tokens_target = task.tokens_target_aggressive;
+        }
+        task
+    }
+
+    /// Makes the summary without the model; when even that is not smaller, the sources are passed
+    /// over until they change.
+    ///
+    /// # Errors
+    ///
+    /// As [`apply`].
+    pub(crate) fn fall_back(
+        mut self,
+        reader: &mut Reader<'_>,
+        place: &Place,
+        completion: Option<&Completion>,
+    ) -> Result<Outcome> {
+        if let Some(text) = self.fallback_text(&place.gathered) {
+            let (level, model) = (StoredLevel::Fallback, OFFLINE);
+            return self.accept(reader, place, completion, Answer { text, capped: false, level, model });
+        }
+        let mut outcome = self.outcome(Applied::Refused, reason::NO_PROGRESS, None);
+        outcome.more = true;
+        let known = self.attempts.clone().unwrap_or_default();
+        let spent = known.tokens + completion.map_or(0, spent);
+        let attempts = Attempts { exhausted: true, tokens: spent, lease_until: 0, ..known };
+        if let Some(completion) = completion {
+            count(&mut self.loaded.head, completion, self.now);
+        }
+        let key = self.keys.attempt(&self.task.sources);
+        let puts = alloc::vec![Put { key, value: Some(codec::encode(&attempts)?) }];
+        let entry =
+            Journal { time: self.now, act: Act::Reject { sources: self.task.sources } };
+        self.loaded.commit(reader, self.keys, self.now, &entry, puts, Vec::new())?;
+        Ok(outcome)
+    }
+
+    /// Commits a summary in place of its sources.
+    ///
+    /// # Errors
+    ///
+    /// As [`apply`].
+    pub(crate) fn accept(
+        mut self,
+        reader: &mut Reader<'_>,
+        place: &Place,
+        completion: Option<&Completion>,
+        answer: Answer<'_>,
+    ) -> Result<Outcome> {
+        let mut outcome = self.outcome(Applied::Committed, "", None);
+        let record = place.gathered.summary(Written {
+            text: answer.text,
+            level: answer.level,
+            capped: answer.capped,
+            model: answer.model,
+            now: self.now,
+            prompt_version: self.task.prompt_version,
+        });
+        let before = self.loaded.head.context.clone();
+        let (context, mut puts) = place.replace(self.keys, &self.loaded.head, &record)?;
+        let id = record.id();
+        for bridge in &place.gathered.bridges {
+            puts.push(put(self.keys, bridge)?);
+        }
+        puts.push(put(self.keys, &record)?);
+        if let summary::Sources::Summaries(list) = &record.sources {
+            for source in list {
+                let value = Some(codec::encode(&id)?);
+                puts.push(Put { key: self.keys.derived(source.id), value });
+            }
+        }
+        if self.attempts.is_some() {
+            puts.push(Put { key: self.keys.attempt(&self.task.sources), value: None });
+        }
+        let guards = self.reset_guard(&mut puts, completion.is_some())?;
+        let head = &mut self.loaded.head;
+        head.context = context;
+        head.summaries += 1 + num::to_u64(place.gathered.bridges.len());
+        if let Some(completion) = completion {
+            count(head, completion, self.now);
+        }
+        let entry = Journal { time: self.now, act: Act::Compact { summary: id, before } };
+        let head = self.loaded.commit(reader, self.keys, self.now, &entry, puts, guards)?;
+        outcome.summary = Some(summary::name(id));
+        outcome.level = match answer.level {
+            StoredLevel::Fallback => Level::Fallback,
+            _ => self.task.level,
+        };
+        outcome.capped = answer.capped;
+        outcome.tokens_after = num::tokens_u32(head.context.tokens);
+        Ok(outcome)
+    }
+
+    /// A model that answered is well again: its count of failures goes back to 0.
+    fn reset_guard(&self, puts: &mut Vec<Put>, answered: bool) -> Result<Vec<Guard>> {
+        match &self.guard {
+            Some((guard, value)) if answered && guard.failures > 0 => {
+                let key = keys::guard(&self.task.scope);
+                let reset = Some(codec::encode(&ModelGuard::default())?);
+                puts.push(Put { key: key.clone(), value: reset });
+                Ok(alloc::vec![Guard { key, value: Some(value.clone()) }])
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+/// A text that becomes a summary.
+pub(crate) struct Answer<'a> {
+    pub(crate) text: String,
+    pub(crate) capped: bool,
+    pub(crate) level: StoredLevel,
+    pub(crate) model: &'a str,
+}
+
+/// The sources of a task in the context: `items[from..to]`, or inside the run `items[from]`.
+pub(crate) struct Place {
+    items: Vec<Item>,
+    from: usize,
+    to: usize,
+    pub(crate) gathered: Gathered,
+}
+
+impl Place {
+    /// What the model is told of what came before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::immutable`].
+    pub(crate) fn previous(
+        &self,
+        reader: &mut Reader<'_>,
+        keys: &Keys,
+        head: &Head,
+        task: &Task,
+    ) -> Result<Option<String>> {
+        let before = self.items.get(..self.from).unwrap_or(&[]);
+        let history = History { keys, head };
+        sources::previous(reader, &history, before, self.gathered.seq_first, task.depth)
+    }
+
+    /// The context with the summary in place of the sources.
+    fn replace(&self, keys: &Keys, head: &Head, record: &Summary) -> Result<(Context, Vec<Put>)> {
+        let id = record.id();
+        let item = Item::Summary(SummaryItem {
+            id,
+            depth: record.depth,
+            tokens: record.tokens,
+            rendered_tokens: tokens::estimate(&record.xml(id)),
+            bytes: num::to_u32(codec::encode(record)?.len()),
+            seq_first: record.seq_first,
+            seq_last: record.seq_last,
+        });
+        let replacement = match (&record.sources, self.items.get(self.from)) {
+            (summary::Sources::Messages { .. }, Some(Item::Run(run))) => {
+                self.split(run, item)
+            }
+            _ => alloc::vec![item],
+        };
+        let range = self.from..self.to;
+        head.context.replace(keys, head.revision + 1, &self.items, range, &replacement)
+    }
+
+    /// A run with a summary in place of a part of it.
+    fn split(&self, run: &Run, item: Item) -> Vec<Item> {
+        let gathered = &self.gathered;
+        let left = Run {
+            seq_last: gathered.seq_first.saturating_sub(1),
+            tokens: gathered.tokens_before.saturating_sub(run.tokens_before),
+            ..*run
+        };
+        let right = Run {
+            seq_first: gathered.seq_last + 1,
+            seq_last: run.seq_last,
+            tokens_before: gathered.tokens_before + gathered.tokens,
+            tokens: run.tokens.saturating_sub(left.tokens + gathered.tokens),
+        };
+        let mut out = Vec::new();
+        if left.seq_first <= left.seq_last {
+            out.push(Item::Run(left));
+        }
+        out.push(item);
+        if right.seq_first <= right.seq_last {
+            out.push(Item::Run(right));
+        }
+        out
+    }
+}
+
+fn put(keys: &Keys, record: &Summary) -> Result<Put> {
+    Ok(Put { key: keys.summary(record.id()), value: Some(codec::encode(record)?) })
+}
+
+fn spent(completion: &Completion) -> u64 {
+    u64::from(completion.input_tokens) + u64::from(completion.output_tokens)
+}
+
+/// Counts a paid completion.
+fn count(head: &mut Head, completion: &Completion, now: Timestamp) {
+    let ledger = &mut head.ledger;
+    ledger.completions += 1;
+    ledger.input_tokens += u64::from(completion.input_tokens);
+    ledger.output_tokens += u64::from(completion.output_tokens);
+    if now >= ledger.window_start.saturating_add(WINDOW_MS) {
+        (ledger.window_start, ledger.window_completions, ledger.window_tokens) = (now, 0, 0);
+    }
+    ledger.window_completions = ledger.window_completions.saturating_add(1);
+    ledger.window_tokens += spent(completion);
+}

@@ -1,0 +1,160 @@
+//! Compaction: old messages become summaries, old summaries become fewer.
+//!
+//! The model is never called from inside a decision. [`evaluate`] says whether anything is due,
+//! [`plan`] proposes tasks as completion requests, [`apply`] takes an answer and makes one commit
+//! of it; [`run`] does both around a model that may block. A task names its sources, so that
+//! nothing has to be remembered between the calls, by anybody.
+
+mod apply;
+mod judge;
+mod plan;
+mod records;
+mod request;
+mod run;
+mod select;
+mod sources;
+mod sweep;
+pub(crate) mod task;
+
+use alloc::format;
+
+use crate::{
+    api::{CompactionMode, CompactionOptions, Decision},
+    config::{Config, Policy},
+    error::{Error, Result},
+    head::{Head, Loaded},
+    keys::Keys,
+    num,
+    reader::Reader,
+};
+pub(crate) use apply::apply;
+pub(crate) use plan::plan;
+pub(crate) use records::ModelGuard;
+pub(crate) use run::run;
+pub(crate) use sources::read as records_of;
+
+/// The closed list of reasons.
+pub(crate) mod reason {
+    pub(crate) const BELOW_THRESHOLD: &str = "below-threshold";
+    pub(crate) const REACHED_TARGET: &str = "reached-target";
+    pub(crate) const NO_ELIGIBLE_CHUNK: &str = "no-eligible-chunk";
+    pub(crate) const NO_PROGRESS: &str = "no-progress";
+    pub(crate) const TAIL_OVER_TARGET: &str = "tail-over-target";
+    pub(crate) const PASS_LIMIT: &str = "pass-limit";
+    pub(crate) const ROUND_LIMIT: &str = "round-limit";
+    pub(crate) const BREAKER_OPEN: &str = "breaker-open";
+    pub(crate) const MODEL_AUTH: &str = "model-auth";
+    pub(crate) const MODEL_POLICY: &str = "model-policy";
+    pub(crate) const MODEL_UNAVAILABLE: &str = "model-unavailable";
+    pub(crate) const CONFLICT: &str = "conflict";
+}
+
+/// What is to be reached, in tokens of the stored context.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Goal {
+    /// Compaction is due above this many tokens (`until-under`: from it on).
+    due_above: u64,
+    /// Tokens that the decision is about: stored, or observed when that is more.
+    current: u64,
+    /// The stored context is to have at most this many.
+    pub(crate) target: u64,
+    /// Whether the caller named the target: then leaves stop once it is reached.
+    pub(crate) explicit: bool,
+    inclusive: bool,
+}
+
+/// Derives the goal of a call from its options.
+///
+/// # Errors
+///
+/// `unsupported`: mode `incremental`; `invalid-input`: a target of 0 or unreadable `extra-json`.
+pub(crate) fn goal(head: &Head, policy: &Policy, options: &CompactionOptions) -> Result<Goal> {
+    if options.mode == CompactionMode::Incremental {
+        return Err(Error::unsupported("mode `incremental` is not offered by this version"));
+    }
+    if options.target == Some(0) {
+        return Err(Error::invalid("target: must be at least 1"));
+    }
+    plain(options.extra_json.as_deref())?;
+    let stored = head.context.tokens;
+    let observed = u64::from(options.observed_tokens.unwrap_or(0));
+    let current = stored.max(observed);
+    let threshold = u64::from(policy.threshold);
+    let target = options.target.map_or(threshold, u64::from);
+    // What the host adds to the stored context (system prompt, tools) has to fit beside it.
+    let overhead = observed.saturating_sub(stored);
+    let due_above = match options.mode {
+        CompactionMode::Sweep => threshold.min(target),
+        CompactionMode::UntilUnder => target,
+        CompactionMode::Threshold | CompactionMode::Incremental => threshold,
+    };
+    Ok(Goal {
+        due_above,
+        current,
+        target: target.saturating_sub(overhead).max(1),
+        explicit: options.target.is_some(),
+        inclusive: options.mode == CompactionMode::UntilUnder,
+    })
+}
+
+impl Goal {
+    /// Whether compaction is due without being forced.
+    pub(crate) fn due(&self) -> bool {
+        self.current > self.due_above || (self.inclusive && self.current == self.due_above)
+    }
+}
+
+/// Refuses options that nothing understands yet.
+fn plain(extra_json: Option<&str>) -> Result<()> {
+    match extra_json {
+        None | Some("" | "{}") => Ok(()),
+        Some(_) => Err(Error::invalid("extra-json: no further options are known")),
+    }
+}
+
+/// Says whether compaction is due, and why.
+///
+/// # Errors
+///
+/// `not-found`, `invalid-input`, errors of the store.
+pub(crate) fn evaluate(
+    reader: &mut Reader<'_>,
+    config: &Config,
+    conversation: &str,
+    budget: u32,
+    options: &CompactionOptions,
+) -> Result<Decision> {
+    let keys = Keys::new(conversation)?;
+    let policy = config.policy(budget)?;
+    let (loaded, _) = Loaded::read(reader, &keys, conversation, &[])?;
+    let loaded = loaded.existing()?;
+    let goal = goal(&loaded.head, &policy, options)?;
+    let due = config.enabled && (options.force || goal.due());
+    let reason = match (config.enabled, due, goal.due()) {
+        (false, ..) => "disabled",
+        (true, true, false) => "forced",
+        (true, true, true) => "threshold",
+        (true, false, _) => reason::BELOW_THRESHOLD,
+    };
+    let rule = if goal.inclusive { "tokens >= threshold" } else { "tokens > threshold" };
+    let explanation_json = serde_json::json!({
+        "inputs": {
+            "budget": budget,
+            "threshold": policy.threshold,
+            "stored_tokens": loaded.head.context.tokens,
+            "observed_tokens": options.observed_tokens,
+            "target": options.target,
+            "forced": options.force,
+        },
+        "rule": rule,
+        "outcome": reason,
+    });
+    Ok(Decision {
+        due,
+        must: goal.current > u64::from(policy.budget),
+        reason: reason.into(),
+        tokens: num::tokens_u32(goal.current),
+        threshold: num::tokens_u32(goal.due_above),
+        explanation_json: format!("{explanation_json}"),
+    })
+}

@@ -1,0 +1,72 @@
+//! Records of what was tried: attempts on sources, and guards of models.
+
+use alloc::string::String;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{api::Timestamp, limits, model::Level, summary::StoredLevel};
+
+/// What was tried on one set of sources. Deleted with them.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Attempts {
+    /// Level of the next attempt.
+    pub(crate) level: StoredLevel,
+    /// Number of the next attempt, from 1.
+    pub(crate) attempt: u32,
+    /// What the verifier found in the last answer; at most 2 KiB.
+    pub(crate) findings: String,
+    /// Tokens spent so far.
+    pub(crate) tokens: u64,
+    /// Nothing smaller than the sources can be made of them.
+    pub(crate) exhausted: bool,
+    /// Until when a planner has reserved them; 0: not reserved.
+    pub(crate) lease_until: Timestamp,
+}
+
+impl Default for Attempts {
+    fn default() -> Self {
+        Self {
+            level: StoredLevel::Normal,
+            attempt: 1,
+            findings: String::new(),
+            tokens: 0,
+            exhausted: false,
+            lease_until: 0,
+        }
+    }
+}
+
+impl Attempts {
+    /// Level of the next attempt.
+    pub(crate) fn level(&self) -> Level {
+        match self.level {
+            StoredLevel::Normal => Level::Normal,
+            StoredLevel::Aggressive => Level::Aggressive,
+            StoredLevel::Fallback => Level::Fallback,
+        }
+    }
+}
+
+/// How a model has behaved, for all conversations that use it.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct ModelGuard {
+    /// Consecutive refusals of the key or by policy.
+    pub(crate) failures: u32,
+    /// Until when it is not asked; 0: it may be.
+    pub(crate) open_until: Timestamp,
+}
+
+impl ModelGuard {
+    /// The guard after one more refusal.
+    pub(crate) fn failed(self, now: Timestamp) -> Self {
+        let failures = self.failures.saturating_add(1);
+        let open = failures >= limits::BREAKER_FAILURES_MAX;
+        let open_until = if open { now + limits::BREAKER_OPEN_MS } else { self.open_until };
+        Self { failures, open_until }
+    }
+
+    /// Whether the model is not to be asked now.
+    pub(crate) fn is_open(self, now: Timestamp) -> bool {
+        now < self.open_until
+    }
+}

@@ -1,0 +1,108 @@
+//! Run: one pass through a model that may block, with the same decisions as plan and apply.
+//!
+//! All reads come before the first completion. Rejected answers are asked again at once, so the
+//! attempt record is not written; the pass makes the one commit it would make anyway.
+
+use alloc::string::String;
+
+use crate::{
+    api::{Applied, CompactionOptions, Outcome, Timestamp},
+    config::Config,
+    error::Result,
+    keys::Keys,
+    model::{CompletionErrorCode, CompletionResult, Level, Model, Purpose},
+    num,
+    reader::Reader,
+    summary::StoredLevel,
+};
+
+use super::{
+    apply::{Answer, Desk},
+    judge::{self, Verdict},
+    plan::{self, Found},
+    reason, request,
+};
+
+/// Makes one pass.
+///
+/// # Errors
+///
+/// As `plan` and `apply`.
+pub(crate) fn run(
+    reader: &mut Reader<'_>,
+    model: &mut dyn Model,
+    config: &Config,
+    conversation: &str,
+    budget: u32,
+    options: &CompactionOptions,
+    now: Timestamp,
+) -> Result<Outcome> {
+    let keys = Keys::new(conversation)?;
+    let options = CompactionOptions { requests_max: 1, lease_ms: 0, ..options.clone() };
+    let (loaded, found) = plan::look(reader, config, &keys, conversation, budget, &options, now)?;
+    let (planned, sweep) = match found {
+        Found::Ended { reason, sweep, .. } => {
+            let tokens = num::tokens_u32(loaded.head.context.tokens);
+            return Ok(nothing(reason, sweep, tokens));
+        }
+        Found::Tasks(tasks) => {
+            let sweep = tasks.sweep.token();
+            let Some(planned) = tasks.planned.into_iter().next() else {
+                return Ok(nothing(reason::NO_ELIGIBLE_CHUNK, String::new(), 0));
+            };
+            (planned, sweep)
+        }
+    };
+    let mut desk = Desk::open(reader, &keys, conversation, planned.task, None, now)?;
+    let Some(place) = desk.place(reader)? else {
+        return Ok(nothing(reason::CONFLICT, sweep, 0));
+    };
+    let previous = place.previous(reader, &keys, &desk.loaded.head, &desk.task)?;
+    let findings = planned.attempts.findings;
+    let mut outcome = loop {
+        let task = desk.task.clone();
+        let request =
+            request::build(config, &task, &place.gathered, previous.as_deref(), &findings);
+        let completion = match model.complete(&request) {
+            CompletionResult::Done(completion) => completion,
+            CompletionResult::Failed(error)
+                if error.code == CompletionErrorCode::ContextTooLong =>
+            {
+                break desk.fall_back(reader, &place, None)?;
+            }
+            CompletionResult::Failed(error) => break desk.model_failed(reader, error.code)?,
+        };
+        match judge::judge(&task, &completion, place.gathered.tokens) {
+            Verdict::Retry(level) => desk.task = desk.task_at(level, task.attempt + 1),
+            Verdict::Fallback => break desk.fall_back(reader, &place, Some(&completion))?,
+            Verdict::Accept { text, capped } => {
+                let level = StoredLevel::from(task.level);
+                let answer = Answer { text, capped, level, model: &completion.model };
+                break desk.accept(reader, &place, Some(&completion), answer)?;
+            }
+        }
+    };
+    let failed = outcome.applied == Applied::Refused && outcome.reason != reason::NO_PROGRESS;
+    outcome.more = !failed;
+    outcome.sweep = if failed { String::new() } else { sweep };
+    Ok(outcome)
+}
+
+/// The outcome of a pass that had nothing to do.
+fn nothing(reason: &str, sweep: String, tokens: u32) -> Outcome {
+    Outcome {
+        applied: Applied::Refused,
+        reason: reason.into(),
+        summary: None,
+        purpose: Purpose::Leaf,
+        depth: 0,
+        level: Level::Normal,
+        capped: false,
+        tokens_before: tokens,
+        tokens_after: tokens,
+        more: !sweep.is_empty(),
+        next: None,
+        sweep,
+        warnings: alloc::vec::Vec::new(),
+    }
+}

@@ -1,0 +1,318 @@
+//! Which sources are worth summarising next, in order of preference.
+//!
+//! In: the items of the context, the fresh tail, the policy. Out: candidates, disjoint and each
+//! admissible alone. Which of them were tried in vain is not known here.
+
+use alloc::vec::Vec;
+
+use crate::{
+    config::Policy,
+    context::{Item, Run},
+    error::Result,
+    history::{History, Placed},
+    limits,
+    pack::PackRef,
+    reader::Reader,
+    tail::{Tail, Unit, Units},
+};
+
+/// Messages of one leaf.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Chunk {
+    pub(crate) seq_first: u64,
+    pub(crate) seq_last: u64,
+    pub(crate) tokens: u64,
+}
+
+/// Items of one condensed summary: `items[from..to]`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Group {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    /// Depth of the summary to be made.
+    pub(crate) depth: u32,
+    pub(crate) tokens: u64,
+}
+
+/// How eagerly summaries are merged.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Phase {
+    /// By the ordinary fan-outs, down to the ordinary depth.
+    Ordinary,
+    /// By the least fan-out at any depth, then any neighbours.
+    Pressure,
+}
+
+/// A stretch of raw messages that may be compacted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Stretch {
+    pub(crate) seq_first: u64,
+    pub(crate) seq_last: u64,
+}
+
+/// The raw messages outside tail and pin, oldest first.
+///
+/// A run too small to be worth a completion, between two summaries, is left to the condensation.
+pub(crate) fn stretches(items: &[Item], tail: &Tail) -> Vec<Stretch> {
+    let mut out = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let Item::Run(run) = item else { continue };
+        if is_bridge(items, index) {
+            continue;
+        }
+        let end = run.seq_last.min(tail.seq_first.saturating_sub(1));
+        let mut push = |seq_first: u64, seq_last: u64| {
+            if seq_first <= seq_last {
+                out.push(Stretch { seq_first, seq_last });
+            }
+        };
+        match tail.pin {
+            Some(pin) if run.seq_first <= pin.seq && pin.seq <= end => {
+                push(run.seq_first, pin.seq - 1);
+                push(pin.seq + 1, end);
+            }
+            _ => push(run.seq_first, end),
+        }
+    }
+    out
+}
+
+/// Whether the item is a tiny run between two summaries.
+pub(crate) fn is_bridge(items: &[Item], index: usize) -> bool {
+    let summary =
+        |index: Option<usize>| matches!(index.and_then(|at| items.get(at)), Some(Item::Summary(_)));
+    let tiny = |run: &Run| run.tokens < limits::BRIDGE_TOKENS_MAX;
+    matches!(items.get(index), Some(Item::Run(run)) if tiny(run))
+        && summary(index.checked_sub(1))
+        && summary(index.checked_add(1))
+}
+
+/// Cuts units into chunks.
+#[derive(Debug)]
+pub(crate) struct Chunker {
+    tokens_max: u64,
+    open: Option<Chunk>,
+}
+
+impl Chunker {
+    /// A chunker for chunks of this size.
+    pub(crate) fn new(tokens_max: u32) -> Self {
+        Self { tokens_max: u64::from(tokens_max), open: None }
+    }
+
+    /// Adds a unit; returns the chunks that it closed, at most two.
+    ///
+    /// A chunk ends before the unit that would take it over its size, or once it has reached it. A
+    /// unit that is larger alone is a chunk of its own, and what is too small to be worth a
+    /// completion goes with it.
+    pub(crate) fn push(&mut self, unit: &Unit) -> [Option<Chunk>; 2] {
+        let mut closed = [None, None];
+        if let Some(chunk) = self.open
+            && chunk.tokens + unit.tokens > self.tokens_max
+            && chunk.tokens >= limits::BRIDGE_TOKENS_MAX
+        {
+            closed = [self.open.take(), None];
+        }
+        let chunk = self.open.get_or_insert(Chunk {
+            seq_first: unit.seq_first,
+            seq_last: unit.seq_last,
+            tokens: 0,
+        });
+        chunk.seq_last = unit.seq_last;
+        chunk.tokens += unit.tokens;
+        if chunk.tokens >= self.tokens_max {
+            let [first, _] = closed;
+            closed = [first, self.open.take()];
+        }
+        closed
+    }
+
+    /// The chunk that is still open.
+    pub(crate) fn finish(self) -> Option<Chunk> {
+        self.open
+    }
+}
+
+/// Bytes of packs that are read ahead at a time.
+const READ_AHEAD_BYTES: u32 = 768 << 10;
+
+/// The first `count` chunks of a stretch, and whether there are more.
+///
+/// # Errors
+///
+/// As [`Reader::immutable`].
+pub(crate) fn chunks(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    stretch: &Stretch,
+    policy: &Policy,
+    count: usize,
+) -> Result<Vec<Chunk>> {
+    let mut chunker = Chunker::new(policy.leaf_chunk_tokens_max);
+    let mut units = Units::default();
+    let mut out: Vec<Chunk> = Vec::new();
+    let mut from = stretch.seq_first;
+    while from <= stretch.seq_last && out.len() < count {
+        // No more than one directory node's worth at a time, and of that what the chunks need.
+        let to = stretch.seq_last.min(from + limits::DIRECTORY_SPAN - 1);
+        let refs = history.refs(reader, from, to)?;
+        let wanted = u64::from(policy.leaf_chunk_tokens_max)
+            .saturating_mul(crate::num::to_u64(count - out.len()));
+        let refs = ahead(&refs, wanted);
+        let to = refs.last().map_or(to, PackRef::seq_last).min(to);
+        let messages: Vec<Placed> = history.of_packs(reader, refs, from, to)?;
+        for placed in &messages {
+            if let Some(unit) = units.push(placed.seq, &placed.stored) {
+                out.extend(chunker.push(&unit).into_iter().flatten());
+            }
+        }
+        from = to + 1;
+    }
+    if out.len() < count {
+        if let Some(unit) = units.finish() {
+            out.extend(chunker.push(&unit).into_iter().flatten());
+        }
+        out.extend(chunker.finish());
+    }
+    out.truncate(count);
+    Ok(out)
+}
+
+/// The packs at the beginning that hold `tokens`, within what one read may move.
+pub(crate) fn ahead(refs: &[PackRef], tokens: u64) -> &[PackRef] {
+    let (mut bytes, mut sum, mut count) = (0u32, 0u64, 0usize);
+    for pack in refs {
+        if count > 0 && (sum > tokens || bytes.saturating_add(pack.bytes) > READ_AHEAD_BYTES) {
+            break;
+        }
+        bytes = bytes.saturating_add(pack.bytes);
+        sum += pack.tokens;
+        count += 1;
+    }
+    refs.get(..count).unwrap_or(refs)
+}
+
+/// Groups of summaries to condense, best first. They may overlap; the caller takes disjoint ones.
+pub(crate) fn groups(items: &[Item], tail: &Tail, policy: &Policy, phase: Phase) -> Vec<Group> {
+    let end = items.iter().take_while(|item| item.seq_last() < tail.seq_first).count();
+    let items = items.get(..end).unwrap_or(items);
+    let mut depths: Vec<u32> = items.iter().filter_map(depth).collect();
+    depths.sort_unstable();
+    depths.dedup();
+    let mut out = Vec::new();
+    for depth in depths {
+        let allowed = policy.sweep_depth_max.is_none_or(|max| depth < max);
+        if phase == Phase::Ordinary && !allowed {
+            continue;
+        }
+        let fanout = match (phase, depth) {
+            (Phase::Pressure, _) => policy.condense_min_hard,
+            (Phase::Ordinary, 0) => policy.condense_leaves_min,
+            (Phase::Ordinary, _) => policy.condense_summaries_min,
+        };
+        let like = |item: &Item| self::depth(item) == Some(depth);
+        let tokens_min =
+            u64::from(policy.condensed_tokens_target.max(policy.leaf_chunk_tokens_max / 10));
+        for (from, to) in runs(items, like) {
+            out.extend(cut(items, from, to, policy).into_iter().filter(|group| {
+                group.summaries(items) >= fanout && group.tokens >= tokens_min
+                    || crate::num::to_u32(to - from) >= fanout && group.is_full(policy)
+            }));
+        }
+    }
+    if phase == Phase::Pressure {
+        // No depth has a run: the oldest neighbours of any depths.
+        for (from, to) in runs(items, |item| self::depth(item).is_some()) {
+            out.extend(cut(items, from, to, policy));
+        }
+    }
+    out
+}
+
+/// Most source tokens of one condensation (architecture, section 4).
+fn condensation_tokens_max(policy: &Policy) -> u32 {
+    let ordinary = policy.condense_leaves_min.saturating_mul(policy.leaf_tokens_target);
+    policy.leaf_chunk_tokens_max.max(policy.threshold.min(ordinary))
+}
+
+fn depth(item: &Item) -> Option<u32> {
+    match item {
+        Item::Summary(summary) => Some(summary.depth),
+        Item::Run(_) => None,
+    }
+}
+
+/// Maximal ranges of neighbours that fit, with tiny runs between them.
+fn runs(items: &[Item], fits: impl Fn(&Item) -> bool) -> Vec<(usize, usize)> {
+    let mut out = Vec::new();
+    let mut from = None;
+    for (index, item) in items.iter().enumerate() {
+        let bridges = from.is_some()
+            && is_bridge(items, index)
+            && items.get(index + 1).is_some_and(&fits);
+        if fits(item) || bridges {
+            from.get_or_insert(index);
+        } else if let Some(from) = from.take() {
+            out.push((from, index));
+        }
+    }
+    out.extend(from.map(|from| (from, items.len())));
+    out
+}
+
+/// Cuts a range into groups that each fit one completion and have at least two summaries.
+fn cut(items: &[Item], from: usize, to: usize, policy: &Policy) -> Vec<Group> {
+    let mut out = Vec::new();
+    let mut start = from;
+    while start < to {
+        let Some(group) = first_group(items, start, to, policy) else { break };
+        start = group.to;
+        // A tiny run between two groups stays where it is.
+        while items.get(start).is_some_and(|item| depth(item).is_none()) {
+            start += 1;
+        }
+        out.push(group);
+    }
+    out
+}
+
+fn first_group(items: &[Item], from: usize, to: usize, policy: &Policy) -> Option<Group> {
+    let tokens_max = u64::from(condensation_tokens_max(policy));
+    let mut group = Group { from, to: from, depth: 0, tokens: 0 };
+    let mut pending = 0u64;
+    let mut summaries = 0usize;
+    for (index, item) in items.iter().enumerate().take(to).skip(from) {
+        let tokens = item.tokens();
+        let Some(depth) = depth(item) else {
+            pending += tokens;
+            continue;
+        };
+        let over = group.tokens + pending + tokens > tokens_max;
+        if (summaries >= 2 && over) || index - from >= limits::SOURCES_MAX {
+            break;
+        }
+        summaries += 1;
+        group.tokens += pending + tokens;
+        pending = 0;
+        group.to = index + 1;
+        group.depth = group.depth.max(depth + 1);
+    }
+    (summaries >= 2).then_some(group)
+}
+
+impl Group {
+    fn summaries(&self, items: &[Item]) -> u32 {
+        let items = items.get(self.from..self.to).unwrap_or(&[]);
+        crate::num::to_u32(items.iter().filter_map(depth).count())
+    }
+
+    /// Whether the group stopped growing because of its size and not for want of neighbours.
+    fn is_full(&self, policy: &Policy) -> bool {
+        self.tokens.saturating_mul(2) > u64::from(condensation_tokens_max(policy))
+    }
+
+    /// Whether two groups share an item.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        self.from < other.to && other.from < self.to
+    }
+}

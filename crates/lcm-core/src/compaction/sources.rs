@@ -1,0 +1,333 @@
+//! The sources of a task, gathered: their text for the model, their measures for the summary.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    api::Timestamp,
+    codec,
+    context::{Item, Run},
+    error::{Error, Result},
+    history::{History, Placed},
+    keys, num,
+    prompts::PROMPT_VERSION,
+    reader::Reader,
+    source,
+    summary::{self, Sources, SourceRef, StoredLevel, Summary, Trust},
+    tokens,
+};
+
+use super::task;
+
+/// Model name of a leaf that repeats a tiny run word for word.
+const VERBATIM: &str = "verbatim";
+/// Tokens of raw text that serve as previous context where no summary stands before the sources.
+const PREVIOUS_TOKENS_MAX: u32 = 500;
+/// Messages in which that text is looked for.
+const PREVIOUS_MESSAGES_MAX: u64 = 8;
+/// Summaries before the sources that serve as previous context.
+const PREVIOUS_SUMMARIES_MAX: usize = 2;
+
+/// What a task's sources amount to.
+#[derive(Clone, Debug)]
+pub(crate) struct Gathered {
+    /// The sources as the model reads them; blank when they have nothing to say.
+    pub(crate) text: String,
+    /// What they count in the context.
+    pub(crate) tokens: u64,
+    pub(crate) seq_first: u64,
+    pub(crate) seq_last: u64,
+    pub(crate) sources: Sources,
+    pub(crate) depth: u32,
+    pub(crate) task: [u8; 16],
+    message_tokens: u64,
+    descendant_count: u64,
+    descendant_tokens: u64,
+    earliest_at: Timestamp,
+    latest_at: Timestamp,
+    file_ids: Vec<String>,
+    /// Leaves for tiny runs between the sources, to be written with the summary.
+    pub(crate) bridges: Vec<Summary>,
+    /// Tokens of all messages before the first one.
+    pub(crate) tokens_before: u64,
+}
+
+/// What a summary says besides its sources.
+pub(crate) struct Written<'a> {
+    pub(crate) text: String,
+    pub(crate) level: StoredLevel,
+    pub(crate) capped: bool,
+    pub(crate) model: &'a str,
+    pub(crate) now: Timestamp,
+    pub(crate) prompt_version: u32,
+}
+
+impl Gathered {
+    /// The record of a summary of these sources.
+    pub(crate) fn summary(&self, written: Written<'_>) -> Summary {
+        let mut file_ids = self.file_ids.clone();
+        collect_file_ids(&written.text, &mut file_ids);
+        Summary {
+            depth: self.depth,
+            level: written.level,
+            capped: written.capped,
+            sources: self.sources.clone(),
+            task: self.task,
+            seq_first: self.seq_first,
+            seq_last: self.seq_last,
+            tokens: tokens::estimate(&written.text),
+            text: written.text,
+            source_tokens: self.tokens,
+            message_tokens: self.message_tokens,
+            descendant_count: self.descendant_count,
+            descendant_tokens: self.descendant_tokens,
+            earliest_at: self.earliest_at,
+            latest_at: self.latest_at,
+            created_at: written.now,
+            model: written.model.into(),
+            prompt_version: written.prompt_version,
+            trust: Trust::Untrusted,
+            findings: Vec::new(),
+            file_ids,
+        }
+    }
+}
+
+/// Gathers the messages of a leaf.
+///
+/// # Errors
+///
+/// As [`Reader::immutable`].
+pub(crate) fn messages(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    seq_first: u64,
+    seq_last: u64,
+    part_tokens_max: u32,
+) -> Result<Gathered> {
+    let placed = history.messages(reader, seq_first, seq_last)?;
+    let mut text = String::new();
+    let mut file_ids = Vec::new();
+    for message in &placed {
+        render(reader, history, message, part_tokens_max, &mut text, &mut file_ids)?;
+    }
+    let sum = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
+    let frontier = placed.last().map(|message| message.stored.frontier).unwrap_or_default();
+    let times = placed.iter().map(|message| message.stored.time);
+    Ok(Gathered {
+        text,
+        tokens: sum,
+        seq_first,
+        seq_last,
+        sources: Sources::Messages { seq_first, seq_last, frontier },
+        depth: 0,
+        task: task::messages_hash(seq_first, seq_last, &frontier),
+        message_tokens: sum,
+        descendant_count: 0,
+        descendant_tokens: 0,
+        earliest_at: times.clone().min().unwrap_or(0),
+        latest_at: times.max().unwrap_or(0),
+        file_ids,
+        bridges: Vec::new(),
+        tokens_before: placed.first().map_or(0, |message| message.tokens_before),
+    })
+}
+
+fn render(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    message: &Placed,
+    part_tokens_max: u32,
+    text: &mut String,
+    file_ids: &mut Vec<String>,
+) -> Result<bool> {
+    let stored = &message.stored;
+    let raw = history.text(reader, stored)?;
+    collect_file_ids(&raw, file_ids);
+    let parts = &stored.parts;
+    Ok(source::render_message(text, &raw, stored.role, parts, stored.time, part_tokens_max))
+}
+
+/// Gathers the items of a condensed summary.
+///
+/// # Errors
+///
+/// As [`Reader::immutable`].
+pub(crate) fn items(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    items: &[Item],
+    part_tokens_max: u32,
+) -> Result<Gathered> {
+    let mut records = read(reader, history, items)?.into_iter();
+    let mut gathered = Gathered {
+        text: String::new(),
+        tokens: items.iter().map(Item::tokens).sum(),
+        seq_first: items.first().map_or(0, Item::seq_first),
+        seq_last: items.last().map_or(0, Item::seq_last),
+        sources: Sources::Summaries(Vec::new()),
+        depth: 0,
+        task: task::items_hash(items),
+        message_tokens: 0,
+        descendant_count: 0,
+        descendant_tokens: 0,
+        earliest_at: u64::MAX,
+        latest_at: 0,
+        file_ids: Vec::new(),
+        bridges: Vec::new(),
+        tokens_before: 0,
+    };
+    let mut sources: Vec<SourceRef> = Vec::new();
+    for item in items {
+        let (source, record) = match item {
+            Item::Summary(summary) => {
+                let record = records.next().ok_or_else(|| Error::corrupt("a source is missing"))?;
+                (SourceRef { id: summary.id, bytes: summary.bytes }, record)
+            }
+            Item::Run(run) => {
+                let record = bridge(reader, history, run, part_tokens_max)?;
+                let bytes = num::to_u32(codec::encode(&record)?.len());
+                gathered.bridges.push(record.clone());
+                (SourceRef { id: record.id(), bytes }, record)
+            }
+        };
+        let name = summary::name(source.id);
+        let text = &mut gathered.text;
+        let (from, to) = (record.earliest_at, record.latest_at);
+        source::render_summary(text, &name, from, to, record.depth, &record.text);
+        gathered.depth = gathered.depth.max(record.depth + 1);
+        gathered.message_tokens += record.message_tokens;
+        gathered.descendant_count += record.descendant_count + 1;
+        gathered.descendant_tokens += record.descendant_tokens + u64::from(record.tokens);
+        gathered.earliest_at = gathered.earliest_at.min(record.earliest_at);
+        gathered.latest_at = gathered.latest_at.max(record.latest_at);
+        for id in &record.file_ids {
+            push_unique(&mut gathered.file_ids, id);
+        }
+        sources.push(source);
+    }
+    gathered.sources = Sources::Summaries(sources);
+    Ok(gathered)
+}
+
+/// The records of the summaries among items.
+///
+/// # Errors
+///
+/// As [`Reader::immutable`].
+pub(crate) fn read(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    items: &[Item],
+) -> Result<Vec<Summary>> {
+    let wanted: Vec<(String, u32)> = task::source_refs(items)
+        .into_iter()
+        .map(|source| (history.keys.summary(source.id), source.bytes))
+        .collect();
+    let values = reader.immutable(&wanted)?;
+    wanted.iter().zip(values).map(|((key, _), value)| codec::decode(key, &value)).collect()
+}
+
+/// A leaf that repeats a tiny run, so that the summaries around it can be condensed with it.
+fn bridge(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    run: &Run,
+    part_tokens_max: u32,
+) -> Result<Summary> {
+    let gathered = messages(reader, history, run.seq_first, run.seq_last, part_tokens_max)?;
+    let text = if gathered.text.trim().is_empty() { "(no text)" } else { &gathered.text };
+    Ok(gathered.summary(Written {
+        text: text.into(),
+        level: StoredLevel::Fallback,
+        capped: false,
+        model: VERBATIM,
+        now: gathered.latest_at,
+        prompt_version: PROMPT_VERSION,
+    }))
+}
+
+/// What the model is told of what came before: advice, never a source.
+///
+/// # Errors
+///
+/// As [`Reader::immutable`].
+pub(crate) fn previous(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    before: &[Item],
+    seq_first: u64,
+    depth: u32,
+) -> Result<Option<String>> {
+    // Above sessions a narrative stands for itself.
+    if depth > 1 {
+        return Ok(None);
+    }
+    let near: Vec<Item> = before
+        .iter()
+        .rev()
+        .filter(|item| match item {
+            Item::Summary(summary) => depth == 0 || summary.depth + 1 == depth,
+            Item::Run(_) => false,
+        })
+        .take(PREVIOUS_SUMMARIES_MAX)
+        .copied()
+        .collect();
+    if near.is_empty() {
+        return if depth == 0 { raw_before(reader, history, seq_first) } else { Ok(None) };
+    }
+    let records = read(reader, history, &near)?;
+    let texts: Vec<String> =
+        records.iter().rev().map(|record| source::strip_markers(&record.text)).collect();
+    Ok(Some(texts.join("\n\n")))
+}
+
+/// The end of the raw text before a message.
+fn raw_before(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    seq_first: u64,
+) -> Result<Option<String>> {
+    if seq_first <= 1 {
+        return Ok(None);
+    }
+    let from = seq_first.saturating_sub(PREVIOUS_MESSAGES_MAX).max(1);
+    let mut text = String::new();
+    for message in history.messages(reader, from, seq_first - 1)? {
+        let ids = &mut Vec::new();
+        render(reader, history, &message, PREVIOUS_TOKENS_MAX, &mut text, ids)?;
+    }
+    let mut rest = text.as_str();
+    while tokens::estimate(rest) > PREVIOUS_TOKENS_MAX {
+        match rest.split_once('\n') {
+            Some((_, tail)) => rest = tail,
+            None => rest = tokens::truncate(rest, PREVIOUS_TOKENS_MAX),
+        }
+    }
+    Ok((!rest.trim().is_empty()).then(|| rest.into()))
+}
+
+fn push_unique(list: &mut Vec<String>, id: &str) {
+    if !list.iter().any(|known| known == id) {
+        list.push(id.into());
+    }
+}
+
+/// Adds the file ids that occur in a text: `file_` and exactly 16 hex digits.
+fn collect_file_ids(text: &str, list: &mut Vec<String>) {
+    for (at, _) in text.match_indices("file_") {
+        let rest = text.get(at + 5..).unwrap_or("");
+        let digits = rest
+            .bytes()
+            .take_while(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            .count();
+        if digits == 16 {
+            push_unique(list, &format!("file_{}", rest.get(..16).unwrap_or("")));
+        }
+    }
+}
+
+/// The boundary that encloses the material of a prompt: no text can contain a hash over itself.
+pub(crate) fn boundary(text: &str) -> String {
+    let hash = keys::hash(&[b"lcm boundary", text.as_bytes()]);
+    keys::hex(hash.get(..8).unwrap_or(&[]))
+}

@@ -1,0 +1,69 @@
+//! The sweep token: how far a sweep has come, carried from one plan to the next by the host.
+//!
+//! It makes the pass, round and progress limits the engine's and not the host's, though the engine
+//! remembers nothing between two calls.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::error::{Error, Result};
+
+/// Progress of a sweep.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Sweep {
+    /// Passes handed out in this round.
+    pub(crate) passes: u32,
+    /// From 1.
+    pub(crate) round: u32,
+    /// Tokens of the stored context at the beginning of the round.
+    pub(crate) tokens_start: u64,
+}
+
+impl Sweep {
+    /// A sweep that begins now.
+    pub(crate) fn begin(tokens: u64) -> Self {
+        Self { passes: 0, round: 1, tokens_start: tokens }
+    }
+
+    /// The round after this one.
+    pub(crate) fn next_round(self, tokens: u64) -> Self {
+        Self { passes: 0, round: self.round.saturating_add(1), tokens_start: tokens }
+    }
+
+    /// The token.
+    pub(crate) fn token(self) -> String {
+        format!("s1:{}:{}:{}", self.passes, self.round, self.tokens_start)
+    }
+
+    /// Reads a token; `None` when the caller has none.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: it is none of this engine's.
+    pub(crate) fn parse(token: Option<&str>) -> Result<Option<Self>> {
+        let Some(token) = token.filter(|token| !token.is_empty()) else { return Ok(None) };
+        let refused = || Error::invalid("sweep: not a token of this engine");
+        let fields: Vec<&str> = token.split(':').collect();
+        let ["s1", passes, round, tokens] = fields.as_slice() else { return Err(refused()) };
+        Ok(Some(Self {
+            passes: passes.parse().map_err(|_| refused())?,
+            round: round.parse().map_err(|_| refused())?,
+            tokens_start: tokens.parse().map_err(|_| refused())?,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_read_back_and_a_foreign_one_refused() {
+        let sweep = Sweep { passes: 3, round: 2, tokens_start: 12_345 };
+        assert_eq!(Sweep::parse(Some(&sweep.token())).unwrap(), Some(sweep));
+        assert_eq!(Sweep::parse(None).unwrap(), None);
+        assert_eq!(Sweep::parse(Some("")).unwrap(), None);
+        for foreign in ["s1", "s1:1:1", "s2:1:1:1", "s1:-1:1:1", "s1:1:1:1:1"] {
+            assert!(Sweep::parse(Some(foreign)).is_err(), "{foreign}");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Tasks: what a completion is asked for, printed as one token that says everything.
+//!
+//! `apply` gets the token back and needs no memory: it names the sources by place, count and hash,
+//! the level and attempt, the lengths, the prompt version and the scope of the model's guard.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    context::Item,
+    error::{Error, Result},
+    keys, limits,
+    model::{Level, Purpose},
+    summary::SourceRef,
+};
+
+/// First field of a token; changes with its form.
+const TOKEN_VERSION: &str = "1";
+/// Most bytes of a token.
+const TOKEN_BYTES_MAX: usize = 200;
+/// Most characters of a scope.
+const SCOPE_BYTES_MAX: usize = 64;
+/// Scope of a host's own choice of model.
+const SCOPE_DEFAULT: &str = "default";
+
+/// The place of a task's sources in the context.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Span {
+    /// Messages of a leaf, by seq.
+    Messages { seq_first: u64, seq_last: u64 },
+    /// Items of a condensed summary: its first and last summary and how many items.
+    Items { first: [u8; 8], last: [u8; 8], count: u32 },
+}
+
+/// A task.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Task {
+    pub(crate) span: Span,
+    /// Depth of the summary to be made.
+    pub(crate) depth: u32,
+    /// Hash over the sources.
+    pub(crate) sources: [u8; 16],
+    pub(crate) level: Level,
+    /// From 1.
+    pub(crate) attempt: u32,
+    /// Tokens asked for.
+    pub(crate) tokens_target: u32,
+    /// Tokens asked for at the aggressive level.
+    pub(crate) tokens_target_aggressive: u32,
+    /// Tokens above which an accepted answer is cut.
+    pub(crate) tokens_cap: u32,
+    /// Tokens of a fallback.
+    pub(crate) fallback_tokens_max: u32,
+    /// Tokens of one part of a message above which the model sees only its head and tail.
+    pub(crate) part_tokens_max: u32,
+    pub(crate) prompt_version: u32,
+    pub(crate) scope: String,
+}
+
+impl Task {
+    /// What the task is for.
+    pub(crate) fn purpose(&self) -> Purpose {
+        match self.span {
+            Span::Messages { .. } => Purpose::Leaf,
+            Span::Items { .. } => Purpose::Condensed,
+        }
+    }
+
+    /// The token.
+    pub(crate) fn token(&self) -> String {
+        let span = match self.span {
+            Span::Messages { seq_first, seq_last } => format!("l:{seq_first:x}:{seq_last:x}:0"),
+            Span::Items { first, last, count } => {
+                format!("c:{}:{}:{count}", keys::hex(&first), keys::hex(&last))
+            }
+        };
+        let level = match self.level {
+            Level::Normal => "n",
+            Level::Aggressive => "a",
+            Level::Fallback => "f",
+        };
+        format!(
+            "{TOKEN_VERSION}:{span}:{}:{}:{level}:{}:{}:{}:{}:{}:{}:{}:{}",
+            self.depth,
+            keys::hex(&self.sources),
+            self.attempt,
+            self.tokens_target,
+            self.tokens_target_aggressive,
+            self.tokens_cap,
+            self.fallback_tokens_max,
+            self.part_tokens_max,
+            self.prompt_version,
+            self.scope,
+        )
+    }
+
+    /// Reads a token.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: it is none of this engine's.
+    pub(crate) fn parse(token: &str) -> Result<Self> {
+        let refused = || Error::invalid("request-id: not a task of this engine");
+        let fields: Vec<&str> = token.splitn(16, ':').collect();
+        let [version, kind, first, last, count, depth, sources, level, rest @ ..] =
+            fields.as_slice()
+        else {
+            return Err(refused());
+        };
+        let [attempt, target, aggressive, cap, fallback, part, prompt_version, scope] = rest else {
+            return Err(refused());
+        };
+        if *version != TOKEN_VERSION || token.len() > TOKEN_BYTES_MAX || !token.is_ascii() {
+            return Err(refused());
+        }
+        let number = |text: &str| text.parse::<u32>().map_err(|_| refused());
+        let seq = |text: &str| u64::from_str_radix(text, 16).map_err(|_| refused());
+        let span = match *kind {
+            "l" => {
+                let (seq_first, seq_last) = (seq(first)?, seq(last)?);
+                if seq_first == 0 || seq_last < seq_first {
+                    return Err(refused());
+                }
+                Span::Messages { seq_first, seq_last }
+            }
+            "c" => Span::Items {
+                first: bytes(first).ok_or_else(refused)?,
+                last: bytes(last).ok_or_else(refused)?,
+                count: number(count)?,
+            },
+            _ => return Err(refused()),
+        };
+        let level = match *level {
+            "n" => Level::Normal,
+            "a" => Level::Aggressive,
+            _ => return Err(refused()),
+        };
+        let task = Self {
+            span,
+            depth: number(depth)?,
+            sources: bytes(sources).ok_or_else(refused)?,
+            level,
+            attempt: number(attempt)?,
+            tokens_target: number(target)?,
+            tokens_target_aggressive: number(aggressive)?,
+            tokens_cap: number(cap)?,
+            fallback_tokens_max: number(fallback)?,
+            part_tokens_max: number(part)?,
+            prompt_version: number(prompt_version)?,
+            scope: (*scope).into(),
+        };
+        if task.attempt == 0 || task.attempt > limits::ATTEMPTS_MAX || !is_scope(scope) {
+            return Err(refused());
+        }
+        Ok(task)
+    }
+}
+
+fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
+    keys::unhex(hex).filter(|bytes| bytes.len() == N).map(|bytes| keys::prefix(&bytes))
+}
+
+fn is_scope(scope: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-:@+".contains(&byte);
+    !scope.is_empty() && scope.len() <= SCOPE_BYTES_MAX && scope.bytes().all(fits)
+}
+
+/// The guard scope of a model name; `None` is the host's own choice.
+pub(crate) fn scope(model: Option<&str>) -> String {
+    match model {
+        None => SCOPE_DEFAULT.into(),
+        Some(model) if is_scope(model) => model.into(),
+        Some(model) => {
+            format!("sha/{}", keys::base64url(&keys::hash(&[b"lcm scope", model.as_bytes()]), 22))
+        }
+    }
+}
+
+/// Hash over the messages of a leaf.
+pub(crate) fn messages_hash(seq_first: u64, seq_last: u64, frontier: &[u8; 16]) -> [u8; 16] {
+    let first = seq_first.to_be_bytes();
+    let last = seq_last.to_be_bytes();
+    keys::prefix(&keys::hash(&[b"lcm leaf", &first, &last, frontier]))
+}
+
+/// Hash over the items of a condensed summary.
+///
+/// Raw messages between summaries count by their place: they cannot change.
+pub(crate) fn items_hash(items: &[Item]) -> [u8; 16] {
+    let mut fields: Vec<u8> = Vec::new();
+    for item in items {
+        match item {
+            Item::Summary(summary) => {
+                fields.push(1);
+                fields.extend_from_slice(&summary.id);
+            }
+            Item::Run(run) => {
+                fields.push(0);
+                fields.extend_from_slice(&run.seq_first.to_be_bytes());
+                fields.extend_from_slice(&run.seq_last.to_be_bytes());
+            }
+        }
+    }
+    keys::prefix(&keys::hash(&[b"lcm condensed", &fields]))
+}
+
+/// References to the summaries among items.
+pub(crate) fn source_refs(items: &[Item]) -> Vec<SourceRef> {
+    items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Summary(summary) => Some(SourceRef { id: summary.id, bytes: summary.bytes }),
+            Item::Run(_) => None,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task() -> Task {
+        Task {
+            span: Span::Items { first: [1; 8], last: [255; 8], count: 128 },
+            depth: 4_294_967_295,
+            sources: [255; 16],
+            level: Level::Aggressive,
+            attempt: 3,
+            tokens_target: u32::MAX,
+            tokens_target_aggressive: u32::MAX,
+            tokens_cap: u32::MAX,
+            fallback_tokens_max: u32::MAX,
+            part_tokens_max: u32::MAX,
+            prompt_version: 1,
+            scope: "vendor/model-1:latest@x".into(),
+        }
+    }
+
+    #[test]
+    fn a_token_says_everything_in_200_bytes() {
+        let task = task();
+        let token = task.token();
+        assert!(token.is_ascii() && token.len() <= 200, "{}", token.len());
+        assert_eq!(Task::parse(&token).unwrap(), task);
+        let leaf = Task { span: Span::Messages { seq_first: 1, seq_last: 300 }, ..task };
+        assert_eq!(Task::parse(&leaf.token()).unwrap(), leaf);
+    }
+
+    #[test]
+    fn a_foreign_token_is_refused() {
+        let token = task().token();
+        for end in 0..token.len() {
+            let cut = token.get(..end).unwrap();
+            assert!(Task::parse(cut).is_err() || cut.contains("vendor"), "{cut}");
+        }
+        for foreign in ["", "x", "1:l:0:5:0:0:00:n:1:1:1:1:1:default", "2:l:1:5:0"] {
+            assert!(Task::parse(foreign).is_err(), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn scopes_are_printable_and_short() {
+        assert_eq!(scope(None), "default");
+        assert_eq!(scope(Some("a/b:1")), "a/b:1");
+        assert!(is_scope(&scope(Some("with space"))));
+        assert!(is_scope(&scope(Some(&"x".repeat(500)))));
+    }
+}

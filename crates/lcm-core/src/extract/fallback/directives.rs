@@ -1,0 +1,118 @@
+//! Finds sentences that look like instructions to a model and leaves them out.
+//!
+//! This is a courtesy to the reader of a fallback text, not a defence: the material stays marked as
+//! untrusted wherever it is shown.
+
+use alloc::string::String;
+
+/// The text without instruction-like sentences, and whether there were any.
+pub(super) fn remove(text: &str) -> (String, bool) {
+    let mut out = String::with_capacity(text.len());
+    let mut removed = false;
+    for line in text.split_inclusive('\n') {
+        let start = out.len();
+        let mut after_directive = false;
+        for sentence in sentences(line) {
+            let lower = sentence.to_lowercase();
+            after_directive =
+                is_directive(&lower, sentence) || (after_directive && continues(&lower));
+            removed |= after_directive;
+            if !after_directive {
+                out.push_str(sentence);
+            }
+        }
+        // A line that lost its end still ends.
+        if line.ends_with('\n') && !out.ends_with('\n') {
+            out.truncate(out.trim_end().len().max(start));
+            out.push('\n');
+        }
+    }
+    (out, removed)
+}
+
+/// The sentences of a line, with the blanks after them.
+fn sentences(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = line;
+    core::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (sentence, after) = rest.split_at_checked(sentence_end(rest)).unwrap_or((rest, ""));
+        rest = after;
+        Some(sentence)
+    })
+}
+
+fn sentence_end(text: &str) -> usize {
+    let mut ended = false;
+    for (at, c) in text.char_indices() {
+        if ended && !c.is_whitespace() {
+            return at;
+        }
+        let next = text.get(at + c.len_utf8()..).and_then(|rest| rest.chars().next());
+        let spaced = next.is_none_or(char::is_whitespace);
+        ended = (ended && c.is_whitespace())
+            || (spaced && matches!(c, '.' | '!' | '?' | ';'))
+            || matches!(c, '\u{3002}' | '\u{ff01}' | '\u{ff1f}' | '\u{ff1b}');
+    }
+    text.len()
+}
+
+/// Anything of the first list, then anything of the second, in this order.
+const PAIRS: [(&[&str], &[&str]); 4] = [
+    (
+        &["ignore ", "disregard ", "forget ", "override ", "bypass "],
+        &[
+            "previous", "prior ", "earlier", "above", "preceding", "all instructions",
+            "your instructions", "the instructions", "these instructions", "system prompt",
+            "your rules", "your guidelines", "everything you",
+        ],
+    ),
+    (
+        &["reveal ", "print ", "show ", "repeat ", "output ", "leak ", "expose ", "tell me "],
+        &["system prompt", "hidden prompt", "hidden instructions", "your instructions",
+          "initial instructions"],
+    ),
+    (
+        &["\u{5ffd}\u{7565}", "\u{65e0}\u{89c6}", "\u{5fd8}\u{8bb0}", "\u{5ffd}\u{8996}"],
+        &["\u{6307}\u{4ee4}", "\u{6307}\u{793a}", "\u{63d0}\u{793a}", "\u{547d}\u{4ee4}"],
+    ),
+    (&["respond", "reply", "answer"], &["only with", "with only", "only in the form"]),
+];
+
+const PHRASES: [&str; 12] = [
+    "you are now ",
+    "you're now ",
+    "from now on",
+    "jailbreak",
+    "do anything now",
+    "dan mode",
+    "developer mode enabled",
+    "new system prompt",
+    "new instructions:",
+    "\u{4ece}\u{73b0}\u{5728}\u{8d77}",
+    "\u{4ece}\u{73b0}\u{5728}\u{5f00}\u{59cb}",
+    "\u{4f60}\u{73b0}\u{5728}\u{662f}",
+];
+
+fn is_directive(lower: &str, sentence: &str) -> bool {
+    let pair = |(first, second): &(&[&str], &[&str])| {
+        first.iter().filter_map(|word| lower.split_once(word)).any(|(_, rest)| {
+            second.iter().any(|word| rest.contains(word))
+        })
+    };
+    PHRASES.iter().any(|phrase| lower.contains(phrase))
+        || PAIRS.iter().any(pair)
+        || sentence.split(|c: char| !c.is_alphanumeric()).any(|word| word == "DAN")
+            && lower.contains("you")
+}
+
+/// Whether a sentence after a directive goes on with it.
+fn continues(lower: &str) -> bool {
+    const STARTS: [&str; 12] = [
+        "and ", "then ", "instead", "also ", "do not ", "don't ", "output ", "reply ", "respond ",
+        "answer ", "say ", "print ",
+    ];
+    let start = lower.trim_start();
+    STARTS.iter().any(|word| start.starts_with(word))
+}

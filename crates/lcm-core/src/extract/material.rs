@@ -1,0 +1,146 @@
+//! Everything that can be chosen from: the pieces of a source with their terms and cues.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::{
+    cues,
+    parse::{Block, Line, Source, Voice},
+    pieces::{self, Cut, quarters},
+    terms::{Class, Terms, Use},
+};
+
+/// Fewer messages than this say nothing about how rare a term is; pieces are counted instead.
+const MESSAGES_MIN: usize = 4;
+/// Characters from which a piece can stand alone.
+const CHARACTERS_MIN: usize = 15;
+/// Quarter tokens from which a piece can stand alone.
+const QUARTERS_MIN: u32 = 40;
+
+/// One piece that may be quoted.
+#[derive(Clone, Debug)]
+pub(super) struct Piece<'a> {
+    /// What would be quoted.
+    pub(super) text: &'a str,
+    /// Where it lies in its line, in bytes.
+    pub(super) range: Range<usize>,
+    /// Index of its line.
+    pub(super) line: usize,
+    /// Index of its block.
+    pub(super) block: usize,
+    /// Who speaks.
+    pub(super) voice: Voice,
+    /// Length in quarter tokens.
+    pub(super) quarters: u32,
+    /// What its words say about it.
+    pub(super) cues: u16,
+    /// Its terms, as a range of [`Material::uses`].
+    pub(super) uses: Range<usize>,
+    /// Index of the piece in which its record begins; its own, when there is none.
+    pub(super) record: usize,
+}
+
+/// A source, ready to be chosen from.
+#[derive(Debug)]
+pub(super) struct Material<'a> {
+    /// Messages in order.
+    pub(super) blocks: Vec<Block<'a>>,
+    /// Lines in order.
+    pub(super) lines: Vec<Line<'a>>,
+    /// Pieces in order.
+    pub(super) pieces: Vec<Piece<'a>>,
+    /// Terms of all pieces, one after the other.
+    pub(super) uses: Vec<Use>,
+    /// All terms.
+    pub(super) terms: Terms<'a>,
+}
+
+impl<'a> Material<'a> {
+    /// Cuts the lines of a source into pieces and reads their terms.
+    pub(super) fn new(source: Source<'a>) -> Self {
+        let Source { blocks, lines, .. } = source;
+        let pieces = usable(cut_all(&lines), blocks.len());
+        let mut this = Self { blocks, lines, pieces, uses: Vec::new(), terms: Terms::default() };
+        let by_message = this.blocks.len() >= MESSAGES_MIN;
+        for (number, piece) in this.pieces.iter_mut().enumerate() {
+            let start = this.uses.len();
+            let unit = if by_message { piece.block } else { number };
+            let (number, unit) = (saturate(number), saturate(unit));
+            let words = this.terms.add(piece.text, number, unit, &mut this.uses);
+            piece.uses = start..this.uses.len();
+            piece.cues = cues::of_piece(words, piece.text);
+        }
+        this
+    }
+
+    /// The terms of a piece.
+    pub(super) fn uses_of(&self, piece: &Piece<'a>) -> &[Use] {
+        self.uses.get(piece.uses.clone()).unwrap_or(&[])
+    }
+
+    /// Whether a piece holds anything a reader could ask for by name.
+    pub(super) fn is_substantial(&self, piece: &Piece<'a>) -> bool {
+        self.uses_of(piece)
+            .iter()
+            .any(|found| matches!(found.class, Class::Identifier | Class::Number | Class::Name))
+    }
+}
+
+fn saturate(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn cut_all<'a>(lines: &[Line<'a>]) -> Vec<Piece<'a>> {
+    let mut all = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let first = all.len();
+        for Cut { range, record } in pieces::cut(line.text) {
+            let text = line.text.get(range.clone()).unwrap_or("");
+            all.push(Piece {
+                text,
+                range,
+                line: number,
+                block: line.block,
+                voice: line.voice,
+                quarters: quarters(text),
+                cues: 0,
+                uses: 0..0,
+                record: first + record,
+            });
+        }
+    }
+    all
+}
+
+/// Leaves out pieces that say nothing alone, but at least one of each block stays.
+fn usable(all: Vec<Piece<'_>>, blocks: usize) -> Vec<Piece<'_>> {
+    let stands_alone = |piece: &Piece<'_>| {
+        piece.quarters >= QUARTERS_MIN || piece.text.chars().count() >= CHARACTERS_MIN
+    };
+    // Of each block, the longest piece: its length, and its index.
+    let mut longest: Vec<Option<(u32, usize)>> = alloc::vec![None; blocks];
+    for (number, piece) in all.iter().enumerate() {
+        if let Some(best) = longest.get_mut(piece.block)
+            && best.is_none_or(|(length, _)| piece.quarters > length)
+        {
+            *best = Some((piece.quarters, number));
+        }
+    }
+    let is_longest = |number: usize, piece: &Piece<'_>| {
+        longest.get(piece.block).is_some_and(|best| best.is_some_and(|(_, at)| at == number))
+    };
+    // Records refer to pieces by index, so they move along.
+    let mut moved: Vec<Option<usize>> = Vec::with_capacity(all.len());
+    let mut kept: Vec<Piece<'_>> = Vec::new();
+    for (number, mut piece) in all.into_iter().enumerate() {
+        if !stands_alone(&piece) && !is_longest(number, &piece) {
+            moved.push(None);
+            continue;
+        }
+        let here = kept.len();
+        moved.push(Some(here));
+        piece.record = moved.get(piece.record).copied().flatten().unwrap_or(here);
+        kept.push(piece);
+    }
+    kept
+}

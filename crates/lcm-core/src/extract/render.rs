@@ -1,0 +1,111 @@
+//! Writes what was chosen, in the order of the source.
+
+use alloc::{string::String, vec::Vec};
+
+use super::{
+    material::{Material, Piece},
+    pieces::quarters,
+    select::{Selection, separator},
+    terms::Class,
+};
+use crate::source::EXPAND_PREFIX;
+
+/// Stands for details when none of them has a name.
+const NAMELESS: &str = "the full text";
+/// LIMIT: entries of earlier such lines that are looked at.
+const LEADS_MAX: usize = 512;
+/// Bytes up to which a name is listed.
+const NAME_MAX: usize = 60;
+
+/// The chosen pieces, each line ended by a line break; empty when none is chosen.
+pub(super) fn body(material: &Material<'_>, selection: &Selection<'_, '_>) -> String {
+    let mut out = String::new();
+    let mut last: Option<&Piece<'_>> = None;
+    let mut last_day = None;
+    let chosen = material.pieces.iter().enumerate().filter(|(number, _)| selection.has(*number));
+    for (_, piece) in chosen {
+        match last {
+            Some(left) if left.line == piece.line => {
+                out.push_str(separator(material, left, piece));
+            }
+            Some(_) => out.push('\n'),
+            None => {}
+        }
+        let opens = last.is_none_or(|left| left.block != piece.block);
+        if let Some(block) = material.blocks.get(piece.block).filter(|_| opens)
+            && !block.time.is_empty()
+        {
+            let dated = selection.is_dated() && last_day != Some(block.day);
+            last_day = Some(block.day);
+            let date = if dated { block.date } else { "" };
+            push_header(&mut out, &[date, block.time, block.role]);
+        }
+        out.push_str(piece.text);
+        last = Some(piece);
+    }
+    if last.is_some() {
+        out.push('\n');
+    }
+    out
+}
+
+fn push_header(out: &mut String, words: &[&str]) {
+    let words: Vec<&str> = words.iter().copied().filter(|word| !word.is_empty()).collect();
+    out.push('[');
+    out.push_str(&words.join(" "));
+    out.push_str("] ");
+}
+
+/// Appends the line that names what was left out, in at most `room` quarter tokens.
+pub(super) fn footer(
+    out: &mut String,
+    material: &Material<'_>,
+    selection: &Selection<'_, '_>,
+    leads: &[&str],
+    room: u32,
+) {
+    let Some(mut room) = room.checked_sub(quarters(EXPAND_PREFIX)) else { return };
+    let mut line = String::from(EXPAND_PREFIX);
+    let mut push = |line: &mut String, name: &str| {
+        let separator = if line.len() == EXPAND_PREFIX.len() { " " } else { ", " };
+        let cost = quarters(name).saturating_add(quarters(separator));
+        if let Some(rest) = room.checked_sub(cost) {
+            room = rest;
+            line.push_str(separator);
+            line.push_str(name);
+        }
+    };
+    for name in names(material, selection) {
+        push(&mut line, name);
+    }
+    for lead in leads.iter().take(LEADS_MAX) {
+        if *lead != NAMELESS && !out.contains(*lead) && !line.contains(*lead) {
+            push(&mut line, lead);
+        }
+    }
+    if line.len() == EXPAND_PREFIX.len() {
+        push(&mut line, NAMELESS);
+    }
+    if line.len() > EXPAND_PREFIX.len() {
+        out.push_str(&line);
+    }
+}
+
+/// Names that occur in the source but not in what was chosen: identifiers before names, often
+/// mentioned ones before others, then the earlier.
+fn names<'a>(material: &Material<'a>, selection: &Selection<'_, 'a>) -> Vec<&'a str> {
+    let mut names: Vec<(bool, u32, usize, &'a str)> = material
+        .terms
+        .iter()
+        .enumerate()
+        .filter(|(number, term)| {
+            matches!(term.class, Class::Identifier | Class::Name)
+                && !selection.covers(*number)
+                && term.text.len() <= NAME_MAX
+                && term.text.chars().count() >= 3
+        })
+        .map(|(number, term)| (term.class == Class::Name, u32::MAX - term.count, number, term.text))
+        .collect();
+    names.sort_unstable();
+    names.into_iter().map(|(_, _, _, text)| text).collect()
+}

@@ -1,0 +1,230 @@
+//! The head of a conversation: its one guarded record, from which every other key follows.
+//!
+//! Every commit that touches a conversation writes its head with the next revision and guards the
+//! old bytes; whoever loses that race has written nothing. A head stays under 4 KiB whatever
+//! happens: each list in it has a bound in [`crate::limits`].
+
+use alloc::{format, string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    api::Timestamp,
+    codec,
+    context::Context,
+    error::{Error, Result},
+    keys::{self, Keys},
+    limits,
+    pack::PackRef,
+    reader::Reader,
+    store::{Guard, Put},
+};
+
+/// Where the newest user message stands, for the fresh tail.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct UserMark {
+    pub(crate) seq: u64,
+    pub(crate) tokens: u32,
+}
+
+/// One ingest call, so that its repetition is recognised.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct BatchMark {
+    /// Hash over the messages, the mode and `now` of the call.
+    pub(crate) hash: [u8; 12],
+    /// How many messages of the list it consumed.
+    pub(crate) consumed: u32,
+}
+
+/// What models were asked and what it cost.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Ledger {
+    pub(crate) completions: u64,
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
+    /// Begin of the current window, and what was asked in it.
+    pub(crate) window_start: Timestamp,
+    pub(crate) window_completions: u32,
+    pub(crate) window_tokens: u64,
+}
+
+/// The conversation that this one was forked from. No operation writes it yet; its place keeps
+/// fork a matter of one commit.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Origin {
+    pub(crate) conversation: [u8; 16],
+    pub(crate) revision: u64,
+    pub(crate) seq: u64,
+}
+
+/// The head record.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Head {
+    pub(crate) tenant: String,
+    pub(crate) conversation: String,
+    pub(crate) origin: Option<Origin>,
+    /// Counts the commits.
+    pub(crate) revision: u64,
+    /// The greatest `now` seen.
+    pub(crate) time: Timestamp,
+    /// Number of messages, which is the seq of the newest.
+    pub(crate) messages: u64,
+    pub(crate) raw_bytes: u64,
+    pub(crate) raw_tokens: u64,
+    /// Running hash after the newest message.
+    pub(crate) frontier: [u8; 16],
+    pub(crate) newest_user: Option<UserMark>,
+    pub(crate) summaries: u64,
+    pub(crate) context: Context,
+    /// The newest packs; older ones stand in the directory.
+    pub(crate) packs: Vec<PackRef>,
+    /// Hashes of the newest messages, oldest first.
+    pub(crate) hashes: Vec<[u8; 12]>,
+    pub(crate) batches: Vec<BatchMark>,
+    pub(crate) ledger: Ledger,
+}
+
+/// A head together with the bytes it was read from, which guard the next commit.
+#[derive(Clone, Debug)]
+pub(crate) struct Loaded {
+    pub(crate) head: Head,
+    /// `None`: the conversation does not exist yet.
+    pub(crate) bytes: Option<Vec<u8>>,
+}
+
+impl Head {
+    fn new(conversation: &str) -> Self {
+        Self {
+            tenant: String::new(),
+            conversation: conversation.into(),
+            origin: None,
+            revision: 0,
+            time: 0,
+            messages: 0,
+            raw_bytes: 0,
+            raw_tokens: 0,
+            frontier: [0; 16],
+            newest_user: None,
+            summaries: 0,
+            context: Context::default(),
+            packs: Vec::new(),
+            hashes: Vec::new(),
+            batches: Vec::new(),
+            ledger: Ledger::default(),
+        }
+    }
+}
+
+impl Loaded {
+    /// Reads the head, together with further keys in the same read.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`: the head cannot be read or names another conversation; `unsupported`: the store
+    /// was written by a newer format.
+    pub(crate) fn read(
+        reader: &mut Reader<'_>,
+        keys: &Keys,
+        conversation: &str,
+        further: &[String],
+    ) -> Result<(Self, Vec<Option<Vec<u8>>>)> {
+        let mut wanted = alloc::vec![keys.head(), String::from(keys::VERSION)];
+        wanted.extend_from_slice(further);
+        let mut values = reader.fresh(&wanted)?;
+        let rest = values.split_off(2.min(values.len()));
+        let mut values = values.into_iter();
+        let bytes = values.next().flatten();
+        if let Some(value) = values.next().flatten() {
+            let _: () = codec::decode(keys::VERSION, &value)?;
+        }
+        let head = match &bytes {
+            None => Head::new(conversation),
+            Some(value) => codec::decode::<Head>(&keys.head(), value)?,
+        };
+        if head.conversation != conversation {
+            return Err(Error::corrupt(format!("`{}` is not the head of this one", keys.head())));
+        }
+        reader.enter(keys, &head, bytes.as_deref());
+        Ok((Self { head, bytes }, rest))
+    }
+
+    /// Refuses a conversation that does not exist.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`.
+    pub(crate) fn existing(self) -> Result<Self> {
+        if self.bytes.is_some() {
+            return Ok(self);
+        }
+        Err(Error::not_found(format!("conversation `{}` does not exist", self.head.conversation)))
+    }
+
+    /// The effective time of a call.
+    pub(crate) fn now(&self, now: Timestamp) -> Timestamp {
+        now.max(self.head.time)
+    }
+
+    /// Commits the changed head together with `puts`: the one commit of an exported call, and its
+    /// last store call.
+    ///
+    /// # Errors
+    ///
+    /// `conflict`: another instance was faster; nothing was written. `limit-exceeded`: the commit
+    /// would pass the bounds of a host call. Others from the store: outcome unknown.
+    pub(crate) fn commit(
+        self,
+        reader: &mut Reader<'_>,
+        keys: &Keys,
+        now: Timestamp,
+        entry: &Journal,
+        mut puts: Vec<Put>,
+        further_guards: Vec<Guard>,
+    ) -> Result<Head> {
+        let mut head = self.head;
+        head.time = head.time.max(now);
+        head.revision += 1;
+        puts.push(Put { key: keys.journal(head.revision), value: Some(codec::encode(entry)?) });
+        if self.bytes.is_none() {
+            let name = (head.tenant.as_str(), head.conversation.as_str());
+            puts.push(Put { key: keys.name(), value: Some(codec::encode(&name)?) });
+            puts.push(Put { key: keys::VERSION.into(), value: Some(codec::encode(&())?) });
+        }
+        puts.push(Put { key: keys.head(), value: Some(codec::encode(&head)?) });
+        if puts.len() > limits::PUTS_MAX {
+            return Err(Error::limit(format!(
+                "a commit of {} writes is over the bound of {}",
+                puts.len(),
+                limits::PUTS_MAX
+            )));
+        }
+        let mut guards = alloc::vec![Guard { key: keys.head(), value: self.bytes }];
+        guards.extend(further_guards);
+        reader.commit(&guards, &puts)?;
+        Ok(head)
+    }
+}
+
+/// One journal entry: what a commit did.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Journal {
+    pub(crate) time: Timestamp,
+    pub(crate) act: Act,
+}
+
+/// What a commit did to the conversation.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) enum Act {
+    /// Messages were stored.
+    Append { seq_first: u64, count: u32 },
+    /// A part of a large text was stored.
+    Stage { sha256: [u8; 32], offset: u64 },
+    /// A summary replaced its sources. The old context root makes the earlier context readable.
+    Compact { summary: [u8; 8], before: Context },
+    /// An answer was rejected; its tokens were counted.
+    Reject { sources: [u8; 16] },
+    /// An answer came too late; its tokens were counted.
+    Stale { sources: [u8; 16] },
+    /// Tasks were reserved.
+    Lease { count: u32 },
+}

@@ -1,0 +1,374 @@
+//! From the strings of one append to packs: reading, bounding, laying out.
+
+use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec};
+
+use crate::{
+    api::{Dialect, Timestamp},
+    codec,
+    error::{Error, Result},
+    head::{Head, UserMark},
+    history,
+    keys::{self, Keys},
+    limits,
+    message::{self, Message, Role},
+    num,
+    pack::{self, DirectoryNode, Pack, PackRef, Raw, Stored},
+    reader::Reader,
+    store::Put,
+};
+
+use super::{IDENTITY_PUTS_MAX, Node, identity, stage::Upload};
+
+/// Most packs that one append writes: two neighbours together hold over 64 KiB, and one more cut
+/// may fall on a directory boundary.
+pub(super) const PACKS_MAX: usize = 20;
+/// Packs that stay in the head when the others move to the directory.
+const PACKS_KEPT: usize = 8;
+/// How a message refers to staged text.
+const UPLOAD: &str = "@upload ";
+
+/// One message of the batch.
+#[derive(Debug)]
+pub(super) struct Candidate<'a> {
+    pub(super) raw: Cow<'a, str>,
+    pub(super) message: Message,
+    pub(super) hash: [u8; 16],
+    /// Name of the staged text that is still to be read.
+    waiting: Option<[u8; 32]>,
+    /// Name and record of the staged text.
+    upload: Option<([u8; 32], Upload)>,
+}
+
+impl Candidate<'_> {
+    /// The upload whose text is still to be read.
+    pub(super) fn waiting(&self) -> Option<[u8; 32]> {
+        self.waiting
+    }
+
+    /// Name of the text when it is too large for a pack.
+    pub(super) fn large(&self) -> Option<[u8; 32]> {
+        match &self.upload {
+            Some((sha256, _)) => Some(*sha256),
+            None if self.raw.len() > limits::PACK_BYTES_MAX => Some(sha256(&self.raw)),
+            None => None,
+        }
+    }
+}
+
+fn sha256(text: &str) -> [u8; 32] {
+    use sha2::{Digest, Sha256};
+    Sha256::digest(text.as_bytes()).into()
+}
+
+/// The beginning of the list that one commit can take.
+///
+/// # Errors
+///
+/// `limit-exceeded`: not everything fits and `partial` is not set, or the first message does not.
+pub(super) fn fitting(messages: &[String], partial: bool) -> Result<&[String]> {
+    let mut bytes = 0usize;
+    let mut count = 0usize;
+    for message in messages.iter().take(limits::BATCH_MESSAGES_MAX) {
+        if message.len() > limits::BATCH_BYTES_MAX {
+            if count == 0 || !partial {
+                return Err(Error::limit(format!(
+                    "messages[{count}]: {} bytes are over the {} of one call; stage the text",
+                    message.len(),
+                    limits::BATCH_BYTES_MAX
+                )));
+            }
+            break;
+        }
+        bytes += message.len();
+        if bytes > limits::BATCH_BYTES_MAX {
+            break;
+        }
+        count += 1;
+    }
+    if count < messages.len() && !partial {
+        return Err(Error::limit(format!(
+            "messages: {count} of {} fit into one call (at most {} messages and {} bytes)",
+            messages.len(),
+            limits::BATCH_MESSAGES_MAX,
+            limits::BATCH_BYTES_MAX
+        )));
+    }
+    Ok(messages.get(..count).unwrap_or(&[]))
+}
+
+/// Reads every message; staged ones wait for [`resolve`].
+///
+/// # Errors
+///
+/// `invalid-input` naming the message; `limit-exceeded`: too many identities for one commit.
+pub(super) fn read(dialect: Dialect, list: &[String]) -> Result<Vec<Candidate<'_>>> {
+    let mut out = Vec::with_capacity(list.len());
+    let mut identities = 0usize;
+    for (index, raw) in list.iter().enumerate() {
+        if let Some(name) = raw.strip_prefix(UPLOAD) {
+            let sha256 = keys::unhex(name).filter(|bytes| bytes.len() == 32).ok_or_else(|| {
+                Error::invalid(format!("messages[{index}]: an upload is named by 64 hex digits"))
+            })?;
+            out.push(Candidate {
+                raw: Cow::Borrowed(""),
+                message: blank(),
+                hash: [0; 16],
+                waiting: Some(keys::prefix(&sha256)),
+                upload: None,
+            });
+            identities += 3;
+        } else {
+            let message = project(dialect, raw, index)?;
+            identities += identity::lookups(raw, &message).len();
+            let hash = pack::message_hash(raw, &message);
+            let raw = Cow::Borrowed(raw.as_str());
+            out.push(Candidate { raw, message, hash, waiting: None, upload: None });
+        }
+        if identities > IDENTITY_PUTS_MAX {
+            return Err(Error::limit(format!(
+                "messages: {index} of {} fit into one call (at most {IDENTITY_PUTS_MAX} ids)",
+                list.len()
+            )));
+        }
+    }
+    Ok(out)
+}
+
+fn blank() -> Message {
+    Message {
+        role: Role::System,
+        parts: Vec::new(),
+        tokens: 0,
+        timestamp: None,
+        entry_id: None,
+        event_key: None,
+        identity: [0; 16],
+        unique_call_id: None,
+        discriminating: false,
+        failed_and_empty: false,
+    }
+}
+
+fn project(dialect: Dialect, raw: &str, index: usize) -> Result<Message> {
+    message::project(dialect, raw)
+        .map_err(|error| Error::new(error.code, format!("messages[{index}]: {}", error.message)))
+}
+
+/// Puts staged texts in place, verified against their name.
+///
+/// # Errors
+///
+/// `not-found`: nothing was staged under the name; `invalid-input`: what was staged has another
+/// SHA-256, or is no message.
+pub(super) fn resolve(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    dialect: Dialect,
+    candidates: &mut [Candidate<'_>],
+    records: &[String],
+    found: Vec<Option<Vec<u8>>>,
+) -> Result<()> {
+    let mut found = records.iter().zip(found);
+    for (index, candidate) in candidates.iter_mut().enumerate() {
+        let Some(name) = candidate.waiting() else { continue };
+        let Some((key, Some(value))) = found.next() else {
+            return Err(Error::not_found(format!(
+                "messages[{index}]: nothing was staged as `{}`",
+                keys::hex(&name)
+            )));
+        };
+        let upload: Upload = codec::decode(key, &value)?;
+        let text = upload.text(reader, keys, &name)?;
+        if sha256(&text) != name {
+            return Err(Error::invalid(format!(
+                "messages[{index}]: what was staged as `{}` has another SHA-256 or is incomplete",
+                keys::hex(&name)
+            )));
+        }
+        candidate.message = project(dialect, &text, index)?;
+        candidate.hash = pack::message_hash(&text, &candidate.message);
+        candidate.raw = Cow::Owned(text);
+        candidate.waiting = None;
+        candidate.upload = Some((name, upload));
+    }
+    Ok(())
+}
+
+/// Lays new messages out in packs and collects what the commit writes.
+pub(super) struct Builder<'a> {
+    keys: &'a Keys,
+    dialect: Dialect,
+    /// Chunk counts of the large texts that are stored.
+    large: BTreeMap<[u8; 32], u32>,
+    open: Option<(Pack, usize)>,
+    packs: Vec<PackRef>,
+    puts: Vec<Put>,
+}
+
+impl<'a> Builder<'a> {
+    /// A builder for one commit; `large` names the large texts that are stored already.
+    pub(super) fn new(
+        keys: &'a Keys,
+        dialect: Dialect,
+        large: BTreeMap<[u8; 32], u32>,
+    ) -> Self {
+        Self { keys, dialect, large, open: None, packs: Vec::new(), puts: Vec::new() }
+    }
+
+    /// Adds one message and advances the head's totals.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: a record is too large.
+    pub(super) fn add(
+        &mut self,
+        head: &mut Head,
+        candidate: &Candidate<'_>,
+        call_key: bool,
+        now: Timestamp,
+    ) -> Result<()> {
+        let message = &candidate.message;
+        let seq = head.messages + 1;
+        let raw = match candidate.large() {
+            None => Raw::Inline(candidate.raw.clone().into_owned()),
+            Some(sha256) => self.large(sha256, candidate)?,
+        };
+        head.frontier = pack::advance(&head.frontier, &candidate.hash);
+        let inline = if matches!(raw, Raw::Inline(_)) { candidate.raw.len() } else { 0 };
+        let stored = Stored {
+            raw,
+            role: message.role,
+            time: message.timestamp.unwrap_or(now),
+            tokens: message.tokens,
+            entry_id: message.entry_id,
+            event_key: message.event_key,
+            call_key: message.unique_call_id.filter(|_| call_key),
+            parts: message.parts.clone(),
+            frontier: head.frontier,
+        };
+        self.identities(candidate, call_key, seq)?;
+        let full = self.open.as_ref().is_some_and(|(pack, bytes)| {
+            pack.messages.len() == limits::PACK_MESSAGES_MAX
+                || bytes + inline > limits::PACK_BYTES_MAX
+                || history::directory_node(seq) != history::directory_node(pack.seq_first)
+        });
+        if full {
+            self.close()?;
+        }
+        let (pack, bytes) = self.open.get_or_insert_with(|| {
+            let (dialect, tokens_before) = (self.dialect, head.raw_tokens);
+            (Pack { seq_first: seq, dialect, tokens_before, messages: Vec::new() }, 0)
+        });
+        pack.messages.push(stored);
+        *bytes += inline;
+        head.messages = seq;
+        head.raw_bytes += num::to_u64(candidate.raw.len());
+        head.raw_tokens += u64::from(message.tokens);
+        if message.role == Role::User {
+            head.newest_user = Some(UserMark { seq, tokens: message.tokens });
+        }
+        head.hashes.push(keys::prefix(&candidate.hash));
+        Ok(())
+    }
+
+    fn identities(&mut self, candidate: &Candidate<'_>, call_key: bool, seq: u64) -> Result<()> {
+        for lookup in identity::lookups(&candidate.raw, &candidate.message) {
+            if lookup.is_call() && !call_key {
+                continue;
+            }
+            let value = identity::Known::new(seq, &lookup, &candidate.message);
+            let value = Some(codec::encode(&value)?);
+            self.puts.push(Put { key: self.keys.identity(&lookup.hash), value });
+        }
+        Ok(())
+    }
+
+    /// Refers to a text in chunks, writing them unless they are stored or staged.
+    fn large(&mut self, sha256: [u8; 32], candidate: &Candidate<'_>) -> Result<Raw> {
+        let bytes = num::to_u32(candidate.raw.len());
+        if let Some(chunks) = self.large.get(&sha256) {
+            return Ok(Raw::Chunked { sha256, bytes, chunks: *chunks });
+        }
+        let mut upload = match &candidate.upload {
+            Some((_, upload)) => upload.clone(),
+            None => self.chunks(&sha256, &candidate.raw)?,
+        };
+        upload.stored = true;
+        let key = self.keys.upload(&sha256);
+        self.puts.push(Put { key, value: Some(codec::encode(&upload)?) });
+        let chunks = num::to_u32(upload.chunks.len());
+        self.large.insert(sha256, chunks);
+        Ok(Raw::Chunked { sha256, bytes, chunks })
+    }
+
+    fn chunks(&mut self, sha256: &[u8; 32], text: &str) -> Result<Upload> {
+        let mut upload = Upload::default();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (piece, tail) = split(rest, limits::CHUNK_BYTES_MAX);
+            let key = self.keys.chunk(sha256, num::to_u32(upload.chunks.len()));
+            self.puts.push(Put { key, value: Some(codec::encode_bytes(piece.as_bytes())?) });
+            upload.push(piece.len());
+            rest = tail;
+        }
+        Ok(upload)
+    }
+
+    fn close(&mut self) -> Result<()> {
+        let Some((pack, _)) = self.open.take() else { return Ok(()) };
+        let value = codec::encode(&pack)?;
+        self.packs.push(PackRef {
+            seq_first: pack.seq_first,
+            count: num::to_u32(pack.messages.len()),
+            bytes: num::to_u32(value.len()),
+            tokens: pack.tokens(),
+        });
+        self.puts.push(Put { key: self.keys.pack(pack.seq_first), value: Some(value) });
+        Ok(())
+    }
+
+    /// The packs for the directory and what the commit writes.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: a record is too large.
+    pub(super) fn finish(mut self) -> Result<(Vec<PackRef>, Vec<Put>)> {
+        self.close()?;
+        Ok((self.packs, self.puts))
+    }
+}
+
+/// Splits before the last character that would pass `bytes_max`.
+fn split(text: &str, bytes_max: usize) -> (&str, &str) {
+    let mut at = bytes_max.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    text.split_at_checked(at).unwrap_or((text, ""))
+}
+
+/// Moves older packs from the head to the directory when the head holds too many.
+///
+/// # Errors
+///
+/// `corrupt`: the node that has to grow was not read, which no bound allows.
+pub(super) fn flush(keys: &Keys, head: &mut Head, node: Node) -> Result<Vec<Put>> {
+    if head.packs.len() <= limits::RECENT_PACKS_MAX {
+        return Ok(Vec::new());
+    }
+    let Some((mut number, mut node)) = node else {
+        return Err(Error::corrupt("the directory node to extend was not read"));
+    };
+    let moved = head.packs.len() - PACKS_KEPT;
+    let mut puts = Vec::new();
+    for pack in head.packs.drain(..moved) {
+        let belongs = history::directory_node(pack.seq_first);
+        if belongs != number {
+            puts.push(Put { key: keys.directory(number), value: Some(codec::encode(&node)?) });
+            (number, node) = (belongs, DirectoryNode::default());
+        }
+        node.packs.push(pack);
+    }
+    puts.push(Put { key: keys.directory(number), value: Some(codec::encode(&node)?) });
+    Ok(puts)
+}

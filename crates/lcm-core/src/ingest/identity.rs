@@ -1,0 +1,178 @@
+//! Which messages are stored already: by id, by event, by call, by alignment.
+//!
+//! An id or event key of the host is authoritative. A call id counts only together with equal
+//! content, because providers re-use short ones. Content alone counts only inside an alignment with
+//! the newest stored messages that has at least one discriminating message in it: users do say "ok"
+//! twice.
+
+use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    json,
+    keys::{self, Keys},
+    message::{Message, Role},
+};
+
+use super::{Decided, batch::Candidate};
+
+/// Equal messages of a user in one batch from which on it looks like a replay.
+const REPLAY_USER_MIN: usize = 3;
+/// The same for all other roles, whose repetitions are ordinary (behaviour reference, 2.4).
+const REPLAY_OTHER_MIN: usize = 32;
+
+/// What kind of identity a key stands for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    Entry,
+    Event,
+    Call,
+}
+
+/// One identity of a message, as it is looked up.
+#[derive(Clone, Debug)]
+pub(crate) struct Lookup {
+    kind: Kind,
+    pub(crate) hash: [u8; 32],
+}
+
+impl Lookup {
+    fn new(kind: Kind, text: &str) -> Self {
+        let tag: &[u8] = match kind {
+            Kind::Entry => b"entry",
+            Kind::Event => b"event",
+            Kind::Call => b"call",
+        };
+        Self { kind, hash: keys::hash(&[b"lcm identity", tag, text.as_bytes()]) }
+    }
+
+    /// The identity of an entry id that is known without its message.
+    pub(crate) fn entry(id: &str) -> Self {
+        Self::new(Kind::Entry, id)
+    }
+
+    /// The identity of an event key that is known without its message.
+    pub(crate) fn event(key: &str) -> Self {
+        Self::new(Kind::Event, key)
+    }
+
+    /// Whether it is the id of a tool call, which proves nothing by itself.
+    pub(crate) fn is_call(&self) -> bool {
+        self.kind == Kind::Call
+    }
+}
+
+/// All identities of a message.
+pub(crate) fn lookups(raw: &str, message: &Message) -> Vec<Lookup> {
+    let text = |span| -> Cow<'_, str> { json::text(raw, span) };
+    let mut out = Vec::new();
+    out.extend(message.entry_id.map(|span| Lookup::new(Kind::Entry, &text(span))));
+    out.extend(message.event_key.map(|span| Lookup::new(Kind::Event, &text(span))));
+    out.extend(message.unique_call_id.map(|span| Lookup::new(Kind::Call, &text(span))));
+    out
+}
+
+/// The stored record of an identity.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Known {
+    pub(crate) seq: u64,
+    /// More of the hash than the key holds, so that a crafted key cannot hide a message.
+    check: [u8; 16],
+    /// Content identity of the message.
+    content: [u8; 16],
+}
+
+impl Known {
+    /// The record for a message at `seq`.
+    pub(crate) fn new(seq: u64, lookup: &Lookup, message: &Message) -> Self {
+        Self { seq, check: check(lookup), content: message.identity }
+    }
+
+    /// Whether the record is of this identity and not of one with an equal key.
+    pub(crate) fn is_of(&self, lookup: &Lookup) -> bool {
+        self.check == check(lookup)
+    }
+}
+
+fn check(lookup: &Lookup) -> [u8; 16] {
+    keys::prefix(lookup.hash.get(16..).unwrap_or(&[]))
+}
+
+/// What the identities of a message say.
+pub(super) enum Verdict {
+    /// It is stored.
+    Stored,
+    /// It is not; `call_key`: its call id may stand for it.
+    New { call_key: bool },
+}
+
+/// Judges a message by its identities alone.
+pub(super) fn verdict(
+    keys: &Keys,
+    lookups: &[Lookup],
+    message: &Message,
+    known: &BTreeMap<String, Known>,
+) -> Verdict {
+    let mut call_key = true;
+    for lookup in lookups {
+        let record = known.get(&keys.identity(&lookup.hash));
+        let Some(record) = record.filter(|record| record.is_of(lookup)) else { continue };
+        if !lookup.is_call() {
+            return Verdict::Stored;
+        }
+        // An id of the host says that it is another message, whatever its call id says.
+        let identified = lookups.iter().any(|lookup| !lookup.is_call());
+        if record.content == message.identity && !identified {
+            return Verdict::Stored;
+        }
+        call_key = false;
+    }
+    Verdict::New { call_key }
+}
+
+/// How many messages at the beginning of the batch are the newest stored ones.
+///
+/// The batch overlaps the end of what is stored, or lies wholly inside it; either way at least one
+/// message of the overlap must be discriminating.
+pub(super) fn align(stored: &[[u8; 12]], candidates: &[Candidate<'_>]) -> usize {
+    let batch: Vec<[u8; 12]> =
+        candidates.iter().map(|candidate| keys::prefix(&candidate.hash)).collect();
+    let anchored = |count: usize| {
+        candidates.iter().take(count).any(|candidate| candidate.message.discriminating)
+    };
+    if !batch.is_empty()
+        && anchored(batch.len())
+        && stored.windows(batch.len()).any(|window| window == batch.as_slice())
+    {
+        return batch.len();
+    }
+    (1..=batch.len().min(stored.len()))
+        .rev()
+        .find(|count| {
+            anchored(*count) && batch.get(..*count).is_some_and(|run| stored.ends_with(run))
+        })
+        .unwrap_or(0)
+}
+
+/// Warns when many new messages equal stored ones.
+pub(super) fn warn_of_replay(candidates: &[Candidate<'_>], decided: &mut Decided) {
+    let of = |user: bool| -> Vec<u64> {
+        let fits = |index: &usize| {
+            candidates
+                .get(*index)
+                .is_some_and(|candidate| (candidate.message.role == Role::User) == user)
+        };
+        decided.echoes.iter().filter(|(index, _)| fits(index)).map(|(_, seq)| *seq).collect()
+    };
+    for (seqs, least) in [(of(true), REPLAY_USER_MIN), (of(false), REPLAY_OTHER_MIN)] {
+        let (Some(first), Some(last)) = (seqs.first(), seqs.last()) else { continue };
+        if seqs.len() >= least {
+            let count = seqs.len();
+            decided.likely_replay = true;
+            decided.warnings.push(format!(
+                "possible-replay: {count} messages of {first} to {last} equal stored ones"
+            ));
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Ingest: messages in, each stored exactly once, byte for byte.
+//!
+//! [`append`] decides which messages of a batch are new ([`identity`]), builds packs of them and
+//! makes one commit. [`stage`] takes large texts piece by piece; [`reconcile`] compares a whole
+//! transcript with what is stored. A message is skipped only on evidence; doubt keeps it.
+
+mod batch;
+mod identity;
+mod reconcile;
+mod stage;
+
+use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+
+use serde::Deserialize;
+
+use crate::{
+    api::{AppendOptions, Dialect, IngestMode, Receipt, Timestamp},
+    codec,
+    error::{Error, ErrorCode, Result},
+    head::{Act, BatchMark, Journal, Loaded},
+    history,
+    keys::{self, Keys},
+    limits, num,
+    reader::Reader,
+    store::Put,
+};
+use batch::Candidate;
+pub(crate) use identity::{Known, Lookup, lookups};
+pub(crate) use reconcile::{identify, reconcile};
+pub(crate) use stage::{Upload, stage};
+
+/// Identity puts of one commit; the rest of the bound is for packs, chunks and the head.
+const IDENTITY_PUTS_MAX: usize = 200;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Extra {
+    repeat: bool,
+    refuse_replay: bool,
+}
+
+/// Stores those messages of a batch that are not stored yet.
+///
+/// # Errors
+///
+/// `invalid-input`: a message that cannot be read, named by its index; `limit-exceeded`: too many
+/// or too large, with what fits; `exists`: a likely replay that was to be refused; errors of the
+/// store.
+pub(crate) fn append(
+    reader: &mut Reader<'_>,
+    conversation: &str,
+    dialect: Dialect,
+    messages: &[String],
+    options: &AppendOptions,
+    now: Timestamp,
+) -> Result<Receipt> {
+    let keys = Keys::new(conversation)?;
+    let extra = extra(options)?;
+    let list = batch::fitting(messages, options.partial)?;
+    let mut candidates = batch::read(dialect, list)?;
+    let uploads: Vec<[u8; 32]> = candidates.iter().filter_map(Candidate::waiting).collect();
+    let records: Vec<String> = uploads.iter().map(|sha256| keys.upload(sha256)).collect();
+    let (loaded, found) = Loaded::read(reader, &keys, conversation, &records)?;
+    batch::resolve(reader, &keys, dialect, &mut candidates, &records, found)?;
+    let mark = mark(messages, options.mode, now);
+    let marked = loaded.head.batches.iter().find(|batch| batch.hash == mark);
+    if let Some(batch) = marked
+        && (extra.repeat || options.mode == IngestMode::Transcript)
+    {
+        return Ok(receipt(&loaded.head, 0, batch.consumed, None, Vec::new()));
+    }
+    let (known, large, node) = second_read(reader, &keys, &loaded, &candidates)?;
+    let decided = decide(&loaded, &candidates, known, options.mode);
+    if decided.new.is_empty() {
+        let consumed = num::to_u32(candidates.len());
+        return Ok(receipt(&loaded.head, 0, consumed, None, decided.warnings));
+    }
+    refuse_replay(&extra, &decided)?;
+    let mark = BatchMark { hash: mark, consumed: num::to_u32(candidates.len()) };
+    let candidates = &candidates;
+    let write = Write { keys: &keys, dialect, candidates, decided, large, node, mark };
+    write.commit(reader, loaded, now)
+}
+
+fn extra(options: &AppendOptions) -> Result<Extra> {
+    match options.extra_json.as_deref() {
+        None | Some("") => Ok(Extra::default()),
+        Some(json) => serde_json::from_str(json)
+            .map_err(|error| Error::invalid(format!("extra-json: {error}"))),
+    }
+}
+
+/// What names one call: equal only for the same list, mode and time.
+fn mark(messages: &[String], mode: IngestMode, now: Timestamp) -> [u8; 12] {
+    let mode = [u8::from(mode == IngestMode::New)];
+    let now = now.to_be_bytes();
+    let mut fields: Vec<&[u8]> = alloc::vec![b"lcm batch", &mode, &now];
+    fields.extend(messages.iter().map(String::as_bytes));
+    keys::prefix(&keys::hash(&fields))
+}
+
+/// Directory node that the commit may have to extend: its number and what it holds.
+type Node = Option<(u64, crate::pack::DirectoryNode)>;
+
+/// Known identities by key, chunk counts of stored large texts by name, and the node.
+type SecondRead = (BTreeMap<String, Known>, BTreeMap<[u8; 32], u32>, Node);
+
+/// The second and last read: identities, records of large texts, one directory node.
+fn second_read(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    loaded: &Loaded,
+    candidates: &[Candidate<'_>],
+) -> Result<SecondRead> {
+    let mut wanted: Vec<String> = Vec::new();
+    for candidate in candidates {
+        for lookup in lookups(&candidate.raw, &candidate.message) {
+            wanted.push(keys.identity(&lookup.hash));
+        }
+    }
+    let identities = wanted.len();
+    let large: Vec<[u8; 32]> = candidates.iter().filter_map(Candidate::large).collect();
+    wanted.extend(large.iter().map(|sha256| keys.upload(sha256)));
+    let packs = &loaded.head.packs;
+    let flushing = packs.len() > limits::RECENT_PACKS_MAX - batch::PACKS_MAX;
+    let node = packs.first().filter(|_| flushing);
+    let node = node.map(|pack| history::directory_node(pack.seq_first));
+    wanted.extend(node.map(|number| keys.directory(number)));
+    if wanted.is_empty() {
+        return Ok((BTreeMap::new(), BTreeMap::new(), None));
+    }
+    let mut known = BTreeMap::new();
+    let mut stored = BTreeMap::new();
+    let mut directory = node.map(|number| (number, crate::pack::DirectoryNode::default()));
+    for (index, (key, value)) in wanted.iter().zip(reader.fresh(&wanted)?).enumerate() {
+        let Some(value) = value else { continue };
+        if index < identities {
+            known.insert(key.clone(), codec::decode(key, &value)?);
+        } else if let Some(sha256) = large.get(index - identities) {
+            let upload: Upload = codec::decode(key, &value)?;
+            if upload.stored {
+                stored.insert(*sha256, num::to_u32(upload.chunks.len()));
+            }
+        } else if let Some((_, node)) = &mut directory {
+            *node = codec::decode(key, &value)?;
+        }
+    }
+    Ok((known, stored, directory))
+}
+
+/// Which messages of the batch are new, in order.
+#[derive(Debug, Default)]
+struct Decided {
+    /// Index of the candidate, and whether its call id is an identity of it.
+    new: Vec<(usize, bool)>,
+    /// New messages whose equal is stored already, for the replay warning: index and seq to be.
+    echoes: Vec<(usize, u64)>,
+    warnings: Vec<String>,
+    likely_replay: bool,
+}
+
+fn decide(
+    loaded: &Loaded,
+    candidates: &[Candidate<'_>],
+    mut known: BTreeMap<String, Known>,
+    mode: IngestMode,
+) -> Decided {
+    let head = &loaded.head;
+    let mut decided = Decided::default();
+    let aligned = match mode {
+        IngestMode::Transcript => identity::align(&head.hashes, candidates),
+        IngestMode::New => 0,
+    };
+    let Ok(keys) = Keys::new(&head.conversation) else { return decided };
+    for (index, candidate) in candidates.iter().enumerate().skip(aligned) {
+        if candidate.message.failed_and_empty {
+            continue;
+        }
+        let lookups = lookups(&candidate.raw, &candidate.message);
+        let verdict = identity::verdict(&keys, &lookups, &candidate.message, &known);
+        let identity::Verdict::New { call_key } = verdict else { continue };
+        let seq = head.messages + num::to_u64(decided.new.len()) + 1;
+        for lookup in &lookups {
+            if call_key || !lookup.is_call() {
+                let value = Known::new(seq, lookup, &candidate.message);
+                known.insert(keys.identity(&lookup.hash), value);
+            }
+        }
+        let hash: [u8; 12] = keys::prefix(&candidate.hash);
+        if head.hashes.contains(&hash) {
+            decided.echoes.push((index, seq));
+        }
+        decided.new.push((index, call_key));
+    }
+    identity::warn_of_replay(candidates, &mut decided);
+    decided
+}
+
+fn refuse_replay(extra: &Extra, decided: &Decided) -> Result<()> {
+    if extra.refuse_replay && decided.likely_replay {
+        let message = decided.warnings.first().cloned().unwrap_or_default();
+        return Err(Error::new(ErrorCode::Exists, message));
+    }
+    Ok(())
+}
+
+/// Everything that goes into the commit of an append.
+struct Write<'a> {
+    keys: &'a Keys,
+    dialect: Dialect,
+    candidates: &'a [Candidate<'a>],
+    decided: Decided,
+    large: BTreeMap<[u8; 32], u32>,
+    node: Node,
+    mark: BatchMark,
+}
+
+impl Write<'_> {
+    fn commit(
+        self,
+        reader: &mut Reader<'_>,
+        mut loaded: Loaded,
+        now: Timestamp,
+    ) -> Result<Receipt> {
+        let now = loaded.now(now);
+        let mut puts: Vec<Put> = Vec::new();
+        let head = &mut loaded.head;
+        let seq_first = head.messages + 1;
+        let tokens_before = head.raw_tokens;
+        let mut builder = batch::Builder::new(self.keys, self.dialect, self.large);
+        for (index, call_key) in &self.decided.new {
+            let Some(candidate) = self.candidates.get(*index) else { continue };
+            builder.add(head, candidate, *call_key, now)?;
+        }
+        let (packs, written) = builder.finish()?;
+        head.packs.extend(packs);
+        puts.extend(written);
+        puts.extend(batch::flush(self.keys, head, self.node)?);
+        let count = head.messages + 1 - seq_first;
+        head.context.append(seq_first, count, tokens_before, head.raw_tokens - tokens_before);
+        head.batches.push(self.mark);
+        let excess = head.batches.len().saturating_sub(limits::RECENT_BATCHES_MAX);
+        head.batches.drain(..excess);
+        let excess = head.hashes.len().saturating_sub(limits::RECENT_HASHES_MAX);
+        head.hashes.drain(..excess);
+        let entry = Journal { time: now, act: Act::Append { seq_first, count: num::tokens_u32(count) } };
+        let head = loaded.commit(reader, self.keys, now, &entry, puts, Vec::new())?;
+        let skipped = self.mark.consumed - num::to_u32(self.decided.new.len());
+        let ingested = num::to_u32(self.decided.new.len());
+        Ok(receipt(&head, ingested, skipped, Some(seq_first), self.decided.warnings))
+    }
+}
+
+fn receipt(
+    head: &crate::head::Head,
+    ingested: u32,
+    skipped: u32,
+    seq_first: Option<u64>,
+    warnings: Vec<String>,
+) -> Receipt {
+    Receipt {
+        revision: head.revision,
+        ingested,
+        skipped,
+        seq_first,
+        seq_last: seq_first.map(|_| head.messages),
+        context_tokens: num::tokens_u32(head.context.tokens),
+        warnings,
+    }
+}

@@ -1,0 +1,147 @@
+//! Staging: a large text enters piece by piece, one bounded commit each.
+//!
+//! The pieces are the chunks that the message will refer to; nothing is copied later. Repeating a
+//! piece changes nothing, and another text at the same offset starts over from there, until a
+//! message refers to the upload and it is final.
+
+use alloc::{format, string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    api::Timestamp,
+    codec,
+    error::{Error, Result},
+    head::{Act, Journal, Loaded},
+    keys::{self, Keys},
+    limits, num,
+    reader::Reader,
+    store::Put,
+};
+
+/// Chunks of one read, so that it stays under 1 MiB.
+const CHUNKS_PER_READ: usize = 5;
+
+/// The record of an upload.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct Upload {
+    pub(crate) bytes: u64,
+    /// Length of each chunk in bytes.
+    pub(crate) chunks: Vec<u32>,
+    /// Whether a message refers to it; then it never changes again.
+    pub(crate) stored: bool,
+}
+
+impl Upload {
+    /// Adds a chunk of this length.
+    pub(crate) fn push(&mut self, bytes: usize) {
+        self.chunks.push(num::to_u32(bytes));
+        self.bytes += num::to_u64(bytes);
+    }
+
+    /// The staged text, which nothing has verified yet.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`: a chunk is missing or no text; errors of the store.
+    pub(crate) fn text(
+        &self,
+        reader: &mut Reader<'_>,
+        keys: &Keys,
+        name: &[u8; 32],
+    ) -> Result<String> {
+        let names: Vec<String> =
+            (0..num::to_u32(self.chunks.len())).map(|number| keys.chunk(name, number)).collect();
+        let mut text = Vec::with_capacity(num::to_usize(self.bytes));
+        for slice in names.chunks(CHUNKS_PER_READ) {
+            // Not through the cache: an unfinished upload may still be started over.
+            for (key, value) in slice.iter().zip(reader.fresh(slice)?) {
+                let Some(value) = value else { return Err(reader.missing(key)) };
+                text.extend_from_slice(codec::decode_bytes(key, &value)?);
+            }
+        }
+        let name = keys::hex(name);
+        String::from_utf8(text).map_err(|_| Error::corrupt(format!("upload `{name}` is no text")))
+    }
+}
+
+/// Takes one piece of a large text and returns the offset of the next.
+///
+/// # Errors
+///
+/// `invalid-input`: no SHA-256, an empty or too large piece, an offset that leaves a gap or lies
+/// inside a piece; `limit-exceeded`: over 32 MiB; errors of the store.
+pub(crate) fn stage(
+    reader: &mut Reader<'_>,
+    conversation: &str,
+    upload: &str,
+    offset: u64,
+    text: &str,
+    now: Timestamp,
+) -> Result<u64> {
+    let keys = Keys::new(conversation)?;
+    let name: [u8; 32] = keys::unhex(upload)
+        .filter(|bytes| bytes.len() == 32)
+        .map(|bytes| keys::prefix(&bytes))
+        .ok_or_else(|| Error::invalid("upload: the SHA-256 of the text in 64 hex digits"))?;
+    let end = offset.saturating_add(num::to_u64(text.len()));
+    if text.is_empty() || text.len() > limits::CHUNK_BYTES_MAX {
+        return Err(Error::invalid(format!(
+            "text: a piece has 1 to {} bytes, this one has {}",
+            limits::CHUNK_BYTES_MAX,
+            text.len()
+        )));
+    }
+    if end > limits::MESSAGE_BYTES_MAX {
+        return Err(Error::limit(format!(
+            "text: a message has at most {} bytes",
+            limits::MESSAGE_BYTES_MAX
+        )));
+    }
+    let key = keys.upload(&name);
+    let (loaded, found) = Loaded::read(reader, &keys, conversation, core::slice::from_ref(&key))?;
+    let mut record = match found.into_iter().next().flatten() {
+        Some(value) => codec::decode::<Upload>(&key, &value)?,
+        None => Upload::default(),
+    };
+    if record.stored {
+        return Ok(end.min(record.bytes).max(offset.min(record.bytes)));
+    }
+    let number = number_at(&record, offset)?;
+    let chunk = keys.chunk(&name, number);
+    if offset < record.bytes {
+        let value = reader.fresh(core::slice::from_ref(&chunk))?.into_iter().next().flatten();
+        if value.as_deref() == Some(codec::encode_bytes(text.as_bytes())?.as_slice()) {
+            return Ok(end);
+        }
+        record.chunks.truncate(num::to_usize(u64::from(number)));
+        record.bytes = offset;
+    }
+    record.push(text.len());
+    let puts = alloc::vec![
+        Put { key: chunk, value: Some(codec::encode_bytes(text.as_bytes())?) },
+        Put { key, value: Some(codec::encode(&record)?) },
+    ];
+    let now = loaded.now(now);
+    let entry = Journal { time: now, act: Act::Stage { sha256: name, offset } };
+    loaded.commit(reader, &keys, now, &entry, puts, Vec::new())?;
+    Ok(end)
+}
+
+/// Number of the chunk that begins at `offset`.
+fn number_at(record: &Upload, offset: u64) -> Result<u32> {
+    let mut at = 0u64;
+    for (number, bytes) in (0u32..).zip(&record.chunks) {
+        if at == offset {
+            return Ok(number);
+        }
+        at += u64::from(*bytes);
+    }
+    if at == offset {
+        return Ok(num::to_u32(record.chunks.len()));
+    }
+    Err(Error::invalid(format!(
+        "offset: {offset} is not the beginning of a piece; {} bytes are staged",
+        record.bytes
+    )))
+}

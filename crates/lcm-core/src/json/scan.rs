@@ -1,0 +1,246 @@
+//! The tokens of a JSON text, one after the other, checked against the grammar.
+//!
+//! In: a text. Out: tokens with their byte range and depth, or the first fault. Which containers
+//! are open is a bit each, so memory is constant and nothing recurses.
+
+use super::DEPTH_MAX;
+
+/// The first thing in a text that is not JSON.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Fault {
+    /// What is wrong, to stand before "at byte".
+    pub(crate) what: &'static str,
+    /// Byte offset.
+    pub(crate) at: usize,
+}
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum TokenKind {
+    ObjectStart,
+    ObjectEnd,
+    ArrayStart,
+    ArrayEnd,
+    Key,
+    String,
+    Number,
+    True,
+    False,
+    Null,
+}
+
+/// One token. Colons and commas are none.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Token {
+    pub(crate) kind: TokenKind,
+    /// Offset of its first byte.
+    pub(crate) start: usize,
+    /// Offset behind its last byte.
+    pub(crate) end: usize,
+    /// Containers around it; the start and end of a container do not count for themselves.
+    pub(crate) depth: u32,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Expect {
+    Value,
+    ElementOrEnd,
+    Key,
+    KeyOrEnd,
+    CommaOrEnd,
+    Nothing,
+}
+
+/// Reads one JSON value with whitespace around it, token by token.
+#[derive(Debug)]
+pub(crate) struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    depth: u32,
+    /// One bit per open container, set for an object; the outermost is bit 0.
+    objects: [u64; 8],
+    expect: Expect,
+}
+
+type Result<T> = core::result::Result<T, Fault>;
+
+impl<'a> Scanner<'a> {
+    pub(crate) const fn new(text: &'a str) -> Self {
+        Self { bytes: text.as_bytes(), at: 0, depth: 0, objects: [0; 8], expect: Expect::Value }
+    }
+
+    /// The next token; `None` once, and whenever, the text is over.
+    pub(crate) fn next_token(&mut self) -> Result<Option<Token>> {
+        loop {
+            self.skip_whitespace();
+            let Some(&byte) = self.bytes.get(self.at) else {
+                return if self.expect == Expect::Nothing {
+                    Ok(None)
+                } else {
+                    Err(self.fault("unexpected end"))
+                };
+            };
+            let token = match (self.expect, byte) {
+                (Expect::Nothing, _) => return Err(self.fault("unexpected text after the value")),
+                (Expect::ElementOrEnd, b']') => self.close(TokenKind::ArrayEnd),
+                (Expect::KeyOrEnd, b'}') => self.close(TokenKind::ObjectEnd),
+                (Expect::CommaOrEnd, b']') if !self.in_object() => self.close(TokenKind::ArrayEnd),
+                (Expect::CommaOrEnd, b'}') if self.in_object() => self.close(TokenKind::ObjectEnd),
+                (Expect::CommaOrEnd, b',') => {
+                    self.at += 1;
+                    self.expect = if self.in_object() { Expect::Key } else { Expect::Value };
+                    continue;
+                }
+                (Expect::CommaOrEnd, _) => return Err(self.fault("expected `,` or the end")),
+                (Expect::Key | Expect::KeyOrEnd, b'"') => self.key()?,
+                (Expect::Key | Expect::KeyOrEnd, _) => return Err(self.fault("expected a key")),
+                (Expect::Value | Expect::ElementOrEnd, _) => self.value(byte)?,
+            };
+            return Ok(Some(token));
+        }
+    }
+
+    fn skip_whitespace(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(self.at) {
+            self.at += 1;
+        }
+    }
+
+    const fn fault(&self, what: &'static str) -> Fault {
+        Fault { what, at: self.at }
+    }
+
+    /// The token from the current offset to `end`, which is passed.
+    const fn token(&mut self, kind: TokenKind, end: usize) -> Token {
+        let token = Token { kind, start: self.at, end, depth: self.depth };
+        self.at = end;
+        token
+    }
+
+    fn after_value(&mut self) {
+        self.expect = if self.depth == 0 { Expect::Nothing } else { Expect::CommaOrEnd };
+    }
+
+    fn in_object(&self) -> bool {
+        let innermost = self.depth.saturating_sub(1);
+        let word = usize::try_from(innermost / 64).unwrap_or(usize::MAX);
+        self.objects.get(word).is_some_and(|word| (word >> (innermost % 64)) & 1 == 1)
+    }
+
+    fn open(&mut self, kind: TokenKind) -> Result<Token> {
+        if self.depth >= DEPTH_MAX {
+            return Err(self.fault("nesting deeper than 512"));
+        }
+        let is_object = kind == TokenKind::ObjectStart;
+        let token = self.token(kind, self.at + 1);
+        let word = usize::try_from(self.depth / 64).unwrap_or(usize::MAX);
+        if let Some(word) = self.objects.get_mut(word) {
+            let bit = 1 << (self.depth % 64);
+            *word = if is_object { *word | bit } else { *word & !bit };
+        }
+        self.depth += 1;
+        self.expect = if is_object { Expect::KeyOrEnd } else { Expect::ElementOrEnd };
+        Ok(token)
+    }
+
+    fn close(&mut self, kind: TokenKind) -> Token {
+        self.depth = self.depth.saturating_sub(1);
+        self.after_value();
+        self.token(kind, self.at + 1)
+    }
+
+    fn key(&mut self) -> Result<Token> {
+        let end = string_end(self.bytes, self.at)?;
+        let token = self.token(TokenKind::Key, end);
+        self.skip_whitespace();
+        if self.bytes.get(self.at) != Some(&b':') {
+            return Err(self.fault("expected `:`"));
+        }
+        self.at += 1;
+        self.expect = Expect::Value;
+        Ok(token)
+    }
+
+    fn value(&mut self, first: u8) -> Result<Token> {
+        let (kind, end) = match first {
+            b'{' => return self.open(TokenKind::ObjectStart),
+            b'[' => return self.open(TokenKind::ArrayStart),
+            b'"' => (TokenKind::String, string_end(self.bytes, self.at)?),
+            b'-' | b'0'..=b'9' => (TokenKind::Number, number_end(self.bytes, self.at)?),
+            b't' => (TokenKind::True, self.literal_end(b"true")?),
+            b'f' => (TokenKind::False, self.literal_end(b"false")?),
+            b'n' => (TokenKind::Null, self.literal_end(b"null")?),
+            _ => return Err(self.fault("expected a value")),
+        };
+        self.after_value();
+        Ok(self.token(kind, end))
+    }
+
+    fn literal_end(&self, literal: &[u8]) -> Result<usize> {
+        let end = self.at.saturating_add(literal.len());
+        if self.bytes.get(self.at..end) == Some(literal) {
+            Ok(end)
+        } else {
+            Err(self.fault("expected a value"))
+        }
+    }
+}
+
+/// Offset behind the string literal that starts at `start`.
+pub(super) fn string_end(bytes: &[u8], start: usize) -> Result<usize> {
+    let mut at = start + 1;
+    loop {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let plain = rest.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\');
+        let Some(plain) = plain else {
+            return Err(Fault { what: "unexpected end of a string", at: bytes.len() });
+        };
+        at += plain;
+        match (bytes.get(at), bytes.get(at + 1)) {
+            (Some(b'"'), _) => return Ok(at + 1),
+            (Some(b'\\'), Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't')) => at += 2,
+            (Some(b'\\'), Some(b'u')) => {
+                let digits = bytes.get(at + 2..at + 6).unwrap_or_default();
+                if digits.len() != 4 || !digits.iter().all(u8::is_ascii_hexdigit) {
+                    return Err(Fault { what: "no four hex digits after `\\u`", at });
+                }
+                at += 6;
+            }
+            (Some(b'\\'), _) => return Err(Fault { what: "unknown escape", at }),
+            _ => return Err(Fault { what: "control character in a string", at }),
+        }
+    }
+}
+
+/// Offset behind the number that starts at `start`.
+fn number_end(bytes: &[u8], start: usize) -> Result<usize> {
+    let mut at = start;
+    if bytes.get(at) == Some(&b'-') {
+        at += 1;
+    }
+    if bytes.get(at) == Some(&b'0') {
+        at += 1;
+    } else {
+        at = digits_end(bytes, at)?;
+    }
+    if bytes.get(at) == Some(&b'.') {
+        at = digits_end(bytes, at + 1)?;
+    }
+    if let Some(b'e' | b'E') = bytes.get(at) {
+        at += 1;
+        if let Some(b'+' | b'-') = bytes.get(at) {
+            at += 1;
+        }
+        at = digits_end(bytes, at)?;
+    }
+    Ok(at)
+}
+
+/// Offset behind one or more digits.
+fn digits_end(bytes: &[u8], start: usize) -> Result<usize> {
+    let rest = bytes.get(start..).unwrap_or_default();
+    match rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len()) {
+        0 => Err(Fault { what: "expected a digit", at: start }),
+        digits => Ok(start + digits),
+    }
+}

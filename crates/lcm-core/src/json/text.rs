@@ -1,0 +1,144 @@
+//! From string literals to text and back.
+//!
+//! In: literals that the scanner accepted, quotes included; any other text is taken as it stands.
+//! Out: their characters, or, for [`write_string`], a literal. Nothing here can fail.
+
+use alloc::{borrow::Cow, string::String};
+
+use super::scan::string_end;
+
+/// A stretch of decoded text.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Piece<'a> {
+    /// As it stands in the literal.
+    Plain(&'a str),
+    /// An escaped character.
+    Char(char),
+    /// Half a surrogate pair, U+D800 to U+DFFF.
+    Lone(u16),
+}
+
+/// Hands out the decoded text of a JSON value piece by piece; a value that is no string is one
+/// piece.
+pub(crate) fn each_piece<'a>(value: &'a str, emit: &mut dyn FnMut(Piece<'a>)) {
+    let inner = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let Some(mut rest) = inner else {
+        return emit(Piece::Plain(value));
+    };
+    while let Some((plain, escape)) = rest.split_once('\\') {
+        if !plain.is_empty() {
+            emit(Piece::Plain(plain));
+        }
+        let (piece, used) = unescape(escape);
+        emit(piece);
+        rest = escape.get(used..).unwrap_or_default();
+    }
+    if !rest.is_empty() {
+        emit(Piece::Plain(rest));
+    }
+}
+
+/// As [`each_piece`], with U+FFFD for each half of a surrogate pair.
+pub(crate) fn each_text(value: &str, emit: &mut dyn FnMut(&str)) {
+    each_piece(value, &mut |piece| match piece {
+        Piece::Plain(plain) => emit(plain),
+        Piece::Char(c) => emit(c.encode_utf8(&mut [0; 4])),
+        Piece::Lone(_) => emit("\u{fffd}"),
+    });
+}
+
+/// The text of a JSON value: a string decoded, anything else as it stands.
+pub(super) fn decode(value: &str) -> Cow<'_, str> {
+    let inner = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    match inner {
+        None => Cow::Borrowed(value),
+        Some(plain) if !plain.contains('\\') => Cow::Borrowed(plain),
+        Some(escaped) => {
+            let mut out = String::with_capacity(escaped.len());
+            each_text(value, &mut |piece| out.push_str(piece));
+            Cow::Owned(out)
+        }
+    }
+}
+
+/// Hands out a JSON value without the whitespace outside its strings, piece by piece.
+pub(crate) fn each_compact<'a>(value: &'a str, emit: &mut dyn FnMut(&'a str)) {
+    let bytes = value.as_bytes();
+    let (mut from, mut at) = (0, 0);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = string_end(bytes, at).unwrap_or(bytes.len()),
+            b' ' | b'\n' | b'\r' | b'\t' => {
+                emit(value.get(from..at).unwrap_or_default());
+                at += 1;
+                from = at;
+            }
+            _ => at += 1,
+        }
+    }
+    emit(value.get(from..).unwrap_or_default());
+}
+
+/// Appends `text` as a JSON string literal. Only what must be escaped is.
+pub fn write_string(out: &mut String, text: &str) {
+    out.push('"');
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c < ' ' || c == '"' || c == '\\') {
+        let (plain, from) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        out.push_str(plain);
+        let mut chars = from.chars();
+        match chars.next().unwrap_or('\0') {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            c @ ('"' | '\\') => out.extend(['\\', c]),
+            c => {
+                let code = u32::from(c);
+                let digit = |shift: u32| char::from_digit((code >> shift) & 0xF, 16).unwrap_or('0');
+                out.extend(['\\', 'u', '0', '0', digit(4), digit(0)]);
+            }
+        }
+        rest = chars.as_str();
+    }
+    out.push_str(rest);
+    out.push('"');
+}
+
+/// What the escape means whose backslash was just passed, and the bytes it takes.
+fn unescape(escape: &str) -> (Piece<'_>, usize) {
+    let c = match escape.as_bytes().first() {
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        Some(b'u') => return unescape_unicode(escape),
+        Some(_) => match escape.chars().next() {
+            Some(c) => return (Piece::Char(c), c.len_utf8()),
+            None => '\u{fffd}',
+        },
+        None => '\u{fffd}',
+    };
+    (Piece::Char(c), 1)
+}
+
+/// As [`unescape`], for `u` and its hex digits; joins the two escapes of a surrogate pair.
+fn unescape_unicode(escape: &str) -> (Piece<'_>, usize) {
+    let Some(unit) = escape.get(1..5).and_then(|hex| u16::from_str_radix(hex, 16).ok()) else {
+        return (Piece::Char('\u{fffd}'), 1);
+    };
+    let second = escape
+        .get(5..11)
+        .and_then(|second| second.strip_prefix("\\u"))
+        .and_then(|hex| u16::from_str_radix(hex, 16).ok());
+    if let Some(c) = char::from_u32(u32::from(unit)) {
+        return (Piece::Char(c), 5);
+    }
+    let pair = second.and_then(|second| char::decode_utf16([unit, second]).next()?.ok());
+    match pair {
+        Some(c) => (Piece::Char(c), 11),
+        None => (Piece::Lone(unit), 5),
+    }
+}

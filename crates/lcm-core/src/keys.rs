@@ -1,0 +1,247 @@
+//! The keys of the store: short printable ASCII, computable from what a head says.
+//!
+//! `STORE-FORMAT.md` draws them all. Numbers are ten lower-case hex digits, so that byte order is
+//! numeric order in every store.
+
+use alloc::{format, string::String, vec::Vec};
+
+use sha2::{Digest, Sha256};
+
+use crate::{
+    error::{Error, Result},
+    limits, num,
+};
+
+/// Key of the store's format version.
+pub(crate) const VERSION: &str = "v";
+/// Prefix of the keys that list the conversations.
+pub(crate) const NAMES: &str = "n/";
+/// First key behind those that list the conversations.
+pub(crate) const NAMES_END: &str = "n0";
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// Base64url of `bytes`, without padding, cut to `characters`.
+pub(crate) fn base64url(bytes: &[u8], characters: usize) -> String {
+    let mut out = String::with_capacity(characters);
+    for group in bytes.chunks(3) {
+        let mut word = 0u32;
+        for index in 0..3 {
+            word = (word << 8) | u32::from(group.get(index).copied().unwrap_or(0));
+        }
+        for shift in [18u32, 12, 6, 0].into_iter().take(group.len() + 1) {
+            let index = num::to_usize(u64::from((word >> shift) & 63));
+            out.push(char::from(ALPHABET.get(index).copied().unwrap_or(b'A')));
+        }
+    }
+    out.truncate(characters);
+    out
+}
+
+/// Lower-case hex of `bytes`.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        for nibble in [byte >> 4, byte & 15] {
+            out.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
+        }
+    }
+    out
+}
+
+/// Bytes from lower-case hex; `None` when it is not exactly that.
+pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2)
+        || !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    {
+        return None;
+    }
+    text.as_bytes()
+        .chunks(2)
+        .map(|pair| {
+            let digits = core::str::from_utf8(pair).ok()?;
+            u8::from_str_radix(digits, 16).ok()
+        })
+        .collect()
+}
+
+/// SHA-256 over length-prefixed fields, so that no two lists of fields collide by concatenation.
+pub(crate) fn hash(fields: &[&[u8]]) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for field in fields {
+        hasher.update(num::to_u64(field.len()).to_be_bytes());
+        hasher.update(field);
+    }
+    hasher.finalize().into()
+}
+
+/// The first `N` bytes of a hash.
+pub(crate) fn prefix<const N: usize>(hash: &[u8]) -> [u8; N] {
+    let mut out = [0u8; N];
+    for (to, from) in out.iter_mut().zip(hash) {
+        *to = *from;
+    }
+    out
+}
+
+/// The keys of one conversation.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    root: String,
+    tag: [u8; 3],
+}
+
+impl Keys {
+    /// Keys of the conversation with this id, in the default tenant.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: the id is empty or longer than 512 bytes.
+    pub(crate) fn new(conversation: &str) -> Result<Self> {
+        if conversation.is_empty() || conversation.len() > limits::CONVERSATION_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "conversation: an id has 1 to {} bytes, this one has {}",
+                limits::CONVERSATION_BYTES_MAX,
+                conversation.len()
+            )));
+        }
+        let digest = hash(&[b"lcm conversation", b"", conversation.as_bytes()]);
+        let root = base64url(digest.get(..16).unwrap_or(&[]), 22);
+        Ok(Self { root, tag: prefix(digest.get(16..).unwrap_or(&[])) })
+    }
+
+    /// The 22 characters that begin every key of the conversation.
+    pub(crate) fn root(&self) -> &str {
+        &self.root
+    }
+
+    /// The printed id of a message: three bytes of the conversation, then the seq.
+    ///
+    /// It is computed, not stored, and says at once when it is used in another conversation.
+    pub(crate) fn message_name(&self, seq: u64) -> String {
+        format!("msg_{}{seq:010x}", hex(&self.tag))
+    }
+
+    /// The seq in a printed id; `None`: it is no id of a message of this conversation.
+    pub(crate) fn message_seq(&self, name: &str) -> Option<u64> {
+        let digits = name.strip_prefix("msg_")?.strip_prefix(hex(&self.tag).as_str())?;
+        if digits.len() != 10 || unhex(digits).is_none() {
+            return None;
+        }
+        u64::from_str_radix(digits, 16).ok()
+    }
+
+    /// The head: the one guarded key.
+    pub(crate) fn head(&self) -> String {
+        format!("{}/h", self.root)
+    }
+
+    /// The entry in the list of conversations.
+    pub(crate) fn name(&self) -> String {
+        format!("{NAMES}{}", self.root)
+    }
+
+    /// A pack, by its first seq.
+    pub(crate) fn pack(&self, seq_first: u64) -> String {
+        format!("{}/m{seq_first:010x}", self.root)
+    }
+
+    /// A directory node.
+    pub(crate) fn directory(&self, node: u64) -> String {
+        format!("{}/d{node:010x}", self.root)
+    }
+
+    /// The record of an upload.
+    pub(crate) fn upload(&self, sha256: &[u8; 32]) -> String {
+        format!("{}/b{}", self.root, hex(sha256))
+    }
+
+    /// A chunk of an upload.
+    pub(crate) fn chunk(&self, sha256: &[u8; 32], number: u32) -> String {
+        format!("{}/b{}/{number:010x}", self.root, hex(sha256))
+    }
+
+    /// An identity, by the hash of its kind and text.
+    pub(crate) fn identity(&self, hash: &[u8; 32]) -> String {
+        format!("{}/i{}", self.root, base64url(hash.get(..9).unwrap_or(&[]), 11))
+    }
+
+    /// A summary.
+    pub(crate) fn summary(&self, id: [u8; 8]) -> String {
+        format!("{}/s{}", self.root, hex(&id))
+    }
+
+    /// What was derived from a summary.
+    pub(crate) fn derived(&self, id: [u8; 8]) -> String {
+        format!("{}/u{}", self.root, hex(&id))
+    }
+
+    /// A context node.
+    pub(crate) fn node(&self, revision: u64, number: u32) -> String {
+        format!("{}/x{revision:010x}/{number:04x}", self.root)
+    }
+
+    /// A journal entry.
+    pub(crate) fn journal(&self, revision: u64) -> String {
+        format!("{}/j{revision:010x}", self.root)
+    }
+
+    /// The attempt record of a task's sources.
+    pub(crate) fn attempt(&self, sources: &[u8; 16]) -> String {
+        format!("{}/a{}", self.root, base64url(sources, 22))
+    }
+
+    /// First and first-behind key of one kind of record; of everything for an empty kind.
+    pub(crate) fn range(&self, kind: &str) -> (String, String) {
+        let start = format!("{}/{kind}", self.root);
+        let end = match kind.bytes().last() {
+            // '0' is the character behind '/'.
+            None => format!("{}0", self.root),
+            Some(last) => {
+                let next = char::from(last.saturating_add(1));
+                let stem: String =
+                    kind.chars().take(kind.chars().count().saturating_sub(1)).collect();
+                format!("{}/{stem}{next}", self.root)
+            }
+        };
+        (start, end)
+    }
+}
+
+/// The guard record of a model scope.
+pub(crate) fn guard(scope: &str) -> String {
+    format!("g/{scope}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64url_equals_the_standard() {
+        assert_eq!(base64url(b"f", 9), "Zg");
+        assert_eq!(base64url(b"fo", 9), "Zm8");
+        assert_eq!(base64url(b"foobar", 9), "Zm9vYmFy");
+        assert_eq!(base64url(&[0xfb, 0xff], 9), "-_8");
+    }
+
+    #[test]
+    fn keys_are_short_printable_and_in_numeric_order() {
+        let keys = Keys::new("a/b\0\u{1f600}").unwrap();
+        assert_eq!(keys.root().len(), 22);
+        let longest = keys.chunk(&[255; 32], u32::MAX);
+        assert!(longest.len() <= 128 && longest.bytes().all(|byte| (33..127).contains(&byte)));
+        assert!(keys.pack(9) < keys.pack(10) && keys.pack(255) < keys.pack(256));
+        let (start, end) = keys.range("s");
+        assert!(start < keys.summary([0; 8]) && keys.summary([255; 8]) < end);
+        let (start, end) = keys.range("");
+        assert!(start < keys.head() && keys.head() < end);
+    }
+
+    #[test]
+    fn ids_are_bounded() {
+        assert!(Keys::new("").is_err());
+        assert!(Keys::new(&"x".repeat(512)).is_ok());
+        assert!(Keys::new(&"x".repeat(513)).is_err());
+    }
+}

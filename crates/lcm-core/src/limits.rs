@@ -1,0 +1,57 @@
+//! Bounds the engine keeps whatever is configured, with the reason for each.
+
+/// Most keys of one `get-many`.
+pub(crate) const KEYS_MAX: usize = 1_000;
+/// Most bytes of values in one host call, either way: Python's component binding traps above
+/// 2.79 MB of byte lists.
+pub(crate) const CALL_BYTES_MAX: u32 = 1 << 20;
+/// Most bytes of one value.
+pub(crate) const VALUE_BYTES_MAX: usize = 256 << 10;
+/// Most puts of one commit.
+pub(crate) const PUTS_MAX: usize = 256;
+/// Most messages of one append.
+pub(crate) const BATCH_MESSAGES_MAX: usize = 100;
+/// Most raw bytes of one append, staged messages not counted.
+pub(crate) const BATCH_BYTES_MAX: usize = 512 << 10;
+/// Most bytes of one message.
+pub(crate) const MESSAGE_BYTES_MAX: u64 = 32 << 20;
+/// Most messages of one pack.
+pub(crate) const PACK_MESSAGES_MAX: usize = 64;
+/// Most raw bytes of one pack, and of a message that stands in a pack at all.
+pub(crate) const PACK_BYTES_MAX: usize = 64 << 10;
+/// Most bytes of one chunk of a large text.
+pub(crate) const CHUNK_BYTES_MAX: usize = 192 << 10;
+/// Most bytes of a conversation id.
+pub(crate) const CONVERSATION_BYTES_MAX: usize = 512;
+/// Messages that one directory node covers.
+pub(crate) const DIRECTORY_SPAN: u64 = 1_024;
+/// Pack references that the head holds before they move to the directory.
+pub(crate) const RECENT_PACKS_MAX: usize = 32;
+/// Identities that the head holds for alignment; more than a batch, so that a replayed batch
+/// always lies inside.
+pub(crate) const RECENT_HASHES_MAX: usize = 128;
+/// Ingest calls whose repetition is recognised.
+pub(crate) const RECENT_BATCHES_MAX: usize = 8;
+/// Context items that stand in the head.
+pub(crate) const INLINE_ITEMS_MAX: usize = 32;
+/// Context items of one node.
+pub(crate) const NODE_ITEMS_MAX: usize = 128;
+/// Context nodes of one conversation.
+pub(crate) const NODES_MAX: usize = 48;
+/// Most sources of one condensed summary, so that its commit keeps `PUTS_MAX`.
+pub(crate) const SOURCES_MAX: usize = 128;
+/// Bytes of values the instance keeps in memory.
+pub(crate) const CACHE_BYTES_MAX: usize = 16 << 20;
+/// Completions asked for one node before the fallback (architecture, rule 6).
+pub(crate) const ATTEMPTS_MAX: u32 = 3;
+/// A run of raw messages below this, between two summaries, is not worth a model call: the next
+/// condensation takes it along.
+pub(crate) const BRIDGE_TOKENS_MAX: u64 = 32;
+/// Consecutive refusals of a model's key after which it is not asked any more.
+pub(crate) const BREAKER_FAILURES_MAX: u32 = 5;
+/// How long it is then left alone, in milliseconds.
+pub(crate) const BREAKER_OPEN_MS: u64 = 30 * 60 * 1_000;
+/// Bytes of text on one page of `expand`.
+pub(crate) const PAGE_BYTES_MAX: usize = 512 << 10;
+/// Directory nodes that an assembly reads ahead: 65,536 messages.
+pub(crate) const CONTEXT_NODES_AHEAD: usize = 64;

@@ -1,0 +1,89 @@
+//! The identity of a message by its content.
+//!
+//! In: the members of a message. Out: 16 bytes, equal for two messages that differ in nothing but
+//! spacing, escapes, the order of the top-level keys, or the host's ids. It is part of the store
+//! format: what is hashed never changes for a message that was once stored.
+//!
+//! Hashed are a domain tag and then, for each member but `id` and `event_key`, ordered by the bytes
+//! of its decoded key, the last of equal keys only: the key and the tokens of the value in their
+//! order. A string (or key) is `s`, its length in bytes as u64 big-endian, and its decoded bytes; a
+//! number likewise with `n`, as written; the rest are the single bytes `{ } [ ] t f z`.
+//! Strings are taken as WTF-8, so that each half of a surrogate pair is a character of its own.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+
+use sha2::{Digest, Sha256};
+
+use crate::json::{self, Member, Piece, Scanner, TokenKind};
+
+/// Sets these hashes apart from all others of the engine.
+const DOMAIN: &[u8] = b"lcm message identity 1\0";
+
+/// Members that say how a host calls a message, not what it is.
+const NO_CONTENT: [&[u8]; 2] = [b"id", b"event_key"];
+
+pub(super) fn of(raw: &str, members: &[Member]) -> [u8; 16] {
+    let mut last: BTreeMap<Vec<u8>, &Member> = BTreeMap::new();
+    for member in members {
+        let mut key = Vec::new();
+        each_bytes(json::slice(raw, member.key), &mut |bytes| key.extend_from_slice(bytes));
+        last.insert(key, member);
+    }
+    let mut hash = Sha256::new();
+    hash.update(DOMAIN);
+    for (key, member) in &last {
+        if !NO_CONTENT.contains(&key.as_slice()) {
+            add_string(&mut hash, json::slice(raw, member.key));
+            add_value(&mut hash, json::slice(raw, member.value));
+        }
+    }
+    let digest: [u8; 32] = hash.finalize().into();
+    digest.first_chunk().copied().unwrap_or_default()
+}
+
+fn add_value(hash: &mut Sha256, value: &str) {
+    let mut scanner = Scanner::new(value);
+    while let Ok(Some(token)) = scanner.next_token() {
+        let written = value.get(token.start..token.end).unwrap_or_default();
+        match token.kind {
+            TokenKind::Key | TokenKind::String => add_string(hash, written),
+            TokenKind::Number => {
+                hash.update(b"n");
+                add_length(hash, written.len());
+                hash.update(written);
+            }
+            TokenKind::ObjectStart => hash.update(b"{"),
+            TokenKind::ObjectEnd => hash.update(b"}"),
+            TokenKind::ArrayStart => hash.update(b"["),
+            TokenKind::ArrayEnd => hash.update(b"]"),
+            TokenKind::True => hash.update(b"t"),
+            TokenKind::False => hash.update(b"f"),
+            TokenKind::Null => hash.update(b"z"),
+        }
+    }
+}
+
+fn add_string(hash: &mut Sha256, literal: &str) {
+    let mut length = 0;
+    each_bytes(literal, &mut |bytes| length += bytes.len());
+    hash.update(b"s");
+    add_length(hash, length);
+    each_bytes(literal, &mut |bytes| hash.update(bytes));
+}
+
+fn add_length(hash: &mut Sha256, length: usize) {
+    hash.update(u64::try_from(length).unwrap_or(u64::MAX).to_be_bytes());
+}
+
+/// The decoded bytes of a string literal as WTF-8.
+fn each_bytes(literal: &str, emit: &mut dyn FnMut(&[u8])) {
+    json::each_piece(literal, &mut |piece| match piece {
+        Piece::Plain(plain) => emit(plain.as_bytes()),
+        Piece::Char(c) => emit(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        Piece::Lone(unit) => {
+            let [high, low] = unit.to_be_bytes();
+            let middle = 0x80 | (high & 0x0F) << 2 | low >> 6;
+            emit(&[0xE0 | high >> 4, middle, 0x80 | low & 0x3F]);
+        }
+    });
+}

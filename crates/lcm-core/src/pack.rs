@@ -1,0 +1,119 @@
+//! Packs: the stored messages of one commit, written once and never changed.
+//!
+//! A pack holds raw texts with their projections. A text over 64 KiB stands in chunks instead, and
+//! the pack refers to it. The directory tells where the packs are, by seq.
+
+use alloc::{string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    api::{Dialect, Timestamp},
+    json::Span,
+    keys,
+    message::{Message, Part, Role},
+};
+
+/// Where the raw text of a message stands.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) enum Raw {
+    /// In the pack.
+    Inline(String),
+    /// In chunks.
+    Chunked {
+        /// SHA-256 of the text, which names the chunks.
+        sha256: [u8; 32],
+        /// Length of the text.
+        bytes: u32,
+        /// Number of chunks.
+        chunks: u32,
+    },
+}
+
+impl Raw {
+    /// Length of the raw text in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::Inline(text) => crate::num::to_u64(text.len()),
+            Self::Chunked { bytes, .. } => u64::from(*bytes),
+        }
+    }
+}
+
+/// One stored message.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Stored {
+    pub(crate) raw: Raw,
+    pub(crate) role: Role,
+    /// The message's own time, else the effective time of its commit.
+    pub(crate) time: Timestamp,
+    pub(crate) tokens: u32,
+    pub(crate) entry_id: Option<Span>,
+    pub(crate) event_key: Option<Span>,
+    /// Set when the call id of this one tool result is an identity of the message.
+    pub(crate) call_key: Option<Span>,
+    pub(crate) parts: Vec<Part>,
+    /// Running hash of the sequence up to and with this message.
+    pub(crate) frontier: [u8; 16],
+}
+
+/// A pack.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Pack {
+    pub(crate) seq_first: u64,
+    /// The shape of its messages.
+    pub(crate) dialect: Dialect,
+    /// Tokens of all messages before the first one.
+    pub(crate) tokens_before: u64,
+    pub(crate) messages: Vec<Stored>,
+}
+
+impl Pack {
+    /// Tokens of its messages.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.messages.iter().map(|message| u64::from(message.tokens)).sum()
+    }
+}
+
+/// What the directory says of one pack.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct PackRef {
+    pub(crate) seq_first: u64,
+    pub(crate) count: u32,
+    /// Size of the pack's value.
+    pub(crate) bytes: u32,
+    pub(crate) tokens: u64,
+}
+
+impl PackRef {
+    /// Seq of its last message.
+    pub(crate) fn seq_last(&self) -> u64 {
+        self.seq_first + u64::from(self.count) - 1
+    }
+}
+
+/// A directory node: the packs that begin in one span of 1,024 seqs. Packs never straddle one.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct DirectoryNode {
+    pub(crate) packs: Vec<PackRef>,
+}
+
+/// Hash of a message as the frontier, the ring and `identify` count it: content and ids.
+pub(crate) fn message_hash(raw: &str, message: &Message) -> [u8; 16] {
+    let id = message.entry_id.map(|span| crate::json::text(raw, span));
+    let event = message.event_key.map(|span| crate::json::text(raw, span));
+    let digest = keys::hash(&[
+        b"lcm message",
+        &message.identity,
+        &[u8::from(id.is_some())],
+        id.as_deref().unwrap_or("").as_bytes(),
+        &[u8::from(event.is_some())],
+        event.as_deref().unwrap_or("").as_bytes(),
+    ]);
+    keys::prefix(&digest)
+}
+
+/// The frontier after a message with this hash.
+pub(crate) fn advance(frontier: &[u8; 16], hash: &[u8; 16]) -> [u8; 16] {
+    keys::prefix(&keys::hash(&[b"lcm frontier", frontier, hash]))
+}

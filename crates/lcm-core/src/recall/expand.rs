@@ -1,0 +1,239 @@
+//! Expand: from a summary to its sources, and on to the original messages.
+//!
+//! The walk is depth first in the order of the conversation. A page ends when it holds enough, and
+//! `next` says after how many entries; walking past them again costs summaries only.
+
+use alloc::{format, string::String, vec::Vec};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    codec,
+    error::{Error, Result},
+    head::Loaded,
+    history::History,
+    keys::Keys,
+    limits,
+    reader::Reader,
+    summary::{self, Sources, Summary},
+};
+
+use super::{Named, describe::row};
+
+/// Messages that are read at a time.
+const MESSAGES_PER_READ: u64 = 64;
+/// First characters of a cursor.
+const CURSOR_VERSION: &str = "e1:";
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Options {
+    /// How many levels of sources; 0: none.
+    depth: u32,
+    messages: bool,
+    /// Most tokens of the whole answer; absent: everything, page by page.
+    token_cap: Option<u64>,
+    after: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { depth: 1, messages: false, token_cap: None, after: None }
+    }
+}
+
+/// Expands a summary, or gives back a message, as JSON.
+///
+/// # Errors
+///
+/// `not-found`, `invalid-input`, `unsupported`; errors of the store.
+pub(crate) fn expand(
+    reader: &mut Reader<'_>,
+    conversation: &str,
+    id: &str,
+    options_json: &str,
+    grant: Option<&str>,
+) -> Result<String> {
+    let keys = Keys::new(conversation)?;
+    super::ungranted(grant)?;
+    let options: Options = super::options(options_json)?;
+    let named = super::named(&keys, id)?;
+    let skip = match options.after.as_deref() {
+        None => 0,
+        Some(cursor) => cursor
+            .strip_prefix(CURSOR_VERSION)
+            .and_then(|count| count.parse().ok())
+            .ok_or_else(|| Error::invalid("after: not a cursor of this engine"))?,
+    };
+    let (loaded, _) = Loaded::read(reader, &keys, conversation, &[])?;
+    let loaded = loaded.existing()?;
+    let history = History { keys: &keys, head: &loaded.head };
+    let mut walk = Walk::new(options, skip);
+    let name = match named {
+        Named::Message(seq) => {
+            if seq == 0 || seq > loaded.head.messages {
+                return Err(Error::not_found(format!("there is no message {seq}")));
+            }
+            walk.message_range(reader, &history, seq, seq)?;
+            keys.message_name(seq)
+        }
+        Named::Summary(id) => {
+            let record = super::summary(reader, &keys, id)?;
+            walk.sources(reader, &history, record)?;
+            summary::name(id)
+        }
+    };
+    Ok(super::json(&walk.answer(&name)))
+}
+
+struct Walk {
+    options: Options,
+    /// Entries of earlier pages that are still to be passed over.
+    skip: u64,
+    /// Entries seen, passed over or listed.
+    seen: u64,
+    summaries: Vec<Value>,
+    messages: Vec<Value>,
+    tokens: u64,
+    bytes: usize,
+    /// The token cap or the page was reached.
+    ended: Option<End>,
+}
+
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum End {
+    Page,
+    TokenCap,
+}
+
+impl Walk {
+    fn new(options: Options, skip: u64) -> Self {
+        Self {
+            options,
+            skip,
+            seen: 0,
+            summaries: Vec::new(),
+            messages: Vec::new(),
+            tokens: 0,
+            bytes: 0,
+            ended: None,
+        }
+    }
+
+    /// Walks the sources of a summary with an explicit stack: a DAG may be deep.
+    fn sources(
+        &mut self,
+        reader: &mut Reader<'_>,
+        history: &History<'_>,
+        root: Summary,
+    ) -> Result<()> {
+        let mut stack = alloc::vec![(root, 0u32)];
+        let mut first = true;
+        while let Some((record, level)) = stack.pop() {
+            if !first && !self.summary(&record) {
+                return Ok(());
+            }
+            first = false;
+            if level >= self.options.depth {
+                continue;
+            }
+            match &record.sources {
+                Sources::Messages { seq_first, seq_last, .. } if self.options.messages => {
+                    self.message_range(reader, history, *seq_first, *seq_last)?;
+                }
+                Sources::Messages { .. } => {}
+                Sources::Summaries(list) => {
+                    let wanted: Vec<(String, u32)> = list
+                        .iter()
+                        .map(|source| (history.keys.summary(source.id), source.bytes))
+                        .collect();
+                    let values = reader.immutable(&wanted)?;
+                    for ((key, _), value) in wanted.iter().zip(values).rev() {
+                        stack.push((codec::decode(key, &value)?, level + 1));
+                    }
+                }
+            }
+            if self.ended.is_some() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the entry belongs on this page; counts it if so.
+    fn takes(&mut self, tokens: u64, bytes: usize) -> bool {
+        let over = self.options.token_cap.is_some_and(|cap| self.tokens + tokens > cap);
+        let empty = self.summaries.is_empty() && self.messages.is_empty();
+        if over {
+            self.ended = Some(End::TokenCap);
+            return false;
+        }
+        if !empty && self.bytes + bytes > limits::PAGE_BYTES_MAX {
+            self.ended = Some(End::Page);
+            return false;
+        }
+        self.seen += 1;
+        self.tokens += tokens;
+        self.bytes += bytes;
+        true
+    }
+
+    /// Lists a summary; `false`: the walk has ended.
+    fn summary(&mut self, record: &Summary) -> bool {
+        if self.seen < self.skip {
+            self.seen += 1;
+            return true;
+        }
+        if !self.takes(u64::from(record.tokens), record.text.len()) {
+            return false;
+        }
+        self.summaries.push(json!({
+            "id": summary::name(record.id()),
+            "kind": record.kind(),
+            "depth": record.depth,
+            "tokens": record.tokens,
+            "text": record.text,
+            "seq_first": record.seq_first,
+            "seq_last": record.seq_last,
+        }));
+        true
+    }
+
+    fn message_range(
+        &mut self,
+        reader: &mut Reader<'_>,
+        history: &History<'_>,
+        seq_first: u64,
+        seq_last: u64,
+    ) -> Result<()> {
+        // Messages of earlier pages are passed over without being read.
+        let passed = (self.skip.saturating_sub(self.seen)).min(seq_last + 1 - seq_first);
+        self.seen += passed;
+        let mut from = seq_first + passed;
+        while from <= seq_last {
+            let to = seq_last.min(from + MESSAGES_PER_READ - 1);
+            for placed in history.messages(reader, from, to)? {
+                let (bytes, value) = row(reader, history, &placed)?;
+                if !self.takes(u64::from(placed.stored.tokens), bytes) {
+                    return Ok(());
+                }
+                self.messages.push(value);
+            }
+            from = to + 1;
+        }
+        Ok(())
+    }
+
+    fn answer(self, id: &str) -> Value {
+        let next = self.ended.map(|_| format!("{CURSOR_VERSION}{}", self.seen));
+        json!({
+            "id": id,
+            "summaries": self.summaries,
+            "messages": self.messages,
+            "tokens": self.tokens,
+            "truncated": self.ended.is_some(),
+            "next": next,
+        })
+    }
+}

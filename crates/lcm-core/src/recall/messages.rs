@@ -1,0 +1,49 @@
+//! Verbatim messages, byte for byte as they came in.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    error::{Error, Result},
+    head::Loaded,
+    history::History,
+    keys::Keys,
+    num,
+    reader::Reader,
+};
+
+/// Raw texts of `[seq_from, seq_to]` in order: as many as fit `bytes_max`, but at least one.
+///
+/// # Errors
+///
+/// `not-found`: no such conversation; `invalid-input`: the range is empty or begins at 0.
+pub(crate) fn messages(
+    reader: &mut Reader<'_>,
+    conversation: &str,
+    seq_from: u64,
+    seq_to: u64,
+    bytes_max: u32,
+) -> Result<Vec<String>> {
+    let keys = Keys::new(conversation)?;
+    if seq_from == 0 || seq_to < seq_from {
+        return Err(Error::invalid(format!("seq-from: {seq_from} to {seq_to} is no range")));
+    }
+    let (loaded, _) = Loaded::read(reader, &keys, conversation, &[])?;
+    let loaded = loaded.existing()?;
+    let history = History { keys: &keys, head: &loaded.head };
+    let bytes_max = num::to_usize(u64::from(bytes_max));
+    let mut out: Vec<String> = Vec::new();
+    let mut bytes = 0usize;
+    for pack in history.refs(reader, seq_from, seq_to)? {
+        let refs = core::slice::from_ref(&pack);
+        let (from, to) = (pack.seq_first.max(seq_from), pack.seq_last().min(seq_to));
+        for placed in history.of_packs(reader, refs, from, to)? {
+            let next = num::to_usize(placed.stored.raw.bytes());
+            if !out.is_empty() && bytes + next > bytes_max {
+                return Ok(out);
+            }
+            bytes += next;
+            out.push(history.text(reader, &placed.stored)?.into_owned());
+        }
+    }
+    Ok(out)
+}

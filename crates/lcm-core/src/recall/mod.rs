@@ -1,0 +1,86 @@
+//! Recall: from the context back to what was said.
+
+mod describe;
+mod expand;
+mod messages;
+
+use alloc::{format, string::String};
+
+use crate::{
+    codec,
+    error::{Error, Result},
+    keys::Keys,
+    reader::Reader,
+    summary::{self, Summary},
+};
+pub(crate) use describe::{describe, row};
+pub(crate) use expand::expand;
+pub(crate) use messages::messages;
+
+/// What an id names.
+enum Named {
+    Summary([u8; 8]),
+    Message(u64),
+}
+
+/// Finds the id in what was copied: the bare id, or text around it.
+///
+/// # Errors
+///
+/// `not-found`: no id, or one of another conversation; `invalid-input`: a placeholder;
+/// `unsupported`: the id of a file.
+fn named(keys: &Keys, text: &str) -> Result<Named> {
+    let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
+    let id = text
+        .split(|c: char| !is_word(c))
+        .find(|word| ["sum_", "msg_", "file_"].iter().any(|kind| word.starts_with(kind)))
+        .ok_or_else(|| Error::not_found(format!("`{text}` holds no id of a summary or message")))?;
+    if id.starts_with("file_") {
+        return Err(Error::unsupported(format!("`{id}`: files are not kept by this version")));
+    }
+    if id.starts_with("msg_") {
+        return keys.message_seq(id).map(Named::Message).ok_or_else(|| {
+            Error::not_found(format!("there is no message `{id}` in this conversation"))
+        });
+    }
+    summary::parse_name(id).map(Named::Summary)
+}
+
+/// Reads a summary by id.
+///
+/// # Errors
+///
+/// `not-found`: there is none of this id in the conversation.
+fn summary(reader: &mut Reader<'_>, keys: &Keys, id: [u8; 8]) -> Result<Summary> {
+    let key = keys.summary(id);
+    let value = reader.fresh(core::slice::from_ref(&key))?.into_iter().next().flatten();
+    let name = summary::name(id);
+    let value = value.ok_or_else(|| {
+        Error::not_found(format!(
+            "there is no summary `{name}` in this conversation; ids belong to one conversation"
+        ))
+    })?;
+    codec::decode(&key, &value)
+}
+
+/// Options as JSON; an empty text means none.
+fn options<T: serde::de::DeserializeOwned + Default>(options_json: &str) -> Result<T> {
+    if options_json.trim().is_empty() {
+        return Ok(T::default());
+    }
+    serde_json::from_str(options_json)
+        .map_err(|error| Error::invalid(format!("options-json: {error}")))
+}
+
+/// Grants are not offered yet; whoever names one is refused rather than given everything.
+fn ungranted(grant: Option<&str>) -> Result<()> {
+    match grant {
+        None => Ok(()),
+        Some(_) => Err(Error::unsupported("grant: not offered by this version")),
+    }
+}
+
+/// JSON text of a value.
+fn json(value: &serde_json::Value) -> String {
+    format!("{value}")
+}

@@ -1,0 +1,114 @@
+//! Leaves media out of text: data URLs, base64 and `MEDIA:` lines become a short note.
+
+use alloc::{string::String, vec::Vec};
+
+/// Stands where media were.
+pub(crate) const MEDIA_NOTE: &str = "[media omitted]";
+
+/// Shortest run of base64 that counts as media, in bytes.
+const RUN_MIN: usize = 256;
+/// Shortest line that can be part of base64 broken into lines, in bytes.
+const LINE_MIN: usize = 60;
+
+/// The text with every piece of media replaced by [`MEDIA_NOTE`].
+pub(super) fn scrub(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut wrapped: Vec<&str> = Vec::new();
+    for line in text.split('\n') {
+        // The last line of a base64 block is shorter than the others.
+        let continues = !wrapped.is_empty() && is_base64(line.trim());
+        if continues || (line.trim().len() >= LINE_MIN && looks_encoded(line.trim())) {
+            wrapped.push(line);
+            continue;
+        }
+        flush(&mut out, &mut wrapped);
+        push_line(&mut out, line);
+    }
+    flush(&mut out, &mut wrapped);
+    out.pop();
+    out
+}
+
+/// Writes the collected lines, or the note if together they are long enough for media.
+fn flush(out: &mut String, wrapped: &mut Vec<&str>) {
+    if wrapped.iter().map(|line| line.len()).sum::<usize>() >= RUN_MIN {
+        out.push_str(MEDIA_NOTE);
+        out.push('\n');
+    } else {
+        for line in wrapped.iter() {
+            push_line(out, line);
+        }
+    }
+    wrapped.clear();
+}
+
+fn push_line(out: &mut String, line: &str) {
+    if line.trim_start().starts_with("MEDIA:/") {
+        out.push_str(MEDIA_NOTE);
+    } else {
+        push_inline(out, line);
+    }
+    out.push('\n');
+}
+
+/// Copies a line, replacing data URLs and long runs of base64 inside it.
+fn push_inline(out: &mut String, line: &str) {
+    let mut rest = line;
+    while let Some((before, length)) = find_media(rest) {
+        let (kept, media) = rest.split_at_checked(before).unwrap_or((rest, ""));
+        out.push_str(kept);
+        out.push_str(MEDIA_NOTE);
+        rest = media.get(length..).unwrap_or("");
+    }
+    out.push_str(rest);
+}
+
+/// Where the first piece of media in `line` starts, and its length, in bytes.
+fn find_media(line: &str) -> Option<(usize, usize)> {
+    let mut at = 0;
+    while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
+        if let Some(length) = data_url(rest) {
+            return Some((at, length));
+        }
+        let run = rest.bytes().take_while(|byte| in_alphabet(*byte)).count();
+        if run >= RUN_MIN && rest.get(..run).is_some_and(looks_encoded) {
+            return Some((at, run));
+        }
+        // On to the next character after the run that can start something.
+        let skipped = rest.bytes().skip(run).take_while(|byte| !in_alphabet(*byte)).count();
+        at += (run + skipped).max(1);
+    }
+    None
+}
+
+/// The length of the data URL that `text` starts with.
+fn data_url(text: &str) -> Option<usize> {
+    let scheme = text.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("data:"))?;
+    let rest = text.get(scheme.len()..)?;
+    let comma = rest.bytes().take(128).position(|byte| byte == b',')?;
+    let kind = rest.get(..comma)?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/;=-+._".contains(&byte);
+    if !kind.contains('/') || !kind.bytes().all(plain) {
+        return None;
+    }
+    let payload = rest.bytes().skip(comma + 1);
+    let length = payload.take_while(|byte| in_alphabet(*byte) || b"%-_.~!*".contains(byte)).count();
+    (length > 0).then_some(scheme.len() + comma + 1 + length)
+}
+
+fn in_alphabet(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
+}
+
+fn is_base64(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(in_alphabet)
+}
+
+/// Base64 of bytes mixes cases and digits; long runs of one kind are somebody's text.
+fn looks_encoded(text: &str) -> bool {
+    let head = || text.bytes().take(512);
+    is_base64(text)
+        && head().any(|byte| byte.is_ascii_digit())
+        && head().any(|byte| byte.is_ascii_uppercase())
+        && head().any(|byte| byte.is_ascii_lowercase())
+}

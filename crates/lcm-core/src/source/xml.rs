@@ -1,0 +1,79 @@
+//! The published XML form of a summary, as it stands in an assembled context.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+};
+
+use crate::time;
+
+/// What the element of a summary says.
+#[derive(Clone, Copy, Debug)]
+pub struct SummaryElement<'a> {
+    /// `sum_...`.
+    pub id: &'a str,
+    /// Depth; 0 is a leaf.
+    pub depth: u32,
+    /// Summaries below it.
+    pub descendant_count: u32,
+    /// Time of its first message in milliseconds since the epoch; `None`: unknown, left out.
+    pub earliest: Option<u64>,
+    /// Time of its last message in milliseconds since the epoch; `None`: unknown, left out.
+    pub latest: Option<u64>,
+    /// Ids of the summaries it was made from, in order; none for a leaf.
+    pub sources: &'a [&'a str],
+    /// Its text.
+    pub text: &'a str,
+}
+
+/// The element of a summary. All text is escaped; what XML cannot hold becomes U+FFFD.
+#[must_use]
+pub fn summary_xml(summary: &SummaryElement<'_>) -> String {
+    let kind = if summary.depth == 0 { "leaf" } else { "condensed" };
+    let mut out = String::from("<summary");
+    push_attribute(&mut out, "id", summary.id);
+    push_attribute(&mut out, "kind", kind);
+    push_attribute(&mut out, "depth", &summary.depth.to_string());
+    push_attribute(&mut out, "descendant_count", &summary.descendant_count.to_string());
+    push_attribute(&mut out, "trust", "untrusted");
+    for (name, at) in [("earliest_at", summary.earliest), ("latest_at", summary.latest)] {
+        if let Some(at) = at {
+            push_attribute(&mut out, name, &time::iso_seconds(at));
+        }
+    }
+    out.push_str(">\n");
+    if !summary.sources.is_empty() {
+        out.push_str("<parents>");
+        for id in summary.sources {
+            out.push_str("<summary_ref");
+            push_attribute(&mut out, "id", id);
+            out.push_str("/>");
+        }
+        out.push_str("</parents>\n");
+    }
+    out.push_str("<content>");
+    // In content a quote is an ordinary character, and escaping it would only cost tokens.
+    push_escaped(&mut out, summary.text.trim(), false);
+    out.push_str("</content>\n</summary>");
+    out
+}
+
+fn push_attribute(out: &mut String, name: &str, value: &str) {
+    out.push_str(&format!(" {name}=\""));
+    push_escaped(out, value, true);
+    out.push('"');
+}
+
+fn push_escaped(out: &mut String, text: &str, quotes: bool) {
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' if quotes => out.push_str("&quot;"),
+            '\n' | '\r' | '\t' if !quotes => out.push(c),
+            '\u{0}'..='\u{1F}' | '\u{FFFE}' | '\u{FFFF}' => out.push('\u{FFFD}'),
+            _ => out.push(c),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Summaries: the nodes of the DAG, written once under an id made from their content.
+
+use alloc::{format, string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    api::Timestamp,
+    error::{Error, Result},
+    keys,
+    model::Level,
+    num, source,
+};
+
+/// What a summary was made from, in order.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) enum Sources {
+    /// A leaf: these messages.
+    Messages {
+        seq_first: u64,
+        seq_last: u64,
+        /// Running hash of the sequence at `seq_last`: the messages are exactly these.
+        frontier: [u8; 16],
+    },
+    /// A condensed summary: these summaries, oldest first.
+    Summaries(Vec<SourceRef>),
+}
+
+/// Reference to a source summary.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct SourceRef {
+    pub(crate) id: [u8; 8],
+    /// Size of its record.
+    pub(crate) bytes: u32,
+}
+
+/// The stored record of a summary.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Summary {
+    /// 0 for a leaf, else 1 + the greatest depth of the sources.
+    pub(crate) depth: u32,
+    pub(crate) level: StoredLevel,
+    pub(crate) capped: bool,
+    pub(crate) sources: Sources,
+    /// Hash over the sources as the task named them.
+    pub(crate) task: [u8; 16],
+    pub(crate) seq_first: u64,
+    pub(crate) seq_last: u64,
+    pub(crate) text: String,
+    /// Tokens of the text.
+    pub(crate) tokens: u32,
+    /// Tokens of its direct sources.
+    pub(crate) source_tokens: u64,
+    /// Tokens of all messages under it.
+    pub(crate) message_tokens: u64,
+    /// Summaries under it, and the tokens of their texts.
+    pub(crate) descendant_count: u64,
+    pub(crate) descendant_tokens: u64,
+    pub(crate) earliest_at: Timestamp,
+    pub(crate) latest_at: Timestamp,
+    pub(crate) created_at: Timestamp,
+    /// The model that wrote it; `offline` when none did.
+    pub(crate) model: String,
+    pub(crate) prompt_version: u32,
+    /// Whose word it is, at best. One label exists so far: text that came through a conversation.
+    pub(crate) trust: Trust,
+    /// What the verifier found wrong, one line each.
+    pub(crate) findings: Vec<String>,
+    /// Ids of files that occur under it, in order, each once.
+    pub(crate) file_ids: Vec<String>,
+}
+
+/// [`Level`] as it is stored; the numbers are part of the format.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) enum StoredLevel {
+    Normal,
+    Aggressive,
+    Fallback,
+}
+
+impl From<Level> for StoredLevel {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Normal => Self::Normal,
+            Level::Aggressive => Self::Aggressive,
+            Level::Fallback => Self::Fallback,
+        }
+    }
+}
+
+impl StoredLevel {
+    /// The level as JSON writes it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::Aggressive => "aggressive",
+            Self::Fallback => "fallback",
+        }
+    }
+}
+
+/// Trust label of a summary.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) enum Trust {
+    /// Background, never instructions.
+    Untrusted,
+}
+
+impl Trust {
+    /// The label as JSON and XML write it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Untrusted => "untrusted",
+        }
+    }
+}
+
+impl Summary {
+    /// `leaf` or `condensed`.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self.sources {
+            Sources::Messages { .. } => "leaf",
+            Sources::Summaries(_) => "condensed",
+        }
+    }
+
+    /// The id of this record.
+    pub(crate) fn id(&self) -> [u8; 8] {
+        id(&self.task, self.prompt_version, self.level, &self.text)
+    }
+
+    /// The element that stands for the summary in an assembled context.
+    pub(crate) fn xml(&self, id: [u8; 8]) -> String {
+        let names: Vec<String> = match &self.sources {
+            Sources::Messages { .. } => Vec::new(),
+            Sources::Summaries(list) => list.iter().map(|source| name(source.id)).collect(),
+        };
+        let sources: Vec<&str> = names.iter().map(String::as_str).collect();
+        source::summary_xml(&source::SummaryElement {
+            id: &name(id),
+            depth: self.depth,
+            descendant_count: num::tokens_u32(self.descendant_count),
+            earliest: Some(self.earliest_at),
+            latest: Some(self.latest_at),
+            sources: &sources,
+            text: &self.text,
+        })
+    }
+}
+
+/// The id of a summary: a hash over its sources, prompt version, level and text.
+///
+/// The hash over the sources differs between leaf and condensed, so the kind is in it.
+pub(crate) fn id(task: &[u8; 16], prompt_version: u32, level: StoredLevel, text: &str) -> [u8; 8] {
+    keys::prefix(&keys::hash(&[
+        b"lcm summary",
+        task,
+        &prompt_version.to_be_bytes(),
+        level.as_str().as_bytes(),
+        text.as_bytes(),
+    ]))
+}
+
+/// The printed id of a summary.
+pub(crate) fn name(id: [u8; 8]) -> String {
+    format!("sum_{}", keys::hex(&id))
+}
+
+/// The id from its printed form.
+///
+/// # Errors
+///
+/// `invalid-input`: a placeholder of zeros; `not-found`: not the form of an id.
+pub(crate) fn parse_name(text: &str) -> Result<[u8; 8]> {
+    let digits = text.strip_prefix("sum_").unwrap_or("");
+    if !digits.is_empty() && digits.bytes().all(|digit| digit == b'0') {
+        return Err(Error::invalid(format!("`{text}` is a placeholder, not the id of a summary")));
+    }
+    match keys::unhex(digits) {
+        Some(bytes) if bytes.len() == 8 => Ok(keys::prefix(&bytes)),
+        _ => Err(Error::not_found(format!("there is no summary `{text}` in this conversation"))),
+    }
+}

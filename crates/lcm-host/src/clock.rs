@@ -1,0 +1,73 @@
+//! Where a driver takes its time from, and how it is told to stop.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+/// The clock that drivers read before each call of the component.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Clock {
+    /// Always this time, in milliseconds since the Unix epoch.
+    Fixed(u64),
+    /// The clock of the machine.
+    System,
+}
+
+impl Clock {
+    /// The time now, in milliseconds since the Unix epoch; 0 when the machine's clock is before it.
+    #[must_use]
+    pub fn now_ms(self) -> u64 {
+        match self {
+            Self::Fixed(now) => now,
+            Self::System => SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .ok()
+                .and_then(|elapsed| u64::try_from(elapsed.as_millis()).ok())
+                .unwrap_or(0),
+        }
+    }
+}
+
+/// A flag that stops long work between two calls. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel {
+    flag: Arc<AtomicBool>,
+}
+
+impl Cancel {
+    /// Asks the work to stop.
+    pub fn cancel(&self) {
+        self.flag.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the work was asked to stop.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.flag.load(Ordering::SeqCst)
+    }
+
+    /// Fails once the work was asked to stop.
+    ///
+    /// # Errors
+    ///
+    /// `cancelled`: it was.
+    pub fn check(&self) -> crate::Result<()> {
+        if self.is_cancelled() { Err(crate::Error::cancelled()) } else { Ok(()) }
+    }
+
+    /// Waits, and returns early when the work is asked to stop.
+    pub fn sleep(&self, duration: Duration) {
+        let end = Instant::now() + duration;
+        while !self.is_cancelled() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(Duration::from_millis(20)));
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Compacts a conversation: plan, complete, apply, until the component wants no more.
+//!
+//! In: a budget and the model of the handle. Out: the passes and why they ended. Which passes there
+//! are, and when they end, is the component's decision; this loop only asks and answers.
+
+use std::thread;
+
+use crate::{
+    bindings::types::{
+        CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult, Level, Purpose,
+    },
+    clock::{Cancel, Clock},
+    completion::describe,
+    error::{Code, Error, Result},
+    lcm::Lcm,
+    record::{level_name, purpose_name},
+    work::{Applied, ApplyOptions, Mode, Options, Outcome, PlanResult, Status},
+};
+
+/// Plans without work in a row that say "plan again"; more are a bug of the component.
+const EMPTY_PLANS_MAX: u32 = 1_000;
+
+/// How a conversation is compacted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct CompactOptions {
+    /// Tokens of the model's context window that the conversation may use.
+    pub budget: u32,
+    /// When to act.
+    pub mode: Mode,
+    /// Whether to act below the threshold, too.
+    pub force: bool,
+    /// Tokens to reach; `None`: the component's threshold.
+    pub target: Option<u32>,
+    /// Completions asked for at the same time; 0 counts as 1.
+    pub parallel: u32,
+    /// The time of the calls.
+    pub clock: Clock,
+}
+
+impl CompactOptions {
+    /// Sweeps when the context exceeds the threshold of this budget, one completion at a time.
+    #[must_use]
+    pub const fn new(budget: u32, clock: Clock) -> Self {
+        Self { budget, mode: Mode::Threshold, force: false, target: None, parallel: 1, clock }
+    }
+
+    fn plan(&self, sweep: Option<String>) -> Options {
+        Options {
+            mode: self.mode,
+            force: self.force,
+            target: self.target,
+            observed_tokens: None,
+            requests_max: self.parallel.max(1),
+            lease_ms: 0,
+            sweep,
+            extra_json: None,
+        }
+    }
+}
+
+/// How a compaction ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum CompactStatus {
+    /// It did what was due.
+    Done,
+    /// Nothing was due.
+    NothingToDo,
+    /// Something was done, and more would be due.
+    Partial,
+    /// The model failed, and the conversation fits its budget without it.
+    ModelUnavailable,
+}
+
+impl CompactStatus {
+    /// The status as the command line writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::NothingToDo => "nothing-to-do",
+            Self::Partial => "partial",
+            Self::ModelUnavailable => "model-unavailable",
+        }
+    }
+}
+
+/// One summary that was made.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Pass {
+    /// Its id.
+    pub summary: String,
+    /// `leaf` or `condensed`.
+    pub kind: &'static str,
+    /// Its depth.
+    pub depth: u32,
+    /// `normal`, `aggressive` or `fallback`.
+    pub level: &'static str,
+    /// Whether its text was cut to its limit.
+    pub capped: bool,
+    /// Tokens of the stored context before.
+    pub tokens_before: u32,
+    /// Tokens of the stored context after.
+    pub tokens_after: u32,
+}
+
+/// What a compaction did.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CompactReport {
+    /// How it ended.
+    pub status: CompactStatus,
+    /// Why, from the component's closed list.
+    pub reason: String,
+    /// The summaries that were made, in order.
+    pub passes: Vec<Pass>,
+    /// Answers of the model.
+    pub completions: u32,
+    /// Tokens of the stored context before.
+    pub tokens_before: u32,
+    /// Tokens of the stored context after.
+    pub tokens_after: u32,
+    /// Things worth knowing, each one line.
+    pub warnings: Vec<String>,
+}
+
+/// The state of one compaction.
+struct Work<'a> {
+    lcm: &'a Lcm,
+    conversation: &'a str,
+    options: &'a CompactOptions,
+    cancel: &'a Cancel,
+    progress: &'a mut dyn FnMut(&Pass),
+    passes: Vec<Pass>,
+    completions: u32,
+    warnings: Vec<String>,
+    tokens_after: u32,
+    /// Why the model is no longer asked.
+    exhausted: Option<CompletionError>,
+}
+
+impl Lcm {
+    /// Compacts until the component wants no more. Other calls run while a model thinks.
+    /// `progress` is told each summary that was made.
+    ///
+    /// # Errors
+    ///
+    /// - `completion-failed`: the model refused the key or the content; the request that it
+    ///   refused changed nothing.
+    /// - `cancelled`: what was stored before stays.
+    /// - what the component answers.
+    pub fn compact(
+        &self,
+        conversation: &str,
+        options: &CompactOptions,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(&Pass),
+    ) -> Result<CompactReport> {
+        let before =
+            self.evaluate(conversation, options.budget, &options.plan(None), now(options))?;
+        let mut work = Work {
+            lcm: self,
+            conversation,
+            options,
+            cancel,
+            progress,
+            passes: Vec::new(),
+            completions: 0,
+            warnings: Vec::new(),
+            tokens_after: before.tokens,
+            exhausted: None,
+        };
+        let (status, reason) = work.until_done()?;
+        Ok(CompactReport {
+            status,
+            reason,
+            passes: work.passes,
+            completions: work.completions,
+            tokens_before: before.tokens,
+            tokens_after: work.tokens_after,
+            warnings: work.warnings,
+        })
+    }
+}
+
+impl Work<'_> {
+    fn until_done(&mut self) -> Result<(CompactStatus, String)> {
+        let mut sweep = None;
+        let mut empty_plans = 0;
+        loop {
+            self.cancel.check()?;
+            let options = self.options.plan(sweep);
+            let budget = self.options.budget;
+            let plan = self.lcm.plan(self.conversation, budget, &options, now(self.options))?;
+            if plan.status == Status::NeedsCompletions {
+                empty_plans = 0;
+                if let Some(end) = self.answer_all(&plan)? {
+                    return Ok(end);
+                }
+            } else if plan.sweep.is_empty() {
+                return Ok(self.end(&plan));
+            } else {
+                empty_plans += 1;
+                if empty_plans > EMPTY_PLANS_MAX {
+                    return Err(Error::internal("`compaction.plan` comes to no end"));
+                }
+            }
+            sweep = Some(plan.sweep);
+        }
+    }
+
+    fn end(&self, plan: &PlanResult) -> (CompactStatus, String) {
+        let stopped = plan.status == Status::Stopped;
+        let model = plan.reason.starts_with("model-") || plan.reason == "breaker-open";
+        let status = if self.exhausted.is_some() {
+            CompactStatus::Partial
+        } else if stopped && model {
+            CompactStatus::ModelUnavailable
+        } else if stopped {
+            CompactStatus::Partial
+        } else if self.passes.is_empty() {
+            CompactStatus::NothingToDo
+        } else {
+            CompactStatus::Done
+        };
+        (status, plan.reason.clone())
+    }
+
+    /// Completes the requests of a plan and applies the answers in the order of the requests.
+    fn answer_all(&mut self, plan: &PlanResult) -> Result<Option<(CompactStatus, String)>> {
+        let answers: Vec<CompletionResult> = if plan.requests.len() == 1 || self.exhausted.is_some()
+        {
+            plan.requests.iter().map(|request| self.complete(request)).collect()
+        } else {
+            let this = &*self;
+            let (lcm, cancel) = (this.lcm, this.cancel);
+            thread::scope(|scope| {
+                let running: Vec<_> = plan
+                    .requests
+                    .iter()
+                    .map(|request| scope.spawn(move || lcm.model().complete(request, cancel)))
+                    .collect();
+                running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| lost())).collect()
+            })
+        };
+        for (request, answer) in plan.requests.iter().zip(answers) {
+            if let Some(end) = self.settle(request.clone(), answer)? {
+                return Ok(Some(end));
+            }
+        }
+        Ok(None)
+    }
+
+    fn complete(&self, request: &CompletionRequest) -> CompletionResult {
+        match &self.exhausted {
+            Some(error) => CompletionResult::Failed(error.clone()),
+            None => self.lcm.model().complete(request, self.cancel),
+        }
+    }
+
+    /// Applies one answer and those that follow from it.
+    fn settle(
+        &mut self,
+        mut request: CompletionRequest,
+        mut answer: CompletionResult,
+    ) -> Result<Option<(CompactStatus, String)>> {
+        loop {
+            self.cancel.check()?;
+            let options = self.judge(&answer)?;
+            let now = now(self.options);
+            let outcome =
+                self.lcm.apply(self.conversation, &request.id, &answer, &options, now)?;
+            self.note(&outcome);
+            match (outcome.applied, outcome.next) {
+                (Applied::Retry, Some(next)) => {
+                    answer = self.complete(&next);
+                    request = next;
+                }
+                (Applied::Refused, _) if self.exhausted.is_some() => {
+                    return Ok(Some(self.give_up(&outcome.reason)));
+                }
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    /// What is said with an answer when it is applied. A model that refuses to serve ends all.
+    fn judge(&mut self, answer: &CompletionResult) -> Result<ApplyOptions> {
+        let mut options = ApplyOptions { fallback_over_tokens: None, extra_json: None };
+        match answer {
+            CompletionResult::Done(_) => self.completions += 1,
+            CompletionResult::Failed(error) => match error.code {
+                CompletionErrorCode::Auth | CompletionErrorCode::Policy => {
+                    return Err(Error::new(Code::CompletionFailed, describe(error)));
+                }
+                // An answer about the request: the component escalates.
+                CompletionErrorCode::ContextTooLong => {}
+                _ => {
+                    if self.exhausted.is_none() {
+                        self.exhausted = Some(error.clone());
+                        self.warnings.push(describe(error));
+                    }
+                    options.fallback_over_tokens = Some(self.options.budget);
+                }
+            },
+        }
+        Ok(options)
+    }
+
+    /// The end of a compaction whose model failed while the context fits the budget.
+    fn give_up(&self, reason: &str) -> (CompactStatus, String) {
+        let served = self.passes.iter().any(|pass| pass.level == level_name(Level::Fallback));
+        let status =
+            if served { CompactStatus::Partial } else { CompactStatus::ModelUnavailable };
+        (status, reason.to_owned())
+    }
+
+    fn note(&mut self, outcome: &Outcome) {
+        for warning in &outcome.warnings {
+            if !self.warnings.contains(warning) {
+                self.warnings.push(warning.clone());
+            }
+        }
+        let Some(summary) = outcome.summary.as_ref().filter(|_| {
+            outcome.applied == Applied::Committed
+        }) else {
+            return;
+        };
+        self.tokens_after = outcome.tokens_after;
+        let pass = Pass {
+            summary: summary.clone(),
+            kind: purpose_name(match outcome.purpose {
+                Purpose::Leaf => Purpose::Leaf,
+                other => other,
+            }),
+            depth: outcome.depth,
+            level: level_name(outcome.level),
+            capped: outcome.capped,
+            tokens_before: outcome.tokens_before,
+            tokens_after: outcome.tokens_after,
+        };
+        (self.progress)(&pass);
+        self.passes.push(pass);
+    }
+}
+
+fn now(options: &CompactOptions) -> u64 {
+    options.clock.now_ms()
+}
+
+/// The answer of a provider that panicked.
+fn lost() -> CompletionResult {
+    crate::completion::failed(CompletionErrorCode::Other, "the provider panicked")
+}

@@ -1,0 +1,198 @@
+//! Several providers as one: retries within a provider, then the next provider.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{CompletionProvider, error_name, failed};
+use crate::{
+    clock::Cancel,
+    types::{
+        CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult, Purpose,
+    },
+};
+
+const RETRIES: u32 = 2;
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+/// The longest pause before another attempt, whatever a provider asks for.
+const DELAY_MAX: Duration = Duration::from_secs(60);
+
+/// A fallback chain of providers.
+///
+/// `auth`, `policy` and `context-too-long` are answers about the request or the key: they are
+/// returned at once. Every other failure is retried with the same provider and then given to the
+/// next one; the result of the last is returned.
+#[derive(Clone)]
+pub struct Chain {
+    default: Vec<Arc<dyn CompletionProvider>>,
+    by_purpose: Vec<(Purpose, Arc<dyn CompletionProvider>)>,
+    retries: u32,
+}
+
+impl std::fmt::Debug for Chain {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Chain")
+            .field("providers", &self.default.len())
+            .field("retries", &self.retries)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Chain {
+    /// A chain that asks these providers in order, each at most three times.
+    #[must_use]
+    pub fn new(providers: Vec<Arc<dyn CompletionProvider>>) -> Self {
+        Self { default: providers, by_purpose: Vec::new(), retries: RETRIES }
+    }
+
+    /// Sends requests of one purpose to this provider instead; given again, to both in order.
+    #[must_use]
+    pub fn with_purpose(
+        mut self,
+        purpose: Purpose,
+        provider: Arc<dyn CompletionProvider>,
+    ) -> Self {
+        self.by_purpose.push((purpose, provider));
+        self
+    }
+
+    /// How often a provider is asked again after its first failure.
+    #[must_use]
+    pub fn with_retries(mut self, retries: u32) -> Self {
+        self.retries = retries;
+        self
+    }
+
+    fn providers(&self, purpose: Purpose) -> Vec<&Arc<dyn CompletionProvider>> {
+        let own = self.by_purpose.iter().filter(|(of, _)| *of == purpose);
+        let own: Vec<_> = own.map(|(_, provider)| provider).collect();
+        if own.is_empty() { self.default.iter().collect() } else { own }
+    }
+
+    fn ask(
+        &self,
+        provider: &dyn CompletionProvider,
+        request: &CompletionRequest,
+        cancel: &Cancel,
+    ) -> CompletionResult {
+        let mut delay = FIRST_DELAY;
+        let mut retries_left = self.retries;
+        loop {
+            let answer = provider.complete(request, cancel);
+            let CompletionResult::Failed(error) = &answer else { return answer };
+            if is_final(error) || retries_left == 0 || cancel.is_cancelled() {
+                return answer;
+            }
+            retries_left -= 1;
+            cancel.sleep(error.retry_after_ms.map_or(delay, Duration::from_millis).min(DELAY_MAX));
+            delay = delay.saturating_mul(2).min(DELAY_MAX);
+        }
+    }
+}
+
+impl CompletionProvider for Chain {
+    fn complete(&self, request: &CompletionRequest, cancel: &Cancel) -> CompletionResult {
+        let mut last = failed(CompletionErrorCode::Unavailable, "no model is configured");
+        for provider in self.providers(request.purpose) {
+            last = self.ask(provider.as_ref(), request, cancel);
+            match &last {
+                CompletionResult::Done(_) => return last,
+                CompletionResult::Failed(error) if is_final(error) => return last,
+                CompletionResult::Failed(_) if cancel.is_cancelled() => return last,
+                CompletionResult::Failed(_) => {}
+            }
+        }
+        last
+    }
+}
+
+fn is_final(error: &CompletionError) -> bool {
+    matches!(
+        error.code,
+        CompletionErrorCode::Auth
+            | CompletionErrorCode::Policy
+            | CompletionErrorCode::ContextTooLong
+    )
+}
+
+/// One line that says why there is no completion.
+pub(crate) fn describe(error: &CompletionError) -> String {
+    format!("the model answered `{}`: {}", error_name(error.code), error.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::types::{Completion, Finish, Level};
+
+    fn request(purpose: Purpose) -> CompletionRequest {
+        CompletionRequest {
+            id: "task".into(),
+            purpose,
+            level: Level::Normal,
+            system: String::new(),
+            prompt: "text".into(),
+            input_tokens: 1,
+            output_tokens_max: 1,
+            temperature_permille: 0,
+            model: None,
+        }
+    }
+
+    fn done(text: &str) -> CompletionResult {
+        CompletionResult::Done(Completion {
+            text: text.into(),
+            finish: Finish::Stop,
+            model: "test".into(),
+            input_tokens: 0,
+            output_tokens: 0,
+        })
+    }
+
+    /// A provider that fails with `code` and counts how often it was asked.
+    fn failing(
+        code: CompletionErrorCode,
+        count: &Arc<AtomicU32>,
+    ) -> Arc<dyn CompletionProvider> {
+        let count = Arc::clone(count);
+        Arc::new(move |_: &CompletionRequest| {
+            count.fetch_add(1, Ordering::SeqCst);
+            let message = "no".to_owned();
+            CompletionResult::Failed(CompletionError { code, message, retry_after_ms: Some(0) })
+        })
+    }
+
+    fn ask(chain: &Chain, purpose: Purpose) -> CompletionResult {
+        chain.complete(&request(purpose), &Cancel::default())
+    }
+
+    #[test]
+    fn a_refused_key_is_asked_once_and_nobody_else_is_asked() {
+        let count = Arc::new(AtomicU32::new(0));
+        let next: Arc<dyn CompletionProvider> = Arc::new(|_: &CompletionRequest| done("next"));
+        let chain = Chain::new(vec![failing(CompletionErrorCode::Auth, &count), next]);
+        let answer = ask(&chain, Purpose::Leaf);
+        assert!(matches!(answer, CompletionResult::Failed(error)
+            if error.code == CompletionErrorCode::Auth));
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn an_unavailable_model_is_retried_and_then_the_next_is_asked() {
+        let count = Arc::new(AtomicU32::new(0));
+        let next: Arc<dyn CompletionProvider> = Arc::new(|_: &CompletionRequest| done("next"));
+        let chain = Chain::new(vec![failing(CompletionErrorCode::Unavailable, &count), next]);
+        assert_eq!(ask(&chain, Purpose::Leaf), done("next"));
+        assert_eq!(count.load(Ordering::SeqCst), 3);
+    }
+
+    #[test]
+    fn the_provider_of_a_purpose_takes_its_requests_only() {
+        let default: Arc<dyn CompletionProvider> = Arc::new(|_: &CompletionRequest| done("any"));
+        let leaf: Arc<dyn CompletionProvider> = Arc::new(|_: &CompletionRequest| done("leaf"));
+        let chain = Chain::new(vec![default]).with_purpose(Purpose::Leaf, leaf);
+        assert_eq!(ask(&chain, Purpose::Leaf), done("leaf"));
+        assert_eq!(ask(&chain, Purpose::Condensed), done("any"));
+    }
+}

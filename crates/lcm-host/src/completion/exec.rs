@@ -1,0 +1,231 @@
+//! Completions from a program: one process per request, JSON on its standard input and output.
+//!
+//! In: a command line without a shell. Out: what the program printed, or why that is no answer.
+//! The process and everything it started is killed when it takes too long.
+
+use std::{
+    io::{Read as _, Write as _},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc,
+    time::{Duration, Instant},
+};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{CompletionProvider, error_code, failed};
+use crate::{
+    clock::Cancel,
+    record::{level_name, purpose_name},
+    types::{
+        Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
+        Finish,
+    },
+};
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Bytes of standard output that are read; a longer answer is no answer.
+const OUTPUT_BYTES_MAX: u64 = 8 << 20;
+/// Bytes of standard error that are kept for the message of a failure.
+const ERROR_BYTES_MAX: u64 = 4 << 10;
+const POLL: Duration = Duration::from_millis(10);
+
+/// A program that answers one request per process.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Exec {
+    program: String,
+    arguments: Vec<String>,
+    timeout: Duration,
+}
+
+/// What the program may print.
+#[derive(Deserialize)]
+struct Answer {
+    text: Option<String>,
+    finish: Option<String>,
+    model: Option<String>,
+    error: Option<Failure>,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    code: String,
+    #[serde(default)]
+    message: String,
+    retry_after_ms: Option<u64>,
+}
+
+/// What a process left behind.
+struct Ended {
+    status: ExitStatus,
+    output: Vec<u8>,
+    complaint: Vec<u8>,
+}
+
+impl Exec {
+    /// A program and its arguments, split at spaces; `None`: there is no program.
+    #[must_use]
+    pub fn parse(command: &str) -> Option<Self> {
+        let mut words = command.split_ascii_whitespace().map(str::to_owned);
+        let program = words.next()?;
+        Some(Self { program, arguments: words.collect(), timeout: TIMEOUT })
+    }
+
+    /// Kills a process after this time instead of a minute.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    fn run(&self, input: Vec<u8>, cancel: &Cancel) -> Result<Ended, CompletionError> {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        own_group(&mut command);
+        let mut child = command.spawn().map_err(|error| {
+            let message = format!("cannot start `{}`: {error}", self.program);
+            unanswered(CompletionErrorCode::Unavailable, message)
+        })?;
+        if let Some(mut pipe) = child.stdin.take() {
+            // A program that does not read its input is free to.
+            std::thread::spawn(move || pipe.write_all(&input));
+        }
+        let output = read_aside(child.stdout.take(), OUTPUT_BYTES_MAX);
+        let complaint = read_aside(child.stderr.take(), ERROR_BYTES_MAX);
+        let deadline = Instant::now() + self.timeout;
+        let Some(status) = wait(&mut child, deadline, cancel) else {
+            kill(&mut child);
+            let message = format!("`{}` did not answer in {:?}", self.program, self.timeout);
+            return Err(unanswered(CompletionErrorCode::Timeout, message));
+        };
+        // Something the program left running may hold its output open; it gets the same deadline.
+        let left = deadline.saturating_duration_since(Instant::now());
+        let Ok(output) = output.recv_timeout(left) else {
+            kill(&mut child);
+            let message = format!("`{}` left its output open", self.program);
+            return Err(unanswered(CompletionErrorCode::Timeout, message));
+        };
+        let complaint = complaint.recv_timeout(POLL).unwrap_or_default();
+        Ok(Ended { status, output, complaint })
+    }
+
+    fn read(&self, ended: &Ended) -> CompletionResult {
+        let name = &self.program;
+        let Ok(answer) = serde_json::from_slice::<Answer>(&ended.output) else {
+            let complaint = String::from_utf8_lossy(&ended.complaint);
+            let last = complaint.lines().map(str::trim).rfind(|line| !line.is_empty());
+            let message = match (ended.status.success(), last) {
+                (true, _) => format!("`{name}` printed no JSON answer"),
+                (false, None) => format!("`{name}` failed with {}", ended.status),
+                (false, Some(line)) => format!("`{name}` failed with {}: {line}", ended.status),
+            };
+            return failed(CompletionErrorCode::Other, message);
+        };
+        let finish = match answer.finish.as_deref() {
+            None | Some("stop") => Finish::Stop,
+            Some("length") => Finish::Length,
+            Some("refusal") => Finish::Refusal,
+            Some(other) => {
+                let message = format!("`{name}` answered the unknown finish `{other}`");
+                return failed(CompletionErrorCode::Other, message);
+            }
+        };
+        match (answer.error, answer.text) {
+            (Some(failure), _) => CompletionResult::Failed(CompletionError {
+                code: error_code(&failure.code).unwrap_or(CompletionErrorCode::Other),
+                message: failure.message,
+                retry_after_ms: failure.retry_after_ms,
+            }),
+            (None, Some(text)) => CompletionResult::Done(Completion {
+                text,
+                finish,
+                model: answer.model.unwrap_or_else(|| format!("exec:{name}")),
+                input_tokens: 0,
+                output_tokens: 0,
+            }),
+            (None, None) => {
+                let message = format!("`{name}` answered neither `text` nor `error`");
+                failed(CompletionErrorCode::Other, message)
+            }
+        }
+    }
+}
+
+impl CompletionProvider for Exec {
+    fn complete(&self, request: &CompletionRequest, cancel: &Cancel) -> CompletionResult {
+        let input = json!({
+            "id": request.id,
+            "purpose": purpose_name(request.purpose),
+            "level": level_name(request.level),
+            "system": request.system,
+            "prompt": request.prompt,
+            "input_tokens": request.input_tokens,
+            "output_tokens_max": request.output_tokens_max,
+            "temperature_permille": request.temperature_permille,
+            "model": request.model,
+        });
+        match self.run(format!("{input}\n").into_bytes(), cancel) {
+            Ok(ended) => self.read(&ended),
+            Err(error) => CompletionResult::Failed(error),
+        }
+    }
+}
+
+fn unanswered(code: CompletionErrorCode, message: String) -> CompletionError {
+    CompletionError { code, message, retry_after_ms: None }
+}
+
+/// Reads a pipe to its end on another thread, and sends what came when it ended.
+fn read_aside<R: std::io::Read + Send + 'static>(
+    pipe: Option<R>,
+    bytes_max: u64,
+) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // A pipe that breaks ends the text; whether that is an answer shows when it is parsed.
+            let _ = pipe.by_ref().take(bytes_max).read_to_end(&mut bytes);
+            let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+        }
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+/// How the process ended; `None`: it did not before the deadline or the order to stop.
+fn wait(child: &mut Child, deadline: Instant, cancel: &Cancel) -> Option<ExitStatus> {
+    loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        if cancel.is_cancelled() || Instant::now() >= deadline {
+            return None;
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Gives the process a group of its own, so that all it starts can be killed with it.
+#[cfg(unix)]
+fn own_group(command: &mut Command) {
+    use std::os::unix::process::CommandExt as _;
+    command.process_group(0);
+}
+
+#[cfg(not(unix))]
+fn own_group(_command: &mut Command) {}
+
+fn kill(child: &mut Child) {
+    #[cfg(unix)]
+    if let Ok(group) = i32::try_from(child.id()) {
+        let group = nix::unistd::Pid::from_raw(group);
+        let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}

@@ -1,0 +1,293 @@
+//! The compiled component: loading it, its cache on disk, and the limits of its instances.
+//!
+//! In: the bytes of `lcm.wasm`. Out: [`Component`], from which instances are made in microseconds.
+//! Compiling takes tenths of a second, so the result is kept in the user's cache folder; a cache
+//! that cannot be used is the same as none.
+
+use std::{
+    fs,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use sha2::{Digest as _, Sha256};
+use wasmtime::{
+    Config, EngineWeak, StoreLimitsBuilder, UpdateDeadline,
+    component::{Component as Compiled, HasSelf, Linker},
+};
+
+use crate::{
+    bindings::{Engine, EnginePre},
+    error::{Error, Result},
+    instance::{HostState, Instance},
+};
+
+/// How often running calls are compared with their deadline.
+const TICK: Duration = Duration::from_millis(250);
+
+/// What one instance may use.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// Bytes of its memory; a call that needs more traps.
+    pub memory_bytes_max: usize,
+    /// Milliseconds one call may take, the model's answers not counted; a longer call traps.
+    /// Kept to a quarter of a second; 0 stops every call at its start.
+    pub call_ms_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { memory_bytes_max: 512 << 20, call_ms_max: 300_000 }
+    }
+}
+
+/// How a component is loaded.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LoadOptions {
+    /// Folder of compiled components; `None`: compile every time. It is made when absent, and not
+    /// used when others than its owner may write to it, because its files are run unchecked.
+    pub cache_dir: Option<PathBuf>,
+    /// What one instance may use.
+    pub limits: Limits,
+}
+
+impl Default for LoadOptions {
+    /// The user's cache folder, and the default limits.
+    fn default() -> Self {
+        Self { cache_dir: user_cache_dir(), limits: Limits::default() }
+    }
+}
+
+/// A compiled component. Clones share it.
+#[derive(Clone)]
+pub struct Component {
+    engine: wasmtime::Engine,
+    limits: Limits,
+    prepared: Arc<EnginePre<HostState>>,
+}
+
+impl std::fmt::Debug for Component {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Component").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl Component {
+    /// Compiles a component, or takes it from the cache.
+    ///
+    /// # Errors
+    ///
+    /// `internal`: the bytes are no component of this interface.
+    pub fn load(wasm: &[u8], options: &LoadOptions) -> Result<Self> {
+        let mut config = Config::new();
+        config.epoch_interruption(true);
+        let engine = wasmtime::Engine::new(&config).map_err(|error| unusable(&error))?;
+        let compiled = compile(&engine, wasm, options.cache_dir.as_deref())?;
+        let mut linker = Linker::new(&engine);
+        Engine::add_to_linker::<_, HasSelf<HostState>>(&mut linker, |state| state)
+            .and_then(|()| linker.instantiate_pre(&compiled))
+            .and_then(EnginePre::new)
+            .map(|prepared| {
+                start_ticking(engine.weak());
+                Self { engine, limits: options.limits, prepared: Arc::new(prepared) }
+            })
+            .map_err(|error| unusable(&error))
+    }
+
+    /// Makes an instance that owns `state`, and gives it back when that fails.
+    pub(crate) fn instantiate(
+        &self,
+        mut state: HostState,
+    ) -> std::result::Result<Instance, Box<(HostState, Error)>> {
+        state.limits = StoreLimitsBuilder::new()
+            .memory_size(self.limits.memory_bytes_max)
+            .trap_on_grow_failure(true)
+            .build();
+        let mut store = wasmtime::Store::new(&self.engine, state);
+        store.limiter(|state| &mut state.limits);
+        store.epoch_deadline_callback(|mut context| {
+            match std::mem::take(&mut context.data_mut().model_ms) {
+                0 => Ok(UpdateDeadline::Interrupt),
+                spent => Ok(UpdateDeadline::Continue(ticks(spent))),
+            }
+        });
+        // Making an instance runs no code that could take long, but it counts as a call.
+        store.set_epoch_deadline(ticks(self.limits.call_ms_max));
+        match self.prepared.instantiate(&mut store) {
+            Ok(bindings) => {
+                Ok(Instance { store, bindings, call_ticks: ticks(self.limits.call_ms_max) })
+            }
+            Err(error) => Err(Box::new((store.into_data(), unusable(&error)))),
+        }
+    }
+}
+
+fn ticks(ms: u64) -> u64 {
+    let tick_ms = u64::try_from(TICK.as_millis()).unwrap_or(u64::MAX);
+    ms.div_ceil(tick_ms)
+}
+
+/// Counts time for the deadlines of all calls, until the last user of the engine is gone.
+fn start_ticking(engine: EngineWeak) {
+    std::thread::spawn(move || {
+        while let Some(engine) = engine.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            std::thread::sleep(TICK);
+        }
+    });
+}
+
+fn unusable(error: &wasmtime::Error) -> Error {
+    Error::internal(format!("the component cannot be used: {}", error.root_cause()))
+}
+
+fn compile(engine: &wasmtime::Engine, wasm: &[u8], cache_dir: Option<&Path>) -> Result<Compiled> {
+    let path = cache_dir.and_then(|dir| cache_path(engine, wasm, dir));
+    if let Some(compiled) = path.as_deref().and_then(|path| read_cache(engine, path)) {
+        return Ok(compiled);
+    }
+    let compiled = Compiled::new(engine, wasm).map_err(|error| unusable(&error))?;
+    if let Some(path) = path {
+        // A cache that cannot be written costs time, not correctness.
+        let _ = compiled
+            .serialize()
+            .map_err(std::io::Error::other)
+            .and_then(|bytes| write_cache(&path, &bytes));
+    }
+    Ok(compiled)
+}
+
+/// Where the compiled form of `wasm` belongs; the name holds everything that it depends on.
+fn cache_path(engine: &wasmtime::Engine, wasm: &[u8], dir: &Path) -> Option<PathBuf> {
+    make_private(dir).ok()?;
+    let sha: String =
+        Sha256::digest(wasm).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let mut compiler = DefaultHasher::new();
+    engine.precompile_compatibility_hash().hash(&mut compiler);
+    let version = env!("CARGO_PKG_VERSION");
+    Some(dir.join(format!("lcm-{version}-{sha}-{:016x}.cwasm", compiler.finish())))
+}
+
+#[expect(unsafe_code, reason = "wasmtime runs a precompiled component without checking it")]
+fn read_cache(engine: &wasmtime::Engine, path: &Path) -> Option<Compiled> {
+    if !path.is_file() {
+        return None;
+    }
+    // SAFETY: the folder is writable by its owner only, and files appear in it by renaming after
+    // they were written whole by this module. The compiler's version is part of name and file.
+    unsafe { Compiled::deserialize_file(engine, path) }.ok()
+}
+
+/// Writes beside the target and renames, so that no reader sees half a file.
+fn write_cache(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let beside = path.with_extension(format!("{}-{count}.tmp", std::process::id()));
+    let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+#[cfg(unix)]
+fn make_private(dir: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let mode = fs::metadata(dir)?.permissions().mode();
+    if mode & 0o022 == 0 { Ok(()) } else { Err(std::io::ErrorKind::PermissionDenied.into()) }
+}
+
+#[cfg(not(unix))]
+fn make_private(dir: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(dir)
+}
+
+fn user_cache_dir() -> Option<PathBuf> {
+    let variable = |name: &str| {
+        std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+    };
+    let base = if cfg!(windows) {
+        variable("LOCALAPPDATA")
+    } else if cfg!(target_os = "macos") {
+        variable("HOME").map(|home| home.join("Library/Caches"))
+    } else {
+        variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")))
+    };
+    base.map(|base| base.join("lcm"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of its own for one test, removed at the end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("lcm-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// The smallest component there is: the header of the binary format.
+    const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    fn engine() -> wasmtime::Engine {
+        wasmtime::Engine::new(Config::new().epoch_interruption(true)).unwrap()
+    }
+
+    #[test]
+    fn a_compiled_component_is_written_whole_and_read_again() {
+        let folder = Folder::new("cache-write");
+        compile(&engine(), EMPTY, Some(&folder.0)).unwrap();
+        let names: Vec<_> =
+            fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names.len(), 1, "{names:?}");
+        let path = folder.0.join(&names[0]);
+        assert_eq!(path.extension().unwrap(), "cwasm");
+        assert!(read_cache(&engine(), &path).is_some());
+    }
+
+    #[test]
+    fn an_unusable_cache_is_compiled_again_and_replaced() {
+        let folder = Folder::new("cache-broken");
+        let path = cache_path(&engine(), EMPTY, &folder.0).unwrap();
+        fs::write(&path, "no compiled component").unwrap();
+        compile(&engine(), EMPTY, Some(&folder.0)).unwrap();
+        assert!(read_cache(&engine(), &path).is_some());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_others_may_write_is_not_used() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = Folder::new("cache-open");
+        fs::create_dir_all(&folder.0).unwrap();
+        fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o777)).unwrap();
+        compile(&engine(), EMPTY, Some(&folder.0)).unwrap();
+        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn bytes_that_are_no_component_are_an_error_of_one_line() {
+        let options = LoadOptions { cache_dir: None, limits: Limits::default() };
+        let error = Component::load(b"not wasm", &options).unwrap_err();
+        assert_eq!(error.code, crate::Code::Internal);
+        assert!(!error.message.contains('\n'), "{}", error.message);
+    }
+}

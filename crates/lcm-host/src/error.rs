@@ -1,0 +1,115 @@
+//! The one error type of this host: a code for programs, a message for people.
+//!
+//! In: errors of the component, traps, and failures of the host itself. What a program should exit
+//! with is not decided here.
+
+use crate::bindings::types;
+
+/// What kind of failure an [`Error`] is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Code {
+    /// The caller asked to stop; what was committed before stays.
+    Cancelled,
+    /// The model could not be reached or refused to serve.
+    CompletionFailed,
+    /// Another instance committed first, more often than a call is repeated.
+    Conflict,
+    /// Stored content contradicts itself.
+    Corrupt,
+    /// A grant does not allow it.
+    Denied,
+    /// Something of that name exists already.
+    Exists,
+    /// A trap of the component or a failure of the machine.
+    Internal,
+    /// The arguments cannot be meant; repeating the call cannot help.
+    InvalidInput,
+    /// A documented bound would be passed; the message names it.
+    LimitExceeded,
+    /// The conversation, message, summary or file does not exist.
+    NotFound,
+    /// The store failed or is locked.
+    StoreUnavailable,
+    /// Understood, but not offered.
+    Unsupported,
+    /// The store has to fetch first; a host with such a store repeats the call.
+    WouldBlock,
+}
+
+impl Code {
+    /// The code as the command line and JSON write it, for example `invalid-input`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancelled => "cancelled",
+            Self::CompletionFailed => "completion-failed",
+            Self::Conflict => "conflict",
+            Self::Corrupt => "corrupt",
+            Self::Denied => "denied",
+            Self::Exists => "exists",
+            Self::Internal => "internal",
+            Self::InvalidInput => "invalid-input",
+            Self::LimitExceeded => "limit-exceeded",
+            Self::NotFound => "not-found",
+            Self::StoreUnavailable => "store-unavailable",
+            Self::Unsupported => "unsupported",
+            Self::WouldBlock => "would-block",
+        }
+    }
+}
+
+impl From<types::ErrorCode> for Code {
+    fn from(code: types::ErrorCode) -> Self {
+        match code {
+            types::ErrorCode::InvalidInput => Self::InvalidInput,
+            types::ErrorCode::NotFound => Self::NotFound,
+            types::ErrorCode::Exists => Self::Exists,
+            types::ErrorCode::LimitExceeded => Self::LimitExceeded,
+            types::ErrorCode::Unsupported => Self::Unsupported,
+            types::ErrorCode::Denied => Self::Denied,
+            types::ErrorCode::Conflict => Self::Conflict,
+            types::ErrorCode::StoreUnavailable => Self::StoreUnavailable,
+            types::ErrorCode::WouldBlock => Self::WouldBlock,
+            types::ErrorCode::CompletionFailed => Self::CompletionFailed,
+            types::ErrorCode::Corrupt => Self::Corrupt,
+        }
+    }
+}
+
+/// A failed call. Programs read `code`, people read `message`.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{}: {message}", code.as_str())]
+pub struct Error {
+    /// What kind of failure it is.
+    pub code: Code,
+    /// One line for a person, naming the field, file or bound.
+    pub message: String,
+}
+
+/// The result of every fallible call of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error of this code; line breaks in the message become spaces.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        let message = message.into();
+        let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+        Self { code, message }
+    }
+
+    /// The error of work that was asked to stop.
+    #[must_use]
+    pub fn cancelled() -> Self {
+        Self::new(Code::Cancelled, "stopped before the end; what was stored stays stored")
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(Code::Internal, message)
+    }
+}
+
+impl From<types::Error> for Error {
+    fn from(error: types::Error) -> Self {
+        Self::new(error.code.into(), error.message)
+    }
+}

@@ -1,0 +1,287 @@
+//! The handle on one store: it owns an instance, and replaces it when something went wrong.
+//!
+//! In: calls of exported functions. Out: their results, with conflicts repeated. Calls are queued
+//! one by one, each for microseconds to milliseconds; no completion happens inside the queue
+//! except that of `run` and `ask_run`.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use serde_json::{Value, json};
+use wasmtime::StoreLimits;
+
+use crate::{
+    bindings::{Engine, types},
+    completion::CompletionProvider,
+    component::Component,
+    error::{Code, Error, Result},
+    instance::{Commit, HostState, Instance},
+    record::Recorder,
+    store::KeyValueStore,
+};
+
+/// How often a call is repeated after another writer was first.
+const CONFLICT_RETRIES_MAX: u32 = 8;
+
+/// A store and a model behind one instance of the component. Clones share all three.
+///
+/// Every method may be called from any thread. `now` is the time in milliseconds since the Unix
+/// epoch; the component never lets it run backwards within a conversation.
+#[derive(Clone)]
+pub struct Lcm {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    component: Component,
+    model: Arc<dyn CompletionProvider>,
+    recorder: Option<Recorder>,
+    slot: Mutex<Slot>,
+}
+
+struct Slot {
+    /// Given to `configure` of every new instance.
+    config: Option<String>,
+    place: Place,
+}
+
+enum Place {
+    Running(Box<Instance>),
+    Parked(Box<HostState>),
+    /// A store or model panicked inside a call.
+    Lost,
+}
+
+/// A failed call and what is known about its commit.
+pub(crate) struct Failure {
+    pub(crate) error: Error,
+    pub(crate) commit: Commit,
+}
+
+impl std::fmt::Debug for Lcm {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Lcm")
+            .field("component", &self.shared.component)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Lcm {
+    /// A handle on this store. No call is made before the first method is.
+    #[must_use]
+    pub fn new(
+        component: &Component,
+        store: Box<dyn KeyValueStore>,
+        model: Arc<dyn CompletionProvider>,
+    ) -> Self {
+        Self::recorded(component, store, model, None)
+    }
+
+    /// As [`Lcm::new`], writing every call into a log.
+    #[must_use]
+    pub fn recorded(
+        component: &Component,
+        store: Box<dyn KeyValueStore>,
+        model: Arc<dyn CompletionProvider>,
+        recorder: Option<Recorder>,
+    ) -> Self {
+        let state = HostState {
+            kv: store,
+            model: Arc::clone(&model),
+            recorder: recorder.clone(),
+            limits: StoreLimits::default(),
+            commit: Commit::None,
+            model_ms: 0,
+        };
+        let slot = Slot { config: None, place: Place::Parked(Box::new(state)) };
+        let component = component.clone();
+        Self { shared: Arc::new(Shared { component, model, recorder, slot: Mutex::new(slot) }) }
+    }
+
+    /// Configures this and every later instance with a JSON object. Returns the JSON report
+    /// `{accepted, defaulted, aliased, deprecated, unknown}`.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: no object, or a value out of its bounds; the configuration before stays.
+    pub fn configure(&self, config_json: &str) -> Result<String> {
+        self.park();
+        let before = self.slot().config.replace(config_json.to_owned());
+        // The new instance is configured when it is made, and once more for the report.
+        let report = self.call(
+            "setup.configure",
+            || json!({"config_json": config_json}),
+            |bindings, store| bindings.lcm_engine_setup().call_configure(store, config_json),
+        );
+        if report.is_err() {
+            self.park();
+            self.slot().config = before;
+        }
+        report
+    }
+
+    /// Bytes the store takes on disk; `None`: it is not on a disk.
+    #[must_use]
+    pub fn bytes_on_disk(&self) -> Option<u64> {
+        match &self.slot().place {
+            Place::Running(instance) => instance.store.data().kv.bytes_on_disk(),
+            Place::Parked(state) => state.kv.bytes_on_disk(),
+            Place::Lost => None,
+        }
+    }
+
+    pub(crate) fn model(&self) -> &dyn CompletionProvider {
+        self.shared.model.as_ref()
+    }
+
+    /// Drops the instance and keeps the store: what a host does when it needs the memory.
+    pub fn park(&self) {
+        let mut slot = self.slot();
+        slot.place = match std::mem::replace(&mut slot.place, Place::Lost) {
+            Place::Running(instance) => Place::Parked(Box::new(instance.into_state())),
+            other => other,
+        };
+    }
+
+    /// Calls an exported function, and repeats the call while another writer is first.
+    pub(crate) fn call<T>(
+        &self,
+        function: &str,
+        arguments: impl Fn() -> Value,
+        body: impl Fn(
+            &Engine,
+            &mut wasmtime::Store<HostState>,
+        ) -> wasmtime::Result<std::result::Result<T, types::Error>>,
+    ) -> Result<T> {
+        self.call_known(function, arguments, body).map_err(|failure| failure.error)
+    }
+
+    /// As [`Lcm::call`]; a failure says what is known about the commit.
+    pub(crate) fn call_known<T>(
+        &self,
+        function: &str,
+        arguments: impl Fn() -> Value,
+        body: impl Fn(
+            &Engine,
+            &mut wasmtime::Store<HostState>,
+        ) -> wasmtime::Result<std::result::Result<T, types::Error>>,
+    ) -> std::result::Result<T, Failure> {
+        let mut repeats = 0;
+        loop {
+            let result = self.call_once(function, &body);
+            self.record(function, &arguments, result.as_ref().err());
+            match result {
+                Err(failure)
+                    if failure.error.code == Code::Conflict && repeats < CONFLICT_RETRIES_MAX =>
+                {
+                    repeats += 1;
+                    std::thread::sleep(pause(repeats));
+                }
+                Ok(value) => {
+                    let recorded = self.shared.recorder.as_ref().map_or(Ok(()), Recorder::check);
+                    return recorded
+                        .map(|()| value)
+                        .map_err(|error| Failure { error, commit: Commit::Done });
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    fn call_once<T>(
+        &self,
+        function: &str,
+        body: &impl Fn(
+            &Engine,
+            &mut wasmtime::Store<HostState>,
+        ) -> wasmtime::Result<std::result::Result<T, types::Error>>,
+    ) -> std::result::Result<T, Failure> {
+        let mut slot = self.slot();
+        let mut instance = self.take_instance(&mut slot)?;
+        instance.begin_call();
+        let answer = body(&instance.bindings, &mut instance.store);
+        let commit = instance.store.data().commit;
+        // After a trap or a failed commit the cache of the instance may hold what the store does
+        // not: the next call gets a new one.
+        let dirty = answer.is_err() || matches!(commit, Commit::NotBegun | Commit::Unknown);
+        slot.place = if dirty {
+            Place::Parked(Box::new(instance.into_state()))
+        } else {
+            Place::Running(instance)
+        };
+        match answer {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => Err(Failure { error: error.into(), commit }),
+            Err(trap) => {
+                let cause = trap.root_cause();
+                let message = format!("`{function}` stopped the component: {cause}");
+                Err(Failure { error: Error::internal(message), commit })
+            }
+        }
+    }
+
+    /// The running instance, or a new and configured one.
+    fn take_instance(&self, slot: &mut Slot) -> std::result::Result<Box<Instance>, Failure> {
+        let unmade = |error| Failure { error, commit: Commit::None };
+        let state = match std::mem::replace(&mut slot.place, Place::Lost) {
+            Place::Running(instance) => return Ok(instance),
+            Place::Parked(state) => state,
+            Place::Lost => {
+                return Err(unmade(Error::internal("the store was lost in a panic")));
+            }
+        };
+        let mut instance = match self.shared.component.instantiate(*state) {
+            Ok(instance) => Box::new(instance),
+            Err(failed) => {
+                let (state, error) = *failed;
+                slot.place = Place::Parked(Box::new(state));
+                return Err(unmade(error));
+            }
+        };
+        let Some(config) = &slot.config else { return Ok(instance) };
+        instance.begin_call();
+        let Instance { bindings, store, .. } = &mut *instance;
+        let error = match bindings.lcm_engine_setup().call_configure(store, config) {
+            Ok(Ok(_)) => return Ok(instance),
+            Ok(Err(error)) => error.into(),
+            Err(trap) => {
+                let cause = trap.root_cause();
+                Error::internal(format!("`setup.configure` stopped the component: {cause}"))
+            }
+        };
+        slot.place = Place::Parked(Box::new(instance.into_state()));
+        Err(unmade(error))
+    }
+
+    fn record(&self, function: &str, arguments: &impl Fn() -> Value, failure: Option<&Failure>) {
+        let Some(recorder) = &self.shared.recorder else { return };
+        let mut line = json!({"call": function, "args": arguments()});
+        if let (Some(failure), Some(line)) = (failure, line.as_object_mut()) {
+            let error = &failure.error;
+            let error = json!({"code": error.code.as_str(), "message": error.message});
+            line.insert("error".to_owned(), error);
+        }
+        recorder.line(&line);
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Slot> {
+        // A panic inside a call leaves `Place::Lost`, which says so itself.
+        self.shared.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long to wait before the given repeat: up to 2 ms at first, doubling, with jitter so that
+/// two writers do not meet again.
+fn pause(repeat: u32) -> Duration {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());
+    let range = 2_000_u64 << repeat.min(6);
+    Duration::from_micros((count ^ u64::from(clock).wrapping_mul(0x2545_F491)) % range)
+}

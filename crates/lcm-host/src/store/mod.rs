@@ -1,0 +1,153 @@
+//! What the component asks of a store, and the stores that come with this host.
+//!
+//! A store keeps an ordered map from short printable ASCII keys to bytes that only the component
+//! understands. It never interprets a value and never retries. Stores for networked databases are
+//! not here.
+
+mod memory;
+mod sqlite;
+
+use crate::error::{Code, Error};
+
+pub use memory::Memory;
+pub use sqlite::{STORE_FORMAT, Sqlite};
+
+/// A condition of a commit.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Guard {
+    /// The key that is compared.
+    pub key: String,
+    /// The value it must have; `None`: it must be absent.
+    pub value: Option<Vec<u8>>,
+}
+
+/// One write of a commit.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Put {
+    /// The key that is written.
+    pub key: String,
+    /// The new value; `None` deletes the key.
+    pub value: Option<Vec<u8>>,
+}
+
+/// What a scan asks for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Scan<'a> {
+    /// The first key that may be returned.
+    pub start: &'a str,
+    /// The first key after the range.
+    pub end: &'a str,
+    /// Whether the entries come in descending order.
+    pub reverse: bool,
+    /// At most this many entries; 0 counts as 1.
+    pub entries_max: u32,
+    /// At most this many bytes of values, but always one entry when there is one.
+    pub bytes_max: u32,
+}
+
+/// One page of a scan.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Page {
+    /// Keys with their values, in the order asked for.
+    pub entries: Vec<(String, Vec<u8>)>,
+    /// Whether more entries of the range follow.
+    pub more: bool,
+}
+
+impl Page {
+    /// Adds entries in order until a bound of `scan` is met; the first always fits.
+    fn fill<E>(
+        scan: &Scan<'_>,
+        entries: impl Iterator<Item = Result<(String, Vec<u8>), E>>,
+    ) -> Result<Self, E> {
+        let entries_max = usize::try_from(scan.entries_max.max(1)).unwrap_or(usize::MAX);
+        let mut bytes_left = usize::try_from(scan.bytes_max).unwrap_or(usize::MAX);
+        let mut page = Self::default();
+        for entry in entries {
+            let (key, value) = entry?;
+            let full = page.entries.len() >= entries_max || value.len() > bytes_left;
+            if full && !page.entries.is_empty() {
+                page.more = true;
+                break;
+            }
+            bytes_left = bytes_left.saturating_sub(value.len());
+            page.entries.push((key, value));
+        }
+        Ok(page)
+    }
+}
+
+/// Why a store did not do what it was asked.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum StoreError {
+    /// The store could not begin; nothing was written.
+    #[error("{0}")]
+    Busy(String),
+    /// A guard did not hold; nothing was written.
+    #[error("another writer was first")]
+    Conflict,
+    /// Something failed. After a commit the outcome is unknown.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The store must not be written; nothing was.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The values must be fetched first; nothing changed.
+    #[error("must be fetched first")]
+    WouldBlock,
+}
+
+impl StoreError {
+    /// The code that the component and callers see.
+    #[must_use]
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Busy(_) | Self::Unavailable(_) => Code::StoreUnavailable,
+            Self::Conflict => Code::Conflict,
+            Self::Unsupported(_) => Code::Unsupported,
+            Self::WouldBlock => Code::WouldBlock,
+        }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+/// The store a host provides: an ordered key-value map with atomic, guarded commits.
+pub trait KeyValueStore: Send {
+    /// Values of `keys`, in their order; `None` where a key is absent.
+    ///
+    /// At most 1,000 keys. A later read, by any client, sees every commit that returned (S4).
+    ///
+    /// # Errors
+    ///
+    /// Any but [`StoreError::Conflict`]; nothing changed.
+    fn get_many(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>, StoreError>;
+
+    /// Entries with `start <= key < end` in bytewise key order (S1), or in reverse.
+    ///
+    /// # Errors
+    ///
+    /// As [`KeyValueStore::get_many`].
+    fn scan(&mut self, scan: &Scan<'_>) -> Result<Page, StoreError>;
+
+    /// Checks all guards and writes all puts in one atomic step, or nothing (S3).
+    ///
+    /// A commit that returned survives process and power failure (S2), unless the store says
+    /// otherwise. Of several puts of one key the last counts.
+    ///
+    /// # Errors
+    ///
+    /// - [`StoreError::Conflict`], [`StoreError::Busy`], [`StoreError::Unsupported`]: nothing was
+    ///   written (S5).
+    /// - [`StoreError::Unavailable`]: the outcome is unknown (S6).
+    fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<(), StoreError>;
+
+    /// Bytes this store takes on disk; `None`: it is not on a disk.
+    fn bytes_on_disk(&self) -> Option<u64> {
+        None
+    }
+}

@@ -1,0 +1,316 @@
+//! The default store on disk: one SQLite file that the Rust, Node and Python hosts share.
+//!
+//! In: a path. Out: a [`KeyValueStore`] over the table `kv(k, v)`. A file that is no store of this
+//! format, or must not be written, is refused before anything in it changes. Which values stand in
+//! it is not known here.
+
+use std::{
+    fs::{self, File},
+    io::Read as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior,
+    params, params_from_iter, types::ValueRef,
+};
+
+use super::{Guard, KeyValueStore, Page, Put, Scan, StoreError};
+
+/// The format of the store that this host writes, as `user_version` of the file says it.
+pub const STORE_FORMAT: u32 = 1;
+
+/// `lcm1` in ASCII: marks a file as a store.
+const APPLICATION_ID: u32 = 0x6C63_6D31;
+const BUSY_TIMEOUT: Duration = Duration::from_millis(5_000);
+/// Keys of one statement. LIMIT: SQLite takes 999 parameters in its oldest builds.
+const KEYS_PER_STATEMENT_MAX: usize = 500;
+const MAGIC: &[u8] = b"SQLite format 3\0";
+const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS kv (k TEXT PRIMARY KEY, v BLOB NOT NULL)";
+
+/// A store in one SQLite file.
+#[derive(Debug)]
+pub struct Sqlite {
+    /// `None`: there is no file yet; the first commit makes it.
+    connection: Option<Connection>,
+    path: PathBuf,
+    busy_timeout: Duration,
+}
+
+/// What stands at a path, as its first bytes tell.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Found {
+    Nothing,
+    Store,
+    /// A database without the mark, which may still stand in the write-ahead log.
+    Unmarked,
+}
+
+impl Sqlite {
+    /// Opens the store at `path`. When there is no file, or an empty one, the store is empty and
+    /// the first commit makes it.
+    ///
+    /// # Errors
+    ///
+    /// - [`StoreError::Unsupported`]: the file is read-only, foreign, or of another format.
+    /// - [`StoreError::Busy`]: another process holds its lock.
+    /// - [`StoreError::Unavailable`]: it cannot be read.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_waiting(path, BUSY_TIMEOUT)
+    }
+
+    /// As [`Sqlite::open`], waiting at most `busy_timeout` for locks, now and in every call.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sqlite::open`].
+    pub fn open_waiting(path: &Path, busy_timeout: Duration) -> Result<Self, StoreError> {
+        let mut store = Self { connection: None, path: path.to_owned(), busy_timeout };
+        store.find()?;
+        Ok(store)
+    }
+
+    /// The connection to the file that exists now; `None`: none does.
+    fn find(&mut self) -> Result<Option<&mut Connection>, StoreError> {
+        if self.connection.is_none() {
+            let found = inspect(&self.path)?;
+            if found != Found::Nothing {
+                self.connection = Some(self.connect(found)?);
+            }
+        }
+        Ok(self.connection.as_mut())
+    }
+
+    /// The connection to the file, which is made when there is none.
+    fn make(&mut self) -> Result<&mut Connection, StoreError> {
+        if self.connection.is_none() {
+            let found = inspect(&self.path)?;
+            self.connection = Some(self.connect(found)?);
+        }
+        self.connection.as_mut().ok_or_else(|| foreign(&self.path))
+    }
+
+    fn connect(&self, found: Found) -> Result<Connection, StoreError> {
+        if found == Found::Unmarked && !has_log(&self.path) {
+            return Err(foreign(&self.path));
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let begun = |error: rusqlite::Error| failure(&self.path, &error);
+        let mut connection = Connection::open_with_flags(&self.path, flags).map_err(begun)?;
+        connection.busy_timeout(self.busy_timeout).map_err(begun)?;
+        if found == Found::Nothing {
+            mark(&mut connection).map_err(begun)?;
+        }
+        let pragma = |name: &str| {
+            connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0)).map_err(begun)
+        };
+        if pragma("application_id")? != APPLICATION_ID {
+            return Err(foreign(&self.path));
+        }
+        let format = pragma("user_version")?;
+        if format != STORE_FORMAT {
+            return Err(StoreError::Unsupported(format!(
+                "`{}` has store format {format}, this version reads and writes {STORE_FORMAT}",
+                self.path.display()
+            )));
+        }
+        settle(&connection).map_err(begun)?;
+        Ok(connection)
+    }
+}
+
+impl KeyValueStore for Sqlite {
+    fn get_many(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let mut values = vec![None; keys.len()];
+        let path = self.path.clone();
+        let Some(connection) = self.find()? else { return Ok(values) };
+        let mut read = || -> rusqlite::Result<()> {
+            // One transaction: all slices see the same state.
+            let transaction = connection.transaction()?;
+            let slices = keys.chunks(KEYS_PER_STATEMENT_MAX);
+            for (keys, values) in slices.zip(values.chunks_mut(KEYS_PER_STATEMENT_MAX)) {
+                read_slice(&transaction, keys, values)?;
+            }
+            transaction.finish()
+        };
+        read().map_err(|error| failure(&path, &error))?;
+        Ok(values)
+    }
+
+    fn scan(&mut self, scan: &Scan<'_>) -> Result<Page, StoreError> {
+        let order = if scan.reverse { "DESC" } else { "ASC" };
+        let sql = format!("SELECT k, v FROM kv WHERE k >= ?1 AND k < ?2 ORDER BY k {order}");
+        let path = self.path.clone();
+        let Some(connection) = self.find()? else { return Ok(Page::default()) };
+        let read = || -> rusqlite::Result<Page> {
+            let mut statement = connection.prepare_cached(&sql)?;
+            let rows = statement.query_map([scan.start, scan.end], |row| {
+                Ok((row.get::<_, String>(0)?, blob(row.get_ref(1)?)?.to_vec()))
+            })?;
+            Page::fill(scan, rows)
+        };
+        read().map_err(|error| failure(&path, &error))
+    }
+
+    fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        // Until `BEGIN IMMEDIATE` returned, nothing can have been written.
+        let transaction = self
+            .make()?
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(|error| failure(&path, &error))?;
+        let unknown = |error: rusqlite::Error| match failure(&path, &error) {
+            StoreError::Busy(message) => StoreError::Unavailable(message),
+            other => other,
+        };
+        for guard in guards {
+            if !holds(&transaction, guard).map_err(unknown)? {
+                return Err(StoreError::Conflict);
+            }
+        }
+        for put in puts {
+            write(&transaction, put).map_err(unknown)?;
+        }
+        transaction.commit().map_err(unknown)
+    }
+
+    fn bytes_on_disk(&self) -> Option<u64> {
+        let log = fs::metadata(log_path(&self.path)).map_or(0, |found| found.len());
+        fs::metadata(&self.path).ok().map(|found| found.len().saturating_add(log))
+    }
+}
+
+fn read_slice(
+    transaction: &Transaction<'_>,
+    keys: &[String],
+    values: &mut [Option<Vec<u8>>],
+) -> rusqlite::Result<()> {
+    let Some(last) = keys.last() else { return Ok(()) };
+    // Few statement texts, so that the cache of prepared statements serves them all.
+    let width = keys.len().next_power_of_two().min(KEYS_PER_STATEMENT_MAX).max(keys.len());
+    let marks = vec!["?"; width].join(",");
+    let sql = format!("SELECT k, v FROM kv WHERE k IN ({marks})");
+    let mut statement = transaction.prepare_cached(&sql)?;
+    let padding = std::iter::repeat_n(last, width - keys.len());
+    let mut rows = statement.query(params_from_iter(keys.iter().chain(padding)))?;
+    let mut found = std::collections::BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        found.insert(row.get::<_, String>(0)?, blob(row.get_ref(1)?)?.to_vec());
+    }
+    for (key, value) in keys.iter().zip(values) {
+        *value = found.get(key).cloned();
+    }
+    Ok(())
+}
+
+fn holds(transaction: &Transaction<'_>, guard: &Guard) -> rusqlite::Result<bool> {
+    let mut statement = transaction.prepare_cached("SELECT v FROM kv WHERE k = ?1")?;
+    let equal = statement
+        .query_row([&guard.key], |row| {
+            Ok(Some(blob(row.get_ref(0)?)?) == guard.value.as_deref())
+        })
+        .optional()?;
+    Ok(equal.unwrap_or(guard.value.is_none()))
+}
+
+fn write(transaction: &Transaction<'_>, put: &Put) -> rusqlite::Result<()> {
+    match &put.value {
+        Some(value) => transaction
+            .prepare_cached(
+                "INSERT INTO kv (k, v) VALUES (?1, ?2) \
+                 ON CONFLICT (k) DO UPDATE SET v = excluded.v",
+            )?
+            .execute(params![put.key, value])?,
+        None => transaction
+            .prepare_cached("DELETE FROM kv WHERE k = ?1")?
+            .execute([&put.key])?,
+    };
+    Ok(())
+}
+
+/// Makes an empty file a store.
+///
+/// The mark goes into the file itself before the write-ahead log exists, so that a glance at the
+/// first bytes is enough to know a store.
+fn mark(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let empty: bool =
+        transaction.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))?;
+    // Another process may have been first.
+    if empty {
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", STORE_FORMAT)?;
+        transaction.execute(SCHEMA, [])?;
+    }
+    transaction.commit()
+}
+
+/// How the file is written: what returned from a commit survives a power failure.
+fn settle(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "cache_size", -32_000)
+}
+
+/// Looks at the first bytes of the file without opening it as a database, which could change it.
+fn inspect(path: &Path) -> Result<Found, StoreError> {
+    let unreadable = |error: std::io::Error| {
+        StoreError::Unavailable(format!("cannot read `{}`: {error}", path.display()))
+    };
+    let attributes = match fs::metadata(path) {
+        Ok(attributes) => attributes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => return Err(unreadable(error)),
+    };
+    if attributes.is_dir() {
+        let message = format!("cannot read `{}`: it is a directory", path.display());
+        return Err(StoreError::Unavailable(message));
+    }
+    let mut first = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(100).read_to_end(&mut first).map_err(unreadable)?;
+    if attributes.permissions().readonly() {
+        return Err(StoreError::Unsupported(format!("`{}` is read-only", path.display())));
+    }
+    if first.is_empty() {
+        return Ok(Found::Nothing);
+    }
+    if !first.starts_with(MAGIC) || first.len() < 100 {
+        return Err(foreign(path));
+    }
+    let marked = first.get(68..72) == Some(&APPLICATION_ID.to_be_bytes());
+    Ok(if marked { Found::Store } else { Found::Unmarked })
+}
+
+fn log_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    PathBuf::from(name)
+}
+
+fn has_log(path: &Path) -> bool {
+    fs::metadata(log_path(path)).is_ok_and(|found| found.len() > 0)
+}
+
+fn blob(value: ValueRef<'_>) -> rusqlite::Result<&[u8]> {
+    Ok(value.as_bytes()?)
+}
+
+fn foreign(path: &Path) -> StoreError {
+    StoreError::Unsupported(format!("`{}` is no lcm store", path.display()))
+}
+
+fn failure(path: &Path, error: &rusqlite::Error) -> StoreError {
+    let file = path.display();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            StoreError::Busy(format!("`{file}` is locked by another process"))
+        }
+        Some(ErrorCode::NotADatabase) => foreign(path),
+        Some(ErrorCode::ReadOnly) => StoreError::Unsupported(format!("`{file}` is read-only")),
+        _ => StoreError::Unavailable(format!("`{file}`: {error}")),
+    }
+}

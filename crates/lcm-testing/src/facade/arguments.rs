@@ -1,0 +1,339 @@
+//! Arguments: from the JSON of a step to the types of the engine, with the defaults of the format.
+//!
+//! An argument that no rule reads is a mistake in the vector and ends in a [`Misuse`].
+
+use std::{borrow::Cow, cell::RefCell, collections::BTreeSet};
+
+use lcm_core::{
+    api::{
+        AppendOptions, ApplyOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect,
+        IngestMode, Policy, Timestamp,
+    },
+    model::{
+        Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
+        Finish, Level, Purpose,
+    },
+};
+
+use crate::{
+    facade::{
+        Misuse,
+        messages::{expand_repeats, message_texts},
+    },
+    json::Json,
+};
+
+/// The conversation of a step that names none.
+pub const DEFAULT_CONVERSATION: &str = "c";
+/// The time of a step that names none.
+pub const DEFAULT_NOW: Timestamp = 1_700_000_000_000;
+const DEFAULT_BYTES_MAX: u32 = 1_048_576;
+
+/// The arguments of one step, or the fields of one record in them.
+pub struct Args<'a> {
+    name: &'a str,
+    value: Cow<'a, Json>,
+    read: RefCell<BTreeSet<String>>,
+}
+
+impl<'a> Args<'a> {
+    /// Arguments of the function or record `name`; `null` stands for none.
+    ///
+    /// # Errors
+    ///
+    /// It is no object, or a shorthand in it is not well formed.
+    pub fn new(name: &'a str, value: &Json) -> Result<Self, Misuse> {
+        let value = match value {
+            Json::Null => Json::Object(Vec::new()),
+            Json::Object(_) => expand_repeats(value)?,
+            _ => return Err(format!("arguments of `{name}` are an object")),
+        };
+        Ok(Self { name, value: Cow::Owned(value), read: RefCell::default() })
+    }
+
+    /// Ends the reading.
+    ///
+    /// # Errors
+    ///
+    /// There is an argument that nothing has read.
+    pub fn finish(&self) -> Result<(), Misuse> {
+        let Json::Object(entries) = self.value.as_ref() else { return Ok(()) };
+        let read = self.read.borrow();
+        match entries.iter().find(|(key, _)| !read.contains(key)) {
+            Some((key, _)) => Err(format!("`{}` has no argument `{key}`", self.name)),
+            None => Ok(()),
+        }
+    }
+
+    fn get(&self, key: &str) -> Option<&Json> {
+        self.read.borrow_mut().insert(key.to_owned());
+        self.value.field(key).filter(|value| **value != Json::Null)
+    }
+
+    fn wrong<T>(&self, key: &str, wanted: &str) -> Result<T, Misuse> {
+        Err(format!("argument `{key}` of `{}` is no {wanted}", self.name))
+    }
+
+    fn record<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&mut Args<'_>) -> Result<T, Misuse>,
+    ) -> Result<T, Misuse> {
+        let mut fields = Args::new(key, self.get(key).unwrap_or(&Json::Null))?;
+        let record = read(&mut fields)?;
+        fields.finish()?;
+        Ok(record)
+    }
+
+    /// An optional string.
+    pub fn optional_string(&self, key: &str) -> Result<Option<String>, Misuse> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Json::String(text)) => Ok(Some(text.clone())),
+            Some(_) => self.wrong(key, "string"),
+        }
+    }
+
+    /// A string; absent: empty.
+    pub fn string(&self, key: &str) -> Result<String, Misuse> {
+        Ok(self.optional_string(key)?.unwrap_or_default())
+    }
+
+    fn optional_number(&self, key: &str) -> Result<Option<u64>, Misuse> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Json::Number(number)) => Ok(Some(*number)),
+            Some(_) => self.wrong(key, "number"),
+        }
+    }
+
+    fn optional_u32(&self, key: &str) -> Result<Option<u32>, Misuse> {
+        match self.optional_number(key)?.map(u32::try_from) {
+            None => Ok(None),
+            Some(Ok(number)) => Ok(Some(number)),
+            Some(Err(_)) => self.wrong(key, "u32"),
+        }
+    }
+
+    /// A number; absent: 0.
+    pub fn number(&self, key: &str) -> Result<u64, Misuse> {
+        Ok(self.optional_number(key)?.unwrap_or_default())
+    }
+
+    /// A number below 2^32; absent: 0.
+    pub fn number_u32(&self, key: &str) -> Result<u32, Misuse> {
+        Ok(self.optional_u32(key)?.unwrap_or_default())
+    }
+
+    /// A boolean; absent: false.
+    pub fn boolean(&self, key: &str) -> Result<bool, Misuse> {
+        match self.get(key) {
+            None => Ok(false),
+            Some(Json::Bool(value)) => Ok(*value),
+            Some(_) => self.wrong(key, "boolean"),
+        }
+    }
+
+    /// A JSON text: a string as it is, any other value as its compact text; absent: `{}`.
+    pub fn json(&self, key: &str) -> Result<String, Misuse> {
+        Ok(self.optional_json(key)?.unwrap_or_else(|| "{}".to_owned()))
+    }
+
+    fn optional_json(&self, key: &str) -> Result<Option<String>, Misuse> {
+        Ok(match self.get(key) {
+            None => None,
+            Some(Json::String(text)) => Some(text.clone()),
+            Some(value) => Some(value.compact()),
+        })
+    }
+
+    fn choice<T: Copy>(&self, key: &str, cases: &[(&str, T)]) -> Result<T, Misuse> {
+        let Some(value) = self.get(key) else { return Ok(cases[0].1) };
+        match cases.iter().find(|(name, _)| value.as_str() == Some(name)) {
+            Some((_, case)) => Ok(*case),
+            None => self.wrong(key, "case of its enum"),
+        }
+    }
+
+    /// The conversation.
+    pub fn conversation(&self) -> Result<String, Misuse> {
+        let conversation = self.optional_string("conversation")?;
+        Ok(conversation.unwrap_or_else(|| DEFAULT_CONVERSATION.to_owned()))
+    }
+
+    /// The time of the call.
+    pub fn now(&self) -> Result<Timestamp, Misuse> {
+        Ok(self.optional_number("now")?.unwrap_or(DEFAULT_NOW))
+    }
+
+    /// The size of a page.
+    pub fn bytes_max(&self) -> Result<u32, Misuse> {
+        Ok(self.optional_u32("bytes_max")?.unwrap_or(DEFAULT_BYTES_MAX))
+    }
+
+    /// A list of messages; absent: empty.
+    pub fn messages(&self, key: &str) -> Result<Vec<String>, Misuse> {
+        self.get(key).map_or_else(|| Ok(Vec::new()), message_texts)
+    }
+
+    /// The dialect.
+    pub fn dialect(&self) -> Result<Dialect, Misuse> {
+        self.choice(
+            "dialect",
+            &[
+                ("lcm", Dialect::Lcm),
+                ("anthropic", Dialect::Anthropic),
+                ("openai-chat", Dialect::OpenaiChat),
+                ("openai-responses", Dialect::OpenaiResponses),
+                ("gemini", Dialect::Gemini),
+            ],
+        )
+    }
+
+    /// Options of `append`.
+    pub fn append_options(&self) -> Result<AppendOptions, Misuse> {
+        self.record("options", |fields| {
+            Ok(AppendOptions {
+                mode: fields.choice(
+                    "mode",
+                    &[("transcript", IngestMode::Transcript), ("new", IngestMode::New)],
+                )?,
+                partial: fields.boolean("partial")?,
+                extra_json: fields.optional_json("extra_json")?,
+            })
+        })
+    }
+
+    /// Options of `evaluate`, `plan` and `run`.
+    pub fn compaction_options(&self) -> Result<CompactionOptions, Misuse> {
+        self.record("options", |fields| {
+            Ok(CompactionOptions {
+                mode: fields.choice(
+                    "mode",
+                    &[
+                        ("threshold", CompactionMode::Threshold),
+                        ("incremental", CompactionMode::Incremental),
+                        ("sweep", CompactionMode::Sweep),
+                        ("until-under", CompactionMode::UntilUnder),
+                    ],
+                )?,
+                force: fields.boolean("force")?,
+                target: fields.optional_u32("target")?,
+                observed_tokens: fields.optional_u32("observed_tokens")?,
+                requests_max: fields.optional_u32("requests_max")?.unwrap_or(1),
+                lease_ms: fields.number_u32("lease_ms")?,
+                sweep: fields.optional_string("sweep")?,
+                extra_json: fields.optional_json("extra_json")?,
+            })
+        })
+    }
+
+    /// Options of `apply`.
+    pub fn apply_options(&self) -> Result<ApplyOptions, Misuse> {
+        self.record("options", |fields| {
+            Ok(ApplyOptions {
+                fallback_over_tokens: fields.optional_u32("fallback_over_tokens")?,
+                extra_json: fields.optional_json("extra_json")?,
+            })
+        })
+    }
+
+    /// Options of `assemble`.
+    pub fn assemble_options(&self) -> Result<AssembleOptions, Misuse> {
+        self.record("options", |fields| {
+            Ok(AssembleOptions {
+                policy: fields.choice(
+                    "policy",
+                    &[
+                        ("chronological", Policy::Chronological),
+                        ("prompt-aware", Policy::PromptAware),
+                        ("layered", Policy::Layered),
+                    ],
+                )?,
+                prompt: fields.optional_string("prompt")?,
+                reserve_tokens: fields.number_u32("reserve_tokens")?,
+                live_messages: fields.messages("live_messages")?,
+                previous: fields.optional_string("previous")?,
+                explain: fields.boolean("explain")?,
+                extra_json: fields.optional_json("extra_json")?,
+            })
+        })
+    }
+
+    /// What came of a completion request: `{"done": {...}}` or `{"failed": {...}}`.
+    pub fn answer(&self, key: &str) -> Result<CompletionResult, Misuse> {
+        self.record(key, |variant| {
+            if variant.get("failed").is_some() {
+                return variant.record("failed", failed).map(CompletionResult::Failed);
+            }
+            if variant.get("done").is_none() {
+                return variant.wrong(key, "`done` or `failed`");
+            }
+            variant.record("done", done).map(CompletionResult::Done)
+        })
+    }
+
+    /// A completion request, as `plan` returned it.
+    pub fn request(&self, key: &str) -> Result<CompletionRequest, Misuse> {
+        self.record(key, |fields| {
+            Ok(CompletionRequest {
+                id: fields.string("id")?,
+                purpose: fields.choice("purpose", &PURPOSES)?,
+                level: fields.choice("level", &LEVELS)?,
+                system: fields.string("system")?,
+                prompt: fields.string("prompt")?,
+                input_tokens: fields.number_u32("input_tokens")?,
+                output_tokens_max: fields.number_u32("output_tokens_max")?,
+                temperature_permille: fields.number_u32("temperature_permille")?,
+                model: fields.optional_string("model")?,
+            })
+        })
+    }
+}
+
+/// The cases of `purpose`, in the order of their declaration.
+pub const PURPOSES: [(&str, Purpose); 5] = [
+    ("leaf", Purpose::Leaf),
+    ("condensed", Purpose::Condensed),
+    ("file", Purpose::File),
+    ("ask", Purpose::Ask),
+    ("focus", Purpose::Focus),
+];
+
+/// The cases of `level`.
+pub const LEVELS: [(&str, Level); 3] =
+    [("normal", Level::Normal), ("aggressive", Level::Aggressive), ("fallback", Level::Fallback)];
+
+/// The cases of `finish`.
+pub const FINISHES: [(&str, Finish); 3] =
+    [("stop", Finish::Stop), ("length", Finish::Length), ("refusal", Finish::Refusal)];
+
+/// The cases of `completion-error-code`.
+pub const COMPLETION_ERROR_CODES: [(&str, CompletionErrorCode); 7] = [
+    ("auth", CompletionErrorCode::Auth),
+    ("policy", CompletionErrorCode::Policy),
+    ("rate-limited", CompletionErrorCode::RateLimited),
+    ("timeout", CompletionErrorCode::Timeout),
+    ("context-too-long", CompletionErrorCode::ContextTooLong),
+    ("unavailable", CompletionErrorCode::Unavailable),
+    ("other", CompletionErrorCode::Other),
+];
+
+fn done(fields: &mut Args<'_>) -> Result<Completion, Misuse> {
+    let model = fields.optional_string("model")?;
+    Ok(Completion {
+        text: fields.string("text")?,
+        finish: fields.choice("finish", &FINISHES)?,
+        model: model.unwrap_or_else(|| "scripted".to_owned()),
+        input_tokens: fields.number_u32("input_tokens")?,
+        output_tokens: fields.number_u32("output_tokens")?,
+    })
+}
+
+fn failed(fields: &mut Args<'_>) -> Result<CompletionError, Misuse> {
+    Ok(CompletionError {
+        code: fields.choice("code", &COMPLETION_ERROR_CODES)?,
+        message: fields.string("message")?,
+        retry_after_ms: fields.optional_number("retry_after_ms")?,
+    })
+}

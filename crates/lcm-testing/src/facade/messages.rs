@@ -1,0 +1,116 @@
+//! The shorthands of `args`: lists of messages, generated messages and repeated text.
+
+use crate::{facade::Misuse, json::Json};
+
+/// Replaces every `{"$repeat": {"text", "count"}}` of a value by its string.
+///
+/// # Errors
+///
+/// The object has other keys, or its values are of the wrong type.
+pub fn expand_repeats(value: &Json) -> Result<Json, Misuse> {
+    if let Some(repeat) = value.field("$repeat") {
+        let text = repeat.field("text").and_then(Json::as_str);
+        let count = repeat.field("count").and_then(Json::as_u64);
+        let (Some(text), Some(count)) = (text, count) else {
+            return Err("`$repeat` wants `text` and `count`".to_owned());
+        };
+        let count = usize::try_from(count).map_err(|error| error.to_string())?;
+        return Ok(Json::String(text.repeat(count)));
+    }
+    Ok(match value {
+        Json::Array(elements) => {
+            Json::Array(elements.iter().map(expand_repeats).collect::<Result<_, _>>()?)
+        }
+        Json::Object(entries) => Json::Object(
+            entries
+                .iter()
+                .map(|(key, value)| Ok((key.clone(), expand_repeats(value)?)))
+                .collect::<Result<_, Misuse>>()?,
+        ),
+        other => other.clone(),
+    })
+}
+
+/// The texts that a list of messages stands for: strings as they are, objects as compact text,
+/// and what a `$generate` makes.
+///
+/// # Errors
+///
+/// An element is neither, or a generator lacks a field.
+pub fn message_texts(list: &Json) -> Result<Vec<String>, Misuse> {
+    let Json::Array(elements) = list else {
+        return Err("a list of messages is an array".to_owned());
+    };
+    let mut texts = Vec::new();
+    for element in elements {
+        match element {
+            Json::String(text) => texts.push(text.clone()),
+            Json::Object(_) if element.field("$generate").is_some() => {
+                texts.extend(generate(element.field("$generate").unwrap())?);
+            }
+            Json::Object(_) => texts.push(element.compact()),
+            _ => return Err("a message is a string or an object".to_owned()),
+        }
+    }
+    Ok(texts)
+}
+
+fn generate(generator: &Json) -> Result<Vec<String>, Misuse> {
+    let number = |key: &str| {
+        generator.field(key).and_then(Json::as_u64).ok_or(format!("`$generate` wants `{key}`"))
+    };
+    let (count, tokens, first) = (number("count")?, number("tokens")?, number("first")?);
+    let roles = generator.field("roles").map(Json::elements).unwrap_or_default();
+    if roles.is_empty() {
+        return Err("`$generate` wants `roles`".to_owned());
+    }
+    (first..first + count)
+        .map(|number| {
+            let role = &roles[(number - first) as usize % roles.len()];
+            let text = padded(&format!("message {number} "), 'x', tokens);
+            Ok(Json::object([("role", role.clone()), ("content", Json::String(text))]).compact())
+        })
+        .collect()
+}
+
+/// `start`, filled up with `letter` to exactly 4 x `tokens` characters.
+#[must_use]
+pub fn padded(start: &str, letter: char, tokens: u64) -> String {
+    let length = 4 * tokens as usize;
+    let mut text: String = start.chars().take(length).collect();
+    text.extend(std::iter::repeat_n(letter, length - text.chars().count()));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generator_numbers_its_messages_and_turns_the_roles() {
+        let list = Json::parse(
+            r#"[{"$generate":{"count":3,"tokens":4,"roles":["user","assistant"],"first":9}}]"#,
+        )
+        .unwrap();
+        assert_eq!(
+            message_texts(&list).unwrap(),
+            [
+                r#"{"role":"user","content":"message 9 xxxxxx"}"#,
+                r#"{"role":"assistant","content":"message 10 xxxxx"}"#,
+                r#"{"role":"user","content":"message 11 xxxxx"}"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn an_object_keeps_the_order_of_its_keys() {
+        let list = Json::parse(r#"[{"z": 1, "a": {"c": [], "b": "\u00e9"}}]"#).unwrap();
+        assert_eq!(message_texts(&list).unwrap(), ["{\"z\":1,\"a\":{\"c\":[],\"b\":\"\u{e9}\"}}"]);
+    }
+
+    #[test]
+    fn a_repeat_is_a_string_wherever_it_stands() {
+        let value = Json::parse(r#"{"a":[{"$repeat":{"text":"ab","count":3}}]}"#).unwrap();
+        assert_eq!(expand_repeats(&value).unwrap().compact(), r#"{"a":["ababab"]}"#);
+    }
+}

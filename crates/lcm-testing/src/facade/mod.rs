@@ -1,0 +1,231 @@
+//! The engine's functions by name, with JSON in and out: the one place that knows how the vector
+//! format stands for the values of the interface.
+//!
+//! In: `interface.function`, an object of arguments, an engine, a store and a model. Out: what the
+//! engine answered, as JSON. [`arguments`] holds the defaults, [`results`] the shapes that come
+//! back, [`messages`] the shorthands for lists of messages. Anything that the format does not
+//! allow is a [`Misuse`], never an answer.
+
+pub mod arguments;
+pub mod messages;
+pub mod results;
+
+use lcm_core::{Engine, Error, Model, Store};
+
+use crate::{facade::arguments::Args, json::Json};
+
+/// Why a step is not a step: an unknown function or argument, or a value of the wrong type.
+pub type Misuse = String;
+
+/// What the engine answered: a value or its error.
+pub type Answer = Result<Json, Error>;
+
+/// What one instance needs to serve a call.
+pub struct Instance<'a> {
+    /// The engine.
+    pub engine: &'a mut Engine,
+    /// Its store.
+    pub store: &'a mut dyn Store,
+    /// Its model; only `compaction.run` asks it.
+    pub model: &'a mut dyn Model,
+}
+
+/// Calls one function of the engine.
+///
+/// # Errors
+///
+/// [`Misuse`] when there is no such function or the arguments are not of its types.
+pub fn call(instance: &mut Instance<'_>, name: &str, args: &Json) -> Result<Answer, Misuse> {
+    let mut args = Args::new(name, args)?;
+    let answer = match name.split_once('.') {
+        Some(("setup", function)) => setup(instance, function, &mut args)?,
+        Some(("ingest", function)) => ingest(instance, function, &mut args)?,
+        Some(("compaction", function)) => compaction(instance, function, &mut args)?,
+        Some(("context", function)) => context(instance, function, &mut args)?,
+        Some(("recall", function)) => recall(instance, function, &mut args)?,
+        Some(("admin", function)) => admin(instance, function, &mut args)?,
+        _ => return Err(format!("no function `{name}`")),
+    };
+    args.finish()?;
+    Ok(answer)
+}
+
+fn unknown<T>(interface: &str, function: &str) -> Result<T, Misuse> {
+    Err(format!("no function `{interface}.{function}`"))
+}
+
+fn setup(
+    instance: &mut Instance<'_>,
+    function: &str,
+    args: &mut Args<'_>,
+) -> Result<Answer, Misuse> {
+    Ok(match function {
+        "configure" => instance.engine.configure(&args.json("config_json")?).map(Json::String),
+        "version" => Ok(Json::String(instance.engine.version())),
+        _ => return unknown("setup", function),
+    })
+}
+
+fn ingest(
+    instance: &mut Instance<'_>,
+    function: &str,
+    args: &mut Args<'_>,
+) -> Result<Answer, Misuse> {
+    let Instance { engine, store, .. } = instance;
+    Ok(match function {
+        "append" => {
+            let options = args.append_options()?;
+            let conversation = args.conversation()?;
+            let dialect = args.dialect()?;
+            let messages = args.messages("messages")?;
+            let now = args.now()?;
+            engine
+                .append(*store, &conversation, dialect, &messages, &options, now)
+                .map(results::receipt)
+        }
+        "stage" => {
+            let conversation = args.conversation()?;
+            let upload = args.string("upload")?;
+            let offset = args.number("offset")?;
+            let text = args.string("text")?;
+            let now = args.now()?;
+            engine.stage(*store, &conversation, &upload, offset, &text, now).map(Json::Number)
+        }
+        "identify" => {
+            let dialect = args.dialect()?;
+            engine.identify(dialect, &args.messages("messages")?).map(Json::String)
+        }
+        "reconcile" => {
+            let conversation = args.conversation()?;
+            let transcript = args.json("transcript_json")?;
+            let now = args.now()?;
+            engine.reconcile(*store, &conversation, &transcript, now).map(Json::String)
+        }
+        _ => return unknown("ingest", function),
+    })
+}
+
+fn compaction(
+    instance: &mut Instance<'_>,
+    function: &str,
+    args: &mut Args<'_>,
+) -> Result<Answer, Misuse> {
+    let Instance { engine, store, model } = instance;
+    if function == "complete_offline" {
+        let request = args.request("request")?;
+        return Ok(Ok(results::completion(&engine.complete_offline(&request))));
+    }
+    let conversation = args.conversation()?;
+    let now = args.now()?;
+    if function == "apply" {
+        let request_id = args.string("request_id")?;
+        let answer = args.answer("answer")?;
+        let options = args.apply_options()?;
+        return Ok(engine
+            .apply(*store, &conversation, &request_id, &answer, &options, now)
+            .map(results::outcome));
+    }
+    let budget = args.number_u32("budget")?;
+    let options = args.compaction_options()?;
+    Ok(match function {
+        "evaluate" => engine
+            .evaluate(*store, &conversation, budget, &options, now)
+            .map(results::decision),
+        "plan" => {
+            engine.plan(*store, &conversation, budget, &options, now).map(results::plan_result)
+        }
+        "run" => engine
+            .run(*store, *model, &conversation, budget, &options, now)
+            .map(results::outcome),
+        _ => return unknown("compaction", function),
+    })
+}
+
+fn context(
+    instance: &mut Instance<'_>,
+    function: &str,
+    args: &mut Args<'_>,
+) -> Result<Answer, Misuse> {
+    let dialect = args.dialect()?;
+    Ok(match function {
+        "assemble" => {
+            let conversation = args.conversation()?;
+            let budget = args.number_u32("budget")?;
+            let options = args.assemble_options()?;
+            let now = args.now()?;
+            instance
+                .engine
+                .assemble(instance.store, &conversation, budget, dialect, &options, now)
+                .map(results::assembled)
+        }
+        "validate" => {
+            let messages = args.json("messages_json")?;
+            instance.engine.validate(dialect, &messages).map(Json::String)
+        }
+        _ => return unknown("context", function),
+    })
+}
+
+fn recall(
+    instance: &mut Instance<'_>,
+    function: &str,
+    args: &mut Args<'_>,
+) -> Result<Answer, Misuse> {
+    let Instance { engine, store, .. } = instance;
+    let conversation = args.conversation()?;
+    if function == "messages" {
+        let (from, to) = (args.number("seq_from")?, args.number("seq_to")?);
+        let bytes_max = args.bytes_max()?;
+        return Ok(engine
+            .messages(*store, &conversation, from, to, bytes_max)
+            .map(|texts| Json::Array(texts.into_iter().map(Json::String).collect())));
+    }
+    let grant = args.optional_string("grant")?;
+    let now = args.now()?;
+    if function == "grep" {
+        let query = args.json("query_json")?;
+        return Ok(engine
+            .grep(*store, &conversation, &query, grant.as_deref(), now)
+            .map(Json::String));
+    }
+    let id = args.string("id")?;
+    let options = args.json("options_json")?;
+    let grant = grant.as_deref();
+    Ok(match function {
+        "describe" => engine.describe(*store, &conversation, &id, &options, grant, now),
+        "expand" => engine.expand(*store, &conversation, &id, &options, grant, now),
+        _ => return unknown("recall", function),
+    }
+    .map(Json::String))
+}
+
+fn admin(
+    instance: &mut Instance<'_>,
+    function: &str,
+    args: &mut Args<'_>,
+) -> Result<Answer, Misuse> {
+    let Instance { engine, store, .. } = instance;
+    Ok(match function {
+        "status" => {
+            let conversation = args.optional_string("conversation")?;
+            engine.status(*store, conversation.as_deref(), args.now()?)
+        }
+        "listing" => {
+            let kind = args.string("kind")?;
+            let conversation = args.optional_string("conversation")?;
+            let cursor = args.optional_string("cursor")?;
+            let bytes_max = args.bytes_max()?;
+            engine.listing(*store, &kind, conversation.as_deref(), cursor.as_deref(), bytes_max)
+        }
+        "check" => {
+            let conversation = args.conversation()?;
+            engine.check(*store, &conversation, args.optional_string("cursor")?.as_deref())
+        }
+        "digest" => {
+            let cursor = args.optional_string("cursor")?;
+            engine.digest(*store, cursor.as_deref(), args.boolean("logical")?)
+        }
+        _ => return unknown("admin", function),
+    }
+    .map(Json::String))
+}

@@ -1,0 +1,242 @@
+//! One host: a store, an instance of the engine, its configuration and its model.
+//!
+//! In: calls by name. Out: answers. The host follows the rules that every host package follows:
+//! a new instance after an unknown outcome, and the `would-block` discipline when its store is
+//! asynchronous.
+
+use lcm_core::{Engine, Error, ErrorCode};
+
+use crate::{
+    facade::{self, Answer, Instance, Misuse},
+    fault_store::{Fault, FaultStore},
+    interleave::InterleavingStore,
+    json::Json,
+    model_store::ModelStore,
+    plant::{self, Plant, PlantedStore},
+    scripted_model::ScriptedModel,
+    would_block_store::WouldBlockStore,
+};
+
+/// Rounds of `would-block` that one call may need before the host gives up.
+const BLOCKED_ROUNDS_MAX: u32 = 2000;
+
+/// How the store of a host answers.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum StoreMode {
+    /// At once.
+    #[default]
+    Plain,
+    /// Every first read of a call with `would-block`.
+    WouldBlock,
+}
+
+/// A failure for the next calls: operation number `at`, counted from the next call on.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannedFault {
+    /// The operation, from 1.
+    pub at: u64,
+    /// How it fails.
+    pub fault: Fault,
+}
+
+/// A host under test.
+#[derive(Debug, Default)]
+pub struct Host {
+    /// What is stored.
+    pub store: ModelStore,
+    /// What `compaction.run` and the drivers ask.
+    pub model: ScriptedModel,
+    /// A bug in the layers around the engine.
+    pub plant: Plant,
+    /// Whether every call gets a new instance.
+    pub cold: bool,
+    engine: Engine,
+    config: Option<Json>,
+    mode: StoreMode,
+    fault: Option<PlannedFault>,
+    fault_fired: bool,
+}
+
+impl Host {
+    /// A host with an empty store.
+    ///
+    /// # Errors
+    ///
+    /// The configuration is refused.
+    pub fn new(config: Option<Json>, mode: StoreMode) -> Result<Self, Error> {
+        let mut host = Self { config, mode, ..Self::default() };
+        host.restart()?;
+        Ok(host)
+    }
+
+    /// Drops the instance and makes a new one.
+    ///
+    /// # Errors
+    ///
+    /// The configuration is refused.
+    pub fn restart(&mut self) -> Result<(), Error> {
+        self.engine = Engine::new();
+        if let Some(config) = &self.config {
+            self.engine.configure(&config.compact())?;
+        }
+        Ok(())
+    }
+
+    /// Drops the instance and makes one with another configuration.
+    ///
+    /// # Errors
+    ///
+    /// The configuration is refused.
+    pub fn restart_with(&mut self, config: Json) -> Result<(), Error> {
+        self.config = Some(config);
+        self.restart()
+    }
+
+    /// Plans a failure; [`Host::fault_fired`] tells whether it has happened.
+    pub fn plan_fault(&mut self, at: u64, fault: Fault) {
+        self.fault = Some(PlannedFault { at, fault });
+        self.fault_fired = false;
+    }
+
+    /// Whether the planned failure has happened. A failure that has not happened stays planned,
+    /// its number less by the operations made.
+    #[must_use]
+    pub const fn fault_fired(&self) -> bool {
+        self.fault_fired
+    }
+
+    /// Takes back a planned failure.
+    pub fn clear_fault(&mut self) {
+        self.fault = None;
+        self.fault_fired = false;
+    }
+
+    /// Calls a function, once or, with an asynchronous store, as often as it needs.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse`] when the call itself is not well formed, or `would-block` never ends.
+    pub fn call(&mut self, name: &str, args: &Json) -> Result<Answer, Misuse> {
+        if self.cold {
+            self.restart().map_err(|error| error.to_string())?;
+        }
+        self.store.begin_call();
+        let mut answer = match self.mode {
+            StoreMode::Plain => self.call_plain(name, args)?,
+            StoreMode::WouldBlock => self.call_blocking(name, args)?,
+        };
+        if self.plant == Plant::DoublesItem
+            && let ("context.assemble", Ok(assembled)) = (name, &mut answer)
+        {
+            plant::double_item(assembled);
+        }
+        if self.model.missing() {
+            return Err("no scripted completion fits".to_owned());
+        }
+        Ok(answer)
+    }
+
+    /// As [`Host::call`], for callers that know the call to be well formed.
+    ///
+    /// # Errors
+    ///
+    /// The engine's.
+    ///
+    /// # Panics
+    ///
+    /// The call is not well formed.
+    pub fn ask(&mut self, name: &str, args: &Json) -> Answer {
+        self.call(name, args).unwrap_or_else(|misuse| panic!("{name}: {misuse}"))
+    }
+
+    /// Calls a function while another instance makes the call `other`, as a whole, before
+    /// operation number `at` of this one. Also says whether the other had its turn.
+    ///
+    /// # Panics
+    ///
+    /// A call is not well formed, or the other instance's call fails.
+    pub fn ask_interleaved(
+        &mut self,
+        name: &str,
+        args: &Json,
+        at: u64,
+        (other_name, other_args): (&str, &Json),
+    ) -> (Answer, bool) {
+        let (plant, config) = (self.plant, self.config.clone());
+        let other = |store: &mut ModelStore| {
+            let mut host = Self { config, plant, ..Self::default() };
+            host.store = std::mem::take(store);
+            host.restart().expect("the configuration of the first instance");
+            let answer = host.ask(other_name, other_args);
+            answer.unwrap_or_else(|error| panic!("the other {other_name}: {error}"));
+            *store = host.store;
+        };
+        if self.cold {
+            self.restart().expect("the configuration was accepted before");
+        }
+        self.store.begin_call();
+        let mut interleaving = InterleavingStore::new(&mut self.store, at, other);
+        let mut planted = PlantedStore::new(&mut interleaving, plant);
+        let (engine, model) = (&mut self.engine, &mut self.model);
+        let answer = facade::call(&mut Instance { engine, store: &mut planted, model }, name, args)
+            .unwrap_or_else(|misuse| panic!("{name}: {misuse}"));
+        let interleaved = interleaving.interleaved();
+        (answer, interleaved)
+    }
+
+    fn call_plain(&mut self, name: &str, args: &Json) -> Result<Answer, Misuse> {
+        let mut planted = PlantedStore::new(&mut self.store, self.plant);
+        let (engine, model) = (&mut self.engine, &mut self.model);
+        let Some(planned) = self.fault else {
+            return facade::call(&mut Instance { engine, store: &mut planted, model }, name, args);
+        };
+        let mut faulty = FaultStore::new(&mut planted, planned.at, planned.fault);
+        let answer =
+            facade::call(&mut Instance { engine, store: &mut faulty, model }, name, args)?;
+        let (operations, fired) = (faulty.operations(), faulty.fired());
+        self.fault =
+            (!fired).then(|| PlannedFault { at: planned.at - operations, fault: planned.fault });
+        if fired {
+            self.fault_fired = true;
+            // The outcome is unknown, so the instance cannot be trusted any more.
+            self.restart().map_err(|error| error.to_string())?;
+        }
+        Ok(answer)
+    }
+
+    fn call_blocking(&mut self, name: &str, args: &Json) -> Result<Answer, Misuse> {
+        let mut planted = PlantedStore::new(&mut self.store, self.plant);
+        let mut store = WouldBlockStore::new(&mut planted);
+        store.begin_call();
+        let mut answer = Err(Error::new(ErrorCode::WouldBlock, "not called yet"));
+        for _ in 0..BLOCKED_ROUNDS_MAX {
+            let blocked_before = store.blocked();
+            let instance = &mut Instance {
+                engine: &mut self.engine,
+                store: &mut store,
+                model: &mut self.model,
+            };
+            answer = facade::call(instance, name, args)?;
+            let would_block =
+                matches!(&answer, Err(error) if error.code == ErrorCode::WouldBlock);
+            if would_block != (store.blocked() > blocked_before) {
+                return Err(format!("{name} does not pass `would-block` on"));
+            }
+            if !would_block {
+                break;
+            }
+            store.fetch().map_err(|error| error.to_string())?;
+        }
+        let finished = store.finish_call();
+        match (answer, finished) {
+            (Err(error), _) if error.code == ErrorCode::WouldBlock => {
+                Err(format!("{name} still answers `would-block`"))
+            }
+            (Ok(_), Err(error)) => {
+                self.restart().map_err(|error| error.to_string())?;
+                Ok(Err(error))
+            }
+            (answer, _) => Ok(answer),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! A store that lets another writer in before a chosen operation.
+//!
+//! Only the moment of the other's commit matters, since a commit is atomic: a whole call of the
+//! other instance before each operation of this one covers every interleaving of the two.
+
+use std::fmt;
+
+use lcm_core::{
+    error::Result,
+    store::{Entry, Guard, Put, Store},
+};
+
+use crate::model_store::ModelStore;
+
+/// Runs `other` once, before operation number `at` (from 1).
+pub struct InterleavingStore<'a> {
+    inner: &'a mut ModelStore,
+    at: u64,
+    done: u64,
+    other: Option<Other<'a>>,
+}
+
+type Other<'a> = Box<dyn FnOnce(&mut ModelStore) + 'a>;
+
+impl<'a> InterleavingStore<'a> {
+    /// Wraps `inner`; `other` gets the store as it is at that moment.
+    pub fn new(
+        inner: &'a mut ModelStore,
+        at: u64,
+        other: impl FnOnce(&mut ModelStore) + 'a,
+    ) -> Self {
+        Self { inner, at, done: 0, other: Some(Box::new(other)) }
+    }
+
+    /// Whether the other writer had its turn.
+    #[must_use]
+    pub const fn interleaved(&self) -> bool {
+        self.other.is_none()
+    }
+
+    fn step(&mut self) {
+        self.done += 1;
+        if self.done == self.at
+            && let Some(other) = self.other.take()
+        {
+            let mut copy = self.inner.clone();
+            other(&mut copy);
+            // Only what is stored: the counts belong to the call that is being interrupted.
+            *self.inner.entries_mut() = std::mem::take(copy.entries_mut());
+        }
+    }
+}
+
+impl fmt::Debug for InterleavingStore<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("InterleavingStore").field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+impl Store for InterleavingStore<'_> {
+    fn get_many(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.step();
+        self.inner.get_many(keys)
+    }
+
+    fn scan(
+        &mut self,
+        start: &str,
+        end: &str,
+        reverse: bool,
+        entries_max: u32,
+        bytes_max: u32,
+    ) -> Result<(Vec<Entry>, bool)> {
+        self.step();
+        self.inner.scan(start, end, reverse, entries_max, bytes_max)
+    }
+
+    fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<()> {
+        self.step();
+        self.inner.commit(guards, puts)
+    }
+}

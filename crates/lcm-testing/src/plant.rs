@@ -1,0 +1,83 @@
+//! Bugs planted on purpose, to prove that the simulator finds bugs.
+//!
+//! They live in the store and around the engine, never in the engine.
+
+use lcm_core::{
+    error::Result,
+    store::{Entry, Guard, Put, Store},
+};
+
+use crate::{fault_store::StoreDebug, json::Json};
+
+/// A planted bug.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Plant {
+    /// No bug.
+    #[default]
+    None,
+    /// The store commits without comparing guards.
+    SkipsGuards,
+    /// The store forgets the keys that map the host's ids to messages.
+    LosesIdentities,
+    /// The context lists one item twice.
+    DoublesItem,
+}
+
+/// A store with a planted bug.
+#[derive(Debug)]
+pub struct PlantedStore<'a> {
+    inner: &'a mut dyn StoreDebug,
+    plant: Plant,
+}
+
+impl<'a> PlantedStore<'a> {
+    /// Wraps `inner`.
+    pub fn new(inner: &'a mut dyn StoreDebug, plant: Plant) -> Self {
+        Self { inner, plant }
+    }
+}
+
+fn is_identity(put: &Put) -> bool {
+    // Keys are `<conversation>/<kind><rest>`; kind `i` maps an id or event key to its message.
+    put.key.split_once('/').is_some_and(|(_, rest)| rest.starts_with('i'))
+}
+
+impl Store for PlantedStore<'_> {
+    fn get_many(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.inner.get_many(keys)
+    }
+
+    fn scan(
+        &mut self,
+        start: &str,
+        end: &str,
+        reverse: bool,
+        entries_max: u32,
+        bytes_max: u32,
+    ) -> Result<(Vec<Entry>, bool)> {
+        self.inner.scan(start, end, reverse, entries_max, bytes_max)
+    }
+
+    fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<()> {
+        match self.plant {
+            Plant::SkipsGuards => self.inner.commit(&[], puts),
+            Plant::LosesIdentities => {
+                let kept: Vec<_> = puts.iter().filter(|put| !is_identity(put)).cloned().collect();
+                self.inner.commit(guards, &kept)
+            }
+            Plant::None | Plant::DoublesItem => self.inner.commit(guards, puts),
+        }
+    }
+}
+
+/// Changes what `context.assemble` returned: the first item is there twice.
+pub fn double_item(assembled: &mut Json) {
+    let Json::Object(entries) = assembled else { return };
+    for (key, value) in entries {
+        if let ("items", Json::Array(items)) = (key.as_str(), value)
+            && let Some(first) = items.first().cloned()
+        {
+            items.insert(0, first);
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! The ten invariants of a conversation, each a function of that name.
+//!
+//! In: a host, a conversation and the reference list. Out: the first thing that does not hold, as
+//! one line. They look only through public calls, so they hold for every host; invariants 5 to 8
+//! are about calls and are checked where the calls are made (see [`crate::simulation::actor`]).
+
+use std::collections::BTreeMap;
+
+use crate::{host::Host, json::Json, simulation::reference::Reference};
+
+/// Every reason that a plan or an outcome may give, beside none.
+pub const REASONS: [&str; 14] = [
+    "below-threshold",
+    "reached-target",
+    "no-eligible-chunk",
+    "no-progress",
+    "tail-over-target",
+    "pass-limit",
+    "round-limit",
+    "spend-limit",
+    "breaker-open",
+    "model-auth",
+    "model-policy",
+    "model-unavailable",
+    "cancelled",
+    "conflict",
+];
+
+/// What is true, or the first thing that is not.
+pub type Verdict = Result<(), String>;
+
+/// A budget that every context of the simulation fits.
+const BUDGET_LARGE: u64 = 4_000_000;
+
+/// One item of the stored context.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Item {
+    /// `sum_...` or `msg_...`.
+    pub id: String,
+    /// `message`, `leaf` or `condensed`.
+    pub kind: String,
+    /// Whether it is part of what was returned.
+    pub included: bool,
+    /// Tokens it costs.
+    pub tokens: u64,
+    /// First message it stands for.
+    pub seq_first: u64,
+    /// Last message it stands for.
+    pub seq_last: u64,
+}
+
+/// What was seen of summaries, which never change.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    depths: BTreeMap<String, u64>,
+}
+
+fn number(value: &Json, key: &str) -> Result<u64, String> {
+    value.field(key).and_then(Json::as_u64).ok_or_else(|| format!("no number `{key}` in {value}"))
+}
+
+fn text(value: &Json, key: &str) -> Result<String, String> {
+    let text = value.field(key).and_then(Json::as_str).map(str::to_owned);
+    text.ok_or_else(|| format!("no text `{key}` in {value}"))
+}
+
+/// Calls a function that returns JSON text, and reads it.
+fn ask_json(host: &mut Host, name: &str, args: &Json) -> Result<Json, String> {
+    let answer = host.ask(name, args).map_err(|error| format!("{name}: {error}"))?;
+    Json::parse(answer.as_str().unwrap_or_default()).map_err(|why| format!("{name}: {why}"))
+}
+
+/// A context with all its items.
+pub fn assemble(host: &mut Host, conversation: &str, budget: u64) -> Result<Json, String> {
+    let args = Json::object([
+        ("conversation", conversation.into()),
+        ("budget", budget.into()),
+        ("options", Json::object([("explain", true.into())])),
+    ]);
+    host.ask("context.assemble", &args).map_err(|error| format!("context.assemble: {error}"))
+}
+
+/// The items of an assembly.
+pub fn items(assembled: &Json) -> Result<Vec<Item>, String> {
+    let list = assembled.field("items").map(Json::elements).unwrap_or_default();
+    list.iter()
+        .map(|item| {
+            Ok(Item {
+                id: text(item, "id")?,
+                kind: text(item, "kind")?,
+                included: item.field("included") == Some(&Json::Bool(true)),
+                tokens: number(item, "tokens")?,
+                seq_first: number(item, "seq_first")?,
+                seq_last: number(item, "seq_last")?,
+            })
+        })
+        .collect()
+}
+
+/// Invariant 1: `messages` returns every stored message byte for byte, and no other.
+pub fn messages_are_kept_verbatim(
+    host: &mut Host,
+    conversation: &str,
+    reference: &Reference,
+) -> Verdict {
+    let mut next = 1;
+    while next <= reference.len() {
+        let args = Json::object([
+            ("conversation", conversation.into()),
+            ("seq_from", next.into()),
+            ("seq_to", reference.len().into()),
+        ]);
+        let page = host.ask("recall.messages", &args).map_err(|error| error.to_string())?;
+        if page.elements().is_empty() {
+            return Err(format!("message {next} of {} is not returned", reference.len()));
+        }
+        for raw in page.elements() {
+            let stored = &reference.messages()[(next - 1) as usize].raw;
+            if raw.as_str() != Some(stored) {
+                return Err(format!("message {next} is {raw}, was {stored:?}"));
+            }
+            next += 1;
+        }
+    }
+    let beyond = Json::object([
+        ("conversation", conversation.into()),
+        ("seq_from", next.into()),
+        ("seq_to", (next + 1000).into()),
+    ]);
+    match host.ask("recall.messages", &beyond) {
+        Ok(page) if page.elements().is_empty() => Ok(()),
+        Ok(page) => Err(format!("{} messages too many", page.elements().len())),
+        Err(error) if error.code == lcm_core::ErrorCode::NotFound && reference.is_empty() => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Invariant 2: the items of the context are the sequence 1 to n, in order, no gap, no overlap.
+pub fn context_items_partition_the_sequence(items: &[Item], messages: u64) -> Verdict {
+    let mut next = 1;
+    for item in items {
+        if item.seq_first != next || item.seq_last < item.seq_first {
+            return Err(format!("after message {} comes item {item:?}", next - 1));
+        }
+        if (item.kind == "message") != item.id.starts_with("msg_") {
+            return Err(format!("kind and id differ: {item:?}"));
+        }
+        next = item.seq_last + 1;
+    }
+    if next != messages + 1 {
+        return Err(format!("the context ends with message {}, stored are {messages}", next - 1));
+    }
+    Ok(())
+}
+
+/// Invariant 3: a leaf has messages, a condensed summary at least two sources; depth is one more
+/// than that of the deepest source; edges can be followed both ways and lead to older material.
+pub fn summaries_have_sources(
+    host: &mut Host,
+    conversation: &str,
+    items: &[Item],
+    seen: &mut Seen,
+) -> Verdict {
+    for item in items.iter().filter(|item| item.kind != "message") {
+        let described = summary_has_sources(host, conversation, &item.id, None, seen)?;
+        let span = (number(&described, "seq_first")?, number(&described, "seq_last")?);
+        if span != (item.seq_first, item.seq_last) || text(&described, "kind")? != item.kind {
+            return Err(format!("{item:?} describes itself as {span:?} {}", item.kind));
+        }
+    }
+    Ok(())
+}
+
+fn describe(host: &mut Host, conversation: &str, id: &str) -> Result<Json, String> {
+    let args = Json::object([("conversation", conversation.into()), ("id", id.into())]);
+    ask_json(host, "recall.describe", &args)
+}
+
+fn summary_has_sources(
+    host: &mut Host,
+    conversation: &str,
+    id: &str,
+    derived: Option<&str>,
+    seen: &mut Seen,
+) -> Result<Json, String> {
+    let described = describe(host, conversation, id)?;
+    let list = |key: &str| described.field(key).map(Json::elements).unwrap_or_default();
+    if let Some(derived) = derived
+        && !list("derived").iter().any(|other| names(other, derived))
+    {
+        return Err(format!("`{id}` does not know that `{derived}` was derived from it"));
+    }
+    let depth = number(&described, "depth")?;
+    if seen.depths.get(id) == Some(&depth) {
+        return Ok(described);
+    }
+    let sources = list("sources").to_vec();
+    if depth == 0 {
+        if list("message_ids").is_empty() || !sources.is_empty() {
+            return Err(format!("leaf `{id}` has no messages, or has sources"));
+        }
+    } else {
+        if sources.len() < 2 {
+            return Err(format!("condensed `{id}` has {} sources", sources.len()));
+        }
+        let (mut deepest, mut next) = (0, number(&described, "seq_first")?);
+        for source in &sources {
+            let source = source_id(source)?;
+            let older = summary_has_sources(host, conversation, &source, Some(id), seen)?;
+            deepest = deepest.max(number(&older, "depth")?);
+            if number(&older, "seq_first")? != next {
+                return Err(format!("sources of `{id}` leave a gap before `{source}`"));
+            }
+            next = number(&older, "seq_last")? + 1;
+        }
+        if depth != deepest + 1 || next != number(&described, "seq_last")? + 1 {
+            return Err(format!("`{id}` has depth {depth} over {deepest}, ends at {next}"));
+        }
+    }
+    seen.depths.insert(id.to_owned(), depth);
+    Ok(described)
+}
+
+/// A reference to a summary is its id, or an object that carries it.
+fn source_id(source: &Json) -> Result<String, String> {
+    match source {
+        Json::String(id) => Ok(id.clone()),
+        other => text(other, "id"),
+    }
+}
+
+fn names(reference: &Json, id: &str) -> bool {
+    source_id(reference).is_ok_and(|other| other == id)
+}
+
+/// Invariant 4: following the sources of every summary in the context leads to every message it
+/// stands for, byte for byte.
+pub fn every_message_is_reachable(
+    host: &mut Host,
+    conversation: &str,
+    items: &[Item],
+    reference: &Reference,
+) -> Verdict {
+    for item in items.iter().filter(|item| item.kind != "message") {
+        let mut next = item.seq_first;
+        let mut after: Option<Json> = None;
+        loop {
+            let mut options = vec![
+                ("depth".to_owned(), Json::Number(100)),
+                ("messages".to_owned(), Json::Bool(true)),
+            ];
+            options.extend(after.take().map(|cursor| ("after".to_owned(), cursor)));
+            let args = Json::object([
+                ("conversation", conversation.into()),
+                ("id", item.id.as_str().into()),
+                ("options_json", Json::Object(options)),
+            ]);
+            let page = ask_json(host, "recall.expand", &args)?;
+            for message in page.field("messages").map(Json::elements).unwrap_or_default() {
+                let seq = number(message, "seq")?;
+                if seq != next || seq > item.seq_last {
+                    return Err(format!("expanding `{}` gives message {seq}, not {next}", item.id));
+                }
+                let stored = &reference.messages()[(seq - 1) as usize].raw;
+                if text(message, "raw")? != *stored {
+                    return Err(format!("expanding `{}` changes message {seq}", item.id));
+                }
+                next += 1;
+            }
+            match page.field("next") {
+                None | Some(Json::Null) => break,
+                Some(cursor) => after = Some(cursor.clone()),
+            }
+        }
+        if next != item.seq_last + 1 {
+            return Err(format!("expanding `{}` ends before message {next}", item.id));
+        }
+    }
+    Ok(())
+}
+
+/// Invariant 5: a pass that does not shrink the context is not committed.
+pub fn a_pass_shrinks_the_context(outcome: &Json, again: bool) -> Verdict {
+    let (before, after) = (number(outcome, "tokens_before")?, number(outcome, "tokens_after")?);
+    let committed = outcome.field("applied").and_then(Json::as_str) == Some("committed");
+    let sound = if committed && !again { after < before } else { after == before };
+    if sound { Ok(()) } else { Err(format!("{before} tokens became {after}: {outcome}")) }
+}
+
+/// Invariant 6: why something ended is one of the closed list.
+pub fn reasons_are_listed(result: &Json) -> Verdict {
+    let reason = text(result, "reason")?;
+    if reason.is_empty() || REASONS.contains(&reason.as_str()) {
+        return Ok(());
+    }
+    Err(format!("reason `{reason}` is not listed: {result}"))
+}
+
+/// Invariant 8, the visible half: the engine's own checks find nothing.
+pub fn the_store_checks_out(host: &mut Host, conversation: &str) -> Verdict {
+    let args = Json::object([("conversation", conversation.into())]);
+    let report = ask_json(host, "admin.check", &args)?;
+    if report.field("ok") == Some(&Json::Bool(true)) {
+        return Ok(());
+    }
+    Err(format!("check: {report}"))
+}
+
+/// Invariant 9: with a tail cap the context fits its budget, or the result says why it cannot.
+pub fn the_context_fits_its_budget(assembled: &Json, budget: u64) -> Verdict {
+    let tokens = number(assembled, "tokens")?;
+    let warnings = assembled.field("warnings").map(Json::elements).unwrap_or_default();
+    let excused = warnings
+        .iter()
+        .any(|warning| warning.as_str().is_some_and(|text| text.contains("tail-over-budget")));
+    if tokens > budget && !excused {
+        return Err(format!("{tokens} tokens for a budget of {budget}, and no warning"));
+    }
+    let included: u64 =
+        items(assembled)?.iter().filter(|item| item.included).map(|item| item.tokens).sum();
+    if included != tokens {
+        return Err(format!("the items cost {included} tokens, the result says {tokens}"));
+    }
+    Ok(())
+}
+
+/// Invariant 10, as far as the project's own dialect goes: a tool call and its results are in the
+/// context together or not at all, and the array is one that `validate` accepts.
+pub fn the_transcript_is_valid(
+    host: &mut Host,
+    assembled: &Json,
+    reference: &Reference,
+) -> Verdict {
+    let items = items(assembled)?;
+    let raw: Vec<&Item> = items.iter().filter(|item| item.kind == "message").collect();
+    let included =
+        |seq: u64| raw.iter().find(|item| (item.seq_first..=item.seq_last).contains(&seq));
+    for item in raw.iter().filter(|item| item.included) {
+        for edge in [item.seq_first, item.seq_last] {
+            let (first, last) = reference.group(edge);
+            let whole = (first..=last)
+                .all(|seq| included(seq).is_some_and(|other| other.included));
+            if !whole {
+                return Err(format!("messages {first} to {last} are one unit, {item:?} cuts it"));
+            }
+        }
+    }
+    let messages = text(assembled, "messages_json")?;
+    let array = Json::parse(&messages).map_err(|why| format!("the context is no JSON: {why}"))?;
+    let wanted: u64 = items
+        .iter()
+        .filter(|item| item.included)
+        .map(|item| if item.kind == "message" { item.seq_last - item.seq_first + 1 } else { 1 })
+        .sum();
+    let leading = reference
+        .messages()
+        .iter()
+        .zip(1..)
+        .take_while(|(message, seq)| {
+            message.raw.contains("\"role\":\"system\"")
+                && included(*seq).is_some_and(|item| item.included)
+        })
+        .count();
+    if array.elements().len() + leading != wanted as usize {
+        let came = array.elements().len();
+        return Err(format!("{came} messages and {leading} beside them for {wanted} items"));
+    }
+    let args = Json::object([("messages_json", messages.into())]);
+    let findings = ask_json(host, "context.validate", &args)?;
+    if findings.elements().is_empty() { Ok(()) } else { Err(format!("validate: {findings}")) }
+}
+
+/// Everything that can be seen of one conversation between two calls.
+pub fn all(
+    host: &mut Host,
+    conversation: &str,
+    reference: &Reference,
+    seen: &mut Seen,
+    budget: u64,
+) -> Verdict {
+    messages_are_kept_verbatim(host, conversation, reference)?;
+    if reference.is_empty() {
+        return Ok(());
+    }
+    let whole = assemble(host, conversation, BUDGET_LARGE)?;
+    let stored = items(&whole)?;
+    context_items_partition_the_sequence(&stored, reference.len())?;
+    if let Some(left_out) = stored.iter().find(|item| !item.included) {
+        return Err(format!("left out of a budget of {BUDGET_LARGE}: {left_out:?}"));
+    }
+    the_transcript_is_valid(host, &whole, reference)?;
+    let fitted = assemble(host, conversation, budget)?;
+    context_items_partition_the_sequence(&items(&fitted)?, reference.len())?;
+    the_context_fits_its_budget(&fitted, budget)?;
+    the_transcript_is_valid(host, &fitted, reference)?;
+    let fresh: Vec<Item> =
+        stored.into_iter().filter(|item| !seen.depths.contains_key(&item.id)).collect();
+    every_message_is_reachable(host, conversation, &fresh, reference)?;
+    summaries_have_sources(host, conversation, &fresh, seen)?;
+    the_store_checks_out(host, conversation)
+}
+
+/// As [`all`], with everything that was seen before looked at again.
+pub fn all_again(
+    host: &mut Host,
+    conversation: &str,
+    reference: &Reference,
+    budget: u64,
+) -> Verdict {
+    all(host, conversation, reference, &mut Seen::default(), budget)
+}

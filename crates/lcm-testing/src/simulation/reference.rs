@@ -1,0 +1,140 @@
+//! The reference model of a conversation: a plain list of raw messages, and the rule by which a
+//! batch adds to it.
+//!
+//! In: the batches the workload makes. Out: what must be stored afterwards. It knows nothing of
+//! summaries, packs or heads.
+
+use std::collections::BTreeSet;
+
+/// One message as the workload knows it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Message {
+    /// Its JSON text.
+    pub raw: String,
+    /// What a batch carries for it: the text, or `@upload SHA-256` when it was staged.
+    pub carried: String,
+    /// The host's id of the entry.
+    pub entry_id: Option<String>,
+    /// Whether equal content proves that it is the same message.
+    pub strong: bool,
+    /// Position in its tool-call group: 0 for the call, then its results; `None`: in no group.
+    pub in_group: Option<u32>,
+    /// A failed turn that says nothing: never stored.
+    pub failed_and_empty: bool,
+}
+
+/// What a batch is expected to do.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Expected {
+    /// Messages stored.
+    pub ingested: u64,
+    /// Messages recognised, or failed and empty.
+    pub skipped: u64,
+}
+
+/// A conversation as a list.
+#[derive(Clone, Debug, Default)]
+pub struct Reference {
+    messages: Vec<Message>,
+    ids: BTreeSet<String>,
+}
+
+impl Reference {
+    /// The stored messages, oldest first.
+    #[must_use]
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Number of stored messages.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.messages.len() as u64
+    }
+
+    /// Whether nothing is stored.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// Adds what is new of a batch. `transcript`: the batch may begin with the stored tail.
+    pub fn append(&mut self, batch: &[Message], transcript: bool) -> Expected {
+        let aligned = if transcript { self.aligned(batch) } else { 0 };
+        let (mut ingested, mut skipped) = (0, aligned as u64);
+        for message in &batch[aligned..] {
+            let known = message.entry_id.as_ref().is_some_and(|id| self.ids.contains(id));
+            if known || message.failed_and_empty {
+                skipped += 1;
+                continue;
+            }
+            self.ids.extend(message.entry_id.clone());
+            self.messages.push(message.clone());
+            ingested += 1;
+        }
+        Expected { ingested, skipped }
+    }
+
+    /// The longest beginning of the batch that equals the stored tail and holds a strong anchor.
+    fn aligned(&self, batch: &[Message]) -> usize {
+        (1..=batch.len().min(self.messages.len()))
+            .rev()
+            .find(|&length| {
+                let tail = &self.messages[self.messages.len() - length..];
+                tail.iter().zip(batch).all(|(stored, new)| stored.raw == new.raw)
+                    && batch[..length].iter().any(|message| message.strong)
+            })
+            .unwrap_or(0)
+    }
+
+    /// The messages of a tool-call group that a seq belongs to, as a range of seqs.
+    #[must_use]
+    pub fn group(&self, seq: u64) -> (u64, u64) {
+        let index = (seq - 1) as usize;
+        let Some(position) = self.messages[index].in_group else { return (seq, seq) };
+        let first = index - (position as usize).min(index);
+        let mut last = index;
+        while let Some(next) = self.messages.get(last + 1)
+            && next.in_group.is_some_and(|position| position as usize == last + 1 - first)
+        {
+            last += 1;
+        }
+        (first as u64 + 1, last as u64 + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str, id: Option<&str>) -> Message {
+        Message {
+            raw: text.to_owned(),
+            carried: text.to_owned(),
+            entry_id: id.map(str::to_owned),
+            strong: text.len() > 2,
+            in_group: None,
+            failed_and_empty: false,
+        }
+    }
+
+    #[test]
+    fn a_replayed_tail_is_recognised_when_it_has_an_anchor() {
+        let mut reference = Reference::default();
+        let stored = [message("first", None), message("ok", None)];
+        reference.append(&stored, true);
+        let batch = [stored[0].clone(), stored[1].clone(), message("third", None)];
+        assert_eq!(reference.append(&batch, true), Expected { ingested: 1, skipped: 2 });
+        let batch = [message("ok", None)];
+        reference.append(&batch, true);
+        assert_eq!(reference.append(&batch, true), Expected { ingested: 1, skipped: 0 });
+    }
+
+    #[test]
+    fn a_known_id_is_skipped_wherever_it_stands() {
+        let mut reference = Reference::default();
+        reference.append(&[message("first", Some("a"))], true);
+        let batch = [message("second", Some("b")), message("changed", Some("a"))];
+        assert_eq!(reference.append(&batch, true), Expected { ingested: 1, skipped: 1 });
+    }
+}

@@ -1,0 +1,300 @@
+//! Runs golden vectors against the engine as a library.
+//!
+//! In: a file and a store mode. Out: a [`Report`], or why the vector failed. The loop of `drive`
+//! and `offline` lives here as every host package has it: plan, complete, apply, follow.
+
+use std::{fs, path::Path};
+
+use crate::{
+    facade::{Answer, Misuse},
+    host::{Host, StoreMode},
+    json::Json,
+    matching,
+    scripted_model::ScriptedModel,
+    vector::{Expectation, Step, Vector},
+};
+
+/// Most plans of one `drive` before the runner says that it does not end.
+const PLANS_MAX: u32 = 2000;
+
+/// What a vector left behind.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// SHA-256 of the store, computed without the engine.
+    pub store_sha256: String,
+    /// What the vector says it should be; `None`: it says nothing yet.
+    pub expected_sha256: Option<String>,
+}
+
+/// Runs the vector in `path`, its digest included.
+///
+/// # Errors
+///
+/// One line: the step, the path in its result, what was expected and what came.
+pub fn run_vector(path: &Path, mode: StoreMode) -> Result<Report, String> {
+    let report = run_steps(path, mode)?;
+    match &report.expected_sha256 {
+        None => Err("no `store_sha256`: run with LCM_BLESS=1".to_owned()),
+        Some(expected) if *expected != report.store_sha256 => {
+            Err(format!("store is {}, expected {expected}", report.store_sha256))
+        }
+        Some(_) => Ok(report),
+    }
+}
+
+/// Runs the steps of the vector in `path`; its digest is reported, not compared.
+///
+/// # Errors
+///
+/// As [`run_vector`].
+pub fn run_steps(path: &Path, mode: StoreMode) -> Result<Report, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"))?;
+    let vector = Vector::parse(&text)?;
+    let host = Host::new(vector.config.clone(), mode).map_err(|error| error.to_string())?;
+    let mut runner = Runner { host, results: Vec::new() };
+    runner.host.model = ScriptedModel::new(&vector.completions)?;
+    for (index, step) in vector.steps.iter().enumerate() {
+        runner
+            .step(step)
+            .map_err(|why| format!("step {index} ({}): {why}", step.call))?;
+    }
+    let store_sha256 = runner.digest()?;
+    Ok(Report { store_sha256, expected_sha256: vector.store_sha256 })
+}
+
+struct Runner {
+    host: Host,
+    results: Vec<Json>,
+}
+
+impl Runner {
+    fn step(&mut self, step: &Step) -> Result<(), String> {
+        let args = replace_references(&step.args, &self.results)?;
+        let answer = match step.call.as_str() {
+            "restart" => self.restart(&args)?,
+            "drive" => drive(&mut self.host, &args, Answers::Scripted)?,
+            "offline" => drive(&mut self.host, &args, Answers::Offline)?,
+            name => self.host.call(name, &args)?,
+        };
+        match (&step.expectation, &answer) {
+            (Expectation::Success, Ok(_)) => {}
+            (Expectation::Match(expected), Ok(result)) => {
+                matching::check(expected, Some(result), "result")?;
+            }
+            (Expectation::Failure { code, message }, Err(error)) => {
+                if error.code.as_str() != code {
+                    return Err(format!("expected `{code}`, failed with {error}"));
+                }
+                if let Some(message) = message {
+                    matching::check(message, Some(&error.message.as_str().into()), "message")?;
+                }
+            }
+            (Expectation::Failure { code, .. }, Ok(result)) => {
+                let came = matching::shorten(&result.compact());
+                return Err(format!("expected `{code}`, came {came}"));
+            }
+            (_, Err(error)) => return Err(format!("failed with {error}")),
+        }
+        self.results.push(answer.unwrap_or(Json::Null));
+        Ok(())
+    }
+
+    fn restart(&mut self, args: &Json) -> Result<Answer, Misuse> {
+        let restarted = match args {
+            Json::Null => self.host.restart(),
+            Json::Object(entries) => match entries.as_slice() {
+                [] => self.host.restart(),
+                [(key, config)] if key == "config" => self.host.restart_with(config.clone()),
+                _ => return Err("`restart` has only the argument `config`".to_owned()),
+            },
+            _ => return Err("arguments of `restart` are an object".to_owned()),
+        };
+        Ok(restarted.map(|()| Json::Null))
+    }
+
+    /// The digest, and whether the engine computes the same.
+    fn digest(&mut self) -> Result<String, String> {
+        let independent = self.host.store.digest();
+        let by_engine = self
+            .host
+            .call("admin.digest", &Json::Null)?
+            .map_err(|error| format!("admin.digest failed with {error}"))?;
+        let text = by_engine.as_str().unwrap_or_default();
+        if !text.contains(&independent) {
+            return Err(format!("admin.digest says {text}, the store is {independent}"));
+        }
+        Ok(independent)
+    }
+}
+
+/// Replaces every `$N.path` in the arguments of a step by that value of the result of step N.
+///
+/// # Errors
+///
+/// A reference leads nowhere.
+pub fn replace_references(value: &Json, results: &[Json]) -> Result<Json, Misuse> {
+    Ok(match value {
+        Json::String(text) => match reference(text) {
+            Some((step, path)) => resolve(results, step, path)
+                .ok_or_else(|| format!("reference `{text}` leads nowhere"))?,
+            None => value.clone(),
+        },
+        Json::Array(elements) => Json::Array(
+            elements
+                .iter()
+                .map(|element| replace_references(element, results))
+                .collect::<Result<_, _>>()?,
+        ),
+        Json::Object(entries) => Json::Object(
+            entries
+                .iter()
+                .map(|(key, value)| Ok((key.clone(), replace_references(value, results)?)))
+                .collect::<Result<_, Misuse>>()?,
+        ),
+        other => other.clone(),
+    })
+}
+
+fn resolve(results: &[Json], step: usize, path: &str) -> Option<Json> {
+    let mut value = results.get(step)?;
+    for name in path.split('.').filter(|name| !name.is_empty()) {
+        value = match name.parse::<usize>() {
+            Ok(index) => value.element(index)?,
+            Err(_) => value.field(name)?,
+        };
+    }
+    Some(value.clone())
+}
+
+fn reference(text: &str) -> Option<(usize, &str)> {
+    let rest = text.strip_prefix('$')?;
+    let (step, path) = rest.split_once('.').unwrap_or((rest, ""));
+    let digits = !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit());
+    Some((step.parse().ok().filter(|_| digits)?, path))
+}
+
+/// Where `drive` gets its answers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Answers {
+    /// From the script.
+    Scripted,
+    /// From `compaction.complete_offline`.
+    Offline,
+}
+
+/// The loop that every host package has.
+///
+/// # Errors
+///
+/// [`Misuse`] when the arguments are not those of `drive`, no scripted completion fits, or the
+/// loop does not end.
+pub fn drive(host: &mut Host, args: &Json, answers: Answers) -> Result<Answer, Misuse> {
+    if let Json::Object(entries) = args {
+        let known = ["conversation", "budget", "now", "options"];
+        if let Some((key, _)) = entries.iter().find(|(key, _)| !known.contains(&key.as_str())) {
+            return Err(format!("`drive` has no argument `{key}`"));
+        }
+    }
+    let mut drive = Drive { host, args, answers, passes: Vec::new(), completions: 0 };
+    let mut sweep = args.field("options").and_then(|options| options.field("sweep")).cloned();
+    for _ in 0..PLANS_MAX {
+        let plan = match drive.plan(sweep.as_ref())? {
+            Ok(plan) => plan,
+            Err(error) => return Ok(Err(error)),
+        };
+        for request in plan.field("requests").map(Json::elements).unwrap_or_default() {
+            match drive.serve(request.clone())? {
+                Ok(None) => {}
+                Ok(Some(reason)) => return Ok(Ok(drive.result("refused".into(), reason))),
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        sweep = plan.field("sweep").cloned();
+        let needs = plan.field("status").and_then(Json::as_str) == Some("needs-completions");
+        if !needs && sweep.as_ref().and_then(Json::as_str).unwrap_or_default().is_empty() {
+            let field = |name: &str| plan.field(name).cloned().unwrap_or(Json::Null);
+            return Ok(Ok(drive.result(field("status"), field("reason"))));
+        }
+    }
+    Err(format!("`drive` has not ended after {PLANS_MAX} plans"))
+}
+
+struct Drive<'a> {
+    host: &'a mut Host,
+    args: &'a Json,
+    answers: Answers,
+    passes: Vec<Json>,
+    completions: u64,
+}
+
+impl Drive<'_> {
+    /// The arguments that every call of the loop has in common.
+    fn base(&self, names: &[&str]) -> Vec<(String, Json)> {
+        names
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), self.args.field(name)?.clone())))
+            .collect()
+    }
+
+    fn plan(&mut self, sweep: Option<&Json>) -> Result<Answer, Misuse> {
+        let mut args = self.base(&["conversation", "budget", "now"]);
+        let mut options = match self.args.field("options") {
+            Some(Json::Object(entries)) => entries.clone(),
+            _ => Vec::new(),
+        };
+        options.retain(|(key, _)| key != "sweep");
+        options.extend(sweep.map(|sweep| ("sweep".to_owned(), sweep.clone())));
+        args.push(("options".to_owned(), Json::Object(options)));
+        self.host.call("compaction.plan", &Json::Object(args))
+    }
+
+    /// Serves a request and what follows it; `Some` is the reason for which the loop ends.
+    fn serve(&mut self, mut request: Json) -> Result<Result<Option<Json>, lcm_core::Error>, Misuse> {
+        loop {
+            let mut args = self.base(&["conversation", "now"]);
+            args.push(("request_id".to_owned(), request.field("id").cloned().unwrap_or(Json::Null)));
+            args.push(("answer".to_owned(), self.complete(&request)?));
+            self.completions += 1;
+            let outcome = match self.host.call("compaction.apply", &Json::Object(args))? {
+                Ok(outcome) => outcome,
+                Err(error) => return Ok(Err(error)),
+            };
+            self.passes.push(outcome.clone());
+            let text = |name: &str| outcome.field(name).and_then(Json::as_str).unwrap_or_default();
+            match (text("applied"), text("reason")) {
+                ("retry", _) => match outcome.field("next") {
+                    Some(next) if *next != Json::Null => request = next.clone(),
+                    _ => return Err("a `retry` without `next`".to_owned()),
+                },
+                ("refused", reason) if reason.starts_with("model-") => {
+                    return Ok(Ok(Some(reason.into())));
+                }
+                _ => return Ok(Ok(None)),
+            }
+        }
+    }
+
+    fn complete(&mut self, request: &Json) -> Result<Json, Misuse> {
+        if self.answers == Answers::Offline {
+            let args = Json::object([("request", request.clone())]);
+            let completion = self
+                .host
+                .call("compaction.complete_offline", &args)?
+                .map_err(|error| error.to_string())?;
+            return Ok(Json::object([("done", completion)]));
+        }
+        let fields = Json::object([("request", request.clone())]);
+        let request = crate::facade::arguments::Args::new("drive", &fields)?.request("request")?;
+        let answer = self.host.model.answer(&request).ok_or("no scripted completion fits")?;
+        Ok(crate::facade::results::completion_result(&answer))
+    }
+
+    fn result(self, status: Json, reason: Json) -> Json {
+        Json::object([
+            ("status", status),
+            ("reason", reason),
+            ("passes", Json::Array(self.passes)),
+            ("completions", self.completions.into()),
+        ])
+    }
+}

@@ -1,0 +1,41 @@
+//! `build` and `demo`.
+//!
+//! In: the workspace. Out: `dist/lcm.wasm` and `dist/lcm`, and what the demonstration prints.
+
+use anyhow::{Context as _, Result};
+use std::process::Command;
+
+use crate::{
+    component, gate,
+    workspace::{Workspace, run},
+};
+
+/// Builds the component and the program.
+///
+/// # Errors
+///
+/// When either does not build, or the component breaks a rule.
+pub(crate) fn build(workspace: &Workspace) -> Result<()> {
+    component::write(workspace)?;
+    gate::check(workspace)?;
+    run(&mut workspace.cargo(&["build", "--locked", "--release", "--package=lcm-cli"]))?;
+    let program = workspace.dist()?.join("lcm");
+    // Removed first: the file of a running program cannot be written to.
+    if program.exists() {
+        std::fs::remove_file(&program).context("removing the old dist/lcm")?;
+    }
+    std::fs::copy(workspace.target.join("release/lcm"), &program).context("copying dist/lcm")?;
+    component::write_checksums(workspace)?;
+    println!("dist/lcm is there");
+    Ok(())
+}
+
+/// Builds, then shows the whole journey of a conversation.
+///
+/// # Errors
+///
+/// As [`build`], or when the demonstration fails.
+pub(crate) fn demo(workspace: &Workspace) -> Result<()> {
+    build(workspace)?;
+    run(Command::new(workspace.dist()?.join("lcm")).arg("demo").current_dir(&workspace.root))
+}

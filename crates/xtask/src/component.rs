@@ -1,0 +1,99 @@
+//! From the guest crate to `dist/lcm.wasm`.
+//!
+//! In: `crates/lcm-component`. Out: the component and `dist/SHA256SUMS`. The same sources give the
+//! same bytes wherever the workspace and cargo's folders are.
+
+use std::{path::PathBuf, process::Command};
+
+use anyhow::{Context as _, Result};
+use sha2::{Digest as _, Sha256};
+use wit_component::ComponentEncoder;
+
+use crate::workspace::{Workspace, capture, run, write_if_changed};
+
+/// Names a `wasm-opt` program (npm `binaryen`) that is run over the core module.
+///
+/// Asked for, not searched for: a tool that happens to be installed would change the bytes.
+const WASM_OPT: &str = "LCM_WASM_OPT";
+
+/// Builds the component and writes it with its checksum.
+///
+/// # Errors
+///
+/// When the guest does not build or does not fit the world.
+pub(crate) fn write(workspace: &Workspace) -> Result<()> {
+    let component = encode(workspace, &workspace.target)?;
+    let path = workspace.dist()?.join("lcm.wasm");
+    write_if_changed(&path, &component)?;
+    write_checksums(workspace)?;
+    println!("dist/lcm.wasm: {} bytes, sha256 {}", component.len(), sha256(&component));
+    Ok(())
+}
+
+/// Builds the component with cargo's output below `target` and returns its bytes.
+///
+/// # Errors
+///
+/// As [`write`].
+pub(crate) fn encode(workspace: &Workspace, target: &std::path::Path) -> Result<Vec<u8>> {
+    let mut build = workspace.cargo(&[
+        "build",
+        "--locked",
+        "--package=lcm-component",
+        "--profile=component",
+        "--target=wasm32-unknown-unknown",
+    ]);
+    build.env("CARGO_TARGET_DIR", target);
+    build.env("CARGO_ENCODED_RUSTFLAGS", remapped_paths(workspace)?.join("\u{1f}"));
+    run(&mut build)?;
+    let core = target.join("wasm32-unknown-unknown/component/lcm_component.wasm");
+    let core = std::fs::read(optimized(core)?).context("reading the core module")?;
+    ComponentEncoder::default().module(&core)?.validate(true).encode()
+}
+
+/// Compiler flags that keep the folders of this machine out of the panic messages.
+fn remapped_paths(workspace: &Workspace) -> Result<Vec<String>> {
+    let sysroot = capture(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let cargo_home = match std::env::var_os("CARGO_HOME") {
+        Some(folder) => PathBuf::from(folder),
+        None => std::env::home_dir().context("no home folder")?.join(".cargo"),
+    };
+    // The last prefix that fits wins, so the workspace comes last.
+    Ok([
+        (PathBuf::from(sysroot.trim()), "/rust"),
+        (cargo_home, "/cargo"),
+        (workspace.root.clone(), "."),
+    ]
+    .map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()))
+    .into())
+}
+
+/// The core module after `wasm-opt`, when that was asked for.
+fn optimized(core: PathBuf) -> Result<PathBuf> {
+    let Some(program) = std::env::var_os(WASM_OPT) else { return Ok(core) };
+    let smaller = core.with_extension("opt.wasm");
+    run(Command::new(program).args(["-Os", "--all-features"]).arg(&core).arg("-o").arg(&smaller))?;
+    Ok(smaller)
+}
+
+/// Writes `dist/SHA256SUMS` for what is there of the component and the program.
+///
+/// # Errors
+///
+/// When a file cannot be read or written.
+pub(crate) fn write_checksums(workspace: &Workspace) -> Result<()> {
+    let dist = workspace.dist()?;
+    let mut lines = String::new();
+    for name in ["lcm", "lcm.wasm"] {
+        let path = dist.join(name);
+        if path.exists() {
+            lines += &format!("{}  {name}\n", sha256(&std::fs::read(path)?));
+        }
+    }
+    write_if_changed(&dist.join("SHA256SUMS"), lines.as_bytes())
+}
+
+/// SHA-256 as 64 hex digits.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}

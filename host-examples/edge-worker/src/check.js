@@ -1,0 +1,26 @@
+// A Durable Object for the tests: the golden vectors and the walkthrough over its own storage.
+
+import { DurableObject } from "cloudflare:workers";
+
+import { runVector } from "../../node/src/vectors.js";
+import { walkthrough } from "../../node/src/walkthrough.js";
+import { durableStore, instantiate, open } from "../../node/src/workerd.js";
+import { portable } from "./conversation.js";
+
+/** Runs one check over its empty storage. */
+export class Check extends DurableObject {
+  /** `{failures, sha256}` of one vector. */
+  vector(text, mode) {
+    return runVector(JSON.parse(text), mode, instantiate, durableStore(this.ctx.storage));
+  }
+
+  /** `{said, digest, equal}` of the walkthrough over the given lines. */
+  async walkthrough(text) {
+    try {
+      const lcm = await open({ store: durableStore(this.ctx.storage) });
+      return await walkthrough(lcm, text.trimEnd().split("\n"));
+    } catch (error) {
+      throw portable(error);
+    }
+  }
+}

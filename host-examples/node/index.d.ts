@@ -1,0 +1,353 @@
+// Types of the package. Names of options and results are those of the engine's JSON.
+
+/** In which published shape messages come in and go out. */
+export type Dialect = "lcm" | "anthropic" | "openai-chat" | "openai-responses" | "gemini";
+
+/** The engine's closed list of codes, and `trap` for a failure of the engine itself. */
+export type ErrorCode =
+  | "invalid-input"
+  | "not-found"
+  | "exists"
+  | "limit-exceeded"
+  | "unsupported"
+  | "denied"
+  | "conflict"
+  | "store-unavailable"
+  | "would-block"
+  | "completion-failed"
+  | "corrupt"
+  | "trap";
+
+export declare const ERROR_CODES: readonly ErrorCode[];
+
+/** A failed call. Programs read `code`, people read `message`. */
+export declare class LcmError extends Error {
+  constructor(code: ErrorCode, message: string, options?: { cause?: unknown });
+  readonly code: ErrorCode;
+}
+
+/** A condition of a commit: the key has exactly this value, or is absent. */
+export interface Guard {
+  key: string;
+  value?: Uint8Array;
+}
+
+/** One write of a commit; without a value the key is deleted. */
+export interface Put {
+  key: string;
+  value?: Uint8Array;
+}
+
+export interface Entry {
+  key: string;
+  value: Uint8Array;
+}
+
+type Absent = null | undefined;
+
+/** An ordered key-value store that answers at once. */
+export interface Store {
+  /** Values in the order of the keys; null or undefined where a key is absent. */
+  getMany(keys: string[]): (Uint8Array | Absent)[];
+  /** Entries with start <= key < end in bytewise order, and whether more follow. At least one. */
+  scan(
+    start: string,
+    end: string,
+    reverse: boolean,
+    entriesMax: number,
+    bytesMax: number,
+  ): [Entry[], boolean];
+  /** Checks all guards and writes all puts, or throws code `conflict` and writes nothing. */
+  commit(guards: Guard[], puts: Put[]): void;
+  close?(): void;
+}
+
+/** The same with promises. */
+export interface PromisedStore {
+  getMany(keys: string[]): Promise<(Uint8Array | Absent)[]>;
+  scan(
+    start: string,
+    end: string,
+    reverse: boolean,
+    entriesMax: number,
+    bytesMax: number,
+  ): Promise<[Entry[], boolean]>;
+  commit(guards: Guard[], puts: Put[]): Promise<void>;
+  close?(): Promise<void> | void;
+}
+
+declare const asynchronous: unique symbol;
+
+/** A store that was declared by `asyncStore`. */
+export interface AsyncStore {
+  readonly [asynchronous]: true;
+}
+
+/** Declares that a store answers with promises. */
+export declare function asyncStore(store: PromisedStore): AsyncStore;
+
+/** A store in memory; lost when the process ends. */
+export declare class MemoryStore implements Store {
+  getMany(keys: string[]): (Uint8Array | undefined)[];
+  scan(
+    start: string,
+    end: string,
+    reverse: boolean,
+    entriesMax: number,
+    bytesMax: number,
+  ): [Entry[], boolean];
+  commit(guards: Guard[], puts: Put[]): void;
+  close(): void;
+}
+
+/** Only in workers: a store in the SQLite storage of a Durable Object (`ctx.storage`). */
+export declare function durableStore(storage: {
+  sql: { exec(query: string, ...bindings: unknown[]): Iterable<Record<string, unknown>> };
+  transactionSync<T>(work: () => T): T;
+}): Store;
+
+export type Purpose = "leaf" | "condensed" | "file" | "ask" | "focus";
+export type Level = "normal" | "aggressive" | "fallback";
+
+/** What the engine wants from a language model. */
+export interface CompletionRequest {
+  id: string;
+  purpose: Purpose;
+  level: Level;
+  system: string;
+  prompt: string;
+  input_tokens: number;
+  output_tokens_max: number;
+  temperature_permille: number;
+  model: string | null;
+}
+
+export type CompletionErrorCode =
+  "auth" | "policy" | "rate-limited" | "timeout" | "context-too-long" | "unavailable" | "other";
+
+/** What a model wrote, or why it did not. */
+export type Answer =
+  | {
+      text: string;
+      finish?: "stop" | "length" | "refusal";
+      model?: string;
+      input_tokens?: number;
+      output_tokens?: number;
+    }
+  | { error: { code: CompletionErrorCode; message: string; retry_after_ms?: number } };
+
+/**
+ * Answers a request with a model. What it throws counts as a failure of the model; a `code` of
+ * `CompletionErrorCode` and `retry_after_ms` on the error are read.
+ */
+export type Complete = (
+  request: CompletionRequest,
+  options: { signal?: AbortSignal },
+) => Answer | Promise<Answer>;
+
+export interface OpenOptions {
+  /** Path of an SQLite file, `memory:`, or a store. */
+  store: string | Store | AsyncStore;
+  /** The model, or several as a fallback chain. Absent: summaries are made without a model. */
+  complete?: Complete | Complete[];
+  /** Configuration keys of the engine. */
+  config?: Record<string, unknown>;
+  /** Clock in milliseconds since the epoch. */
+  now?: () => number;
+  /** Where `LCM_...` configuration is read from; in Node the process's environment. */
+  environment?: Record<string, string | undefined>;
+}
+
+/** Opens a store and returns an engine over it. */
+export declare function open(options: OpenOptions): Promise<Engine>;
+
+/** Time of the call in milliseconds since the epoch, in place of the clock. */
+interface Timed {
+  now?: number;
+}
+
+interface Granted extends Timed {
+  /** Grant of a sub-agent. */
+  grant?: string;
+}
+
+/** A message as an object of its dialect, or its JSON text, which is kept byte for byte. */
+export type Message = object | string;
+
+export interface IngestOptions extends Timed {
+  dialect?: Dialect;
+  /** Makes the warning about a likely replay an error. */
+  refuse_replay?: boolean;
+}
+
+export interface AppendOptions extends IngestOptions {
+  /** `transcript` (default): what is stored already is skipped. `new`: everything is new. */
+  mode?: "transcript" | "new";
+  /** This call repeats one with the same `now` whose outcome is unknown. */
+  repeat?: boolean;
+}
+
+export interface Receipt {
+  revision: number;
+  ingested: number;
+  skipped: number;
+  seq_first: number | null;
+  seq_last: number | null;
+  context_tokens: number;
+  warnings: string[];
+}
+
+interface CompactionOptions extends Timed {
+  budget: number;
+  mode?: "threshold" | "incremental" | "sweep" | "until-under";
+  force?: boolean;
+  target?: number;
+  observed_tokens?: number;
+}
+
+export interface CompactOptions extends CompactionOptions {
+  /** Requests that may be asked of the model at once; 1 unless given. */
+  parallel?: number;
+  /** How often a failing model is asked again; 2 unless given. */
+  retries?: number;
+  lease_ms?: number;
+  signal?: AbortSignal;
+}
+
+export interface Pass {
+  summary: string | null;
+  kind: Purpose;
+  depth: number;
+  level: Level;
+  capped: boolean;
+  tokens_before: number;
+  tokens_after: number;
+}
+
+export interface Compacted {
+  status: "done" | "nothing-to-do" | "partial" | "model-unavailable";
+  reason: string;
+  passes: Pass[];
+  completions: number;
+  tokens_before: number;
+  tokens_after: number;
+  warnings: string[];
+}
+
+export interface Decision {
+  due: boolean;
+  must: boolean;
+  reason: string;
+  tokens: number;
+  threshold: number;
+  explanation: unknown;
+}
+
+export interface AssembleOptions extends Timed {
+  budget: number;
+  dialect?: Dialect;
+  policy?: "chronological" | "prompt-aware" | "layered";
+  prompt?: string;
+  reserve_tokens?: number;
+  /** Messages the caller holds but has not stored. */
+  live_messages?: Message[];
+  /** `prefix.token` of an earlier assembly. */
+  previous?: string;
+  /** Whether `items` lists every item of the stored context. */
+  explain?: boolean;
+}
+
+export interface ContextItem {
+  id: string;
+  kind: "message" | "leaf" | "condensed";
+  included: boolean;
+  why: string;
+  tokens: number;
+  seq_first: number | null;
+  seq_last: number | null;
+}
+
+export interface Assembled {
+  /** Messages of the dialect that was asked for. */
+  messages: any[];
+  system: string | null;
+  tokens: number;
+  budget: number;
+  summaries: number;
+  fresh_tail_messages: number;
+  evicted: number;
+  items?: ContextItem[];
+  prefix: {
+    stable_tokens: number | null;
+    broken_by: string | null;
+    sha256: string;
+    token: string;
+  };
+  warnings: string[];
+}
+
+export interface GrepOptions extends Granted {
+  mode?: "auto" | "regex" | "full-text";
+  scope?: "messages" | "summaries" | "both" | "files";
+  sort?: "recency" | "relevance" | "hybrid";
+  since?: string;
+  before?: string;
+  limit?: number;
+  all?: boolean;
+}
+
+export interface ExpandOptions extends Granted {
+  depth?: number;
+  messages?: boolean;
+  token_cap?: number;
+  after?: string;
+}
+
+/** Results that are the engine's JSON, as `lcm --json` prints it. */
+type Json = any;
+
+/** An engine over one store. Methods reject with `LcmError`. */
+export interface Engine {
+  readonly version: string;
+  /** Replaces the configuration and reports what became of each key. */
+  configure(config: Record<string, unknown>): Promise<Json>;
+  /** Stores messages. */
+  append(conversation: string, messages: Message[], options?: AppendOptions): Promise<Receipt>;
+  /** Stores those messages of a whole transcript that are missing. */
+  ingest(conversation: string, transcript: Message[], options?: IngestOptions): Promise<Receipt>;
+  /** Whether compaction is due, and why. */
+  evaluate(conversation: string, options: CompactionOptions): Promise<Decision>;
+  /** Makes room: summarises old messages until nothing is due. */
+  compact(conversation: string, options: CompactOptions): Promise<Compacted>;
+  /** A context that fits the budget. */
+  assemble(conversation: string, options: AssembleOptions): Promise<Assembled>;
+  /** Searches messages and summaries. */
+  grep(conversation: string, pattern: string, options?: GrepOptions): Promise<Json>;
+  /** What a summary or a file is. */
+  describe(conversation: string, id: string, options?: Granted): Promise<Json>;
+  /** From a summary back to what it was made from. */
+  expand(conversation: string, id: string, options?: ExpandOptions): Promise<Json>;
+  /** Original texts of a range of messages (inclusive, from 1), byte for byte. */
+  messages(conversation: string, options?: { from?: number; to?: number }): Promise<string[]>;
+  /** Counts and sizes of a conversation, or of the store. */
+  status(conversation?: string, options?: Timed): Promise<Json>;
+  /** Checks what the engine promises about a conversation. */
+  check(conversation: string): Promise<Json>;
+  /** SHA-256 of the store, 64 hex digits; `logical`: of what it means, however it was filled. */
+  digest(options?: { logical?: boolean }): Promise<string>;
+  /** One page of a list. */
+  listing(kind: string, options?: { conversation?: string; cursor?: string }): Promise<Json>;
+  /** Definitions of the tools an agent sees. */
+  tools(dialect?: Dialect): Json;
+  /** What to tell the agent about them. */
+  instructions(dialect?: Dialect, hasSummaries?: boolean): string;
+  /** Answers a tool call whose name starts with `lcm_`. */
+  callTool(
+    conversation: string,
+    name: string,
+    input: unknown,
+    options?: Timed & { caller?: string; retries?: number; signal?: AbortSignal },
+  ): Promise<{ text: string; is_error: boolean }>;
+  /** Waits for what is running and closes the store. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,89 @@
+// How a call reaches the component: straight for a store that answers at once, through the adapter
+// for one that does not; one after the other per conversation; again after a conflict.
+
+import { Component } from "./component.js";
+import { LcmError } from "./errors.js";
+import { pause, Queue } from "./queue.js";
+import { isAsyncStore, performAsync, SwitchedStore } from "./store-async.js";
+import { checkStore } from "./store-contract.js";
+
+/** How often a call that met another commit is repeated. */
+const CONFLICT_RETRIES_MAX = 8;
+const CONFLICT_PAUSE_MS = 4;
+
+/** A component over a store of either kind. */
+export class Backend {
+  #queue = new Queue();
+  #component;
+  #perform;
+  #store;
+  #closed = false;
+
+  /**
+   * @param {object} parts
+   * @param {(imports: object) => object} parts.instantiate makes an instance, synchronously
+   * @param {object} parts.store synchronous, or declared by `asyncStore`
+   * @param {string|null} parts.configJson configuration of every instance
+   * @param {(request: object) => object} [parts.model] answers the `llm` import
+   */
+  constructor({ instantiate, store, configJson, model }) {
+    this.#store = store;
+    if (isAsyncStore(store)) {
+      const face = new SwitchedStore();
+      const component = new Component({ instantiate, store: face, configJson, model });
+      this.#component = component;
+      this.#perform = (name, args) => performAsync({ component, face, store }, name, args);
+    } else {
+      checkStore(store);
+      const component = new Component({ instantiate, store, configJson, model });
+      this.#component = component;
+      this.#perform = async (name, args) => component.invoke(name, args);
+    }
+  }
+
+  /** Drops the instance; with an argument, the next ones get another configuration. */
+  restart(configJson) {
+    if (configJson === undefined) this.#component.drop();
+    else this.#component.reconfigure(configJson);
+  }
+
+  /**
+   * Calls `interface.function`; waits for earlier calls of the same conversation.
+   *
+   * A `conflict` is retried; any other error is the caller's.
+   */
+  call(name, args) {
+    if (this.#closed) return Promise.reject(new LcmError("invalid-input", "the store is closed"));
+    return this.#queue.run(args.conversation ?? "", () => this.#repeated(name, args));
+  }
+
+  /** One call without waiting and without repeating; for test runners. */
+  once(name, args) {
+    return this.#perform(name, args);
+  }
+
+  /** A call that reads no store and blocks on nothing. */
+  pure(name, args) {
+    return this.#component.invoke(name, args);
+  }
+
+  async #repeated(name, args) {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await this.#perform(name, args);
+      } catch (error) {
+        if (error.code !== "conflict" || attempt >= CONFLICT_RETRIES_MAX) throw error;
+        // Jitter keeps two writers from meeting again and again.
+        await pause(Math.random() * CONFLICT_PAUSE_MS * 2 ** attempt);
+      }
+    }
+  }
+
+  /** Waits for what is running, then closes the store. */
+  async close() {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#queue.idle();
+    await this.#store.close?.();
+  }
+}

@@ -1,0 +1,98 @@
+// Messages on their way in: as JSON text, in batches that fit one commit, large ones staged first.
+
+import { invalid } from "./errors.js";
+import { toJson, wellFormed } from "./convert.js";
+import { sha256Hex } from "./digest.js";
+
+/** Bounds of one ingest commit and of one staged piece (see `wit/ingest.wit`). */
+const BATCH_MESSAGES_MAX = 100;
+const BATCH_BYTES_MAX = 512 * 1024;
+const PIECE_BYTES_MAX = 192 * 1024;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** Messages as JSON texts: strings as they are, objects as compact JSON. */
+export function messageTexts(messages) {
+  if (!Array.isArray(messages)) throw invalid("`messages` must be an array");
+  return messages.map((message, i) => {
+    const path = `messages.${i}`;
+    if (typeof message === "string") return wellFormed(message, path);
+    if (typeof message !== "object" || message === null) {
+      throw invalid(`\`${path}\` must be an object or JSON text`);
+    }
+    return toJson(message, path);
+  });
+}
+
+function byteLength(text) {
+  return encoder.encode(text).length;
+}
+
+/** Cuts texts into runs that fit one call. A text that is too large alone is a run of its own. */
+export function batchesOf(texts) {
+  const batches = [];
+  let batch = [];
+  let bytes = 0;
+  for (const text of texts) {
+    const size = byteLength(text);
+    const full = batch.length >= BATCH_MESSAGES_MAX || bytes + size > BATCH_BYTES_MAX;
+    if (batch.length > 0 && full) {
+      batches.push(batch);
+      batch = [];
+      bytes = 0;
+    }
+    batch.push(text);
+    bytes += size;
+  }
+  if (batch.length > 0) batches.push(batch);
+  return batches;
+}
+
+/** The end of the piece that starts at `start`: on a code point boundary, within the bound. */
+function pieceEnd(bytes, start) {
+  let end = Math.min(start + PIECE_BYTES_MAX, bytes.length);
+  while (end < bytes.length && (bytes[end] & 0xc0) === 0x80) end -= 1;
+  return end;
+}
+
+/** Stages one text and returns the reference that stands for it. */
+async function stage(backend, conversation, bytes, now) {
+  const upload = await sha256Hex(bytes);
+  let offset = 0;
+  while (offset < bytes.length) {
+    const text = decoder.decode(bytes.subarray(offset, pieceEnd(bytes, offset)));
+    const args = { conversation, upload, offset, text, now };
+    const next = await backend.call("ingest.stage", args);
+    if (!(next > offset)) throw invalid(`staging of \`${upload}\` does not advance at ${offset}`);
+    offset = next;
+  }
+  return `@upload ${upload}`;
+}
+
+/** The texts with references in place of those that are too large for a call. */
+export async function stagedTexts(backend, conversation, texts, now) {
+  const result = [];
+  for (const text of texts) {
+    // A UTF-16 unit is at most three bytes: most texts need no counting.
+    const small = text.length * 3 <= BATCH_BYTES_MAX;
+    const bytes = small ? null : encoder.encode(text);
+    const fits = small || bytes.length <= BATCH_BYTES_MAX;
+    result.push(fits ? text : await stage(backend, conversation, bytes, now));
+  }
+  return result;
+}
+
+/** One receipt for several calls. */
+export function mergeReceipts(receipts) {
+  const last = receipts.at(-1);
+  const sum = (key) => receipts.reduce((total, receipt) => total + receipt[key], 0);
+  return {
+    ...last,
+    ingested: sum("ingested"),
+    skipped: sum("skipped"),
+    seq_first: receipts.find((receipt) => receipt.seq_first !== null)?.seq_first ?? null,
+    seq_last: receipts.findLast((receipt) => receipt.seq_last !== null)?.seq_last ?? null,
+    warnings: receipts.flatMap((receipt) => receipt.warnings),
+  };
+}

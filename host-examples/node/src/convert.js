@@ -1,0 +1,178 @@
+// Conversion between plain JSON-like values and what the component's bindings take and give.
+//
+// Driven by the signatures that the build reads from `wit/`: names are snake_case here and
+// camelCase there, none is null here and undefined there, u64 is a number here and a BigInt there,
+// a variant is `{case: payload}` here and `{tag, val}` there. Absent values get the first or empty
+// value of their type. Nothing is guessed: a wrong type or an unknown key is `invalid-input`.
+
+import { functions, types } from "../build/signatures.js";
+import { invalid, LcmError } from "./errors.js";
+
+const U32_MAX = 4_294_967_295;
+
+/** Whether a string has no lone surrogate, so that it survives as UTF-8. */
+export function isWellFormed(text) {
+  return typeof text.isWellFormed === "function"
+    ? text.isWellFormed()
+    : !/\p{Surrogate}/u.test(text);
+}
+
+/** `text`, checked to be a string that survives as UTF-8. */
+export function wellFormed(text, path) {
+  if (typeof text !== "string") throw invalid(`\`${path}\` must be a string`);
+  if (!isWellFormed(text)) throw invalid(`\`${path}\` holds a lone surrogate`);
+  return text;
+}
+
+/** Compact JSON of any JSON value. Lone surrogates become escapes. */
+export function toJson(value, path) {
+  let text;
+  try {
+    text = JSON.stringify(value);
+  } catch (thrown) {
+    throw invalid(`\`${path}\` is no JSON value: ${thrown.message}`);
+  }
+  if (text === undefined) throw invalid(`\`${path}\` is no JSON value`);
+  return text;
+}
+
+function camel(name) {
+  return name.replace(/_([a-z0-9])/g, (_, letter) => letter.toUpperCase());
+}
+
+function shapeOf(type) {
+  return typeof type === "object" && type.ref ? types[type.ref] : type;
+}
+
+function lowerInteger(value, path, max) {
+  const number = value ?? 0;
+  if (typeof number === "bigint" && number >= 0n && number <= BigInt(max)) return Number(number);
+  if (!Number.isInteger(number) || number < 0 || number > max) {
+    throw invalid(`\`${path}\` must be a whole number from 0 to ${max}`);
+  }
+  return number;
+}
+
+function lowerString(value, path, name) {
+  if (name.endsWith("_json") && typeof value !== "string") {
+    return value === undefined || value === null ? "{}" : toJson(value, path);
+  }
+  return wellFormed(value ?? "", path);
+}
+
+function lowerRecord(fields, value, path) {
+  const source = value ?? {};
+  if (typeof source !== "object" || Array.isArray(source)) {
+    throw invalid(`\`${path}\` must be an object`);
+  }
+  const known = new Set(fields.map(([name]) => name));
+  for (const key of Object.keys(source)) {
+    if (!known.has(key)) throw invalid(`\`${path}\` has no \`${key}\``);
+  }
+  return Object.fromEntries(
+    fields.map(([name, type]) => [camel(name), lower(type, source[name], `${path}.${name}`, name)]),
+  );
+}
+
+function lowerVariant(cases, value, path) {
+  const [tag] = Object.keys(value ?? {});
+  const found = cases.find(([name]) => name === tag);
+  if (!found) throw invalid(`\`${path}\` must be one of ${cases.map(([name]) => name).join(", ")}`);
+  return {
+    tag,
+    val: found[1] === null ? undefined : lower(found[1], value[tag], `${path}.${tag}`, tag),
+  };
+}
+
+/** A value for the component. `name` is the last name in `path`; it decides about `_json`. */
+function lower(type, value, path, name) {
+  const shape = shapeOf(type);
+  if (shape === "string") return lowerString(value, path, name);
+  if (shape === "u32") return lowerInteger(value, path, U32_MAX);
+  if (shape === "u64") return BigInt(lowerInteger(value, path, Number.MAX_SAFE_INTEGER));
+  if (shape === "bool") {
+    if (value !== undefined && typeof value !== "boolean") {
+      throw invalid(`\`${path}\` must be true or false`);
+    }
+    return value ?? false;
+  }
+  if (shape.option !== undefined) {
+    return value === undefined || value === null
+      ? undefined
+      : lower(shape.option, value, path, name);
+  }
+  if (shape.enum) {
+    const chosen = value ?? shape.enum[0];
+    if (!shape.enum.includes(chosen)) {
+      throw invalid(`\`${path}\` must be one of ${shape.enum.join(", ")}`);
+    }
+    return chosen;
+  }
+  if (shape.list !== undefined) {
+    const items = value ?? [];
+    if (!Array.isArray(items)) throw invalid(`\`${path}\` must be an array`);
+    return items.map((item, i) => lower(shape.list, item, `${path}.${i}`, name));
+  }
+  if (shape.record) return lowerRecord(shape.record, value, path);
+  if (shape.variant) return lowerVariant(shape.variant, value, path);
+  throw new Error(`no conversion for ${JSON.stringify(shape)}`);
+}
+
+/** A plain value for the caller. */
+function lift(type, value) {
+  const shape = shapeOf(type);
+  if (shape === "u64") {
+    const number = Number(value);
+    if (!Number.isSafeInteger(number)) {
+      throw new LcmError("limit-exceeded", `${value} is larger than a number holds exactly`);
+    }
+    return number;
+  }
+  if (typeof shape === "string" || shape.enum) return value;
+  if (shape.option !== undefined) {
+    return value === undefined || value === null ? null : lift(shape.option, value);
+  }
+  if (shape.list !== undefined) return value.map((item) => lift(shape.list, item));
+  if (shape.tuple) return shape.tuple.map((item, i) => lift(item, value[i]));
+  if (shape.record) {
+    return Object.fromEntries(
+      shape.record.map(([name, field]) => [name, lift(field, value[camel(name)])]),
+    );
+  }
+  const payload = shape.variant.find(([name]) => name === value.tag)[1];
+  return { [value.tag]: payload === null ? null : lift(payload, value.val) };
+}
+
+/** The signature of `interface.function`, with the names the bindings use. */
+export function signatureOf(name) {
+  const signature = functions[name];
+  if (!signature) throw invalid(`there is no function \`${name}\``);
+  const [interfaceName, functionName] = name.split(".");
+  return { ...signature, interfaceName, functionName: camel(functionName) };
+}
+
+/** Positional arguments for the component from an object of named ones. */
+export function lowerArguments(signature, args) {
+  const known = new Set(signature.params.map(([name]) => name));
+  for (const key of Object.keys(args)) {
+    if (!known.has(key)) throw invalid(`\`${signature.functionName}\` has no \`${key}\``);
+  }
+  return signature.params.map(([name, type]) => lower(type, args[name], name, name));
+}
+
+/** The result of a function as plain values. */
+export function liftResult(signature, value) {
+  let type = signature.result;
+  if (type && type.result !== undefined) type = type.result;
+  return type === null ? null : lift(type, value);
+}
+
+/** A plain value of a named type, as the bindings give it; `llm` imports use it. */
+export function liftValue(ref, value) {
+  return lift({ ref }, value);
+}
+
+/** A value of a named type for the bindings; `llm` imports use it. */
+export function lowerValue(ref, value) {
+  return lower({ ref }, value, ref.split(".")[1], ref);
+}

@@ -1,0 +1,239 @@
+// The object that `open` returns: one method per thing an agent does with its conversations.
+//
+// Converts and forwards; every decision is the engine's. Names of options and results are those
+// of the engine's JSON (snake_case), so that they are the same in every host.
+
+import { batchesOf, mergeReceipts, messageTexts, stagedTexts } from "./batches.js";
+import { toJson } from "./convert.js";
+import { compact } from "./compact.js";
+import { modelChain } from "./completion.js";
+import { invalid } from "./errors.js";
+import { ingestTranscript } from "./transcript.js";
+
+/** Bytes of one page of texts. */
+const PAGE_BYTES_MAX = 1024 * 1024;
+
+function parsed(text) {
+  return JSON.parse(text);
+}
+
+/** Options without the ones the package itself reads. */
+function rest(options, ...own) {
+  return Object.fromEntries(Object.entries(options).filter(([key]) => !own.includes(key)));
+}
+
+/** An engine over one store. */
+export class Engine {
+  #backend;
+  #models;
+  #clock;
+
+  /**
+   * @param {object} parts
+   * @param {import("./backend.js").Backend} parts.backend
+   * @param {Function[]} parts.models fallback chain; empty: summaries are made offline
+   * @param {() => number} parts.clock milliseconds since the epoch
+   */
+  constructor({ backend, models, clock }) {
+    this.#backend = backend;
+    this.#models = models;
+    this.#clock = clock;
+  }
+
+  /** Version of the engine. */
+  get version() {
+    return this.#backend.pure("setup.version", {});
+  }
+
+  /** What became of every key of a configuration: accepted, defaulted, deprecated, unknown. */
+  async configure(config) {
+    const json = toJson(config, "config");
+    const report = parsed(this.#backend.pure("setup.configure", { config_json: json }));
+    this.#backend.restart(json);
+    return report;
+  }
+
+  /**
+   * Stores messages. A list that is too long for one commit is cut into several.
+   *
+   * In mode `transcript` (default) what is stored already is recognised and skipped.
+   */
+  async append(conversation, messages, options = {}) {
+    const { dialect = "lcm", mode = "transcript", repeat = false, refuse_replay = false } = options;
+    const now = options.now ?? this.#clock();
+    const texts = messageTexts(messages);
+    if (mode === "transcript" && batchesOf(texts).length > 1) {
+      // What is stored already cannot be told batch by batch.
+      return ingestTranscript(this.#backend, conversation, texts, { dialect, now, refuse_replay });
+    }
+    const staged = await stagedTexts(this.#backend, conversation, texts, now);
+    const extra = { ...(repeat && { repeat }), ...(refuse_replay && { refuse_replay }) };
+    const extra_json = Object.keys(extra).length > 0 ? JSON.stringify(extra) : null;
+    const receipts = [];
+    for (const batch of staged.length > 0 ? batchesOf(staged) : [[]]) {
+      const call = { conversation, dialect, messages: batch, options: { mode, extra_json }, now };
+      receipts.push(await this.#backend.call("ingest.append", call));
+    }
+    return mergeReceipts(receipts);
+  }
+
+  /** Stores those messages of a whole transcript that are missing. */
+  async ingest(conversation, transcript, options = {}) {
+    const { dialect = "lcm", refuse_replay = false } = options;
+    const now = options.now ?? this.#clock();
+    const texts = messageTexts(transcript);
+    return ingestTranscript(this.#backend, conversation, texts, { dialect, now, refuse_replay });
+  }
+
+  /** Makes room: summarises old messages until nothing is due. */
+  async compact(conversation, options) {
+    return compact(this.#backend, this.#models, this.#clock, conversation, options);
+  }
+
+  /** Whether compaction is due, and why. */
+  async evaluate(conversation, options) {
+    const args = { conversation, budget: options.budget, now: options.now ?? this.#clock() };
+    const decision = await this.#backend.call("compaction.evaluate", {
+      ...args,
+      options: rest(options, "budget", "now"),
+    });
+    const { explanation_json, ...fields } = decision;
+    return { ...fields, explanation: parsed(explanation_json) };
+  }
+
+  /** A context that fits `budget`, as messages of `dialect`. */
+  async assemble(conversation, options) {
+    const { budget, dialect = "lcm", live_messages = [] } = options;
+    const { messages_json, items, ...fields } = await this.#backend.call("context.assemble", {
+      conversation,
+      budget,
+      dialect,
+      options: {
+        ...rest(options, "budget", "dialect", "now"),
+        live_messages: messageTexts(live_messages),
+      },
+      now: options.now ?? this.#clock(),
+    });
+    const explained = options.explain ? { items } : {};
+    return { messages: parsed(messages_json), ...fields, budget, ...explained };
+  }
+
+  /** Searches messages and summaries. */
+  async grep(conversation, pattern, options = {}) {
+    const query_json = toJson({ pattern, ...rest(options, "grant", "now") }, "options");
+    return this.#json("recall.grep", conversation, { query_json }, options);
+  }
+
+  /** What a summary or a file is. */
+  async describe(conversation, id, options = {}) {
+    const options_json = toJson(rest(options, "grant", "now"), "options");
+    return this.#json("recall.describe", conversation, { id, options_json }, options);
+  }
+
+  /** From a summary back to what it was made from. */
+  async expand(conversation, id, options = {}) {
+    const options_json = toJson(rest(options, "grant", "now"), "options");
+    return this.#json("recall.expand", conversation, { id, options_json }, options);
+  }
+
+  /** Original texts of the messages `from` to `to` (inclusive, from 1), byte for byte. */
+  async messages(conversation, options = {}) {
+    const { from = 1, to = Number.MAX_SAFE_INTEGER } = options;
+    const texts = [];
+    for (;;) {
+      const seq_from = from + texts.length;
+      if (seq_from > to) return texts;
+      const args = { conversation, seq_from, seq_to: to, bytes_max: PAGE_BYTES_MAX };
+      const page = await this.#backend.call("recall.messages", args);
+      if (page.length === 0) return texts;
+      texts.push(...page);
+    }
+  }
+
+  /** Counts and sizes of a conversation, or of the store when none is given. */
+  async status(conversation, options = {}) {
+    const args = { conversation, now: options.now ?? this.#clock() };
+    return parsed(await this.#backend.call("admin.status", args));
+  }
+
+  /** Definitions of the tools an agent sees, in the tool format of `dialect`. */
+  tools(dialect = "lcm") {
+    return parsed(this.#backend.pure("tools.definitions", { dialect }));
+  }
+
+  /** What to tell the agent about these tools. */
+  instructions(dialect = "lcm", has_summaries = true) {
+    return this.#backend.pure("tools.instructions", { dialect, has_summaries });
+  }
+
+  /** Answers a tool call whose name starts with `lcm_`: `{text, is_error}`. */
+  async callTool(conversation, name, input, options = {}) {
+    const now = () => options.now ?? this.#clock();
+    const complete = this.#completer(options);
+    const call = { conversation, name, arguments_json: toJson(input ?? {}, "input") };
+    const caller = options.caller ?? null;
+    let outcome = await this.#backend.call("tools.call", { ...call, caller, now: now() });
+    while (outcome["needs-completions"]) {
+      const { requests, continuation } = outcome["needs-completions"];
+      const answers = await Promise.all(requests.map(complete));
+      const args = { conversation, continuation, answers, now: now() };
+      outcome = await this.#backend.call("tools.resume", args);
+    }
+    return outcome.done;
+  }
+
+  #completer(options) {
+    if (this.#models.length === 0) {
+      return async (request) => ({
+        done: this.#backend.pure("compaction.complete_offline", { request }),
+      });
+    }
+    const ask = modelChain(this.#models, options);
+    return async (request) => {
+      const { result } = await ask(request);
+      return result ?? { failed: { code: "other", message: "cancelled" } };
+    };
+  }
+
+  async #json(name, conversation, args, options) {
+    const call = { conversation, ...args, grant: options.grant ?? null };
+    return parsed(await this.#backend.call(name, { ...call, now: options.now ?? this.#clock() }));
+  }
+
+  /** One page of a list of the engine (`kind`: conversations, summaries, ...). */
+  async listing(kind, options = {}) {
+    const { conversation = null, cursor = null } = options;
+    const args = { kind, cursor, bytes_max: PAGE_BYTES_MAX };
+    if (conversation !== null) args.conversation = conversation;
+    return parsed(await this.#backend.call("admin.listing", args));
+  }
+
+  /** SHA-256 of the whole store: of its bytes, or with `logical` of what they mean. */
+  async digest(options = {}) {
+    let page;
+    do {
+      const args = { cursor: page?.cursor ?? null, logical: options.logical ?? false };
+      page = parsed(await this.#backend.call("admin.digest", args));
+    } while (page.cursor);
+    return page.sha256;
+  }
+
+  /** Checks every promise the engine makes about a conversation: `{ok, checks, metrics}`. */
+  async check(conversation) {
+    return parsed(await this.#backend.call("admin.check", { conversation }));
+  }
+
+  /** Waits for what is running and closes the store. */
+  async close() {
+    await this.#backend.close();
+  }
+}
+
+/** The models of `complete`: one function, several as a fallback chain, or none. */
+export function modelsOf(complete) {
+  const models = complete === undefined || complete === null ? [] : [complete].flat();
+  for (const model of models) {
+    if (typeof model !== "function") throw invalid("`complete` must be a function");
+  }
+  return models;
+}

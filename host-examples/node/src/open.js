@@ -1,0 +1,72 @@
+// `open` without a runtime: puts store, models and configuration together. The entries for Node
+// and for workers add where the component's modules come from.
+
+import { Backend } from "./backend.js";
+import { toJson } from "./convert.js";
+import { Engine, modelsOf } from "./engine.js";
+import { invalid } from "./errors.js";
+import { MemoryStore } from "./store-memory.js";
+
+const OPTIONS = ["store", "complete", "config", "now", "environment"];
+
+/** Variables of this program that are no configuration keys. */
+const OTHER_VARIABLES = ["LCM_STORE", "LCM_WASM", "LCM_CACHE_DIR", "LCM_BLESS"];
+
+function environmentKey(name) {
+  return name
+    .slice("LCM_".length)
+    .toLowerCase()
+    .replace(/_([a-z0-9])/g, (_, letter) => letter.toUpperCase());
+}
+
+function environmentValue(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/**
+ * Configuration keys given by `LCM_...` variables, under their reference names:
+ * `LCM_FRESH_TAIL_COUNT` is `freshTailCount`. Values are JSON where they parse as such, else
+ * strings.
+ */
+export function environmentConfig(environment) {
+  const names = Object.keys(environment).filter(
+    (name) => /^LCM_[A-Z0-9_]+$/.test(name) && !OTHER_VARIABLES.includes(name),
+  );
+  return Object.fromEntries(
+    names.sort().map((name) => [environmentKey(name), environmentValue(environment[name])]),
+  );
+}
+
+/** The configuration as JSON text; null when there is none. */
+function configJsonOf(config, environment) {
+  const fromEnvironment = environmentConfig(environment);
+  if (config === undefined && Object.keys(fromEnvironment).length === 0) return null;
+  return toJson({ ...config, ...fromEnvironment }, "config");
+}
+
+/**
+ * An engine over `options.store`.
+ *
+ * `instantiate` makes an instance of the component synchronously; `openPath` opens a store that is
+ * given as a string.
+ */
+export async function openWith({ instantiate, openPath }, options) {
+  for (const key of Object.keys(options)) {
+    if (!OPTIONS.includes(key)) throw invalid(`open has no option \`${key}\``);
+  }
+  const { store, complete, config, now = Date.now, environment = {} } = options;
+  if (store === undefined || store === null) throw invalid("open needs `store`");
+  const models = modelsOf(complete);
+  const configJson = configJsonOf(config, environment);
+  const opened = typeof store === "string" ? await storeAt(store, openPath) : store;
+  const backend = new Backend({ instantiate, store: opened, configJson });
+  return new Engine({ backend, models, clock: now });
+}
+
+function storeAt(name, openPath) {
+  return name === "memory:" ? new MemoryStore() : openPath(name);
+}

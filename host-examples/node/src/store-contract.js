@@ -1,0 +1,85 @@
+// What the component may be told by a store: every answer is checked before it crosses.
+//
+// A store is foreign code. jco would read a promise as an empty list and a wrong length as damage;
+// here each becomes a clear `store-unavailable`. Nothing is repaired and nothing is retried.
+
+import { isErrorRecord, LcmError, textOf } from "./errors.js";
+
+function broken(message) {
+  return new LcmError("store-unavailable", message);
+}
+
+/** Throws when `answer` is a promise: a synchronous import cannot await. */
+export function refusePromise(answer, name) {
+  if (typeof answer?.then !== "function") return;
+  // The promise is nobody's any more; its rejection must not end the process.
+  answer.then(undefined, () => {});
+  throw broken(`store answered \`${name}\` with a promise; wrap it in \`asyncStore\``);
+}
+
+function checkValue(value, name) {
+  if (!(value instanceof Uint8Array)) {
+    throw broken(`store answered \`${name}\` with a value that is no Uint8Array`);
+  }
+  return value;
+}
+
+/** The answer of `getMany`: one Uint8Array, or null or undefined, for every key. */
+export function checkValues(answer, keys) {
+  if (!Array.isArray(answer)) throw broken("store answered `getMany` with no array");
+  if (answer.length !== keys.length) {
+    throw broken(`store answered \`getMany\` of ${keys.length} keys with ${answer.length} values`);
+  }
+  return Array.from(answer, (value) =>
+    value === undefined || value === null ? undefined : checkValue(value, "getMany"),
+  );
+}
+
+/** The answer of `scan`: `[entries, more]` with sorted keys inside the range, within the bound. */
+export function checkPage(answer, { start, end, reverse, entriesMax }) {
+  if (!Array.isArray(answer) || answer.length !== 2 || !Array.isArray(answer[0])) {
+    throw broken("store answered `scan` with no `[entries, more]`");
+  }
+  const [entries, more] = answer;
+  if (typeof more !== "boolean")
+    throw broken("store answered `scan` with a `more` that is no boolean");
+  if (entries.length > entriesMax) {
+    throw broken(`store answered \`scan\` with ${entries.length} entries, ${entriesMax} at most`);
+  }
+  let last;
+  for (const entry of entries) {
+    const key = entry?.key;
+    if (typeof key !== "string") throw broken("store answered `scan` with a key that is no string");
+    if (key < start || key >= end) throw broken("store answered `scan` with a key out of range");
+    if (last !== undefined && (reverse ? key >= last : key <= last)) {
+      throw broken("store answered `scan` out of order");
+    }
+    checkValue(entry.value, "scan");
+    last = key;
+  }
+  return [entries, more];
+}
+
+/** Throws when `store` lacks one of the three functions. */
+export function checkStore(store) {
+  for (const name of ["getMany", "scan", "commit"]) {
+    if (typeof store?.[name] !== "function") {
+      throw new LcmError("invalid-input", `the store has no function \`${name}\``);
+    }
+  }
+}
+
+/**
+ * Anything a store threw, as an error with a code.
+ *
+ * What carries one of the engine's codes keeps it; all else is `store-unavailable`.
+ */
+export function storeError(thrown, name) {
+  if (isErrorRecord(thrown)) {
+    return thrown instanceof LcmError
+      ? thrown
+      : new LcmError(thrown.code, thrown.message, { cause: thrown });
+  }
+  const message = `store failed in \`${name}\`: ${textOf(thrown)}`;
+  return new LcmError("store-unavailable", message, { cause: thrown });
+}

@@ -1,0 +1,175 @@
+// The embedded default store: one SQLite file, the same that the other hosts of this engine open.
+//
+// One table `kv(k TEXT PRIMARY KEY, v BLOB NOT NULL)`, write-ahead log, full synchronisation.
+// SQLite comes from `node:sqlite` where Node has it, else from `@photostructure/sqlite`, which has
+// the same interface and ships its binaries inside the package.
+
+import { LcmError, textOf } from "./errors.js";
+import { conflictAt, guardHolds, pageOf } from "./store-memory.js";
+
+/** "lcm1": marks the file as a store of this engine. */
+const APPLICATION_ID = 0x6c636d31;
+/** Version of the store format; a file of a newer one is refused. */
+const STORE_FORMAT = 1;
+
+const SQLITE_READONLY = 8;
+const SQLITE_NOTADB = 26;
+
+async function loadSqlite() {
+  for (const name of ["node:sqlite", "@photostructure/sqlite"]) {
+    try {
+      return (await import(name)).DatabaseSync;
+    } catch {
+      // The next one; when there is none the error below says what to do.
+    }
+  }
+  throw new LcmError(
+    "unsupported",
+    "this Node has no SQLite: use Node 22.13 or newer, or install @photostructure/sqlite",
+  );
+}
+
+/** An error of SQLite as one of the engine's. */
+function fileError(thrown, path) {
+  if (thrown instanceof LcmError) return thrown;
+  const primary = (thrown?.errcode ?? 0) & 0xff;
+  const code = [SQLITE_READONLY, SQLITE_NOTADB].includes(primary)
+    ? "unsupported"
+    : "store-unavailable";
+  return new LcmError(code, `\`${path}\`: ${textOf(thrown)}`, { cause: thrown });
+}
+
+function pragma(database, name) {
+  return Object.values(database.prepare(`PRAGMA ${name}`).get())[0];
+}
+
+/** Whether the file has no page at all, so that it may become a store. */
+function isEmpty(database) {
+  return pragma(database, "page_count") === 0;
+}
+
+function checkFile(database, path) {
+  if (pragma(database, "application_id") !== APPLICATION_ID) {
+    throw new LcmError("unsupported", `\`${path}\` is no store of this engine`);
+  }
+  const format = pragma(database, "user_version");
+  if (format !== STORE_FORMAT) {
+    throw new LcmError(
+      "unsupported",
+      `\`${path}\` has store format ${format}, not ${STORE_FORMAT}`,
+    );
+  }
+}
+
+/** Makes an empty file a store. The mark is in the file before there is a write-ahead log. */
+function create(database) {
+  database.exec("PRAGMA page_size = 4096");
+  database.exec("BEGIN IMMEDIATE");
+  // Another process may have been faster.
+  const { count } = database.prepare("SELECT count(*) AS count FROM sqlite_master").get();
+  if (count === 0) {
+    database.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+    database.exec(`PRAGMA user_version = ${STORE_FORMAT}`);
+    database.exec("CREATE TABLE kv (k TEXT PRIMARY KEY, v BLOB NOT NULL)");
+  }
+  database.exec("COMMIT");
+}
+
+function prepareFile(database, path) {
+  database.exec("PRAGMA busy_timeout = 5000");
+  if (isEmpty(database)) create(database);
+  checkFile(database, path);
+  database.exec("PRAGMA journal_mode = WAL");
+  database.exec("PRAGMA synchronous = FULL");
+  database.exec("PRAGMA cache_size = -32000");
+}
+
+/** A store in one SQLite file. Made by `openSqliteStore`. */
+export class SqliteStore {
+  #database;
+  #path;
+  #get;
+  #put;
+  #delete;
+
+  constructor(database, path) {
+    this.#database = database;
+    this.#path = path;
+    this.#get = database.prepare("SELECT v FROM kv WHERE k = ?");
+    this.#put = database.prepare(
+      "INSERT INTO kv (k, v) VALUES (?, ?) ON CONFLICT (k) DO UPDATE SET v = excluded.v",
+    );
+    this.#delete = database.prepare("DELETE FROM kv WHERE k = ?");
+  }
+
+  /** Values of `keys` in their order, as of one moment; undefined where a key is absent. */
+  getMany(keys) {
+    return this.#transaction("BEGIN", () => keys.map((key) => this.#get.get(key)?.v));
+  }
+
+  /** `[entries, more]` of [start, end) in key order, or in reverse order. */
+  scan(start, end, reverse, entriesMax, bytesMax) {
+    const order = reverse ? "DESC" : "ASC";
+    const sql = `SELECT k AS key, v AS value FROM kv WHERE k >= ? AND k < ? ORDER BY k ${order}`;
+    return this.#transaction("BEGIN", () =>
+      pageOf(this.#database.prepare(sql).iterate(start, end), entriesMax, bytesMax),
+    );
+  }
+
+  /** Checks all guards and writes all puts in one transaction. Throws `conflict` otherwise. */
+  commit(guards, puts) {
+    this.#transaction("BEGIN IMMEDIATE", () => {
+      for (const { key, value } of guards) {
+        if (!guardHolds(this.#get.get(key)?.v, value)) throw conflictAt(key);
+      }
+      for (const { key, value } of puts) {
+        if (value === undefined || value === null) this.#delete.run(key);
+        else this.#put.run(key, value);
+      }
+    });
+  }
+
+  /** Closes the file. */
+  close() {
+    this.#database.close();
+  }
+
+  #transaction(begin, work) {
+    try {
+      this.#database.exec(begin);
+      const result = work();
+      this.#database.exec("COMMIT");
+      return result;
+    } catch (thrown) {
+      this.#rollback();
+      throw fileError(thrown, this.#path);
+    }
+  }
+
+  #rollback() {
+    try {
+      this.#database.exec("ROLLBACK");
+    } catch {
+      // There was no transaction left to end; the first error is the one that counts.
+    }
+  }
+}
+
+/**
+ * Opens the file at `path`, or creates it.
+ *
+ * Rejects with `unsupported` for a file that is no store of this engine, of another format or
+ * read-only, and with `store-unavailable` for one that is locked or cannot be reached.
+ */
+export async function openSqliteStore(path) {
+  const DatabaseSync = await loadSqlite();
+  let database;
+  try {
+    database = new DatabaseSync(path);
+    prepareFile(database, path);
+    return new SqliteStore(database, path);
+  } catch (thrown) {
+    database?.close();
+    throw fileError(thrown, path);
+  }
+}

@@ -1,0 +1,120 @@
+// The adapter for asynchronous stores, the queue, and repeated calls.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Queue } from "../src/queue.js";
+import { asyncStore } from "../src/store-async.js";
+import { MemoryStore } from "../src/store-memory.js";
+import { delay, fakeBackend, slowStore } from "./fake.js";
+
+const append = (conversation) => ({ conversation, messages: [], options: {}, now: 1 });
+
+test("a store of 5 ms gives the same result, an injected conflict is repeated", async () => {
+  const inner = new MemoryStore();
+  let conflicts = 2;
+  const fail = {
+    commit: () => {
+      if (conflicts-- > 0) throw Object.assign(new Error("lost"), { code: "conflict" });
+    },
+  };
+  const log = { instances: 0 };
+  const backend = fakeBackend(asyncStore(slowStore(inner, 5, fail)), log);
+  const first = await backend.call("ingest.append", append("a"));
+  const second = await backend.call("ingest.append", append("a"));
+  assert.deepEqual([first.revision, second.revision], [1, 2]);
+  assert.equal(new TextDecoder().decode(inner.getMany(["a"])[0]), "2");
+  // The instance believes a commit that then failed: each conflict replaces it.
+  assert.equal(log.instances, 3);
+});
+
+test("calls of one conversation queue, those of others run meanwhile", async () => {
+  const inner = new MemoryStore();
+  const backend = fakeBackend(asyncStore(slowStore(inner, 5)), { instances: 0 });
+  const order = [];
+  const one = (name) => backend.call("ingest.append", append(name)).then(() => order.push(name));
+  await Promise.all([one("a"), one("a"), one("a"), one("b")]);
+  assert.equal(order.indexOf("b") < 2, true, order.join());
+  assert.equal(new TextDecoder().decode(inner.getMany(["a"])[0]), "3");
+});
+
+test("a commit with an unknown outcome is not repeated and drops the instance", async () => {
+  let commits = 0;
+  const fail = {
+    commit: () => {
+      commits += 1;
+      throw new Error("connection lost");
+    },
+  };
+  const log = { instances: 0 };
+  const backend = fakeBackend(asyncStore(slowStore(new MemoryStore(), 1, fail)), log);
+  const expected = { code: "store-unavailable", message: /connection lost/ };
+  await assert.rejects(backend.call("ingest.append", append("a")), expected);
+  assert.equal(commits, 1);
+  await assert.rejects(backend.call("ingest.append", append("a")), expected);
+  assert.equal(log.instances, 2);
+});
+
+test("a conflict that does not end is raised after eight repetitions", async () => {
+  let commits = 0;
+  const store = new MemoryStore();
+  store.commit = () => {
+    commits += 1;
+    throw Object.assign(new Error("lost"), { code: "conflict" });
+  };
+  const backend = fakeBackend(store, { instances: 0 });
+  await assert.rejects(backend.call("ingest.append", append("a")), { code: "conflict" });
+  assert.equal(commits, 9);
+});
+
+test("answers of an asynchronous store are checked, too", async () => {
+  for (const answer of [undefined, [], ["x"], [null, null]]) {
+    const store = { ...slowStore(new MemoryStore(), 0), getMany: async () => answer };
+    const backend = fakeBackend(asyncStore(store), { instances: 0 });
+    await assert.rejects(backend.call("ingest.append", append("a")), { code: "store-unavailable" });
+  }
+});
+
+test("a read that the engine repeats in one call is fetched again", async () => {
+  const values = ["1", "2"];
+  const store = {
+    ...slowStore(new MemoryStore(), 0),
+    getMany: async () => [new TextEncoder().encode(values.shift())],
+  };
+  const overrides = {
+    admin: (face) => ({
+      digest: () => {
+        const read = () => new TextDecoder().decode(face.getMany(["h"])[0]);
+        return read() + read();
+      },
+    }),
+  };
+  const backend = fakeBackend(asyncStore(store), { instances: 0 }, overrides);
+  assert.equal(await backend.call("admin.digest", {}), "12");
+});
+
+test("a store without the three functions is refused", () => {
+  assert.throws(() => asyncStore({ getMany() {}, scan() {} }), { code: "invalid-input" });
+  assert.throws(() => fakeBackend({ scan() {}, commit() {} }), { code: "invalid-input" });
+});
+
+test("close waits for what is queued, and later calls are refused", async () => {
+  const inner = new MemoryStore();
+  const backend = fakeBackend(asyncStore(slowStore(inner, 5)), { instances: 0 });
+  const running = backend.call("ingest.append", append("a"));
+  await backend.close();
+  assert.equal((await running).revision, 1);
+  await assert.rejects(backend.call("ingest.append", append("a")), { code: "invalid-input" });
+});
+
+test("a line goes on after an error and leaves nothing behind", async () => {
+  const queue = new Queue();
+  const failing = queue.run("a", async () => {
+    await delay(1);
+    throw new Error("first");
+  });
+  const next = queue.run("a", async () => "second");
+  await assert.rejects(failing, /first/);
+  assert.equal(await next, "second");
+  await queue.idle();
+});

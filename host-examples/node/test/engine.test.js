@@ -1,0 +1,324 @@
+// The package over the real component: what a program sees.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { asyncStore, MemoryStore, open } from "../src/index.js";
+import { storeSha256 } from "../src/digest.js";
+import { walkthrough } from "../src/walkthrough.js";
+import { slowStore } from "./fake.js";
+
+const program = fileURLToPath(new URL("../../../dist/lcm", import.meta.url));
+const transcript = fileURLToPath(new URL("../../walkthrough.jsonl", import.meta.url));
+const NOW = 1_700_000_000_000;
+let folder;
+let lines;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "lcm-node-"));
+  lines = (await readFile(transcript, "utf8")).trimEnd().split("\n");
+});
+after(() => rm(folder, { recursive: true, force: true }));
+
+const opened = (store, options) => open({ store, environment: {}, now: () => NOW, ...options });
+
+/** Runs `work` over an engine and closes it. */
+async function withEngine(store, work, options) {
+  const lcm = await opened(store, options);
+  try {
+    return await work(lcm);
+  } finally {
+    await lcm.close();
+  }
+}
+
+test("the walkthrough ends with the same store over every kind of store", async () => {
+  const memory = new MemoryStore();
+  const first = await withEngine(memory, (lcm) => walkthrough(lcm, lines));
+  assert.equal(first.equal, true);
+  assert.equal(await storeSha256(memory), first.digest);
+
+  const path = join(folder, "walkthrough.lcm.db");
+  const second = await withEngine(path, (lcm) => walkthrough(lcm, lines));
+  assert.equal(second.digest, first.digest);
+  assert.equal(await withEngine(path, (lcm) => lcm.digest()), first.digest);
+
+  let conflicts = 3;
+  const fail = {
+    commit: () => {
+      if (conflicts-- > 0) throw Object.assign(new Error("lost"), { code: "conflict" });
+    },
+  };
+  const slow = asyncStore(slowStore(new MemoryStore(), 5, fail));
+  const third = await withEngine(slow, (lcm) => walkthrough(lcm, lines));
+  assert.equal(third.digest, first.digest);
+  assert.deepEqual(third.said, first.said);
+});
+
+test("the five lines of the documentation work with a model, asked in parallel", async () => {
+  let running = 0;
+  let most = 0;
+  const complete = async (request) => {
+    running += 1;
+    most = Math.max(most, running);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    running -= 1;
+    assert.equal(typeof request.prompt, "string");
+    return {
+      text: `facts about ${request.id.slice(0, 12)}: the tests of the module fail`,
+      model: "m",
+    };
+  };
+  await withEngine(
+    "memory:",
+    async (lcm) => {
+      await lcm.append("chat-1", lines);
+      const compacted = await lcm.compact("chat-1", { budget: 3000, parallel: 4 });
+      assert.equal(compacted.status, "done");
+      assert.ok(compacted.passes.length > 0);
+      assert.ok(compacted.tokens_after < compacted.tokens_before);
+      assert.ok(most > 1, "requests of one plan are asked at once");
+      const { messages, tokens } = await lcm.assemble("chat-1", { budget: 3000 });
+      assert.ok(Array.isArray(messages) && messages.length > 0);
+      assert.ok(tokens <= 3000);
+      assert.deepEqual(await lcm.messages("chat-1"), lines);
+      assert.deepEqual(await lcm.messages("chat-1", { from: 3, to: 4 }), lines.slice(2, 4));
+      assert.equal((await lcm.compact("chat-1", { budget: 1_000_000 })).status, "nothing-to-do");
+    },
+    { complete },
+  );
+});
+
+test("append and assemble go on while a model thinks", async () => {
+  const order = [];
+  let think;
+  const thinking = new Promise((resolve) => {
+    think = resolve;
+  });
+  const complete = async () => {
+    await thinking;
+    return { text: "short facts" };
+  };
+  await withEngine(
+    "memory:",
+    async (lcm) => {
+      await lcm.append("c", lines);
+      const compacting = lcm.compact("c", { budget: 3000 }).then(() => order.push("compacted"));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      await lcm.append("c", [{ role: "user", content: "and now?" }], { mode: "new" });
+      await lcm.assemble("c", { budget: 3000 });
+      order.push("appended");
+      think();
+      await compacting;
+      assert.deepEqual(order, ["appended", "compacted"]);
+    },
+    { complete },
+  );
+});
+
+test("a model without a key ends compaction at once and changes nothing", async () => {
+  const complete = async () => {
+    throw Object.assign(new Error("no such key"), { code: "auth" });
+  };
+  await withEngine(
+    "memory:",
+    async (lcm) => {
+      await lcm.append("c", lines);
+      const before = await lcm.digest({ logical: true });
+      const expected = { code: "completion-failed", message: /no such key/ };
+      await assert.rejects(lcm.compact("c", { budget: 3000 }), expected);
+      assert.equal(await lcm.digest({ logical: true }), before);
+    },
+    { complete },
+  );
+});
+
+test("exhausted models leave alone what fits and make room where it does not", async () => {
+  const complete = async () => {
+    throw Object.assign(new Error("overloaded"), { code: "unavailable", retry_after_ms: 1 });
+  };
+  await withEngine(
+    "memory:",
+    async (lcm) => {
+      await lcm.append("c", lines);
+      const { context } = await lcm.status("c");
+      const fits = await lcm.compact("c", { budget: context.tokens + 1, retries: 0 });
+      assert.equal(fits.status, "model-unavailable");
+      assert.equal(fits.passes.length, 0);
+      const over = await lcm.compact("c", { budget: 3000, retries: 0, now: NOW + 3_600_000 });
+      assert.ok(over.passes.length > 0, JSON.stringify(over));
+      assert.ok(over.passes.every(({ level }) => level === "fallback"));
+      assert.equal(over.completions, 1);
+    },
+    { complete },
+  );
+});
+
+test("an aborted compaction stops with what was done", async () => {
+  const controller = new AbortController();
+  const complete = async () => {
+    controller.abort();
+    return { text: "facts" };
+  };
+  await withEngine(
+    "memory:",
+    async (lcm) => {
+      await lcm.append("c", lines);
+      const stopped = await lcm.compact("c", { budget: 3000, signal: controller.signal });
+      assert.equal(stopped.status, "partial");
+      assert.equal(stopped.reason, "cancelled");
+      assert.equal(stopped.passes.length, 1);
+    },
+    { complete },
+  );
+});
+
+test("a transcript is stored once, however often it is handed over", async () => {
+  const many = Array.from({ length: 250 }, (_, i) =>
+    JSON.stringify({
+      role: i % 2 ? "assistant" : "user",
+      content: `turn ${i} ${"x".repeat(i % 7)}`,
+    }),
+  );
+  await withEngine("memory:", async (lcm) => {
+    const first = await lcm.ingest("c", many.slice(0, 120));
+    assert.deepEqual(
+      [first.ingested, first.skipped, first.seq_first, first.seq_last],
+      [120, 0, 1, 120],
+    );
+    const second = await lcm.ingest("c", many);
+    assert.deepEqual([second.ingested, second.skipped, second.seq_first], [130, 120, 121]);
+    const again = await lcm.append("c", many);
+    assert.deepEqual([again.ingested, again.skipped, again.seq_first], [0, 250, null]);
+    const forced = await lcm.append("c", many.slice(-2), { mode: "new", now: NOW + 1 });
+    assert.equal(forced.ingested, 2);
+    assert.deepEqual(await lcm.messages("c"), [...many, ...many.slice(-2)]);
+  });
+});
+
+test("a message of several MiB comes back byte for byte", async () => {
+  const text = JSON.stringify({ role: "user", content: "\u00e9\u{1F327}x".repeat(200_000) });
+  await withEngine("memory:", async (lcm) => {
+    const receipt = await lcm.append("c", [lines[0], text, lines[1]]);
+    assert.equal(receipt.ingested, 3);
+    assert.deepEqual(await lcm.messages("c"), [lines[0], text, lines[1]]);
+    assert.equal((await lcm.ingest("c", [lines[0], text, lines[1]])).ingested, 0);
+  });
+});
+
+test("odd strings survive: surrogate escapes, spacing and order of keys", async () => {
+  const odd = [
+    '{"content" : "\\ud83d alone",  "role":"user", "x":{"b":1,"a":2}}',
+    '{"role":"assistant","content":"tab\\tand \\u0000"}',
+  ];
+  await withEngine("memory:", async (lcm) => {
+    await lcm.append("c", [...odd, { role: "user", content: "\udc00" }]);
+    const back = await lcm.messages("c");
+    assert.deepEqual(back, [...odd, '{"role":"user","content":"\\udc00"}']);
+    await assert.rejects(lcm.append("c", ['{"role":"user","content":"\ud800"}']), {
+      code: "invalid-input",
+    });
+    await assert.rejects(lcm.append("c", ["no json"]), { name: "LcmError", code: "invalid-input" });
+    await assert.rejects(lcm.append("c", [{ content: "no role" }]), { code: "invalid-input" });
+  });
+});
+
+test("an append of unknown outcome is repeated without storing twice", async () => {
+  const inner = new MemoryStore();
+  let lost = 1;
+  const store = {
+    getMany: (keys) => inner.getMany(keys),
+    scan: (...args) => inner.scan(...args),
+    commit: (guards, puts) => {
+      inner.commit(guards, puts);
+      if (lost-- > 0) throw new Error("connection lost after the commit");
+    },
+  };
+  await withEngine(store, async (lcm) => {
+    const call = (options) =>
+      lcm.append("c", lines.slice(0, 3), { mode: "new", now: NOW, ...options });
+    await assert.rejects(call({}), { code: "store-unavailable" });
+    assert.equal((await call({ repeat: true })).ingested, 0);
+    assert.equal((await lcm.messages("c")).length, 3);
+  });
+});
+
+test("configuration reaches every instance, and what is wrong with it is said", async () => {
+  const config = { fresh_tail_messages_max: 2, no_such_key: 1 };
+  await withEngine("memory:", async (lcm) => {
+    assert.match(JSON.stringify(await lcm.configure(config)), /no_such_key/);
+    await lcm.append("c", lines);
+    await lcm.compact("c", { budget: 3000 });
+    assert.ok((await lcm.assemble("c", { budget: 3000 })).fresh_tail_messages <= 3);
+  });
+  const wrong = { context_threshold_permille: "many" };
+  await withEngine(
+    "memory:",
+    async (lcm) => {
+      await assert.rejects(lcm.append("c", lines), { code: "invalid-input" });
+    },
+    { config: wrong },
+  );
+});
+
+test("a store object that answers with promises is refused unless it is declared", async () => {
+  const store = slowStore(new MemoryStore(), 0);
+  await withEngine(store, async (lcm) => {
+    const expected = { code: "store-unavailable", message: /asyncStore/ };
+    await assert.rejects(lcm.append("c", lines.slice(0, 2)), expected);
+  });
+});
+
+test("wrong options are named", async () => {
+  await assert.rejects(open({ store: "memory:", stroe: 1 }), {
+    code: "invalid-input",
+    message: /stroe/,
+  });
+  await assert.rejects(open({}), { code: "invalid-input" });
+  await assert.rejects(open({ store: "memory:", complete: "gpt" }), { code: "invalid-input" });
+  await assert.rejects(open({ store: "postgres://x" }), { code: "unsupported" });
+  await withEngine("memory:", async (lcm) => {
+    await assert.rejects(lcm.compact("c", { budgets: 1 }), { code: "invalid-input" });
+    await assert.rejects(lcm.assemble("c", { budget: 1, dilect: 1 }), { code: "invalid-input" });
+    await assert.rejects(lcm.append(undefined, []), { code: "invalid-input" });
+  });
+});
+
+test("check, status and listing tell about the store", async () => {
+  await withEngine("memory:", async (lcm) => {
+    await lcm.append("c", lines);
+    assert.equal((await lcm.check("c")).ok, true);
+    const status = await lcm.status("c");
+    assert.equal(status.messages, 64);
+    assert.match(JSON.stringify(await lcm.listing("conversations")), /"c"/);
+  });
+});
+
+const noProgram = existsSync(program) ? false : "dist/lcm is not built";
+
+test(
+  "a store written by the program is the same here, and the other way round",
+  { skip: noProgram },
+  async () => {
+    const path = join(folder, "program.lcm.db");
+    const run = (...args) =>
+      execFileSync(program, ["--store", path, "--conversation", "c", "--now", `${NOW}`, ...args], {
+        encoding: "utf8",
+      }).trim();
+    run("ingest", transcript);
+    await withEngine(path, async (lcm) => {
+      assert.equal(await lcm.digest(), run("digest"));
+      assert.deepEqual(await lcm.messages("c"), lines);
+      assert.equal((await lcm.ingest("c", lines)).ingested, 0);
+      await lcm.append("c", [{ role: "user", content: "written by Node" }]);
+      assert.equal(await lcm.digest(), run("digest"));
+      assert.equal(run("messages", "--raw").split("\n").length, 65);
+    });
+  },
+);

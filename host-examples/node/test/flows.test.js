@@ -1,0 +1,237 @@
+// Batches, staging, the model chain and the plan-and-apply loop, each without the component.
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { test } from "node:test";
+
+import { batchesOf, mergeReceipts, messageTexts, stagedTexts } from "../src/batches.js";
+import { modelChain } from "../src/completion.js";
+import { drive } from "../src/driver.js";
+import { environmentConfig } from "../src/open.js";
+
+const REQUEST = { id: "r", purpose: "leaf", model: null };
+
+test("objects become compact JSON, strings stay, lone surrogates become escapes", () => {
+  const texts = messageTexts([{ role: "user", content: "\ud800" }, ' {"role" : "user"} ']);
+  assert.deepEqual(texts, ['{"role":"user","content":"\\ud800"}', ' {"role" : "user"} ']);
+  const code = { code: "invalid-input" };
+  for (const bad of ["x", [1], [null], [undefined], ["\ud800"], [{ n: 1n }]]) {
+    assert.throws(() => messageTexts(bad), code, String(bad));
+  }
+});
+
+test("a batch holds at most 100 messages and 512 KiB", () => {
+  assert.deepEqual(
+    batchesOf(Array(250).fill("x")).map((batch) => batch.length),
+    [100, 100, 50],
+  );
+  const third = "\u00e9".repeat(100 * 1024);
+  assert.deepEqual(
+    batchesOf(Array(5).fill(third)).map((batch) => batch.length),
+    [2, 2, 1],
+  );
+  assert.deepEqual(
+    batchesOf(["x", "y".repeat(600 * 1024), "z"]).map((batch) => batch.length),
+    [1, 1, 1],
+  );
+  assert.deepEqual(batchesOf([]), []);
+});
+
+test("a message over 512 KiB is staged in pieces that end between code points", async () => {
+  const text = `a${"\u{1F327}".repeat(160 * 1024)}\ufeff`;
+  const whole = Buffer.from(text);
+  const calls = [];
+  const backend = {
+    call: async (name, args) => {
+      calls.push({ name, ...args });
+      return args.offset + Buffer.byteLength(args.text);
+    },
+  };
+  const staged = await stagedTexts(backend, "c", ["small", text], 5);
+  const sha256 = createHash("sha256").update(whole).digest("hex");
+  assert.deepEqual(staged, ["small", `@upload ${sha256}`]);
+  assert.equal(Buffer.concat(calls.map((call) => Buffer.from(call.text))).equals(whole), true);
+  assert.equal(calls.length, Math.ceil(whole.length / (192 * 1024)));
+  let offset = 0;
+  for (const call of calls) {
+    assert.equal(call.name, "ingest.stage");
+    assert.equal(call.upload, sha256);
+    assert.equal(call.offset, offset);
+    assert.ok(Buffer.byteLength(call.text) <= 192 * 1024);
+    assert.ok(call.text.isWellFormed?.() ?? true);
+    offset += Buffer.byteLength(call.text);
+  }
+});
+
+test("staging goes on where the engine says and ends when it does not advance", async () => {
+  const offsets = [];
+  const backend = {
+    call: async (_, { offset }) => {
+      offsets.push(offset);
+      return 600 * 1024;
+    },
+  };
+  await stagedTexts(backend, "c", ["y".repeat(600 * 1024)], 1);
+  assert.deepEqual(offsets, [0]);
+  const stuck = { call: async (_, { offset }) => offset };
+  await assert.rejects(stagedTexts(stuck, "c", ["y".repeat(600 * 1024)], 1), /does not advance/);
+});
+
+test("several receipts become one", () => {
+  const receipt = {
+    revision: 1,
+    ingested: 2,
+    skipped: 1,
+    seq_first: 3,
+    seq_last: 4,
+    warnings: ["a"],
+  };
+  const none = {
+    revision: 2,
+    ingested: 0,
+    skipped: 5,
+    seq_first: null,
+    seq_last: null,
+    warnings: [],
+  };
+  const merged = mergeReceipts([none, receipt, none]);
+  assert.deepEqual(
+    [merged.revision, merged.ingested, merged.skipped, merged.seq_first, merged.seq_last],
+    [2, 2, 11, 3, 4],
+  );
+  assert.deepEqual(merged.warnings, ["a"]);
+});
+
+test("a model that fails is asked again, then the next one, then none any more", async () => {
+  const asked = [];
+  const failing = (name, code) => async () => {
+    asked.push(name);
+    throw Object.assign(new Error(name), { code, retry_after_ms: 1 });
+  };
+  const ask = modelChain([failing("one", "timeout"), failing("two", "strange")], { retries: 1 });
+  const { result, exhausted, calls } = await ask(REQUEST);
+  assert.deepEqual(asked, ["one", "one", "two", "two"]);
+  assert.equal(exhausted, true);
+  assert.equal(calls, 4);
+  assert.deepEqual(result.failed, { code: "other", message: "two", retry_after_ms: 1 });
+  assert.deepEqual(await ask(REQUEST), { result, exhausted: true, calls: 0 });
+  assert.equal(asked.length, 4);
+});
+
+test("a refused key or content is not asked again", async () => {
+  for (const code of ["auth", "policy", "context-too-long"]) {
+    let asked = 0;
+    const ask = modelChain([
+      async () => ({ error: { code, message: `${(asked += 1)}` } }),
+      async () => ({}),
+    ]);
+    const { result, exhausted } = await ask(REQUEST);
+    assert.equal(result.failed.code, code);
+    assert.equal(exhausted, false);
+    assert.equal(asked, 1);
+  }
+});
+
+test("an answer is completed with what the engine wants to know", async () => {
+  const ask = modelChain([async () => ({ text: "a\ud800b", input_tokens: 3, output_tokens: -1 })]);
+  const { result } = await ask({ ...REQUEST, model: "m" });
+  const done = { text: "a\ufffdb", finish: "stop", model: "m", input_tokens: 3, output_tokens: 0 };
+  assert.deepEqual(result, { done });
+  const empty = modelChain([async () => "just text"], { retries: 0 });
+  assert.equal((await empty(REQUEST)).result.failed.code, "other");
+});
+
+test("an aborted signal ends the asking", async () => {
+  const controller = new AbortController();
+  const model = async () => {
+    controller.abort();
+    throw Object.assign(new Error("gone"), { retry_after_ms: 1 });
+  };
+  const { result } = await modelChain([model], { signal: controller.signal })(REQUEST);
+  assert.equal(result, null);
+});
+
+const plan = (status, sweep, ids = []) => ({
+  status,
+  reason: "r",
+  sweep,
+  requests: ids.map((id) => ({ id })),
+});
+
+test("the loop follows sweeps and retries and applies in the order of the plan", async () => {
+  const plans = [
+    plan("needs-completions", "s1", ["a", "b"]),
+    plan("nothing-due", "s2"),
+    plan("nothing-due", ""),
+  ];
+  const sweeps = [];
+  const applied = [];
+  const ended = await drive({
+    plan: async (sweep) => {
+      sweeps.push(sweep);
+      return plans.shift();
+    },
+    complete: async ({ id }) => {
+      await new Promise((resolve) => setTimeout(resolve, id === "a" ? 8 : 1));
+      return `answer ${id}`;
+    },
+    apply: async ({ id }, answer) => {
+      applied.push(answer);
+      return id === "a"
+        ? { applied: "retry", reason: "", next: { id: "a2" } }
+        : { applied: "committed", reason: "", next: null };
+    },
+  });
+  assert.deepEqual(sweeps, [undefined, "s1", "s2"]);
+  assert.deepEqual(applied, ["answer a", "answer a2", "answer b"]);
+  assert.equal(ended.status, "nothing-due");
+  assert.equal(ended.passes.length, 3);
+});
+
+test("the loop ends when the model failed for good or the caller lost interest", async () => {
+  const parts = {
+    plan: async () => plan("needs-completions", "s", ["a", "b"]),
+    complete: async () => "x",
+    apply: async () => ({ applied: "refused", reason: "model-auth", next: null }),
+  };
+  const refused = await drive(parts);
+  assert.deepEqual(
+    [refused.status, refused.reason, refused.passes.length],
+    ["refused", "model-auth", 1],
+  );
+  let plans = 0;
+  const cancelled = await drive({
+    ...parts,
+    plan: async () => (plans += 1) && plan("needs-completions", "s", ["a"]),
+    complete: async () => null,
+    stopped: () => plans > 0,
+  });
+  assert.deepEqual([cancelled.status, cancelled.passes.length], ["cancelled", 0]);
+});
+
+test("an error in the loop does not leave a rejection behind", async () => {
+  const failing = drive({
+    plan: async () => plan("needs-completions", "s", ["a", "b"]),
+    complete: async ({ id }) => {
+      if (id === "b") throw new Error("late");
+      return "x";
+    },
+    apply: async () => {
+      throw new Error("early");
+    },
+  });
+  await assert.rejects(failing, /early/);
+});
+
+test("variables become configuration under their reference names", () => {
+  const environment = {
+    LCM_FRESH_TAIL_COUNT: "8",
+    LCM_CUSTOM_INSTRUCTIONS: "be brief",
+    LCM_STORE: "x.lcm.db",
+    PATH: "/bin",
+  };
+  assert.deepEqual(environmentConfig(environment), {
+    customInstructions: "be brief",
+    freshTailCount: 8,
+  });
+});

@@ -1,0 +1,30 @@
+"""Lossless context management for language-model conversations: the Python host of `lcm.wasm`.
+
+`open` gives plain calls, `open_async` the same for asyncio. Both need no model when `complete` is
+left out. Stores are in `lcm_engine.stores`.
+"""
+
+from .async_lcm import AsyncLcm, open_async
+from .errors import CompletionFailed, LcmError
+from .lcm import Lcm, open
+from .results import Assembled, Compaction, CompletionRequest, Pass, Receipt, ToolAnswer
+from .stores import AsyncStore, MemoryStore, SqliteStore, Store
+
+__all__ = [
+    "Assembled",
+    "AsyncLcm",
+    "AsyncStore",
+    "Compaction",
+    "CompletionFailed",
+    "CompletionRequest",
+    "Lcm",
+    "LcmError",
+    "MemoryStore",
+    "Pass",
+    "Receipt",
+    "SqliteStore",
+    "Store",
+    "ToolAnswer",
+    "open",
+    "open_async",
+]

@@ -1,0 +1,342 @@
+"""The package for asyncio programs: `open_async` and `AsyncLcm`.
+
+The same calls as in `lcm`, awaited. The model is awaited between two engine calls, so appending
+and assembling go on while it thinks; an asynchronous store is awaited inside of a call (see
+`sessions`). With a store whose calls block, so does each engine call, for its milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from . import completions, flows, paging
+from .component import Program, load
+from .errors import LcmError
+from .instance import MEMORY_BYTES_MAX, Instance
+from .lcm import RETRIES, Clock, open_path, wall_clock
+from .results import Assembled, Compaction, CompactionMode, Dialect, Policy, Receipt, ToolAnswer
+from .sessions import AsyncSession, Session
+from .settings import configuration
+from .stores import AsyncStore, Store
+from .texts import Message, to_text
+
+
+async def open_async(
+    store: str | os.PathLike[str] | Store | AsyncStore = "memory:",
+    complete: Callable[[Any], Any] | None = None,
+    config: Mapping[str, Any] | None = None,
+    *,
+    wasm: bytes | str | os.PathLike[str] | None = None,
+    clock: Clock = wall_clock,
+    retries: int = RETRIES,
+    environment: Mapping[str, str] | None = None,
+    memory_bytes_max: int = MEMORY_BYTES_MAX,
+) -> AsyncLcm:
+    """As `lcm.open`; `complete` may be a coroutine function, and the store an `AsyncStore`.
+
+    Compiling the component, once per machine, happens in a thread of its own.
+    """
+    kept = open_path(store) if isinstance(store, (str, os.PathLike)) else store
+    program = await asyncio.to_thread(load, wasm)
+    return AsyncLcm(
+        program,
+        kept,
+        complete,
+        configuration(config, os.environ if environment is None else environment),
+        clock,
+        retries,
+        memory_bytes_max,
+    )
+
+
+class AsyncLcm:
+    """An open store. Made by `open_async`; usable as an asynchronous context manager."""
+
+    def __init__(
+        self,
+        program: Program,
+        store: Store | AsyncStore,
+        complete: Callable[[Any], Any] | None,
+        config_json: str | None,
+        clock: Clock,
+        retries: int,
+        memory_bytes_max: int = MEMORY_BYTES_MAX,
+    ) -> None:
+        self.store = store
+        self._complete = complete
+        self._clock = clock
+        self._retries = retries
+
+        def make() -> Instance:
+            return Instance(program, config_json, memory_bytes_max=memory_bytes_max)
+
+        self._session: Session | AsyncSession
+        if getattr(store, "asynchronous", False):
+            self._session = AsyncSession(make, store)  # type: ignore[arg-type]
+        else:
+            self._session = Session(make(), store)  # type: ignore[arg-type]
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Calls a function of the interface by name (`admin.status`), with plain values."""
+        result = self._session.call(name, dict(arguments))
+        return await result if isinstance(self._session, AsyncSession) else result
+
+    async def _run(self, flow: flows.Flow[Any]) -> Any:
+        effect = next(flow)
+        try:
+            while True:
+                try:
+                    result = await self._perform(effect)
+                except Exception as error:
+                    effect = flow.throw(error)
+                else:
+                    effect = flow.send(result)
+        except StopIteration as end:
+            return end.value
+
+    async def _perform(self, effect: flows.Effect) -> Any:
+        match effect:
+            case flows.Call(name, arguments):
+                return await self.call(name, arguments)
+            case flows.Complete(request):
+                return await self._ask(request)
+            case flows.Pause(seconds):
+                return await asyncio.sleep(seconds)
+            case flows.Together(several):
+                return await self._run_together(several)
+
+    async def _run_together(self, several: list[flows.Flow[Any]]) -> list[Any]:
+        tasks = [asyncio.ensure_future(self._run(flow)) for flow in several]
+        try:
+            return await asyncio.gather(*tasks)
+        finally:
+            # When one fails or all are cancelled, no model goes on working for nobody.
+            for task in tasks:
+                task.cancel()
+
+    async def _ask(self, request: Any) -> Any:
+        if self._complete is None:
+            done = await self.call("compaction.complete_offline", {"request": request})
+            return {"done": done}
+        try:
+            answer = self._complete(request)
+            return completions.answered(await answer if inspect.isawaitable(answer) else answer)
+        except LcmError:
+            raise
+        except Exception as error:
+            return completions.failed(error)
+
+    def _now(self, now: int | None) -> int:
+        return self._clock() if now is None else now
+
+    async def append(
+        self,
+        conversation: str,
+        messages: Iterable[Message],
+        *,
+        dialect: Dialect = "lcm",
+        new: bool = False,
+        repeat: bool = False,
+        refuse_replay: bool = False,
+        now: int | None = None,
+    ) -> Receipt:
+        """Stores what is not stored yet of the newest messages of a conversation.
+
+        A list that one engine call takes is recognised against the stored tail; a longer one is
+        ingested (see `ingest`). `new`: every message is new unless its id or event key is stored.
+        `repeat`: this call repeats one whose outcome is unknown. `refuse_replay`: a likely replay
+        is an error (`exists`) instead of a warning.
+        """
+        texts = [to_text(message) for message in messages]
+        now = self._now(now)
+        return await self._run(  # type: ignore[no-any-return]
+            flows.append(conversation, dialect, texts, new, repeat, refuse_replay, now)
+        )
+
+    async def ingest(
+        self,
+        conversation: str,
+        messages: Iterable[Message],
+        *,
+        dialect: Dialect = "lcm",
+        refuse_replay: bool = False,
+        now: int | None = None,
+    ) -> Receipt:
+        """Stores what is missing of a whole transcript, however long it is."""
+        texts = [to_text(message) for message in messages]
+        now = self._now(now)
+        return await self._run(  # type: ignore[no-any-return]
+            flows.ingest(conversation, dialect, texts, refuse_replay, now)
+        )
+
+    async def compact(
+        self,
+        conversation: str,
+        budget: int,
+        *,
+        mode: CompactionMode = "threshold",
+        force: bool = False,
+        target: int | None = None,
+        observed_tokens: int | None = None,
+        requests_max: int = 1,
+        now: int | None = None,
+    ) -> Compaction:
+        """Summarises what is due, pass by pass; does nothing when nothing is."""
+        options = {
+            "mode": mode,
+            "force": force,
+            "target": target,
+            "observed_tokens": observed_tokens,
+            "requests_max": requests_max,
+        }
+        return await self._run(  # type: ignore[no-any-return]
+            flows.compact(
+                conversation,
+                budget,
+                options,
+                self._now(now),
+                asks=1 + self._retries,
+                offline=self._complete is None,
+                together=True,
+            )
+        )
+
+    async def assemble(
+        self,
+        conversation: str,
+        budget: int,
+        *,
+        dialect: Dialect = "lcm",
+        policy: Policy = "chronological",
+        prompt: str | None = None,
+        reserve_tokens: int = 0,
+        live_messages: Iterable[Message] = (),
+        previous: str | None = None,
+        explain: bool = False,
+        now: int | None = None,
+    ) -> Assembled:
+        """A context that fits the budget, in tokens; reads only."""
+        options = {
+            "policy": policy,
+            "prompt": prompt,
+            "reserve_tokens": reserve_tokens,
+            "live_messages": [to_text(message) for message in live_messages],
+            "previous": previous,
+            "explain": explain,
+        }
+        return await self._run(  # type: ignore[no-any-return]
+            flows.assemble(conversation, budget, dialect, options, self._now(now))
+        )
+
+    async def describe(
+        self, conversation: str, id: str, *, grant: str | None = None, now: int | None = None
+    ) -> dict[str, Any]:
+        """What is known of a summary or file."""
+        return await self._run(  # type: ignore[no-any-return]
+            paging.describe(conversation, id, grant, self._now(now))
+        )
+
+    async def expand(
+        self,
+        conversation: str,
+        id: str,
+        *,
+        depth: int | None = None,
+        messages: bool = False,
+        token_cap: int | None = None,
+        after: str | None = None,
+        grant: str | None = None,
+        now: int | None = None,
+    ) -> dict[str, Any]:
+        """What a summary was made from; without `token_cap` and `after` everything, all pages."""
+        options = {"depth": depth, "messages": messages, "token_cap": token_cap, "after": after}
+        return await self._run(  # type: ignore[no-any-return]
+            paging.expand(conversation, id, options, grant, self._now(now))
+        )
+
+    async def grep(
+        self,
+        conversation: str,
+        query: Mapping[str, Any],
+        *,
+        grant: str | None = None,
+        now: int | None = None,
+    ) -> dict[str, Any]:
+        """Searches; `query` has the keys of the interface, `pattern` first of all."""
+        return await self._run(  # type: ignore[no-any-return]
+            paging.grep(conversation, dict(query), grant, self._now(now))
+        )
+
+    async def messages(
+        self, conversation: str, seq_from: int = 1, seq_to: int | None = None
+    ) -> list[str]:
+        """The original texts of messages `seq_from` to `seq_to`, both included; None: the last."""
+        return await self._run(  # type: ignore[no-any-return]
+            paging.messages(conversation, seq_from, seq_to)
+        )
+
+    async def status(
+        self, conversation: str | None = None, *, now: int | None = None
+    ) -> dict[str, Any]:
+        """Counts and sizes of a conversation, or of the whole store."""
+        return await self._run(  # type: ignore[no-any-return]
+            paging.status(conversation, self._now(now))
+        )
+
+    async def check(self, conversation: str) -> dict[str, Any]:
+        """Whether what is stored of a conversation agrees with itself."""
+        return await self._run(paging.check(conversation))  # type: ignore[no-any-return]
+
+    async def digest(self, *, logical: bool = False) -> str:
+        """SHA-256 of the whole store, 64 hex digits; `logical`: of its meaning, not its bytes."""
+        return await self._run(paging.digest(logical))  # type: ignore[no-any-return]
+
+    async def listing(self, kind: str, conversation: str | None = None) -> list[Any]:
+        """All entries of a kind: `conversations`, or `summaries` of one."""
+        return await self._run(paging.listing(kind, conversation))  # type: ignore[no-any-return]
+
+    async def tools(self, dialect: Dialect = "lcm") -> list[Any]:
+        """Definitions of the agent's tools in the provider's format."""
+        return await self._run(  # type: ignore[no-any-return]
+            flows.parsed("tools.definitions", {"dialect": dialect})
+        )
+
+    async def call_tool(
+        self,
+        conversation: str,
+        name: str,
+        arguments: Any,
+        *,
+        caller: str | None = None,
+        now: int | None = None,
+    ) -> ToolAnswer:
+        """Answers a tool call of the agent; `caller` is the grant of a sub-agent."""
+        return await self._run(  # type: ignore[no-any-return]
+            flows.call_tool(conversation, name, arguments, caller, self._now(now))
+        )
+
+    async def close(self) -> None:
+        """Closes the store."""
+        if isinstance(self._session, AsyncSession):
+            self._session.drop()
+        else:
+            self._session.instance.drop()
+        closing = self.store.close()
+        if inspect.isawaitable(closing):
+            await closing
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

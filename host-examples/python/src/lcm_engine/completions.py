@@ -1,0 +1,71 @@
+"""The host's rule for a model: how it is asked, when it is asked again, when it is given up.
+
+In: a completion request and a callback. Out: the answer as the engine takes it. `auth` and
+`policy` are final at once; `rate-limited`, `timeout`, `unavailable` and `other` are asked again
+after a pause. What an answer is worth is judged by the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .errors import CompletionFailed, LcmError
+
+CODES = ("auth", "policy", "rate-limited", "timeout", "context-too-long", "unavailable", "other")
+RETRIED = ("rate-limited", "timeout", "unavailable", "other")
+FIRST_PAUSE_SECONDS = 0.5
+
+
+def answered(answer: Any) -> dict[str, Any]:
+    """What a callback returned, as a `done` result.
+
+    A callback returns its text, or a mapping with `text` and optionally `finish` (`stop, length,
+    refusal`), `model`, `input_tokens` and `output_tokens` (0: unknown).
+    """
+    if isinstance(answer, str):
+        answer = {"text": answer}
+    if not isinstance(answer, Mapping) or not isinstance(answer.get("text"), str):
+        raise CompletionFailed("other", "the callback returned no text")
+    done = {
+        "text": answer["text"].encode("utf-8", "replace").decode(),
+        "finish": answer.get("finish") or "stop",
+        "model": answer.get("model") or "",
+        "input_tokens": answer.get("input_tokens") or 0,
+        "output_tokens": answer.get("output_tokens") or 0,
+    }
+    if done["finish"] not in ("stop", "length", "refusal"):
+        raise CompletionFailed("other", f"the callback returned finish `{done['finish']}`")
+    return {"done": done}
+
+
+def failed(error: Exception) -> dict[str, Any]:
+    """What a callback raised, as a `failed` result."""
+    if isinstance(error, CompletionFailed) and error.code in CODES:
+        code, message, pause = error.code, error.message, error.retry_after_ms
+    else:
+        code, message, pause = "other", f"{type(error).__name__}: {error}", None
+    line = " ".join(message.split()).encode("utf-8", "replace").decode()
+    return {"failed": {"code": code, "message": line, "retry_after_ms": pause}}
+
+
+def failure_code(answer: dict[str, Any]) -> str | None:
+    """Code of a failed answer; None: the model answered."""
+    return answer["failed"]["code"] if "failed" in answer else None
+
+
+def pause_seconds(answer: dict[str, Any], attempt: int) -> float:
+    """How long to wait before attempt number `attempt` (from 1) is repeated."""
+    wanted = answer["failed"]["retry_after_ms"]
+    if wanted is not None:
+        return float(wanted) / 1000
+    return FIRST_PAUSE_SECONDS * float(2 ** (attempt - 1))
+
+
+def refuse_awaitable(answer: Any) -> Any:
+    """The answer of a callback that may not be awaited."""
+    if hasattr(answer, "__await__"):
+        if hasattr(answer, "close"):
+            answer.close()
+        raise LcmError("invalid-input", "`complete` returned an awaitable: use `open_async`")
+    return answer

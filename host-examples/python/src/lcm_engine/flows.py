@@ -1,0 +1,387 @@
+"""What takes more than one engine call, written once for the plain and the asyncio package.
+
+Each flow is a generator: it yields what it wants done (an engine call, a completion, a pause), is
+sent the result and returns its own. Nothing here decides what the engine decides: which messages
+are missing, which task is due, what an answer is worth.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from . import completions
+from .errors import LcmError
+from .texts import BATCH_BYTES_MAX, batches, byte_length, piece, to_json, upload_id
+
+
+@dataclass(frozen=True)
+class Call:
+    """Call a function of the component; the result is its plain value."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Complete:
+    """Ask the model once; the result is a completion result, `done` or `failed`."""
+
+    request: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Wait; the result is None."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Together:
+    """Run these flows, at the same time where the host can; the results come in their order."""
+
+    flows: list[Generator[Any, Any, Any]]
+
+
+FATAL_REASONS = ("model-auth", "model-policy")
+"""Failures that another try cannot mend: the caller has to."""
+
+IDENTIFY_MESSAGES_MAX = 1_000
+IDENTIFY_BYTES_MAX = 8 * 1024 * 1024
+
+T = TypeVar("T")
+Effect = Call | Complete | Pause | Together
+Flow = Generator[Effect, Any, T]
+Fields = dict[str, Any]
+
+
+def _stage(conversation: str, text: str, now: int) -> Flow[str]:
+    """Hands over one large text in pieces; returns what `append` carries in its place."""
+    raw = text.encode()
+    upload = upload_id(raw)
+    offset = 0
+    while offset < len(raw):
+        offset = yield Call(
+            "ingest.stage",
+            {
+                "conversation": conversation,
+                "upload": upload,
+                "offset": offset,
+                "text": piece(raw, offset),
+                "now": now,
+            },
+        )
+    return f"@upload {upload}"
+
+
+def append_batch(
+    conversation: str, dialect: str, texts: Sequence[str], options: Fields, now: int
+) -> Flow[Fields]:
+    """One `append`; texts too large for a call are staged before."""
+    carried = []
+    for text in texts:
+        if byte_length(text) > BATCH_BYTES_MAX:
+            text = yield from _stage(conversation, text, now)
+        carried.append(text)
+    receipt: Fields = yield Call(
+        "ingest.append",
+        {
+            "conversation": conversation,
+            "dialect": dialect,
+            "messages": carried,
+            "options": options,
+            "now": now,
+        },
+    )
+    return receipt
+
+
+def _joined(receipts: list[Fields], skipped: int, warnings: list[str]) -> Fields:
+    """One receipt for several, with what was skipped and said before them."""
+    last = receipts[-1]
+    stored = [receipt for receipt in receipts if receipt["ingested"]]
+    return {
+        "revision": last["revision"],
+        "ingested": sum(receipt["ingested"] for receipt in receipts),
+        "skipped": skipped + sum(receipt["skipped"] for receipt in receipts),
+        "seq_first": stored[0]["seq_first"] if stored else None,
+        "seq_last": stored[-1]["seq_last"] if stored else None,
+        "context_tokens": last["context_tokens"],
+        "warnings": warnings + [line for receipt in receipts for line in receipt["warnings"]],
+    }
+
+
+def _options(new: bool, repeat: bool, refuse_replay: bool) -> Fields:
+    extra = {"repeat": repeat, "refuse_replay": refuse_replay}
+    extra = {name: True for name, wanted in extra.items() if wanted}
+    return {"mode": "new" if new else "transcript", "extra_json": to_json(extra) if extra else None}
+
+
+def append(
+    conversation: str,
+    dialect: str,
+    texts: list[str],
+    new: bool,
+    repeat: bool,
+    refuse_replay: bool,
+    now: int,
+) -> Flow[Fields]:
+    """Appends in one call where its bounds allow; a longer transcript is ingested."""
+    parts = list(batches(texts)) or [[]]
+    if len(parts) > 1 and not new:
+        receipt = yield from ingest(conversation, dialect, texts, refuse_replay, now)
+        return receipt
+    options = _options(new, repeat, refuse_replay)
+    receipts = []
+    for part in parts:
+        receipts.append((yield from append_batch(conversation, dialect, part, options, now)))
+    return _joined(receipts, 0, [])
+
+
+def ingest(
+    conversation: str, dialect: str, texts: list[str], refuse_replay: bool, now: int
+) -> Flow[Fields]:
+    """Asks which messages of the whole transcript are missing and appends only those."""
+    entries = []
+    for part in batches(texts, IDENTIFY_MESSAGES_MAX, IDENTIFY_BYTES_MAX):
+        arguments = {"dialect": dialect, "messages": part}
+        entries += yield from parsed("ingest.identify", arguments)
+    transcript = to_json({"entries": entries})
+    plan = yield from parsed(
+        "ingest.reconcile",
+        {"conversation": conversation, "transcript_json": transcript, "now": now},
+    )
+    missing = [text for span in plan["missing"] for text in texts[span["from"] : span["to"] + 1]]
+    options = _options(True, False, refuse_replay)
+    receipts = []
+    for part in batches(missing):
+        receipts.append((yield from append_batch(conversation, dialect, part, options, now)))
+    if not receipts:
+        receipts.append((yield from append_batch(conversation, dialect, [], options, now)))
+    return _joined(receipts, len(texts) - len(missing), plan["warnings"])
+
+
+def assemble(
+    conversation: str, budget: int, dialect: str, options: Fields, now: int
+) -> Flow[Fields]:
+    """A context that fits, its messages parsed."""
+    assembled: Fields = yield Call(
+        "context.assemble",
+        {
+            "conversation": conversation,
+            "budget": budget,
+            "dialect": dialect,
+            "options": options,
+            "now": now,
+        },
+    )
+    return {"messages": json.loads(assembled["messages_json"])} | assembled
+
+
+PASS_KEYS = ("depth", "level", "capped", "tokens_before", "tokens_after")
+
+
+def compact(
+    conversation: str,
+    budget: int,
+    options: Fields,
+    now: int,
+    asks: int,
+    offline: bool,
+    together: bool = False,
+) -> Flow[Fields]:
+    """Drives compaction as a command: one result for all passes.
+
+    Raises `completion-failed` when the model refuses its key or the content.
+    """
+    ended = yield from drive(conversation, budget, options, now, asks, True, offline, together)
+    if ended["reason"] in FATAL_REASONS and ended["failure"]:
+        message = f"{ended['reason']}: {ended['failure']['message']}"
+        raise LcmError("completion-failed", message)
+    committed = [outcome for outcome in ended["passes"] if outcome["applied"] == "committed"]
+    if committed:
+        before, after = committed[0]["tokens_before"], committed[-1]["tokens_after"]
+    else:
+        status = yield from parsed("admin.status", {"conversation": conversation, "now": now})
+        before = after = status["context"]["tokens"]
+    statuses = {
+        "refused": "model-unavailable",
+        "nothing-due": "done" if committed else "nothing-to-do",
+    }
+    passes = []
+    for outcome in committed:
+        of_pass = {"summary": outcome["summary"], "kind": outcome["purpose"]}
+        passes.append(of_pass | {key: outcome[key] for key in PASS_KEYS})
+    return {
+        "status": statuses.get(ended["status"], "partial"),
+        "reason": ended["reason"],
+        "passes": passes,
+        "completions": ended["completions"],
+        "tokens_before": before,
+        "tokens_after": after,
+        "warnings": [line for outcome in ended["passes"] for line in outcome["warnings"]],
+        "failure": ended["failure"],
+    }
+
+
+def drive(
+    conversation: str,
+    budget: int,
+    options: Fields,
+    now: int,
+    asks: int = 1,
+    fallback: bool = False,
+    offline: bool = False,
+    together: bool = False,
+) -> Flow[Fields]:
+    """Plans, completes and applies until nothing is due or the model is given up.
+
+    The requests of one plan are served one after the other, or asked `together` and then applied
+    in their order. Each request is asked `asks` times at most. `fallback` says to the engine, once
+    a model is exhausted, that the budget must be kept without it. `offline` asks the engine's own
+    summariser.
+    """
+    options = {"requests_max": 1} | options
+    passes: list[Fields] = []
+    model = _Model(offline, asks, budget if fallback else None)
+    sweep = options.get("sweep")
+    while True:
+        plan = yield Call(
+            "compaction.plan",
+            {
+                "conversation": conversation,
+                "budget": budget,
+                "options": options | {"sweep": sweep or None},
+                "now": now,
+            },
+        )
+        sweep = plan["sweep"]
+        if plan["status"] != "needs-completions" and not sweep:
+            return model.result(plan["status"], plan["reason"], passes)
+        requests = plan["requests"]
+        answers = (yield Together([model.ask(one) for one in requests])) if together else None
+        for index, request in enumerate(requests):
+            answer = answers[index] if answers else (yield from model.ask(request))
+            reason = yield from _settle(conversation, request, answer, model, passes, now)
+            if reason is not None:
+                return model.result("refused", reason, passes)
+
+
+class _Model:
+    """The model of one command: how often it was asked, and whether it was given up."""
+
+    def __init__(self, offline: bool, asks: int, fallback_over_tokens: int | None) -> None:
+        self.offline = offline
+        self.asks = asks
+        self.fallback_over_tokens = fallback_over_tokens
+        self.completions = 0
+        self.exhausted: Fields | None = None
+        self.failure: Fields | None = None
+
+    def ask(self, request: Fields) -> Flow[Fields]:
+        if self.exhausted is not None:
+            return self.exhausted
+        if self.offline:
+            self.completions += 1
+            done = yield Call("compaction.complete_offline", {"request": request})
+            return {"done": done}
+        attempt = 1
+        while True:
+            self.completions += 1
+            answer: Fields = yield Complete(request)
+            self.failure = answer.get("failed") or self.failure
+            code = completions.failure_code(answer)
+            if code not in completions.RETRIED:
+                return answer
+            if attempt >= self.asks:
+                if self.fallback_over_tokens is not None:
+                    self.exhausted = answer
+                return answer
+            yield Pause(completions.pause_seconds(answer, attempt))
+            attempt += 1
+
+    def apply_options(self) -> Fields:
+        over = self.fallback_over_tokens if self.exhausted is not None else None
+        return {"fallback_over_tokens": over}
+
+    def result(self, status: str, reason: str, passes: list[Fields]) -> Fields:
+        return {
+            "status": status,
+            "reason": reason,
+            "passes": passes,
+            "completions": self.completions,
+            "failure": self.failure,
+        }
+
+
+def _settle(
+    conversation: str,
+    request: Fields,
+    answer: Fields,
+    model: _Model,
+    passes: list[Fields],
+    now: int,
+) -> Flow[str | None]:
+    """Applies an answer and follows retries; a reason when the model failed for good."""
+    while True:
+        outcome: Fields = yield Call(
+            "compaction.apply",
+            {
+                "conversation": conversation,
+                "request_id": request["id"],
+                "answer": answer,
+                "options": model.apply_options(),
+                "now": now,
+            },
+        )
+        passes.append(outcome)
+        if outcome["applied"] == "refused" and outcome["reason"].startswith("model-"):
+            return str(outcome["reason"])
+        if outcome["applied"] != "retry" or outcome["next"] is None:
+            return None
+        request = outcome["next"]
+        answer = yield from model.ask(request)
+
+
+def _complete(request: Fields) -> Flow[Fields]:
+    answer: Fields = yield Complete(request)
+    return answer
+
+
+def call_tool(
+    conversation: str, name: str, arguments: Any, caller: str | None, now: int
+) -> Flow[Fields]:
+    """Answers a tool call of an agent; completions it needs are asked of the model."""
+    text = arguments if isinstance(arguments, str) else to_json(arguments)
+    outcome = yield Call(
+        "tools.call",
+        {
+            "conversation": conversation,
+            "name": name,
+            "arguments_json": text,
+            "caller": caller,
+            "now": now,
+        },
+    )
+    while "needs-completions" in outcome:
+        needs = outcome["needs-completions"]
+        answers = yield Together([_complete(request) for request in needs["requests"]])
+        outcome = yield Call(
+            "tools.resume",
+            {
+                "conversation": conversation,
+                "continuation": needs["continuation"],
+                "answers": answers,
+                "now": now,
+            },
+        )
+    answer: Fields = outcome["done"]
+    return answer
+
+
+def parsed(name: str, arguments: Fields) -> Flow[Any]:
+    """A call whose result is a JSON text, parsed."""
+    return json.loads((yield Call(name, arguments)))

@@ -1,0 +1,342 @@
+"""The package for programs whose calls may block: `open` and `Lcm`.
+
+In: conversations, messages, budgets. Out: plain dicts. Every method is a flow run to its end here;
+what it does stands in `flows` and `paging`, and what is decided, in the engine.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from . import completions, flows, paging
+from .component import Program, load
+from .errors import LcmError
+from .instance import MEMORY_BYTES_MAX, Instance
+from .results import Assembled, Compaction, CompactionMode, Dialect, Policy, Receipt, ToolAnswer
+from .sessions import Session
+from .settings import configuration
+from .stores import MemoryStore, SqliteStore, Store
+from .texts import Message, to_text
+
+Clock = Callable[[], int]
+"""Milliseconds since the Unix epoch."""
+
+RETRIES = 2
+
+
+def wall_clock() -> int:
+    """The time of the machine, in milliseconds since the Unix epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def open_path(store: str | os.PathLike[str]) -> Store:
+    """The store of this name: a file path, or `memory:`."""
+    if store == "memory:":
+        return MemoryStore()
+    if isinstance(store, str) and "://" in store:
+        scheme = store.partition("://")[0]
+        raise LcmError("unsupported", f"this host has no store for `{scheme}://`")
+    return SqliteStore(Path(store))
+
+
+def open(
+    store: str | os.PathLike[str] | Store = "memory:",
+    complete: Callable[[Any], Any] | None = None,
+    config: Mapping[str, Any] | None = None,
+    *,
+    wasm: bytes | str | os.PathLike[str] | None = None,
+    clock: Clock = wall_clock,
+    retries: int = RETRIES,
+    environment: Mapping[str, str] | None = None,
+    memory_bytes_max: int = MEMORY_BYTES_MAX,
+) -> Lcm:
+    """Opens a store with the engine over it.
+
+    - `store`: path of a `*.lcm.db` file, made when absent; `memory:`; or any `Store`.
+    - `complete`: asks a model (`completions.answered` says what it may return, `CompletionFailed`
+      how it fails); None: summaries are made without a model, deterministically.
+    - `config`: the configuration object; `LCM_*` variables of `environment` (None: of the
+      process) come before it.
+    - `clock`: the time of every call that names none.
+    - `retries`: how often a failing model is asked again.
+    - `memory_bytes_max`: bound of an instance.
+    """
+    kept = open_path(store) if isinstance(store, (str, os.PathLike)) else store
+    if getattr(kept, "asynchronous", False):
+        raise LcmError("invalid-input", "the store is asynchronous: use `open_async`")
+    return Lcm(
+        load(wasm),
+        kept,
+        complete,
+        configuration(config, os.environ if environment is None else environment),
+        clock,
+        retries,
+        memory_bytes_max,
+    )
+
+
+class Lcm:
+    """An open store. Made by `open`; usable as a context manager."""
+
+    def __init__(
+        self,
+        program: Program,
+        store: Store,
+        complete: Callable[[Any], Any] | None,
+        config_json: str | None,
+        clock: Clock,
+        retries: int,
+        memory_bytes_max: int = MEMORY_BYTES_MAX,
+    ) -> None:
+        self.store = store
+        self._complete = complete
+        self._clock = clock
+        self._retries = retries
+        instance = Instance(program, config_json, memory_bytes_max=memory_bytes_max)
+        self._session = Session(instance, store)
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Calls a function of the interface by name (`admin.status`), with plain values."""
+        return self._session.call(name, dict(arguments))
+
+    def _run(self, flow: flows.Flow[Any]) -> Any:
+        effect = next(flow)
+        try:
+            while True:
+                try:
+                    result = self._perform(effect)
+                except Exception as error:
+                    effect = flow.throw(error)
+                else:
+                    effect = flow.send(result)
+        except StopIteration as end:
+            return end.value
+
+    def _perform(self, effect: flows.Effect) -> Any:
+        match effect:
+            case flows.Call(name, arguments):
+                return self._session.call(name, arguments)
+            case flows.Complete(request):
+                return self._ask(request)
+            case flows.Pause(seconds):
+                return time.sleep(seconds)
+            case flows.Together(several):
+                return [self._run(flow) for flow in several]
+
+    def _ask(self, request: Any) -> Any:
+        if self._complete is None:
+            done = self._session.call("compaction.complete_offline", {"request": request})
+            return {"done": done}
+        try:
+            return completions.answered(completions.refuse_awaitable(self._complete(request)))
+        except LcmError:
+            raise
+        except Exception as error:
+            return completions.failed(error)
+
+    def _now(self, now: int | None) -> int:
+        return self._clock() if now is None else now
+
+    def append(
+        self,
+        conversation: str,
+        messages: Iterable[Message],
+        *,
+        dialect: Dialect = "lcm",
+        new: bool = False,
+        repeat: bool = False,
+        refuse_replay: bool = False,
+        now: int | None = None,
+    ) -> Receipt:
+        """Stores what is not stored yet of the newest messages of a conversation.
+
+        A list that one engine call takes is recognised against the stored tail; a longer one is
+        ingested (see `ingest`). `new`: every message is new unless its id or event key is stored.
+        `repeat`: this call repeats one whose outcome is unknown. `refuse_replay`: a likely replay
+        is an error (`exists`) instead of a warning.
+        """
+        texts = [to_text(message) for message in messages]
+        now = self._now(now)
+        return self._run(  # type: ignore[no-any-return]
+            flows.append(conversation, dialect, texts, new, repeat, refuse_replay, now)
+        )
+
+    def ingest(
+        self,
+        conversation: str,
+        messages: Iterable[Message],
+        *,
+        dialect: Dialect = "lcm",
+        refuse_replay: bool = False,
+        now: int | None = None,
+    ) -> Receipt:
+        """Stores what is missing of a whole transcript, however long it is."""
+        texts = [to_text(message) for message in messages]
+        now = self._now(now)
+        return self._run(  # type: ignore[no-any-return]
+            flows.ingest(conversation, dialect, texts, refuse_replay, now)
+        )
+
+    def compact(
+        self,
+        conversation: str,
+        budget: int,
+        *,
+        mode: CompactionMode = "threshold",
+        force: bool = False,
+        target: int | None = None,
+        observed_tokens: int | None = None,
+        requests_max: int = 1,
+        now: int | None = None,
+    ) -> Compaction:
+        """Summarises what is due, pass by pass; does nothing when nothing is."""
+        options = {
+            "mode": mode,
+            "force": force,
+            "target": target,
+            "observed_tokens": observed_tokens,
+            "requests_max": requests_max,
+        }
+        return self._run(  # type: ignore[no-any-return]
+            flows.compact(
+                conversation,
+                budget,
+                options,
+                self._now(now),
+                asks=1 + self._retries,
+                offline=self._complete is None,
+            )
+        )
+
+    def assemble(
+        self,
+        conversation: str,
+        budget: int,
+        *,
+        dialect: Dialect = "lcm",
+        policy: Policy = "chronological",
+        prompt: str | None = None,
+        reserve_tokens: int = 0,
+        live_messages: Iterable[Message] = (),
+        previous: str | None = None,
+        explain: bool = False,
+        now: int | None = None,
+    ) -> Assembled:
+        """A context that fits the budget, in tokens; reads only."""
+        options = {
+            "policy": policy,
+            "prompt": prompt,
+            "reserve_tokens": reserve_tokens,
+            "live_messages": [to_text(message) for message in live_messages],
+            "previous": previous,
+            "explain": explain,
+        }
+        return self._run(  # type: ignore[no-any-return]
+            flows.assemble(conversation, budget, dialect, options, self._now(now))
+        )
+
+    def describe(
+        self, conversation: str, id: str, *, grant: str | None = None, now: int | None = None
+    ) -> dict[str, Any]:
+        """What is known of a summary or file."""
+        return self._run(  # type: ignore[no-any-return]
+            paging.describe(conversation, id, grant, self._now(now))
+        )
+
+    def expand(
+        self,
+        conversation: str,
+        id: str,
+        *,
+        depth: int | None = None,
+        messages: bool = False,
+        token_cap: int | None = None,
+        after: str | None = None,
+        grant: str | None = None,
+        now: int | None = None,
+    ) -> dict[str, Any]:
+        """What a summary was made from; without `token_cap` and `after` everything, all pages."""
+        options = {"depth": depth, "messages": messages, "token_cap": token_cap, "after": after}
+        return self._run(  # type: ignore[no-any-return]
+            paging.expand(conversation, id, options, grant, self._now(now))
+        )
+
+    def grep(
+        self,
+        conversation: str,
+        query: Mapping[str, Any],
+        *,
+        grant: str | None = None,
+        now: int | None = None,
+    ) -> dict[str, Any]:
+        """Searches; `query` has the keys of the interface, `pattern` first of all."""
+        return self._run(  # type: ignore[no-any-return]
+            paging.grep(conversation, dict(query), grant, self._now(now))
+        )
+
+    def messages(
+        self, conversation: str, seq_from: int = 1, seq_to: int | None = None
+    ) -> list[str]:
+        """The original texts of messages `seq_from` to `seq_to`, both included; None: the last."""
+        return self._run(  # type: ignore[no-any-return]
+            paging.messages(conversation, seq_from, seq_to)
+        )
+
+    def status(self, conversation: str | None = None, *, now: int | None = None) -> dict[str, Any]:
+        """Counts and sizes of a conversation, or of the whole store."""
+        return self._run(  # type: ignore[no-any-return]
+            paging.status(conversation, self._now(now))
+        )
+
+    def check(self, conversation: str) -> dict[str, Any]:
+        """Whether what is stored of a conversation agrees with itself."""
+        return self._run(paging.check(conversation))  # type: ignore[no-any-return]
+
+    def digest(self, *, logical: bool = False) -> str:
+        """SHA-256 of the whole store, 64 hex digits; `logical`: of its meaning, not its bytes."""
+        return self._run(paging.digest(logical))  # type: ignore[no-any-return]
+
+    def listing(self, kind: str, conversation: str | None = None) -> list[Any]:
+        """All entries of a kind: `conversations`, or `summaries` of one."""
+        return self._run(paging.listing(kind, conversation))  # type: ignore[no-any-return]
+
+    def tools(self, dialect: Dialect = "lcm") -> list[Any]:
+        """Definitions of the agent's tools in the provider's format."""
+        return self._run(  # type: ignore[no-any-return]
+            flows.parsed("tools.definitions", {"dialect": dialect})
+        )
+
+    def call_tool(
+        self,
+        conversation: str,
+        name: str,
+        arguments: Any,
+        *,
+        caller: str | None = None,
+        now: int | None = None,
+    ) -> ToolAnswer:
+        """Answers a tool call of the agent; `caller` is the grant of a sub-agent."""
+        return self._run(  # type: ignore[no-any-return]
+            flows.call_tool(conversation, name, arguments, caller, self._now(now))
+        )
+
+    def close(self) -> None:
+        """Closes the store."""
+        self._session.instance.drop()
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

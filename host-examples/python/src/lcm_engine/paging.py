@@ -1,0 +1,142 @@
+"""Reads whose answers are JSON documents or come in pages, each as one whole result.
+
+In: ids, ranges, options. Out: parsed documents. Cursors are the engine's and are only handed back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .errors import LcmError
+from .flows import Call, Fields, Flow, parsed
+from .texts import to_json
+
+PAGE_BYTES_MAX = 1024 * 1024
+
+
+def describe(conversation: str, id: str, grant: str | None, now: int) -> Flow[Fields]:
+    """What is known of a summary or file."""
+    document: Fields = yield from parsed(
+        "recall.describe",
+        {
+            "conversation": conversation,
+            "id": id,
+            "options_json": "{}",
+            "grant": grant,
+            "now": now,
+        },
+    )
+    return document
+
+
+def grep(conversation: str, query: Fields, grant: str | None, now: int) -> Flow[Fields]:
+    """One search."""
+    document: Fields = yield from parsed(
+        "recall.grep",
+        {
+            "conversation": conversation,
+            "query_json": to_json(query),
+            "grant": grant,
+            "now": now,
+        },
+    )
+    return document
+
+
+def expand(
+    conversation: str, id: str, options: Fields, grant: str | None, now: int
+) -> Flow[Fields]:
+    """What a summary was made from; all pages unless a page or a cap was asked for."""
+    options = {name: value for name, value in options.items() if value is not None}
+    whole: Fields | None = None
+    while True:
+        page: Fields = yield from parsed(
+            "recall.expand",
+            {
+                "conversation": conversation,
+                "id": id,
+                "options_json": to_json(options),
+                "grant": grant,
+                "now": now,
+            },
+        )
+        if whole is None:
+            whole = page
+        else:
+            whole["summaries"] += page["summaries"]
+            whole["messages"] += page["messages"]
+            whole["tokens"] += page["tokens"]
+            whole["truncated"], whole["next"] = page["truncated"], page["next"]
+        after = page.get("next")
+        if not after or "token_cap" in options or (whole is page and "after" in options):
+            return whole
+        if after == options.get("after"):
+            raise LcmError("corrupt", "the pages of `expand` do not go on")
+        options = options | {"after": after}
+
+
+def messages(conversation: str, seq_from: int, seq_to: int | None) -> Flow[list[str]]:
+    """Original texts of a range; None: to the newest message."""
+    texts: list[str] = []
+    last = 2**64 - 1 if seq_to is None else seq_to
+    seq = seq_from
+    while seq <= last:
+        page = yield Call(
+            "recall.messages",
+            {
+                "conversation": conversation,
+                "seq_from": seq,
+                "seq_to": last,
+                "bytes_max": PAGE_BYTES_MAX,
+            },
+        )
+        if not page:
+            break
+        texts += page
+        seq += len(page)
+    return texts
+
+
+def status(conversation: str | None, now: int) -> Flow[Fields]:
+    """Counts and sizes."""
+    document: Fields = yield from parsed("admin.status", {"conversation": conversation, "now": now})
+    return document
+
+
+def _pages(name: str, arguments: Fields) -> Flow[list[Fields]]:
+    """All pages of a document whose `cursor` is the cursor of the next one."""
+    pages: list[Fields] = []
+    cursor: str | None = None
+    while True:
+        page: Fields = yield from parsed(name, arguments | {"cursor": cursor})
+        pages.append(page)
+        following = page.get("cursor")
+        if not following:
+            return pages
+        if following == cursor:
+            raise LcmError("corrupt", f"the pages of `{name}` do not go on")
+        cursor = following
+
+
+def check(conversation: str) -> Flow[Fields]:
+    """The report of all pages."""
+    pages = yield from _pages("admin.check", {"conversation": conversation})
+    report = dict(pages[-1])
+    report["ok"] = all(page["ok"] for page in pages)
+    if len(pages) > 1:
+        report["checks"] = [check for page in pages for check in page["checks"]]
+    report.pop("cursor", None)
+    return report
+
+
+def digest(logical: bool) -> Flow[str]:
+    """64 hex digits."""
+    pages = yield from _pages("admin.digest", {"logical": logical})
+    return str(pages[-1]["sha256"])
+
+
+def listing(kind: str, conversation: str | None) -> Flow[list[Any]]:
+    """All entries of a kind."""
+    arguments = {"kind": kind, "conversation": conversation, "bytes_max": PAGE_BYTES_MAX}
+    pages = yield from _pages("admin.listing", arguments)
+    return [entry for page in pages for entry in page[kind]]

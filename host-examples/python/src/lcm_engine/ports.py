@@ -1,0 +1,130 @@
+"""What an instance's store imports are connected to during one exported call.
+
+In: a store and the calls of the guest. Out: plain answers, or the error the guest is told. A port
+lives for one exported call and remembers what its caller must know afterwards: a fault that makes
+the instance unusable, reads that have to be fetched, a commit that has to be performed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from .errors import LcmError
+from .stores import Entries, Guards, Puts, Store
+
+Scan = tuple[str, str, bool, int, int]
+"""Arguments of a scan: start, end, reverse, entries_max, bytes_max."""
+
+
+class Port(Protocol):
+    """The store as the guest sees it during one call."""
+
+    fault: LcmError | None
+    """Set when the instance must be dropped and this raised, whatever the guest makes of it."""
+
+    def get_many(self, keys: list[str]) -> list[bytes | None]: ...
+
+    def scan(self, scan: Scan) -> tuple[Entries, bool]: ...
+
+    def commit(self, guards: Guards, puts: Puts) -> None: ...
+
+
+class NoStore:
+    """Connected while no call is under way, and for calls that may not touch a store."""
+
+    fault: LcmError | None = None
+
+    def _refuse(self) -> LcmError:
+        return LcmError("store-unavailable", "this call may not use the store")
+
+    def get_many(self, keys: list[str]) -> list[bytes | None]:
+        raise self._refuse()
+
+    def scan(self, scan: Scan) -> tuple[Entries, bool]:
+        raise self._refuse()
+
+    def commit(self, guards: Guards, puts: Puts) -> None:
+        raise self._refuse()
+
+
+class DirectPort:
+    """Passes every call on to a store whose calls block."""
+
+    def __init__(self, store: Store) -> None:
+        self.fault: LcmError | None = None
+        self._store = store
+
+    def _guarded(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            answer = function(*arguments)
+        except LcmError:
+            raise
+        except Exception as error:
+            # An exception must not run through the guest without unwinding it.
+            self.fault = LcmError("store-unavailable", f"the store raised {error!r}")
+            self.fault.__cause__ = error
+            raise self.fault from error
+        if inspect.isawaitable(answer):
+            if inspect.iscoroutine(answer):
+                answer.close()
+            self.fault = LcmError(
+                "invalid-input",
+                "the store answered with an awaitable: declare it with `asynchronous = True`",
+            )
+            raise self.fault
+        return answer
+
+    def get_many(self, keys: list[str]) -> list[bytes | None]:
+        answer: list[bytes | None] = self._guarded(self._store.get_many, keys)
+        return answer
+
+    def scan(self, scan: Scan) -> tuple[Entries, bool]:
+        answer: tuple[Entries, bool] = self._guarded(self._store.scan, *scan)
+        return answer
+
+    def commit(self, guards: Guards, puts: Puts) -> None:
+        try:
+            self._guarded(self._store.commit, guards, puts)
+        except LcmError as error:
+            if error.code != "conflict":
+                self.fault = error  # The outcome is unknown.
+            raise
+
+
+class DeferredPort:
+    """Answers from what was fetched before; what is missing makes the guest give up the call.
+
+    The commit is only captured: its caller performs it once the exported call has returned.
+    """
+
+    def __init__(self, values: dict[str, bytes | None], scans: dict[Scan, Any]) -> None:
+        self.fault: LcmError | None = None
+        self.missing_keys: Sequence[str] = ()
+        self.missing_scan: Scan | None = None
+        self.captured: tuple[Guards, Puts] | None = None
+        self._values = values
+        self._scans = scans
+
+    @property
+    def blocked(self) -> bool:
+        """Whether something has to be fetched before the call can be repeated."""
+        return bool(self.missing_keys) or self.missing_scan is not None
+
+    def get_many(self, keys: list[str]) -> list[bytes | None]:
+        missing = [key for key in dict.fromkeys(keys) if key not in self._values]
+        if missing:
+            self.missing_keys = missing
+            raise LcmError("would-block", "values are being fetched")
+        return [self._values[key] for key in keys]
+
+    def scan(self, scan: Scan) -> tuple[Entries, bool]:
+        if scan not in self._scans:
+            self.missing_scan = scan
+            raise LcmError("would-block", "entries are being fetched")
+        answer: tuple[Entries, bool] = self._scans[scan]
+        return answer
+
+    def commit(self, guards: Guards, puts: Puts) -> None:
+        self.captured = (guards, puts)

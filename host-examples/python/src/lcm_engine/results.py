@@ -1,0 +1,85 @@
+"""What the calls of the package return: plain dicts, described for type checkers.
+
+Keys, units and meanings are those of the records and JSON documents of the interface.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+Dialect = Literal["lcm", "anthropic", "openai-chat", "openai-responses", "gemini"]
+CompactionMode = Literal["threshold", "incremental", "sweep", "until-under"]
+Policy = Literal["chronological", "prompt-aware", "layered"]
+
+
+class Receipt(TypedDict):
+    """What was stored. `seq_first` and `seq_last` are None when nothing was."""
+
+    revision: int
+    ingested: int
+    skipped: int
+    seq_first: int | None
+    seq_last: int | None
+    context_tokens: int
+    warnings: list[str]
+
+
+class CompletionRequest(TypedDict):
+    """What the engine wants from a model; handed to the `complete` callback."""
+
+    id: str
+    purpose: Literal["leaf", "condensed", "file", "ask", "focus"]
+    level: Literal["normal", "aggressive", "fallback"]
+    system: str
+    prompt: str
+    input_tokens: int
+    output_tokens_max: int
+    temperature_permille: int
+    model: str | None
+
+
+class Pass(TypedDict):
+    """One summary that was made; tokens are those of the stored context around it."""
+
+    summary: str
+    kind: Literal["leaf", "condensed"]
+    depth: int
+    level: Literal["normal", "aggressive", "fallback"]
+    capped: bool
+    tokens_before: int
+    tokens_after: int
+
+
+class Compaction(TypedDict):
+    """How a compaction ended; `failure` is the last failure of the model, if it had one."""
+
+    status: Literal["done", "nothing-to-do", "partial", "model-unavailable"]
+    reason: str
+    passes: list[Pass]
+    completions: int
+    tokens_before: int
+    tokens_after: int
+    warnings: list[str]
+    failure: dict[str, Any] | None
+
+
+class Assembled(TypedDict):
+    """A context that fits: `messages` in the dialect asked for, and how it came about."""
+
+    messages: list[Any]
+    messages_json: str
+    system: str | None
+    tokens: int
+    summaries: int
+    fresh_tail_messages: int
+    evicted: int
+    items: list[dict[str, Any]]
+    prefix: dict[str, Any]
+    warnings: list[str]
+
+
+class ToolAnswer(TypedDict):
+    """What an agent is told in answer to a tool call."""
+
+    text: str
+    is_error: bool

@@ -1,0 +1,156 @@
+"""How calls reach an instance: in turn, repeated on conflict, over either kind of store.
+
+In: calls by name with plain values. Out: their results. A result is handed over only once its
+commit has succeeded. Which calls are made is the business of the flows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from zlib import crc32
+
+from .errors import LcmError
+from .instance import Instance
+from .ports import DeferredPort, DirectPort
+from .stores import AsyncStore, Store
+
+CONFLICTS_MAX = 8
+"""How often a call that met a conflict is repeated."""
+
+ROUNDS_MAX = 2_000
+"""How often one call may ask for more before it is taken for a fault."""
+
+LANES = 8
+"""Instances over an asynchronous store: conversations of different lanes do not wait for each
+other."""
+
+
+def _pauses(conflicts_max: int) -> Iterator[float]:
+    """Seconds to wait before each repetition: random, growing."""
+    for attempt in range(conflicts_max):
+        yield random.uniform(0, 0.002 * 2**attempt)
+
+
+class Session:
+    """One instance over a store whose calls block. Threads take turns."""
+
+    def __init__(
+        self, instance: Instance, store: Store, conflicts_max: int = CONFLICTS_MAX
+    ) -> None:
+        self.instance = instance
+        self._store = store
+        self._conflicts_max = conflicts_max
+        self._turn = threading.Lock()
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Calls a function; a conflict is repeated."""
+        pauses = _pauses(self._conflicts_max)
+        while True:
+            try:
+                with self._turn:
+                    return self.instance.call(name, arguments, DirectPort(self._store))
+            except LcmError as error:
+                pause = next(pauses, None) if error.code == "conflict" else None
+                if pause is None:
+                    raise
+            time.sleep(pause)
+
+
+class AsyncSession:
+    """Instances over an asynchronous store, one per lane; calls of a lane take turns.
+
+    The engine runs to its end without waiting. What it misses is fetched and the call repeated;
+    its commit is performed afterwards, and when that fails the instance, which believes it
+    happened, is dropped.
+    """
+
+    def __init__(
+        self,
+        make_instance: Callable[[], Instance],
+        store: AsyncStore,
+        conflicts_max: int = CONFLICTS_MAX,
+        lanes: int = LANES,
+    ) -> None:
+        self._make_instance = make_instance
+        self._store = store
+        self._conflicts_max = conflicts_max
+        self._lanes: list[tuple[Instance, asyncio.Lock] | None] = [None] * lanes
+
+    def _lane(self, conversation: str) -> tuple[Instance, asyncio.Lock]:
+        index = crc32(conversation.encode("utf-8", "replace")) % len(self._lanes)
+        lane = self._lanes[index]
+        if lane is None:
+            lane = self._lanes[index] = (self._make_instance(), asyncio.Lock())
+        return lane
+
+    def drop(self) -> None:
+        """Forgets all instances; the next calls make new ones."""
+        self._lanes = [None] * len(self._lanes)
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Calls a function; a conflict is repeated."""
+        instance, turn = self._lane(str(arguments.get("conversation") or ""))
+        pauses = _pauses(self._conflicts_max)
+        while True:
+            try:
+                async with turn:
+                    return await self._attempt(instance, name, arguments)
+            except LcmError as error:
+                pause = next(pauses, None) if error.code == "conflict" else None
+                if pause is None:
+                    raise
+            await asyncio.sleep(pause)
+
+    async def _attempt(self, instance: Instance, name: str, arguments: dict[str, Any]) -> Any:
+        values: dict[str, bytes | None] = {}
+        scans: dict[Any, Any] = {}
+        for _ in range(ROUNDS_MAX):
+            port = DeferredPort(values, scans)
+            value, failure = None, None
+            try:
+                value = instance.call(name, arguments, port)
+            except LcmError as error:
+                failure = error
+            if port.blocked and failure is not None and failure.code == "would-block":
+                await self._fetch(port, values, scans)
+                continue
+            if port.captured is not None:
+                await self._commit(instance, port)
+            if failure is not None:
+                raise failure
+            return value
+        raise LcmError("store-unavailable", f"`{name}` asks for values without end")
+
+    async def _fetch(
+        self, port: DeferredPort, values: dict[str, bytes | None], scans: dict[Any, Any]
+    ) -> None:
+        try:
+            if port.missing_keys:
+                keys = list(port.missing_keys)
+                fetched = await self._store.get_many(keys)
+                values.update(zip(keys, fetched, strict=True))
+            if port.missing_scan is not None:
+                scans[port.missing_scan] = await self._store.scan(*port.missing_scan)
+        except LcmError:
+            raise
+        except Exception as error:
+            raise LcmError("store-unavailable", f"the store raised {error!r}") from error
+
+    async def _commit(self, instance: Instance, port: DeferredPort) -> None:
+        assert port.captured is not None
+        try:
+            await self._store.commit(*port.captured)
+        except LcmError:
+            instance.drop()
+            raise
+        except Exception as error:
+            instance.drop()
+            raise LcmError("store-unavailable", f"the store raised {error!r}") from error
+        except BaseException:  # Cancelled: the outcome is unknown.
+            instance.drop()
+            raise

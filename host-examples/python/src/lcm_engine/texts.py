@@ -1,0 +1,84 @@
+"""Message texts on their way into the engine: as JSON text, in batches, in pieces.
+
+In: messages as dicts or JSON texts. Out: texts, batches of them and pieces of one. The numbers are
+the bounds of one call, not policy; what a message means is the engine's business.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .errors import LcmError
+
+Message = str | Mapping[str, Any]
+"""One message: a JSON text, kept byte for byte, or a mapping that is written as JSON."""
+
+BATCH_MESSAGES_MAX = 100
+BATCH_BYTES_MAX = 512 * 1024
+PIECE_BYTES_MAX = 192 * 1024
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def to_json(value: Any) -> str:
+    """Compact JSON text, keys in their order, everything but lone surrogates unescaped."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def to_text(message: Message) -> str:
+    """The JSON text of a message."""
+    if isinstance(message, str):
+        if _SURROGATE.search(message):
+            raise LcmError("invalid-input", "a message text holds a lone surrogate unescaped")
+        return message
+    if not isinstance(message, Mapping):
+        raise LcmError("invalid-input", f"a message is a {type(message).__name__}, not an object")
+    try:
+        return to_json(message)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise LcmError("invalid-input", f"a message cannot be written as JSON: {error}") from error
+
+
+def byte_length(text: str) -> int:
+    """Length of the text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def batches(
+    texts: Iterable[str],
+    messages_max: int = BATCH_MESSAGES_MAX,
+    bytes_max: int = BATCH_BYTES_MAX,
+) -> Iterator[list[str]]:
+    """Splits texts into lists that one call takes; a text over `bytes_max` stands alone."""
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        length = byte_length(text)
+        if batch and (len(batch) >= messages_max or size + length > bytes_max):
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
+        size += length
+    if batch:
+        yield batch
+
+
+def upload_id(raw: bytes) -> str:
+    """What a staged text is called: its SHA-256, 64 hex digits."""
+    return hashlib.sha256(raw).hexdigest()
+
+
+def piece(raw: bytes, offset: int) -> str:
+    """The next piece of a staged text from `offset`, cut between two characters."""
+    end = min(offset + PIECE_BYTES_MAX, len(raw))
+    while end < len(raw) and raw[end] & 0xC0 == 0x80:
+        end -= 1
+    try:
+        return raw[offset:end].decode()
+    except UnicodeDecodeError as error:
+        raise LcmError("corrupt", f"staging goes on inside a character, at {offset}") from error

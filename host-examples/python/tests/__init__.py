@@ -1,0 +1,1 @@
+"""Unit tests of the Python host; run with `python -m unittest`."""

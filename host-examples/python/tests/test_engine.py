@@ -1,0 +1,316 @@
+"""The whole package over the engine: what goes in comes back, in every kind of store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import unittest
+from pathlib import Path
+
+import lcm_engine
+from lcm_engine import CompletionFailed, LcmError
+from lcm_engine.stores import AsyncMemoryStore, MemoryStore
+from walkthrough import BATCH_MESSAGES, BUDGET_TOKENS, CONVERSATION, walkthrough
+
+from .support import (
+    HERE,
+    NOW,
+    PYTHON,
+    ROOT,
+    FailingAsyncStore,
+    FailingStore,
+    child_environment,
+    conflict,
+    temporary_folder,
+)
+
+LINES = (HERE.parent / "walkthrough.jsonl").read_text(encoding="utf-8").rstrip("\n").split("\n")
+BYTE_FOR_BYTE = "every message came back byte for byte: yes"
+
+
+def opened(store="memory:", complete=None, **options) -> lcm_engine.Lcm:
+    options = {"clock": lambda: NOW, "environment": {}} | options
+    return lcm_engine.open(store, complete, **options)
+
+
+async def opened_async(store="memory:", complete=None, **options) -> lcm_engine.AsyncLcm:
+    options = {"clock": lambda: NOW, "environment": {}} | options
+    return await lcm_engine.open_async(store, complete, **options)
+
+
+def message(number: int, words: int = 60) -> dict[str, str]:
+    role = "assistant" if number % 2 else "user"
+    return {"role": role, "content": f"message {number}: " + f"word{number} " * words}
+
+
+class Ingest(unittest.TestCase):
+    def test_messages_come_back_byte_for_byte(self):
+        odd = [
+            ' {"role" : "user", "content":"a\\u00e9b" , "x":[1, 2.50]} ',
+            '{"role":"assistant","content":"\\ud83d lone"}',
+            '{"role":"user","content":"\u4f60\u597d \U0001f1ee\U0001f1f8"}',
+        ]
+        with opened() as lcm:
+            receipt = lcm.append("c", odd)
+            self.assertEqual((receipt["seq_first"], receipt["seq_last"]), (1, 3))
+            self.assertEqual(lcm.messages("c"), odd)
+            self.assertEqual(lcm.messages("c", 2, 2), odd[1:2])
+
+    def test_a_transcript_is_ingested_once_however_often_it_comes(self):
+        texts = [json.dumps(message(number)) for number in range(250)]
+        with opened() as lcm:
+            first = lcm.ingest("c", texts[:230])
+            self.assertEqual((first["ingested"], first["skipped"]), (230, 0))
+            digest = lcm.digest()
+            again = lcm.ingest("c", texts[:230])
+            self.assertEqual((again["ingested"], again["skipped"]), (0, 230))
+            self.assertEqual(lcm.digest(), digest)
+            longer = lcm.ingest("c", texts)
+            self.assertEqual((longer["ingested"], longer["skipped"]), (20, 230))
+            self.assertEqual((longer["seq_first"], longer["seq_last"]), (231, 250))
+            self.assertEqual(lcm.append("c", texts)["ingested"], 0)
+            self.assertEqual(lcm.messages("c"), texts)
+            self.assertTrue(lcm.check("c")["ok"])
+
+    def test_a_message_over_half_a_mebibyte_is_staged(self):
+        large = json.dumps(
+            {"role": "user", "content": "\u4e2d\u6587 x" * 150_000}, ensure_ascii=False
+        )
+        self.assertGreater(len(large.encode()), 1024 * 1024)
+        texts = [json.dumps(message(1)), large, json.dumps(message(2))]
+        with opened() as lcm:
+            self.assertEqual(lcm.ingest("c", texts)["ingested"], 3)
+            self.assertEqual(lcm.messages("c"), texts)
+            self.assertEqual(lcm.ingest("c", texts)["ingested"], 0)
+            self.assertTrue(lcm.check("c")["ok"])
+
+    def test_new_messages_are_new_even_when_equal(self):
+        with opened() as lcm:
+            lcm.append("c", [message(1)], new=True)
+            self.assertEqual(lcm.append("c", [message(1)], new=True)["ingested"], 1)
+
+    def test_a_message_that_is_none_is_refused_and_nothing_stored(self):
+        with opened() as lcm:
+            with self.assertRaises(LcmError) as caught:
+                lcm.append("c", [message(1), '{"role":"nobody"}'])
+            self.assertEqual(caught.exception.code, "invalid-input")
+            self.assertEqual(lcm.store.entries, {})
+
+    def test_a_conflict_is_repeated_without_a_trace(self):
+        with opened() as plain, opened(FailingStore([None, conflict(), conflict()])) as beset:
+            for lcm in (plain, beset):
+                lcm.append("c", [message(1)])
+                lcm.append("c", [message(2)])
+            self.assertEqual(plain.digest(), beset.digest())
+
+    def test_a_commit_of_unknown_outcome_may_be_repeated(self):
+        class Vanishing(MemoryStore):
+            lost = False
+
+            def commit(self, guards, puts):
+                super().commit(guards, puts)
+                if self.lost:
+                    self.lost = False
+                    raise OSError("the answer was lost")
+
+        store = Vanishing()
+        with opened(store) as lcm:
+            lcm.append("c", [message(1)])
+            store.lost = True
+            with self.assertRaises(LcmError) as caught:
+                lcm.append("c", [message(2)], new=True)
+            self.assertEqual(caught.exception.code, "store-unavailable")
+            lcm.append("c", [message(2)], new=True, repeat=True)
+            self.assertEqual(len(lcm.messages("c")), 2)
+
+
+class Compaction(unittest.TestCase):
+    def test_the_model_is_asked_and_its_summaries_can_be_expanded(self):
+        asked = []
+
+        def complete(request):
+            asked.append(request["purpose"])
+            return f"Summary number {len(asked)} of words."
+
+        texts = [json.dumps(message(number)) for number in range(120)]
+        with opened(complete=complete) as lcm:
+            lcm.ingest("c", texts)
+            done = lcm.compact("c", 4_000)
+            self.assertEqual(done["status"], "done")
+            self.assertEqual(done["completions"], len(asked))
+            self.assertGreater(len(asked), 0)
+            self.assertLess(done["tokens_after"], done["tokens_before"])
+            context = lcm.assemble("c", 4_000, explain=True)
+            self.assertLessEqual(context["tokens"], 4_000)
+            first = context["items"][0]
+            self.assertNotEqual(first["kind"], "message")
+            found = lcm.expand("c", first["id"], depth=99, messages=True)
+            raw = [one["raw"] for one in found["messages"]]
+            self.assertEqual(raw, texts[: len(raw)])
+            self.assertEqual(len(raw), first["seq_last"] - first["seq_first"] + 1)
+            self.assertEqual(lcm.compact("c", 4_000)["status"], "nothing-to-do")
+            self.assertTrue(lcm.check("c")["ok"])
+
+    def test_a_key_that_is_refused_writes_nothing(self):
+        def complete(request):
+            raise CompletionFailed("auth", "no such key")
+
+        with opened(complete=complete) as lcm:
+            lcm.ingest("c", [message(number) for number in range(120)])
+            before = lcm.digest(logical=True)
+            with self.assertRaises(LcmError) as caught:
+                lcm.compact("c", 4_000)
+            self.assertEqual(caught.exception.code, "completion-failed")
+            self.assertIn("no such key", caught.exception.message)
+            self.assertEqual(lcm.digest(logical=True), before)
+
+    def test_an_exhausted_model_gives_way_to_the_fallback_over_the_budget(self):
+        def complete(request):
+            raise RuntimeError("broken")
+
+        with opened(complete=complete, retries=0) as lcm:
+            lcm.ingest("c", [message(number) for number in range(120)])
+            done = lcm.compact("c", 4_000)
+            self.assertEqual(done["completions"], 1)
+            self.assertEqual(done["failure"]["message"], "RuntimeError: broken")
+            self.assertTrue(all(one["level"] == "fallback" for one in done["passes"]))
+            self.assertLessEqual(lcm.assemble("c", 4_000)["tokens"], 4_000)
+
+    def test_a_coroutine_as_plain_callback_is_refused(self):
+        async def complete(request):
+            return "never"
+
+        with opened(complete=complete) as lcm:
+            lcm.ingest("c", [message(number) for number in range(120)])
+            with self.assertRaises(LcmError) as caught:
+                lcm.compact("c", 4_000)
+            self.assertIn("open_async", caught.exception.message)
+
+
+class Asynchronous(unittest.IsolatedAsyncioTestCase):
+    async def fill(self, lcm: lcm_engine.AsyncLcm) -> None:
+        for start in range(0, len(LINES), BATCH_MESSAGES):
+            await lcm.append(CONVERSATION, LINES[start : start + BATCH_MESSAGES])
+
+    async def test_an_asynchronous_store_with_delay_and_conflicts_ends_with_the_same_bytes(self):
+        with opened() as plain:
+            walkthrough(plain, LINES)
+            wanted = plain.digest()
+        failures = [None, conflict(), None, None, conflict(), conflict()]
+        store = FailingAsyncStore(failures, delay_seconds=0.001)
+        async with await opened_async(store) as lcm:
+            await self.fill(lcm)
+            await lcm.compact(CONVERSATION, BUDGET_TOKENS)
+            self.assertEqual(await lcm.digest(), wanted)
+            self.assertEqual(await lcm.messages(CONVERSATION), LINES)
+            self.assertEqual(store.inner.planned, [])
+            self.assertTrue((await lcm.check(CONVERSATION))["ok"])
+
+    async def test_appending_goes_on_while_the_model_thinks(self):
+        thinking, appended = asyncio.Event(), asyncio.Event()
+
+        async def complete(request):
+            thinking.set()
+            await appended.wait()
+            return "A summary of what was said."
+
+        for store in (MemoryStore(), AsyncMemoryStore(delay_seconds=0.001)):
+            thinking.clear()
+            appended.clear()
+            async with await opened_async(store, complete) as lcm:
+                await self.fill(lcm)
+                compacting = asyncio.create_task(lcm.compact(CONVERSATION, BUDGET_TOKENS))
+                await thinking.wait()
+                receipt = await lcm.append(CONVERSATION, [message(1)])
+                await lcm.assemble(CONVERSATION, BUDGET_TOKENS)
+                self.assertEqual(receipt["seq_last"], len(LINES) + 1)
+                appended.set()
+                done = await compacting
+                self.assertEqual(done["status"], "done")
+                self.assertEqual(len(await lcm.messages(CONVERSATION)), len(LINES) + 1)
+                self.assertTrue((await lcm.check(CONVERSATION))["ok"])
+
+    async def test_many_conversations_at_once(self):
+        store = AsyncMemoryStore(delay_seconds=0.001)
+        async with await opened_async(store) as lcm:
+
+            async def converse(name: str) -> None:
+                for number in range(5):
+                    await lcm.append(name, [message(number)], new=True)
+
+            names = [f"c{number}" for number in range(12)]
+            await asyncio.gather(*(converse(name) for name in names))
+            for name in names:
+                self.assertEqual(len(await lcm.messages(name)), 5)
+
+    async def test_an_asynchronous_store_is_refused_by_plain_open(self):
+        with self.assertRaises(LcmError) as caught:
+            opened(AsyncMemoryStore())
+        self.assertEqual(caught.exception.code, "invalid-input")
+
+
+class Walkthrough(unittest.TestCase):
+    def run_script(self, *arguments: str) -> list[str]:
+        done = subprocess.run(
+            [PYTHON, str(HERE / "walkthrough.py"), *arguments],
+            env=child_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout.splitlines()
+
+    def lcm(self, *arguments: str) -> str:
+        program = ROOT / "dist" / "lcm"
+        done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, f"lcm {arguments}: {done.stdout}{done.stderr}")
+        return done.stdout.strip()
+
+    def test_memory_and_file_end_with_the_same_bytes(self):
+        path = temporary_folder(self) / "x.lcm.db"
+        in_memory, in_file = self.run_script(), self.run_script("--store", str(path))
+        self.assertEqual(in_memory, in_file)
+        self.assertEqual(in_file[-1], BYTE_FOR_BYTE)
+
+    @unittest.skipUnless((ROOT / "dist" / "lcm").exists(), "dist/lcm is not built")
+    def test_the_program_reads_the_store_that_python_wrote(self):
+        path = str(temporary_folder(self) / "x.lcm.db")
+        said = self.run_script("--store", path)
+        digest = said[-2].removeprefix("store digest: ")
+        self.assertEqual(self.lcm("--store", path, "digest"), digest)
+        self.lcm("--store", path, "--conversation", CONVERSATION, "check")
+        raw = self.lcm("--store", path, "--conversation", CONVERSATION, "messages", "--raw")
+        self.assertEqual(raw.split("\n"), LINES)
+
+    @unittest.skipUnless((ROOT / "dist" / "lcm").exists(), "dist/lcm is not built")
+    def test_python_reads_the_store_that_the_program_wrote(self):
+        path = str(temporary_folder(self) / "x.lcm.db")
+        common = ("--store", path, "--conversation", "c", "--now", str(NOW))
+        self.lcm(*common, "ingest", str(HERE.parent / "walkthrough.jsonl"))
+        self.lcm(*common, "compact", "--budget", str(BUDGET_TOKENS))
+        digest = self.lcm("--store", path, "digest")
+        with opened(path) as lcm:
+            self.assertEqual(lcm.messages("c"), LINES)
+            self.assertEqual(lcm.digest(), digest)
+            self.assertTrue(lcm.check("c")["ok"])
+        self.assertEqual(os.listdir(Path(path).parent), ["x.lcm.db"])
+
+
+class Administration(unittest.TestCase):
+    def test_status_listing_and_describe(self):
+        with opened() as lcm:
+            walkthrough(lcm, LINES)
+            status = lcm.status(CONVERSATION)
+            self.assertEqual(status["messages"], len(LINES))
+            (known,) = lcm.listing("conversations")
+            self.assertIn(CONVERSATION, json.dumps(known))
+            with self.assertRaises(LcmError) as caught:
+                lcm.describe(CONVERSATION, "sum_0000000000000000")
+            self.assertEqual(caught.exception.code, "not-found")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,275 @@
+"""Texts, batches, staging, the compaction loop and the rule for models; all without the engine."""
+
+from __future__ import annotations
+
+import json
+import unittest
+from typing import Any
+
+from lcm_engine import CompletionFailed, LcmError, completions, flows, texts
+from lcm_engine.settings import configuration
+
+
+class Script:
+    """Performs a flow with answers from functions by call name; remembers what was asked."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers = answers
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.pauses: list[float] = []
+        self.requests: list[str] = []
+
+    def run(self, flow: flows.Flow[Any]) -> Any:
+        result = None
+        while True:
+            try:
+                effect = flow.send(result)
+            except StopIteration as end:
+                return end.value
+            result = self.perform(effect)
+
+    def perform(self, effect: flows.Effect) -> Any:
+        match effect:
+            case flows.Call(name, arguments):
+                self.calls.append((name, arguments))
+                return self.answers[name.partition(".")[2]](arguments)
+            case flows.Complete(request):
+                self.requests.append(request["id"])
+                return self.answers["complete"](request)
+            case flows.Pause(seconds):
+                self.pauses.append(seconds)
+            case flows.Together(several):
+                return [self.run(flow) for flow in several]
+
+
+class Texts(unittest.TestCase):
+    def test_json_is_compact_and_only_lone_surrogates_are_escaped(self):
+        self.assertEqual(
+            texts.to_json({"b": [1, "\u00e9\u2028"], "a": None}), '{"b":[1,"é\u2028"],"a":null}'
+        )
+        text = texts.to_text({"role": "user", "content": "x\ud83d y \U0001f600"})
+        self.assertEqual(text, '{"role":"user","content":"x\\ud83d y \U0001f600"}')
+        self.assertEqual(json.loads(text)["content"], "x\ud83d y \U0001f600")
+        for bad in ("\ud83d", 7, {"a": float("nan")}, {"a": object()}):
+            with self.assertRaises(LcmError) as caught:
+                texts.to_text(bad)
+            self.assertEqual(caught.exception.code, "invalid-input")
+
+    def test_batches_keep_both_bounds_and_the_order(self):
+        small = [f"{number}" for number in range(250)]
+        self.assertEqual([len(part) for part in texts.batches(small)], [100, 100, 50])
+        large = ["é" * 100_000, "x" * 324_288, "y", "z" * 600_000, "w"]
+        parts = list(texts.batches(large))
+        self.assertEqual([len(part) for part in parts], [2, 1, 1, 1])
+        self.assertEqual([text for part in parts for text in part], large)
+
+    def test_pieces_end_between_characters_and_join_to_the_text(self):
+        for letter in ("x", "é", "\u4e2d", "\U0001f600"):
+            raw = ("a" + letter * 150_000).encode()
+            offset, joined = 0, b""
+            while offset < len(raw):
+                piece = texts.piece(raw, offset).encode()
+                self.assertTrue(0 < len(piece) <= texts.PIECE_BYTES_MAX)
+                joined += piece
+                offset += len(piece)
+            self.assertEqual(joined, raw)
+
+
+class Ingest(unittest.TestCase):
+    @staticmethod
+    def receipt(arguments: dict[str, Any]) -> dict[str, Any]:
+        count = len(arguments["messages"])
+        return {
+            "revision": 7,
+            "ingested": count,
+            "skipped": 0,
+            "seq_first": 1 if count else None,
+            "seq_last": count or None,
+            "context_tokens": 5,
+            "warnings": [],
+        }
+
+    def test_a_large_message_is_staged_and_named_by_its_hash(self):
+        large = "x" * 600_000
+        script = Script(stage=lambda a: a["offset"] + len(a["text"]), append=self.receipt)
+        script.run(flows.append("c", "lcm", ["small", large, "end"], True, False, False, 1))
+        names = [name for name, _ in script.calls]
+        self.assertEqual(names, ["ingest.append"] + ["ingest.stage"] * 4 + ["ingest.append"] * 2)
+        upload = script.calls[1][1]["upload"]
+        self.assertEqual(script.calls[5][1]["messages"], [f"@upload {upload}"])
+        self.assertEqual(upload, texts.upload_id(large.encode()))
+
+    def test_only_what_is_missing_is_appended_as_new(self):
+        script = Script(
+            identify=lambda a: json.dumps([{"hash": text} for text in a["messages"]]),
+            reconcile=lambda a: json.dumps(
+                {"missing": [{"from": 1, "to": 2}, {"from": 4, "to": 4}], "warnings": ["w"]}
+            ),
+            append=self.receipt,
+        )
+        receipt = script.run(flows.ingest("c", "lcm", list("abcde"), True, 1))
+        transcript = json.loads(script.calls[1][1]["transcript_json"])
+        self.assertEqual([entry["hash"] for entry in transcript["entries"]], list("abcde"))
+        appended = script.calls[2][1]
+        self.assertEqual(appended["messages"], list("bce"))
+        self.assertEqual(appended["options"]["mode"], "new")
+        self.assertEqual(json.loads(appended["options"]["extra_json"]), {"refuse_replay": True})
+        self.assertEqual((receipt["ingested"], receipt["skipped"]), (3, 2))
+        self.assertEqual(receipt["warnings"], ["w"])
+
+    def test_a_short_list_is_one_call_in_the_mode_asked_for(self):
+        for new, mode in ((False, "transcript"), (True, "new")):
+            script = Script(append=self.receipt)
+            script.run(flows.append("c", "lcm", ["a"], new, True, False, 1))
+            ((_, arguments),) = script.calls
+            self.assertEqual(arguments["options"], {"mode": mode, "extra_json": '{"repeat":true}'})
+
+
+def plan(status: str, *ids: str, sweep: str = "") -> dict[str, Any]:
+    requests = [{"id": id} for id in ids]
+    return {"status": status, "reason": "r", "requests": requests, "sweep": sweep}
+
+
+def outcome(applied: str, reason: str = "", following: str | None = None) -> dict[str, Any]:
+    return {"applied": applied, "reason": reason, "next": following and {"id": following}}
+
+
+DONE = {"done": {"text": "t"}}
+
+
+def failed(code: str, pause: int | None = None) -> dict[str, Any]:
+    return {"failed": {"code": code, "message": "m", "retry_after_ms": pause}}
+
+
+class Drive(unittest.TestCase):
+    def drive(self, plans, outcomes, answers, **options):
+        plans, outcomes, answers = iter(plans), iter(outcomes), iter(answers)
+        self.script = Script(
+            plan=lambda a: next(plans),
+            apply=lambda a: next(outcomes),
+            complete=lambda a: next(answers),
+            complete_offline=lambda a: {"text": "offline"},
+        )
+        return self.script.run(flows.drive("c", 100, {}, 1, **options))
+
+    def applied(self) -> list[dict[str, Any]]:
+        return [a for name, a in self.script.calls if name == "compaction.apply"]
+
+    def test_retries_are_followed_and_the_sweep_handed_on(self):
+        result = self.drive(
+            [plan("needs-completions", "a", "b", sweep="s1"), plan("nothing-due", sweep="s2"),
+             plan("nothing-due")],
+            [outcome("retry", following="a2"), outcome("committed"), outcome("stale")],
+            [DONE] * 3,
+        )  # fmt: skip
+        self.assertEqual(self.script.requests, ["a", "a2", "b"])
+        self.assertEqual((result["status"], result["reason"]), ("nothing-due", "r"))
+        self.assertEqual((len(result["passes"]), result["completions"]), (3, 3))
+        sweeps = [a["options"]["sweep"] for n, a in self.script.calls if n == "compaction.plan"]
+        self.assertEqual(sweeps, [None, "s1", "s2"])
+
+    def test_together_asks_all_requests_of_a_plan_before_the_first_is_applied(self):
+        self.drive(
+            [plan("needs-completions", "a", "b"), plan("nothing-due")],
+            [outcome("retry", following="a2"), outcome("committed"), outcome("committed")],
+            [DONE] * 3,
+            together=True,
+        )
+        self.assertEqual(self.script.requests, ["a", "b", "a2"])
+
+    def test_a_refusal_of_the_model_ends_the_loop(self):
+        result = self.drive(
+            [plan("needs-completions", "a", "b")],
+            [outcome("refused", "model-auth")],
+            [failed("auth")],
+            asks=3,
+        )
+        self.assertEqual((result["status"], result["reason"]), ("refused", "model-auth"))
+        self.assertEqual((self.script.requests, self.script.pauses), (["a"], []))
+
+    def test_a_refusal_without_progress_does_not(self):
+        result = self.drive(
+            [plan("needs-completions", "a", "b"), plan("nothing-due")],
+            [outcome("refused", "no-progress"), outcome("committed")],
+            [DONE] * 2,
+        )
+        self.assertEqual((result["status"], len(result["passes"])), ("nothing-due", 2))
+
+    def test_a_model_is_asked_again_and_once_exhausted_no_more(self):
+        result = self.drive(
+            [plan("needs-completions", "a"), plan("needs-completions", "b"), plan("nothing-due")],
+            [outcome("committed"), outcome("committed")],
+            [failed("timeout"), failed("rate-limited", 40), failed("other")],
+            asks=3,
+            fallback=True,
+        )
+        self.assertEqual(self.script.requests, ["a"] * 3)
+        self.assertEqual(self.script.pauses, [0.5, 0.04])
+        applied = self.applied()
+        self.assertEqual([a["answer"] for a in applied], [failed("other")] * 2)
+        overs = [a["options"]["fallback_over_tokens"] for a in applied]
+        self.assertEqual(overs, [100, 100])
+        self.assertEqual(result["failure"]["code"], "other")
+
+    def test_context_too_long_goes_to_the_engine_as_it_is(self):
+        self.drive(
+            [plan("needs-completions", "a"), plan("nothing-due")],
+            [outcome("committed")],
+            [failed("context-too-long")],
+            asks=3,
+            fallback=True,
+        )
+        (applied,) = self.applied()
+        self.assertIsNone(applied["options"]["fallback_over_tokens"])
+
+    def test_offline_asks_the_engine(self):
+        self.drive(
+            [plan("needs-completions", "a"), plan("nothing-due")],
+            [outcome("committed")],
+            [],
+            offline=True,
+        )
+        (applied,) = self.applied()
+        self.assertEqual(applied["answer"], {"done": {"text": "offline"}})
+
+
+class Models(unittest.TestCase):
+    def test_answers_of_callbacks(self):
+        self.assertEqual(completions.answered("t")["done"]["finish"], "stop")
+        full = {
+            "text": "t",
+            "finish": "length",
+            "model": "m",
+            "input_tokens": 1,
+            "output_tokens": 2,
+        }
+        self.assertEqual(completions.answered(full), {"done": full})
+        for bad in (None, {}, {"text": 1}, {"text": "t", "finish": "maybe"}):
+            with self.assertRaises(CompletionFailed):
+                completions.answered(bad)
+
+    def test_what_callbacks_raise(self):
+        raised = completions.failed(CompletionFailed("auth", "no\nkey", 9))
+        wanted = {"code": "auth", "message": "no key", "retry_after_ms": 9}
+        self.assertEqual(raised, {"failed": wanted})
+        raised = completions.failed(ValueError("x"))
+        self.assertEqual(raised["failed"]["code"], "other")
+        self.assertEqual(
+            completions.failed(CompletionFailed("nonsense", "x"))["failed"]["code"], "other"
+        )
+
+
+class Settings(unittest.TestCase):
+    def test_the_environment_joins_the_configuration_under_reference_names(self):
+        environment = {"LCM_FRESH_TAIL_COUNT": "8", "LCM_STORE": "x", "PATH": "y"}
+        self.assertEqual(
+            configuration({"enabled": True}, environment), '{"enabled":true,"freshTailCount":8}'
+        )
+        self.assertIsNone(configuration(None, {"LCM_WASM": "x"}))
+        self.assertEqual(configuration({}, {}), "{}")
+        text = configuration(None, {"LCM_CUSTOM_INSTRUCTIONS": "be brief"})
+        self.assertEqual(text, '{"customInstructions":"be brief"}')
+
+
+if __name__ == "__main__":
+    unittest.main()

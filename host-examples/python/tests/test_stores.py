@@ -1,0 +1,194 @@
+"""The store contract, on every store that ships; and files that must be refused."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+
+from lcm_engine import LcmError, MemoryStore, SqliteStore
+from lcm_engine.stores.sqlite import APPLICATION_ID
+
+
+class Contract:
+    """What every store has to do. `self.store` is made anew for each test."""
+
+    def test_a_commit_is_seen_by_later_reads(self):
+        self.store.commit([], [("a", b"1"), ("b", b""), ("c", bytes(range(256)))])
+        values = self.store.get_many(["c", "x", "b", "a", "a"])
+        self.assertEqual(values, [bytes(range(256)), None, b"", b"1", b"1"])
+
+    def test_a_guard_that_does_not_hold_writes_nothing(self):
+        self.store.commit([("a", None)], [("a", b"1")])
+        for guards in ([("a", None)], [("a", b"2")], [("b", b"")], [("a", b"1"), ("b", b"1")]):
+            with self.assertRaises(LcmError) as caught:
+                self.store.commit(guards, [("a", b"9"), ("z", b"9")])
+            self.assertEqual(caught.exception.code, "conflict")
+        self.assertEqual(self.store.get_many(["a", "z"]), [b"1", None])
+        self.store.commit([("a", b"1"), ("b", None)], [("a", None), ("b", b"2")])
+        self.assertEqual(self.store.get_many(["a", "b"]), [None, b"2"])
+
+    def test_a_scan_is_half_open_and_in_key_order_either_way(self):
+        self.store.commit([], [(key, key.encode()) for key in ("b", "A", "a-", "a", "c", "_")])
+        entries, more = self.store.scan("A", "b", False, 10, 1000)
+        self.assertEqual([key for key, _ in entries], ["A", "_", "a", "a-"])
+        self.assertFalse(more)
+        entries, more = self.store.scan("A", "c", True, 2, 1000)
+        self.assertEqual(entries, [("b", b"b"), ("a-", b"a-")])
+        self.assertTrue(more)
+
+    def test_a_page_ends_at_its_bounds_but_has_one_entry(self):
+        self.store.commit([], [("a", b"x" * 100), ("b", b"x" * 10), ("c", b"x" * 10)])
+        self.assertEqual(len(self.store.scan("a", "z", False, 10, 1)[0]), 1)
+        entries, more = self.store.scan("a", "z", False, 10, 110)
+        self.assertEqual(([key for key, _ in entries], more), (["a", "b"], True))
+        self.assertEqual(self.store.scan("a", "z", False, 3, 1000)[1], False)
+        self.assertEqual(self.store.scan("x", "z", False, 3, 1000), ([], False))
+
+    def test_a_thousand_keys_are_read_in_one_call(self):
+        keys = [f"k{number:04x}" for number in range(1000)]
+        for first in range(0, 1000, 250):
+            self.store.commit([], [(key, key.encode()) for key in keys[first : first + 250]])
+        self.assertEqual(self.store.get_many(keys), [key.encode() for key in keys])
+
+
+class MemoryContract(Contract, unittest.TestCase):
+    def setUp(self):
+        self.store = MemoryStore()
+
+
+class SqliteContract(Contract, unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.store = SqliteStore(Path(folder.name) / "x.lcm.db")
+        self.addCleanup(self.store.close)
+
+
+class SqliteFiles(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = Path(folder.name) / "x.lcm.db"
+
+    def refused(self, code: str, busy_ms: int = 50) -> str:
+        before = self.path.read_bytes()
+        with self.assertRaises(LcmError) as caught:
+            SqliteStore(self.path, busy_ms)
+        self.assertEqual(caught.exception.code, code)
+        self.assertEqual(self.path.read_bytes(), before)
+        return caught.exception.message
+
+    def test_the_file_has_the_layout_that_all_hosts_share(self):
+        SqliteStore(self.path).close()
+        connection = sqlite3.connect(self.path)
+        self.addCleanup(connection.close)
+        pragmas = {
+            name: connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("application_id", "user_version", "page_size", "journal_mode")
+        }
+        wanted = (APPLICATION_ID, 1, 4096, "wal")
+        self.assertEqual(tuple(pragmas.values()), wanted)
+        columns = connection.execute("PRAGMA table_info(kv)").fetchall()
+        self.assertEqual(
+            [column[1:6] for column in columns],
+            [("k", "TEXT", 0, None, 1), ("v", "BLOB", 1, None, 0)],
+        )
+
+    def test_what_was_committed_is_there_when_opened_again(self):
+        store = SqliteStore(self.path)
+        store.commit([], [("a", b"1")])
+        store.close()
+        store = SqliteStore(self.path)
+        self.assertEqual(store.get_many(["a"]), [b"1"])
+        store.close()
+
+    def test_a_second_writer_is_seen_and_conflicts(self):
+        first, second = SqliteStore(self.path), SqliteStore(self.path)
+        first.commit([("h", None)], [("h", b"1")])
+        self.assertEqual(second.get_many(["h"]), [b"1"])
+        second.commit([("h", b"1")], [("h", b"2")])
+        with self.assertRaises(LcmError) as caught:
+            first.commit([("h", b"1")], [("h", b"3")])
+        self.assertEqual(caught.exception.code, "conflict")
+        first.close()
+        second.close()
+
+    def test_an_empty_file_becomes_a_store(self):
+        self.path.touch()
+        SqliteStore(self.path).close()
+        self.assertGreater(self.path.stat().st_size, 0)
+
+    def test_a_file_of_another_program_is_refused_and_left_alone(self):
+        self.path.write_bytes(b"no database at all, but long enough to look at" * 100)
+        self.refused("unsupported")
+        self.path.unlink()
+        connection = sqlite3.connect(self.path)
+        connection.execute("CREATE TABLE kv(k TEXT PRIMARY KEY, v BLOB NOT NULL)")
+        connection.commit()
+        connection.close()
+        self.assertIn("another program", self.refused("unsupported"))
+
+    def test_a_newer_format_is_refused(self):
+        SqliteStore(self.path).close()
+        connection = sqlite3.connect(self.path)
+        connection.execute("PRAGMA user_version=2")
+        connection.close()
+        self.assertIn("format 2", self.refused("unsupported"))
+
+    def test_a_locked_file_is_unavailable(self):
+        SqliteStore(self.path).close()
+        connection = sqlite3.connect(self.path)
+        connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+        connection.execute("BEGIN EXCLUSIVE")
+        self.addCleanup(connection.close)
+        self.refused("store-unavailable")
+
+    def test_a_commit_that_finds_the_file_locked_is_unavailable(self):
+        store = SqliteStore(self.path, busy_ms=50)
+        self.addCleanup(store.close)
+        connection = sqlite3.connect(self.path)
+        self.addCleanup(connection.close)
+        connection.execute("BEGIN IMMEDIATE")
+        with self.assertRaises(LcmError) as caught:
+            store.commit([], [("a", b"1")])
+        self.assertEqual(caught.exception.code, "store-unavailable")
+        connection.rollback()
+        store.commit([], [("a", b"1")])
+        self.assertEqual(store.get_many(["a"]), [b"1"])
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everything")
+    def test_a_read_only_file_is_refused(self):
+        SqliteStore(self.path).close()
+        self.path.chmod(0o444)
+        self.refused("unsupported")
+
+    def test_a_folder_and_a_missing_folder_are_unavailable(self):
+        for path in (self.path.parent, self.path.parent / "missing" / "x.lcm.db"):
+            with self.assertRaises(LcmError) as caught:
+                SqliteStore(path)
+            self.assertEqual(caught.exception.code, "store-unavailable")
+
+    def test_many_openers_at_once_find_one_layout(self):
+        failures = []
+
+        def opens():
+            try:
+                SqliteStore(self.path).close()
+            except LcmError as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=opens) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+        SqliteStore(self.path).close()
+
+
+if __name__ == "__main__":
+    unittest.main()

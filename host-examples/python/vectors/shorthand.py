@@ -1,0 +1,105 @@
+"""The shorthands and defaults of vector arguments.
+
+In: arguments as they stand in a file. Out: arguments as `Instance.call` takes them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from lcm_engine.texts import to_json
+
+from .matching import Mismatch
+
+CONVERSATION = "c"
+NOW = 1_700_000_000_000
+BYTES_MAX = 1_048_576
+_REFERENCE = re.compile(r"\$(\d+)((?:\.\w+)*)")
+_MESSAGE_LISTS = ("messages", "live_messages")
+
+
+def padded(start: str, letter: str, tokens: int) -> str:
+    """`start`, filled up to exactly 4 x `tokens` characters."""
+    return start[: 4 * tokens].ljust(4 * tokens, letter)
+
+
+def repeats_expanded(value: Any) -> Any:
+    """Every `{"$repeat": ...}` replaced by its string."""
+    if isinstance(value, dict):
+        if "$repeat" in value:
+            return str(value["$repeat"]["text"]) * int(value["$repeat"]["count"])
+        return {key: repeats_expanded(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [repeats_expanded(one) for one in value]
+    return value
+
+
+def references_resolved(value: Any, results: list[Any]) -> Any:
+    """Every `$STEP.path` replaced by a value of that step's result."""
+    if isinstance(value, dict):
+        return {key: references_resolved(one, results) for key, one in value.items()}
+    if isinstance(value, list):
+        return [references_resolved(one, results) for one in value]
+    if not isinstance(value, str) or not (match := _REFERENCE.fullmatch(value)):
+        return value
+    try:
+        found = results[int(match[1])]
+        for name in match[2].split(".")[1:]:
+            found = found[int(name)] if name.isdigit() else found[name]
+    except (IndexError, KeyError, TypeError) as error:
+        raise Mismatch(f"reference `{value}` leads nowhere") from error
+    return found
+
+
+def message_texts(elements: Any) -> list[str]:
+    """The texts that a list of messages stands for."""
+    texts: list[str] = []
+    for element in elements:
+        if isinstance(element, str):
+            texts.append(element)
+        elif "$generate" in element:
+            made = element["$generate"]
+            for index in range(made["count"]):
+                number = made["first"] + index
+                role = made["roles"][index % len(made["roles"])]
+                content = padded(f"message {number} ", "x", made["tokens"])
+                texts.append(to_json({"role": role, "content": content}))
+        else:
+            texts.append(to_json(element))
+    return texts
+
+
+def _with_texts(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields with their shorthands spelled out; a null is as good as absent."""
+    out = {}
+    for key, value in fields.items():
+        if value is None:
+            continue
+        if key in _MESSAGE_LISTS:
+            value = message_texts(value)
+        elif key.endswith("_json") and not isinstance(value, str):
+            value = to_json(value)
+        elif isinstance(value, dict):
+            value = _with_texts(value)
+        out[key] = value
+    return out
+
+
+def arguments(name: str, given: Any, parameters: dict[str, bool]) -> dict[str, Any]:
+    """The arguments of a call; `parameters` says of each whether it is optional."""
+    filled: dict[str, Any] = {}
+    defaults = {"conversation": CONVERSATION, "now": NOW, "bytes_max": BYTES_MAX}
+    for parameter, optional in parameters.items():
+        if optional:
+            continue
+        if parameter in defaults:
+            filled[parameter] = defaults[parameter]
+        elif parameter.endswith("_json"):
+            filled[parameter] = "{}"
+    filled |= _with_texts(repeats_expanded(given or {}))
+    if name in ("compaction.plan", "compaction.evaluate", "compaction.run"):
+        filled["options"] = {"requests_max": 1} | filled.get("options", {})
+    if "done" in filled.get("answer", {}):
+        filled["answer"] = {"done": {"model": "scripted"} | filled["answer"]["done"]}
+    return filled

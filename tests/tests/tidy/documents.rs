@@ -1,0 +1,170 @@
+//! Rules for documents and data: the changelog, the list of vectors, no machine in any text.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    Finding, assert_none,
+    files::{self, File},
+};
+
+/// Headings of a version in the changelog, in their order.
+const HEADINGS: [&str; 4] = ["### WIT", "### Store format", "### Core", "### Hosts"];
+
+/// Folders of one machine or one session. In two halves, so that this file has none of them.
+const MACHINE: [(&str, &str); 6] = [
+    ("/ro", "ot/"),
+    ("/ho", "me/"),
+    ("/Us", "ers/"),
+    ("/wo", "rk/"),
+    ("C:", "\\Users"),
+    ("/tm", "p/"),
+];
+
+fn machine(file: &File) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (number, line) in (1..).zip(file.text.lines()) {
+        for (first, second) in MACHINE {
+            let folder = format!("{first}{second}");
+            // A folder of that name inside of another one is no folder of the machine.
+            let found = line.match_indices(&folder).any(|(at, _)| {
+                let before = line.get(..at).and_then(|text| text.chars().next_back());
+                !before.is_some_and(|c| c.is_alphanumeric() || "._-*}$)".contains(c))
+            });
+            if found {
+                findings.push(format!("{}:{number}: the path `{folder}`", file.path));
+            }
+        }
+    }
+    findings
+}
+
+/// A lock file names no other registry than the public one.
+fn registry(file: &File) -> Vec<Finding> {
+    let public = "https://registry.npmjs.org/";
+    let foreign = |line: &&str| {
+        let address = line.split_once("\"resolved\": \"").map(|(_, address)| address);
+        address.is_some_and(|address| address.contains("://") && !address.starts_with(public))
+    };
+    let lines = (1..).zip(file.text.lines()).filter(|(_, line)| foreign(line));
+    lines.map(|(number, _)| format!("{}:{number}: another registry", file.path)).collect()
+}
+
+fn changelog(text: &str, version: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !text.starts_with("# Changelog\n") {
+        findings.push("the changelog has no title".to_owned());
+    }
+    let mut versions = text.split("\n## ").skip(1).peekable();
+    if !versions.peek().is_some_and(|newest| newest.starts_with(&format!("{version} ("))) {
+        findings.push(format!("the changelog does not begin with {version} and a date"));
+    }
+    for release in versions {
+        let name = release.lines().next().unwrap_or_default();
+        let (introduction, sections) = release.split_once("\n### ").unwrap_or((release, ""));
+        if introduction.lines().skip(1).all(|line| line.trim().is_empty()) {
+            findings.push(format!("{name}: no paragraph for people"));
+        }
+        let sections = format!("### {sections}");
+        let headings: Vec<&str> =
+            sections.lines().filter(|line| line.starts_with("### ")).collect();
+        if headings != HEADINGS {
+            findings.push(format!("{name}: the headings are {headings:?}, not {HEADINGS:?}"));
+        }
+        let empty = |section: &&str| section.lines().skip(1).all(|line| line.trim().is_empty());
+        for section in sections.split("### ").skip(1).filter(empty) {
+            findings.push(format!("{name}: nothing under {}", section.trim()));
+        }
+    }
+    findings
+}
+
+/// Every vector is in the map, and the map names no vector that is not there.
+fn vector_map(readme: &str, vectors: &BTreeSet<String>) -> Vec<Finding> {
+    let quoted = readme.split('`').skip(1).step_by(2);
+    let named: BTreeSet<String> = quoted
+        .filter(|text| text.ends_with(".json") && text.contains('/') && !text.contains(['<', '*']))
+        .map(|text| text.trim_start_matches("tests/vectors/").to_owned())
+        .collect();
+    let missing = vectors.difference(&named).map(|path| format!("`{path}` is not in the map"));
+    let gone = named.difference(vectors).map(|path| format!("`{path}` is in the map only"));
+    missing.chain(gone).collect()
+}
+
+#[test]
+fn no_text_names_a_machine() {
+    let endings = [
+        ".rs",
+        ".wit",
+        ".toml",
+        ".md",
+        ".sh",
+        ".js",
+        ".mjs",
+        ".cjs",
+        ".ts",
+        ".py",
+        ".capnp",
+        ".yml",
+        ".yaml",
+        ".txt",
+        "run",
+        "fmt",
+        "lint",
+        "test",
+        "component",
+        "package.json",
+    ];
+    let mut files = files::all(&endings);
+    // Transcripts of agents are data and may say anything.
+    files.retain(|file| !file.path.starts_with("tests/fixtures/"));
+    assert_none(&files.iter().flat_map(machine).collect::<Vec<_>>());
+}
+
+#[test]
+fn lock_files_name_the_public_registry_only() {
+    let files = files::all(&["package-lock.json"]);
+    assert_none(&files.iter().flat_map(registry).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_changelog_has_its_shape() {
+    let files = files::all(&["CHANGELOG.md"]);
+    let changelog_file = files.iter().find(|file| file.path == "CHANGELOG.md").unwrap();
+    assert_none(&changelog(&changelog_file.text, env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn every_vector_is_in_the_map() {
+    let mut vectors = files::all(&[".json"]);
+    vectors.retain(|file| file.path.starts_with("tests/vectors/"));
+    assert!(!vectors.is_empty(), "there is no vector");
+    let paths = vectors.iter().map(|file| file.path.replace("tests/vectors/", "")).collect();
+    let readme = std::fs::read_to_string(files::root().join("tests/vectors/README.md")).unwrap();
+    assert_none(&vector_map(&readme, &paths));
+}
+
+#[test]
+fn each_rule_for_documents_can_fail() {
+    let home = format!("see {}me/somebody/file", "/ho");
+    assert_eq!(machine(&File::new("a.md", &home)).len(), 1);
+    let inside = format!("see {}{}me/file", "./docs", "/ho");
+    assert_eq!(machine(&File::new("a.md", &inside)), Vec::<Finding>::new());
+    let lock = |host: &str| format!("  \"resolved\": \"https://{host}/a/-/a-1.tgz\",\n");
+    assert_eq!(registry(&File::new("l", &lock("registry.npmjs.org"))), Vec::<Finding>::new());
+    assert_eq!(registry(&File::new("l", &lock("mirror.example"))).len(), 1);
+
+    let good = "# Changelog\n\n## 1.0.0 (2026-01-01)\n\nFirst.\n\n### WIT\n\na\n\n\
+                ### Store format\n\nb\n\n### Core\n\nc\n\n### Hosts\n\nd\n";
+    assert_eq!(changelog(good, "1.0.0"), Vec::<Finding>::new());
+    assert_eq!(changelog(good, "2.0.0").len(), 1);
+    for (part, other) in
+        [("# Changelog", "# Changes"), ("First.", ""), ("\n### Core\n\nc\n", ""), ("\nb\n", "\n")]
+    {
+        assert_eq!(changelog(&good.replacen(part, other, 1), "1.0.0").len(), 1, "{part:?}");
+    }
+
+    let vectors = BTreeSet::from(["a/b.json".to_owned()]);
+    assert_eq!(vector_map("case 1: `a/b.json`", &vectors), Vec::<Finding>::new());
+    assert_eq!(vector_map("nothing", &vectors).len(), 1);
+    assert_eq!(vector_map("`a/b.json`, `a/c.json`", &vectors).len(), 1);
+}

@@ -1,0 +1,23 @@
+//! Gates over the text of the project: what every file must be, whatever it does.
+//!
+//! In: every file of the workspace that a person wrote. Out: a failure that lists file, line and
+//! rule. A rule is a function from text to findings, and each has a test beside it that shows it
+//! can fail. What the code does is not looked at here.
+#![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+mod code;
+mod documents;
+mod files;
+mod interface;
+mod policy;
+mod rust;
+mod vocabulary;
+
+/// One thing that is wrong: where, and what.
+type Finding = String;
+
+/// Fails with every finding at once, so that one run shows all there is to do.
+#[track_caller]
+fn assert_none(findings: &[Finding]) {
+    assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));
+}
