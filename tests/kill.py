@@ -235,9 +235,14 @@ def main() -> int:
     between = dict.fromkeys(MESSAGES, 0)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        acts = scenes(program, folder, options.seed)
+        try:
+            acts = scenes(program, folder, options.seed)
+            for scene in acts:
+                rehearse(scene, program, folder)
+        except Failed as error:
+            print(f"FAILED without a kill: {error}\n0 passed, 1 failed")
+            return 1
         for scene in acts:
-            rehearse(scene, program, folder)
             commits = scene.revision_after - scene.revision_before
             print(f"{scene.command}: {commits} commits in {scene.high:.2f} s")
         for moment in range(options.moments):

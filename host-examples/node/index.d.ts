@@ -335,8 +335,8 @@ export interface Engine {
   check(conversation: string): Promise<Json>;
   /** SHA-256 of the store, 64 hex digits; `logical`: of what it means, however it was filled. */
   digest(options?: { logical?: boolean }): Promise<string>;
-  /** One page of a list. */
-  listing(kind: string, options?: { conversation?: string; cursor?: string }): Promise<Json>;
+  /** A list: `conversations`, `summaries` of a conversation, and others. */
+  listing(kind: string, options?: { conversation?: string }): Promise<Json[]>;
   /** Definitions of the tools an agent sees. */
   tools(dialect?: Dialect): Json;
   /** What to tell the agent about them. */

@@ -75,13 +75,15 @@ const CONFIG: &str = r#"{"fresh_tail_messages_max":2,"fresh_tail_tokens_max":nul
 fn scripts() -> Vec<Script> {
     let more = r#"{"messages":[{"$generate":
         {"count":8,"tokens":60,"roles":["user","assistant"],"first":9}}]}"#;
+    // The same messages once more, which are new all the same: said at another time.
+    let again = MESSAGES.replace("{\"messages\"", "{\"now\":1700000005000,\"messages\"");
     let leased = r#"{"budget":100000,"options":{"force":true,"lease_ms":1000}}"#;
     let expired = r#"{"budget":100000,"now":1700000009000,
         "options":{"force":true,"lease_ms":1000}}"#;
     let forced = r#"{"request_id":"$1.requests.0.id","options":{"fallback_over_tokens":10},
         "answer":{"failed":{"code":"unavailable"}}}"#;
     vec![
-        Script { name: "append", steps: vec![append(MESSAGES), append(more), append(MESSAGES)] },
+        Script { name: "append", steps: vec![append(MESSAGES), append(more), append(&again)] },
         Script { name: "stage", steps: staging() },
         Script {
             name: "plan with leases",
@@ -227,13 +229,20 @@ fn check_is_ok(host: &mut Host, place: &str) {
 }
 
 /// Runs the script with one failure. `false`: the script has fewer operations than that.
-fn disturbed(script: &Script, expected: &Undisturbed, at: u64, fault: Fault) -> bool {
+fn disturbed(
+    script: &Script,
+    expected: &Undisturbed,
+    at: u64,
+    (fault, cold): (Fault, bool),
+) -> bool {
     let mut host = new_host();
+    host.cold = cold;
     host.plan_fault(at, fault);
     let mut results: Vec<Json> = Vec::new();
     for (index, step) in script.steps.iter().enumerate() {
         let place = format!("{}, {fault:?} at {at}, step {index} ({})", script.name, step.name);
-        let args = replace_references(&step.args, &results).unwrap_or_else(|why| panic!("{place}: {why}"));
+        let args = replace_references(&step.args, &results)
+            .unwrap_or_else(|why| panic!("{place}: {why}"));
         let fired_before = host.fault_fired();
         let result = match host.ask(step.name, &args) {
             Ok(result) => result,
@@ -247,14 +256,14 @@ fn disturbed(script: &Script, expected: &Undisturbed, at: u64, fault: Fault) -> 
                 if fault == Fault::Before {
                     assert_eq!(digest, expected.digests[index], "{place}: a failed call wrote");
                 }
-                check_is_ok(&mut host, &place);
+                host.undisturbed(|host| check_is_ok(host, &place));
                 let repeated = replace_references(&step.repeated, &results).unwrap();
                 host.ask(step.name, &repeated)
                     .unwrap_or_else(|error| panic!("{place}: repeated: {error}"))
             }
             Err(error) => panic!("{place}: {error}"),
         };
-        check_is_ok(&mut host, &place);
+        host.undisturbed(|host| check_is_ok(host, &place));
         results.push(result);
     }
     let place = format!("{}, {fault:?} at {at}", script.name);
@@ -272,13 +281,16 @@ fn disturbed(script: &Script, expected: &Undisturbed, at: u64, fault: Fault) -> 
 fn fails_at_every_operation(fault: Fault) {
     for script in scripts() {
         let expected = undisturbed(&script);
-        let mut at = 1;
-        while disturbed(&script, &expected, at, fault) {
-            at += 1;
-            assert!(at < 10_000, "{} does not come to an end", script.name);
+        // With instances that know the conversation already, and with new ones for every call.
+        for cold in [false, true] {
+            let mut at = 1;
+            while disturbed(&script, &expected, at, (fault, cold)) {
+                at += 1;
+                assert!(at < 10_000, "{} does not come to an end", script.name);
+            }
+            println!("{}, cold {cold}: {} operations failed one by one", script.name, at - 1);
+            assert!(at > script.steps.len() as u64, "{}: too few operations", script.name);
         }
-        println!("{}: {} operations failed one by one", script.name, at - 1);
-        assert!(at > script.steps.len() as u64, "{}: too few operations", script.name);
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
 }
 
 /// Options of every command, before or after its name.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Global {
     /// Where conversations are kept: a file, or memory: for nowhere
     #[arg(

@@ -19,41 +19,57 @@ const OTHERS: [&str; 2] = ["LCM_STORE", "LCM_BLESS"];
 /// What `configure` reports.
 #[derive(Debug, Default, Deserialize)]
 struct Report {
-    #[serde(default)]
-    unknown: Vec<Value>,
+    /// The engine's names of what was given.
+    accepted: Vec<String>,
+    /// Other names under which it was given.
+    aliased: Vec<Alias>,
+    unknown: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Alias {
+    key: String,
+    #[serde(rename = "as")]
+    name: String,
 }
 
 /// Configures `lcm` from the environment, then the file; returns warnings, each one line.
 pub(crate) fn apply(lcm: &Lcm, file: Option<&Path>) -> Result<Vec<String>> {
-    let file_map = file.map(read).transpose()?.unwrap_or_default();
-    let environment = environment(std::env::vars_os().filter_map(|(name, value)| {
-        Some((name.into_string().ok()?, value.into_string().ok()?))
-    }));
-    if file_map.is_empty() && environment.is_empty() {
-        return Ok(Vec::new());
-    }
+    let mut merged = file.map(read).transpose()?.unwrap_or_default();
+    let environment =
+        environment(std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        }));
     let mut warnings = Vec::new();
-    // Each source is reported on its own first, so that a message can name it.
+    let mut of_file = Report::default();
+    // Each source is given on its own first, so that a message can name it.
     if let Some(file) = file {
-        let report = configure(lcm, &file_map).map_err(|error| {
-            Error::new(error.code, format!("`{}`: {}", file.display(), error.message))
-        })?;
-        for key in report.unknown {
-            let key = key.as_str().map_or_else(|| key.to_string(), str::to_owned);
-            warnings.push(format!("`{}`: unknown key `{key}`", file.display()));
-        }
+        of_file = configure(lcm, &merged, &format!("`{}`", file.display()))?;
+        let unknown = of_file.unknown.iter();
+        warnings.extend(unknown.map(|key| format!("`{}`: unknown key `{key}`", file.display())));
     }
     if !environment.is_empty() {
-        let mut merged = file_map;
+        let of_environment = configure(lcm, &environment, "environment")?;
+        // The engine knows which keys of the file are other names of what the environment says.
+        merged.retain(|key, _| {
+            let alias = of_file.aliased.iter().find(|alias| alias.key == *key);
+            let name = alias.map_or(key, |alias| &alias.name);
+            !of_environment.accepted.contains(name)
+        });
         merged.extend(environment);
-        configure(lcm, &merged)?;
+        configure(lcm, &merged, "configuration")?;
     }
     Ok(warnings)
 }
 
-fn configure(lcm: &Lcm, map: &Map<String, Value>) -> Result<Report> {
-    let report = lcm.configure(&Value::Object(map.clone()).to_string())?;
-    Ok(serde_json::from_str(&report).unwrap_or_default())
+fn configure(lcm: &Lcm, map: &Map<String, Value>, source: &str) -> Result<Report> {
+    let report = lcm
+        .configure(&Value::Object(map.clone()).to_string())
+        .map_err(|error| Error::new(error.code, format!("{source}: {}", error.message)))?;
+    serde_json::from_str(&report).map_err(|error| {
+        let message = format!("`setup.configure` answered unexpected JSON: {error}");
+        Error::new(Code::Internal, message)
+    })
 }
 
 fn read(file: &Path) -> Result<Map<String, Value>> {

@@ -94,9 +94,8 @@ impl Transcript {
 
 /// The text of a small file.
 pub(crate) fn read_text(file: &Path) -> Result<String> {
-    String::from_utf8(read_bytes(file)?).map_err(|_| {
-        Error::new(Code::InvalidInput, format!("{} is no valid UTF-8", shown(file)))
-    })
+    String::from_utf8(read_bytes(file)?)
+        .map_err(|_| Error::new(Code::InvalidInput, format!("{} is no valid UTF-8", shown(file))))
 }
 
 fn read_bytes(file: &Path) -> Result<Vec<u8>> {
@@ -136,8 +135,8 @@ mod tests {
     fn what_is_no_message_is_dropped_and_counted() {
         let read = transcript(b"\xEF\xBB\xBF{\"a\":1}\r\n\n  \n{\"b\":2}\n").unwrap();
         assert_eq!(read.messages, ["{\"a\":1}", "{\"b\":2}"]);
-        let expected = ["dropped 2 blank lines", "dropped 1 byte-order mark",
-            "dropped 1 carriage return"];
+        let expected =
+            ["dropped 2 blank lines", "dropped 1 byte-order mark", "dropped 1 carriage return"];
         assert_eq!(read.warnings(), expected);
     }
 

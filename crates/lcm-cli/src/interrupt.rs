@@ -22,8 +22,9 @@ pub(crate) fn install() -> Result<()> {
             }
         }
     };
-    ctrlc::set_handler(handler)
-        .map_err(|error| Error::new(Code::Internal, format!("cannot watch for interrupts: {error}")))
+    ctrlc::set_handler(handler).map_err(|error| {
+        Error::new(Code::Internal, format!("cannot watch for interrupts: {error}"))
+    })
 }
 
 /// Work that the next interrupt stops; the one after ends the program.

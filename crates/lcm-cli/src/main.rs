@@ -17,7 +17,7 @@ mod tree;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{Parser as _, error::ErrorKind};
 use lcm_host::{Code, Error};
 
 use crate::arguments::Arguments;
@@ -52,6 +52,9 @@ fn usage(error: &clap::Error) -> ExitCode {
         // Help and version go to standard output; a closed pipe there is no failure.
         let _ = error.print();
         return ExitCode::SUCCESS;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return fail(&Error::new(Code::InvalidInput, "no command, see `lcm --help`"));
     }
     let text = error.to_string();
     // The first paragraph says what is wrong; usage and hints follow after an empty line.

@@ -1,10 +1,6 @@
 //! What every command works with: component, store, model, configuration, clock.
 
-use std::{
-    fs,
-    path::Path,
-    sync::Arc,
-};
+use std::{fs, path::Path, sync::Arc};
 
 use lcm_host::{
     Cancel, Clock, Code, Component, Error, Lcm, LoadOptions, Recorder, Result,
@@ -32,11 +28,7 @@ impl<'a> Session<'a> {
     }
 
     /// Opens the store that the options name, with these models.
-    pub(crate) fn with_models(
-        global: &'a Global,
-        specs: &[String],
-        retries: u32,
-    ) -> Result<Self> {
+    pub(crate) fn with_models(global: &'a Global, specs: &[String], retries: u32) -> Result<Self> {
         let component = component(global.component.as_deref())?;
         let chain = model::chain(&component, specs, retries)?;
         let recorder = global.record.as_deref().map(Recorder::create).transpose()?;

@@ -3,6 +3,8 @@
 //! In: arguments in the component's types. Out: the engine's answer. Functions that the engine
 //! does not offer answer `unsupported`; no argument is checked and no default is filled in here.
 
+use alloc::{format, string::String, vec::Vec};
+
 use lcm_core::Engine;
 
 use crate::{

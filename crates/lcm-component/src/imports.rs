@@ -3,6 +3,8 @@
 //! In: calls of [`lcm_core::Store`] and [`lcm_core::Model`]. Out: what the host answered; its
 //! errors pass through unchanged. Bounds and obligations are not checked here.
 
+use alloc::{string::String, vec::Vec};
+
 use lcm_core::{
     Model, Result, Store,
     model::{CompletionRequest, CompletionResult},

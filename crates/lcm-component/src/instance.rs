@@ -4,15 +4,17 @@
 //! there. No borrow is held while the closure runs, so an import may be re-entered or unwound
 //! without a trap; the instance then answers every further call with that error.
 
-use std::cell::Cell;
+use alloc::boxed::Box;
+use core::{
+    ptr,
+    sync::atomic::{AtomicBool, AtomicPtr, Ordering},
+};
 
 use lcm_core::Engine;
 
 use crate::bindings::lcm::engine::types::{Error, ErrorCode};
 
-thread_local! {
-    static ENGINE: Cell<Option<Engine>> = Cell::new(Some(Engine::new()));
-}
+static ENGINE: Slot = Slot::new();
 
 /// Runs `call` with the engine of this instance and puts the engine back afterwards.
 ///
@@ -23,13 +25,45 @@ thread_local! {
 pub(crate) fn with_engine<T>(
     call: impl FnOnce(&mut Engine) -> lcm_core::Result<T>,
 ) -> Result<T, Error> {
-    let Some(mut engine) = ENGINE.take() else {
-        let message = "the instance is busy or broken".into();
-        return Err(Error { code: ErrorCode::Conflict, message });
-    };
-    let result = call(&mut engine);
-    ENGINE.set(Some(engine));
-    result.map_err(Error::from)
+    ENGINE.with(call)
+}
+
+/// A place for one engine, which is made when it is first asked for.
+struct Slot {
+    /// The engine from `Box::into_raw`; null: a call has it, or it was not made yet.
+    engine: AtomicPtr<Engine>,
+    /// Whether it was made.
+    made: AtomicBool,
+}
+
+impl Slot {
+    const fn new() -> Self {
+        Self { engine: AtomicPtr::new(ptr::null_mut()), made: AtomicBool::new(false) }
+    }
+
+    fn with<T>(&self, call: impl FnOnce(&mut Engine) -> lcm_core::Result<T>) -> Result<T, Error> {
+        let Some(mut engine) = self.take() else {
+            let message = "the instance is busy or broken".into();
+            return Err(Error { code: ErrorCode::Conflict, message });
+        };
+        let result = call(&mut engine);
+        self.engine.store(Box::into_raw(engine), Ordering::Release);
+        result.map_err(Error::from)
+    }
+
+    fn take(&self) -> Option<Box<Engine>> {
+        if !self.made.swap(true, Ordering::AcqRel) {
+            return Some(Box::new(Engine::new()));
+        }
+        let engine = self.engine.swap(ptr::null_mut(), Ordering::AcqRel);
+        if engine.is_null() {
+            return None;
+        }
+        // SAFETY: only `with` stores here, from `Box::into_raw`, and the swap above left null
+        // behind, so nobody else takes this pointer.
+        #[expect(unsafe_code, reason = "a cell in a static, without the standard library")]
+        Some(unsafe { Box::from_raw(engine) })
+    }
 }
 
 #[cfg(test)]
@@ -39,22 +73,32 @@ mod tests {
     /// A call inside a call finds no engine; the outer one is not disturbed.
     #[test]
     fn a_reentered_instance_answers_conflict_and_recovers() {
-        let outer = with_engine(|_| {
-            let inner = with_engine(|_| Ok(1));
+        let slot = Slot::new();
+        let outer = slot.with(|_| {
+            let inner = slot.with(|_| Ok(1));
             assert_eq!(inner.unwrap_err().code, ErrorCode::Conflict);
             Ok(2)
         });
         assert_eq!(outer.unwrap(), 2);
-        assert_eq!(with_engine(|_| Ok(3)).unwrap(), 3);
+        assert_eq!(slot.with(|_| Ok(3)).unwrap(), 3);
     }
 
     /// What unwinds through a call leaves no half-used engine behind.
     #[test]
     fn an_instance_whose_call_unwound_answers_conflict() {
-        let unwound = std::panic::catch_unwind(|| with_engine::<()>(|_| panic!("host exception")));
+        let slot = Slot::new();
+        let unwound = std::panic::catch_unwind(|| slot.with::<()>(|_| panic!("host exception")));
         assert!(unwound.is_err());
-        let error = with_engine(|_| Ok(())).unwrap_err();
+        let error = slot.with(|_| Ok(())).unwrap_err();
         assert_eq!(error.code, ErrorCode::Conflict);
         assert_eq!(error.message, "the instance is busy or broken");
+    }
+
+    /// What a call did to the engine is there for the next one.
+    #[test]
+    fn the_engine_is_the_same_in_every_call() {
+        let slot = Slot::new();
+        let address = |engine: &mut Engine| Ok(ptr::from_mut(engine).addr());
+        assert_eq!(slot.with(address).unwrap(), slot.with(address).unwrap());
     }
 }

@@ -4,10 +4,17 @@
 //! [`exports`] forwards each function, [`imports`] adapts the host's store and model, [`convert`]
 //! translates values. Nothing is decided here: every rule stands in `lcm-core`.
 
+// Elsewhere the standard library is there for the tests.
+#![cfg_attr(target_arch = "wasm32", no_std)]
+
+extern crate alloc;
+
 mod convert;
 mod exports;
 mod imports;
 mod instance;
+#[cfg(target_arch = "wasm32")]
+mod runtime;
 
 /// What `wit-bindgen` generates from `wit/`.
 #[allow(

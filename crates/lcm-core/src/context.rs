@@ -242,10 +242,8 @@ impl NodeWriter<'_> {
                 count: num::to_u32(items.len()),
                 bytes: num::to_u32(value.len()),
             });
-            self.puts.push(Put {
-                key: self.keys.node(self.revision, self.number),
-                value: Some(value),
-            });
+            self.puts
+                .push(Put { key: self.keys.node(self.revision, self.number), value: Some(value) });
             self.number += 1;
         }
         segment.clear();
@@ -273,5 +271,117 @@ impl NodeWriter<'_> {
             )));
         }
         Ok(Context { tokens: 0, rendered_tokens: 0, nodes, items: keep })
+    }
+}
+
+#[cfg(test)]
+impl Context {
+    /// A root with every list at its bound.
+    pub(crate) fn full(item: impl Fn(u64) -> Item) -> Self {
+        let node = NodeRef { revision: 1 << 34, number: 47, count: 128, bytes: 5_000 };
+        Self {
+            tokens: 1 << 43,
+            rendered_tokens: 1 << 43,
+            nodes: alloc::vec![node; limits::NODES_MAX],
+            items: (0..num::to_u64(limits::INLINE_ITEMS_MAX)).map(item).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{reader::Cache, store::Store};
+    use alloc::{collections::BTreeMap, string::String};
+
+    #[derive(Default)]
+    struct Map(BTreeMap<String, Vec<u8>>);
+
+    impl Store for Map {
+        fn get_many(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>> {
+            Ok(keys.iter().map(|key| self.0.get(key).cloned()).collect())
+        }
+        fn scan(
+            &mut self,
+            _: &str,
+            _: &str,
+            _: bool,
+            _: u32,
+            _: u32,
+        ) -> Result<(Vec<crate::store::Entry>, bool)> {
+            Ok((Vec::new(), false))
+        }
+        fn commit(&mut self, _: &[crate::store::Guard], puts: &[Put]) -> Result<()> {
+            for put in puts {
+                self.0.insert(put.key.clone(), put.value.clone().unwrap_or_default());
+            }
+            Ok(())
+        }
+    }
+
+    fn item(seq_first: u64, seq_last: u64) -> Item {
+        let id = (seq_first * 1_000_000 + seq_last).to_be_bytes();
+        let (depth, tokens, rendered_tokens, bytes) = (0, 7, 9, 100);
+        Item::Summary(SummaryItem {
+            id,
+            depth,
+            tokens,
+            rendered_tokens,
+            bytes,
+            seq_first,
+            seq_last,
+        })
+    }
+
+    /// Goal: replacing items anywhere equals replacing them in a plain list. Method: 3,000
+    /// replacements and additions at pseudo-random places, with the list beside it.
+    #[test]
+    fn replacing_equals_replacing_in_a_plain_list() {
+        let keys = Keys::new("c").unwrap();
+        let mut store = Map::default();
+        let mut context = Context::default();
+        let mut plain: Vec<Item> = Vec::new();
+        let mut seed = 7u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) % below.max(1)
+        };
+        let mut messages = 0u64;
+        for revision in 1..3_000u64 {
+            let grow = plain.len() < 600 && random(3) > 0;
+            let (range, replacement) = if grow || plain.len() < 4 {
+                let from = messages + 1;
+                messages += 4;
+                context.append(from, 4, from - 1, 4);
+                if let Some(Item::Run(run)) = plain.last_mut() {
+                    (run.seq_last, run.tokens) = (messages, run.tokens + 4);
+                } else {
+                    let (seq_first, seq_last) = (from, messages);
+                    let tokens_before = from - 1;
+                    plain.push(Item::Run(Run { seq_first, seq_last, tokens_before, tokens: 4 }));
+                }
+                let last = plain.len() - 1;
+                let first = plain[last].seq_first();
+                (last..last + 1, alloc::vec![item(first, messages)])
+            } else {
+                let from = num::to_usize(random(num::to_u64(plain.len() - 2)));
+                let count = 2 + num::to_usize(random(20));
+                let to = (from + count).min(plain.len());
+                (from..to, alloc::vec![item(plain[from].seq_first(), plain[to - 1].seq_last())])
+            };
+            let (next, puts) =
+                context.replace(&keys, revision, &plain, range.clone(), &replacement).unwrap();
+            store.commit(&[], &puts).unwrap();
+            plain.splice(range, replacement);
+            context = next;
+            let mut cache = Cache::default();
+            let mut reader = Reader::new(&mut store, &mut cache);
+            let loaded = context.load(&mut reader, &keys).unwrap();
+            assert_eq!(loaded, plain, "revision {revision}");
+            assert_eq!(context.tokens, plain.iter().map(Item::tokens).sum::<u64>());
+            assert_eq!(context.count(), num::to_u64(plain.len()));
+            assert!(context.nodes.len() <= limits::NODES_MAX);
+            assert!(context.items.len() <= limits::INLINE_ITEMS_MAX);
+        }
     }
 }

@@ -1,129 +1,366 @@
 //! The facade: one method per function of the public interface.
 //!
-//! An [`Engine`] is configuration plus a cache; dropping it at any moment loses nothing.
+//! An [`Engine`] is configuration plus a cache; dropping it at any moment loses nothing. Nothing is
+//! decided here. What each call does, and its errors in full, is said in `wit/`.
 
 use alloc::{rc::Rc, string::String, vec::Vec};
 
 use crate::{
     admin,
-    assembly,
     api::{
         AppendOptions, ApplyOptions, AssembleOptions, Assembled, CompactionOptions, Decision,
         Dialect, Outcome, PlanResult, Receipt, Timestamp,
     },
-    compaction, config::{self, Config},
+    assembly, compaction,
+    config::{self, Config},
     error::{Error, Result},
-    extract,
-    ingest,
+    extract, ingest,
     model::{Completion, CompletionRequest, CompletionResult, Finish, Model},
     reader::{Cache, Reader},
     recall,
     store::Store,
+    tokens,
 };
 
+/// Model name of what is made without one.
+const OFFLINE: &str = "offline";
+
 /// The engine: configuration and a bounded cache, nothing else.
+///
+/// Calls on one conversation may come from any number of engines over one store; a commit that
+/// lost a race is `conflict` and has written nothing.
 #[derive(Debug, Default)]
 pub struct Engine {
     config: Rc<Config>,
     cache: Cache,
 }
 
-fn todo<T>() -> Result<T> {
-    Err(Error::unsupported("not built yet"))
-}
-
-#[expect(unused_variables, missing_docs, reason = "skeleton")]
 impl Engine {
-    fn reader<'a>(&'a mut self, store: &'a mut dyn Store) -> Reader<'a> {
-        Reader::new(store, &mut self.cache)
-    }
+    /// An engine with the default configuration.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
-    // setup
+
+    fn reader<'a>(&'a mut self, store: &'a mut dyn Store) -> Reader<'a> {
+        Reader::new(store, &mut self.cache)
+    }
+
+    /// Replaces the configuration by a JSON object and returns a JSON report of its keys.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: no JSON object, or a value out of bounds; the old configuration stays.
     pub fn configure(&mut self, config_json: &str) -> Result<String> {
         let (config, report) = config::parse(config_json)?;
         self.config = Rc::new(config);
         Ok(report)
     }
+
+    /// Version of the engine.
     #[must_use]
     pub fn version(&self) -> String {
         env!("CARGO_PKG_VERSION").into()
     }
-    // ingest
-    pub fn append(&mut self, store: &mut dyn Store, conversation: &str, dialect: Dialect, messages: &[String], options: &AppendOptions, now: Timestamp) -> Result<Receipt> {
+
+    /// Stores those messages of a batch that are not stored yet.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`, `limit-exceeded`, `not-found` (an upload), `exists` (a refused replay),
+    /// `conflict`; errors of the store.
+    pub fn append(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        dialect: Dialect,
+        messages: &[String],
+        options: &AppendOptions,
+        now: Timestamp,
+    ) -> Result<Receipt> {
         ingest::append(&mut self.reader(store), conversation, dialect, messages, options, now)
     }
-    pub fn stage(&mut self, store: &mut dyn Store, conversation: &str, upload: &str, offset: u64, text: &str, now: Timestamp) -> Result<u64> {
+
+    /// Takes one piece of a text that is too large for one call; returns the offset of the next.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`, `limit-exceeded`, `conflict`; errors of the store.
+    pub fn stage(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        upload: &str,
+        offset: u64,
+        text: &str,
+        now: Timestamp,
+    ) -> Result<u64> {
         ingest::stage(&mut self.reader(store), conversation, upload, offset, text, now)
     }
+
+    /// The identities of messages as a JSON array. Reads nothing.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`, `unsupported` (dialect).
     pub fn identify(&self, dialect: Dialect, messages: &[String]) -> Result<String> {
         ingest::identify(dialect, messages)
     }
-    pub fn reconcile(&mut self, store: &mut dyn Store, conversation: &str, transcript_json: &str, now: Timestamp) -> Result<String> {
+
+    /// Which entries of a transcript are not stored, as a JSON plan.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`, `limit-exceeded`; errors of the store.
+    pub fn reconcile(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        transcript_json: &str,
+        _now: Timestamp,
+    ) -> Result<String> {
         ingest::reconcile(&mut self.reader(store), conversation, transcript_json)
     }
-    // compaction
-    pub fn evaluate(&mut self, store: &mut dyn Store, conversation: &str, budget: u32, options: &CompactionOptions, now: Timestamp) -> Result<Decision> {
+
+    /// Says whether compaction is due, and why.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`, `not-found`, `unsupported` (mode); errors of the store.
+    pub fn evaluate(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        budget: u32,
+        options: &CompactionOptions,
+        _now: Timestamp,
+    ) -> Result<Decision> {
         let config = Rc::clone(&self.config);
-        let _ = now;
         compaction::evaluate(&mut self.reader(store), &config, conversation, budget, options)
     }
-    pub fn plan(&mut self, store: &mut dyn Store, conversation: &str, budget: u32, options: &CompactionOptions, now: Timestamp) -> Result<PlanResult> {
+
+    /// Proposes the next tasks of a sweep as completion requests.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`, `not-found`, `unsupported` (mode), `conflict` (with leases); errors of the
+    /// store.
+    pub fn plan(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        budget: u32,
+        options: &CompactionOptions,
+        now: Timestamp,
+    ) -> Result<PlanResult> {
         let config = Rc::clone(&self.config);
         compaction::plan(&mut self.reader(store), &config, conversation, budget, options, now)
     }
-    pub fn apply(&mut self, store: &mut dyn Store, conversation: &str, request_id: &str, answer: &CompletionResult, options: &ApplyOptions, now: Timestamp) -> Result<Outcome> {
+
+    /// Settles the answer to a request.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input` (no request of this engine), `not-found`, `conflict`; errors of the store.
+    pub fn apply(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        request_id: &str,
+        answer: &CompletionResult,
+        options: &ApplyOptions,
+        now: Timestamp,
+    ) -> Result<Outcome> {
         let config = Rc::clone(&self.config);
-        compaction::apply(&mut self.reader(store), &config, conversation, request_id, answer, options, now)
+        let reader = &mut self.reader(store);
+        compaction::apply(reader, &config, conversation, request_id, answer, options, now)
     }
-    pub fn run(&mut self, store: &mut dyn Store, model: &mut dyn Model, conversation: &str, budget: u32, options: &CompactionOptions, now: Timestamp) -> Result<Outcome> {
+
+    /// Makes one pass through a model that may block.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::plan`] and [`Engine::apply`].
+    pub fn run(
+        &mut self,
+        store: &mut dyn Store,
+        model: &mut dyn Model,
+        conversation: &str,
+        budget: u32,
+        options: &CompactionOptions,
+        now: Timestamp,
+    ) -> Result<Outcome> {
         let config = Rc::clone(&self.config);
-        compaction::run(&mut self.reader(store), model, &config, conversation, budget, options, now)
+        let reader = &mut self.reader(store);
+        compaction::run(reader, model, &config, conversation, budget, options, now)
     }
+
+    /// Answers a request without a model: deterministic, extractive, within the target.
     #[must_use]
     pub fn complete_offline(&self, request: &CompletionRequest) -> Completion {
-        Completion { text: extract::offline(&request.prompt), finish: Finish::Stop, model: "offline".into(), input_tokens: 0, output_tokens: 0 }
+        let text = extract::offline(&request.prompt);
+        Completion {
+            output_tokens: tokens::estimate(&text),
+            text,
+            finish: Finish::Stop,
+            model: OFFLINE.into(),
+            input_tokens: request.input_tokens,
+        }
     }
-    // context
-    pub fn assemble(&mut self, store: &mut dyn Store, conversation: &str, budget: u32, dialect: Dialect, options: &AssembleOptions, now: Timestamp) -> Result<Assembled> {
+
+    /// Assembles a context that fits a budget. Reads only.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`, `not-found`, `unsupported`; errors of the store.
+    pub fn assemble(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        budget: u32,
+        dialect: Dialect,
+        options: &AssembleOptions,
+        _now: Timestamp,
+    ) -> Result<Assembled> {
         let config = Rc::clone(&self.config);
-        let _ = now;
-        assembly::assemble(&mut self.reader(store), &config, conversation, budget, dialect, options)
+        let reader = &mut self.reader(store);
+        assembly::assemble(reader, &config, conversation, budget, dialect, options)
     }
-    pub fn validate(&self, dialect: Dialect, messages_json: &str) -> Result<String> {
-        todo()
+
+    /// Findings that would make a provider refuse an array of messages, as a JSON list.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported`: this version renders no provider's dialect.
+    pub fn validate(&self, _dialect: Dialect, _messages_json: &str) -> Result<String> {
+        Err(Error::unsupported("validate: not offered by this version"))
     }
-    // recall
-    pub fn grep(&mut self, store: &mut dyn Store, conversation: &str, query_json: &str, grant: Option<&str>, now: Timestamp) -> Result<String> {
-        todo()
+
+    /// Searches a conversation.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported`: this version keeps no index.
+    pub fn grep(
+        &mut self,
+        _store: &mut dyn Store,
+        _conversation: &str,
+        _query_json: &str,
+        _grant: Option<&str>,
+        _now: Timestamp,
+    ) -> Result<String> {
+        Err(Error::unsupported("grep: not offered by this version"))
     }
-    pub fn describe(&mut self, store: &mut dyn Store, conversation: &str, id: &str, options_json: &str, grant: Option<&str>, now: Timestamp) -> Result<String> {
-        let _ = now;
+
+    /// Everything known about a summary or message, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`, `invalid-input`, `unsupported` (files, grants); errors of the store.
+    pub fn describe(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        id: &str,
+        options_json: &str,
+        grant: Option<&str>,
+        _now: Timestamp,
+    ) -> Result<String> {
         recall::describe(&mut self.reader(store), conversation, id, options_json, grant)
     }
-    pub fn expand(&mut self, store: &mut dyn Store, conversation: &str, id: &str, options_json: &str, grant: Option<&str>, now: Timestamp) -> Result<String> {
-        let _ = now;
+
+    /// The sources of a summary, down to the original messages, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::describe`].
+    pub fn expand(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        id: &str,
+        options_json: &str,
+        grant: Option<&str>,
+        _now: Timestamp,
+    ) -> Result<String> {
         recall::expand(&mut self.reader(store), conversation, id, options_json, grant)
     }
-    pub fn messages(&mut self, store: &mut dyn Store, conversation: &str, seq_from: u64, seq_to: u64, bytes_max: u32) -> Result<Vec<String>> {
+
+    /// Verbatim texts of `[seq_from, seq_to]`: as many as fit `bytes_max`, but at least one.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`, `invalid-input`; errors of the store.
+    pub fn messages(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        seq_from: u64,
+        seq_to: u64,
+        bytes_max: u32,
+    ) -> Result<Vec<String>> {
         recall::messages(&mut self.reader(store), conversation, seq_from, seq_to, bytes_max)
     }
-    // admin
-    pub fn status(&mut self, store: &mut dyn Store, conversation: Option<&str>, now: Timestamp) -> Result<String> {
+
+    /// What a conversation holds and costs, or (`None`) what the store holds, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`; errors of the store.
+    pub fn status(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: Option<&str>,
+        _now: Timestamp,
+    ) -> Result<String> {
         let config = Rc::clone(&self.config);
-        let _ = now;
         admin::status(&mut self.reader(store), &config, conversation)
     }
-    pub fn listing(&mut self, store: &mut dyn Store, kind: &str, conversation: Option<&str>, cursor: Option<&str>, bytes_max: u32) -> Result<String> {
+
+    /// One page of a listing as JSON: kind `conversations`, `summaries` or `messages`.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input` (kind, cursor), `not-found`; errors of the store.
+    pub fn listing(
+        &mut self,
+        store: &mut dyn Store,
+        kind: &str,
+        conversation: Option<&str>,
+        cursor: Option<&str>,
+        bytes_max: u32,
+    ) -> Result<String> {
         admin::listing(&mut self.reader(store), kind, conversation, cursor, bytes_max)
     }
-    pub fn check(&mut self, store: &mut dyn Store, conversation: &str, cursor: Option<&str>) -> Result<String> {
-        let _ = cursor;
+
+    /// Recomputes every invariant of a conversation; damage is a finding, not an error.
+    ///
+    /// The answer is complete in one call; `cursor` is reserved.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`; errors of the store.
+    pub fn check(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        _cursor: Option<&str>,
+    ) -> Result<String> {
         admin::check(&mut self.reader(store), conversation)
     }
-    pub fn digest(&mut self, store: &mut dyn Store, cursor: Option<&str>, logical: bool) -> Result<String> {
+
+    /// One hash over the whole store, or over what it means. The answer is complete in one call;
+    /// `cursor` is reserved.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt` (logical, of a damaged store); errors of the store.
+    pub fn digest(
+        &mut self,
+        store: &mut dyn Store,
+        _cursor: Option<&str>,
+        logical: bool,
+    ) -> Result<String> {
         admin::digest(&mut self.reader(store), logical)
     }
 }

@@ -17,7 +17,12 @@ mod terms;
 use alloc::string::String;
 
 pub use self::fallback::{cap, fallback};
-use self::{material::Material, pieces::quarters, select::Selection};
+use self::{
+    material::{Material, Piece},
+    parse::Voice,
+    pieces::quarters,
+    select::Selection,
+};
 use crate::{prompts, tokens};
 
 /// Tokens from which a summary ends with the line that names what was left out.
@@ -48,16 +53,23 @@ pub fn extract(source: &str, tokens_max: u32) -> String {
         (budget / 100).saturating_mul(FOOTER_PERCENT).clamp(FOOTER_MIN, FOOTER_MAX)
     };
     let material = Material::new(parsed);
-    let selection = Selection::new(&material, budget.saturating_sub(footer));
+    let mut selection = Selection::new(&material, budget.saturating_sub(footer));
+    if footer > 0 {
+        let needed = render::footer_size(&material, &selection, &leads, footer);
+        selection.extend(budget.saturating_sub(needed));
+    }
     let mut out = render::body(&material, &selection);
     if out.is_empty() {
-        let piece = material.pieces.first().map_or(last_resort, |piece| piece.text);
-        out.push_str(head(piece, budget.saturating_sub(footer) / 4));
-        // The line is followed by the footer, like those of the body.
+        // No piece fits as a whole.
+        let said = |piece: &&Piece<'_>| piece.voice == Voice::User;
+        let pieces = &material.pieces;
+        let piece = pieces.iter().find(said).or_else(|| pieces.first());
+        let text = piece.map_or(last_resort, |piece| piece.text);
+        out.push_str(head(text, budget.saturating_sub(footer) / 4));
+        if out.is_empty() {
+            return out;
+        }
         out.push('\n');
-    }
-    if out.trim().is_empty() {
-        return String::new();
     }
     if footer > 0 {
         let room = budget.saturating_sub(quarters(&out));

@@ -228,3 +228,49 @@ pub(crate) enum Act {
     /// Tasks were reserved.
     Lease { count: u32 },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Item;
+
+    /// Goal: a head stays under 4 KiB whatever happens. Method: every list at its bound, every
+    /// number far beyond what a conversation reaches.
+    #[test]
+    fn a_head_with_every_list_full_has_at_most_4_kib() {
+        let far = 1u64 << 34;
+        let pack = PackRef { seq_first: far, count: 64, bytes: 250_000, tokens: 1 << 20 };
+        let mut head = Head::new(&"x".repeat(limits::CONVERSATION_BYTES_MAX));
+        head.origin = Some(Origin { conversation: [255; 16], revision: far, seq: far });
+        head.revision = far;
+        head.time = 253_402_300_799_999;
+        (head.messages, head.raw_bytes, head.raw_tokens) = (far, 1 << 45, 1 << 43);
+        head.newest_user = Some(UserMark { seq: far, tokens: u32::MAX });
+        head.summaries = far;
+        head.packs = alloc::vec![pack; limits::RECENT_PACKS_MAX];
+        head.hashes = alloc::vec![[255; 12]; limits::RECENT_HASHES_MAX];
+        let mark = BatchMark { hash: [255; 12], consumed: 100 };
+        head.batches = alloc::vec![mark; limits::RECENT_BATCHES_MAX];
+        head.ledger = Ledger {
+            completions: far,
+            input_tokens: 1 << 43,
+            output_tokens: 1 << 43,
+            window_start: head.time,
+            window_completions: u32::MAX,
+            window_tokens: 1 << 43,
+        };
+        head.context = Context::full(|seq| {
+            Item::Summary(crate::context::SummaryItem {
+                id: [255; 8],
+                depth: 12,
+                tokens: 16_000,
+                rendered_tokens: 16_000,
+                bytes: 250_000,
+                seq_first: far + seq,
+                seq_last: far + seq,
+            })
+        });
+        let bytes = codec::encode(&head).unwrap().len();
+        assert!(bytes <= 4 << 10, "{bytes}");
+    }
+}

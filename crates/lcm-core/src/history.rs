@@ -166,9 +166,7 @@ pub(crate) fn chunked(
     let name = keys.upload(sha256);
     match String::from_utf8(text) {
         Ok(text) if num::to_u32(text.len()) == bytes => Ok(text),
-        Ok(text) => {
-            Err(Error::corrupt(format!("`{name}` has {} bytes, not {bytes}", text.len())))
-        }
+        Ok(text) => Err(Error::corrupt(format!("`{name}` has {} bytes, not {bytes}", text.len()))),
         Err(_) => Err(Error::corrupt(format!("`{name}` is no text"))),
     }
 }

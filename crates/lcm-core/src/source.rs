@@ -14,14 +14,14 @@ use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use serde_json::Value;
 
-pub use self::{
-    answer::{strip_markers, strip_reasoning},
-    xml::{SummaryElement, summary_xml},
-};
 pub(crate) use self::{
     answer::{DIRECTIVE_NOTE, EXPAND_PREFIX, is_marker},
     header::{Header, inner, outer},
     scrub::MEDIA_NOTE,
+};
+pub use self::{
+    answer::{strip_markers, strip_reasoning},
+    xml::{SummaryElement, summary_xml},
 };
 use crate::{
     json::{self, Span},
@@ -131,30 +131,22 @@ fn render_part(raw: &str, part: &Part) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }
 
-fn optional<'a>(raw: &'a str, span: Option<Span>) -> Cow<'a, str> {
+fn optional(raw: &str, span: Option<Span>) -> Cow<'_, str> {
     span.map_or(Cow::Borrowed(""), |span| json::text(raw, span))
 }
 
 fn render_call(raw: &str, name: Option<Span>, input: Option<Span>) -> Option<String> {
     let name = optional(raw, name);
-    let input = input.map_or("", |span| json::slice(raw, span)).trim();
-    let blank = matches!(input, "" | "{}" | "null" | "\"\"" | "\"{}\"");
+    let input = input.map_or_else(String::new, |span| json::compact(raw, span));
+    let blank = matches!(input.as_str(), "" | "{}" | "null" | "\"\"" | "\"{}\"");
     match (name.trim(), blank) {
         ("", true) => None,
         (name, true) => Some(format!("tool call {name}")),
         (name, false) => {
-            let input = scrub::scrub(&one_line(input));
-            Some(format!("tool call {name}: {input}").replacen("call :", "call:", 1))
+            let space = if name.is_empty() { "" } else { " " };
+            Some(format!("tool call{space}{name}: {}", scrub::scrub(&input)))
         }
     }
-}
-
-/// A JSON value without line breaks between its tokens: a JSON string has none inside.
-fn one_line(value: &str) -> Cow<'_, str> {
-    if !value.contains(['\n', '\r']) {
-        return Cow::Borrowed(value);
-    }
-    Cow::Owned(value.lines().map(str::trim).collect::<Vec<_>>().join(" "))
 }
 
 fn render_result(raw: &str, name: Option<Span>, output: Option<Span>, is_error: bool) -> String {
@@ -237,7 +229,7 @@ fn tail(text: &str, tokens_max: u32) -> &str {
     let mut from = text.len();
     let mut buffer = [0_u8; 4];
     for (at, c) in text.char_indices().rev() {
-        let cost = u64::from(tokens::quarters(c.encode_utf8(&mut buffer)));
+        let cost = tokens::quarters(c.encode_utf8(&mut buffer));
         if cost > room {
             break;
         }

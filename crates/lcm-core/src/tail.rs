@@ -89,10 +89,8 @@ impl Units {
 /// The units of consecutive messages.
 pub(crate) fn units(messages: &[Placed]) -> Vec<Unit> {
     let mut grouping = Units::default();
-    let mut out: Vec<Unit> = messages
-        .iter()
-        .filter_map(|placed| grouping.push(placed.seq, &placed.stored))
-        .collect();
+    let mut out: Vec<Unit> =
+        messages.iter().filter_map(|placed| grouping.push(placed.seq, &placed.stored)).collect();
     out.extend(grouping.finish());
     out
 }

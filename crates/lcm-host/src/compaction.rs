@@ -6,9 +6,7 @@
 use std::thread;
 
 use crate::{
-    bindings::types::{
-        CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult, Level, Purpose,
-    },
+    bindings::types::{CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult},
     clock::{Cancel, Clock},
     completion::describe,
     error::{Code, Error, Result},
@@ -135,6 +133,8 @@ struct Work<'a> {
     tokens_after: u32,
     /// Why the model is no longer asked.
     exhausted: Option<CompletionError>,
+    /// Whether a summary was made in place of an exhausted model.
+    served: bool,
 }
 
 impl Lcm {
@@ -167,6 +167,7 @@ impl Lcm {
             warnings: Vec::new(),
             tokens_after: before.tokens,
             exhausted: None,
+            served: false,
         };
         let (status, reason) = work.until_done()?;
         Ok(CompactReport {
@@ -196,7 +197,7 @@ impl Work<'_> {
                     return Ok(end);
                 }
             } else if plan.sweep.is_empty() {
-                return Ok(self.end(&plan));
+                return self.end(&plan);
             } else {
                 empty_plans += 1;
                 if empty_plans > EMPTY_PLANS_MAX {
@@ -207,21 +208,24 @@ impl Work<'_> {
         }
     }
 
-    fn end(&self, plan: &PlanResult) -> (CompactStatus, String) {
-        let stopped = plan.status == Status::Stopped;
+    /// What the last plan amounts to.
+    fn end(&self, plan: &PlanResult) -> Result<(CompactStatus, String)> {
         let model = plan.reason.starts_with("model-") || plan.reason == "breaker-open";
-        let status = if self.exhausted.is_some() {
-            CompactStatus::Partial
-        } else if stopped && model {
-            CompactStatus::ModelUnavailable
-        } else if stopped {
-            CompactStatus::Partial
-        } else if self.passes.is_empty() {
-            CompactStatus::NothingToDo
-        } else {
-            CompactStatus::Done
+        let status = match plan.status {
+            _ if self.served => CompactStatus::Partial,
+            Status::Stopped if model => CompactStatus::ModelUnavailable,
+            Status::Stopped => CompactStatus::Partial,
+            _ if self.passes.is_empty() => CompactStatus::NothingToDo,
+            _ if self.is_still_due()? => CompactStatus::Partial,
+            _ => CompactStatus::Done,
         };
-        (status, plan.reason.clone())
+        Ok((status, plan.reason.clone()))
+    }
+
+    fn is_still_due(&self) -> Result<bool> {
+        let options = Options { force: false, ..self.options.plan(None) };
+        let (conversation, budget) = (self.conversation, self.options.budget);
+        self.lcm.evaluate(conversation, budget, &options, now(self.options)).map(|found| found.due)
     }
 
     /// Completes the requests of a plan and applies the answers in the order of the requests.
@@ -266,16 +270,15 @@ impl Work<'_> {
             self.cancel.check()?;
             let options = self.judge(&answer)?;
             let now = now(self.options);
-            let outcome =
-                self.lcm.apply(self.conversation, &request.id, &answer, &options, now)?;
+            let outcome = self.lcm.apply(self.conversation, &request.id, &answer, &options, now)?;
             self.note(&outcome);
             match (outcome.applied, outcome.next) {
                 (Applied::Retry, Some(next)) => {
                     answer = self.complete(&next);
                     request = next;
                 }
-                (Applied::Refused, _) if self.exhausted.is_some() => {
-                    return Ok(Some(self.give_up(&outcome.reason)));
+                (Applied::Refused, _) if outcome.reason.starts_with("model-") => {
+                    return Ok(Some(self.give_up(outcome.reason)));
                 }
                 _ => return Ok(None),
             }
@@ -306,11 +309,10 @@ impl Work<'_> {
     }
 
     /// The end of a compaction whose model failed while the context fits the budget.
-    fn give_up(&self, reason: &str) -> (CompactStatus, String) {
-        let served = self.passes.iter().any(|pass| pass.level == level_name(Level::Fallback));
+    fn give_up(&self, reason: String) -> (CompactStatus, String) {
         let status =
-            if served { CompactStatus::Partial } else { CompactStatus::ModelUnavailable };
-        (status, reason.to_owned())
+            if self.served { CompactStatus::Partial } else { CompactStatus::ModelUnavailable };
+        (status, reason)
     }
 
     fn note(&mut self, outcome: &Outcome) {
@@ -319,18 +321,16 @@ impl Work<'_> {
                 self.warnings.push(warning.clone());
             }
         }
-        let Some(summary) = outcome.summary.as_ref().filter(|_| {
-            outcome.applied == Applied::Committed
-        }) else {
+        let Some(summary) =
+            outcome.summary.as_ref().filter(|_| outcome.applied == Applied::Committed)
+        else {
             return;
         };
         self.tokens_after = outcome.tokens_after;
+        self.served |= self.exhausted.is_some();
         let pass = Pass {
             summary: summary.clone(),
-            kind: purpose_name(match outcome.purpose {
-                Purpose::Leaf => Purpose::Leaf,
-                other => other,
-            }),
+            kind: purpose_name(outcome.purpose),
             depth: outcome.depth,
             level: level_name(outcome.level),
             capped: outcome.capped,

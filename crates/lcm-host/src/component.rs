@@ -30,6 +30,9 @@ use crate::{
 /// How often running calls are compared with their deadline.
 const TICK: Duration = Duration::from_millis(250);
 
+/// Deadline of making an instance, which runs no code that could take long.
+const INSTANTIATION_TICKS: u64 = 40;
+
 /// What one instance may use.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
@@ -116,8 +119,7 @@ impl Component {
                 spent => Ok(UpdateDeadline::Continue(ticks(spent))),
             }
         });
-        // Making an instance runs no code that could take long, but it counts as a call.
-        store.set_epoch_deadline(ticks(self.limits.call_ms_max));
+        store.set_epoch_deadline(INSTANTIATION_TICKS);
         match self.prepared.instantiate(&mut store) {
             Ok(bindings) => {
                 Ok(Instance { store, bindings, call_ticks: ticks(self.limits.call_ms_max) })
@@ -210,9 +212,8 @@ fn make_private(dir: &Path) -> std::io::Result<()> {
 }
 
 fn user_cache_dir() -> Option<PathBuf> {
-    let variable = |name: &str| {
-        std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
-    };
+    let variable =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = if cfg!(windows) {
         variable("LOCALAPPDATA")
     } else if cfg!(target_os = "macos") {

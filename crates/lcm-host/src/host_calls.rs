@@ -8,9 +8,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::{
-    bindings::{
-        engine::{llm, store, types},
-    },
+    bindings::engine::{llm, store, types},
     clock::Cancel,
     error::Code,
     instance::{Commit, HostState},

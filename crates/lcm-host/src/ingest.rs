@@ -100,18 +100,6 @@ struct Range {
     to: usize,
 }
 
-/// What `status` says about an unchanged conversation.
-#[derive(Deserialize)]
-struct Unchanged {
-    revision: u64,
-    context: ContextSize,
-}
-
-#[derive(Deserialize)]
-struct ContextSize {
-    tokens: u64,
-}
-
 impl IngestReport {
     fn add(&mut self, receipt: Receipt) {
         self.ingested += u64::from(receipt.ingested);
@@ -170,8 +158,12 @@ impl Lcm {
             })?;
         }
         progress(messages.len().max(done));
-        if report.ingested == 0 {
-            self.fill_unchanged(conversation, options, &mut report)?;
+        if report.revision == 0 {
+            // No call was made: an empty one writes nothing and says how things stand.
+            let now = options.clock.now_ms();
+            let receipt =
+                self.append(conversation, options.dialect, &[], &options.append(), now)?;
+            report.add(receipt);
         }
         let accounted = report.ingested.saturating_add(report.skipped);
         let count = u64::try_from(messages.len()).unwrap_or(u64::MAX);
@@ -216,17 +208,14 @@ impl Lcm {
         offset: usize,
         refusal: Error,
     ) -> IngestError {
+        if !matches!(refusal.code, Code::InvalidInput | Code::LimitExceeded) {
+            return IngestError { index: None, error: unplaced(refusal) };
+        }
         let at_fault = batch.iter().enumerate().find_map(|(index, message)| {
-            let mut error = self.identify(dialect, std::slice::from_ref(message)).err()?;
-            // The caller knows the index within all messages, and says it in its own words.
-            if let Some(reason) = error.message.strip_prefix("messages[0]: ") {
-                error.message = reason.to_owned();
-            }
-            Some(IngestError { index: Some(offset + index), error })
+            let error = self.identify(dialect, std::slice::from_ref(message)).err()?;
+            Some(IngestError { index: Some(offset + index), error: unplaced(error) })
         });
-        at_fault
-            .filter(|_| matches!(refusal.code, Code::InvalidInput | Code::LimitExceeded))
-            .unwrap_or(IngestError { index: None, error: refusal })
+        at_fault.unwrap_or(IngestError { index: None, error: refusal })
     }
 
     fn missing(
@@ -237,8 +226,7 @@ impl Lcm {
         report: &mut IngestReport,
     ) -> Result<Vec<Range>> {
         let entries = json::array(identities.iter().map(AsRef::as_ref));
-        let refuse = if options.refuse_replay { r#","refuse_replay":true"# } else { "" };
-        let transcript = format!(r#"{{"entries":{entries}{refuse}}}"#);
+        let transcript = format!(r#"{{"entries":{entries}}}"#);
         let text = self.reconcile(conversation, &transcript, options.clock.now_ms())?;
         let reconciled: Reconciled = json::read("ingest.reconcile", &text)?;
         report.warn(reconciled.warnings);
@@ -308,24 +296,15 @@ impl Lcm {
         }
         Ok(upload)
     }
+}
 
-    /// Revision and size of a conversation to which nothing was added.
-    fn fill_unchanged(
-        &self,
-        conversation: &str,
-        options: &IngestOptions,
-        report: &mut IngestReport,
-    ) -> Result<()> {
-        let text = match self.status(Some(conversation), options.clock.now_ms()) {
-            Ok(text) => text,
-            Err(error) if error.code == Code::NotFound => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let unchanged: Unchanged = json::read("admin.status", &text)?;
-        report.revision = unchanged.revision;
-        report.context_tokens = unchanged.context.tokens;
-        Ok(())
+/// An error about the first message of a call, without that place: the caller knows the place
+/// within all messages, and says it in its own words.
+fn unplaced(mut error: Error) -> Error {
+    if let Some(reason) = error.message.strip_prefix("messages[0]: ") {
+        error.message = reason.to_owned();
     }
+    error
 }
 
 /// How many messages from the front fit one call; a longer one is alone.

@@ -105,6 +105,14 @@ impl Host {
         self.fault_fired
     }
 
+    /// Lets `look` use the host without failures; what was planned stays planned.
+    pub fn undisturbed<T>(&mut self, look: impl FnOnce(&mut Self) -> T) -> T {
+        let planned = self.fault.take();
+        let seen = look(self);
+        self.fault = planned;
+        seen
+    }
+
     /// Takes back a planned failure.
     pub fn clear_fault(&mut self) {
         self.fault = None;

@@ -200,27 +200,37 @@ export class Engine {
     return parsed(await this.#backend.call(name, { ...call, now: options.now ?? this.#clock() }));
   }
 
-  /** One page of a list of the engine (`kind`: conversations, summaries, ...). */
+  /** All pages of a call that continues at a cursor. */
+  async #pages(name, args) {
+    const pages = [];
+    do {
+      const cursor = pages.at(-1)?.cursor ?? null;
+      pages.push(parsed(await this.#backend.call(name, { ...args, cursor })));
+    } while (pages.at(-1).cursor);
+    return pages;
+  }
+
+  /** A list of the engine (`kind`: conversations, summaries, ...), all of it. */
   async listing(kind, options = {}) {
-    const { conversation = null, cursor = null } = options;
-    const args = { kind, cursor, bytes_max: PAGE_BYTES_MAX };
-    if (conversation !== null) args.conversation = conversation;
-    return parsed(await this.#backend.call("admin.listing", args));
+    const { conversation } = options;
+    const args = { kind, bytes_max: PAGE_BYTES_MAX, ...(conversation && { conversation }) };
+    return (await this.#pages("admin.listing", args)).flatMap((page) => page.items);
   }
 
   /** SHA-256 of the whole store: of its bytes, or with `logical` of what they mean. */
   async digest(options = {}) {
-    let page;
-    do {
-      const args = { cursor: page?.cursor ?? null, logical: options.logical ?? false };
-      page = parsed(await this.#backend.call("admin.digest", args));
-    } while (page.cursor);
-    return page.sha256;
+    const pages = await this.#pages("admin.digest", { logical: options.logical ?? false });
+    return pages.at(-1).sha256;
   }
 
   /** Checks every promise the engine makes about a conversation: `{ok, checks, metrics}`. */
   async check(conversation) {
-    return parsed(await this.#backend.call("admin.check", { conversation }));
+    const pages = await this.#pages("admin.check", { conversation });
+    return {
+      ok: pages.every((page) => page.ok),
+      checks: pages.flatMap((page) => page.checks),
+      metrics: pages.at(-1).metrics,
+    };
   }
 
   /** Waits for what is running and closes the store. */

@@ -29,11 +29,15 @@ function onlyFields(object, fields, what) {
   }
 }
 
+/** `start`, cut or filled up with `letter` to exactly 4 x `tokens` characters. */
+function padded(start, letter, tokens) {
+  return start.slice(0, 4 * tokens).padEnd(4 * tokens, letter);
+}
+
 /** What `{"$generate": ...}` stands for. */
 function generated({ count, tokens, roles, first = 1 }) {
   return Array.from({ length: count }, (_, i) => {
-    const text = `message ${first + i} `;
-    const content = text + "x".repeat(4 * tokens - text.length);
+    const content = padded(`message ${first + i} `, "x", tokens);
     return JSON.stringify({ role: roles[i % roles.length], content });
   });
 }
@@ -101,7 +105,7 @@ const MATCHERS = {
   $starts: (wanted, actual) => typeof actual === "string" && actual.startsWith(wanted),
   $contains: (wanted, actual) => typeof actual === "string" && actual.includes(wanted),
   $max: (wanted, actual) => typeof actual === "number" && actual <= wanted,
-  $absent: (_, actual) => actual === undefined || actual === null,
+  $absent: (wanted, actual) => (actual === undefined || actual === null) === wanted,
 };
 
 /** Differences between what was expected and what came, each one line. */
@@ -157,8 +161,7 @@ class Script {
     this.used += 1;
     const { text, tokens, error, finish = "stop", model = "scripted" } = found.entry;
     if (error) return { failed: { code: error.code, message: error.message ?? "" } };
-    const head = `summary ${this.used} `;
-    const spoken = text ?? head + "s".repeat(4 * tokens - head.length);
+    const spoken = text ?? padded(`summary ${this.used} `, "s", tokens);
     return { done: { text: spoken, finish, model, input_tokens: 0, output_tokens: 0 } };
   }
 }
@@ -168,7 +171,7 @@ class Run {
   constructor(vector, makeBackend) {
     onlyFields(vector, VECTOR_FIELDS, "the vector");
     this.vector = vector;
-    this.script = new Script(vector.completions ?? []);
+    this.script = new Script(resolved(vector.completions ?? [], []));
     this.results = [];
     this.backend = makeBackend({
       configJson: vector.config === undefined ? null : JSON.stringify(vector.config),

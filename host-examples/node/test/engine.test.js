@@ -296,7 +296,9 @@ test("check, status and listing tell about the store", async () => {
     assert.equal((await lcm.check("c")).ok, true);
     const status = await lcm.status("c");
     assert.equal(status.messages, 64);
-    assert.match(JSON.stringify(await lcm.listing("conversations")), /"c"/);
+    const [conversation, ...others] = await lcm.listing("conversations");
+    assert.deepEqual([conversation.conversation, others], ["c", []]);
+    assert.deepEqual(await lcm.listing("summaries", { conversation: "c" }), []);
   });
 });
 

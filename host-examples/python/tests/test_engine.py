@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import lcm_engine
@@ -153,6 +154,23 @@ class Compaction(unittest.TestCase):
             self.assertEqual(lcm.compact("c", 4_000)["status"], "nothing-to-do")
             self.assertTrue(lcm.check("c")["ok"])
 
+    def test_expand_joins_all_pages_unless_one_is_asked_for(self):
+        texts = [json.dumps(message(number, words=3_000)) for number in range(60)]
+        with opened(config={"leaf_chunk_tokens_max": 1_000_000}) as lcm:
+            lcm.ingest("c", texts)
+            lcm.compact("c", 20_000)
+            item = lcm.assemble("c", 20_000, explain=True)["items"][0]
+            found = lcm.expand("c", item["id"], depth=99, messages=True)
+            self.assertEqual([one["raw"] for one in found["messages"]], texts[: item["seq_last"]])
+            self.assertGreater(sum(len(one["raw"]) for one in found["messages"]), 1_000_000)
+            self.assertIsNone(found["next"])
+            capped = lcm.expand("c", item["id"], depth=99, messages=True, token_cap=20_000)
+            self.assertTrue(capped["truncated"])
+            after = capped["next"]
+            rest = lcm.expand("c", item["id"], depth=99, messages=True, after=after)
+            seqs = [one["seq"] for one in capped["messages"] + rest["messages"]]
+            self.assertEqual(seqs, list(range(1, seqs[-1] + 1)))
+
     def test_a_key_that_is_refused_writes_nothing(self):
         def complete(request):
             raise CompletionFailed("auth", "no such key")
@@ -222,7 +240,9 @@ class Asynchronous(unittest.IsolatedAsyncioTestCase):
             async with await opened_async(store, complete) as lcm:
                 await self.fill(lcm)
                 compacting = asyncio.create_task(lcm.compact(CONVERSATION, BUDGET_TOKENS))
-                await thinking.wait()
+                thought = asyncio.create_task(thinking.wait())
+                await asyncio.wait({compacting, thought}, return_when=asyncio.FIRST_COMPLETED)
+                self.assertTrue(thinking.is_set(), compacting)
                 receipt = await lcm.append(CONVERSATION, [message(1)])
                 await lcm.assemble(CONVERSATION, BUDGET_TOKENS)
                 self.assertEqual(receipt["seq_last"], len(LINES) + 1)
@@ -299,6 +319,56 @@ class Walkthrough(unittest.TestCase):
         self.assertEqual(os.listdir(Path(path).parent), ["x.lcm.db"])
 
 
+class Threads(unittest.TestCase):
+    def test_threads_share_one_open_store(self):
+        path = temporary_folder(self) / "x.lcm.db"
+        with opened(path) as lcm:
+
+            def converse(name: str) -> None:
+                for number in range(10):
+                    lcm.append(name, [message(number)], new=True)
+
+            names = ["a", "a", "b", "c"]
+            with ThreadPoolExecutor(len(names)) as pool:
+                list(pool.map(converse, names))
+            self.assertEqual([len(lcm.messages(name)) for name in "abc"], [20, 10, 10])
+            self.assertTrue(all(lcm.check(name)["ok"] for name in "abc"))
+
+    def test_two_open_stores_on_one_file_do_not_lose_a_message(self):
+        path = temporary_folder(self) / "x.lcm.db"
+
+        def converse(name: str) -> None:
+            with opened(path) as lcm:
+                for number in range(20):
+                    lcm.append("c", [{"role": "user", "content": f"{name} {number}"}], new=True)
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(converse, "xy"))
+        with opened(path) as lcm:
+            said = [json.loads(text)["content"] for text in lcm.messages("c")]
+            for name in "xy":
+                mine = [text for text in said if text.startswith(name)]
+                self.assertEqual(mine, [f"{name} {number}" for number in range(20)])
+            self.assertTrue(lcm.check("c")["ok"])
+
+
+class Configuration(unittest.TestCase):
+    def test_a_value_out_of_bounds_is_refused_at_once(self):
+        with self.assertRaises(LcmError) as caught:
+            opened(config={"context_threshold_permille": 5_000})
+        self.assertEqual(caught.exception.code, "invalid-input")
+
+    def test_the_environment_comes_before_the_configuration(self):
+        environment = {"LCM_FRESH_TAIL_COUNT": "2"}
+        given = {"fresh_tail_messages_max": 40}
+        tails = []
+        for options in ({}, {"environment": environment}):
+            with opened(config=given, **options) as lcm:
+                lcm.ingest("c", [message(number) for number in range(60)])
+                tails.append(lcm.assemble("c", 100_000)["fresh_tail_messages"])
+        self.assertLess(tails[1], tails[0])
+
+
 class Administration(unittest.TestCase):
     def test_status_listing_and_describe(self):
         with opened() as lcm:
@@ -307,8 +377,10 @@ class Administration(unittest.TestCase):
             self.assertEqual(status["messages"], len(LINES))
             (known,) = lcm.listing("conversations")
             self.assertIn(CONVERSATION, json.dumps(known))
+            self.assertEqual(len(lcm.listing("messages", CONVERSATION)), len(LINES))
+            self.assertGreater(len(lcm.listing("summaries", CONVERSATION)), 1)
             with self.assertRaises(LcmError) as caught:
-                lcm.describe(CONVERSATION, "sum_0000000000000000")
+                lcm.describe(CONVERSATION, "sum_1111111111111111")
             self.assertEqual(caught.exception.code, "not-found")
 
 

@@ -45,7 +45,8 @@ class Script:
 class Texts(unittest.TestCase):
     def test_json_is_compact_and_only_lone_surrogates_are_escaped(self):
         self.assertEqual(
-            texts.to_json({"b": [1, "\u00e9\u2028"], "a": None}), '{"b":[1,"é\u2028"],"a":null}'
+            texts.to_json({"b": [1, "\u00e9\u2028"], "a": None}),
+            '{"b":[1,"\u00e9\u2028"],"a":null}',
         )
         text = texts.to_text({"role": "user", "content": "x\ud83d y \U0001f600"})
         self.assertEqual(text, '{"role":"user","content":"x\\ud83d y \U0001f600"}')
@@ -58,13 +59,13 @@ class Texts(unittest.TestCase):
     def test_batches_keep_both_bounds_and_the_order(self):
         small = [f"{number}" for number in range(250)]
         self.assertEqual([len(part) for part in texts.batches(small)], [100, 100, 50])
-        large = ["é" * 100_000, "x" * 324_288, "y", "z" * 600_000, "w"]
+        large = ["\u00e9" * 100_000, "x" * 324_288, "y", "z" * 600_000, "w"]
         parts = list(texts.batches(large))
         self.assertEqual([len(part) for part in parts], [2, 1, 1, 1])
         self.assertEqual([text for part in parts for text in part], large)
 
     def test_pieces_end_between_characters_and_join_to_the_text(self):
-        for letter in ("x", "é", "\u4e2d", "\U0001f600"):
+        for letter in ("x", "\u00e9", "\u4e2d", "\U0001f600"):
             raw = ("a" + letter * 150_000).encode()
             offset, joined = 0, b""
             while offset < len(raw):
@@ -260,15 +261,30 @@ class Models(unittest.TestCase):
 
 
 class Settings(unittest.TestCase):
+    def configuration(self, config, environment):
+        names = {"freshTailCount": "fresh_tail_messages_max"}
+
+        def configure(text):
+            given = json.loads(text)
+            aliased = [{"key": key, "as": names[key]} for key in given if key in names]
+            accepted = [names.get(key, key) for key in given]
+            return json.dumps({"accepted": accepted, "aliased": aliased})
+
+        return configuration(config, environment, configure)
+
     def test_the_environment_joins_the_configuration_under_reference_names(self):
         environment = {"LCM_FRESH_TAIL_COUNT": "8", "LCM_STORE": "x", "PATH": "y"}
-        self.assertEqual(
-            configuration({"enabled": True}, environment), '{"enabled":true,"freshTailCount":8}'
-        )
-        self.assertIsNone(configuration(None, {"LCM_WASM": "x"}))
-        self.assertEqual(configuration({}, {}), "{}")
-        text = configuration(None, {"LCM_CUSTOM_INSTRUCTIONS": "be brief"})
+        text = self.configuration({"enabled": True}, environment)
+        self.assertEqual(text, '{"enabled":true,"freshTailCount":8}')
+        self.assertIsNone(self.configuration(None, {"LCM_WASM": "x"}))
+        self.assertEqual(self.configuration({}, {}), "{}")
+        text = self.configuration(None, {"LCM_CUSTOM_INSTRUCTIONS": "be brief"})
         self.assertEqual(text, '{"customInstructions":"be brief"}')
+
+    def test_the_environment_comes_before_the_same_key_of_any_name(self):
+        for key in ("fresh_tail_messages_max", "freshTailCount"):
+            text = self.configuration({key: 4, "enabled": True}, {"LCM_FRESH_TAIL_COUNT": "8"})
+            self.assertEqual(text, '{"enabled":true,"freshTailCount":8}')
 
 
 if __name__ == "__main__":

@@ -67,8 +67,8 @@ fn status_for_people(status: &Value) -> String {
         say(&key.replace('_', " "), field(status, key));
     }
     if let Some(context) = status.get("context") {
-        let size = format!("{} tokens in {} items", field(context, "tokens"),
-            field(context, "items"));
+        let size =
+            format!("{} tokens in {} items", field(context, "tokens"), field(context, "items"));
         say("context", size);
     }
     for row in status.get("summaries").and_then(Value::as_array).into_iter().flatten() {

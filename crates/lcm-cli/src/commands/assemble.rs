@@ -96,11 +96,10 @@ pub(crate) fn run(global: &Global, options: &Assemble) -> Result<End> {
 
 fn print_json(assembled: &Assembled, budget: u32, explain: bool) -> Result<()> {
     // The messages pass through unread: they may hold what a JSON reader would change.
-    let messages: &RawValue =
-        serde_json::from_str(&assembled.messages_json).map_err(|error| {
-            let message = format!("`context.assemble` answered unexpected JSON: {error}");
-            Error::new(Code::Internal, message)
-        })?;
+    let messages: &RawValue = serde_json::from_str(&assembled.messages_json).map_err(|error| {
+        let message = format!("`context.assemble` answered unexpected JSON: {error}");
+        Error::new(Code::Internal, message)
+    })?;
     output::json(&Output {
         messages,
         system: assembled.system.as_deref(),
@@ -153,12 +152,20 @@ pub(crate) fn messages(assembled: &Assembled) -> String {
     }
     match serde_json::from_str::<Vec<Value>>(&assembled.messages_json) {
         Ok(messages) => rows.extend(messages.iter().map(|message| {
+            let text = said(message);
             let role = message.get("role").and_then(Value::as_str).unwrap_or("-");
-            (role.to_owned(), line(&said(message), SHOWN_MAX))
+            let role = if bare(&text).len() < text.len() { "summary" } else { role };
+            (role.to_owned(), line(bare(&text), SHOWN_MAX))
         })),
         Err(_) => rows.push(("-".to_owned(), line(&assembled.messages_json, SHOWN_MAX))),
     }
     rows.iter().map(|(role, text)| format!("{role:<9}  {text}\n")).collect()
+}
+
+/// What a summary says, without the head of its element; any other text as it is.
+fn bare(text: &str) -> &str {
+    let content = text.strip_prefix("<summary ").and_then(|text| text.split_once("<content>"));
+    content.map_or(text, |(_, content)| content)
 }
 
 /// What a message of any dialect says, as one text.
@@ -172,8 +179,17 @@ pub(crate) fn said(value: &Value) -> String {
             if let (Some(name), Some(input)) = (name, input) {
                 return format!("[{name} {input}]");
             }
-            let keys = ["content", "parts", "text", "output", "tool_calls", "function",
-                "functionCall", "functionResponse", "response"];
+            let keys = [
+                "content",
+                "parts",
+                "text",
+                "output",
+                "tool_calls",
+                "function",
+                "functionCall",
+                "functionResponse",
+                "response",
+            ];
             let parts = keys.iter().filter_map(|key| object.get(*key)).map(said);
             parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
         }

@@ -1,9 +1,207 @@
-//! `lcm demo`.
+//! `lcm demo`: the whole journey, in memory, on a transcript that the program carries.
+//!
+//! In: nothing. Out: what each step did, and whether every message came back byte for byte. The
+//! messages are fetched twice for that: by their numbers, and from the assembled context through
+//! the summaries.
 
-use lcm_host::Result;
+use lcm_host::{
+    CompactOptions, CompactReport, ExpandOptions, IngestOptions, Result,
+    context::{Assembled, Item, Options, Policy},
+    types::Dialect,
+};
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::{End, arguments::Global};
+use super::{
+    assemble, compact,
+    recall::{field, parse},
+};
+use crate::{
+    End,
+    arguments::Global,
+    input::Transcript,
+    output::{self, count, line, number},
+    session::Session,
+};
 
-pub(crate) fn run(_global: &Global) -> Result<End> {
-    Ok(End::Done)
+const TRANSCRIPT: &[u8] = include_bytes!("../../demo/transcript.jsonl");
+const BUDGET: u32 = 8_000;
+/// More levels than the summaries of a transcript of this size have.
+const ALL_LEVELS: u32 = 64;
+/// Characters of a message that are shown.
+const SHOWN_MAX: usize = 84;
+
+#[derive(Serialize)]
+struct Output<'a> {
+    messages: usize,
+    bytes: usize,
+    budget: u32,
+    passes: usize,
+    tokens_before: u32,
+    tokens_after: u32,
+    tokens_assembled: u32,
+    expanded: Option<&'a str>,
+    check_ok: bool,
+    byte_for_byte: bool,
+}
+
+/// What following one item of the context gave back.
+struct Fetched {
+    seq_first: u64,
+    texts: Vec<String>,
+}
+
+pub(crate) fn run(global: &Global) -> Result<End> {
+    let global = Global { store: "memory:".to_owned(), ..global.clone() };
+    let mut transcript = Transcript::default();
+    transcript.add("demo".as_ref(), TRANSCRIPT)?;
+    let messages = transcript.messages;
+    let session = Session::open(&global)?;
+    let tell = |text: String| if session.json { Ok(()) } else { output::text(&text) };
+
+    let ingest = IngestOptions::new(Dialect::Lcm, session.clock);
+    let stored = session
+        .lcm
+        .ingest(session.conversation, &messages, &ingest, &session.cancel, &mut |_| ())
+        .map_err(|failure| failure.error)?;
+    tell(format!(
+        "A coding agent hunts a flaky scheduler: a transcript that ships with lcm.\n\n\
+         1. ingest: {} of {}, kept as they are\n\n",
+        count(stored.ingested, "message"),
+        count(stored.context_tokens, "token"),
+    ))?;
+
+    let options = CompactOptions::new(BUDGET, session.clock);
+    let report =
+        session.lcm.compact(session.conversation, &options, &session.cancel, &mut |_| ())?;
+    tell(compacted(&report))?;
+
+    let assembled = assembly(&session)?;
+    tell(format!(
+        "3. assemble: what the agent works with now, {} of {} tokens\n{}\n",
+        number(u64::from(assembled.tokens)),
+        number(u64::from(BUDGET)),
+        indented(&assemble::messages(&assembled)),
+    ))?;
+
+    let fetched =
+        assembled.items.iter().map(|item| fetch(&session, item)).collect::<Result<Vec<_>>>()?;
+    let expanded = assembled.items.iter().zip(&fetched).find(|(item, _)| item.kind != "message");
+    if let Some((item, fetched)) = expanded {
+        tell(expanded_for_people(item, fetched)?)?;
+    }
+
+    let checked = session.lcm.check_all(session.conversation, &session.cancel)?;
+    tell(format!(
+        "5. check: {}, {}\n\n",
+        count(u64::try_from(checked.checks.len()).unwrap_or(u64::MAX), "check"),
+        if checked.ok { "all pass" } else { "with findings" },
+    ))?;
+
+    let same = by_number(&session)? == messages && from_context(&fetched) == messages;
+    let bytes: usize = messages.iter().map(String::len).sum();
+    if session.json {
+        output::json(&Output {
+            messages: messages.len(),
+            bytes,
+            budget: BUDGET,
+            passes: report.passes.len(),
+            tokens_before: report.tokens_before,
+            tokens_after: report.tokens_after,
+            tokens_assembled: assembled.tokens,
+            expanded: expanded.map(|(item, _)| item.id.as_str()),
+            check_ok: checked.ok,
+            byte_for_byte: same,
+        })?;
+    }
+    let size = count(u64::try_from(bytes).unwrap_or(u64::MAX), "byte");
+    tell(if same {
+        format!("All {} messages came back byte for byte ({size} compared).\n", messages.len())
+    } else {
+        format!("NOT all of {} messages came back byte for byte.\n", messages.len())
+    })?;
+    Ok(if same && checked.ok { End::Done } else { End::Findings })
+}
+
+fn compacted(report: &CompactReport) -> String {
+    format!(
+        "2. compact: to fit {} tokens, with summaries made offline (no model, no key)\n{}   {} to \
+         {} tokens\n\n",
+        number(u64::from(BUDGET)),
+        indented(&compact::passes(&report.passes)),
+        number(u64::from(report.tokens_before)),
+        number(u64::from(report.tokens_after)),
+    )
+}
+
+fn assembly(session: &Session<'_>) -> Result<Assembled> {
+    let options = Options {
+        policy: Policy::Chronological,
+        prompt: None,
+        reserve_tokens: 0,
+        live_messages: Vec::new(),
+        previous: None,
+        explain: true,
+        extra_json: None,
+    };
+    let (conversation, now) = (session.conversation, session.now());
+    session.lcm.assemble(conversation, BUDGET, Dialect::Lcm, &options, now)
+}
+
+/// The messages that an item of the context stands for.
+fn fetch(session: &Session<'_>, item: &Item) -> Result<Fetched> {
+    let (conversation, cancel) = (session.conversation, &session.cancel);
+    let seq_first = item.seq_first.unwrap_or(0);
+    let mut texts = Vec::new();
+    if item.kind == "message" {
+        let seq_last = item.seq_last.unwrap_or(0);
+        session.lcm.messages_all(conversation, seq_first, seq_last, cancel, &mut |text| {
+            texts.push(text.to_owned());
+            Ok(())
+        })?;
+        return Ok(Fetched { seq_first, texts });
+    }
+    let options =
+        ExpandOptions { depth: Some(ALL_LEVELS), messages: true, token_cap: None, after: None };
+    let now = session.now();
+    let expanded = session.lcm.expand_all(conversation, &item.id, &options, now, cancel)?;
+    for message in &expanded.messages {
+        texts.push(field(&parse("recall.expand", message.get())?, "raw"));
+    }
+    Ok(Fetched { seq_first, texts })
+}
+
+fn expanded_for_people(item: &Item, fetched: &Fetched) -> Result<String> {
+    let mut lines = String::new();
+    for (seq, text) in (fetched.seq_first..).zip(fetched.texts.iter().take(3)) {
+        let message = parse("recall.expand", text)?;
+        let role = message.get("role").and_then(Value::as_str).unwrap_or("-");
+        let said = line(&assemble::said(&message), SHOWN_MAX);
+        lines.push_str(&format!("#{seq:<3} {role:<9}  {said}\n"));
+    }
+    Ok(format!(
+        "4. expand: `{}` stands for {}, beginning with\n{}\n",
+        item.id,
+        count(u64::try_from(fetched.texts.len()).unwrap_or(u64::MAX), "message"),
+        indented(&lines),
+    ))
+}
+
+/// All messages by their numbers.
+fn by_number(session: &Session<'_>) -> Result<Vec<String>> {
+    let mut texts = Vec::new();
+    session.lcm.messages_all(session.conversation, 1, u64::MAX, &session.cancel, &mut |text| {
+        texts.push(text.to_owned());
+        Ok(())
+    })?;
+    Ok(texts)
+}
+
+/// All messages, as following the items of the context gives them.
+fn from_context(fetched: &[Fetched]) -> Vec<String> {
+    fetched.iter().flat_map(|item| item.texts.iter().cloned()).collect()
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("   {line}\n")).collect()
 }

@@ -18,8 +18,26 @@ use crate::{
 
 /// Commands that are named in the contract and not built yet.
 const NOT_BUILT: [&str; 21] = [
-    "archive", "ask", "backup", "dissolve", "erase", "export", "focus", "fork", "grant", "grep",
-    "import", "mcp", "new", "proxy", "prune", "repair", "replay", "reset", "rewrite", "transplant",
+    "archive",
+    "ask",
+    "backup",
+    "dissolve",
+    "erase",
+    "export",
+    "focus",
+    "fork",
+    "grant",
+    "grep",
+    "import",
+    "mcp",
+    "new",
+    "proxy",
+    "prune",
+    "repair",
+    "replay",
+    "reset",
+    "rewrite",
+    "transplant",
     "tui",
 ];
 

@@ -18,6 +18,36 @@ use crate::{
 /// Characters of one message that are shown to people.
 const SHOWN_MAX: usize = 80;
 
+/// What people are told about a summary, file or message before its text, in this order.
+const DESCRIBED: [&str; 26] = [
+    "id",
+    "entry_id",
+    "kind",
+    "name",
+    "mime",
+    "bytes",
+    "lines",
+    "role",
+    "seq",
+    "depth",
+    "level",
+    "capped",
+    "tokens",
+    "source_tokens",
+    "message_tokens",
+    "descendant_count",
+    "seq_first",
+    "seq_last",
+    "earliest_at",
+    "latest_at",
+    "created_at",
+    "model",
+    "trust",
+    "findings",
+    "sources",
+    "derived",
+];
+
 /// Parses what the component answered.
 pub(crate) fn parse(function: &str, text: &str) -> Result<Value> {
     serde_json::from_str(text).map_err(|error| {
@@ -40,13 +70,10 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
     }
     let description = parse("recall.describe", &text)?;
     let mut out = String::new();
-    for (key, value) in description.as_object().into_iter().flatten() {
-        if matches!(key.as_str(), "text" | "content" | "exploration" | "subtree")
-            || value.is_null()
-        {
-            continue;
+    for key in DESCRIBED {
+        if let Some(value) = description.get(key).filter(|value| !value.is_null()) {
+            out.push_str(&format!("{key:<16}  {}\n", plain(value)));
         }
-        out.push_str(&format!("{key:<17} {}\n", plain(value)));
     }
     let subtree = description.get("subtree").and_then(Value::as_array);
     if let Some(subtree) = subtree.filter(|subtree| subtree.len() > 1) {
@@ -59,7 +86,7 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
         out.push('\n');
         out.push_str(&table.render());
     }
-    for key in ["exploration", "text", "content"] {
+    for key in ["exploration", "text", "content", "raw"] {
         if let Some(text) = description.get(key).and_then(Value::as_str) {
             out.push_str(&format!("\n{}\n", text.trim_end()));
         }
@@ -155,20 +182,17 @@ pub(crate) fn messages(global: &Global, options: &Messages) -> Result<End> {
     if from == 0 {
         return Err(Error::new(Code::InvalidInput, "`--from` starts at 1"));
     }
+    let to = options.to.unwrap_or(u64::MAX);
+    if to < from {
+        let message = format!("`--from` {from} is after `--to` {to}");
+        return Err(Error::new(Code::InvalidInput, message));
+    }
     let session = Session::open(global)?;
-    // An unknown conversation is an error, and an open end is the newest message.
-    let status = session.lcm.status(Some(session.conversation), session.now())?;
-    let newest = parse("admin.status", &status)?.get("messages").and_then(Value::as_u64);
-    let newest = newest.unwrap_or(0);
-    let to = options.to.unwrap_or(newest).min(newest);
     if options.raw {
         raw_messages(&session, from, to)?;
         return Ok(End::Done);
     }
-    let mut messages = Vec::new();
-    if from <= to {
-        messages = list(&session, "messages", Some(format!("{from}-{to}")))?;
-    }
+    let messages = list(&session, "messages", Some(format!("{from}-{to}")))?;
     if session.json {
         output::json(&MessagesOutput { messages })?;
         return Ok(End::Done);
@@ -243,15 +267,17 @@ pub(crate) fn summaries(global: &Global, options: &Summaries) -> Result<End> {
         output::json(&SummariesOutput { summaries })?;
         return Ok(End::Done);
     }
-    let summaries: Vec<Value> = summaries
+    let mut summaries: Vec<Value> = summaries
         .iter()
         .map(|summary| parse("admin.listing", summary.get()))
         .collect::<Result<_>>()?;
+    let place = |value: &Value, key| value.get(key).and_then(Value::as_u64);
+    summaries.sort_by_key(|summary| (place(summary, "seq_first"), place(summary, "depth")));
     if options.tree {
         output::text(&picture(&summaries))?;
         return Ok(End::Done);
     }
-    let heading = ["id", "kind", ">depth", "level", ">tokens", ">messages", "text"];
+    let heading = ["id", "kind", ">depth", "level", ">tokens", ">from", ">messages"];
     let mut table = Table::new(&heading);
     for summary in &summaries {
         table.row(vec![
@@ -260,8 +286,8 @@ pub(crate) fn summaries(global: &Global, options: &Summaries) -> Result<End> {
             field(summary, "depth"),
             field(summary, "level"),
             field(summary, "tokens"),
+            field(summary, "source_tokens"),
             span(summary),
-            line(&field(summary, "text"), SHOWN_MAX),
         ]);
     }
     output::text(&table.render())?;

@@ -138,12 +138,7 @@ fn names(
 }
 
 /// One entry for every revision.
-fn journal(
-    reader: &mut Reader<'_>,
-    keys: &Keys,
-    head: &Head,
-    report: &mut Report,
-) -> Result<()> {
+fn journal(reader: &mut Reader<'_>, keys: &Keys, head: &Head, report: &mut Report) -> Result<()> {
     report.begin("journal");
     let (start, end) = keys.range("j");
     let mut next = 1u64;
@@ -160,20 +155,15 @@ fn journal(
     })?;
     damaged.into_iter().for_each(|message| report.found(message));
     let last = next - 1;
-    report.expect(last == head.revision, || {
-        format!("{last} entries for revision {}", head.revision)
-    });
+    report
+        .expect(last == head.revision, || format!("{last} entries for revision {}", head.revision));
     Ok(())
 }
 
 /// All summaries by id, with the size of their records.
 pub(super) type Summaries = BTreeMap<[u8; 8], (Summary, u32)>;
 
-fn read_summaries(
-    reader: &mut Reader<'_>,
-    keys: &Keys,
-    report: &mut Report,
-) -> Result<Summaries> {
+fn read_summaries(reader: &mut Reader<'_>, keys: &Keys, report: &mut Report) -> Result<Summaries> {
     report.begin("summary-records");
     let (start, end) = keys.range("s");
     let mut out = Summaries::new();
@@ -183,7 +173,8 @@ fn read_summaries(
             Ok(record) => {
                 let id = record.id();
                 if key != keys.summary(id) {
-                    findings.push(format!("`{key}` holds the summary {}", crate::summary::name(id)));
+                    findings
+                        .push(format!("`{key}` holds the summary {}", crate::summary::name(id)));
                 }
                 out.insert(id, (record, num::to_u32(value.len())));
             }

@@ -143,9 +143,9 @@ fn messages(
     let (from, to) = match cursor {
         None => (1, head.messages),
         Some(cursor) => {
-            let parsed = cursor.split_once('-').and_then(|(from, to)| {
-                Some((from.parse::<u64>().ok()?, to.parse::<u64>().ok()?))
-            });
+            let parsed = cursor
+                .split_once('-')
+                .and_then(|(from, to)| Some((from.parse::<u64>().ok()?, to.parse::<u64>().ok()?)));
             parsed.ok_or_else(|| Error::invalid("cursor: `FROM-TO`, two seqs"))?
         }
     };

@@ -5,8 +5,7 @@ use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 use serde_json::{Value, json};
 
 use crate::{
-    codec,
-    compaction,
+    codec, compaction,
     config::Config,
     error::Result,
     head::Loaded,
@@ -41,12 +40,8 @@ impl Bytes {
     }
 
     fn json(&self, raw: u64) -> Value {
-        let total = self.packs
-            + self.summaries
-            + self.blobs
-            + self.journal
-            + self.identities
-            + self.other;
+        let total =
+            self.packs + self.summaries + self.blobs + self.journal + self.identities + self.other;
         json!({
             "raw": raw,
             "packs": self.packs,
@@ -84,9 +79,9 @@ fn of_store(reader: &mut Reader<'_>) -> Result<Value> {
     reader.scan("!", "\u{7f}", |key, value| {
         entries += 1;
         conversations += u64::from(key.starts_with(keys::NAMES));
-        let kind = key.split_once('/').and_then(|(root, rest)| {
-            (root.len() == 22).then(|| rest.chars().next()).flatten()
-        });
+        let kind = key
+            .split_once('/')
+            .and_then(|(root, rest)| (root.len() == 22).then(|| rest.chars().next()).flatten());
         bytes.add(kind, num::to_u64(key.len() + value.len()));
         Ok(())
     })?;
@@ -97,11 +92,7 @@ fn of_store(reader: &mut Reader<'_>) -> Result<Value> {
     }))
 }
 
-fn of_conversation(
-    reader: &mut Reader<'_>,
-    config: &Config,
-    conversation: &str,
-) -> Result<Value> {
+fn of_conversation(reader: &mut Reader<'_>, config: &Config, conversation: &str) -> Result<Value> {
     let keys = Keys::new(conversation)?;
     let (loaded, _) = Loaded::read(reader, &keys, conversation, &[])?;
     let loaded = loaded.existing()?;

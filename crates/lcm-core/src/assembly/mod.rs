@@ -71,16 +71,13 @@ pub(crate) fn assemble(
     }
     if head.context.tokens > u64::from(policy.threshold) && config.enabled {
         warnings.push(format!(
-            "compaction-due: the stored context has {} tokens, the threshold is {}",
+            "debt-pending: the stored context has {} tokens, the threshold is {}",
             head.context.tokens, policy.threshold
         ));
     }
     let pieces = choice.pieces(&items);
-    let evicted = pieces
-        .iter()
-        .filter(|piece| !piece.included)
-        .map(|piece| piece.count(&items))
-        .sum::<u64>();
+    let evicted =
+        pieces.iter().filter(|piece| !piece.included).map(|piece| piece.count(&items)).sum::<u64>();
     Ok(Assembled {
         prefix: render::prefix(&rendered, options.previous.as_deref()),
         tokens: num::tokens_u32(rendered.tokens),

@@ -103,7 +103,8 @@ impl Rendered {
 
     fn element(&mut self, id: String, text: &str, tokens: u64) {
         self.tokens += tokens;
-        let mark = keys::base64url(&keys::hash(&[b"lcm element", text.as_bytes()]), MARK_CHARACTERS);
+        let mark =
+            keys::base64url(&keys::hash(&[b"lcm element", text.as_bytes()]), MARK_CHARACTERS);
         self.elements.push(Element { id, mark, tokens });
     }
 
@@ -147,11 +148,7 @@ fn system_text(raw: &str, parts: &[Part]) -> String {
 /// What is equal to the assembly that `previous` names.
 pub(super) fn prefix(rendered: &Rendered, previous: Option<&str>) -> Prefix {
     let system = rendered.system.as_deref().unwrap_or("");
-    let hash = keys::hash(&[
-        b"lcm assembly",
-        system.as_bytes(),
-        rendered.messages_json.as_bytes(),
-    ]);
+    let hash = keys::hash(&[b"lcm assembly", system.as_bytes(), rendered.messages_json.as_bytes()]);
     let marks = rendered.elements.iter().take(MARKS_MAX).map(|element| element.mark.as_str());
     let token = format!("{TOKEN_VERSION}{}", marks.collect::<String>());
     let Some(old) = previous.and_then(|token| token.strip_prefix(TOKEN_VERSION)) else {

@@ -64,8 +64,7 @@ pub(crate) fn apply(
     if let Some(id) = desk.settled {
         return Ok(desk.outcome(Applied::Committed, "", Some(id)));
     }
-    let give_up =
-        options.fallback_over_tokens.is_some_and(|over| desk.tokens() > u64::from(over));
+    let give_up = options.fallback_over_tokens.is_some_and(|over| desk.tokens() > u64::from(over));
     let completion = match answer {
         CompletionResult::Done(completion) => Some(completion),
         CompletionResult::Failed(failure) => {
@@ -291,8 +290,7 @@ impl<'a> Desk<'a> {
         let outcome = self.outcome(Applied::Stale, reason::CONFLICT, None);
         let Some(completion) = completion else { return Ok(outcome) };
         count(&mut self.loaded.head, completion, self.now);
-        let entry =
-            Journal { time: self.now, act: Act::Stale { sources: self.task.sources } };
+        let entry = Journal { time: self.now, act: Act::Stale { sources: self.task.sources } };
         self.loaded.commit(reader, self.keys, self.now, &entry, Vec::new(), Vec::new())?;
         Ok(outcome)
     }
@@ -306,8 +304,7 @@ impl<'a> Desk<'a> {
             Span::Messages { seq_last, .. } if seq_last > head.messages => return Ok(None),
             Span::Messages { seq_first, seq_last } => {
                 let part_max = self.task.part_tokens_max;
-                let gathered =
-                    sources::messages(reader, &history, seq_first, seq_last, part_max)?;
+                let gathered = sources::messages(reader, &history, seq_first, seq_last, part_max)?;
                 let Some(text) = self.fallback_text(&gathered) else { return Ok(None) };
                 summary::id(&gathered.task, self.task.prompt_version, level, &text)
             }
@@ -329,8 +326,7 @@ impl<'a> Desk<'a> {
 
     fn fallback_text(&self, gathered: &Gathered) -> Option<String> {
         let source_tokens = num::tokens_u32(gathered.tokens);
-        let text =
-            extract::fallback(&gathered.text, source_tokens, self.task.fallback_tokens_max)?;
+        let text = extract::fallback(&gathered.text, source_tokens, self.task.fallback_tokens_max)?;
         (u64::from(tokens::estimate(&text)) < gathered.tokens).then_some(text)
     }
 
@@ -357,8 +353,7 @@ impl<'a> Desk<'a> {
         }
         let key = self.keys.attempt(&self.task.sources);
         let puts = alloc::vec![Put { key, value: Some(codec::encode(&attempts)?) }];
-        let entry =
-            Journal { time: self.now, act: Act::Reject { sources: self.task.sources } };
+        let entry = Journal { time: self.now, act: Act::Reject { sources: self.task.sources } };
         self.loaded.commit(reader, self.keys, self.now, &entry, puts, Vec::new())?;
         Ok(outcome)
     }
@@ -386,7 +381,12 @@ impl<'a> Desk<'a> {
     ) -> Result<Outcome> {
         if let Some(text) = self.fallback_text(&place.gathered) {
             let (level, model) = (StoredLevel::Fallback, OFFLINE);
-            return self.accept(reader, place, completion, Answer { text, capped: false, level, model });
+            return self.accept(
+                reader,
+                place,
+                completion,
+                Answer { text, capped: false, level, model },
+            );
         }
         let mut outcome = self.outcome(Applied::Refused, reason::NO_PROGRESS, None);
         outcome.more = true;
@@ -398,8 +398,7 @@ impl<'a> Desk<'a> {
         }
         let key = self.keys.attempt(&self.task.sources);
         let puts = alloc::vec![Put { key, value: Some(codec::encode(&attempts)?) }];
-        let entry =
-            Journal { time: self.now, act: Act::Reject { sources: self.task.sources } };
+        let entry = Journal { time: self.now, act: Act::Reject { sources: self.task.sources } };
         self.loaded.commit(reader, self.keys, self.now, &entry, puts, Vec::new())?;
         Ok(outcome)
     }
@@ -521,9 +520,7 @@ impl Place {
             seq_last: record.seq_last,
         });
         let replacement = match (&record.sources, self.items.get(self.from)) {
-            (summary::Sources::Messages { .. }, Some(Item::Run(run))) => {
-                self.split(run, item)
-            }
+            (summary::Sources::Messages { .. }, Some(Item::Run(run))) => self.split(run, item),
             _ => alloc::vec![item],
         };
         let range = self.from..self.to;

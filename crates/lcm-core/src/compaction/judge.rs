@@ -41,7 +41,11 @@ pub(crate) fn judge(task: &Task, completion: &Completion, source_tokens: u64) ->
     let last = task.attempt >= limits::ATTEMPTS_MAX;
     match task.level {
         Level::Normal if too_large || completion.finish == Finish::Length => {
-            if last { Verdict::Fallback } else { Verdict::Retry(Level::Aggressive) }
+            if last {
+                Verdict::Fallback
+            } else {
+                Verdict::Retry(Level::Aggressive)
+            }
         }
         Level::Aggressive | Level::Fallback if too_large => Verdict::Fallback,
         _ => {

@@ -32,6 +32,7 @@ pub(crate) use plan::plan;
 pub(crate) use records::ModelGuard;
 pub(crate) use run::run;
 pub(crate) use sources::read as records_of;
+use sweep::Sweep;
 
 /// The closed list of reasons.
 pub(crate) mod reason {
@@ -68,7 +69,12 @@ pub(crate) struct Goal {
 /// # Errors
 ///
 /// `unsupported`: mode `incremental`; `invalid-input`: a target of 0 or unreadable `extra-json`.
-pub(crate) fn goal(head: &Head, policy: &Policy, options: &CompactionOptions) -> Result<Goal> {
+pub(crate) fn goal(
+    head: &Head,
+    policy: &Policy,
+    options: &CompactionOptions,
+    sweep: &Sweep,
+) -> Result<Goal> {
     if options.mode == CompactionMode::Incremental {
         return Err(Error::unsupported("mode `incremental` is not offered by this version"));
     }
@@ -81,8 +87,6 @@ pub(crate) fn goal(head: &Head, policy: &Policy, options: &CompactionOptions) ->
     let current = stored.max(observed);
     let threshold = u64::from(policy.threshold);
     let target = options.target.map_or(threshold, u64::from);
-    // What the host adds to the stored context (system prompt, tools) has to fit beside it.
-    let overhead = observed.saturating_sub(stored);
     let due_above = match options.mode {
         CompactionMode::Sweep => threshold.min(target),
         CompactionMode::UntilUnder => target,
@@ -91,13 +95,19 @@ pub(crate) fn goal(head: &Head, policy: &Policy, options: &CompactionOptions) ->
     Ok(Goal {
         due_above,
         current,
-        target: target.saturating_sub(overhead).max(1),
+        // What the host adds to the stored context (system prompt, tools) has to fit beside it.
+        target: target.saturating_sub(sweep.overhead).max(1),
         explicit: options.target.is_some(),
         inclusive: options.mode == CompactionMode::UntilUnder,
     })
 }
 
 impl Goal {
+    /// Whether a stored context of so many tokens still has to shrink.
+    pub(crate) fn is_over(&self, tokens: u64) -> bool {
+        tokens > self.target || (self.inclusive && tokens == self.target)
+    }
+
     /// Whether compaction is due without being forced.
     pub(crate) fn due(&self) -> bool {
         self.current > self.due_above || (self.inclusive && self.current == self.due_above)
@@ -128,7 +138,8 @@ pub(crate) fn evaluate(
     let policy = config.policy(budget)?;
     let (loaded, _) = Loaded::read(reader, &keys, conversation, &[])?;
     let loaded = loaded.existing()?;
-    let goal = goal(&loaded.head, &policy, options)?;
+    let sweep = Sweep::begin(loaded.head.context.tokens, options.observed_tokens);
+    let goal = goal(&loaded.head, &policy, options, &sweep)?;
     let due = config.enabled && (options.force || goal.due());
     let reason = match (config.enabled, due, goal.due()) {
         (false, ..) => "disabled",

@@ -123,8 +123,10 @@ pub(crate) fn look(
     let (loaded, guard) =
         Loaded::read(reader, keys, conversation, core::slice::from_ref(&guard_key))?;
     let loaded = loaded.existing()?;
-    let goal = goal(&loaded.head, &policy, options)?;
     let given = Sweep::parse(options.sweep.as_deref())?;
+    let stored = loaded.head.context.tokens;
+    let sweep = given.unwrap_or(Sweep::begin(stored, options.observed_tokens));
+    let goal = goal(&loaded.head, &policy, options, &sweep)?;
     let ended = |status, reason, sweep| Found::Ended { status, reason, sweep };
     if !config.enabled || (given.is_none() && !options.force && !goal.due()) {
         let found = ended(PlanStatus::NothingDue, reason::BELOW_THRESHOLD, String::new());
@@ -138,9 +140,7 @@ pub(crate) fn look(
         let found = ended(PlanStatus::Stopped, reason::BREAKER_OPEN, String::new());
         return Ok((loaded, found));
     }
-    let stored = loaded.head.context.tokens;
-    let sweep = match limited(given.unwrap_or(Sweep::begin(stored)), &goal, &policy, options, stored)
-    {
+    let sweep = match limited(sweep, &goal, &policy, options, stored) {
         Ok(sweep) => sweep,
         Err(found) => return Ok((loaded, found)),
     };
@@ -259,7 +259,7 @@ impl<'a> Planner<'a> {
         now: Timestamp,
     ) -> Result<(Vec<Planned>, bool)> {
         let mut in_vain = false;
-        let over = self.head.context.tokens > self.goal.target;
+        let over = self.goal.is_over(self.head.context.tokens);
         if !self.goal.explicit || over {
             let leaves = self.leaves(reader, count, now, &mut in_vain)?;
             if !leaves.is_empty() {
@@ -313,7 +313,7 @@ impl<'a> Planner<'a> {
                 from = last.seq_last + 1;
                 let keyed = self.attempts_of_chunks(reader, &history, &chunks)?;
                 for (chunk, task, attempts) in keyed {
-                    let enough = self.goal.explicit && projected <= self.goal.target;
+                    let enough = self.goal.explicit && !self.goal.is_over(projected);
                     if out.len() == count || enough {
                         return Ok(out);
                     }
@@ -407,7 +407,7 @@ impl<'a> Planner<'a> {
         for ((group, hash), attempts) in groups.into_iter().zip(hashes).zip(attempts) {
             let prefix = u64::from(self.policy.summary_prefix_tokens_target);
             let enough = !out.is_empty()
-                && stored <= self.goal.target
+                && !self.goal.is_over(stored)
                 && (phase == Phase::Pressure || summaries <= prefix);
             if out.len() == count || enough {
                 break;

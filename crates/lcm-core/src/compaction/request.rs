@@ -10,7 +10,10 @@ use crate::{
     tokens,
 };
 
-use super::{sources::{self, Gathered}, task::Task};
+use super::{
+    sources::{self, Gathered},
+    task::Task,
+};
 
 /// Room for a model that thinks before it writes, in tokens (behaviour reference, 4.11).
 const THINKING_TOKENS: u32 = 2_048;

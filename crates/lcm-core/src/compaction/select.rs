@@ -247,9 +247,8 @@ fn runs(items: &[Item], fits: impl Fn(&Item) -> bool) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
     let mut from = None;
     for (index, item) in items.iter().enumerate() {
-        let bridges = from.is_some()
-            && is_bridge(items, index)
-            && items.get(index + 1).is_some_and(&fits);
+        let bridges =
+            from.is_some() && is_bridge(items, index) && items.get(index + 1).is_some_and(&fits);
         if fits(item) || bridges {
             from.get_or_insert(index);
         } else if let Some(from) = from.take() {

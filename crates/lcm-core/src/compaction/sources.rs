@@ -12,7 +12,7 @@ use crate::{
     prompts::PROMPT_VERSION,
     reader::Reader,
     source,
-    summary::{self, Sources, SourceRef, StoredLevel, Summary, Trust},
+    summary::{self, SourceRef, Sources, StoredLevel, Summary, Trust},
     tokens,
 };
 
@@ -316,10 +316,8 @@ fn push_unique(list: &mut Vec<String>, id: &str) {
 fn collect_file_ids(text: &str, list: &mut Vec<String>) {
     for (at, _) in text.match_indices("file_") {
         let rest = text.get(at + 5..).unwrap_or("");
-        let digits = rest
-            .bytes()
-            .take_while(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-            .count();
+        let digits =
+            rest.bytes().take_while(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')).count();
         if digits == 16 {
             push_unique(list, &format!("file_{}", rest.get(..16).unwrap_or("")));
         }

@@ -16,22 +16,25 @@ pub(crate) struct Sweep {
     pub(crate) round: u32,
     /// Tokens of the stored context at the beginning of the round.
     pub(crate) tokens_start: u64,
+    /// What the host had beside the stored context when the sweep began.
+    pub(crate) overhead: u64,
 }
 
 impl Sweep {
     /// A sweep that begins now.
-    pub(crate) fn begin(tokens: u64) -> Self {
-        Self { passes: 0, round: 1, tokens_start: tokens }
+    pub(crate) fn begin(tokens: u64, observed_tokens: Option<u32>) -> Self {
+        let overhead = u64::from(observed_tokens.unwrap_or(0)).saturating_sub(tokens);
+        Self { passes: 0, round: 1, tokens_start: tokens, overhead }
     }
 
     /// The round after this one.
     pub(crate) fn next_round(self, tokens: u64) -> Self {
-        Self { passes: 0, round: self.round.saturating_add(1), tokens_start: tokens }
+        Self { passes: 0, round: self.round.saturating_add(1), tokens_start: tokens, ..self }
     }
 
     /// The token.
     pub(crate) fn token(self) -> String {
-        format!("s1:{}:{}:{}", self.passes, self.round, self.tokens_start)
+        format!("s1:{}:{}:{}:{}", self.passes, self.round, self.tokens_start, self.overhead)
     }
 
     /// Reads a token; `None` when the caller has none.
@@ -43,11 +46,14 @@ impl Sweep {
         let Some(token) = token.filter(|token| !token.is_empty()) else { return Ok(None) };
         let refused = || Error::invalid("sweep: not a token of this engine");
         let fields: Vec<&str> = token.split(':').collect();
-        let ["s1", passes, round, tokens] = fields.as_slice() else { return Err(refused()) };
+        let ["s1", passes, round, tokens, overhead] = fields.as_slice() else {
+            return Err(refused());
+        };
         Ok(Some(Self {
             passes: passes.parse().map_err(|_| refused())?,
             round: round.parse().map_err(|_| refused())?,
             tokens_start: tokens.parse().map_err(|_| refused())?,
+            overhead: overhead.parse().map_err(|_| refused())?,
         }))
     }
 }
@@ -58,11 +64,11 @@ mod tests {
 
     #[test]
     fn a_token_is_read_back_and_a_foreign_one_refused() {
-        let sweep = Sweep { passes: 3, round: 2, tokens_start: 12_345 };
+        let sweep = Sweep { passes: 3, round: 2, tokens_start: 12_345, overhead: 67 };
         assert_eq!(Sweep::parse(Some(&sweep.token())).unwrap(), Some(sweep));
         assert_eq!(Sweep::parse(None).unwrap(), None);
         assert_eq!(Sweep::parse(Some("")).unwrap(), None);
-        for foreign in ["s1", "s1:1:1", "s2:1:1:1", "s1:-1:1:1", "s1:1:1:1:1"] {
+        for foreign in ["s1", "s1:1:1:1", "s2:1:1:1:1", "s1:-1:1:1:1", "s1:1:1:1:1:1"] {
             assert!(Sweep::parse(Some(foreign)).is_err(), "{foreign}");
         }
     }

@@ -242,15 +242,3 @@ fn case_42_targets_follow_the_source() {
     let small = config(r#"{"condensed_tokens_target":300}"#).policy(200_000).unwrap();
     assert_eq!(small.condensed_target(10_000, false), 512);
 }
-
-#[test]
-fn any_source_that_can_shrink_gets_a_smaller_target() {
-    let policy = Config::default().policy(16_000).unwrap();
-    for source in (65..400).chain((400..40_000).step_by(37)) {
-        for aggressive in [false, true] {
-            assert!(policy.leaf_target(source, aggressive) < source);
-            assert!(policy.condensed_target(source, aggressive) < source);
-        }
-        assert!(policy.leaf_target(source, true) <= policy.leaf_target(source, false));
-    }
-}

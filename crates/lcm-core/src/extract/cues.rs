@@ -15,43 +15,56 @@ const NEGATION: u16 = 1 << 5;
 /// What is an error when it is negated.
 const POSSIBLE: u16 = 1 << 6;
 
+// Lower case. Chinese words are pairs of ideographs, because terms are.
+#[rustfmt::skip]
+const WORDS: [(u16, &[&str]); 8] = [
+    (ERROR, &[
+        "error", "errors", "exception", "exceptions", "failed", "failure", "failures", "fails",
+        "fatal", "panic", "panicked", "traceback", "denied", "refused", "timeout", "aborted",
+        "crash", "crashed", "segfault", "undefined", "invalid", "cannot", "unable", "unexpected",
+        "rejected", "forbidden", "unauthorized", "conflict", "missing", "fehler",
+        "fehlgeschlagen", "erreur", "erreurs", "errore", "erro", "fallo",
+        "\u{43e}\u{448}\u{438}\u{431}\u{43a}\u{430}", "\u{9519}\u{8bef}", "\u{932f}\u{8aa4}",
+        "\u{5931}\u{8d25}", "\u{5931}\u{6557}", "\u{5f02}\u{5e38}", "\u{c624}\u{b958}",
+        "\u{c2e4}\u{d328}",
+    ]),
+    (OUTCOME, &[
+        "done", "fixed", "passed", "passes", "completed", "complete", "successfully", "success",
+        "succeeded", "created", "updated", "deleted", "removed", "added", "booked", "cancelled",
+        "canceled", "merged", "deployed", "resolved", "solved", "implemented", "confirmed",
+        "refunded", "committed", "installed", "renamed", "applied", "result", "total", "finished",
+        "erledigt", "termin\u{e9}", "listo", "hecho", "\u{5b8c}\u{6210}", "\u{6210}\u{529f}",
+        "\u{5df2}\u{7ecf}",
+    ]),
+    (OUTCOME | POSSIBLE, &["found"]),
+    (DECISION, &[
+        "decided", "decide", "decision", "chose", "choose", "agreed", "instead", "because", "must",
+        "should", "never", "always", "prefer", "required", "requires", "only", "policy",
+        "constraint", "therefore", "entschieden", "d\u{e9}cid\u{e9}", "\u{51b3}\u{5b9a}",
+        "\u{5fc5}\u{987b}", "\u{5e94}\u{8be5}", "\u{56e0}\u{4e3a}", "\u{91c7}\u{7528}",
+    ]),
+    (REQUEST, &[
+        "please", "want", "need", "could", "would", "can", "how", "what", "why", "where", "which",
+        "when", "make", "add", "fix", "change", "remove", "use", "show", "write", "implement",
+        "update", "create", "like", "looking", "bitte", "wie", "quiero", "je", "\u{8bf7}\u{95ee}",
+        "\u{60f3}\u{8981}", "\u{5e0c}\u{671b}", "\u{5e2e}\u{6211}", "\u{6211}\u{60f3}",
+    ]),
+    (COURTESY, &[
+        "thanks", "thank", "welcome", "hello", "hi", "glad", "happy", "sorry", "appreciate",
+        "great", "assist", "else", "goodbye", "bye", "worries", "wonderful", "danke", "gracias",
+        "merci", "\u{8c22}\u{8c22}", "\u{4f60}\u{597d}", "\u{60a8}\u{597d}", "\u{518d}\u{89c1}",
+        "\u{5ba2}\u{6c14}",
+    ]),
+    (NEGATION, &["no", "not", "none", "couldn't", "can't", "doesn't", "isn't"]),
+    (POSSIBLE, &[
+        "such", "available", "exist", "exists", "able", "permitted", "allowed", "recognized",
+        "defined", "supported",
+    ]),
+];
+
 /// What one lower-case word says; 0: nothing.
 pub(super) fn of_word(word: &str) -> u16 {
-    match word {
-        "error" | "errors" | "exception" | "exceptions" | "failed" | "failure" | "failures"
-        | "fails" | "fatal" | "panic" | "panicked" | "traceback" | "denied" | "refused"
-        | "timeout" | "aborted" | "crash" | "crashed" | "segfault" | "undefined" | "invalid"
-        | "cannot" | "unable" | "unexpected" | "rejected" | "forbidden" | "unauthorized"
-        | "conflict" | "missing" | "fehler" | "fehlgeschlagen" | "erreur" | "erreurs" | "errore"
-        | "erro" | "fallo" | "\u{9519}\u{8bef}" | "\u{932f}\u{8aa4}" | "\u{5931}\u{8d25}"
-        | "\u{5931}\u{6557}" | "\u{5f02}\u{5e38}" | "\u{30a8}\u{30e9}" | "\u{c624}\u{b958}"
-        | "\u{c2e4}\u{d328}" | "\u{43e}\u{448}\u{438}\u{431}\u{43a}\u{430}" => ERROR,
-        "done" | "fixed" | "passed" | "passes" | "completed" | "complete" | "successfully"
-        | "success" | "succeeded" | "created" | "updated" | "deleted" | "removed" | "added"
-        | "booked" | "cancelled" | "canceled" | "merged" | "deployed" | "resolved" | "solved"
-        | "implemented" | "confirmed" | "refunded" | "committed" | "installed" | "found"
-        | "renamed" | "applied" | "result" | "total" | "finished" | "erledigt" | "termin\u{e9}"
-        | "listo" | "hecho" | "\u{5b8c}\u{6210}" | "\u{6210}\u{529f}" | "\u{5df2}\u{7ecf}"
-        | "\u{ff1d}" => OUTCOME | if word == "found" { POSSIBLE } else { 0 },
-        "decided" | "decide" | "decision" | "chose" | "choose" | "agreed" | "instead" | "because"
-        | "must" | "should" | "never" | "always" | "prefer" | "required" | "requires" | "only"
-        | "policy" | "constraint" | "therefore" | "entschieden" | "d\u{e9}cid\u{e9}"
-        | "\u{51b3}\u{5b9a}" | "\u{5fc5}\u{987b}" | "\u{5e94}\u{8be5}" | "\u{56e0}\u{4e3a}"
-        | "\u{91c7}\u{7528}" => DECISION,
-        "please" | "want" | "need" | "could" | "would" | "can" | "how" | "what" | "why" | "where"
-        | "which" | "when" | "make" | "add" | "fix" | "change" | "remove" | "use" | "show"
-        | "write" | "implement" | "update" | "create" | "like" | "looking" | "bitte" | "wie"
-        | "quiero" | "je" | "\u{8bf7}\u{95ee}" | "\u{60f3}\u{8981}" | "\u{5e0c}\u{671b}"
-        | "\u{5e2e}\u{6211}" | "\u{6211}\u{60f3}" => REQUEST,
-        "thanks" | "thank" | "welcome" | "hello" | "hi" | "glad" | "happy" | "sorry"
-        | "appreciate" | "great" | "assist" | "else" | "goodbye" | "bye" | "worries" | "wonderful"
-        | "danke" | "gracias" | "merci" | "\u{8c22}\u{8c22}" | "\u{4f60}\u{597d}"
-        | "\u{60a8}\u{597d}" | "\u{518d}\u{89c1}" | "\u{5ba2}\u{6c14}" => COURTESY,
-        "no" | "not" | "none" | "couldn't" | "can't" | "doesn't" | "isn't" | "n't" => NEGATION,
-        "such" | "available" | "exist" | "exists" | "able" | "permitted" | "allowed"
-        | "recognized" | "defined" | "supported" => POSSIBLE,
-        _ => 0,
-    }
+    WORDS.iter().find(|(_, words)| words.contains(&word)).map_or(0, |(cues, _)| *cues)
 }
 
 /// What all words of a piece say together, and its punctuation.

@@ -13,7 +13,7 @@ use super::{
 /// Fewer messages than this say nothing about how rare a term is; pieces are counted instead.
 const MESSAGES_MIN: usize = 4;
 /// Characters from which a piece can stand alone.
-const CHARACTERS_MIN: usize = 15;
+const CHARACTERS_MIN: usize = 8;
 /// Quarter tokens from which a piece can stand alone.
 const QUARTERS_MIN: u32 = 40;
 

@@ -123,7 +123,8 @@ impl<'a> Parser<'a> {
         if line.starts_with("tool call ") {
             return Voice::Assistant;
         }
-        if line.ends_with(':') && (line.starts_with("tool result") || line.starts_with("tool error"))
+        if line.ends_with(':')
+            && (line.starts_with("tool result") || line.starts_with("tool error"))
         {
             self.voice = Voice::Tool;
         }

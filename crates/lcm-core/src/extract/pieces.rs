@@ -8,7 +8,7 @@ use crate::tokens;
 /// Length of a line, in quarter tokens, up to which it stays whole; and of a piece made by joining.
 const WHOLE_MAX: u32 = 120;
 /// Length up to which a piece is joined with the next, in quarter tokens.
-const SHORT_MAX: u32 = 60;
+const SHORT_MAX: u32 = 40;
 /// Length over which a piece is cut at spaces, in quarter tokens.
 const LONG_MAX: u32 = 200;
 /// Bytes over which ASCII without a space is no text.
@@ -94,7 +94,9 @@ impl Mark {
         match self {
             Self::Value => {
                 let value = rest.trim_start().starts_with(['"', '{', '[']);
-                (last == ',' && value) || done.ends_with("\\n")
+                (last == ',' && value)
+                    || (last == '[' && rest.starts_with('{'))
+                    || done.ends_with("\\n")
             }
             Self::Sentence => {
                 matches!(last, '\u{3002}' | '\u{ff01}' | '\u{ff1f}' | '\u{2026}' | '\u{ff1b}')
@@ -149,10 +151,12 @@ fn split(line: &str, range: Range<usize>, mark: Mark, atoms: &mut Vec<Range<usiz
 fn join(line: &str, atoms: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut joined: Vec<(Range<usize>, u32)> = Vec::new();
     for atom in atoms {
-        let length = quarters(line.get(atom.clone()).unwrap_or(""));
+        let text = line.get(atom.clone()).unwrap_or("");
+        let length = quarters(text);
         match joined.last_mut() {
             Some((last, sum))
                 if (*sum < SHORT_MAX || length < SHORT_MAX / 2)
+                    && !(text.trim_start().starts_with('{') && *sum >= SHORT_MAX / 2)
                     && sum.saturating_add(length) <= WHOLE_MAX =>
             {
                 last.end = atom.end;

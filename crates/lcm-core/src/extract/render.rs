@@ -6,7 +6,7 @@ use super::{
     material::{Material, Piece},
     pieces::quarters,
     select::{Selection, separator},
-    terms::Class,
+    terms::{Class, Term},
 };
 use crate::source::EXPAND_PREFIX;
 
@@ -22,8 +22,7 @@ pub(super) fn body(material: &Material<'_>, selection: &Selection<'_, '_>) -> St
     let mut out = String::new();
     let mut last: Option<&Piece<'_>> = None;
     let mut last_day = None;
-    let chosen = material.pieces.iter().enumerate().filter(|(number, _)| selection.has(*number));
-    for (_, piece) in chosen {
+    for piece in selection.pieces() {
         match last {
             Some(left) if left.line == piece.line => {
                 out.push_str(separator(material, left, piece));
@@ -91,6 +90,27 @@ pub(super) fn footer(
     }
 }
 
+/// Quarter tokens that line can use, at most `limit`, which must hold the line without names.
+pub(super) fn footer_size(
+    material: &Material<'_>,
+    selection: &Selection<'_, '_>,
+    leads: &[&str],
+    limit: u32,
+) -> u32 {
+    let nameless = quarters(EXPAND_PREFIX) + quarters(NAMELESS) + 2;
+    names(material, selection)
+        .into_iter()
+        .chain(leads.iter().take(LEADS_MAX).copied())
+        .map(|name| quarters(name).saturating_add(2))
+        .fold(quarters(EXPAND_PREFIX), u32::saturating_add)
+        .max(nameless)
+        .min(limit)
+}
+
+fn is_listable(term: &Term<'_>) -> bool {
+    term.is_name() && term.text.len() <= NAME_MAX && term.text.chars().count() >= 3
+}
+
 /// Names that occur in the source but not in what was chosen: identifiers before names, often
 /// mentioned ones before others, then the earlier.
 fn names<'a>(material: &Material<'a>, selection: &Selection<'_, 'a>) -> Vec<&'a str> {
@@ -98,12 +118,7 @@ fn names<'a>(material: &Material<'a>, selection: &Selection<'_, 'a>) -> Vec<&'a 
         .terms
         .iter()
         .enumerate()
-        .filter(|(number, term)| {
-            matches!(term.class, Class::Identifier | Class::Name)
-                && !selection.covers(*number)
-                && term.text.len() <= NAME_MAX
-                && term.text.chars().count() >= 3
-        })
+        .filter(|(number, term)| is_listable(term) && !selection.covers(*number))
         .map(|(number, term)| (term.class == Class::Name, u32::MAX - term.count, number, term.text))
         .collect();
     names.sort_unstable();

@@ -1,7 +1,10 @@
 //! Chooses pieces: reserves for requests, errors and outcomes first, then whatever covers most of
 //! the terms that are not covered yet for what it costs.
 
-use alloc::{collections::BinaryHeap, collections::BTreeSet, vec::Vec};
+use alloc::{
+    collections::{BTreeSet, BinaryHeap},
+    vec::Vec,
+};
 use core::cmp::Reverse;
 
 use super::{
@@ -18,9 +21,10 @@ pub(super) const GAP: &str = " ... ";
 const GAP_QUARTERS: u32 = 5;
 
 /// Shares of the budget for what must not be crowded out, in percent.
-const REQUESTS_PERCENT: u32 = 22;
+const REQUESTS_PERCENT: u32 = 26;
 const ERRORS_PERCENT: u32 = 15;
-const OUTCOMES_PERCENT: u32 = 10;
+/// Once for the assistant, once for tools: there are many more results than conclusions.
+const OUTCOMES_PERCENT: u32 = 6;
 
 /// Length of a date and the space after it.
 const DATE_QUARTERS: u32 = 11;
@@ -29,8 +33,8 @@ const DATE_QUARTERS: u32 = 11;
 #[derive(Debug)]
 pub(super) struct Selection<'m, 'a> {
     material: &'m Material<'a>,
-    /// By piece.
-    chosen: Vec<bool>,
+    /// Chosen pieces.
+    chosen: BTreeSet<usize>,
     /// By term.
     covered: Vec<bool>,
     /// By line, block and day: whether something of it is chosen.
@@ -49,7 +53,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         let days = usize::try_from(days).unwrap_or(usize::MAX);
         let mut this = Self {
             material,
-            chosen: alloc::vec![false; material.pieces.len()],
+            chosen: BTreeSet::new(),
             covered: alloc::vec![false; material.terms.len()],
             lines: alloc::vec![false; material.lines.len()],
             blocks: alloc::vec![false; material.blocks.len()],
@@ -61,24 +65,29 @@ impl<'m, 'a> Selection<'m, 'a> {
         let reserves = [
             (this.requests(), REQUESTS_PERCENT),
             (this.errors(), ERRORS_PERCENT),
-            (this.outcomes(), OUTCOMES_PERCENT),
+            (this.outcomes(Voice::Assistant), OUTCOMES_PERCENT),
+            (this.outcomes(Voice::Tool), OUTCOMES_PERCENT),
         ];
         for (candidates, percent) in reserves {
             let limit = this.used.saturating_add(share(percent));
             this.fill(candidates, limit.min(budget));
         }
-        this.fill((0..material.pieces.len()).collect(), budget);
+        this.extend(budget);
         this
     }
 
-    /// Quarter tokens of the chosen text.
-    pub(super) const fn used(&self) -> u32 {
-        self.used
+    /// Chooses further pieces, up to a larger budget.
+    pub(super) fn extend(&mut self, budget: u32) {
+        self.fill((0..self.material.pieces.len()).collect(), budget);
     }
 
-    /// Whether a piece is chosen.
-    pub(super) fn has(&self, piece: usize) -> bool {
-        self.chosen.get(piece).copied().unwrap_or(false)
+    /// The chosen pieces, in the order of the source.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = &'m Piece<'a>> {
+        self.chosen.iter().filter_map(|number| self.material.pieces.get(*number))
+    }
+
+    fn has(&self, piece: usize) -> bool {
+        self.chosen.contains(&piece)
     }
 
     /// Whether a term stands in a chosen piece.
@@ -143,7 +152,7 @@ impl<'m, 'a> Selection<'m, 'a> {
 
     fn take(&mut self, number: usize, piece: &Piece<'a>) {
         self.used = self.used.saturating_add(self.cost(number, piece));
-        set(&mut self.chosen, number);
+        self.chosen.insert(number);
         set(&mut self.lines, piece.line);
         set(&mut self.blocks, piece.block);
         if let Some(block) = self.material.blocks.get(piece.block) {
@@ -163,7 +172,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         for found in self.material.uses_of(piece) {
             let covered = usize::try_from(found.term).is_ok_and(|term| self.covers(term));
             if let Some(term) = self.material.terms.at(found.term).filter(|_| !covered) {
-                sum = sum.saturating_add(found.class.weight() * rarity(term.units));
+                sum = sum.saturating_add(term.weight(found.class) * rarity(term.units));
             }
         }
         let voice = match piece.voice {
@@ -179,7 +188,11 @@ impl<'m, 'a> Selection<'m, 'a> {
                 .saturating_add(if new_error { 12 } else { 0 })
                 .saturating_add(if is(cues::OUTCOME) { 6 } else { 0 })
                 .saturating_add(if is(cues::DECISION) { 3 } else { 0 })
-                .saturating_add(if is(cues::REQUEST) && piece.voice == Voice::User { 4 } else { 0 });
+                .saturating_add(if is(cues::REQUEST) && piece.voice == Voice::User {
+                    4
+                } else {
+                    0
+                });
         }
         if is(cues::COURTESY) && !self.material.is_substantial(piece) { sum / 4 } else { sum }
     }
@@ -188,8 +201,8 @@ impl<'m, 'a> Selection<'m, 'a> {
     fn cost(&self, number: usize, piece: &Piece<'a>) -> u32 {
         let mut cost = piece.quarters;
         if self.lines.get(piece.line).copied().unwrap_or(false) {
-            let before = self.neighbour(piece, (0..number).rev());
-            let after = self.neighbour(piece, number + 1..self.material.pieces.len());
+            let before = self.same_line(piece, self.chosen.range(..number).next_back());
+            let after = self.same_line(piece, self.chosen.range(number + 1..).next());
             let between = |left, right| self.between(left, right);
             cost = cost.saturating_add(before.map_or(0, |left| between(left, piece)));
             cost = cost.saturating_add(after.map_or(0, |right| between(piece, right)));
@@ -200,7 +213,8 @@ impl<'m, 'a> Selection<'m, 'a> {
         }
         cost = cost.saturating_add(1);
         if !self.blocks.get(piece.block).copied().unwrap_or(true)
-            && let Some(block) = self.material.blocks.get(piece.block).filter(|b| !b.time.is_empty())
+            && let Some(block) =
+                self.material.blocks.get(piece.block).filter(|b| !b.time.is_empty())
         {
             let role = quarters(block.role) + u32::from(!block.role.is_empty());
             cost = cost.saturating_add(quarters("[00:00] ") + role);
@@ -212,20 +226,10 @@ impl<'m, 'a> Selection<'m, 'a> {
         cost
     }
 
-    /// The nearest chosen piece of the same line.
-    fn neighbour(
-        &self,
-        piece: &Piece<'a>,
-        mut numbers: impl Iterator<Item = usize>,
-    ) -> Option<&'m Piece<'a>> {
-        numbers
-            .by_ref()
-            .map_while(|number| {
-                let other = self.material.pieces.get(number)?;
-                (other.line == piece.line).then_some((number, other))
-            })
-            .find(|(number, _)| self.has(*number))
-            .map(|(_, other)| other)
+    /// The other piece, if it is of the same line.
+    fn same_line(&self, piece: &Piece<'a>, other: Option<&usize>) -> Option<&'m Piece<'a>> {
+        let other = self.material.pieces.get(*other?)?;
+        (other.line == piece.line).then_some(other)
     }
 
     fn between(&self, left: &Piece<'a>, right: &Piece<'a>) -> u32 {
@@ -259,8 +263,8 @@ impl<'m, 'a> Selection<'m, 'a> {
             .collect()
     }
 
-    /// The last piece of each turn of the assistant and of each tool result.
-    fn outcomes(&self) -> Vec<usize> {
+    /// The last piece of each turn of the assistant, or of each tool result.
+    fn outcomes(&self, of: Voice) -> Vec<usize> {
         let mut last: Vec<(Voice, usize, usize)> = Vec::new();
         for (number, piece) in self.material.pieces.iter().enumerate() {
             let call = piece.text.starts_with("tool call ");
@@ -280,7 +284,7 @@ impl<'m, 'a> Selection<'m, 'a> {
                 _ => last.push((piece.voice, piece.block, number)),
             }
         }
-        last.retain(|(voice, _, _)| *voice != Voice::User);
+        last.retain(|(voice, _, _)| *voice == of);
         last.into_iter().map(|(_, _, number)| number).collect()
     }
 }
@@ -312,9 +316,8 @@ const fn rarity(units: u32) -> u32 {
 
 /// Equal for lines that differ in their digits only.
 fn shape(text: &str) -> u64 {
-    let folded: Vec<u8> =
-        text.bytes().map(|byte| if byte.is_ascii_digit() { b'0' } else { byte }).collect();
-    let mut folded = folded;
+    let fold = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte };
+    let mut folded: Vec<u8> = text.bytes().map(fold).collect();
     folded.dedup_by(|next, last| *next == b'0' && *last == b'0');
     terms::hash(&folded)
 }

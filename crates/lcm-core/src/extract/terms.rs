@@ -41,7 +41,7 @@ impl Class {
 /// What is known of one term over the whole source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Term<'a> {
-    /// Its first occurrence.
+    /// Its first occurrence of its class.
     pub(super) text: &'a str,
     /// The class of its weightiest occurrence.
     pub(super) class: Class,
@@ -51,8 +51,22 @@ pub(super) struct Term<'a> {
     pub(super) count: u32,
     /// Units (messages, or pieces) it occurs in.
     pub(super) units: u32,
+    /// Whether it also occurs as an ordinary word, so that capitals mean nothing.
+    plain: bool,
     last_unit: u32,
     last_piece: u32,
+}
+
+impl Term<'_> {
+    /// What the term is worth where it stands as `class`.
+    pub(super) fn weight(&self, class: Class) -> u32 {
+        if self.plain && class == Class::Name { Class::Word.weight() } else { class.weight() }
+    }
+
+    /// Whether it is worth naming by itself.
+    pub(super) fn is_name(&self) -> bool {
+        self.class == Class::Identifier || (self.class == Class::Name && !self.plain)
+    }
 }
 
 /// All terms of a source, numbered in the order of their first occurrence.
@@ -103,16 +117,25 @@ impl<'a> Terms<'a> {
                 let cues = cues::of_word(&self.lower);
                 let none = u32::MAX;
                 let (last_unit, last_piece) = (none, none);
-                let term = Term { text: word, class, cues, count: 0, units: 0, last_unit, last_piece };
-                self.list.push(term);
+                self.list.push(Term {
+                    text: word,
+                    class,
+                    cues,
+                    count: 0,
+                    units: 0,
+                    plain: false,
+                    last_unit,
+                    last_piece,
+                });
             }
             let Some(term) = usize::try_from(id).ok().and_then(|id| self.list.get_mut(id)) else {
                 return;
             };
             cues |= term.cues;
             if class.weight() > term.class.weight() {
-                term.class = class;
+                (term.class, term.text) = (class, word);
             }
+            term.plain |= word.starts_with(char::is_lowercase);
             if term.last_unit != unit {
                 term.last_unit = unit;
                 term.units = term.units.saturating_add(1);
@@ -131,7 +154,7 @@ impl<'a> Terms<'a> {
 
 /// Calls `emit` with every term of `text`, in order.
 fn scan<'a>(text: &'a str, mut emit: impl FnMut(&'a str, Class)) {
-    let mut at = 0;
+    let mut at = line_number_length(text);
     // The last character that is not a space, for capitals at the start of a sentence.
     let mut before = '.';
     while let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) {
@@ -151,6 +174,14 @@ fn scan<'a>(text: &'a str, mut emit: impl FnMut(&'a str, Class)) {
             before = text.get(..at).and_then(|done| done.chars().next_back()).unwrap_or(c);
         }
     }
+}
+
+/// The length of the line number that a listing puts before a line: it names nothing.
+fn line_number_length(text: &str) -> usize {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let numbered =
+        text.get(digits..).is_some_and(|rest| rest.starts_with([':', '|', '\t', '\u{2502}']));
+    if (1..=6).contains(&digits) && numbered { digits } else { 0 }
 }
 
 /// Whether a capital after this character says nothing. Quotes and colons do not count: in data
@@ -195,7 +226,8 @@ fn token_length(text: &str) -> usize {
         let joins = next.is_some_and(|next| {
             if digits { next.is_ascii_digit() } else { is_word(next) && !is_gram(next) }
         });
-        let number = || text.get(..end).is_some_and(|head| head.ends_with(|c: char| c.is_ascii_digit()));
+        let number =
+            || text.get(..end).is_some_and(|head| head.ends_with(|c: char| c.is_ascii_digit()));
         if joiner == 0 || !joins || (tail.starts_with(',') && !number()) {
             return end;
         }

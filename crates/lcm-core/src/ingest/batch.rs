@@ -207,11 +207,7 @@ pub(super) struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     /// A builder for one commit; `large` names the large texts that are stored already.
-    pub(super) fn new(
-        keys: &'a Keys,
-        dialect: Dialect,
-        large: BTreeMap<[u8; 32], u32>,
-    ) -> Self {
+    pub(super) fn new(keys: &'a Keys, dialect: Dialect, large: BTreeMap<[u8; 32], u32>) -> Self {
         Self { keys, dialect, large, open: None, packs: Vec::new(), puts: Vec::new() }
     }
 

@@ -243,7 +243,8 @@ impl Write<'_> {
         head.batches.drain(..excess);
         let excess = head.hashes.len().saturating_sub(limits::RECENT_HASHES_MAX);
         head.hashes.drain(..excess);
-        let entry = Journal { time: now, act: Act::Append { seq_first, count: num::tokens_u32(count) } };
+        let entry =
+            Journal { time: now, act: Act::Append { seq_first, count: num::tokens_u32(count) } };
         let head = loaded.commit(reader, self.keys, now, &entry, puts, Vec::new())?;
         let skipped = self.mark.consumed - num::to_u32(self.decided.new.len());
         let ingested = num::to_u32(self.decided.new.len());

@@ -5,7 +5,12 @@
 //! messages are the beginning of the transcript; otherwise ids decide entry by entry, and entries
 //! without one by alignment with the newest stored messages.
 
-use alloc::{collections::{BTreeMap, BTreeSet}, format, string::String, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    format,
+    string::String,
+    vec::Vec,
+};
 
 use serde::{Deserialize, Serialize};
 

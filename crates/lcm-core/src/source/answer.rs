@@ -76,11 +76,14 @@ fn closing(text: &str) -> Option<(&str, &str)> {
 /// opening tag into the prompt.
 fn stray_closing(text: &str) -> Option<&str> {
     let (before, after) = closing(text)?;
-    let opened = before.match_indices('<').any(|(at, _)| {
-        before.get(at..).is_some_and(|tagged| opening(tagged).is_some())
-    });
+    let opened = before
+        .match_indices('<')
+        .any(|(at, _)| before.get(at..).is_some_and(|tagged| opening(tagged).is_some()));
     let fills_line = (after.is_empty() || after.starts_with(['\n', '\r']))
-        && before.lines().last().is_none_or(|line| before.ends_with('\n') || line.trim().is_empty());
+        && before
+            .lines()
+            .last()
+            .is_none_or(|line| before.ends_with('\n') || line.trim().is_empty());
     (fills_line && !opened).then_some(after)
 }
 

@@ -1,9 +1,6 @@
 //! The published XML form of a summary, as it stands in an assembled context.
 
-use alloc::{
-    format,
-    string::{String, ToString},
-};
+use alloc::string::{String, ToString};
 
 use crate::time;
 
@@ -59,7 +56,9 @@ pub fn summary_xml(summary: &SummaryElement<'_>) -> String {
 }
 
 fn push_attribute(out: &mut String, name: &str, value: &str) {
-    out.push_str(&format!(" {name}=\""));
+    out.push(' ');
+    out.push_str(name);
+    out.push_str("=\"");
     push_escaped(out, value, true);
     out.push('"');
 }

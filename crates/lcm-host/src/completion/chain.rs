@@ -5,9 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{CompletionProvider, error_name, failed};
 use crate::{
     clock::Cancel,
-    types::{
-        CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult, Purpose,
-    },
+    types::{CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult, Purpose},
 };
 
 const RETRIES: u32 = 2;
@@ -46,11 +44,7 @@ impl Chain {
 
     /// Sends requests of one purpose to this provider instead; given again, to both in order.
     #[must_use]
-    pub fn with_purpose(
-        mut self,
-        purpose: Purpose,
-        provider: Arc<dyn CompletionProvider>,
-    ) -> Self {
+    pub fn with_purpose(mut self, purpose: Purpose, provider: Arc<dyn CompletionProvider>) -> Self {
         self.by_purpose.push((purpose, provider));
         self
     }
@@ -151,10 +145,7 @@ mod tests {
     }
 
     /// A provider that fails with `code` and counts how often it was asked.
-    fn failing(
-        code: CompletionErrorCode,
-        count: &Arc<AtomicU32>,
-    ) -> Arc<dyn CompletionProvider> {
+    fn failing(code: CompletionErrorCode, count: &Arc<AtomicU32>) -> Arc<dyn CompletionProvider> {
         let count = Arc::clone(count);
         Arc::new(move |_: &CompletionRequest| {
             count.fetch_add(1, Ordering::SeqCst);

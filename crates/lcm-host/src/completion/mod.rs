@@ -10,9 +10,7 @@ mod offline;
 
 use crate::{
     clock::Cancel,
-    types::{
-        CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult, Purpose,
-    },
+    types::{CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult, Purpose},
 };
 
 pub use chain::Chain;

@@ -209,9 +209,7 @@ fn read_slice(
 fn holds(transaction: &Transaction<'_>, guard: &Guard) -> rusqlite::Result<bool> {
     let mut statement = transaction.prepare_cached("SELECT v FROM kv WHERE k = ?1")?;
     let equal = statement
-        .query_row([&guard.key], |row| {
-            Ok(Some(blob(row.get_ref(0)?)?) == guard.value.as_deref())
-        })
+        .query_row([&guard.key], |row| Ok(Some(blob(row.get_ref(0)?)?) == guard.value.as_deref()))
         .optional()?;
     Ok(equal.unwrap_or(guard.value.is_none()))
 }
@@ -224,9 +222,7 @@ fn write(transaction: &Transaction<'_>, put: &Put) -> rusqlite::Result<()> {
                  ON CONFLICT (k) DO UPDATE SET v = excluded.v",
             )?
             .execute(params![put.key, value])?,
-        None => transaction
-            .prepare_cached("DELETE FROM kv WHERE k = ?1")?
-            .execute([&put.key])?,
+        None => transaction.prepare_cached("DELETE FROM kv WHERE k = ?1")?.execute([&put.key])?,
     };
     Ok(())
 }

@@ -25,8 +25,8 @@ use crate::{
 const START: u64 = 1_700_000_000_000;
 /// Most bytes that one batch carries.
 const BATCH_BYTES_MAX: usize = 400_000;
-/// Bytes from which on a message is staged here; the engine demands it only far above.
-const STAGED_BYTES_MIN: usize = 300_000;
+/// Bytes from which on a staged message is large. Few are: looking at them takes time.
+const LARGE_BYTES_MIN: u64 = 300_000;
 /// Bytes of one staged piece.
 const PIECE_BYTES: usize = 150_000;
 /// Often a call is repeated after a conflict before that counts as a failure.
@@ -258,7 +258,7 @@ impl Actor {
     }
 
     fn append_staged(&mut self, index: usize) -> Result<(), String> {
-        let low = if self.random.chance(700) { 20_000 } else { STAGED_BYTES_MIN as u64 };
+        let low = if self.random.chance(900) { 2_000 } else { LARGE_BYTES_MIN };
         let conversation = &mut self.conversations[index];
         let mut message = conversation.workload.large(&mut self.random, low, low * 2);
         let upload = text_sha256(&message.raw);

@@ -54,7 +54,7 @@ impl Workload {
             25..=34 => vec![self.odd(random)],
             35..=37 => vec![self.failed(random)],
             38..=39 => vec![self.system(random)],
-            40..=42 => vec![self.large(random, 20_000, 90_000)],
+            40 => vec![self.large(random, 50_000, 80_000)],
             _ => vec![self.ordinary(random)],
         }
     }

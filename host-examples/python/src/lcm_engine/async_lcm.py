@@ -18,10 +18,9 @@ from . import completions, flows, paging
 from .component import Program, load
 from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
-from .lcm import RETRIES, Clock, open_path, wall_clock
+from .lcm import RETRIES, Clock, configured, open_path, wall_clock
 from .results import Assembled, Compaction, CompactionMode, Dialect, Policy, Receipt, ToolAnswer
 from .sessions import AsyncSession, Session
-from .settings import configuration
 from .stores import AsyncStore, Store
 from .texts import Message, to_text
 
@@ -41,13 +40,13 @@ async def open_async(
 
     Compiling the component, once per machine, happens in a thread of its own.
     """
-    kept = open_path(store) if isinstance(store, (str, os.PathLike)) else store
     program = await asyncio.to_thread(load, wasm)
+    config_json = configured(program, config, environment)
     return AsyncLcm(
         program,
-        kept,
+        open_path(store) if isinstance(store, (str, os.PathLike)) else store,
         complete,
-        configuration(config, os.environ if environment is None else environment),
+        config_json,
         clock,
         retries,
         memory_bytes_max,
@@ -297,7 +296,7 @@ class AsyncLcm:
         return await self._run(paging.digest(logical))  # type: ignore[no-any-return]
 
     async def listing(self, kind: str, conversation: str | None = None) -> list[Any]:
-        """All entries of a kind: `conversations`, or `summaries` of one."""
+        """All entries of a kind: `conversations`, or `summaries` or `messages` of one."""
         return await self._run(paging.listing(kind, conversation))  # type: ignore[no-any-return]
 
     async def tools(self, dialect: Dialect = "lcm") -> list[Any]:

@@ -17,6 +17,7 @@ from . import completions, flows, paging
 from .component import Program, load
 from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
+from .ports import NoStore
 from .results import Assembled, Compaction, CompactionMode, Dialect, Policy, Receipt, ToolAnswer
 from .sessions import Session
 from .settings import configuration
@@ -44,6 +45,21 @@ def open_path(store: str | os.PathLike[str]) -> Store:
     return SqliteStore(Path(store))
 
 
+def configured(
+    program: Program, config: Mapping[str, Any] | None, environment: Mapping[str, str] | None
+) -> str | None:
+    """The configuration for every instance, checked by the engine before the first call."""
+    scratch = Instance(program)
+
+    def configure(text: str) -> str:
+        return str(scratch.call("setup.configure", {"config_json": text}, NoStore()))
+
+    chosen = configuration(config, os.environ if environment is None else environment, configure)
+    if chosen is not None:
+        configure(chosen)
+    return chosen
+
+
 def open(
     store: str | os.PathLike[str] | Store = "memory:",
     complete: Callable[[Any], Any] | None = None,
@@ -66,14 +82,15 @@ def open(
     - `retries`: how often a failing model is asked again.
     - `memory_bytes_max`: bound of an instance.
     """
-    kept = open_path(store) if isinstance(store, (str, os.PathLike)) else store
-    if getattr(kept, "asynchronous", False):
+    if getattr(store, "asynchronous", False):
         raise LcmError("invalid-input", "the store is asynchronous: use `open_async`")
+    program = load(wasm)
+    config_json = configured(program, config, environment)
     return Lcm(
-        load(wasm),
-        kept,
+        program,
+        open_path(store) if isinstance(store, (str, os.PathLike)) else store,
         complete,
-        configuration(config, os.environ if environment is None else environment),
+        config_json,
         clock,
         retries,
         memory_bytes_max,
@@ -302,7 +319,7 @@ class Lcm:
         return self._run(paging.digest(logical))  # type: ignore[no-any-return]
 
     def listing(self, kind: str, conversation: str | None = None) -> list[Any]:
-        """All entries of a kind: `conversations`, or `summaries` of one."""
+        """All entries of a kind: `conversations`, or `summaries` or `messages` of one."""
         return self._run(paging.listing(kind, conversation))  # type: ignore[no-any-return]
 
     def tools(self, dialect: Dialect = "lcm") -> list[Any]:

@@ -139,4 +139,4 @@ def listing(kind: str, conversation: str | None) -> Flow[list[Any]]:
     """All entries of a kind."""
     arguments = {"kind": kind, "conversation": conversation, "bytes_max": PAGE_BYTES_MAX}
     pages = yield from _pages("admin.listing", arguments)
-    return [entry for page in pages for entry in page[kind]]
+    return [entry for page in pages for entry in page["items"]]

@@ -1,13 +1,13 @@
 """The configuration of an instance, as JSON text.
 
-In: the caller's object and the environment. Out: one object; what a key means, and whether there
-is such a key, is the engine's business.
+In: the caller's object and the environment. Out: one object. What a key means, and whether there
+is such a key, only the engine knows; it is asked.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .texts import to_json
@@ -30,10 +30,35 @@ def _value(text: str) -> Any:
         return text
 
 
-def configuration(config: Mapping[str, Any] | None, environment: Mapping[str, str]) -> str | None:
-    """The configuration object; None: nothing is configured."""
+def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """What `LCM_*` variables say, under reference names."""
+    return {
+        _reference_name(variable): _value(environment[variable])
+        for variable in sorted(environment)
+        if variable.startswith(PREFIX) and variable not in OF_HOSTS
+    }
+
+
+def configuration(
+    config: Mapping[str, Any] | None,
+    environment: Mapping[str, str],
+    configure: Callable[[str], str],
+) -> str | None:
+    """The configuration object as JSON text; the environment comes first. None: there is none.
+
+    `configure` is the engine's and reports what it made of an object: only it knows which two
+    keys mean the same.
+    """
+    said = from_environment(environment)
+    if config is None and not said:
+        return None
     merged = dict(config or {})
-    for variable in sorted(environment):
-        if variable.startswith(PREFIX) and variable not in OF_HOSTS:
-            merged[_reference_name(variable)] = _value(environment[variable])
-    return to_json(merged) if merged or config is not None else None
+    if merged and said:
+        aliases = {
+            alias["key"]: alias["as"] for alias in json.loads(configure(to_json(merged)))["aliased"]
+        }
+        accepted = set(json.loads(configure(to_json(said)))["accepted"])
+        merged = {
+            key: value for key, value in merged.items() if aliases.get(key, key) not in accepted
+        }
+    return to_json(merged | said)

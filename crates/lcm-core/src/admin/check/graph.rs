@@ -42,8 +42,7 @@ pub(super) fn context(
                 let history = History { keys, head };
                 let messages = history.messages(reader, run.seq_first, run.seq_last);
                 let Some(messages) = report.damage(messages)? else { continue };
-                let sum: u64 =
-                    messages.iter().map(|placed| u64::from(placed.stored.tokens)).sum();
+                let sum: u64 = messages.iter().map(|placed| u64::from(placed.stored.tokens)).sum();
                 let before = messages.first().map_or(0, |placed| placed.tokens_before);
                 report.expect(sum == run.tokens && before == run.tokens_before, || {
                     format!("the run from {} has other tokens", run.seq_first)

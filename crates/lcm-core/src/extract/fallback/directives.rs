@@ -63,15 +63,30 @@ const PAIRS: [(&[&str], &[&str]); 4] = [
     (
         &["ignore ", "disregard ", "forget ", "override ", "bypass "],
         &[
-            "previous", "prior ", "earlier", "above", "preceding", "all instructions",
-            "your instructions", "the instructions", "these instructions", "system prompt",
-            "your rules", "your guidelines", "everything you",
+            "previous",
+            "prior ",
+            "earlier",
+            "above",
+            "preceding",
+            "all instructions",
+            "your instructions",
+            "the instructions",
+            "these instructions",
+            "system prompt",
+            "your rules",
+            "your guidelines",
+            "everything you",
         ],
     ),
     (
         &["reveal ", "print ", "show ", "repeat ", "output ", "leak ", "expose ", "tell me "],
-        &["system prompt", "hidden prompt", "hidden instructions", "your instructions",
-          "initial instructions"],
+        &[
+            "system prompt",
+            "hidden prompt",
+            "hidden instructions",
+            "your instructions",
+            "initial instructions",
+        ],
     ),
     (
         &["\u{5ffd}\u{7565}", "\u{65e0}\u{89c6}", "\u{5fd8}\u{8bb0}", "\u{5ffd}\u{8996}"],
@@ -97,9 +112,10 @@ const PHRASES: [&str; 12] = [
 
 fn is_directive(lower: &str, sentence: &str) -> bool {
     let pair = |(first, second): &(&[&str], &[&str])| {
-        first.iter().filter_map(|word| lower.split_once(word)).any(|(_, rest)| {
-            second.iter().any(|word| rest.contains(word))
-        })
+        first
+            .iter()
+            .filter_map(|word| lower.split_once(word))
+            .any(|(_, rest)| second.iter().any(|word| rest.contains(word)))
     };
     PHRASES.iter().any(|phrase| lower.contains(phrase))
         || PAIRS.iter().any(pair)

@@ -1,0 +1,252 @@
+//! The commands and the keys of their JSON.
+
+use serde_json::{Value, json};
+
+use crate::{DEMO, Place, has, keys};
+
+#[test]
+fn the_demo_says_that_every_message_came_back() {
+    let place = Place::new();
+    let ran = place.run(&["demo"]).ok();
+    let last = ran.out.lines().last().unwrap();
+    assert_eq!(last, "All 83 messages came back byte for byte (64,557 bytes compared).");
+    assert_eq!(std::fs::read_dir(&place.folder).unwrap().count(), 0, "the demo leaves no file");
+    let demo = place.json(&["demo"]);
+    assert_eq!(demo["byte_for_byte"], true);
+    assert!(demo["tokens_before"].as_u64().unwrap() > 12_000);
+    assert!(demo["tokens_assembled"].as_u64() <= demo["budget"].as_u64());
+}
+
+#[test]
+fn ingest_reports_what_is_new_and_messages_give_it_back() {
+    let place = Place::new();
+    let first = place.json(&["ingest", DEMO]);
+    let expected = [
+        "context_tokens",
+        "conversation",
+        "ingested",
+        "revision",
+        "seq_first",
+        "seq_last",
+        "skipped",
+        "warnings",
+    ];
+    assert_eq!(keys(&first), expected);
+    assert_eq!(first["ingested"], 83);
+    assert_eq!((&first["seq_first"], &first["seq_last"]), (&json!(1), &json!(83)));
+    let bytes = std::fs::read(DEMO).unwrap();
+    let again = place.run_with_input(&["ingest", "-", "--json"], &bytes).ok();
+    let again: Value = serde_json::from_str(&again.out).unwrap();
+    assert_eq!((&again["ingested"], &again["skipped"]), (&json!(0), &json!(83)));
+    assert_eq!(again["seq_first"], Value::Null);
+    assert_eq!(place.run(&["messages", "--raw"]).ok().out.as_bytes(), bytes);
+    let some = place.run(&["messages", "--raw", "--from", "2", "--to", "3"]).ok().out;
+    assert_eq!(some.lines().count(), 2);
+}
+
+#[test]
+fn several_files_are_one_transcript_and_new_skips_nothing() {
+    let place = Place::new();
+    let a = place.write("a.jsonl", "{\"role\":\"user\",\"content\":\"one\"}\n");
+    let b = place.write("b.jsonl", "{\"role\":\"assistant\",\"content\":\"two\"}\n");
+    assert_eq!(place.json(&["ingest", &a, &b])["ingested"], 2);
+    assert_eq!(place.json(&["ingest", &a, &b])["ingested"], 0);
+    assert_eq!(place.json(&["ingest", "--new", &a])["ingested"], 1);
+    assert_eq!(place.run(&["messages", "--raw"]).ok().out.lines().count(), 3);
+}
+
+#[test]
+fn what_is_between_messages_is_dropped_and_counted() {
+    let place = Place::new();
+    let input = b"\xEF\xBB\xBF{\"role\":\"user\",\"content\":\"a\"}\r\n\n{\"role\":\"user\",\
+        \"content\":\"b\"}";
+    let ran = place.run_with_input(&["ingest", "--json"], input).ok();
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    let expected =
+        ["dropped 1 blank line", "dropped 1 byte-order mark", "dropped 1 carriage return"];
+    assert_eq!(report["warnings"], json!(expected));
+    let raw = place.run(&["messages", "--raw"]).ok().out;
+    assert_eq!(
+        raw,
+        "{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"user\",\"content\":\"b\"}\n"
+    );
+}
+
+#[test]
+fn compaction_reports_its_passes_and_the_context_fits() {
+    let place = Place::with_demo();
+    let report = place.json(&["compact", "--budget", "8000"]);
+    has(&report, &["status", "reason", "passes", "completions", "tokens_before", "tokens_after"]);
+    assert_eq!(report["status"], "done");
+    let pass = &report["passes"][0];
+    let expected = ["capped", "depth", "kind", "level", "summary", "tokens_after", "tokens_before"];
+    assert_eq!(keys(pass), expected);
+    assert_eq!((&pass["kind"], &pass["level"]), (&json!("leaf"), &json!("normal")));
+    let again = place.json(&["compact", "--budget", "8000"]);
+    assert_eq!(
+        (&again["status"], &again["reason"]),
+        (&json!("nothing-to-do"), &json!("below-threshold"))
+    );
+    assert_eq!(again["tokens_before"], report["tokens_after"]);
+
+    let context = place.json(&["assemble", "--budget", "8000", "--explain"]);
+    has(
+        &context,
+        &[
+            "messages",
+            "system",
+            "tokens",
+            "budget",
+            "summaries",
+            "fresh_tail_messages",
+            "evicted",
+            "prefix",
+            "warnings",
+            "items",
+        ],
+    );
+    assert_eq!(keys(&context["prefix"]), ["broken_by", "sha256", "stable_tokens", "token"]);
+    assert!(context["tokens"].as_u64().unwrap() <= 8_000);
+    let item = &context["items"][0];
+    let expected = ["id", "included", "kind", "seq_first", "seq_last", "tokens", "why"];
+    assert_eq!(keys(item), expected);
+    let plain = place.json(&["assemble", "--budget", "8000"]);
+    assert!(plain.get("items").is_none(), "items only with --explain");
+}
+
+#[test]
+fn an_assembly_is_compared_with_an_earlier_one() {
+    let place = Place::with_demo();
+    let first = place.run(&["assemble", "--budget", "20000", "--json"]).ok().out;
+    let file = place.write("first.json", first);
+    let second = place.json(&["assemble", "--budget", "20000", "--previous", &file]);
+    assert_eq!(second["prefix"]["stable_tokens"], second["tokens"]);
+    assert_eq!(second["prefix"]["broken_by"], Value::Null);
+}
+
+#[test]
+fn a_summary_is_described_and_expanded_to_the_messages() {
+    let place = Place::with_demo();
+    let report = place.json(&["compact", "--budget", "8000"]);
+    let leaf = report["passes"][0]["summary"].as_str().unwrap();
+    let description = place.json(&["describe", leaf]);
+    has(
+        &description,
+        &[
+            "id",
+            "kind",
+            "depth",
+            "level",
+            "capped",
+            "tokens",
+            "text",
+            "earliest_at",
+            "latest_at",
+            "descendant_count",
+            "sources",
+            "derived",
+            "message_ids",
+            "seq_first",
+            "seq_last",
+            "file_ids",
+            "model",
+            "trust",
+            "findings",
+            "subtree",
+        ],
+    );
+    let expansion = place.json(&["expand", leaf, "--messages"]);
+    has(&expansion, &["id", "summaries", "messages", "tokens", "truncated", "next"]);
+    let bytes = std::fs::read_to_string(DEMO).unwrap();
+    let messages = expansion["messages"].as_array().unwrap();
+    let last = description["seq_last"].as_u64().unwrap();
+    assert_eq!(messages.len(), usize::try_from(last).unwrap());
+    for (message, line) in messages.iter().zip(bytes.lines()) {
+        assert_eq!(message["raw"], line);
+    }
+    let page = place.json(&["expand", leaf, "--messages", "--token-cap", "400"]);
+    assert_eq!(page["truncated"], true);
+    let next = page["next"].as_str().unwrap();
+    let rest = place.json(&["expand", leaf, "--messages", "--after", next]);
+    let count = |value: &Value| value["messages"].as_array().unwrap().len();
+    assert_eq!(count(&page) + count(&rest), messages.len());
+}
+
+#[test]
+fn status_lists_and_digests_have_their_keys() {
+    let place = Place::with_demo();
+    place.run(&["compact", "--budget", "8000"]).ok();
+    let status = place.json(&["status"]);
+    has(
+        &status,
+        &[
+            "conversation",
+            "revision",
+            "messages",
+            "summaries",
+            "context",
+            "fresh_tail",
+            "raw_tokens",
+            "compression_ratio",
+            "debt",
+            "bytes",
+            "guards",
+            "ledger",
+        ],
+    );
+    has(
+        &status["bytes"],
+        &["raw", "packs", "summaries", "index", "blobs", "journal", "total", "file"],
+    );
+    assert!(status["bytes"]["file"].as_u64().unwrap() > 4_096);
+    let check = place.json(&["check"]);
+    assert_eq!(keys(&check), ["checks", "metrics", "ok"]);
+    assert_eq!(check["ok"], true);
+    assert_eq!(place.json(&["conversations"])["conversations"][0]["conversation"], "default");
+    let summaries = place.json(&["summaries"]);
+    let count = summaries["summaries"].as_array().unwrap().len();
+    let tree = place.run(&["summaries", "--tree"]).ok().out;
+    assert_eq!(tree.lines().count(), count);
+    assert!(tree.contains("\n\u{251c}\u{2500} sum_"), "{tree}");
+    let digest = place.digest();
+    assert_eq!(digest.trim().len(), 64);
+    assert_eq!(place.json(&["digest"])["sha256"], digest.trim());
+    assert_ne!(place.json(&["digest", "--logical"])["sha256"], digest.trim());
+}
+
+#[test]
+fn the_same_commands_with_the_same_clock_make_the_same_store() {
+    let digest = || {
+        let place = Place::new();
+        let now = ["--now", "1700000000000"];
+        place.run(&[&["ingest", DEMO], &now[..]].concat()).ok();
+        place.run(&[&["compact", "--budget", "8000"], &now[..]].concat()).ok();
+        place.digest()
+    };
+    assert_eq!(digest(), digest());
+}
+
+#[test]
+fn global_options_stand_before_or_after_the_command() {
+    let place = Place::new();
+    place.run(&["--store", "x.db", "--conversation", "a", "ingest", DEMO]).ok();
+    let after = place.json(&["status", "--conversation", "a", "--store", "x.db"]);
+    assert_eq!(after["messages"], 83);
+    let mut command = place.command(&["status", "--conversation", "a"]);
+    let ran = crate::Ran::of(command.env("LCM_STORE", "x.db").output().unwrap()).ok();
+    assert!(ran.out.contains("83"));
+}
+
+#[test]
+fn the_environment_counts_before_the_file() {
+    let place = Place::with_demo();
+    let config = place.write("config.json", "{\"fresh_tail_messages_max\": 5}");
+    let tail = |name: &str, value: &str| {
+        let mut command = place.command(&["status", "--json", "--config", &config]);
+        let ran = crate::Ran::of(command.env(name, value).output().unwrap()).ok();
+        let status: Value = serde_json::from_str(&ran.out).unwrap();
+        status["fresh_tail"]["messages_max"].as_u64().unwrap()
+    };
+    assert_eq!(tail("LCM_ENABLED", "true"), 5);
+    assert_eq!(tail("LCM_FRESH_TAIL_COUNT", "9"), 9);
+}

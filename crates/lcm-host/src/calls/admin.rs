@@ -1,0 +1,114 @@
+//! `admin`: status, lists, checks, digests and copies.
+
+use serde_json::json;
+
+use crate::{error::Result, lcm::Lcm};
+
+#[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
+impl Lcm {
+    /// Counts and sizes of a conversation, or of the store, as JSON.
+    pub fn status(&self, conversation: Option<&str>, now: u64) -> Result<String> {
+        self.call(
+            "admin.status",
+            || json!({"conversation": conversation, "now": now}),
+            |bindings, store| bindings.lcm_engine_admin().call_status(store, conversation, now),
+        )
+    }
+
+    /// One page of a list, as JSON `{items, cursor}`. [`Lcm::list_all`] follows the pages.
+    pub fn listing(
+        &self,
+        kind: &str,
+        conversation: Option<&str>,
+        cursor: Option<&str>,
+        bytes_max: u32,
+    ) -> Result<String> {
+        self.call(
+            "admin.listing",
+            || {
+                json!({"kind": kind, "conversation": conversation, "cursor": cursor,
+                    "bytes_max": bytes_max})
+            },
+            |bindings, store| {
+                bindings.lcm_engine_admin().call_listing(
+                    store,
+                    kind,
+                    conversation,
+                    cursor,
+                    bytes_max,
+                )
+            },
+        )
+    }
+
+    /// One step of checking a conversation, as JSON. [`Lcm::check_all`] goes on to the end.
+    pub fn check(&self, conversation: &str, cursor: Option<&str>) -> Result<String> {
+        self.call(
+            "admin.check",
+            || json!({"conversation": conversation, "cursor": cursor}),
+            |bindings, store| bindings.lcm_engine_admin().call_check(store, conversation, cursor),
+        )
+    }
+
+    /// One step of the digest of the store, as JSON. [`Lcm::digest_all`] goes on to the end.
+    pub fn digest(&self, cursor: Option<&str>, logical: bool) -> Result<String> {
+        self.call(
+            "admin.digest",
+            || json!({"cursor": cursor, "logical": logical}),
+            |bindings, store| bindings.lcm_engine_admin().call_digest(store, cursor, logical),
+        )
+    }
+
+    /// One page of a portable copy, as JSON.
+    pub fn export_page(
+        &self,
+        conversation: &str,
+        cursor: Option<&str>,
+        bytes_max: u32,
+    ) -> Result<String> {
+        self.call(
+            "admin.export-page",
+            || json!({"conversation": conversation, "cursor": cursor, "bytes_max": bytes_max}),
+            |bindings, store| {
+                bindings.lcm_engine_admin().call_export_page(store, conversation, cursor, bytes_max)
+            },
+        )
+    }
+
+    /// Takes in one page of a portable copy; answers JSON.
+    pub fn import_page(&self, lines: &[String], cursor: Option<&str>, now: u64) -> Result<String> {
+        self.call(
+            "admin.import-page",
+            || json!({"lines": lines, "cursor": cursor, "now": now}),
+            |bindings, store| {
+                bindings.lcm_engine_admin().call_import_page(store, lines, cursor, now)
+            },
+        )
+    }
+
+    /// A verb whose shape is not settled yet; both sides are JSON.
+    pub fn admin_call(
+        &self,
+        conversation: &str,
+        verb: &str,
+        arguments_json: &str,
+        now: u64,
+    ) -> Result<String> {
+        self.call(
+            "admin.call",
+            || {
+                json!({"conversation": conversation, "verb": verb,
+                    "arguments_json": arguments_json, "now": now})
+            },
+            |bindings, store| {
+                bindings.lcm_engine_admin().call_call(
+                    store,
+                    conversation,
+                    verb,
+                    arguments_json,
+                    now,
+                )
+            },
+        )
+    }
+}

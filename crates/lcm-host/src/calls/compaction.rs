@@ -1,0 +1,126 @@
+//! `compaction`: plan, apply, run.
+
+use serde_json::json;
+
+use crate::{
+    error::Result,
+    lcm::Lcm,
+    record::{apply_options, completion_result, work_options},
+    types::{Completion, CompletionRequest, CompletionResult},
+    work::{self, Decision, Outcome, PlanResult},
+};
+
+#[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
+impl Lcm {
+    /// Whether compaction is due, and why.
+    pub fn evaluate(
+        &self,
+        conversation: &str,
+        budget: u32,
+        options: &work::Options,
+        now: u64,
+    ) -> Result<Decision> {
+        self.call(
+            "compaction.evaluate",
+            || {
+                json!({"conversation": conversation, "budget": budget,
+                    "options": work_options(options), "now": now})
+            },
+            |bindings, store| {
+                bindings.lcm_engine_compaction().call_evaluate(
+                    store,
+                    conversation,
+                    budget,
+                    options,
+                    now,
+                )
+            },
+        )
+    }
+
+    /// What compaction wants to ask a model next.
+    pub fn plan(
+        &self,
+        conversation: &str,
+        budget: u32,
+        options: &work::Options,
+        now: u64,
+    ) -> Result<PlanResult> {
+        self.call(
+            "compaction.plan",
+            || {
+                json!({"conversation": conversation, "budget": budget,
+                    "options": work_options(options), "now": now})
+            },
+            |bindings, store| {
+                bindings.lcm_engine_compaction().call_plan(
+                    store,
+                    conversation,
+                    budget,
+                    options,
+                    now,
+                )
+            },
+        )
+    }
+
+    /// Judges an answer to a request of [`Lcm::plan`], and stores what is accepted.
+    pub fn apply(
+        &self,
+        conversation: &str,
+        request_id: &str,
+        answer: &CompletionResult,
+        options: &work::ApplyOptions,
+        now: u64,
+    ) -> Result<Outcome> {
+        self.call(
+            "compaction.apply",
+            || {
+                json!({"conversation": conversation, "request_id": request_id,
+                    "answer": completion_result(answer), "options": apply_options(options),
+                    "now": now})
+            },
+            |bindings, store| {
+                bindings.lcm_engine_compaction().call_apply(
+                    store,
+                    conversation,
+                    request_id,
+                    answer,
+                    options,
+                    now,
+                )
+            },
+        )
+    }
+
+    /// One pass through the model of this handle. Other calls wait until it is over.
+    pub fn run(
+        &self,
+        conversation: &str,
+        budget: u32,
+        options: &work::Options,
+        now: u64,
+    ) -> Result<Outcome> {
+        self.call(
+            "compaction.run",
+            || {
+                json!({"conversation": conversation, "budget": budget,
+                    "options": work_options(options), "now": now})
+            },
+            |bindings, store| {
+                bindings.lcm_engine_compaction().call_run(store, conversation, budget, options, now)
+            },
+        )
+    }
+
+    /// Answers a request without a model: deterministic, extractive.
+    pub fn complete_offline(&self, request: &CompletionRequest) -> Result<Completion> {
+        self.call(
+            "compaction.complete-offline",
+            || json!({"request": {"id": request.id}}),
+            |bindings, store| {
+                bindings.lcm_engine_compaction().call_complete_offline(store, request).map(Ok)
+            },
+        )
+    }
+}

@@ -1,0 +1,54 @@
+//! `context`: assembly and its validation.
+
+use serde_json::json;
+
+use crate::{
+    context::{self, Assembled},
+    error::Result,
+    lcm::Lcm,
+    record::{assemble_options, dialect_name},
+    types::Dialect,
+};
+
+#[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
+impl Lcm {
+    /// A context that fits `budget` tokens, in `dialect`.
+    pub fn assemble(
+        &self,
+        conversation: &str,
+        budget: u32,
+        dialect: Dialect,
+        options: &context::Options,
+        now: u64,
+    ) -> Result<Assembled> {
+        self.call(
+            "context.assemble",
+            || {
+                json!({"conversation": conversation, "budget": budget,
+                    "dialect": dialect_name(dialect), "options": assemble_options(options),
+                    "now": now})
+            },
+            |bindings, store| {
+                bindings.lcm_engine_context().call_assemble(
+                    store,
+                    conversation,
+                    budget,
+                    dialect,
+                    options,
+                    now,
+                )
+            },
+        )
+    }
+
+    /// Whether the provider of `dialect` would accept this array: a JSON list of findings.
+    pub fn validate(&self, dialect: Dialect, messages_json: &str) -> Result<String> {
+        self.call(
+            "context.validate",
+            || json!({"dialect": dialect_name(dialect), "messages_json": messages_json}),
+            |bindings, store| {
+                bindings.lcm_engine_context().call_validate(store, dialect, messages_json)
+            },
+        )
+    }
+}

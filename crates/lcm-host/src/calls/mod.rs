@@ -1,0 +1,22 @@
+//! One method per exported function of the component, with its types.
+//!
+//! In: arguments as `wit/` names them. Out: its results. `configure` stands with the handle, and
+//! loops over several calls stand in the modules of the drivers.
+//!
+//! Every method can fail with the codes of the component, with `conflict` after eight repeats, and
+//! with `internal` when the component trapped.
+
+mod admin;
+mod compaction;
+mod context;
+mod ingest;
+mod recall;
+mod tools;
+
+use serde_json::Value;
+
+use crate::{record::completion_result, types::CompletionResult};
+
+fn results(answers: &[CompletionResult]) -> Value {
+    answers.iter().map(completion_result).collect()
+}

@@ -1,0 +1,182 @@
+//! `recall`: search, expansion, grants and questions.
+
+use serde_json::json;
+
+use super::results;
+use crate::{error::Result, lcm::Lcm, types::CompletionResult};
+
+#[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
+impl Lcm {
+    /// Searches a conversation; query and answer are JSON.
+    pub fn grep(
+        &self,
+        conversation: &str,
+        query_json: &str,
+        grant: Option<&str>,
+        now: u64,
+    ) -> Result<String> {
+        self.call(
+            "recall.grep",
+            || {
+                json!({"conversation": conversation, "query_json": query_json, "grant": grant,
+                    "now": now})
+            },
+            |bindings, store| {
+                bindings.lcm_engine_recall().call_grep(store, conversation, query_json, grant, now)
+            },
+        )
+    }
+
+    /// Describes a summary or file as JSON.
+    pub fn describe(
+        &self,
+        conversation: &str,
+        id: &str,
+        options_json: &str,
+        grant: Option<&str>,
+        now: u64,
+    ) -> Result<String> {
+        self.call(
+            "recall.describe",
+            || {
+                json!({"conversation": conversation, "id": id, "options_json": options_json,
+                    "grant": grant, "now": now})
+            },
+            |bindings, store| {
+                bindings.lcm_engine_recall().call_describe(
+                    store,
+                    conversation,
+                    id,
+                    options_json,
+                    grant,
+                    now,
+                )
+            },
+        )
+    }
+
+    /// One page of what a summary stands for, as JSON. [`Lcm::expand_all`] follows the pages.
+    pub fn expand(
+        &self,
+        conversation: &str,
+        id: &str,
+        options_json: &str,
+        grant: Option<&str>,
+        now: u64,
+    ) -> Result<String> {
+        self.call(
+            "recall.expand",
+            || {
+                json!({"conversation": conversation, "id": id, "options_json": options_json,
+                    "grant": grant, "now": now})
+            },
+            |bindings, store| {
+                bindings.lcm_engine_recall().call_expand(
+                    store,
+                    conversation,
+                    id,
+                    options_json,
+                    grant,
+                    now,
+                )
+            },
+        )
+    }
+
+    /// Original texts of the messages of a range, both ends included, from its beginning to at
+    /// most `bytes_max`, but at least one when there is one.
+    pub fn messages(
+        &self,
+        conversation: &str,
+        seq_from: u64,
+        seq_to: u64,
+        bytes_max: u32,
+    ) -> Result<Vec<String>> {
+        self.call(
+            "recall.messages",
+            || {
+                json!({"conversation": conversation, "seq_from": seq_from, "seq_to": seq_to,
+                    "bytes_max": bytes_max})
+            },
+            |bindings, store| {
+                bindings.lcm_engine_recall().call_messages(
+                    store,
+                    conversation,
+                    seq_from,
+                    seq_to,
+                    bytes_max,
+                )
+            },
+        )
+    }
+
+    /// Makes a grant for a sub-agent; both sides are JSON.
+    pub fn grant(&self, conversation: &str, grant_json: &str, now: u64) -> Result<String> {
+        self.call(
+            "recall.grant",
+            || json!({"conversation": conversation, "grant_json": grant_json, "now": now}),
+            |bindings, store| {
+                bindings.lcm_engine_recall().call_grant(store, conversation, grant_json, now)
+            },
+        )
+    }
+
+    /// Withdraws a grant.
+    pub fn revoke(&self, conversation: &str, grant: &str, now: u64) -> Result<()> {
+        self.call(
+            "recall.revoke",
+            || json!({"conversation": conversation, "grant": grant, "now": now}),
+            |bindings, store| {
+                bindings.lcm_engine_recall().call_revoke(store, conversation, grant, now)
+            },
+        )
+    }
+
+    /// What answering a question wants to ask a model; both sides are JSON.
+    pub fn ask_plan(&self, conversation: &str, question_json: &str, now: u64) -> Result<String> {
+        self.call(
+            "recall.ask-plan",
+            || json!({"conversation": conversation, "question_json": question_json, "now": now}),
+            |bindings, store| {
+                bindings.lcm_engine_recall().call_ask_plan(store, conversation, question_json, now)
+            },
+        )
+    }
+
+    /// Continues a question with the model's answers.
+    pub fn ask_apply(
+        &self,
+        conversation: &str,
+        continuation: &str,
+        answers: &[CompletionResult],
+        now: u64,
+    ) -> Result<String> {
+        self.call(
+            "recall.ask-apply",
+            || {
+                json!({"conversation": conversation, "continuation": continuation,
+                    "answers": results(answers), "now": now})
+            },
+            |bindings, store| {
+                bindings.lcm_engine_recall().call_ask_apply(
+                    store,
+                    conversation,
+                    continuation,
+                    answers,
+                    now,
+                )
+            },
+        )
+    }
+
+    /// Answers a question through the model of this handle. Other calls wait until it is over.
+    pub fn ask_run(&self, conversation: &str, question_json: &str, now: u64) -> Result<String> {
+        self.call(
+            "recall.ask-run",
+            || json!({"conversation": conversation, "question_json": question_json, "now": now}),
+            |bindings, store| {
+                bindings.lcm_engine_recall().call_ask_run(store, conversation, question_json, now)
+            },
+        )
+    }
+}

@@ -1,0 +1,89 @@
+//! `tools`: what an agent is offered and how its calls are answered.
+
+use serde_json::json;
+
+use super::results;
+use crate::{
+    context::ToolOutcome,
+    error::Result,
+    lcm::Lcm,
+    record::dialect_name,
+    types::{CompletionResult, Dialect},
+};
+
+#[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
+impl Lcm {
+    /// Definitions of the tools, as JSON in the format of `dialect`.
+    pub fn tool_definitions(&self, dialect: Dialect) -> Result<String> {
+        self.call(
+            "tools.definitions",
+            || json!({"dialect": dialect_name(dialect)}),
+            |bindings, store| bindings.lcm_engine_tools().call_definitions(store, dialect).map(Ok),
+        )
+    }
+
+    /// What an agent should be told about the tools.
+    pub fn tool_instructions(&self, dialect: Dialect, has_summaries: bool) -> Result<String> {
+        self.call(
+            "tools.instructions",
+            || json!({"dialect": dialect_name(dialect), "has_summaries": has_summaries}),
+            |bindings, store| {
+                bindings.lcm_engine_tools().call_instructions(store, dialect, has_summaries).map(Ok)
+            },
+        )
+    }
+
+    /// Answers a tool call of a model. `caller` is a grant for a sub-agent, `None` for the agent.
+    pub fn tool_call(
+        &self,
+        conversation: &str,
+        name: &str,
+        arguments_json: &str,
+        caller: Option<&str>,
+        now: u64,
+    ) -> Result<ToolOutcome> {
+        self.call(
+            "tools.call",
+            || {
+                json!({"conversation": conversation, "name": name,
+                    "arguments_json": arguments_json, "caller": caller, "now": now})
+            },
+            |bindings, store| {
+                bindings.lcm_engine_tools().call_call(
+                    store,
+                    conversation,
+                    name,
+                    arguments_json,
+                    caller,
+                    now,
+                )
+            },
+        )
+    }
+
+    /// Continues a tool call with the model's answers.
+    pub fn tool_resume(
+        &self,
+        conversation: &str,
+        continuation: &str,
+        answers: &[CompletionResult],
+        now: u64,
+    ) -> Result<ToolOutcome> {
+        self.call(
+            "tools.resume",
+            || {
+                json!({"conversation": conversation, "continuation": continuation,
+                    "answers": results(answers), "now": now})
+            },
+            |bindings, store| {
+                bindings.lcm_engine_tools().call_resume(
+                    store,
+                    conversation,
+                    continuation,
+                    answers,
+                    now,
+                )
+            },
+        )
+    }
+}

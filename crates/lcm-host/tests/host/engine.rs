@@ -1,0 +1,283 @@
+//! The handle: instances, conflicts, unknown outcomes, and transcripts through the component.
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use lcm_host::{
+    Cancel, Clock, Code, Component, IngestOptions, IngestReport, Lcm, Limits, LoadOptions,
+    Recorder,
+    completion::{Chain, Offline},
+    store::{Guard, KeyValueStore, Memory, Page, Put, Scan, StoreError},
+    types::Dialect,
+};
+
+use crate::{Folder, wasm};
+
+/// The clock of all tests.
+pub(crate) const NOW: Clock = Clock::Fixed(1_700_000_000_000);
+
+/// The component, compiled once for all tests.
+pub(crate) fn component() -> Component {
+    static COMPONENT: OnceLock<Component> = OnceLock::new();
+    COMPONENT.get_or_init(|| load(Limits::default())).clone()
+}
+
+fn load(limits: Limits) -> Component {
+    Component::load(&wasm(), &LoadOptions { limits, ..LoadOptions::default() }).unwrap()
+}
+
+pub(crate) fn open(store: impl KeyValueStore + 'static) -> Lcm {
+    let component = component();
+    let offline = Arc::new(Offline::new(&component));
+    Lcm::new(&component, Box::new(store), Arc::new(Chain::new(vec![offline])))
+}
+
+/// Messages of about this many tokens each.
+pub(crate) fn transcript(count: usize, tokens: usize) -> Vec<String> {
+    let roles = ["user", "assistant"];
+    let message = |n: usize| {
+        let text = format!("message {n} says {}", "word ".repeat(tokens));
+        serde_json::json!({"role": roles[n % 2], "content": text}).to_string()
+    };
+    (0..count).map(message).collect()
+}
+
+pub(crate) fn ingest(lcm: &Lcm, messages: &[String]) -> IngestReport {
+    let options = IngestOptions::new(Dialect::Lcm, NOW);
+    lcm.ingest("c", messages, &options, &Cancel::default(), &mut |_| ()).unwrap()
+}
+
+pub(crate) fn stored(lcm: &Lcm) -> Vec<String> {
+    let mut texts = Vec::new();
+    let each = &mut |text: &str| {
+        texts.push(text.to_owned());
+        Ok(())
+    };
+    match lcm.messages_all("c", 1, u64::MAX, &Cancel::default(), each) {
+        Ok(()) => texts,
+        Err(error) if error.code == Code::NotFound => Vec::new(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// What a faulty store does instead of a commit.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// Says that another writer was first.
+    Conflict,
+    /// Writes nothing and does not know.
+    Lost,
+    /// Writes and does not know.
+    ReplyLost,
+    /// Never began.
+    Busy,
+}
+
+/// A store in memory whose next commits go wrong.
+#[derive(Clone, Default)]
+struct Faulty {
+    memory: Arc<Mutex<Memory>>,
+    faults: Arc<Mutex<Vec<Fault>>>,
+}
+
+impl Faulty {
+    fn with(faults: &[Fault]) -> Self {
+        let faults = Arc::new(Mutex::new(faults.iter().rev().copied().collect()));
+        Self { memory: Arc::default(), faults }
+    }
+}
+
+impl KeyValueStore for Faulty {
+    fn get_many(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.memory.lock().unwrap().get_many(keys)
+    }
+
+    fn scan(&mut self, scan: &Scan<'_>) -> Result<Page, StoreError> {
+        self.memory.lock().unwrap().scan(scan)
+    }
+
+    fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<(), StoreError> {
+        let fault = self.faults.lock().unwrap().pop();
+        let unknown = || StoreError::Unavailable("the reply was lost".into());
+        match fault {
+            Some(Fault::Conflict) => Err(StoreError::Conflict),
+            Some(Fault::Busy) => Err(StoreError::Busy("locked".into())),
+            Some(Fault::Lost) => Err(unknown()),
+            Some(Fault::ReplyLost) => {
+                self.memory.lock().unwrap().commit(guards, puts)?;
+                Err(unknown())
+            }
+            None => self.memory.lock().unwrap().commit(guards, puts),
+        }
+    }
+}
+
+#[test]
+fn a_transcript_is_stored_once_and_comes_back_byte_for_byte() {
+    let lcm = open(Memory::new());
+    let messages = transcript(250, 20);
+    let report = ingest(&lcm, &messages[..150]);
+    assert_eq!((report.ingested, report.skipped), (150, 0));
+    let report = ingest(&lcm, &messages);
+    assert_eq!((report.ingested, report.skipped), (100, 150));
+    assert_eq!((report.seq_first, report.seq_last), (Some(151), Some(250)));
+    let report = ingest(&lcm, &messages);
+    assert_eq!((report.ingested, report.skipped), (0, 250));
+    assert!(report.revision > 0 && report.context_tokens > 0);
+    assert_eq!(stored(&lcm), messages);
+}
+
+#[test]
+fn a_message_too_large_for_one_call_is_handed_over_in_pieces() {
+    let lcm = open(Memory::new());
+    // Three bytes a character: pieces of 192 KiB end between characters only with care.
+    let large = serde_json::json!({"role": "user", "content": "\u{20ac}".repeat(400_000)});
+    let mut messages = transcript(3, 5);
+    messages.insert(1, large.to_string());
+    let report = ingest(&lcm, &messages);
+    assert_eq!(report.ingested, 4);
+    assert_eq!(stored(&lcm), messages);
+    assert_eq!(ingest(&lcm, &messages).ingested, 0);
+}
+
+#[test]
+fn nothing_is_stored_when_a_later_message_is_none() {
+    let lcm = open(Memory::new());
+    let before = lcm.digest_all(false, &Cancel::default()).unwrap();
+    let mut messages = transcript(230, 5);
+    messages[217] = r#"{"role":"nobody","content":"x"}"#.to_owned();
+    let options = IngestOptions::new(Dialect::Lcm, NOW);
+    let failure =
+        lcm.ingest("c", &messages, &options, &Cancel::default(), &mut |_| ()).unwrap_err();
+    assert_eq!(failure.index, Some(217));
+    assert_eq!(failure.error.code, Code::InvalidInput);
+    assert!(!failure.error.message.contains("messages["), "{failure}");
+    assert_eq!(lcm.digest_all(false, &Cancel::default()).unwrap(), before);
+}
+
+#[test]
+fn ingest_stops_between_calls_and_goes_on_later() {
+    let lcm = open(Memory::new());
+    let messages = transcript(300, 5);
+    let cancel = Cancel::default();
+    let options = IngestOptions::new(Dialect::Lcm, NOW);
+    let stop = &mut |done| {
+        if done >= 100 {
+            cancel.cancel();
+        }
+    };
+    let failure = lcm.ingest("c", &messages, &options, &cancel, stop).unwrap_err();
+    assert_eq!(failure.error.code, Code::Cancelled);
+    assert_eq!(stored(&lcm).len(), 100);
+    assert_eq!(ingest(&lcm, &messages).ingested, 200);
+    assert_eq!(stored(&lcm), messages);
+}
+
+#[test]
+fn a_conflict_is_repeated_eight_times() {
+    let messages = transcript(3, 5);
+    let lcm = open(Faulty::with(&[Fault::Conflict; 8]));
+    assert_eq!(ingest(&lcm, &messages).ingested, 3);
+    let lcm = open(Faulty::with(&[Fault::Conflict; 9]));
+    let options = IngestOptions::new(Dialect::Lcm, NOW);
+    let failure =
+        lcm.ingest("c", &messages, &options, &Cancel::default(), &mut |_| ()).unwrap_err();
+    assert_eq!(failure.error.code, Code::Conflict);
+    assert!(stored(&lcm).is_empty());
+}
+
+#[test]
+fn an_append_of_unknown_outcome_is_repeated_and_stores_once() {
+    let messages = transcript(3, 5);
+    for fault in [Fault::Lost, Fault::ReplyLost] {
+        let lcm = open(Faulty::with(&[fault]));
+        ingest(&lcm, &messages);
+        assert_eq!(stored(&lcm), messages, "{fault:?}");
+    }
+}
+
+#[test]
+fn a_store_that_never_began_is_not_asked_again() {
+    let store = Faulty::with(&[Fault::Busy]);
+    let lcm = open(store.clone());
+    let options = IngestOptions::new(Dialect::Lcm, NOW);
+    let messages = transcript(3, 5);
+    let failure =
+        lcm.ingest("c", &messages, &options, &Cancel::default(), &mut |_| ()).unwrap_err();
+    assert_eq!(failure.error.code, Code::StoreUnavailable);
+    assert!(stored(&lcm).is_empty());
+    // The handle goes on with a new instance.
+    assert_eq!(ingest(&lcm, &messages).ingested, 3);
+}
+
+#[test]
+fn a_call_past_its_time_traps_and_the_store_is_kept() {
+    let limits = Limits { call_ms_max: 0, ..Limits::default() };
+    let store = Faulty::default();
+    let component = load(limits);
+    let offline = Arc::new(Offline::new(&component));
+    let lcm = Lcm::new(&component, Box::new(store.clone()), Arc::new(Chain::new(vec![offline])));
+    for _ in 0..2 {
+        let error = lcm.status(Some("c"), 0).unwrap_err();
+        assert_eq!(error.code, Code::Internal);
+        assert!(error.message.contains("`admin.status` stopped the component"), "{error}");
+    }
+    assert_eq!(ingest(&open(store), &transcript(3, 5)).ingested, 3);
+}
+
+#[test]
+fn an_instance_keeps_to_its_memory() {
+    let limits = Limits { memory_bytes_max: 3 << 20, ..Limits::default() };
+    let component = load(limits);
+    let offline = Arc::new(Offline::new(&component));
+    let lcm = Lcm::new(&component, Box::new(Memory::new()), Arc::new(Chain::new(vec![offline])));
+    let large = vec!["x".repeat(8 << 20)];
+    let error = lcm.identify(Dialect::Lcm, &large).unwrap_err();
+    assert_eq!(error.code, Code::Internal);
+    // A call that needs less is served by the instance that replaced the dead one.
+    lcm.identify(Dialect::Lcm, &transcript(1, 5)).unwrap();
+}
+
+#[test]
+fn a_refused_configuration_leaves_the_one_before() {
+    let lcm = open(Memory::new());
+    lcm.configure(r#"{"fresh_tail_messages_max": 7}"#).unwrap();
+    let error = lcm.configure(r#"{"fresh_tail_messages_max": "many"}"#).unwrap_err();
+    assert_eq!(error.code, Code::InvalidInput);
+    ingest(&lcm, &transcript(3, 5));
+    lcm.park();
+    let status = lcm.status(Some("c"), 0).unwrap();
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["fresh_tail"]["messages_max"], 7);
+}
+
+#[test]
+fn two_handles_on_one_store_see_each_other() {
+    let store = Faulty::default();
+    let (first, second) = (open(store.clone()), open(store));
+    let messages = transcript(4, 5);
+    ingest(&first, &messages[..2]);
+    ingest(&second, &messages[..3]);
+    assert_eq!(ingest(&first, &messages).ingested, 1);
+    assert_eq!(stored(&second), messages);
+}
+
+#[test]
+fn a_record_has_a_line_for_every_call() {
+    let folder = Folder::new();
+    let path = folder.path("record.jsonl");
+    let component = component();
+    let model = Arc::new(Chain::new(vec![Arc::new(Offline::new(&component))]));
+    let recorder = Recorder::create(&path).unwrap();
+    let lcm = Lcm::recorded(&component, Box::new(Memory::new()), model, Some(recorder));
+    ingest(&lcm, &transcript(2, 5));
+    lcm.describe("c", "sum_0", "{}", None, 0).unwrap_err();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let calls =
+        |key: &str| -> Vec<&str> { lines.iter().filter_map(|line| line[key].as_str()).collect() };
+    let expected = ["ingest.identify", "ingest.reconcile", "ingest.append", "recall.describe"];
+    assert_eq!(calls("call"), expected);
+    assert_eq!(calls("host_call").iter().filter(|call| **call == "store.commit").count(), 1);
+    assert!(lines.last().unwrap()["error"]["code"].is_string());
+}

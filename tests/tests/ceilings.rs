@@ -1,0 +1,280 @@
+#![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
+//! How often an operation may ask its host, whatever the length of the history.
+//!
+//! The store counts; that it is never asked for too much at once, and that a commit is the last
+//! thing a call does, it checks by itself in every test.
+
+use lcm_testing::{CallCounts, Host, Json, host::StoreMode, vector_runner};
+
+/// Lengths of the histories.
+const LENGTHS: [u64; 3] = [100, 2_000, 20_000];
+/// Tokens of each message.
+const TOKENS: u64 = 60;
+const MIB: u64 = 1 << 20;
+const HEAD_BYTES_MAX: usize = 4096;
+const APPEND_JOURNAL_BYTES_MAX: usize = 64;
+
+fn json(text: &str) -> Json {
+    Json::parse(text).unwrap_or_else(|why| panic!("{why}: {text}"))
+}
+
+fn per_mib(bytes: u64) -> u64 {
+    bytes.div_ceil(MIB)
+}
+
+fn append(host: &mut Host, first: u64, count: u64, tokens: u64) -> CallCounts {
+    let args = json(&format!(
+        r#"{{"messages":[{{"$generate":{{"count":{count},"tokens":{tokens},
+            "roles":["user","assistant"],"first":{first}}}}}],"options":{{"mode":"new"}}}}"#
+    ));
+    host.ask("ingest.append", &args).unwrap();
+    host.store.counts()
+}
+
+/// A conversation of so many messages, in batches of 100.
+fn history(messages: u64) -> Host {
+    let mut host = Host::new(None, StoreMode::Plain).unwrap();
+    for first in (1..=messages).step_by(100) {
+        let counts = append(&mut host, first, 100.min(messages + 1 - first), TOKENS);
+        assert_ingest(&counts, &format!("message {first}"));
+    }
+    host
+}
+
+fn compacted(messages: u64) -> Host {
+    let mut host = history(messages);
+    let script = json(r#"[{"tokens":100,"times":0}]"#);
+    host.model = lcm_testing::scripted_model::ScriptedModel::new(script.elements()).unwrap();
+    let args = json(r#"{"budget":16000,"options":{"requests_max":8}}"#);
+    vector_runner::drive(&mut host, &args, vector_runner::Answers::Scripted).unwrap().unwrap();
+    host
+}
+
+fn assert_ingest(counts: &CallCounts, place: &str) {
+    assert!(counts.get_many <= 2, "{place}: {counts:?}");
+    assert_eq!((counts.scan, counts.commit), (0, 1), "{place}: {counts:?}");
+}
+
+fn assemble(host: &mut Host, budget: u64) -> (CallCounts, Json) {
+    let args = Json::object([("budget", budget.into())]);
+    let assembled = host.ask("context.assemble", &args).unwrap();
+    let counts = host.store.counts();
+    assert_eq!((counts.scan, counts.commit), (0, 0), "assemble only reads keys: {counts:?}");
+    (counts, assembled)
+}
+
+fn text_bytes(assembled: &Json) -> u64 {
+    assembled.field("messages_json").unwrap().as_str().unwrap().len() as u64
+}
+
+/// Every history, raw and compacted.
+fn each_history(mut look: impl FnMut(&mut Host, &str)) {
+    for messages in LENGTHS {
+        look(&mut history(messages), &format!("{messages} raw messages"));
+        look(&mut compacted(messages), &format!("{messages} compacted messages"));
+    }
+}
+
+#[test]
+fn ingest_makes_two_reads_and_one_commit() {
+    each_history(|host, place| {
+        for cold in [false, true] {
+            host.cold = cold;
+            for count in [1, 100] {
+                let counts = append(host, 1_000_000, count, TOKENS);
+                assert_ingest(&counts, &format!("{count} to {place}, cold {cold}"));
+            }
+        }
+    });
+}
+
+#[test]
+fn ingest_of_staged_text_reads_it_once() {
+    let mut host = history(100);
+    let text = format!(r#"{{"role":"user","content":"{}"}}"#, "lossless ".repeat(400_000));
+    let upload = lcm_testing::digest::text_sha256(&text);
+    for (index, piece) in text.as_bytes().chunks(180_000).enumerate() {
+        let args = Json::object([
+            ("upload", upload.as_str().into()),
+            ("offset", (index as u64 * 180_000).into()),
+            ("text", std::str::from_utf8(piece).unwrap().into()),
+        ]);
+        host.ask("ingest.stage", &args).unwrap();
+        let counts = host.store.counts();
+        assert!(counts.reads() <= 2 && counts.commit == 1, "piece {index}: {counts:?}");
+    }
+    let args = json(&format!(r#"{{"messages":["@upload {upload}"]}}"#));
+    host.ask("ingest.append", &args).unwrap();
+    let counts = host.store.counts();
+    let most = 2 + per_mib(text.len() as u64);
+    assert!(u64::from(counts.reads()) <= most && counts.commit == 1, "{most}: {counts:?}");
+    assert!(counts.bytes_written < 64 * 1024, "staged text is not written again: {counts:?}");
+}
+
+#[test]
+fn assemble_cold_does_not_depend_on_the_length_of_the_history() {
+    each_history(|host, place| {
+        for budget in [3_000, 16_000, 200_000] {
+            host.restart().unwrap();
+            let (counts, assembled) = assemble(host, budget);
+            let most = 5 + per_mib(text_bytes(&assembled));
+            assert!(u64::from(counts.reads()) <= most, "{place}, {budget}: {most}: {counts:?}");
+        }
+    });
+}
+
+#[test]
+fn assemble_cold_of_large_messages_reads_each_mebibyte_once() {
+    let mut host = Host::new(None, StoreMode::Plain).unwrap();
+    for first in 1..=60 {
+        append(&mut host, first, 1, 25_000);
+    }
+    for budget in [100_000, 400_000, 2_000_000] {
+        host.restart().unwrap();
+        let (counts, assembled) = assemble(&mut host, budget);
+        let most = 5 + per_mib(text_bytes(&assembled));
+        assert!(u64::from(counts.reads()) <= most, "{budget}: {most}: {counts:?}");
+    }
+}
+
+#[test]
+fn assemble_warm_reads_the_head_and_what_is_new() {
+    each_history(|host, place| {
+        for budget in [3_000, 16_000] {
+            assemble(host, budget);
+            let (counts, _) = assemble(host, budget);
+            assert_eq!(counts.reads(), 1, "{place}, {budget}, unchanged: {counts:?}");
+            append(host, 1_000_000, 1, TOKENS);
+            let (counts, _) = assemble(host, budget);
+            assert!(counts.reads() <= 3, "{place}, {budget}, after an append: {counts:?}");
+            let other = host.store.clone();
+            let mut second = Host::new(None, StoreMode::Plain).unwrap();
+            second.store = other;
+            append(&mut second, 1_000_001, 1, TOKENS);
+            host.store = second.store;
+            let (counts, _) = assemble(host, budget);
+            assert!(counts.reads() <= 3, "{place}, {budget}, another's append: {counts:?}");
+        }
+    });
+}
+
+fn plan(host: &mut Host, budget: u64, options: &str) -> (CallCounts, Json) {
+    let args = Json::object([("budget", budget.into()), ("options", json(options))]);
+    let plan = host.ask("compaction.plan", &args).unwrap();
+    let counts = host.store.counts();
+    assert_eq!(counts.scan, 0, "plan does not scan: {counts:?}");
+    (counts, plan)
+}
+
+fn prompt_bytes(plan: &Json) -> u64 {
+    let requests = plan.field("requests").map(Json::elements).unwrap_or_default();
+    let length = |request: &Json| request.field("prompt").unwrap().as_str().unwrap().len() as u64;
+    requests.iter().map(length).sum()
+}
+
+#[test]
+fn plan_makes_two_reads_when_nothing_is_due() {
+    each_history(|host, place| {
+        host.restart().unwrap();
+        let (counts, plan) = plan(host, 4_000_000, "{}");
+        assert_eq!(plan.field("status").unwrap().as_str(), Some("nothing-due"), "{place}");
+        assert!(counts.reads() <= 2 && counts.commit == 0, "{place}: {counts:?}");
+    });
+}
+
+#[test]
+fn plan_and_apply_make_four_reads_and_one_commit_when_something_is_due() {
+    for messages in LENGTHS {
+        let store = history(messages).store;
+        for (requests_max, lease_ms) in [(1, 0), (8, 0), (1, 1000), (8, 1000)] {
+            for cold in [false, true] {
+                let place = format!("{messages}, {requests_max}, lease {lease_ms}, cold {cold}");
+                let mut host = Host::new(None, StoreMode::Plain).unwrap();
+                host.store = store.clone();
+                host.cold = cold;
+                let options = format!(
+                    r#"{{"force":true,"requests_max":{requests_max},"lease_ms":{lease_ms}}}"#
+                );
+                let (counts, plan) = plan(&mut host, 6_000, &options);
+                let most = 4 + per_mib(prompt_bytes(&plan));
+                assert!(u64::from(counts.reads()) <= most, "plan {place}: {most}: {counts:?}");
+                assert_eq!(counts.commit, u32::from(lease_ms > 0), "plan {place}: {counts:?}");
+                let requests = plan.field("requests").unwrap().elements();
+                assert!(!requests.is_empty(), "{place}: {plan}");
+                for request in requests {
+                    apply(&mut host, request, &place);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn plan_of_large_messages_reads_each_mebibyte_once() {
+    let mut host = Host::new(None, StoreMode::Plain).unwrap();
+    for first in 1..=20 {
+        append(&mut host, first, 1, 25_000);
+    }
+    host.cold = true;
+    for requests_max in [1, 8] {
+        let options = format!(r#"{{"force":true,"requests_max":{requests_max}}}"#);
+        let (counts, plan) = plan(&mut host, 100_000, &options);
+        let requests = plan.field("requests").unwrap().elements();
+        assert_eq!(requests.len(), requests_max, "each message is a chunk of its own");
+        // A part over the chunk size is cut in the prompt, but has to be read to be cut.
+        let most = 4 + per_mib(requests_max as u64 * 100_000);
+        assert!(u64::from(counts.reads()) <= most, "plan {requests_max}: {most}: {counts:?}");
+        for request in requests {
+            apply(&mut host, request, &format!("large, {requests_max}"));
+        }
+    }
+}
+
+fn apply(host: &mut Host, request: &Json, place: &str) {
+    let text = lcm_testing::facade::messages::padded("summary ", 's', 100);
+    let answer = Json::object([("done", Json::object([("text", text.into())]))]);
+    let id = request.field("id").unwrap().clone();
+    let args = Json::object([("request_id", id), ("answer", answer)]);
+    let outcome = host.ask("compaction.apply", &args).unwrap();
+    let counts = host.store.counts();
+    assert_eq!(outcome.field("applied").unwrap().as_str(), Some("committed"), "{place}");
+    let sources = request.field("prompt").unwrap().as_str().unwrap().len() as u64;
+    let most = 4 + per_mib(sources);
+    assert!(u64::from(counts.reads()) <= most, "apply {place}: {most}: {counts:?}");
+    assert_eq!((counts.scan, counts.commit), (0, 1), "apply {place}: {counts:?}");
+}
+
+#[test]
+fn condensations_keep_the_same_ceilings() {
+    for messages in [2_000, 20_000] {
+        let mut host = compacted(messages);
+        host.cold = true;
+        let options = r#"{"mode":"sweep","target":1500}"#;
+        let (counts, plan) = plan(&mut host, 16_000, options);
+        let most = 4 + per_mib(prompt_bytes(&plan));
+        assert!(u64::from(counts.reads()) <= most, "{messages}: {most}: {counts:?}");
+        let requests = plan.field("requests").unwrap().elements();
+        for request in requests {
+            apply(&mut host, request, &format!("{messages} condensed"));
+        }
+        println!("{messages}: {} condensations", requests.len());
+    }
+}
+
+#[test]
+fn heads_and_journal_entries_stay_small() {
+    for messages in LENGTHS {
+        let raw = history(messages);
+        for (key, value) in raw.store.entries() {
+            if key.contains("/j") {
+                assert!(value.len() <= APPEND_JOURNAL_BYTES_MAX, "`{key}`: {}", value.len());
+            }
+        }
+        for host in [raw, compacted(messages)] {
+            let heads = host.store.entries().iter().filter(|(key, _)| key.ends_with("/h"));
+            for (key, value) in heads {
+                assert!(value.len() <= HEAD_BYTES_MAX, "{messages}: `{key}`: {}", value.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+#![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
+//! The whole journey of a conversation, as a host without a model makes it: ingest, compact after
+//! every turn, assemble, expand, and compare every message with what was put in.
+
+use lcm_testing::{
+    Host, Json,
+    host::StoreMode,
+    simulation::{
+        invariants::{self, Item},
+        random::Random,
+        reference::{Message, Reference},
+        workload::Workload,
+    },
+    vector_runner::{Answers, drive},
+};
+
+const TURNS: u64 = 120;
+
+fn json(text: &str) -> Json {
+    Json::parse(text).unwrap_or_else(|why| panic!("{why}: {text}"))
+}
+
+/// The turns of a conversation: what is appended together.
+fn turns(seed: u64) -> Vec<Vec<Message>> {
+    let mut random = Random::new(seed);
+    let mut workload = Workload::new("journey", true);
+    (0..TURNS)
+        .map(|_| (0..random.between(1, 4)).flat_map(|_| workload.next(&mut random)).collect())
+        .collect()
+}
+
+fn append(host: &mut Host, turn: &[Message]) {
+    let texts = turn.iter().map(|message| message.carried.as_str().into()).collect();
+    host.ask("ingest.append", &Json::object([("messages", Json::Array(texts))])).unwrap();
+}
+
+fn compact(host: &mut Host, budget: u64) -> Json {
+    let args = Json::object([("budget", budget.into())]);
+    drive(host, &args, Answers::Offline).unwrap().unwrap()
+}
+
+fn items(host: &mut Host, budget: u64) -> (Json, Vec<Item>) {
+    let assembled = invariants::assemble(host, "c", budget).unwrap();
+    let items = invariants::items(&assembled).unwrap();
+    (assembled, items)
+}
+
+#[test]
+fn every_turn_fits_its_budget_and_every_message_comes_back() {
+    for (budget, mode) in [
+        (3_000, StoreMode::Plain),
+        (16_000, StoreMode::Plain),
+        (16_000, StoreMode::WouldBlock),
+        (200_000, StoreMode::Plain),
+    ] {
+        let mut host = Host::new(None, mode).unwrap();
+        let mut reference = Reference::default();
+        let mut passes = 0;
+        for turn in turns(7) {
+            append(&mut host, &turn);
+            reference.append(&turn, true);
+            if reference.is_empty() {
+                continue;
+            }
+            passes += compact(&mut host, budget).field("passes").unwrap().elements().len();
+            let (assembled, items) = items(&mut host, budget);
+            invariants::the_context_fits_its_budget(&assembled, budget).unwrap();
+            invariants::context_items_partition_the_sequence(&items, reference.len()).unwrap();
+            invariants::the_transcript_is_valid(&mut host, &assembled, &reference).unwrap();
+        }
+        invariants::all_again(&mut host, "c", &reference, budget).unwrap();
+        println!("{budget}, {mode:?}: {} messages, {passes} passes", reference.len());
+        assert!(budget > 100_000 || passes > 10, "too little was compacted to prove anything");
+    }
+}
+
+#[test]
+fn the_same_journey_leaves_the_same_store() {
+    let mut digests = Vec::new();
+    for (mode, cold) in
+        [(StoreMode::Plain, false), (StoreMode::Plain, true), (StoreMode::WouldBlock, false)]
+    {
+        let mut host = Host::new(None, mode).unwrap();
+        host.cold = cold;
+        for turn in turns(11) {
+            append(&mut host, &turn);
+            compact(&mut host, 6_000);
+        }
+        digests.push(host.store.digest());
+    }
+    assert!(digests.windows(2).all(|pair| pair[0] == pair[1]), "{digests:?}");
+}
+
+#[test]
+fn a_transcript_given_again_changes_nothing() {
+    let mut host = Host::new(None, StoreMode::Plain).unwrap();
+    for turn in turns(13) {
+        append(&mut host, &turn);
+        compact(&mut host, 6_000);
+    }
+    let before = host.store.digest();
+    for turn in turns(13) {
+        let texts = turn.iter().map(|message| message.carried.as_str().into()).collect();
+        let args = Json::object([("messages", Json::Array(texts))]);
+        let receipt = host.ask("ingest.append", &args).unwrap();
+        assert_eq!(receipt.field("ingested"), Some(&Json::Number(0)), "{receipt}");
+    }
+    assert_eq!(host.store.digest(), before, "a replay of what is stored writes nothing");
+}
+
+#[test]
+fn a_copy_of_the_store_goes_on_like_the_original() {
+    let mut first = Host::new(None, StoreMode::Plain).unwrap();
+    let turns = turns(17);
+    let (begin, rest) = turns.split_at(60);
+    for turn in begin {
+        append(&mut first, turn);
+        compact(&mut first, 6_000);
+    }
+    let mut second = Host::new(None, StoreMode::Plain).unwrap();
+    second.store = first.store.clone();
+    for turn in rest {
+        for host in [&mut first, &mut second] {
+            append(host, turn);
+            compact(host, 6_000);
+        }
+    }
+    assert_eq!(first.store.digest(), second.store.digest());
+    let args = json(r#"{"logical":true}"#);
+    assert_eq!(first.ask("admin.digest", &args).unwrap(), second.ask("admin.digest", &args).unwrap());
+}
