@@ -11,4 +11,4 @@ fi
 if ! rustup target list --installed | grep -qx wasm32-unknown-unknown; then
     rustup target add wasm32-unknown-unknown
 fi
-exec cargo run --quiet --release --package xtask -- "${@:-build}"
+exec cargo run --release --package xtask -- "${@:-build}"

@@ -1,4 +1,8 @@
-#![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
+#![expect(
+    clippy::as_conversions,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure, and its numbers are small"
+)]
 //! How often an operation may ask its host, whatever the length of the history.
 //!
 //! The store counts; that it is never asked for too much at once, and that a commit is the last

@@ -1,4 +1,9 @@
-#![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
+#![expect(
+    clippy::as_conversions,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure, and its numbers are small"
+)]
 //! The store fails at operation N, for every N of every script: afterwards the store is what it
 //! was before the call or after it, the engine's own check finds nothing, the call can be
 //! repeated, and in the end nothing is lost or doubled.
@@ -241,8 +246,8 @@ fn disturbed(
     let mut results: Vec<Json> = Vec::new();
     for (index, step) in script.steps.iter().enumerate() {
         let place = format!("{}, {fault:?} at {at}, step {index} ({})", script.name, step.name);
-        let args = replace_references(&step.args, &results)
-            .unwrap_or_else(|why| panic!("{place}: {why}"));
+        let args =
+            replace_references(&step.args, &results).unwrap_or_else(|why| panic!("{place}: {why}"));
         let fired_before = host.fault_fired();
         let result = match host.ask(step.name, &args) {
             Ok(result) => result,
@@ -386,8 +391,7 @@ fn meet(name: &str, args: &Json, other: (&str, &Json), at: u64) -> Option<bool> 
     let appended = u32::from(name == "ingest.append") + u32::from(other.0 == "ingest.append");
     let texts = messages(&mut host);
     assert_eq!(texts.len(), before + appended as usize, "{place}: messages");
-    let first: Vec<String> =
-        message_texts(json(MESSAGES).field("messages").unwrap()).unwrap();
+    let first: Vec<String> = message_texts(json(MESSAGES).field("messages").unwrap()).unwrap();
     assert_eq!(texts[..before], first, "{place}: old messages");
     let assembled = host
         .ask("context.assemble", &json(r#"{"budget":1000000,"options":{"explain":true}}"#))

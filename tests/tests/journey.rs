@@ -1,4 +1,8 @@
-#![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure, and its numbers are small"
+)]
 //! The whole journey of a conversation, as a host without a model makes it: ingest, compact after
 //! every turn, assemble, expand, and compare every message with what was put in.
 
@@ -127,5 +131,23 @@ fn a_copy_of_the_store_goes_on_like_the_original() {
     }
     assert_eq!(first.store.digest(), second.store.digest());
     let args = json(r#"{"logical":true}"#);
-    assert_eq!(first.ask("admin.digest", &args).unwrap(), second.ask("admin.digest", &args).unwrap());
+    assert_eq!(
+        first.ask("admin.digest", &args).unwrap(),
+        second.ask("admin.digest", &args).unwrap()
+    );
+}
+
+#[test]
+fn the_logical_digest_does_not_depend_on_how_messages_are_batched() {
+    let messages: Vec<Message> = turns(19).into_iter().take(40).flatten().collect();
+    let mut digests = Vec::new();
+    for size in [1, 7, 25] {
+        let mut host = Host::new(None, StoreMode::Plain).unwrap();
+        messages.chunks(size).for_each(|batch| append(&mut host, batch));
+        compact(&mut host, 3_000);
+        let logical = host.ask("admin.digest", &json(r#"{"logical":true}"#)).unwrap();
+        digests.push((host.store.digest(), logical));
+    }
+    assert!(digests.windows(2).all(|pair| pair[0].1 == pair[1].1), "{digests:?}");
+    assert_ne!(digests[0].0, digests[1].0, "other batches are other packs");
 }

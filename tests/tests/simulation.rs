@@ -1,4 +1,8 @@
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "a panic in a test is its failure")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a panic in a test is its failure, and its numbers are small"
+)]
 //! Random lives of conversations, with faults, restarts and a model that does what models do.
 //!
 //! 200 seeds run always. `LCM_SEEDS=1000000` runs more, `LCM_SEED=123` one: a failing seed is

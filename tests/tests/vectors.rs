@@ -1,4 +1,10 @@
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "a panic in a test is its failure")]
+#![expect(
+    clippy::as_conversions,
+    clippy::expect_used,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure, and its numbers are small"
+)]
 //! Every golden vector, run against the engine as a library: once with a store that answers at
 //! once, and once with one that answers every first read with `would-block`.
 //!
@@ -142,9 +148,10 @@ fn every_vector_states_a_claim_and_expects_something() {
         let vector = Vector::parse(&fs::read_to_string(&path).unwrap())
             .unwrap_or_else(|why| panic!("{name}: {why}"));
         assert!(vector.description.ends_with('.'), "{name}: a claim is a sentence");
-        let expecting = vector.steps.iter().any(|step| {
-            !matches!(step.expectation, lcm_testing::vector::Expectation::Success)
-        });
+        let expecting = vector
+            .steps
+            .iter()
+            .any(|step| !matches!(step.expectation, lcm_testing::vector::Expectation::Success));
         assert!(expecting, "{name} expects nothing");
         let length = fs::metadata(&path).unwrap().len();
         assert!(length < 16_384, "{name} has {length} bytes; a vector is small");

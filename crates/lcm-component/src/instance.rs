@@ -60,7 +60,7 @@ impl Slot {
             return None;
         }
         // SAFETY: only `with` stores here, from `Box::into_raw`, and the swap above left null
-        // behind, so nobody else takes this pointer.
+        // behind, so nobody else takes this pointer. A component instance has one thread.
         #[expect(unsafe_code, reason = "a cell in a static, without the standard library")]
         Some(unsafe { Box::from_raw(engine) })
     }

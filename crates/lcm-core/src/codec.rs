@@ -3,7 +3,7 @@
 //! Every value of the store goes through here. A value of another format or codec is refused by
 //! name rather than guessed at.
 
-use alloc::{format, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -30,15 +30,35 @@ pub(crate) fn encode<T: Serialize>(record: &T) -> Result<Vec<u8>> {
     bounded(value)
 }
 
+/// What a record must be, beyond readable, for arithmetic on it never to overflow.
+///
+/// A store is not trusted: a record that is out of bounds is `corrupt`, not a trap.
+pub(crate) trait Sound {
+    /// Whether every number of the record is within the bounds of the format.
+    fn is_sound(&self) -> bool {
+        true
+    }
+}
+
+impl Sound for () {}
+impl Sound for [u8; 8] {}
+impl Sound for (String, String) {}
+
+/// Whether numbers count something that exists: no conversation has 2^40 of anything.
+pub(crate) fn countable(numbers: &[u64]) -> bool {
+    numbers.iter().all(|number| *number < 1 << 40)
+}
+
 /// Reads the record that stands under `key`.
 ///
 /// # Errors
 ///
-/// `corrupt`: it is not one; `unsupported`: it was written by a newer format.
-pub(crate) fn decode<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T> {
+/// `corrupt`: it is not one, or out of bounds; `unsupported`: it was written by a newer format.
+pub(crate) fn decode<T: DeserializeOwned + Sound>(key: &str, value: &[u8]) -> Result<T> {
     let payload = payload(key, value, POSTCARD)?;
-    match postcard::take_from_bytes(payload) {
-        Ok((record, [])) => Ok(record),
+    match postcard::take_from_bytes::<T>(payload) {
+        Ok((record, [])) if record.is_sound() => Ok(record),
+        Ok((_, [])) => Err(Error::corrupt(format!("`{key}` holds numbers out of bounds"))),
         Ok(_) => Err(Error::corrupt(format!("`{key}` is longer than its record"))),
         Err(error) => Err(Error::corrupt(format!("`{key}` cannot be read: {error}"))),
     }
@@ -93,7 +113,9 @@ fn payload<'a>(key: &str, value: &'a [u8], codec: u8) -> Result<&'a [u8]> {
 mod tests {
     use super::*;
     use crate::error::ErrorCode;
-    use alloc::string::String;
+
+    impl Sound for u64 {}
+    impl Sound for (String, u64) {}
 
     #[test]
     fn what_is_written_is_read_back() {

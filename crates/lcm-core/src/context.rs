@@ -9,9 +9,9 @@ use alloc::{format, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    codec,
+    codec::{self, Sound},
     error::{Error, Result},
-    keys::Keys,
+    keys::{self, Keys},
     limits, num,
     reader::Reader,
     store::Put,
@@ -85,6 +85,29 @@ impl Item {
     }
 }
 
+impl Sound for Item {
+    fn is_sound(&self) -> bool {
+        let before = match self {
+            Self::Run(run) => run.tokens_before,
+            Self::Summary(_) => 0,
+        };
+        let (first, last) = (self.seq_first(), self.seq_last());
+        first > 0 && first <= last && codec::countable(&[last, before, self.tokens()])
+    }
+}
+
+impl Sound for Vec<Item> {
+    fn is_sound(&self) -> bool {
+        self.iter().all(Sound::is_sound)
+    }
+}
+
+impl Sound for Context {
+    fn is_sound(&self) -> bool {
+        self.items.is_sound() && codec::countable(&[self.tokens, self.rendered_tokens])
+    }
+}
+
 /// Reference to a node of items.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct NodeRef {
@@ -92,6 +115,8 @@ pub(crate) struct NodeRef {
     number: u32,
     count: u32,
     bytes: u32,
+    /// Beginning of the hash of the node, so that it is this one and not another of its name.
+    check: [u8; 4],
 }
 
 /// The root of the context: references to nodes of older items, then the newest items.
@@ -141,7 +166,9 @@ impl Context {
     pub(crate) fn load(&self, reader: &mut Reader<'_>, keys: &Keys) -> Result<Vec<Item>> {
         let mut items = Vec::new();
         let wanted = self.node_keys(keys);
-        for ((key, _), value) in wanted.iter().zip(reader.immutable(&wanted)?) {
+        for (node, (key, size)) in self.nodes.iter().zip(&wanted) {
+            let is_it = |value: &[u8]| node_check(value) == node.check;
+            let value = reader.checked(key, *size, is_it)?;
             items.extend(codec::decode::<Vec<Item>>(key, &value)?);
         }
         items.extend_from_slice(&self.items);
@@ -224,6 +251,10 @@ fn take(
     }
 }
 
+fn node_check(value: &[u8]) -> [u8; 4] {
+    keys::prefix(&keys::hash(&[b"lcm node", value]))
+}
+
 struct NodeWriter<'a> {
     keys: &'a Keys,
     revision: u64,
@@ -241,6 +272,7 @@ impl NodeWriter<'_> {
                 number: self.number,
                 count: num::to_u32(items.len()),
                 bytes: num::to_u32(value.len()),
+                check: node_check(&value),
             });
             self.puts
                 .push(Put { key: self.keys.node(self.revision, self.number), value: Some(value) });
@@ -278,10 +310,11 @@ impl NodeWriter<'_> {
 impl Context {
     /// A root with every list at its bound.
     pub(crate) fn full(item: impl Fn(u64) -> Item) -> Self {
-        let node = NodeRef { revision: 1 << 34, number: 47, count: 128, bytes: 5_000 };
+        let node =
+            NodeRef { revision: 1 << 34, number: 47, count: 128, bytes: 5_000, check: [255; 4] };
         Self {
-            tokens: 1 << 43,
-            rendered_tokens: 1 << 43,
+            tokens: 1 << 39,
+            rendered_tokens: 1 << 39,
             nodes: alloc::vec![node; limits::NODES_MAX],
             items: (0..num::to_u64(limits::INLINE_ITEMS_MAX)).map(item).collect(),
         }

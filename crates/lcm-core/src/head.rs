@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     api::Timestamp,
-    codec,
+    codec::{self, Sound},
     context::Context,
     error::{Error, Result},
     keys::{self, Keys},
@@ -18,6 +18,7 @@ use crate::{
     pack::PackRef,
     reader::Reader,
     store::{Guard, Put},
+    time,
 };
 
 /// Where the newest user message stands, for the fresh tail.
@@ -83,6 +84,23 @@ pub(crate) struct Head {
     pub(crate) batches: Vec<BatchMark>,
     pub(crate) ledger: Ledger,
 }
+
+impl Sound for Head {
+    fn is_sound(&self) -> bool {
+        let ledger = &self.ledger;
+        let marks = self.newest_user.map_or(0, |mark| mark.seq);
+        codec::countable(&[self.revision, self.messages, self.raw_tokens, self.summaries, marks])
+            && self.raw_bytes < 1 << 50
+            && self.time <= time::MS_MAX
+            && ledger.window_start <= time::MS_MAX
+            && ledger.completions.max(ledger.window_tokens) < 1 << 60
+            && ledger.input_tokens.max(ledger.output_tokens) < 1 << 60
+            && self.packs.iter().all(Sound::is_sound)
+            && self.context.is_sound()
+    }
+}
+
+impl Sound for Journal {}
 
 /// A head together with the bytes it was read from, which guard the next commit.
 #[derive(Clone, Debug)]
@@ -161,8 +179,15 @@ impl Loaded {
     }
 
     /// The effective time of a call.
-    pub(crate) fn now(&self, now: Timestamp) -> Timestamp {
-        now.max(self.head.time)
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: a time behind the year 9999, which would stop the conversation's clock.
+    pub(crate) fn now(&self, now: Timestamp) -> Result<Timestamp> {
+        if now > time::MS_MAX {
+            return Err(Error::invalid(format!("now: at most {} (the year 9999)", time::MS_MAX)));
+        }
+        Ok(now.max(self.head.time))
     }
 
     /// Commits the changed head together with `puts`: the one commit of an exported call, and its
@@ -239,12 +264,13 @@ mod tests {
     #[test]
     fn a_head_with_every_list_full_has_at_most_4_kib() {
         let far = 1u64 << 34;
-        let pack = PackRef { seq_first: far, count: 64, bytes: 250_000, tokens: 1 << 20 };
+        let pack =
+            PackRef { seq_first: far, count: 64, bytes: 250_000, tokens: 1 << 20, check: [255; 4] };
         let mut head = Head::new(&"x".repeat(limits::CONVERSATION_BYTES_MAX));
         head.origin = Some(Origin { conversation: [255; 16], revision: far, seq: far });
         head.revision = far;
         head.time = 253_402_300_799_999;
-        (head.messages, head.raw_bytes, head.raw_tokens) = (far, 1 << 45, 1 << 43);
+        (head.messages, head.raw_bytes, head.raw_tokens) = (far, 1 << 45, 1 << 39);
         head.newest_user = Some(UserMark { seq: far, tokens: u32::MAX });
         head.summaries = far;
         head.packs = alloc::vec![pack; limits::RECENT_PACKS_MAX];

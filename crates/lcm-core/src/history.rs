@@ -104,8 +104,15 @@ impl History<'_> {
             refs.iter().map(|pack| (self.keys.pack(pack.seq_first), pack.bytes)).collect();
         let mut out = Vec::new();
         let mut next = from;
-        for ((key, _), value) in wanted.iter().zip(reader.immutable(&wanted)?) {
-            let pack: Pack = codec::decode(key, &value)?;
+        let values = reader.immutable(&wanted)?;
+        for ((place, (key, size)), value) in refs.iter().zip(&wanted).zip(values) {
+            let mut pack: Pack = codec::decode(key, &value)?;
+            if pack.check() != place.check {
+                let is_it = |value: &[u8]| {
+                    codec::decode::<Pack>(key, value).is_ok_and(|pack| pack.check() == place.check)
+                };
+                pack = codec::decode(key, &reader.checked(key, *size, is_it)?)?;
+            }
             let mut tokens_before = pack.tokens_before;
             for (seq, stored) in (pack.seq_first..).zip(pack.messages) {
                 let tokens = u64::from(stored.tokens);

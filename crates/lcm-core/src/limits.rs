@@ -26,7 +26,7 @@ pub(crate) const CONVERSATION_BYTES_MAX: usize = 512;
 /// Messages that one directory node covers.
 pub(crate) const DIRECTORY_SPAN: u64 = 1_024;
 /// Pack references that the head holds before they move to the directory.
-pub(crate) const RECENT_PACKS_MAX: usize = 32;
+pub(crate) const RECENT_PACKS_MAX: usize = 28;
 /// Identities that the head holds for alignment; more than a batch, so that a replayed batch
 /// always lies inside.
 pub(crate) const RECENT_HASHES_MAX: usize = 128;
@@ -37,7 +37,7 @@ pub(crate) const INLINE_ITEMS_MAX: usize = 32;
 /// Context items of one node.
 pub(crate) const NODE_ITEMS_MAX: usize = 128;
 /// Context nodes of one conversation.
-pub(crate) const NODES_MAX: usize = 48;
+pub(crate) const NODES_MAX: usize = 32;
 /// Most sources of one condensed summary, so that its commit keeps `PUTS_MAX`.
 pub(crate) const SOURCES_MAX: usize = 128;
 /// Bytes of values the instance keeps in memory.

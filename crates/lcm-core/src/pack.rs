@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     api::{Dialect, Timestamp},
+    codec::{self, Sound},
     json::Span,
     keys,
     message::{Message, Part, Role},
@@ -69,6 +70,11 @@ pub(crate) struct Pack {
 }
 
 impl Pack {
+    /// What its reference repeats of it.
+    pub(crate) fn check(&self) -> [u8; 4] {
+        self.messages.last().map(|last| keys::prefix(&last.frontier)).unwrap_or_default()
+    }
+
     /// Tokens of its messages.
     pub(crate) fn tokens(&self) -> u64 {
         self.messages.iter().map(|message| u64::from(message.tokens)).sum()
@@ -83,6 +89,29 @@ pub(crate) struct PackRef {
     /// Size of the pack's value.
     pub(crate) bytes: u32,
     pub(crate) tokens: u64,
+    /// Beginning of the running hash after its last message: the pack is this one and not another
+    /// at the same place, as after the restore of a backup.
+    pub(crate) check: [u8; 4],
+}
+
+impl Sound for PackRef {
+    fn is_sound(&self) -> bool {
+        self.seq_first > 0
+            && self.count > 0
+            && codec::countable(&[self.seq_first, u64::from(self.count), self.tokens])
+    }
+}
+
+impl Sound for DirectoryNode {
+    fn is_sound(&self) -> bool {
+        self.packs.iter().all(Sound::is_sound)
+    }
+}
+
+impl Sound for Pack {
+    fn is_sound(&self) -> bool {
+        self.seq_first > 0 && codec::countable(&[self.seq_first, self.tokens_before])
+    }
 }
 
 impl PackRef {

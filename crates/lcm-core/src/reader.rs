@@ -15,14 +15,16 @@ use crate::{
     codec,
     error::{Error, Result},
     head::Head,
-    keys::Keys,
+    keys::{self, Keys},
     limits, num,
     pack::DirectoryNode,
     store::{Guard, Put, Store},
 };
 
 /// Directory nodes that the cache holds; a node covers 1,024 messages.
-const DIRECTORY_CACHE_MAX: usize = 1_024;
+const DIRECTORY_CACHE_MAX: usize = 256;
+/// Conversations that the cache remembers the head of.
+const HEADS_MAX: usize = 1_024;
 /// Most bytes of one directory node: 1,024 references of at most 16 bytes.
 const DIRECTORY_NODE_BYTES: u32 = 16 << 10;
 /// Directory nodes of one host call.
@@ -36,8 +38,8 @@ pub(crate) struct Cache {
     bytes: usize,
     /// Directory nodes. They grow, so a reader says how far it needs one to reach.
     directory: BTreeMap<String, Rc<DirectoryNode>>,
-    /// Revision last seen of each conversation, by key root.
-    revisions: BTreeMap<String, u64>,
+    /// Hash of the head last seen of each conversation, by key root, with its revision.
+    heads: BTreeMap<String, (u64, [u8; 16])>,
 }
 
 impl Cache {
@@ -53,6 +55,13 @@ impl Cache {
             if let Some(value) = self.values.remove(&oldest) {
                 self.bytes -= value.len();
             }
+        }
+    }
+
+    fn forget(&mut self, key: &str) {
+        if let Some(value) = self.values.remove(key) {
+            self.bytes -= value.len();
+            self.order.retain(|known| known != key);
         }
     }
 
@@ -80,14 +89,26 @@ impl<'a> Reader<'a> {
         Self { store, cache, head_key: None, head_bytes: None }
     }
 
-    /// Notes which head the call works from. A revision that went back means another store or a
-    /// restored one: nothing cached is believed any more.
+    /// Notes which head the call works from.
+    ///
+    /// Directory nodes are believed only under the very head they were read for. A revision that
+    /// went back means another store or a restored one: nothing cached is believed any more.
     pub(crate) fn enter(&mut self, keys: &Keys, head: &Head, bytes: Option<&[u8]>) {
-        let known = self.cache.revisions.get(keys.root()).copied().unwrap_or(0);
-        if known > head.revision {
+        let seen = (head.revision, keys::prefix(&keys::hash(&[bytes.unwrap_or_default()])));
+        match self.cache.heads.get(keys.root()) {
+            Some(known) if *known == seen => {}
+            Some((revision, _)) if *revision >= head.revision => self.cache.clear(),
+            _ => {
+                let (from, to) = keys.range("d");
+                self.cache
+                    .directory
+                    .retain(|key, _| !(from.as_str()..to.as_str()).contains(&key.as_str()));
+            }
+        }
+        if self.cache.heads.len() >= HEADS_MAX {
             self.cache.clear();
         }
-        self.cache.revisions.insert(keys.root().into(), head.revision);
+        self.cache.heads.insert(keys.root().into(), seen);
         self.head_key = Some(keys.head());
         self.head_bytes = bytes.map(Vec::from);
     }
@@ -142,6 +163,30 @@ impl<'a> Reader<'a> {
             self.fill(&mut found, batch)?;
         }
         Ok(found.into_iter().flatten().collect())
+    }
+
+    /// A value that is written once but named by its place, such as a context node.
+    ///
+    /// Another value may have stood there when the cache read it, as before the restore of a
+    /// backup; then it is read again.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::immutable`].
+    pub(crate) fn checked(
+        &mut self,
+        key: &str,
+        size: u32,
+        is_it: impl Fn(&[u8]) -> bool,
+    ) -> Result<Rc<Vec<u8>>> {
+        let wanted = [(String::from(key), size)];
+        for _ in 0..2 {
+            match self.immutable(&wanted)?.pop() {
+                Some(value) if is_it(&value) => return Ok(value),
+                _ => self.cache.forget(key),
+            }
+        }
+        Err(self.missing(key))
     }
 
     fn fill(

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     api::Timestamp,
+    codec::{self, Sound},
     error::{Error, Result},
     keys,
     model::Level,
@@ -112,6 +113,22 @@ impl Trust {
         match self {
             Self::Untrusted => "untrusted",
         }
+    }
+}
+
+impl Sound for Summary {
+    fn is_sound(&self) -> bool {
+        let (first, last) = match &self.sources {
+            Sources::Messages { seq_first, seq_last, .. } => (*seq_first, *seq_last),
+            Sources::Summaries(_) => (self.seq_first, self.seq_last),
+        };
+        let counts = [self.seq_last, last, self.source_tokens, self.message_tokens];
+        first > 0
+            && first <= last
+            && self.seq_first <= self.seq_last
+            && self.depth < 1 << 20
+            && codec::countable(&counts)
+            && codec::countable(&[self.descendant_count, self.descendant_tokens])
     }
 }
 

@@ -160,22 +160,37 @@ pub(crate) fn fresh_tail(
     let Some(run) = last_run(items) else {
         return Ok(Tail { pin: pin(history, items, &empty, policy.budget), ..empty });
     };
-    let mut refs = packs(reader, history, &run, policy)?;
-    let messages = loop {
-        let from = refs.first().map_or(run.seq_first, |pack| pack.seq_first).max(run.seq_first);
-        let messages = history.of_packs(reader, &refs, from, run.seq_last)?;
-        // A window that begins with a result may have cut its unit: one pack more.
+    let refs = packs(reader, history, &run, policy)?;
+    let messages = window(reader, history, &run, refs, run.seq_last)?;
+    let tail = choose(&units(&messages), history, &run, policy);
+    Ok(Tail { pin: pin(history, items, &tail, policy.budget), ..tail })
+}
+
+/// The messages of a run in these packs and up to `to`, with as many older packs as it takes not
+/// to begin in the middle of a unit.
+///
+/// # Errors
+///
+/// As [`Reader::immutable`].
+pub(crate) fn window(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    run: &Run,
+    mut refs: Vec<PackRef>,
+    to: u64,
+) -> Result<Vec<Placed>> {
+    loop {
+        let from = refs.first().map_or(to, |pack| pack.seq_first).max(run.seq_first);
+        let messages = history.of_packs(reader, &refs, from, to)?;
         let cut = from > run.seq_first
             && messages.first().is_some_and(|placed| is_result(&placed.stored));
         if !cut {
-            break messages;
+            return Ok(messages);
         }
         let mut longer = history.refs(reader, from - 1, from - 1)?;
         longer.append(&mut refs);
         refs = longer;
-    };
-    let tail = choose(&units(&messages), history, &run, policy);
-    Ok(Tail { pin: pin(history, items, &tail, policy.budget), ..tail })
+    }
 }
 
 /// Takes units from the newest on, by the rule of the module.

@@ -24,7 +24,7 @@ use wasmtime::{
 use crate::{
     bindings::{Engine, EnginePre},
     error::{Error, Result},
-    instance::{HostState, Instance},
+    instance::{Exports, HostState, Instance},
 };
 
 /// How often running calls are compared with their deadline.
@@ -120,12 +120,24 @@ impl Component {
             }
         });
         store.set_epoch_deadline(INSTANTIATION_TICKS);
-        match self.prepared.instantiate(&mut store) {
+        let made =
+            self.prepared.instance_pre().instantiate(&mut store).and_then(|by_name| {
+                Ok(Exports { typed: Engine::new(&mut store, &by_name)?, by_name })
+            });
+        match made {
             Ok(bindings) => {
                 Ok(Instance { store, bindings, call_ticks: ticks(self.limits.call_ms_max) })
             }
             Err(error) => Err(Box::new((store.into_data(), unusable(&error)))),
         }
+    }
+
+    /// The full name of an exported interface, version included.
+    pub(crate) fn interface(&self, name: &str) -> Option<String> {
+        let wanted = format!("lcm:engine/{name}");
+        let component = self.prepared.instance_pre().component().component_type();
+        let mut names = component.exports(&self.engine).map(|(name, _)| name.to_owned());
+        names.find(|full| full.split_once('@').map_or(full.as_str(), |(bare, _)| bare) == wanted)
     }
 }
 

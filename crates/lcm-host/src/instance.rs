@@ -8,10 +8,24 @@ use crate::{
     bindings::Engine, completion::CompletionProvider, record::Recorder, store::KeyValueStore,
 };
 
+/// The exported functions of an instance: typed, and by name.
+pub(crate) struct Exports {
+    pub(crate) typed: Engine,
+    pub(crate) by_name: wasmtime::component::Instance,
+}
+
+impl std::ops::Deref for Exports {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.typed
+    }
+}
+
 /// An instance of the component. Dropping it loses nothing but a cache.
 pub(crate) struct Instance {
     pub(crate) store: wasmtime::Store<HostState>,
-    pub(crate) bindings: Engine,
+    pub(crate) bindings: Exports,
     pub(crate) call_ticks: u64,
 }
 

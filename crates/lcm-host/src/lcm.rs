@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 use wasmtime::StoreLimits;
 
 use crate::{
-    bindings::{Engine, types},
+    bindings::types,
     completion::CompletionProvider,
     component::Component,
     error::{Code, Error, Result},
-    instance::{Commit, HostState, Instance},
+    instance::{Commit, Exports, HostState, Instance},
     record::Recorder,
     store::KeyValueStore,
 };
@@ -136,6 +136,10 @@ impl Lcm {
         }
     }
 
+    pub(crate) fn component(&self) -> &Component {
+        &self.shared.component
+    }
+
     pub(crate) fn model(&self) -> &dyn CompletionProvider {
         self.shared.model.as_ref()
     }
@@ -155,7 +159,7 @@ impl Lcm {
         function: &str,
         arguments: impl Fn() -> Value,
         body: impl Fn(
-            &Engine,
+            &Exports,
             &mut wasmtime::Store<HostState>,
         ) -> wasmtime::Result<std::result::Result<T, types::Error>>,
     ) -> Result<T> {
@@ -168,7 +172,7 @@ impl Lcm {
         function: &str,
         arguments: impl Fn() -> Value,
         body: impl Fn(
-            &Engine,
+            &Exports,
             &mut wasmtime::Store<HostState>,
         ) -> wasmtime::Result<std::result::Result<T, types::Error>>,
     ) -> std::result::Result<T, Failure> {
@@ -198,7 +202,7 @@ impl Lcm {
         &self,
         function: &str,
         body: &impl Fn(
-            &Engine,
+            &Exports,
             &mut wasmtime::Store<HostState>,
         ) -> wasmtime::Result<std::result::Result<T, types::Error>>,
     ) -> std::result::Result<T, Failure> {

@@ -199,8 +199,7 @@ impl Host {
             return facade::call(&mut Instance { engine, store: &mut planted, model }, name, args);
         };
         let mut faulty = FaultStore::new(&mut planted, planned.at, planned.fault);
-        let answer =
-            facade::call(&mut Instance { engine, store: &mut faulty, model }, name, args)?;
+        let answer = facade::call(&mut Instance { engine, store: &mut faulty, model }, name, args)?;
         let (operations, fired) = (faulty.operations(), faulty.fired());
         self.fault =
             (!fired).then(|| PlannedFault { at: planned.at - operations, fault: planned.fault });
@@ -225,8 +224,7 @@ impl Host {
                 model: &mut self.model,
             };
             answer = facade::call(instance, name, args)?;
-            let would_block =
-                matches!(&answer, Err(error) if error.code == ErrorCode::WouldBlock);
+            let would_block = matches!(&answer, Err(error) if error.code == ErrorCode::WouldBlock);
             if would_block != (store.blocked() > blocked_before) {
                 return Err(format!("{name} does not pass `would-block` on"));
             }

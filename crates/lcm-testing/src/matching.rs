@@ -41,13 +41,11 @@ fn check_value(expected: &Json, actual: &Json, path: &str) -> Result<(), String>
             .try_for_each(|(key, value)| check(value, actual.field(key), &format!("{path}.{key}"))),
         (Json::Array(expected_elements), Json::Array(elements)) => {
             verdict(expected_elements.len() == elements.len(), expected, Some(actual), path)?;
-            expected_elements
-                .iter()
-                .zip(elements)
-                .enumerate()
-                .try_for_each(|(index, (expected, actual))| {
+            expected_elements.iter().zip(elements).enumerate().try_for_each(
+                |(index, (expected, actual))| {
                     check(expected, Some(actual), &format!("{path}.{index}"))
-                })
+                },
+            )
         }
         _ => verdict(expected == actual, expected, Some(actual), path),
     }
@@ -77,12 +75,7 @@ fn operator(expected: &Json, actual: &Json) -> Option<Result<bool, String>> {
     })
 }
 
-fn verdict(
-    holds: bool,
-    expected: &Json,
-    actual: Option<&Json>,
-    path: &str,
-) -> Result<(), String> {
+fn verdict(holds: bool, expected: &Json, actual: Option<&Json>, path: &str) -> Result<(), String> {
     if holds {
         return Ok(());
     }

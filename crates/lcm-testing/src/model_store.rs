@@ -188,10 +188,8 @@ fn scan_page(
     if start >= end {
         return (Vec::new(), false);
     }
-    let range = entries.range::<str, _>((
-        std::ops::Bound::Included(start),
-        std::ops::Bound::Excluded(end),
-    ));
+    let range =
+        entries.range::<str, _>((std::ops::Bound::Included(start), std::ops::Bound::Excluded(end)));
     let ordered: Box<dyn Iterator<Item = (&String, &Vec<u8>)>> =
         if reverse { Box::new(range.rev()) } else { Box::new(range) };
     let bytes_max = (bytes_max as usize).min(CALL_BYTES_MAX);

@@ -131,7 +131,8 @@ fn read(value: &Json) -> Result<Scripted, Misuse> {
             ("text", Json::String(text)) => content = Some(Content::Text(text.clone())),
             ("tokens", Json::Number(tokens)) => content = Some(Content::Tokens(*tokens)),
             ("error", Json::Object(_)) => {
-                let code = case(value.field("code").unwrap_or(&Json::Null), &COMPLETION_ERROR_CODES)?;
+                let code =
+                    case(value.field("code").unwrap_or(&Json::Null), &COMPLETION_ERROR_CODES)?;
                 let message = value.field("message").and_then(Json::as_str).unwrap_or_default();
                 content = Some(Content::Error(code, message.to_owned()));
             }

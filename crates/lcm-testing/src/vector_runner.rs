@@ -54,9 +54,7 @@ pub fn run_steps(path: &Path, mode: StoreMode) -> Result<Report, String> {
     let mut runner = Runner { host, results: Vec::new() };
     runner.host.model = ScriptedModel::new(&vector.completions)?;
     for (index, step) in vector.steps.iter().enumerate() {
-        runner
-            .step(step)
-            .map_err(|why| format!("step {index} ({}): {why}", step.call))?;
+        runner.step(step).map_err(|why| format!("step {index} ({}): {why}", step.call))?;
     }
     let store_sha256 = runner.digest()?;
     Ok(Report { store_sha256, expected_sha256: vector.store_sha256 })
@@ -249,10 +247,16 @@ impl Drive<'_> {
     }
 
     /// Serves a request and what follows it; `Some` is the reason for which the loop ends.
-    fn serve(&mut self, mut request: Json) -> Result<Result<Option<Json>, lcm_core::Error>, Misuse> {
+    fn serve(
+        &mut self,
+        mut request: Json,
+    ) -> Result<Result<Option<Json>, lcm_core::Error>, Misuse> {
         loop {
             let mut args = self.base(&["conversation", "now"]);
-            args.push(("request_id".to_owned(), request.field("id").cloned().unwrap_or(Json::Null)));
+            args.push((
+                "request_id".to_owned(),
+                request.field("id").cloned().unwrap_or(Json::Null),
+            ));
             args.push(("answer".to_owned(), self.complete(&request)?));
             self.completions += 1;
             let outcome = match self.host.call("compaction.apply", &Json::Object(args))? {

@@ -26,11 +26,7 @@ const SCRIPTED: [&str; 3] = ["node", "python", "edge-worker"];
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     build::build(workspace)?;
     host_table::forget(workspace)?;
-    let native = ["test", "--locked", "--release", "--workspace", "--exclude=lcm-component"];
-    run(&mut workspace.cargo(&native))?;
-    // In the profile of the component, whose dependencies are built already.
-    let guest = ["test", "--locked", "--profile=component", "--package=lcm-component", "--lib"];
-    run(&mut workspace.cargo(&guest))?;
+    run(&mut workspace.cargo(&["test", "--locked", "--release", "--workspace"]))?;
     let mut closing_lines = Vec::new();
     for host in SCRIPTED {
         closing_lines.push(format!("{host}: {}", test_host(workspace, host)?));

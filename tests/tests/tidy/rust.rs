@@ -10,6 +10,9 @@ const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
 const COLUMNS_MAX: usize = 100;
 
+/// What may stand behind the end of a text: a prompt has lines of its own.
+const TEXT_END_MAX: usize = 3;
+
 /// Macros that say "not finished".
 const UNFINISHED: [&str; 3] = ["todo!", "unimplemented!", "dbg!"];
 
@@ -21,9 +24,17 @@ fn size(file: &File) -> Vec<Finding> {
 }
 
 fn columns(file: &File) -> Vec<Finding> {
-    let wide = |line: &&str| line.chars().count() > COLUMNS_MAX;
-    let lines = (1..).zip(file.text.lines()).filter(|(_, line)| wide(line));
-    lines.map(|(number, _)| format!("{}:{number}: over {COLUMNS_MAX} columns", file.path)).collect()
+    let code = Code::of(&file.text);
+    let mut findings = Vec::new();
+    for (number, (line, comment)) in (1..).zip(code.lines.iter().zip(&code.comments)) {
+        let beyond = |line: &str| {
+            line.chars().skip(COLUMNS_MAX).filter(|character| !character.is_whitespace()).count()
+        };
+        if beyond(line) > TEXT_END_MAX || beyond(comment) > 0 {
+            findings.push(format!("{}:{number}: over {COLUMNS_MAX} columns", file.path));
+        }
+    }
+    findings
 }
 
 fn ascii(file: &File) -> Vec<Finding> {
@@ -81,10 +92,15 @@ fn function_name(line: &str) -> Option<String> {
 
 /// A file of a crate opens with `//!`, attributes aside, and says what it is.
 fn opening(file: &File) -> Vec<Finding> {
-    let first = file.text.lines().find(|line| !line.starts_with("#!") && !line.is_empty());
-    let opened = first.is_some_and(|line| line.starts_with("//! ") && line.len() > 20);
+    let first = file.text.lines().find(|line| line.starts_with("//!") || is_item(line));
+    let opened = first.is_some_and(|line| line.starts_with("//! ") && line.len() > 14);
     let finding = (!opened).then(|| format!("{}:1: does not open with its purpose", file.path));
     finding.into_iter().collect()
+}
+
+fn is_item(line: &str) -> bool {
+    let starts = ["use ", "mod ", "pub ", "fn ", "const ", "static ", "extern ", "//", "#["];
+    starts.iter().any(|start| line.starts_with(start))
 }
 
 fn leftovers(file: &File) -> Vec<Finding> {
@@ -163,13 +179,14 @@ fn each_rule_for_rust_can_fail() {
         assert_eq!(rule(&File::new("a.rs", bad)).len(), 1, "{bad}");
     };
     check(size, &"\n".repeat(800), &"\n".repeat(801));
-    check(columns, &"x".repeat(100), &"x".repeat(101));
+    check(columns, &"x".repeat(100), &"x".repeat(104));
+    check(columns, &format!("a(\"{}\")", "x".repeat(100)), &format!("// {}", "x".repeat(100)));
     check(ascii, "a", "\u{e9}");
     let function = |lines: usize| format!("fn a() {{\n{}}}\n", "{ }\n".repeat(lines - 2));
     check(functions, &function(70), &function(71));
     let method = |lines: usize| format!("impl A {{\n{}}}\n", function(lines));
     check(functions, &method(70), &method(71));
-    check(opening, "#![no_std]\n//! Tests of nothing at all.\n", "//! Empty.\n");
+    check(opening, "#![expect(\n    a\n)]\n//! Tests of nothing.\n", "//! Skeleton.\n");
     check(leftovers, "fn todo() {} // todo!()", "fn a() { todo!() }");
     let test_only = "#![no_std]\n#[cfg(test)]\nmod tests { extern crate std; }\n";
     check(standard_library, test_only, "use std::fmt;\n");

@@ -198,14 +198,15 @@ fn messages(
     let mut tokens = in_tail;
     if *open {
         // The run is cut: unit by unit from its newest evictable message on.
-        let packs = newest_packs(reader, history, run, in_tail + pinned + *left)?;
-        let first = packs.last().map_or(from, |pack| pack.seq_first).max(run.seq_first);
-        let window = history.messages(reader, first, from.saturating_sub(1).max(first))?;
-        let units = tail::units(&window);
-        for unit in units.iter().rev().filter(|unit| unit.seq_last < tail.seq_first) {
-            if unit.seq_first < first || (unit.seq_first == first && first > run.seq_first) {
-                break;
-            }
+        let mut packs = newest_packs(reader, history, run, in_tail + pinned + *left)?;
+        packs.reverse();
+        packs.retain(|pack| pack.seq_first < from);
+        let window = if from > run.seq_first {
+            tail::window(reader, history, run, packs, from - 1)?
+        } else {
+            Vec::new()
+        };
+        for unit in tail::units(&window).iter().rev() {
             let is_pin = pin.is_some_and(|pin| pin.seq == unit.seq_first);
             let cost = if is_pin { 0 } else { unit.tokens };
             if cost > *left {

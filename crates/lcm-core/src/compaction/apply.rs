@@ -124,7 +124,7 @@ impl<'a> Desk<'a> {
             _ => None,
         };
         let exists = found.next().is_some_and(|(_, value)| value.is_some());
-        let now = loaded.now(now);
+        let now = loaded.now(now)?;
         let settled = settled.filter(|_| exists);
         Ok(Self { keys, loaded, task, attempts, guard, settled, now })
     }

@@ -136,7 +136,7 @@ pub(crate) fn look(
         Some(value) => codec::decode::<ModelGuard>(&guard_key, &value)?,
         None => ModelGuard::default(),
     };
-    if guard.is_open(loaded.now(now)) && !options.force {
+    if guard.is_open(loaded.now(now)?) && !options.force {
         let found = ended(PlanStatus::Stopped, reason::BREAKER_OPEN, String::new());
         return Ok((loaded, found));
     }
@@ -147,13 +147,13 @@ pub(crate) fn look(
     let planner = Planner::prepare(reader, config, keys, &loaded.head, policy, goal)?;
     let passes_left = policy.sweep_passes_max.saturating_sub(sweep.passes);
     let count = options.requests_max.clamp(1, REQUESTS_MAX).min(passes_left);
-    let now = loaded.now(now);
+    let now = loaded.now(now)?;
     let (planned, in_vain) = planner.tasks(reader, num::to_usize(u64::from(count)), now)?;
     if planned.is_empty() {
         let reason = planner.ending(in_vain);
         return Ok((loaded, ended(PlanStatus::NothingDue, reason, String::new())));
     }
-    let passes = sweep.passes + num::to_u32(planned.len());
+    let passes = sweep.passes.saturating_add(num::to_u32(planned.len()));
     let sweep = Sweep { passes, ..sweep };
     let items = planner.items;
     Ok((loaded, Found::Tasks(Tasks { items, planned, sweep })))
@@ -504,7 +504,7 @@ fn lease(
     lease_ms: u32,
     now: Timestamp,
 ) -> Result<()> {
-    let now = loaded.now(now);
+    let now = loaded.now(now)?;
     let mut puts = Vec::new();
     for planned in planned {
         let lease_until = now.saturating_add(u64::from(lease_ms));

@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{api::Timestamp, limits, model::Level, summary::StoredLevel};
+use crate::{api::Timestamp, codec::Sound, limits, model::Level, summary::StoredLevel};
 
 /// What was tried on one set of sources. Deleted with them.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -36,6 +36,14 @@ impl Default for Attempts {
     }
 }
 
+impl Sound for Attempts {
+    fn is_sound(&self) -> bool {
+        self.attempt <= limits::ATTEMPTS_MAX + 1 && self.tokens < 1 << 60
+    }
+}
+
+impl Sound for ModelGuard {}
+
 impl Attempts {
     /// Level of the next attempt.
     pub(crate) fn level(&self) -> Level {
@@ -61,7 +69,8 @@ impl ModelGuard {
     pub(crate) fn failed(self, now: Timestamp) -> Self {
         let failures = self.failures.saturating_add(1);
         let open = failures >= limits::BREAKER_FAILURES_MAX;
-        let open_until = if open { now + limits::BREAKER_OPEN_MS } else { self.open_until };
+        let open_until =
+            if open { now.saturating_add(limits::BREAKER_OPEN_MS) } else { self.open_until };
         Self { failures, open_until }
     }
 

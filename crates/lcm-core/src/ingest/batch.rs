@@ -318,6 +318,7 @@ impl<'a> Builder<'a> {
             count: num::to_u32(pack.messages.len()),
             bytes: num::to_u32(value.len()),
             tokens: pack.tokens(),
+            check: pack.check(),
         });
         self.puts.push(Put { key: self.keys.pack(pack.seq_first), value: Some(value) });
         Ok(())

@@ -10,6 +10,7 @@ use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    codec::{self, Sound},
     json,
     keys::{self, Keys},
     message::{Message, Role},
@@ -81,6 +82,12 @@ pub(crate) struct Known {
     check: [u8; 16],
     /// Content identity of the message.
     content: [u8; 16],
+}
+
+impl Sound for Known {
+    fn is_sound(&self) -> bool {
+        codec::countable(&[self.seq])
+    }
 }
 
 impl Known {

@@ -222,7 +222,7 @@ impl Write<'_> {
         mut loaded: Loaded,
         now: Timestamp,
     ) -> Result<Receipt> {
-        let now = loaded.now(now);
+        let now = loaded.now(now)?;
         let mut puts: Vec<Put> = Vec::new();
         let head = &mut loaded.head;
         let seq_first = head.messages + 1;

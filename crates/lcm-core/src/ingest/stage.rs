@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     api::Timestamp,
-    codec,
+    codec::{self, Sound},
     error::{Error, Result},
     head::{Act, Journal, Loaded},
     keys::{self, Keys},
@@ -30,6 +30,13 @@ pub(crate) struct Upload {
     pub(crate) chunks: Vec<u32>,
     /// Whether a message refers to it; then it never changes again.
     pub(crate) stored: bool,
+}
+
+impl Sound for Upload {
+    fn is_sound(&self) -> bool {
+        let chunks: u64 = self.chunks.iter().map(|bytes| u64::from(*bytes)).sum();
+        self.bytes <= limits::MESSAGE_BYTES_MAX && self.bytes == chunks
+    }
 }
 
 impl Upload {
@@ -122,7 +129,7 @@ pub(crate) fn stage(
         Put { key: chunk, value: Some(codec::encode_bytes(text.as_bytes())?) },
         Put { key, value: Some(codec::encode(&record)?) },
     ];
-    let now = loaded.now(now);
+    let now = loaded.now(now)?;
     let entry = Journal { time: now, act: Act::Stage { sha256: name, offset } };
     loaded.commit(reader, &keys, now, &entry, puts, Vec::new())?;
     Ok(end)

@@ -9,6 +9,7 @@ mod engine;
 mod exec;
 mod models;
 mod stores;
+mod vectors;
 
 use std::{
     fs,

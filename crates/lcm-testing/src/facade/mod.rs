@@ -128,15 +128,15 @@ fn compaction(
     let budget = args.number_u32("budget")?;
     let options = args.compaction_options()?;
     Ok(match function {
-        "evaluate" => engine
-            .evaluate(*store, &conversation, budget, &options, now)
-            .map(results::decision),
+        "evaluate" => {
+            engine.evaluate(*store, &conversation, budget, &options, now).map(results::decision)
+        }
         "plan" => {
             engine.plan(*store, &conversation, budget, &options, now).map(results::plan_result)
         }
-        "run" => engine
-            .run(*store, *model, &conversation, budget, &options, now)
-            .map(results::outcome),
+        "run" => {
+            engine.run(*store, *model, &conversation, budget, &options, now).map(results::outcome)
+        }
         _ => return unknown("compaction", function),
     })
 }

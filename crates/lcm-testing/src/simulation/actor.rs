@@ -12,8 +12,7 @@ use crate::{
     json::Json,
     plant::Plant,
     simulation::{
-        Conduct, Figures,
-        driver,
+        Conduct, Figures, driver,
         invariants::{self, Seen},
         random::Random,
         reference::{Expected, Message, Reference},

@@ -235,7 +235,8 @@ fn answer(actor: &mut Actor, request: &Json) -> Json {
 
 /// One pass or more through the imported model.
 fn run(actor: &mut Actor, index: usize) -> Result<(), String> {
-    let script = Json::object([("text", sentence(&mut actor.random, 40).into()), ("times", 0_u64.into())]);
+    let script =
+        Json::object([("text", sentence(&mut actor.random, 40).into()), ("times", 0_u64.into())]);
     actor.host.model = crate::scripted_model::ScriptedModel::new(&[script])?;
     let options = options(actor);
     let mut sweep = Json::from("");

@@ -340,8 +340,7 @@ pub fn the_transcript_is_valid(
     for item in raw.iter().filter(|item| item.included) {
         for edge in [item.seq_first, item.seq_last] {
             let (first, last) = reference.group(edge);
-            let whole = (first..=last)
-                .all(|seq| included(seq).is_some_and(|other| other.included));
+            let whole = (first..=last).all(|seq| included(seq).is_some_and(|other| other.included));
             if !whole {
                 return Err(format!("messages {first} to {last} are one unit, {item:?} cuts it"));
             }

@@ -91,7 +91,7 @@ pub fn run_seed(seed: u64, settings: &Settings) -> Result<Figures, Failure> {
     if faults || settings.plant != Plant::None {
         return Ok(figures);
     }
-    let other = if seed % 4 == 0 {
+    let other = if seed.is_multiple_of(4) {
         Conduct { mode: StoreMode::WouldBlock, ..Conduct::default() }
     } else {
         Conduct { cold: true, ..Conduct::default() }

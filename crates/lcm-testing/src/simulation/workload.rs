@@ -9,9 +9,30 @@ use crate::{
 };
 
 const WORDS: [&str; 24] = [
-    "the", "build", "of", "parser.rs", "fails", "at", "line", "because", "a", "token", "is",
-    "missing", "we", "decided", "to", "keep", "port", "8080", "and", "rename", "config.toml",
-    "before", "tests", "run",
+    "the",
+    "build",
+    "of",
+    "parser.rs",
+    "fails",
+    "at",
+    "line",
+    "because",
+    "a",
+    "token",
+    "is",
+    "missing",
+    "we",
+    "decided",
+    "to",
+    "keep",
+    "port",
+    "8080",
+    "and",
+    "rename",
+    "config.toml",
+    "before",
+    "tests",
+    "run",
 ];
 const SHORT: [&str; 4] = ["ok", "yes", "", "go on"];
 const ODD: [&str; 8] = [
@@ -110,7 +131,9 @@ impl Workload {
         let id = self.id_field();
         let raw = match random.between(0, 5) {
             0 => format!(" {{ \"content\":{quoted} ,\"role\" : \"user\" {id} }}\t"),
-            1 => format!("{{\"role\":\"user\",\"content\":\"x \\ud83d\",\"content\":{quoted}{id}}}"),
+            1 => {
+                format!("{{\"role\":\"user\",\"content\":\"x \\ud83d\",\"content\":{quoted}{id}}}")
+            }
             2 => format!(
                 "{{\"role\":\"assistant\",\"content\":{quoted},\"deep\":{}{}{id}}}",
                 "[".repeat(200),
@@ -121,7 +144,9 @@ impl Workload {
                  {{\"type\":\"hologram\",\"n\":1.50e2}},{{\"type\":\"file\",\"name\":\"a.txt\",\
                  \"mime\":\"text/plain\",\"text\":{quoted}}}]{id}}}"
             ),
-            4 => format!("{{\"role\":\"user\",\"content\":{quoted},\"x\":null,\"y\":[1,{{}}]{id}}}"),
+            4 => {
+                format!("{{\"role\":\"user\",\"content\":{quoted},\"x\":null,\"y\":[1,{{}}]{id}}}")
+            }
             _ => format!("{{\"role\":\"user\",\"content\":{quoted},\"lone\":\"\\udc00\"{id}}}"),
         };
         self.message(raw, true)
@@ -141,8 +166,11 @@ impl Workload {
                     ("path", format!("src/mod{number}.rs").into()),
                     ("text", sentence(random, 10).into()),
                 ]);
-                let fields =
-                    vec![("id", id(number, call).into()), ("name", "edit".into()), ("input", input)];
+                let fields = vec![
+                    ("id", id(number, call).into()),
+                    ("name", "edit".into()),
+                    ("input", input),
+                ];
                 part("tool_call", fields)
             })
             .collect();
@@ -167,7 +195,12 @@ impl Workload {
 
     fn text(&self, random: &mut Random, words: u64) -> String {
         // Named by its number, so that no two are equal and each is an anchor.
-        format!("{} message number {} says {}", self.prefix, self.number + 1, sentence(random, words))
+        format!(
+            "{} message number {} says {}",
+            self.prefix,
+            self.number + 1,
+            sentence(random, words)
+        )
     }
 
     fn id_field(&self) -> String {
