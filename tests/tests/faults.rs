@@ -85,9 +85,7 @@ fn scripts() -> Vec<Script> {
     let leased = r#"{"budget":100000,"options":{"force":true,"lease_ms":1000}}"#;
     let expired = r#"{"budget":100000,"now":1700000009000,
         "options":{"force":true,"lease_ms":1000}}"#;
-    let forced = r#"{"request_id":"$1.requests.0.id","options":{"fallback_over_tokens":10},
-        "answer":{"failed":{"code":"unavailable"}}}"#;
-    vec![
+    let mut scripts = vec![
         Script { name: "append", steps: vec![append(MESSAGES), append(more), append(&again)] },
         Script { name: "stage", steps: staging() },
         Script {
@@ -103,6 +101,16 @@ fn scripts() -> Vec<Script> {
                 apply("$1.requests.0.id", &answer(50)),
             ],
         },
+    ];
+    scripts.extend(compactions());
+    scripts
+}
+
+/// Every way in which an answer can end.
+fn compactions() -> Vec<Script> {
+    let forced = r#"{"request_id":"$1.requests.0.id","options":{"fallback_over_tokens":10},
+        "answer":{"failed":{"code":"unavailable"}}}"#;
+    vec![
         Script {
             name: "accepted",
             steps: vec![

@@ -244,7 +244,7 @@ pub struct Prefix {
 /// One item of the stored context. A run that is cut at the budget is two items.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Item {
-    /// `sum_…`, or `msg_…` of the first message of a run.
+    /// `sum_...`, or `msg_...` of the first message of a run.
     pub id: String,
     /// `message`, `leaf` or `condensed`.
     pub kind: String,

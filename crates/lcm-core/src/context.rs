@@ -92,7 +92,14 @@ impl Sound for Item {
             Self::Summary(_) => 0,
         };
         let (first, last) = (self.seq_first(), self.seq_last());
-        first > 0 && first <= last && codec::countable(&[last, before, self.tokens()])
+        let depth = match self {
+            Self::Run(_) => 0,
+            Self::Summary(summary) => summary.depth,
+        };
+        first > 0
+            && first <= last
+            && depth < 1 << 20
+            && codec::countable(&[last, before, self.tokens()])
     }
 }
 
@@ -104,7 +111,9 @@ impl Sound for Vec<Item> {
 
 impl Sound for Context {
     fn is_sound(&self) -> bool {
-        self.items.is_sound() && codec::countable(&[self.tokens, self.rendered_tokens])
+        self.nodes.len() <= limits::NODES_MAX
+            && self.items.is_sound()
+            && codec::countable(&[self.tokens, self.rendered_tokens])
     }
 }
 
@@ -212,7 +221,8 @@ impl Context {
             writer.write(&mut segment, &mut nodes)?;
         }
         take(&mut segment, items, at, items.len(), &range, replacement, &mut placed);
-        if segment.len() > limits::INLINE_ITEMS_MAX {
+        // One place stays free for the run that an append may begin.
+        if segment.len() >= limits::INLINE_ITEMS_MAX {
             let keep = segment.split_off(segment.len() - limits::INLINE_ITEMS_MAX / 4);
             writer.write(&mut segment, &mut nodes)?;
             segment = keep;

@@ -78,7 +78,9 @@ impl Engine {
         options: &AppendOptions,
         now: Timestamp,
     ) -> Result<Receipt> {
-        ingest::append(&mut self.reader(store), conversation, dialect, messages, options, now)
+        let config = Rc::clone(&self.config);
+        let reader = &mut self.reader(store);
+        ingest::append(reader, &config, conversation, dialect, messages, options, now)
     }
 
     /// Takes one piece of a text that is too large for one call; returns the offset of the next.

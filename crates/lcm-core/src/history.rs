@@ -86,6 +86,17 @@ impl History<'_> {
         self.of_packs(reader, &refs, from, to)
     }
 
+    /// The messages from `from` on that stand in one pack: at least one, none behind `to`.
+    ///
+    /// # Errors
+    ///
+    /// As [`History::messages`].
+    pub(crate) fn page(&self, reader: &mut Reader<'_>, from: u64, to: u64) -> Result<Vec<Placed>> {
+        let refs = self.refs(reader, from, from)?;
+        let last = refs.last().map_or(from, PackRef::seq_last);
+        self.of_packs(reader, &refs, from, last.min(to))
+    }
+
     /// The messages of `[from, to]` that stand in these packs.
     ///
     /// # Errors

@@ -47,11 +47,11 @@ pub(crate) const ATTEMPTS_MAX: u32 = 3;
 /// A run of raw messages below this, between two summaries, is not worth a model call: the next
 /// condensation takes it along.
 pub(crate) const BRIDGE_TOKENS_MAX: u64 = 32;
-/// Consecutive refusals of a model's key after which it is not asked any more.
-pub(crate) const BREAKER_FAILURES_MAX: u32 = 5;
-/// How long it is then left alone, in milliseconds.
-pub(crate) const BREAKER_OPEN_MS: u64 = 30 * 60 * 1_000;
 /// Bytes of text on one page of `expand`.
 pub(crate) const PAGE_BYTES_MAX: usize = 512 << 10;
 /// Directory nodes that an assembly reads ahead: 65,536 messages.
 pub(crate) const CONTEXT_NODES_AHEAD: usize = 64;
+/// File ids that a summary lists; more would let quoted ids crowd a record out of its bound.
+pub(crate) const FILE_IDS_MAX: usize = 64;
+/// Bytes of staged text that one append resolves: one message of the largest size.
+pub(crate) const BATCH_STAGED_BYTES_MAX: u64 = MESSAGE_BYTES_MAX;

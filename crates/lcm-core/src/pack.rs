@@ -11,7 +11,7 @@ use crate::{
     api::{Dialect, Timestamp},
     codec::{self, Sound},
     json::Span,
-    keys,
+    keys, limits,
     message::{Message, Part, Role},
 };
 
@@ -110,7 +110,16 @@ impl Sound for DirectoryNode {
 
 impl Sound for Pack {
     fn is_sound(&self) -> bool {
-        self.seq_first > 0 && codec::countable(&[self.seq_first, self.tokens_before])
+        let chunked = |message: &Stored| match message.raw {
+            Raw::Inline(_) => true,
+            // A chunk has at least a byte, and no message more than the bound of all messages.
+            Raw::Chunked { bytes, chunks, .. } => {
+                chunks <= bytes && u64::from(bytes) <= limits::MESSAGE_BYTES_MAX
+            }
+        };
+        self.seq_first > 0
+            && codec::countable(&[self.seq_first, self.tokens_before])
+            && self.messages.iter().all(chunked)
     }
 }
 

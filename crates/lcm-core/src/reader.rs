@@ -25,10 +25,10 @@ use crate::{
 const DIRECTORY_CACHE_MAX: usize = 256;
 /// Conversations that the cache remembers the head of.
 const HEADS_MAX: usize = 1_024;
-/// Most bytes of one directory node: 1,024 references of at most 16 bytes.
-const DIRECTORY_NODE_BYTES: u32 = 16 << 10;
-/// Directory nodes of one host call.
-const DIRECTORY_CALL_MAX: usize = 64;
+/// Most bytes of one directory node: 1,024 references of at most 20 bytes and a few more.
+const DIRECTORY_NODE_BYTES: u32 = 21 << 10;
+/// Directory nodes of one host call, so that it stays under 1 MiB.
+const DIRECTORY_CALL_MAX: usize = 48;
 
 /// Values that never change, kept between calls.
 #[derive(Debug, Default)]

@@ -85,6 +85,12 @@ impl From<Error> for IngestError {
     }
 }
 
+impl From<IngestError> for Error {
+    fn from(failure: IngestError) -> Self {
+        failure.error
+    }
+}
+
 /// What `reconcile` answers.
 #[derive(Deserialize)]
 struct Reconciled {

@@ -60,10 +60,13 @@ pub(crate) fn run(global: &Global) -> Result<End> {
     let tell = |text: String| if session.json { Ok(()) } else { output::text(&text) };
 
     let ingest = IngestOptions::new(Dialect::Lcm, session.clock);
-    let stored = session
-        .lcm
-        .ingest(session.conversation, &messages, &ingest, &session.cancel, &mut |_| ())
-        .map_err(|failure| failure.error)?;
+    let stored = session.lcm.ingest(
+        session.conversation,
+        &messages,
+        &ingest,
+        &session.cancel,
+        &mut |_| (),
+    )?;
     tell(format!(
         "A coding agent hunts a flaky scheduler: a transcript that ships with lcm.\n\n\
          1. ingest: {} of {}, kept as they are\n\n",
@@ -114,13 +117,18 @@ pub(crate) fn run(global: &Global) -> Result<End> {
             byte_for_byte: same,
         })?;
     }
-    let size = count(u64::try_from(bytes).unwrap_or(u64::MAX), "byte");
-    tell(if same {
-        format!("All {} messages came back byte for byte ({size} compared).\n", messages.len())
-    } else {
-        format!("NOT all of {} messages came back byte for byte.\n", messages.len())
-    })?;
+    tell(verdict(same, messages.len(), bytes))?;
     Ok(if same && checked.ok { End::Done } else { End::Findings })
+}
+
+/// The closing line.
+fn verdict(same: bool, messages: usize, bytes: usize) -> String {
+    let bytes = count(u64::try_from(bytes).unwrap_or(u64::MAX), "byte");
+    if same {
+        format!("All {messages} messages came back byte for byte ({bytes} compared).\n")
+    } else {
+        format!("NOT all of {messages} messages came back byte for byte.\n")
+    }
 }
 
 fn compacted(report: &CompactReport) -> String {

@@ -137,14 +137,16 @@ fn a_configuration_that_is_wrong_is_named() {
 fn findings_of_a_check_are_an_exit_code_of_their_own() {
     let place = Place::with_demo();
     let file = place.folder.join("default.lcm.db");
-    let damage = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); \
-        k, v = c.execute(\"select k, v from kv where k like '%/m%' limit 1\").fetchone(); \
-        v = bytearray(v); v[len(v) // 2] ^= 1; \
-        c.execute('update kv set v = ? where k = ?', (bytes(v), k)); c.commit()";
-    let python = std::process::Command::new("python3").arg("-c").arg(damage).arg(&file).status();
-    if !python.is_ok_and(|status| status.success()) {
-        panic!("python3 with sqlite3 is needed to damage a store");
-    }
+    // One bit of the pack that holds the messages.
+    let connection = rusqlite::Connection::open(&file).unwrap();
+    let sql = "SELECT k, v FROM kv WHERE k LIKE '%/m%' LIMIT 1";
+    let row = connection
+        .query_row(sql, [], |row| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?)));
+    let (key, mut value) = row.unwrap();
+    let middle = value.len() / 2;
+    value[middle] ^= 1;
+    connection.execute("UPDATE kv SET v = ?1 WHERE k = ?2", (value, key)).unwrap();
+    drop(connection);
     let ran = place.run(&["check", "--json"]);
     assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
     let check: serde_json::Value = serde_json::from_str(&ran.out).unwrap();

@@ -48,6 +48,9 @@ pub(crate) fn listing(
     Ok(format!("{}", json!({ "items": items, "cursor": cursor })))
 }
 
+/// Bytes of a row of messages beside its raw text.
+const ROW_BYTES: usize = 192;
+
 type Page = (Vec<Value>, Option<String>);
 
 fn conversations(reader: &mut Reader<'_>, cursor: Option<&str>) -> Result<Page> {
@@ -155,15 +158,13 @@ fn messages(
     let mut items = Vec::new();
     let mut bytes = 0usize;
     let mut next = from;
-    for pack in history.refs(reader, from, to)? {
-        let refs = core::slice::from_ref(&pack);
-        let (first, last) = (pack.seq_first.max(from), pack.seq_last().min(to));
-        for placed in history.of_packs(reader, refs, first, last)? {
-            let size = num::to_usize(placed.stored.raw.bytes());
-            if !items.is_empty() && bytes + size > bytes_max {
+    while next <= to {
+        for placed in history.page(reader, next, to)? {
+            let size = num::to_usize(placed.stored.raw.bytes()).saturating_add(ROW_BYTES);
+            if !items.is_empty() && bytes.saturating_add(size) > bytes_max {
                 return Ok((items, Some(format!("{next}-{to}"))));
             }
-            bytes += size;
+            bytes = bytes.saturating_add(size);
             next = placed.seq + 1;
             items.push(recall::row(reader, &history, &placed)?.1);
         }

@@ -38,12 +38,12 @@ pub(crate) fn assemble(
     options: &AssembleOptions,
 ) -> Result<Assembled> {
     let keys = Keys::new(conversation)?;
-    let mut policy = config.policy(budget)?;
+    let policy = config.policy(budget)?;
     supported(dialect, options)?;
-    policy.budget = policy.budget.saturating_sub(options.reserve_tokens);
-    if policy.budget == 0 {
+    if options.reserve_tokens >= policy.budget {
         return Err(Error::invalid("reserve-tokens: nothing is left of the budget"));
     }
+    let policy = policy.less(options.reserve_tokens);
     let (loaded, _) = Loaded::read(reader, &keys, conversation, &[])?;
     let loaded = loaded.existing()?;
     let head = &loaded.head;

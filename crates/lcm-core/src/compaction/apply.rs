@@ -61,8 +61,10 @@ pub(crate) fn apply(
         CompletionResult::Failed(_) => None,
     };
     let desk = Desk::open(reader, &keys, conversation, task, settled, now)?;
-    if let Some(id) = desk.settled {
-        return Ok(desk.outcome(Applied::Committed, "", Some(id)));
+    if let Some((id, record)) = &desk.settled {
+        let mut outcome = desk.outcome(Applied::Committed, "", Some(*id));
+        outcome.capped = record.capped;
+        return Ok(outcome);
     }
     let give_up = options.fallback_over_tokens.is_some_and(|over| desk.tokens() > u64::from(over));
     let completion = match answer {
@@ -70,7 +72,15 @@ pub(crate) fn apply(
         CompletionResult::Failed(failure) => {
             let too_long = failure.code == CompletionErrorCode::ContextTooLong;
             if !too_long && !give_up {
-                return desk.model_failed(reader, failure.code);
+                // A repeated call finds the context under the bound, by its own earlier commit.
+                if options.fallback_over_tokens.is_some()
+                    && let Some(id) = desk.became(reader)?
+                {
+                    let mut outcome = desk.outcome(Applied::Committed, "", Some(id));
+                    outcome.level = Level::Fallback;
+                    return Ok(outcome);
+                }
+                return desk.model_failed(reader, config, failure.code);
             }
             None
         }
@@ -92,7 +102,9 @@ pub(crate) struct Desk<'a> {
     attempts: Option<Attempts>,
     guard: Option<(ModelGuard, Vec<u8>)>,
     /// The summary that this answer made in an earlier call.
-    settled: Option<[u8; 8]>,
+    settled: Option<([u8; 8], Summary)>,
+    /// What is to be recorded of answers that `run` rejected.
+    rejected: Option<Attempts>,
     now: Timestamp,
 }
 
@@ -123,10 +135,12 @@ impl<'a> Desk<'a> {
             Some((key, Some(value))) => Some((codec::decode(key, &value)?, value)),
             _ => None,
         };
-        let exists = found.next().is_some_and(|(_, value)| value.is_some());
+        let settled = match (settled, found.next()) {
+            (Some(id), Some((key, Some(value)))) => Some((id, codec::decode(key, &value)?)),
+            _ => None,
+        };
         let now = loaded.now(now)?;
-        let settled = settled.filter(|_| exists);
-        Ok(Self { keys, loaded, task, attempts, guard, settled, now })
+        Ok(Self { keys, loaded, task, attempts, guard, settled, rejected: None, now })
     }
 
     fn tokens(&self) -> u64 {
@@ -160,6 +174,7 @@ impl<'a> Desk<'a> {
     pub(crate) fn model_failed(
         self,
         reader: &mut Reader<'_>,
+        config: &Config,
         code: CompletionErrorCode,
     ) -> Result<Outcome> {
         let reason = match code {
@@ -168,15 +183,28 @@ impl<'a> Desk<'a> {
             _ => reason::MODEL_UNAVAILABLE,
         };
         let outcome = self.outcome(Applied::Refused, reason, None);
+        let (mut puts, mut guards) = (Vec::new(), Vec::new());
         if matches!(code, CompletionErrorCode::Auth | CompletionErrorCode::Policy) {
             let key = keys::guard(&self.task.scope);
-            let (guard, old) = match self.guard {
-                Some((guard, value)) => (guard, Some(value)),
+            let (guard, old) = match &self.guard {
+                Some((guard, value)) => (*guard, Some(value.clone())),
                 None => (ModelGuard::default(), None),
             };
-            let value = Some(codec::encode(&guard.failed(self.now))?);
-            let guards = [Guard { key: key.clone(), value: old }];
-            reader.commit(&guards, &[Put { key, value }])?;
+            let value = Some(codec::encode(&guard.failed(self.now, config))?);
+            guards.push(Guard { key: key.clone(), value: old });
+            puts.push(Put { key, value });
+        }
+        match self.rejected {
+            // Answers were paid for and rejected before the model failed.
+            Some(attempts) => {
+                let key = self.keys.attempt(&self.task.sources);
+                puts.push(Put { key, value: Some(codec::encode(&attempts)?) });
+                let act = Act::Reject { sources: self.task.sources };
+                let entry = Journal { time: self.now, act };
+                self.loaded.commit(reader, self.keys, self.now, &entry, puts, guards)?;
+            }
+            None if !puts.is_empty() => reader.commit(&guards, &puts)?,
+            None => {}
         }
         Ok(outcome)
     }
@@ -193,7 +221,9 @@ impl<'a> Desk<'a> {
         };
         let known = self.attempts.clone().unwrap_or_default();
         if known.exhausted {
-            return Ok(self.outcome(Applied::Refused, reason::NO_PROGRESS, None));
+            let mut outcome = self.outcome(Applied::Refused, reason::NO_PROGRESS, None);
+            outcome.more = true;
+            return self.only_count(reader, completion, outcome);
         }
         if known.attempt != self.task.attempt || known.level() != self.task.level {
             return self.stale(reader, completion);
@@ -232,8 +262,10 @@ impl<'a> Desk<'a> {
                     Item::Summary(_) => false,
                 };
                 match items.iter().position(inside) {
-                    Some(at) => (at, at + 1),
-                    None => return Ok(None),
+                    Some(at) if self.names_messages(reader, &history, seq_first, seq_last)? => {
+                        (at, at + 1)
+                    }
+                    _ => return Ok(None),
                 }
             }
             Span::Items { first, count, .. } => {
@@ -263,6 +295,24 @@ impl<'a> Desk<'a> {
         Ok(same.then_some(Place { items, from, to, gathered }))
     }
 
+    /// Whether the task's hash is that of these messages. Looks at the last one only, so that a
+    /// made-up token costs no more.
+    fn names_messages(
+        &self,
+        reader: &mut Reader<'_>,
+        history: &History<'_>,
+        seq_first: u64,
+        seq_last: u64,
+    ) -> Result<bool> {
+        if seq_last > history.head.messages {
+            return Ok(false);
+        }
+        let last = history.messages(reader, seq_last, seq_last)?;
+        Ok(last.first().is_some_and(|last| {
+            task::messages_hash(seq_first, seq_last, &last.stored.frontier) == self.task.sources
+        }))
+    }
+
     /// Directory nodes around the sources of a leaf.
     fn directory_nodes(&self) -> Vec<u64> {
         let Span::Messages { seq_first, seq_last } = self.task.span else { return Vec::new() };
@@ -277,17 +327,23 @@ impl<'a> Desk<'a> {
 
     /// The sources are gone: paid tokens are counted, nothing else changes. When they became a
     /// fallback by an earlier call with this answer, that is what is reported.
-    fn stale(
-        mut self,
-        reader: &mut Reader<'_>,
-        completion: Option<&Completion>,
-    ) -> Result<Outcome> {
+    fn stale(self, reader: &mut Reader<'_>, completion: Option<&Completion>) -> Result<Outcome> {
         if let Some(id) = self.became(reader)? {
             let mut outcome = self.outcome(Applied::Committed, "", Some(id));
             outcome.level = Level::Fallback;
             return Ok(outcome);
         }
         let outcome = self.outcome(Applied::Stale, reason::CONFLICT, None);
+        self.only_count(reader, completion, outcome)
+    }
+
+    /// Commits nothing but what the answer cost.
+    fn only_count(
+        mut self,
+        reader: &mut Reader<'_>,
+        completion: Option<&Completion>,
+        outcome: Outcome,
+    ) -> Result<Outcome> {
         let Some(completion) = completion else { return Ok(outcome) };
         count(&mut self.loaded.head, completion, self.now);
         let entry = Journal { time: self.now, act: Act::Stale { sources: self.task.sources } };
@@ -301,8 +357,10 @@ impl<'a> Desk<'a> {
         let history = History { keys: self.keys, head };
         let level = StoredLevel::Fallback;
         let id = match self.task.span {
-            Span::Messages { seq_last, .. } if seq_last > head.messages => return Ok(None),
             Span::Messages { seq_first, seq_last } => {
+                if !self.names_messages(reader, &history, seq_first, seq_last)? {
+                    return Ok(None);
+                }
                 let part_max = self.task.part_tokens_max;
                 let gathered = sources::messages(reader, &history, seq_first, seq_last, part_max)?;
                 let Some(text) = self.fallback_text(&gathered) else { return Ok(None) };
@@ -356,6 +414,22 @@ impl<'a> Desk<'a> {
         let entry = Journal { time: self.now, act: Act::Reject { sources: self.task.sources } };
         self.loaded.commit(reader, self.keys, self.now, &entry, puts, Vec::new())?;
         Ok(outcome)
+    }
+
+    /// Whether the records say that this attempt is the one to settle.
+    pub(crate) fn is_current(&self) -> bool {
+        let known = self.attempts.clone().unwrap_or_default();
+        !known.exhausted && known.attempt == self.task.attempt && known.level() == self.task.level
+    }
+
+    /// Counts an answer that `run` rejected and moves on to the next attempt, in memory.
+    pub(crate) fn reject(&mut self, completion: &Completion, level: Level) {
+        count(&mut self.loaded.head, completion, self.now);
+        let known = self.rejected.take().or_else(|| self.attempts.clone()).unwrap_or_default();
+        let attempt = known.attempt + 1;
+        self.task = self.task_at(level, attempt);
+        let (level, tokens) = (StoredLevel::from(level), known.tokens + spent(completion));
+        self.rejected = Some(Attempts { level, attempt, tokens, ..known });
     }
 
     /// The same task once more, at another level.

@@ -35,8 +35,6 @@ use super::{
 
 /// Most requests of one plan, whatever the caller asks for.
 const REQUESTS_MAX: u32 = 64;
-/// Candidates looked at beyond those asked for, in case some were tried in vain.
-const SPARE_CANDIDATES: usize = 8;
 
 /// A task with what it needs to become a request.
 pub(crate) struct Planned {
@@ -118,7 +116,7 @@ pub(crate) fn look(
     options: &CompactionOptions,
     now: Timestamp,
 ) -> Result<(Loaded, Found)> {
-    let policy = config.policy(budget)?;
+    let policy = config.policy(budget)?.less(0);
     let guard_key = keys::guard(&task::scope(config.summary_model.as_deref()));
     let (loaded, guard) =
         Loaded::read(reader, keys, conversation, core::slice::from_ref(&guard_key))?;
@@ -174,7 +172,7 @@ fn limited(
     let ended = |status, reason, sweep| Err(Found::Ended { status, reason, sweep });
     let progress = stored < sweep.tokens_start;
     let next = sweep.next_round(stored);
-    if stored <= goal.target {
+    if !goal.is_over(stored) {
         return ended(PlanStatus::NothingDue, reason::REACHED_TARGET, String::new());
     }
     if !progress {
@@ -269,11 +267,11 @@ impl<'a> Planner<'a> {
         let prefix = u64::from(self.policy.summary_prefix_tokens_target);
         // Summaries must fit the budget as they are rendered, too.
         let squeezed = self.head.context.rendered_tokens > u64::from(self.policy.budget);
-        for phase in [Phase::Ordinary, Phase::Pressure] {
+        for phase in [Phase::Ordinary, Phase::Pressure, Phase::Mixed] {
             let pressing = over || (squeezed && !self.goal.explicit);
             let due = match phase {
                 Phase::Ordinary => pressing || self.summary_tokens() > prefix,
-                Phase::Pressure => pressing,
+                Phase::Pressure | Phase::Mixed => pressing,
             };
             if !due {
                 continue;
@@ -303,11 +301,13 @@ impl<'a> Planner<'a> {
         let history = self.history();
         let mut out = Vec::new();
         let mut projected = self.head.context.tokens;
+        // As many candidates again as were passed over, so that a long row of them costs few reads.
+        let mut spare = 0usize;
         for stretch in select::stretches(&self.items, &self.tail) {
             let mut from = stretch.seq_first;
             while from <= stretch.seq_last && out.len() < count {
                 let rest = select::Stretch { seq_first: from, ..stretch };
-                let wanted = count - out.len() + SPARE_CANDIDATES;
+                let wanted = count - out.len() + spare;
                 let chunks = select::chunks(reader, &history, &rest, &self.policy, wanted)?;
                 let Some(last) = chunks.last() else { break };
                 from = last.seq_last + 1;
@@ -317,12 +317,14 @@ impl<'a> Planner<'a> {
                     if out.len() == count || enough {
                         return Ok(out);
                     }
+                    spare += 1;
                     if self.passed_over(&attempts, now, in_vain) {
                         continue;
                     }
                     let Some(planned) = self.leaf(reader, &chunk, task, attempts)? else {
                         continue;
                     };
+                    spare -= 1;
                     let target = u64::from(planned.task.tokens_target);
                     projected = projected.saturating_sub(chunk.tokens) + target.min(chunk.tokens);
                     out.push(planned);
@@ -408,11 +410,12 @@ impl<'a> Planner<'a> {
             let prefix = u64::from(self.policy.summary_prefix_tokens_target);
             let enough = !out.is_empty()
                 && !self.goal.is_over(stored)
-                && (phase == Phase::Pressure || summaries <= prefix);
+                && (phase != Phase::Ordinary || summaries <= prefix);
             if out.len() == count || enough {
                 break;
             }
-            if taken.iter().any(|other| group.overlaps(other))
+            // One depth at a time, the shallowest: what it makes may belong to the next.
+            if taken.iter().any(|other| group.overlaps(other) || group.depth != other.depth)
                 || self.passed_over(&attempts, now, in_vain)
             {
                 continue;
@@ -483,7 +486,7 @@ impl<'a> Planner<'a> {
     /// Why there is nothing to hand out.
     fn ending(&self, in_vain: bool) -> &'static str {
         let kept = self.tail.tokens + self.tail.pin.map_or(0, |pin| pin.tokens);
-        if self.head.context.tokens <= self.goal.target {
+        if !self.goal.is_over(self.head.context.tokens) {
             reason::REACHED_TARGET
         } else if in_vain {
             reason::NO_PROGRESS

@@ -4,7 +4,9 @@ use alloc::string::String;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{api::Timestamp, codec::Sound, limits, model::Level, summary::StoredLevel};
+use crate::{
+    api::Timestamp, codec::Sound, config::Config, limits, model::Level, summary::StoredLevel,
+};
 
 /// What was tried on one set of sources. Deleted with them.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -66,11 +68,14 @@ pub(crate) struct ModelGuard {
 
 impl ModelGuard {
     /// The guard after one more refusal.
-    pub(crate) fn failed(self, now: Timestamp) -> Self {
+    pub(crate) fn failed(self, now: Timestamp, config: &Config) -> Self {
         let failures = self.failures.saturating_add(1);
-        let open = failures >= limits::BREAKER_FAILURES_MAX;
-        let open_until =
-            if open { now.saturating_add(limits::BREAKER_OPEN_MS) } else { self.open_until };
+        let open = failures >= config.circuit_breaker_threshold;
+        let open_until = if open {
+            now.saturating_add(config.circuit_breaker_cooldown_ms)
+        } else {
+            self.open_until
+        };
         Self { failures, open_until }
     }
 

@@ -50,7 +50,11 @@ pub(crate) fn build(
             .saturating_add(tokens::estimate(&prompt.prompt)),
         system: prompt.system,
         prompt: prompt.prompt,
-        output_tokens_max: task.tokens_target.saturating_add(THINKING_TOKENS),
+        output_tokens_max: task.tokens_target.saturating_add(if config.enable_summary_thinking {
+            THINKING_TOKENS
+        } else {
+            0
+        }),
         temperature_permille: match task.level {
             Level::Normal => TEMPERATURE_NORMAL,
             Level::Aggressive | Level::Fallback => TEMPERATURE_AGGRESSIVE,

@@ -48,14 +48,17 @@ pub(crate) fn run(
         Found::Tasks(tasks) => {
             let sweep = tasks.sweep.token();
             let Some(planned) = tasks.planned.into_iter().next() else {
-                return Ok(nothing(reason::NO_ELIGIBLE_CHUNK, String::new(), 0));
+                let tokens = num::tokens_u32(loaded.head.context.tokens);
+                return Ok(nothing(reason::NO_ELIGIBLE_CHUNK, String::new(), tokens));
             };
             (planned, sweep)
         }
     };
     let mut desk = Desk::open(reader, &keys, conversation, planned.task, None, now)?;
-    let Some(place) = desk.place(reader)? else {
-        return Ok(nothing(reason::CONFLICT, sweep, 0));
+    let tokens = num::tokens_u32(desk.loaded.head.context.tokens);
+    let place = desk.place(reader)?;
+    let Some(place) = place.filter(|_| desk.is_current()) else {
+        return Ok(nothing(reason::CONFLICT, sweep, tokens));
     };
     let previous = place.previous(reader, &keys, &desk.loaded.head, &desk.task)?;
     let findings = planned.attempts.findings;
@@ -70,10 +73,12 @@ pub(crate) fn run(
             {
                 break desk.fall_back(reader, &place, None)?;
             }
-            CompletionResult::Failed(error) => break desk.model_failed(reader, error.code)?,
+            CompletionResult::Failed(error) => {
+                break desk.model_failed(reader, config, error.code)?;
+            }
         };
         match judge::judge(&task, &completion, place.gathered.tokens) {
-            Verdict::Retry(level) => desk.task = desk.task_at(level, task.attempt + 1),
+            Verdict::Retry(level) => desk.reject(&completion, level),
             Verdict::Fallback => break desk.fall_back(reader, &place, Some(&completion))?,
             Verdict::Accept { text, capped } => {
                 let level = StoredLevel::from(task.level);

@@ -39,8 +39,10 @@ pub(crate) struct Group {
 pub(crate) enum Phase {
     /// By the ordinary fan-outs, down to the ordinary depth.
     Ordinary,
-    /// By the least fan-out at any depth, then any neighbours.
+    /// By the least fan-out, at any depth.
     Pressure,
+    /// Neighbours of any depths, because no depth has a run.
+    Mixed,
 }
 
 /// A stretch of raw messages that may be compacted.
@@ -200,13 +202,19 @@ pub(crate) fn groups(items: &[Item], tail: &Tail, policy: &Policy, phase: Phase)
     depths.sort_unstable();
     depths.dedup();
     let mut out = Vec::new();
+    if phase == Phase::Mixed {
+        for (from, to) in runs(items, |item| depth(item).is_some()) {
+            out.extend(cut(items, from, to, policy));
+        }
+        return out;
+    }
     for depth in depths {
         let allowed = policy.sweep_depth_max.is_none_or(|max| depth < max);
         if phase == Phase::Ordinary && !allowed {
             continue;
         }
         let fanout = match (phase, depth) {
-            (Phase::Pressure, _) => policy.condense_min_hard,
+            (Phase::Pressure | Phase::Mixed, _) => policy.condense_min_hard,
             (Phase::Ordinary, 0) => policy.condense_leaves_min,
             (Phase::Ordinary, _) => policy.condense_summaries_min,
         };
@@ -218,12 +226,6 @@ pub(crate) fn groups(items: &[Item], tail: &Tail, policy: &Policy, phase: Phase)
                 group.summaries(items) >= fanout && group.tokens >= tokens_min
                     || crate::num::to_u32(to - from) >= fanout && group.is_full(policy)
             }));
-        }
-    }
-    if phase == Phase::Pressure {
-        // No depth has a run: the oldest neighbours of any depths.
-        for (from, to) in runs(items, |item| self::depth(item).is_some()) {
-            out.extend(cut(items, from, to, policy));
         }
     }
     out

@@ -8,7 +8,8 @@ use crate::{
     context::{Item, Run},
     error::{Error, Result},
     history::{History, Placed},
-    keys, num,
+    keys, limits, num,
+    pack::Raw,
     prompts::PROMPT_VERSION,
     reader::Reader,
     source,
@@ -291,23 +292,44 @@ fn raw_before(
         return Ok(None);
     }
     let from = seq_first.saturating_sub(PREVIOUS_MESSAGES_MAX).max(1);
-    let mut text = String::new();
-    for message in history.messages(reader, from, seq_first - 1)? {
-        let ids = &mut Vec::new();
-        render(reader, history, &message, PREVIOUS_TOKENS_MAX, &mut text, ids)?;
-    }
-    let mut rest = text.as_str();
-    while tokens::estimate(rest) > PREVIOUS_TOKENS_MAX {
-        match rest.split_once('\n') {
-            Some((_, tail)) => rest = tail,
-            None => rest = tokens::truncate(rest, PREVIOUS_TOKENS_MAX),
+    let mut blocks: Vec<String> = Vec::new();
+    let mut tokens = 0u32;
+    // Newest first, and of a large text nothing: this is advice and not worth a read of megabytes.
+    for message in history.messages(reader, from, seq_first - 1)?.iter().rev() {
+        if tokens >= PREVIOUS_TOKENS_MAX {
+            break;
         }
+        if !matches!(message.stored.raw, Raw::Inline(_)) {
+            continue;
+        }
+        let mut block = String::new();
+        render(reader, history, message, PREVIOUS_TOKENS_MAX, &mut block, &mut Vec::new())?;
+        tokens = tokens.saturating_add(tokens::estimate(&block));
+        blocks.push(block);
     }
-    Ok((!rest.trim().is_empty()).then(|| rest.into()))
+    blocks.reverse();
+    let text = blocks.join("\n\n");
+    let end = last_tokens(&text, PREVIOUS_TOKENS_MAX);
+    Ok((!end.trim().is_empty()).then(|| end.into()))
+}
+
+/// The end of a text that has at most so many tokens.
+fn last_tokens(text: &str, tokens_max: u32) -> &str {
+    let quarters_max = u64::from(tokens_max) * 4;
+    let mut quarters = 0u64;
+    let mut start = text.len();
+    for (at, c) in text.char_indices().rev() {
+        quarters += tokens::quarters(c.encode_utf8(&mut [0; 4]));
+        if quarters > quarters_max {
+            break;
+        }
+        start = at;
+    }
+    text.get(start..).unwrap_or("")
 }
 
 fn push_unique(list: &mut Vec<String>, id: &str) {
-    if !list.iter().any(|known| known == id) {
+    if list.len() < limits::FILE_IDS_MAX && !list.iter().any(|known| known == id) {
         list.push(id.into());
     }
 }
@@ -315,6 +337,9 @@ fn push_unique(list: &mut Vec<String>, id: &str) {
 /// Adds the file ids that occur in a text: `file_` and exactly 16 hex digits.
 fn collect_file_ids(text: &str, list: &mut Vec<String>) {
     for (at, _) in text.match_indices("file_") {
+        if list.len() == limits::FILE_IDS_MAX {
+            return;
+        }
         let rest = text.get(at + 5..).unwrap_or("");
         let digits =
             rest.bytes().take_while(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')).count();

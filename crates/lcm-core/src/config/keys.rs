@@ -249,6 +249,7 @@ const HOST: [&str; 22] = [
 struct Report {
     /// Our names of the settings that were given under any name.
     accepted: BTreeSet<&'static str>,
+    reserved: Vec<&'static str>,
     /// Our names of those that were not.
     defaulted: BTreeSet<&'static str>,
     /// Other names under which settings were given.
@@ -278,8 +279,9 @@ struct Given {
 /// Reads a configuration, one JSON object. Absent keys have their defaults; of a key that is
 /// repeated the last counts.
 ///
-/// The second result is a JSON object with the lists `accepted`, `defaulted`, `aliased` (each
-/// `{"key", "as"}`), `deprecated`, `host` and `unknown`: nothing in them is an error.
+/// The second result is a JSON object with the lists `accepted`, `reserved` (accepted, but nothing
+/// in this version goes by it), `defaulted`, `aliased` (each `{"key", "as"}`), `deprecated`, `host`
+/// and `unknown`: nothing in them is an error.
 ///
 /// # Errors
 ///
@@ -319,6 +321,8 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
         }
     }
     report.aliased.sort_by(|a, b| a.key.cmp(&b.key));
+    report.reserved =
+        RESERVED.iter().copied().filter(|name| report.accepted.contains(name)).collect();
     let report = serde_json::to_string(&report)
         .map_err(|error| Error::invalid(format!("a report that is no JSON: {error}")))?;
     Ok((config, report))
@@ -346,6 +350,23 @@ fn camel_case(name: &str) -> String {
     }
     out
 }
+
+/// Settings that nothing goes by yet: checked, kept, and reported as reserved.
+static RESERVED: [&str; 13] = [
+    "bootstrap_tokens_max",
+    "eviction_policy",
+    "expand_tokens_max",
+    "expansion_model",
+    "large_file_summary_model",
+    "large_payload_tokens_min",
+    "new_session_retain_depth",
+    "prompt_overrides",
+    "strip_injected_context_tags",
+    "stub_large_tool_payloads",
+    "summary_call_window_ms",
+    "summary_max_calls_per_window",
+    "summary_spend_backoff_ms",
+];
 
 /// Sets one value; else what it must be.
 fn take(

@@ -88,6 +88,14 @@ impl Config {
 }
 
 impl Policy {
+    /// The same with a part of the budget taken away, at least 1 left; the tail keeps within it.
+    #[must_use]
+    pub fn less(mut self, reserve_tokens: u32) -> Self {
+        self.budget = self.budget.saturating_sub(reserve_tokens).max(1);
+        self.fresh_tail_tokens_max = self.fresh_tail_tokens_max.map(|cap| cap.min(self.budget));
+        self
+    }
+
     /// Tokens that a leaf of so many source tokens is asked to have: about a third of its source,
     /// or a fifth when aggressive, between a floor and the configured target.
     #[must_use]

@@ -93,8 +93,7 @@ impl Mark {
         let spaced = rest.starts_with(char::is_whitespace);
         match self {
             Self::Value => {
-                let value = rest.trim_start().starts_with(['"', '{', '[']);
-                (last == ',' && value)
+                (last == ',' && rest.trim_start().starts_with(['"', '{', '[']))
                     || (last == '[' && rest.starts_with('{'))
                     || done.ends_with("\\n")
             }
@@ -109,16 +108,26 @@ impl Mark {
                     || rest.starts_with(" (")
             }
             Self::Space => {
-                let long = |word: Option<&str>| word.is_some_and(|word| word.len() > OPAQUE_MIN);
                 // An opaque string becomes a piece of its own, so that it can be left out.
                 spaced
                     && (length >= SHORT_MAX
-                        || long(rest.split_whitespace().next())
-                        || long(done.rsplit(' ').next()))
+                        || opens_opaque(rest)
+                        || done.rsplit(' ').next().is_some_and(|word| word.len() > OPAQUE_MIN))
             }
             Self::Any => !last.is_ascii() && length >= WHOLE_MAX,
         }
     }
+}
+
+/// Whether a blank is followed by a long word; looks no further than that takes.
+fn opens_opaque(rest: &str) -> bool {
+    let mut word = rest.chars();
+    word.next();
+    word.as_str()
+        .char_indices()
+        .find(|(at, c)| c.is_whitespace() || *at > OPAQUE_MIN)
+        .map_or(word.as_str().len(), |(at, _)| at)
+        > OPAQUE_MIN
 }
 
 /// Appends the parts of `range`, cut at `mark` and, where still too long, at the marks after it.

@@ -24,6 +24,8 @@ use super::{IDENTITY_PUTS_MAX, Node, identity, stage::Upload};
 pub(super) const PACKS_MAX: usize = 20;
 /// Packs that stay in the head when the others move to the directory.
 const PACKS_KEPT: usize = 8;
+/// Puts that a staged message may need before its text is known: three identities, its record.
+const IDENTITIES_STAGED: usize = 4;
 /// How a message refers to staged text.
 const UPLOAD: &str = "@upload ";
 
@@ -96,12 +98,13 @@ pub(super) fn fitting(messages: &[String], partial: bool) -> Result<&[String]> {
     Ok(messages.get(..count).unwrap_or(&[]))
 }
 
-/// Reads every message; staged ones wait for [`resolve`].
+/// Reads every message, or with `partial` the first that one commit can take; staged ones wait for
+/// [`resolve`].
 ///
 /// # Errors
 ///
 /// `invalid-input` naming the message; `limit-exceeded`: too many identities for one commit.
-pub(super) fn read(dialect: Dialect, list: &[String]) -> Result<Vec<Candidate<'_>>> {
+pub(super) fn read(dialect: Dialect, list: &[String], partial: bool) -> Result<Vec<Candidate<'_>>> {
     let mut out = Vec::with_capacity(list.len());
     let mut identities = 0usize;
     for (index, raw) in list.iter().enumerate() {
@@ -109,6 +112,7 @@ pub(super) fn read(dialect: Dialect, list: &[String]) -> Result<Vec<Candidate<'_
             let sha256 = keys::unhex(name).filter(|bytes| bytes.len() == 32).ok_or_else(|| {
                 Error::invalid(format!("messages[{index}]: an upload is named by 64 hex digits"))
             })?;
+            identities += IDENTITIES_STAGED;
             out.push(Candidate {
                 raw: Cow::Borrowed(""),
                 message: blank(),
@@ -116,7 +120,6 @@ pub(super) fn read(dialect: Dialect, list: &[String]) -> Result<Vec<Candidate<'_
                 waiting: Some(keys::prefix(&sha256)),
                 upload: None,
             });
-            identities += 3;
         } else {
             let message = project(dialect, raw, index)?;
             identities += identity::lookups(raw, &message).len();
@@ -125,6 +128,10 @@ pub(super) fn read(dialect: Dialect, list: &[String]) -> Result<Vec<Candidate<'_
             out.push(Candidate { raw, message, hash, waiting: None, upload: None });
         }
         if identities > IDENTITY_PUTS_MAX {
+            if partial && index > 0 {
+                out.pop();
+                return Ok(out);
+            }
             return Err(Error::limit(format!(
                 "messages: {index} of {} fit into one call (at most {IDENTITY_PUTS_MAX} ids)",
                 list.len()
@@ -154,6 +161,13 @@ fn project(dialect: Dialect, raw: &str, index: usize) -> Result<Message> {
         .map_err(|error| Error::new(error.code, format!("messages[{index}]: {}", error.message)))
 }
 
+/// What was found of the uploads that a batch names.
+pub(super) struct Staged<'a> {
+    pub(super) records: &'a [String],
+    pub(super) found: Vec<Option<Vec<u8>>>,
+    pub(super) partial: bool,
+}
+
 /// Puts staged texts in place, verified against their name.
 ///
 /// # Errors
@@ -164,11 +178,12 @@ pub(super) fn resolve(
     reader: &mut Reader<'_>,
     keys: &Keys,
     dialect: Dialect,
-    candidates: &mut [Candidate<'_>],
-    records: &[String],
-    found: Vec<Option<Vec<u8>>>,
+    candidates: &mut Vec<Candidate<'_>>,
+    staged: Staged<'_>,
 ) -> Result<()> {
-    let mut found = records.iter().zip(found);
+    let mut found = staged.records.iter().zip(staged.found);
+    let mut bytes = 0u64;
+    let mut cut = None;
     for (index, candidate) in candidates.iter_mut().enumerate() {
         let Some(name) = candidate.waiting() else { continue };
         let Some((key, Some(value))) = found.next() else {
@@ -178,6 +193,17 @@ pub(super) fn resolve(
             )));
         };
         let upload: Upload = codec::decode(key, &value)?;
+        bytes += upload.bytes;
+        if bytes > limits::BATCH_STAGED_BYTES_MAX && index > 0 {
+            if !staged.partial {
+                return Err(Error::limit(format!(
+                    "messages: {index} fit into one call (at most {} staged bytes)",
+                    limits::BATCH_STAGED_BYTES_MAX
+                )));
+            }
+            cut = Some(index);
+            break;
+        }
         let text = upload.text(reader, keys, &name)?;
         if sha256(&text) != name {
             return Err(Error::invalid(format!(
@@ -190,6 +216,9 @@ pub(super) fn resolve(
         candidate.raw = Cow::Owned(text);
         candidate.waiting = None;
         candidate.upload = Some((name, upload));
+    }
+    if let Some(cut) = cut {
+        candidates.truncate(cut);
     }
     Ok(())
 }

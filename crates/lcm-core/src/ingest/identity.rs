@@ -11,17 +11,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     codec::{self, Sound},
+    config::Config,
     json,
     keys::{self, Keys},
     message::{Message, Role},
+    num,
 };
 
 use super::{Decided, batch::Candidate};
-
-/// Equal messages of a user in one batch from which on it looks like a replay.
-const REPLAY_USER_MIN: usize = 3;
-/// The same for all other roles, whose repetitions are ordinary (behaviour reference, 2.4).
-const REPLAY_OTHER_MIN: usize = 32;
 
 /// What kind of identity a key stands for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -163,7 +160,7 @@ pub(super) fn align(stored: &[[u8; 12]], candidates: &[Candidate<'_>]) -> usize 
 }
 
 /// Warns when many new messages equal stored ones.
-pub(super) fn warn_of_replay(candidates: &[Candidate<'_>], decided: &mut Decided) {
+pub(super) fn warn_of_replay(config: &Config, candidates: &[Candidate<'_>], decided: &mut Decided) {
     let of = |user: bool| -> Vec<u64> {
         let fits = |index: &usize| {
             candidates
@@ -172,9 +169,12 @@ pub(super) fn warn_of_replay(candidates: &[Candidate<'_>], decided: &mut Decided
         };
         decided.echoes.iter().filter(|(index, _)| fits(index)).map(|(_, seq)| *seq).collect()
     };
-    for (seqs, least) in [(of(true), REPLAY_USER_MIN), (of(false), REPLAY_OTHER_MIN)] {
+    // Users rarely say the same thing again; tools and models do so all the time.
+    let (users, others) =
+        (config.replay_flood_threshold_external, config.replay_flood_threshold_internal);
+    for (seqs, least) in [(of(true), users), (of(false), others)] {
         let (Some(first), Some(last)) = (seqs.first(), seqs.last()) else { continue };
-        if seqs.len() >= least {
+        if num::to_u32(seqs.len()) >= least.max(1) {
             let count = seqs.len();
             decided.likely_replay = true;
             decided.warnings.push(format!(

@@ -16,6 +16,7 @@ use serde::Deserialize;
 use crate::{
     api::{AppendOptions, Dialect, IngestMode, Receipt, Timestamp},
     codec,
+    config::Config,
     error::{Error, ErrorCode, Result},
     head::{Act, BatchMark, Journal, Loaded},
     history,
@@ -48,6 +49,7 @@ struct Extra {
 /// store.
 pub(crate) fn append(
     reader: &mut Reader<'_>,
+    config: &Config,
     conversation: &str,
     dialect: Dialect,
     messages: &[String],
@@ -57,11 +59,12 @@ pub(crate) fn append(
     let keys = Keys::new(conversation)?;
     let extra = extra(options)?;
     let list = batch::fitting(messages, options.partial)?;
-    let mut candidates = batch::read(dialect, list)?;
+    let mut candidates = batch::read(dialect, list, options.partial)?;
     let uploads: Vec<[u8; 32]> = candidates.iter().filter_map(Candidate::waiting).collect();
     let records: Vec<String> = uploads.iter().map(|sha256| keys.upload(sha256)).collect();
     let (loaded, found) = Loaded::read(reader, &keys, conversation, &records)?;
-    batch::resolve(reader, &keys, dialect, &mut candidates, &records, found)?;
+    let staged = batch::Staged { records: &records, found, partial: options.partial };
+    batch::resolve(reader, &keys, dialect, &mut candidates, staged)?;
     let mark = mark(messages, options.mode, now);
     let marked = loaded.head.batches.iter().find(|batch| batch.hash == mark);
     if let Some(batch) = marked
@@ -70,7 +73,7 @@ pub(crate) fn append(
         return Ok(receipt(&loaded.head, 0, batch.consumed, None, Vec::new()));
     }
     let (known, large, node) = second_read(reader, &keys, &loaded, &candidates)?;
-    let decided = decide(&loaded, &candidates, known, options.mode);
+    let decided = decide(config, &keys, &loaded, &candidates, known, options.mode);
     if decided.new.is_empty() {
         let consumed = num::to_u32(candidates.len());
         return Ok(receipt(&loaded.head, 0, consumed, None, decided.warnings));
@@ -160,6 +163,8 @@ struct Decided {
 }
 
 fn decide(
+    config: &Config,
+    keys: &Keys,
     loaded: &Loaded,
     candidates: &[Candidate<'_>],
     mut known: BTreeMap<String, Known>,
@@ -171,13 +176,12 @@ fn decide(
         IngestMode::Transcript => identity::align(&head.hashes, candidates),
         IngestMode::New => 0,
     };
-    let Ok(keys) = Keys::new(&head.conversation) else { return decided };
     for (index, candidate) in candidates.iter().enumerate().skip(aligned) {
         if candidate.message.failed_and_empty {
             continue;
         }
         let lookups = lookups(&candidate.raw, &candidate.message);
-        let verdict = identity::verdict(&keys, &lookups, &candidate.message, &known);
+        let verdict = identity::verdict(keys, &lookups, &candidate.message, &known);
         let identity::Verdict::New { call_key } = verdict else { continue };
         let seq = head.messages + num::to_u64(decided.new.len()) + 1;
         for lookup in &lookups {
@@ -192,7 +196,7 @@ fn decide(
         }
         decided.new.push((index, call_key));
     }
-    identity::warn_of_replay(candidates, &mut decided);
+    identity::warn_of_replay(config, candidates, &mut decided);
     decided
 }
 

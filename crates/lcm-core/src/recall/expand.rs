@@ -226,7 +226,9 @@ impl Walk {
     }
 
     fn answer(self, id: &str) -> Value {
-        let next = self.ended.map(|_| format!("{CURSOR_VERSION}{}", self.seen));
+        // A cap that lets nothing through would come to the same place again and again.
+        let empty = self.summaries.is_empty() && self.messages.is_empty();
+        let next = self.ended.filter(|_| !empty).map(|_| format!("{CURSOR_VERSION}{}", self.seen));
         json!({
             "id": id,
             "summaries": self.summaries,

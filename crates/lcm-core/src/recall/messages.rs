@@ -33,15 +33,16 @@ pub(crate) fn messages(
     let bytes_max = num::to_usize(u64::from(bytes_max));
     let mut out: Vec<String> = Vec::new();
     let mut bytes = 0usize;
-    for pack in history.refs(reader, seq_from, seq_to)? {
-        let refs = core::slice::from_ref(&pack);
-        let (from, to) = (pack.seq_first.max(seq_from), pack.seq_last().min(seq_to));
-        for placed in history.of_packs(reader, refs, from, to)? {
+    let mut from = seq_from;
+    while from <= seq_to.min(loaded.head.messages) {
+        let page = history.page(reader, from, seq_to)?;
+        from = page.last().map_or(seq_to, |placed| placed.seq).saturating_add(1);
+        for placed in page {
             let next = num::to_usize(placed.stored.raw.bytes());
-            if !out.is_empty() && bytes + next > bytes_max {
+            if !out.is_empty() && bytes.saturating_add(next) > bytes_max {
                 return Ok(out);
             }
-            bytes += next;
+            bytes = bytes.saturating_add(next);
             out.push(history.text(reader, &placed.stored)?.into_owned());
         }
     }

@@ -3,13 +3,20 @@
 //! One program for all of them, because linking the compiler of components takes longer than the
 //! tests do.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop where it is"
+)]
 
 mod engine;
 mod exec;
 mod models;
 mod stores;
 mod vectors;
+#[path = "../../../../host-examples/rust/walkthrough.rs"]
+mod walkthrough;
 
 use std::{
     fs,
@@ -44,4 +51,15 @@ impl Drop for Folder {
 fn wasm() -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/lcm.wasm");
     fs::read(&path).unwrap_or_else(|_| panic!("dist/lcm.wasm is missing: run ./build.sh build"))
+}
+
+#[test]
+fn the_walkthrough_of_the_examples_gets_every_message_back() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host-examples/walkthrough.jsonl");
+    let text = fs::read_to_string(file).unwrap();
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let (said, equal) =
+        walkthrough::walkthrough(&walkthrough::open(&wasm()).unwrap(), &lines).unwrap();
+    assert!(equal, "{said:?}");
+    assert_eq!(said.len(), 7, "{said:?}");
 }

@@ -174,7 +174,9 @@ impl Workload {
                 part("tool_call", fields)
             })
             .collect();
-        let mut group = vec![self.finish("assistant", vec![("parts", Json::Array(parts))], true)];
+        // A call is an anchor by its id alone: what it says is no text.
+        let call = vec![("parts", Json::Array(parts))];
+        let mut group = vec![self.finish("assistant", call, unique)];
         for call in 0..answered {
             let words = random.between(12, 80);
             let output = self.text(random, words);
