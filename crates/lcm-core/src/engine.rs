@@ -337,32 +337,41 @@ impl Engine {
 
     /// Recomputes every invariant of a conversation; damage is a finding, not an error.
     ///
-    /// The answer is complete in one call; `cursor` is reserved.
+    /// The answer is complete in one call.
     ///
     /// # Errors
     ///
-    /// `not-found`; errors of the store.
+    /// `invalid-input`: a cursor; `not-found`; errors of the store.
     pub fn check(
         &mut self,
         store: &mut dyn Store,
         conversation: &str,
-        _cursor: Option<&str>,
+        cursor: Option<&str>,
     ) -> Result<String> {
+        one_page(cursor)?;
         admin::check(&mut self.reader(store), conversation)
     }
 
-    /// One hash over the whole store, or over what it means. The answer is complete in one call;
-    /// `cursor` is reserved.
+    /// One hash over the whole store, or over what it means. The answer is complete in one call.
     ///
     /// # Errors
     ///
-    /// `corrupt` (logical, of a damaged store); errors of the store.
+    /// `invalid-input`: a cursor; `corrupt` (logical, of a damaged store); errors of the store.
     pub fn digest(
         &mut self,
         store: &mut dyn Store,
-        _cursor: Option<&str>,
+        cursor: Option<&str>,
         logical: bool,
     ) -> Result<String> {
+        one_page(cursor)?;
         admin::digest(&mut self.reader(store), logical)
+    }
+}
+
+/// Refuses a cursor where every answer is complete.
+fn one_page(cursor: Option<&str>) -> Result<()> {
+    match cursor {
+        None => Ok(()),
+        Some(_) => Err(Error::invalid("cursor: this answer is complete in one page")),
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct Summary {
     pub(crate) prompt_version: u32,
     /// Whose word it is, at best. One label exists so far: text that came through a conversation.
     pub(crate) trust: Trust,
-    /// What the verifier found wrong, one line each.
+    /// What a verifier found wrong, one line each. Reserved: there is none yet.
     pub(crate) findings: Vec<String>,
     /// Ids of files that occur under it, in order, each once.
     pub(crate) file_ids: Vec<String>,

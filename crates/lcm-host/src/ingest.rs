@@ -126,6 +126,8 @@ impl IngestReport {
     }
 }
 
+type IngestResult<T> = std::result::Result<T, IngestError>;
+
 impl Lcm {
     /// Takes in a transcript of any length. Every message is read by the component before the
     /// first is stored. `progress` is told how many messages are done.
@@ -142,157 +144,137 @@ impl Lcm {
         options: &IngestOptions,
         cancel: &Cancel,
         progress: &mut dyn FnMut(usize),
-    ) -> std::result::Result<IngestReport, IngestError> {
-        let identities = self.identify_all(options.dialect, messages, cancel)?;
-        let mut report = IngestReport::default();
-        let missing = if options.new || messages.is_empty() {
-            vec![Range { from: 0, to: messages.len().saturating_sub(1) }]
-        } else {
-            self.missing(conversation, &identities, options, &mut report)?
+    ) -> IngestResult<IngestReport> {
+        let report = IngestReport::default();
+        let mut intake = Intake { lcm: self, conversation, options, cancel, progress, report };
+        let identities = intake.identify_all(messages)?;
+        let missing = match messages.len().checked_sub(1) {
+            None => Vec::new(),
+            Some(to) if options.new => vec![Range { from: 0, to }],
+            Some(_) => intake.missing(&identities)?,
         };
-        let mut done = 0;
         for range in missing {
-            let Some(wanted) = messages.get(range.from..=range.to).filter(|_| !messages.is_empty())
-            else {
-                continue;
-            };
-            done = range.from;
-            progress(done);
-            self.append_all(conversation, wanted, options, cancel, &mut report, &mut |count| {
-                done += count;
-                progress(done);
-            })?;
+            intake.append_range(messages, range)?;
         }
-        progress(messages.len().max(done));
-        if report.revision == 0 {
+        if intake.report.revision == 0 {
             // No call was made: an empty one writes nothing and says how things stand.
-            let now = options.clock.now_ms();
-            let receipt =
-                self.append(conversation, options.dialect, &[], &options.append(), now)?;
-            report.add(receipt);
+            let receipt = intake.append(&[])?;
+            intake.report.add(receipt);
         }
-        let accounted = report.ingested.saturating_add(report.skipped);
+        (intake.progress)(messages.len());
+        let mut report = intake.report;
         let count = u64::try_from(messages.len()).unwrap_or(u64::MAX);
-        report.skipped = report.skipped.saturating_add(count.saturating_sub(accounted));
+        report.skipped = count.saturating_sub(report.ingested);
         Ok(report)
+    }
+}
+
+/// One transcript on its way in.
+struct Intake<'a> {
+    lcm: &'a Lcm,
+    conversation: &'a str,
+    options: &'a IngestOptions,
+    cancel: &'a Cancel,
+    progress: &'a mut dyn FnMut(usize),
+    report: IngestReport,
+}
+
+impl Intake<'_> {
+    fn now(&self) -> u64 {
+        self.options.clock.now_ms()
     }
 
     /// The identity of every message, as the component computes it.
-    fn identify_all(
-        &self,
-        dialect: Dialect,
-        messages: &[String],
-        cancel: &Cancel,
-    ) -> std::result::Result<Vec<Box<RawValue>>, IngestError> {
+    fn identify_all(&self, messages: &[String]) -> IngestResult<Vec<Box<RawValue>>> {
         let mut identities = Vec::with_capacity(messages.len());
         let mut rest = messages;
         while !rest.is_empty() {
-            cancel.check()?;
+            self.cancel.check()?;
             let (batch, after) = rest.split_at(batch_length(rest));
-            let text = match self.identify(dialect, batch) {
-                Ok(text) => text,
-                Err(error) => {
-                    return Err(self.locate(dialect, batch, identities.len(), error));
-                }
-            };
-            let batch_identities: Vec<Box<RawValue>> = json::read("ingest.identify", &text)?;
-            if batch_identities.len() != batch.len() {
+            let text = self
+                .lcm
+                .identify(self.options.dialect, batch)
+                .map_err(|error| self.locate(batch, identities.len(), error))?;
+            let of_batch: Vec<Box<RawValue>> = json::read("ingest.identify", &text)?;
+            if of_batch.len() != batch.len() {
                 let message = "`ingest.identify` answered for another number of messages";
                 return Err(Error::internal(message).into());
             }
-            identities.extend(batch_identities);
+            identities.extend(of_batch);
             rest = after;
         }
         Ok(identities)
     }
 
     /// Finds the first message of a refused batch that is refused alone.
-    fn locate(
-        &self,
-        dialect: Dialect,
-        batch: &[String],
-        offset: usize,
-        refusal: Error,
-    ) -> IngestError {
+    fn locate(&self, batch: &[String], offset: usize, refusal: Error) -> IngestError {
         if !matches!(refusal.code, Code::InvalidInput | Code::LimitExceeded) {
             return IngestError { index: None, error: unplaced(refusal) };
         }
         let at_fault = batch.iter().enumerate().find_map(|(index, message)| {
-            let error = self.identify(dialect, std::slice::from_ref(message)).err()?;
+            let alone = std::slice::from_ref(message);
+            let error = self.lcm.identify(self.options.dialect, alone).err()?;
             Some(IngestError { index: Some(offset + index), error: unplaced(error) })
         });
         at_fault.unwrap_or(IngestError { index: None, error: refusal })
     }
 
-    fn missing(
-        &self,
-        conversation: &str,
-        identities: &[Box<RawValue>],
-        options: &IngestOptions,
-        report: &mut IngestReport,
-    ) -> Result<Vec<Range>> {
+    /// The ranges of the transcript that are not stored.
+    fn missing(&mut self, identities: &[Box<RawValue>]) -> Result<Vec<Range>> {
         let entries = json::array(identities.iter().map(AsRef::as_ref));
         let transcript = format!(r#"{{"entries":{entries}}}"#);
-        let text = self.reconcile(conversation, &transcript, options.clock.now_ms())?;
+        let text = self.lcm.reconcile(self.conversation, &transcript, self.now())?;
         let reconciled: Reconciled = json::read("ingest.reconcile", &text)?;
-        report.warn(reconciled.warnings);
+        self.report.warn(reconciled.warnings);
         Ok(reconciled.missing)
     }
 
-    fn append_all(
-        &self,
-        conversation: &str,
-        messages: &[String],
-        options: &IngestOptions,
-        cancel: &Cancel,
-        report: &mut IngestReport,
-        progress: &mut dyn FnMut(usize),
-    ) -> Result<()> {
-        let mut rest = messages;
-        while let Some(first) = rest.first() {
-            cancel.check()?;
-            let append = |batch: &[String]| {
-                let now = options.clock.now_ms();
-                self.append(conversation, options.dialect, batch, &options.append(), now)
-            };
-            let receipt = if first.len() > BATCH_BYTES_MAX {
-                let upload = self.stage_all(conversation, first, options, cancel)?;
-                append(&[format!("@upload {upload}")])?
-            } else {
-                let (batch, _) = rest.split_at(batch_length(rest));
-                append(batch)?
+    fn append(&self, batch: &[String]) -> Result<Receipt> {
+        let options = self.options.append();
+        self.lcm.append(self.conversation, self.options.dialect, batch, &options, self.now())
+    }
+
+    /// Stores the messages of one range, in as many calls as it takes.
+    fn append_range(&mut self, messages: &[String], range: Range) -> IngestResult<()> {
+        let mut index = range.from;
+        while let Some(rest) = messages.get(index..=range.to).filter(|rest| !rest.is_empty()) {
+            (self.progress)(index);
+            self.cancel.check()?;
+            let receipt = match rest.first() {
+                Some(large) if large.len() > BATCH_BYTES_MAX => {
+                    let upload = self
+                        .stage(large)
+                        .map_err(|error| IngestError { index: Some(index), error })?;
+                    self.append(&[format!("@upload {upload}")])?
+                }
+                _ => {
+                    let (batch, _) = rest.split_at(batch_length(rest));
+                    self.append(batch)?
+                }
             };
             let taken = u64::from(receipt.ingested) + u64::from(receipt.skipped);
-            let taken = usize::try_from(taken).unwrap_or(usize::MAX);
             if taken == 0 {
-                return Err(Error::internal("`ingest.append` took none of the messages"));
+                let message = "`ingest.append` took none of the messages";
+                return Err(Error::internal(message).into());
             }
-            report.add(receipt);
-            progress(taken.min(rest.len()));
-            rest = rest.get(taken..).unwrap_or(&[]);
+            self.report.add(receipt);
+            index = index.saturating_add(usize::try_from(taken).unwrap_or(usize::MAX));
         }
         Ok(())
     }
 
     /// Hands over one message in pieces; returns the name of the upload.
-    fn stage_all(
-        &self,
-        conversation: &str,
-        message: &str,
-        options: &IngestOptions,
-        cancel: &Cancel,
-    ) -> Result<String> {
+    fn stage(&self, message: &str) -> Result<String> {
         let digest = Sha256::digest(message.as_bytes());
         let upload: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let unexpected = || Error::internal("`ingest.stage` answered an unexpected offset");
         let mut offset = 0;
         while offset < message.len() {
-            cancel.check()?;
+            self.cancel.check()?;
             let end = message.floor_char_boundary(offset.saturating_add(PIECE_BYTES_MAX));
-            let unexpected = || Error::internal("`ingest.stage` answered an unexpected offset");
             let piece = message.get(offset..end).ok_or_else(unexpected)?;
             let at = u64::try_from(offset).map_err(|_| unexpected())?;
-            let now = options.clock.now_ms();
-            let next = self.stage(conversation, &upload, at, piece, now)?;
+            let next = self.lcm.stage(self.conversation, &upload, at, piece, self.now())?;
             let next = usize::try_from(next).map_err(|_| unexpected())?;
             // More may be there already, from an earlier attempt.
             if next <= offset || next > message.len() {

@@ -15,7 +15,7 @@ pub(crate) struct Attempts {
     pub(crate) level: StoredLevel,
     /// Number of the next attempt, from 1.
     pub(crate) attempt: u32,
-    /// What the verifier found in the last answer; at most 2 KiB.
+    /// What a verifier found in the last answer, at most 2 KiB. Reserved: there is none yet.
     pub(crate) findings: String,
     /// Tokens spent so far.
     pub(crate) tokens: u64,

@@ -26,21 +26,16 @@ const MESSAGES_PER_READ: u64 = 64;
 /// First characters of a cursor.
 const CURSOR_VERSION: &str = "e1:";
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Options {
-    /// How many levels of sources; 0: none.
-    depth: u32,
+    /// How many levels of sources; 0: none. Absent: one, or with `messages` as many as there are,
+    /// because whoever wants messages does not want to know how deep they lie.
+    depth: Option<u32>,
     messages: bool,
     /// Most tokens of the whole answer; absent: everything, page by page.
     token_cap: Option<u64>,
     after: Option<String>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { depth: 1, messages: false, token_cap: None, after: None }
-    }
 }
 
 /// Expands a summary, or gives back a message, as JSON.
@@ -89,6 +84,7 @@ pub(crate) fn expand(
 
 struct Walk {
     options: Options,
+    depth: u32,
     /// Entries of earlier pages that are still to be passed over.
     skip: u64,
     /// Entries seen, passed over or listed.
@@ -109,8 +105,10 @@ enum End {
 
 impl Walk {
     fn new(options: Options, skip: u64) -> Self {
+        let depth = options.depth.unwrap_or(if options.messages { u32::MAX } else { 1 });
         Self {
             options,
+            depth,
             skip,
             seen: 0,
             summaries: Vec::new(),
@@ -135,7 +133,7 @@ impl Walk {
                 return Ok(());
             }
             first = false;
-            if level >= self.options.depth {
+            if level >= self.depth {
                 continue;
             }
             match &record.sources {
