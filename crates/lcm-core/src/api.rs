@@ -44,7 +44,9 @@ pub struct AppendOptions {
     /// Whether a batch that is too large is cut to what fits instead of being refused.
     pub partial: bool,
     /// A JSON object of further options: `{"repeat": true}` says that this call repeats one whose
-    /// outcome is unknown; `{"refuse_replay": true}` makes the replay warning an error.
+    /// outcome is unknown, which is recognised among the last 8; `{"revision": N}` makes it a
+    /// conflict when the conversation is not at that revision; `{"refuse_replay": true}` makes the
+    /// replay warning an error.
     pub extra_json: Option<String>,
 }
 

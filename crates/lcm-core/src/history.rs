@@ -143,6 +143,21 @@ impl History<'_> {
         Ok(out)
     }
 
+    /// Reads the chunks of these messages ahead, with as few calls as the bounds allow.
+    ///
+    /// # Errors
+    ///
+    /// Of the store.
+    pub(crate) fn fetch_texts(&self, reader: &mut Reader<'_>, messages: &[Placed]) -> Result<()> {
+        let mut wanted = Vec::new();
+        for placed in messages {
+            if let Raw::Chunked { sha256, chunks } = &placed.stored.raw {
+                wanted.extend(chunk_keys(self.keys, sha256, chunks));
+            }
+        }
+        reader.prefetch(self.keys, &wanted, &[])
+    }
+
     /// The raw text of a message, byte for byte.
     ///
     /// # Errors
@@ -155,11 +170,18 @@ impl History<'_> {
     ) -> Result<Cow<'s, str>> {
         match &stored.raw {
             Raw::Inline(text) => Ok(Cow::Borrowed(text)),
-            Raw::Chunked { sha256, bytes, chunks } => {
-                chunked(reader, self.keys, sha256, *bytes, *chunks).map(Cow::Owned)
+            Raw::Chunked { sha256, chunks } => {
+                chunked(reader, self.keys, sha256, chunks).map(Cow::Owned)
             }
         }
     }
+}
+
+/// Keys of the chunks of a text with their sizes.
+fn chunk_keys(keys: &Keys, sha256: &[u8; 32], chunks: &[u32]) -> Vec<(String, u32)> {
+    // A value has two bytes before its payload.
+    let row = |(number, bytes): (u32, &u32)| (keys.chunk(sha256, number), bytes.saturating_add(2));
+    (0u32..).zip(chunks).map(row).collect()
 }
 
 /// Puts a text together from its chunks.
@@ -167,24 +189,22 @@ impl History<'_> {
 /// # Errors
 ///
 /// As [`Reader::immutable`]; `corrupt`: the chunks do not make up the text.
-pub(crate) fn chunked(
+fn chunked(
     reader: &mut Reader<'_>,
     keys: &Keys,
     sha256: &[u8; 32],
-    bytes: u32,
-    chunks: u32,
+    chunks: &[u32],
 ) -> Result<String> {
-    let wanted: Vec<(String, u32)> = (0..chunks)
-        .map(|number| (keys.chunk(sha256, number), num::to_u32(limits::CHUNK_BYTES_MAX + 2)))
-        .collect();
-    let mut text = Vec::with_capacity(num::to_usize(u64::from(bytes)));
-    for ((key, _), value) in wanted.iter().zip(reader.immutable(&wanted)?) {
-        text.extend_from_slice(codec::decode_bytes(key, &value)?);
+    let wanted = chunk_keys(keys, sha256, chunks);
+    let mut text = Vec::new();
+    let values = reader.immutable(&wanted)?;
+    for (((key, _), bytes), value) in wanted.iter().zip(chunks).zip(values) {
+        let chunk = codec::decode_bytes(key, &value)?;
+        if num::to_u32(chunk.len()) != *bytes {
+            return Err(Error::corrupt(format!("`{key}` has {} bytes, not {bytes}", chunk.len())));
+        }
+        text.extend_from_slice(chunk);
     }
-    let name = keys.upload(sha256);
-    match String::from_utf8(text) {
-        Ok(text) if num::to_u32(text.len()) == bytes => Ok(text),
-        Ok(text) => Err(Error::corrupt(format!("`{name}` has {} bytes, not {bytes}", text.len()))),
-        Err(_) => Err(Error::corrupt(format!("`{name}` is no text"))),
-    }
+    String::from_utf8(text)
+        .map_err(|_| Error::corrupt(format!("`{}` is no text", keys.upload(sha256))))
 }

@@ -104,6 +104,33 @@ pub fn elements(raw: &str, span: Span) -> Vec<Value> {
     collect_elements(slice(raw, span), index(span.start)).unwrap_or_default()
 }
 
+/// Hands out the members of the object at `span` one by one, in order; none of anything else.
+pub(crate) fn each_member(raw: &str, span: Span, mut take: impl FnMut(Member)) {
+    // What is no such object has nothing to hand out, and that is all there is to say.
+    let _ = each_inside(
+        slice(raw, span),
+        index(span.start),
+        TokenKind::ObjectStart,
+        |key, Value { span, kind }| take(Member { key, value: span, kind }),
+    );
+}
+
+/// Hands out the elements of the array at `span` one by one, in order; none of anything else.
+pub(crate) fn each_element(raw: &str, span: Span, mut take: impl FnMut(Value)) {
+    // As above.
+    let _ = each_inside(slice(raw, span), index(span.start), TokenKind::ArrayStart, |_, v| take(v));
+}
+
+/// Whether a JSON value, or several with commas between, has more tokens than so many.
+pub(crate) fn has_more_tokens(value: &str, max: usize) -> bool {
+    let mut scanner = Scanner::inside_array(value);
+    let mut count = 0;
+    while count <= max && matches!(scanner.next_token(), Ok(Some(_))) {
+        count += 1;
+    }
+    count > max
+}
+
 /// The member of this (decoded) key; of several the last.
 #[must_use]
 pub fn member<'a>(members: &'a [Member], raw: &str, key: &str) -> Option<&'a Member> {

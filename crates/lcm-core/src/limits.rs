@@ -38,6 +38,9 @@ pub(crate) const INLINE_ITEMS_MAX: usize = 32;
 pub(crate) const NODE_ITEMS_MAX: usize = 128;
 /// Context nodes of one conversation.
 pub(crate) const NODES_MAX: usize = 32;
+/// Context items from which on summaries are merged before more are made: three quarters of what
+/// the root can refer to.
+pub(crate) const CONTEXT_ITEMS_CROWDED: u64 = 3_072;
 /// Most sources of one condensed summary, so that its commit keeps `PUTS_MAX`.
 pub(crate) const SOURCES_MAX: usize = 128;
 /// Bytes of values the instance keeps in memory.
@@ -51,6 +54,8 @@ pub(crate) const BRIDGE_TOKENS_MAX: u64 = 32;
 pub(crate) const PAGE_BYTES_MAX: usize = 512 << 10;
 /// Directory nodes that an assembly reads ahead: 65,536 messages.
 pub(crate) const CONTEXT_NODES_AHEAD: usize = 64;
+/// Bytes of a model's name that a summary keeps.
+pub(crate) const MODEL_BYTES_MAX: usize = 128;
 /// File ids that a summary lists; more would let quoted ids crowd a record out of its bound.
 pub(crate) const FILE_IDS_MAX: usize = 64;
 /// Bytes of staged text that one append resolves: one message of the largest size.

@@ -48,8 +48,8 @@ impl Role {
     }
 }
 
-/// One part of a message. Every span covers a whole JSON value of the raw text, quotes included;
-/// [`crate::json::text`] decodes it.
+/// One part of a message. Every span covers a whole JSON value of the raw text, quotes included
+/// (with one exception, see [`Part::Other`]); [`crate::json::text`] decodes it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Part {
     /// Text that was said.
@@ -94,8 +94,11 @@ pub enum Part {
         data: Option<Span>,
     },
     /// Anything else, kept as it is.
+    ///
+    /// The last part of a message of very many can be the rest of its list: then the value is not
+    /// one JSON value but several with the commas between them.
     Other {
-        /// The whole part.
+        /// The whole part, or the inside of the list from the first such part to the last.
         value: Span,
     },
 }
@@ -105,7 +108,7 @@ pub enum Part {
 pub struct Message {
     /// Who it is from.
     pub role: Role,
-    /// What it consists of, in order.
+    /// What it consists of, in order; at most 1,024, the last of which can stand for many.
     pub parts: Vec<Part>,
     /// Estimated tokens of its texts, tool names, inputs and outputs.
     pub tokens: u32,
@@ -122,7 +125,8 @@ pub struct Message {
     pub unique_call_id: Option<Span>,
     /// Whether equal content is evidence of being the same message: long or unique enough.
     pub discriminating: bool,
-    /// Whether it is an assistant message with `stop_reason` `error` or `aborted` and no content.
+    /// Whether it is an assistant message with `stop_reason` `error` or `aborted` and no content:
+    /// no part, and no member that the dialect does not know.
     pub failed_and_empty: bool,
 }
 
@@ -151,6 +155,14 @@ pub fn strong_call_id(id: &str) -> bool {
     id.strip_prefix("toolu_")
         .or_else(|| id.strip_prefix("call_"))
         .is_some_and(|rest| rest.len() >= 12 && rest.bytes().all(|b| b.is_ascii_alphanumeric()))
+}
+
+impl Message {
+    /// Whether it is what a user said, and not the result of a call, which belongs to its call.
+    pub(crate) fn is_said_by_user(&self) -> bool {
+        let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
+        self.role == Role::User && !self.parts.iter().any(is_result)
+    }
 }
 
 impl Part {
@@ -189,14 +201,23 @@ impl Part {
     fn is_content(&self, raw: &str) -> bool {
         match self {
             Self::Text { text } | Self::Reasoning { text } => visible(raw, [*text], 1),
-            Self::Other { value } => json::kind(raw, *value) != Kind::Null,
+            // Not its kind: a list's inside can begin with `null`.
+            Self::Other { value } => json::slice(raw, *value) != "null",
             Self::ToolCall { .. } | Self::ToolResult { .. } | Self::File { .. } => true,
         }
     }
 }
 
 /// The projection of a message whose role and parts a dialect has found among its `members`.
-fn complete(raw: &str, members: &[Member], role: Role, parts: Vec<Part>) -> Message {
+///
+/// `has_more`: there is content that no part stands for.
+fn complete(
+    raw: &str,
+    members: &[Member],
+    role: Role,
+    parts: Vec<Part>,
+    has_more: bool,
+) -> Message {
     let timestamp = json::member(members, raw, "timestamp").and_then(|m| read_time(raw, m));
     let unique_call_id = match parts.as_slice() {
         [Part::ToolResult { call_id: Some(id), .. }] if strong_call_id(&json::text(raw, *id)) => {
@@ -221,6 +242,7 @@ fn complete(raw: &str, members: &[Member], role: Role, parts: Vec<Part>) -> Mess
         discriminating,
         failed_and_empty: role == Role::Assistant
             && failed
+            && !has_more
             && !parts.iter().any(|part| part.is_content(raw)),
         parts,
     }

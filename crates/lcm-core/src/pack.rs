@@ -24,10 +24,8 @@ pub(crate) enum Raw {
     Chunked {
         /// SHA-256 of the text, which names the chunks.
         sha256: [u8; 32],
-        /// Length of the text.
-        bytes: u32,
-        /// Number of chunks.
-        chunks: u32,
+        /// Length of each chunk in bytes, in order.
+        chunks: Vec<u32>,
     },
 }
 
@@ -36,7 +34,7 @@ impl Raw {
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Inline(text) => crate::num::to_u64(text.len()),
-            Self::Chunked { bytes, .. } => u64::from(*bytes),
+            Self::Chunked { chunks, .. } => chunks.iter().map(|bytes| u64::from(*bytes)).sum(),
         }
     }
 }
@@ -110,16 +108,10 @@ impl Sound for DirectoryNode {
 
 impl Sound for Pack {
     fn is_sound(&self) -> bool {
-        let chunked = |message: &Stored| match message.raw {
-            Raw::Inline(_) => true,
-            // A chunk has at least a byte, and no message more than the bound of all messages.
-            Raw::Chunked { bytes, chunks, .. } => {
-                chunks <= bytes && u64::from(bytes) <= limits::MESSAGE_BYTES_MAX
-            }
-        };
+        let bounded = |message: &Stored| message.raw.bytes() <= limits::MESSAGE_BYTES_MAX;
         self.seq_first > 0
             && codec::countable(&[self.seq_first, self.tokens_before])
-            && self.messages.iter().all(chunked)
+            && self.messages.iter().all(bounded)
     }
 }
 

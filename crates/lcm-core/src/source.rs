@@ -29,6 +29,10 @@ use crate::{
     time, tokens,
 };
 
+/// JSON tokens from which a value is rendered as it stands: a parsed one takes many times the
+/// memory of its text.
+const PARSED_TOKENS_MAX: usize = 1 << 16;
+
 /// Appends one message as a block and tells whether there was anything to append.
 ///
 /// Texts stand as they are; a call is `tool call NAME: INPUT-JSON`, a result `tool result NAME:`
@@ -183,6 +187,9 @@ fn render_file_line(raw: &str, name: Option<Span>, mime: Option<Span>) -> String
 /// providers write tool output, becomes the texts of its blocks; media become the note; the rest
 /// is its JSON.
 fn render_value(value: &str) -> String {
+    if json::has_more_tokens(value, PARSED_TOKENS_MAX) {
+        return scrub::scrub(value);
+    }
     match serde_json::from_str::<Value>(value) {
         Ok(Value::Array(blocks))
             if !blocks.is_empty() && blocks.iter().all(|block| block.get("type").is_some()) =>
@@ -190,7 +197,8 @@ fn render_value(value: &str) -> String {
             blocks.iter().map(render_block).collect::<Vec<_>>().join("\n")
         }
         Ok(parsed) if parsed.get("type").is_some() => render_block(&parsed),
-        // Unparsable is only what is nested too deep or has a lone surrogate: its text will do.
+        // Unparsable is what is nested too deep, has a lone surrogate or is the inside of a list:
+        // its text will do.
         _ => scrub::scrub(value),
     }
 }

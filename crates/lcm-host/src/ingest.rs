@@ -2,7 +2,10 @@
 //!
 //! In: messages in order, of any number and size. Out: what was stored. The transcript is cut into
 //! calls here, within the bounds that an ingest commit has; which messages are new is the
-//! component's decision.
+//! component's decision. What it decided holds for one revision: every append names the revision
+//! it relies on, and once the conversation moved on the component is asked again.
+
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -14,7 +17,7 @@ use crate::{
     error::{Code, Error, Result},
     ingestion::{Mode, Options, Receipt},
     json,
-    lcm::Lcm,
+    lcm::{CONFLICT_RETRIES_MAX, Failure, Lcm, pause},
 };
 
 /// Messages of one call.
@@ -44,8 +47,16 @@ impl IngestOptions {
         Self { dialect, new: false, refuse_replay: false, clock }
     }
 
-    fn append(&self) -> Options {
-        let extra_json = self.refuse_replay.then(|| r#"{"refuse_replay":true}"#.to_owned());
+    /// Options of a call; `revision`: what the conversation must be at.
+    fn append(&self, revision: Option<u64>) -> Options {
+        let mut extra = serde_json::Map::new();
+        if self.refuse_replay {
+            extra.insert("refuse_replay".to_owned(), true.into());
+        }
+        if let Some(revision) = revision {
+            extra.insert("revision".to_owned(), revision.into());
+        }
+        let extra_json = (!extra.is_empty()).then(|| serde_json::Value::Object(extra).to_string());
         Options { mode: Mode::New, partial: true, extra_json }
     }
 }
@@ -53,9 +64,9 @@ impl IngestOptions {
 /// What became of a transcript.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct IngestReport {
-    /// Messages stored.
+    /// Messages stored by this ingest, as far as the store confirmed it.
     pub ingested: u64,
-    /// Messages recognised as stored already, or empty failed turns.
+    /// All others: recognised as stored already, or empty failed turns.
     pub skipped: u64,
     /// Seq of the first message stored; `None`: none was.
     pub seq_first: Option<u64>,
@@ -95,6 +106,8 @@ impl From<IngestError> for Error {
 #[derive(Deserialize)]
 struct Reconciled {
     missing: Vec<Range>,
+    /// The revision that this is true of; 0: the conversation does not exist.
+    revision: u64,
     #[serde(default)]
     warnings: Vec<String>,
 }
@@ -106,10 +119,15 @@ struct Range {
     to: usize,
 }
 
+impl Range {
+    fn count(self) -> usize {
+        self.to.saturating_add(1).saturating_sub(self.from)
+    }
+}
+
 impl IngestReport {
     fn add(&mut self, receipt: Receipt) {
         self.ingested += u64::from(receipt.ingested);
-        self.skipped += u64::from(receipt.skipped);
         self.seq_first = self.seq_first.or(receipt.seq_first);
         self.seq_last = receipt.seq_last.or(self.seq_last);
         self.context_tokens = u64::from(receipt.context_tokens);
@@ -145,21 +163,21 @@ impl Lcm {
         cancel: &Cancel,
         progress: &mut dyn FnMut(usize),
     ) -> IngestResult<IngestReport> {
-        let report = IngestReport::default();
-        let mut intake = Intake { lcm: self, conversation, options, cancel, progress, report };
-        let identities = intake.identify_all(messages)?;
-        let missing = match messages.len().checked_sub(1) {
-            None => Vec::new(),
-            Some(to) if options.new => vec![Range { from: 0, to }],
-            Some(_) => intake.missing(&identities)?,
+        let mut intake = Intake {
+            lcm: self,
+            conversation,
+            options,
+            cancel,
+            progress,
+            report: IngestReport::default(),
+            uploads: BTreeMap::new(),
+            done: 0,
         };
-        for range in missing {
-            intake.append_range(messages, range)?;
-        }
-        if intake.report.revision == 0 {
-            // No call was made: an empty one writes nothing and says how things stand.
-            let receipt = intake.append(&[])?;
-            intake.report.add(receipt);
+        let identities = intake.identify_all(messages)?;
+        if options.new {
+            intake.append_all(messages)?;
+        } else {
+            intake.append_missing(messages, &identities)?;
         }
         (intake.progress)(messages.len());
         let mut report = intake.report;
@@ -177,6 +195,10 @@ struct Intake<'a> {
     cancel: &'a Cancel,
     progress: &'a mut dyn FnMut(usize),
     report: IngestReport,
+    /// Names of the large messages that were staged, by index.
+    uploads: BTreeMap<usize, String>,
+    /// Index behind the last message that an append confirmed.
+    done: usize,
 }
 
 impl Intake<'_> {
@@ -219,48 +241,134 @@ impl Intake<'_> {
         at_fault.unwrap_or(IngestError { index: None, error: refusal })
     }
 
-    /// The ranges of the transcript that are not stored.
-    fn missing(&mut self, identities: &[Box<RawValue>]) -> Result<Vec<Range>> {
+    /// Stores all messages, whatever is stored.
+    fn append_all(&mut self, messages: &[String]) -> IngestResult<()> {
+        let all: Vec<Range> =
+            messages.len().checked_sub(1).map(|to| Range { from: 0, to }).into_iter().collect();
+        self.stage_large(messages, &all)?;
+        self.append_ranges(messages, &all, None).map_err(|failure| failure.error.into())
+    }
+
+    /// Stores what is missing. While others write, too, what is missing is asked again, and given
+    /// up when that does not make it less.
+    fn append_missing(
+        &mut self,
+        messages: &[String],
+        identities: &[Box<RawValue>],
+    ) -> IngestResult<()> {
         let entries = json::array(identities.iter().map(AsRef::as_ref));
         let transcript = format!(r#"{{"entries":{entries}}}"#);
-        let text = self.lcm.reconcile(self.conversation, &transcript, self.now())?;
-        let reconciled: Reconciled = json::read("ingest.reconcile", &text)?;
-        self.report.warn(reconciled.warnings);
-        Ok(reconciled.missing)
-    }
-
-    fn append(&self, batch: &[String]) -> Result<Receipt> {
-        let options = self.options.append();
-        self.lcm.append(self.conversation, self.options.dialect, batch, &options, self.now())
-    }
-
-    /// Stores the messages of one range, in as many calls as it takes.
-    fn append_range(&mut self, messages: &[String], range: Range) -> IngestResult<()> {
-        let mut index = range.from;
-        while let Some(rest) = messages.get(index..=range.to).filter(|rest| !rest.is_empty()) {
-            (self.progress)(index);
+        let mut fewest = usize::MAX;
+        let mut repeats = 0;
+        loop {
             self.cancel.check()?;
-            let receipt = match rest.first() {
-                Some(large) if large.len() > BATCH_BYTES_MAX => {
-                    let upload = self
-                        .stage(large)
-                        .map_err(|error| IngestError { index: Some(index), error })?;
-                    self.append(&[format!("@upload {upload}")])?
-                }
-                _ => {
-                    let (batch, _) = rest.split_at(batch_length(rest));
-                    self.append(batch)?
-                }
-            };
-            let taken = u64::from(receipt.ingested) + u64::from(receipt.skipped);
-            if taken == 0 {
-                let message = "`ingest.append` took none of the messages";
-                return Err(Error::internal(message).into());
+            let plan = self.reconcile(&transcript)?;
+            let count = plan.missing.iter().copied().map(Range::count).sum();
+            if count < fewest {
+                fewest = count;
+                repeats = 0;
             }
+            if self.stage_large(messages, &plan.missing)? {
+                // Staging moved the conversation on.
+                continue;
+            }
+            match self.append_ranges(messages, &plan.missing, Some(plan.revision)) {
+                Ok(()) => return Ok(()),
+                Err(failure) if repeats < CONFLICT_RETRIES_MAX && is_outdated(&failure) => {
+                    repeats += 1;
+                    self.cancel.sleep(pause(repeats));
+                }
+                Err(failure) => return Err(failure.error.into()),
+            }
+        }
+    }
+
+    /// What is not stored, and at which revision.
+    fn reconcile(&mut self, transcript: &str) -> Result<Reconciled> {
+        let text = self.lcm.reconcile(self.conversation, transcript, self.now())?;
+        let mut plan: Reconciled = json::read("ingest.reconcile", &text)?;
+        if self.done == 0 {
+            // Later ones would also speak of what was stored here.
+            self.report.warnings.clear();
+            self.report.warn(std::mem::take(&mut plan.warnings));
+        }
+        // What was confirmed is stored, even if it can no longer be recognised among the messages
+        // of others.
+        plan.missing.retain(|range| range.to >= self.done);
+        for range in &mut plan.missing {
+            range.from = range.from.max(self.done);
+        }
+        Ok(plan)
+    }
+
+    fn append(
+        &self,
+        batch: &[String],
+        revision: Option<u64>,
+    ) -> std::result::Result<Receipt, Failure> {
+        let options = self.options.append(revision);
+        let dialect = self.options.dialect;
+        if revision.is_none() {
+            return Ok(self.lcm.append(self.conversation, dialect, batch, &options, self.now())?);
+        }
+        self.lcm.append_known(self.conversation, dialect, batch, &options, self.now(), 0)
+    }
+
+    /// Stores these ranges in as many calls as it takes, each relying on the revision that the one
+    /// before left.
+    fn append_ranges(
+        &mut self,
+        messages: &[String],
+        ranges: &[Range],
+        mut revision: Option<u64>,
+    ) -> std::result::Result<(), Failure> {
+        if ranges.is_empty() {
+            // An empty call writes nothing and says how things stand.
+            let receipt = self.append(&[], None)?;
             self.report.add(receipt);
-            index = index.saturating_add(usize::try_from(taken).unwrap_or(usize::MAX));
+        }
+        for range in ranges {
+            let mut index = range.from;
+            while let Some(rest) = messages.get(index..=range.to).filter(|rest| !rest.is_empty()) {
+                (self.progress)(index);
+                self.cancel.check()?;
+                let receipt = match self.uploads.get(&index) {
+                    Some(upload) => self.append(&[format!("@upload {upload}")], revision)?,
+                    None => {
+                        let (batch, _) = rest.split_at(batch_length(rest));
+                        self.append(batch, revision)?
+                    }
+                };
+                let taken = u64::from(receipt.ingested) + u64::from(receipt.skipped);
+                if taken == 0 {
+                    let message = "`ingest.append` took none of the messages";
+                    return Err(Error::internal(message).into());
+                }
+                revision = revision.map(|_| receipt.revision);
+                self.report.add(receipt);
+                index = index.saturating_add(usize::try_from(taken).unwrap_or(usize::MAX));
+                self.done = index;
+            }
         }
         Ok(())
+    }
+
+    /// Hands over the messages of these ranges that are too large for a call, each once; returns
+    /// whether there were any.
+    fn stage_large(&mut self, messages: &[String], ranges: &[Range]) -> IngestResult<bool> {
+        let before = self.uploads.len();
+        for range in ranges {
+            let of_range = messages.iter().enumerate().take(range.to.saturating_add(1));
+            for (index, message) in of_range.skip(range.from) {
+                if message.len() > BATCH_BYTES_MAX && !self.uploads.contains_key(&index) {
+                    let upload = self
+                        .stage(message)
+                        .map_err(|error| IngestError { index: Some(index), error })?;
+                    self.uploads.insert(index, upload);
+                }
+            }
+        }
+        Ok(self.uploads.len() > before)
     }
 
     /// Hands over one message in pieces; returns the name of the upload.
@@ -284,6 +392,11 @@ impl Intake<'_> {
         }
         Ok(upload)
     }
+}
+
+/// Whether an append failed because the conversation is not, or may not be, what it relied on.
+fn is_outdated(failure: &Failure) -> bool {
+    failure.error.code == Code::Conflict || failure.is_unknown()
 }
 
 /// An error about the first message of a call, without that place: the caller knows the place

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// How often a call is repeated after another writer was first.
-const CONFLICT_RETRIES_MAX: u32 = 8;
+pub(crate) const CONFLICT_RETRIES_MAX: u32 = 8;
 
 /// A store and a model behind one instance of the component. Clones share all three.
 ///
@@ -61,6 +61,19 @@ enum Place {
 pub(crate) struct Failure {
     pub(crate) error: Error,
     pub(crate) commit: Commit,
+}
+
+impl Failure {
+    /// Whether the call may have been committed, and nobody can tell.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.commit == Commit::Unknown && self.error.code == Code::StoreUnavailable
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { error, commit: Commit::None }
+    }
 }
 
 impl std::fmt::Debug for Lcm {
@@ -163,13 +176,16 @@ impl Lcm {
             &mut wasmtime::Store<HostState>,
         ) -> wasmtime::Result<std::result::Result<T, types::Error>>,
     ) -> Result<T> {
-        self.call_known(function, arguments, body).map_err(|failure| failure.error)
+        self.call_known(function, CONFLICT_RETRIES_MAX, arguments, body)
+            .map_err(|failure| failure.error)
     }
 
-    /// As [`Lcm::call`]; a failure says what is known about the commit.
+    /// As [`Lcm::call`], with a bound on the repeats; a failure says what is known about the
+    /// commit.
     pub(crate) fn call_known<T>(
         &self,
         function: &str,
+        repeats_max: u32,
         arguments: impl Fn() -> Value,
         body: impl Fn(
             &Exports,
@@ -181,9 +197,7 @@ impl Lcm {
             let result = self.call_once(function, &body);
             self.record(function, &arguments, result.as_ref().err());
             match result {
-                Err(failure)
-                    if failure.error.code == Code::Conflict && repeats < CONFLICT_RETRIES_MAX =>
-                {
+                Err(failure) if failure.error.code == Code::Conflict && repeats < repeats_max => {
                     repeats += 1;
                     std::thread::sleep(pause(repeats));
                 }
@@ -232,12 +246,11 @@ impl Lcm {
 
     /// The running instance, or a new and configured one.
     fn take_instance(&self, slot: &mut Slot) -> std::result::Result<Box<Instance>, Failure> {
-        let unmade = |error| Failure { error, commit: Commit::None };
         let state = match std::mem::replace(&mut slot.place, Place::Lost) {
             Place::Running(instance) => return Ok(instance),
             Place::Parked(state) => state,
             Place::Lost => {
-                return Err(unmade(Error::internal("the store was lost in a panic")));
+                return Err(Error::internal("the store was lost in a panic").into());
             }
         };
         let mut instance = match self.shared.component.instantiate(*state) {
@@ -245,13 +258,13 @@ impl Lcm {
             Err(failed) => {
                 let (state, error) = *failed;
                 slot.place = Place::Parked(Box::new(state));
-                return Err(unmade(error));
+                return Err(error.into());
             }
         };
         let Some(config) = &slot.config else { return Ok(instance) };
         instance.begin_call();
         let Instance { bindings, store, .. } = &mut *instance;
-        let error = match bindings.lcm_engine_setup().call_configure(store, config) {
+        let error: Error = match bindings.lcm_engine_setup().call_configure(store, config) {
             Ok(Ok(_)) => return Ok(instance),
             Ok(Err(error)) => error.into(),
             Err(trap) => {
@@ -260,7 +273,7 @@ impl Lcm {
             }
         };
         slot.place = Place::Parked(Box::new(instance.into_state()));
-        Err(unmade(error))
+        Err(error.into())
     }
 
     fn record(&self, function: &str, arguments: &impl Fn() -> Value, failure: Option<&Failure>) {
@@ -282,7 +295,7 @@ impl Lcm {
 
 /// How long to wait before the given repeat: up to 2 ms at first, doubling, with jitter so that
 /// two writers do not meet again.
-fn pause(repeat: u32) -> Duration {
+pub(crate) fn pause(repeat: u32) -> Duration {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());

@@ -8,8 +8,13 @@ import { isAsyncStore, performAsync, SwitchedStore } from "./store-async.js";
 import { checkStore } from "./store-contract.js";
 
 /** How often a call that met another commit is repeated. */
-const CONFLICT_RETRIES_MAX = 8;
+export const CONFLICT_RETRIES_MAX = 8;
 const CONFLICT_PAUSE_MS = 4;
+
+/** Waits before the repetition after `attempt` others; jitter keeps two writers from meeting. */
+export function conflictPause(attempt) {
+  return pause(Math.random() * CONFLICT_PAUSE_MS * 2 ** attempt);
+}
 
 /** A component over a store of either kind. */
 export class Backend {
@@ -53,8 +58,17 @@ export class Backend {
    * A `conflict` is retried; any other error is the caller's.
    */
   call(name, args) {
+    return this.#queued(args, () => this.#repeated(name, args));
+  }
+
+  /** As `call`, but a `conflict` is the caller's, too. */
+  attempt(name, args) {
+    return this.#queued(args, () => this.#perform(name, args));
+  }
+
+  #queued(args, work) {
     if (this.#closed) return Promise.reject(new LcmError("invalid-input", "the store is closed"));
-    return this.#queue.run(args.conversation ?? "", () => this.#repeated(name, args));
+    return this.#queue.run(args.conversation ?? "", work);
   }
 
   /** One call without waiting and without repeating; for test runners. */
@@ -73,8 +87,7 @@ export class Backend {
         return await this.#perform(name, args);
       } catch (error) {
         if (error.code !== "conflict" || attempt >= CONFLICT_RETRIES_MAX) throw error;
-        // Jitter keeps two writers from meeting again and again.
-        await pause(Math.random() * CONFLICT_PAUSE_MS * 2 ** attempt);
+        await conflictPause(attempt);
       }
     }
   }

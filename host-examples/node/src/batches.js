@@ -5,7 +5,7 @@ import { toJson, wellFormed } from "./convert.js";
 import { sha256Hex } from "./digest.js";
 
 /** Bounds of one ingest commit and of one staged piece (see `wit/ingest.wit`). */
-const BATCH_MESSAGES_MAX = 100;
+export const BATCH_MESSAGES_MAX = 100;
 const BATCH_BYTES_MAX = 512 * 1024;
 const PIECE_BYTES_MAX = 192 * 1024;
 

@@ -1,9 +1,16 @@
 // Ingest of a whole transcript: the engine says which messages are missing, those are appended.
 //
 // Alignment cannot be decided batch by batch, so the identities of all messages go to `reconcile`
-// first. They are computed by the engine; nothing is compared here.
+// first. They are computed by the engine; nothing is compared here. What it answers holds for one
+// revision: every append names the revision it relies on, and once the conversation moved on the
+// engine is asked again.
 
-import { batchesOf, mergeReceipts, stagedTexts } from "./batches.js";
+import { BATCH_MESSAGES_MAX, batchesOf, mergeReceipts, stagedTexts } from "./batches.js";
+import { CONFLICT_RETRIES_MAX, conflictPause } from "./backend.js";
+import { LcmError } from "./errors.js";
+
+/** Failures of an append after which the conversation is not, or may not be, what it relied on. */
+const OUTDATED = ["conflict", "store-unavailable"];
 
 /** Identities of all texts, in their order. */
 function identities(backend, dialect, texts) {
@@ -12,25 +19,101 @@ function identities(backend, dialect, texts) {
   );
 }
 
+/** One transcript on its way in. */
+class Intake {
+  receipts = [];
+  warnings = [];
+  /** Index behind the last message that an append confirmed. */
+  #done = 0;
+
+  constructor(backend, conversation, texts, options) {
+    const { dialect, now, refuse_replay } = options;
+    this.backend = backend;
+    this.conversation = conversation;
+    this.now = now;
+    this.dialect = dialect;
+    this.extra = refuse_replay ? { refuse_replay } : {};
+    // Large ones are replaced by references once they are staged.
+    this.texts = [...texts];
+    this.transcript_json = JSON.stringify({ entries: identities(backend, dialect, texts) });
+  }
+
+  /** Indexes of the messages that are not stored, and the revision this is true of. */
+  async plan() {
+    const { conversation, transcript_json, now } = this;
+    const args = { conversation, transcript_json, now };
+    const plan = JSON.parse(await this.backend.call("ingest.reconcile", args));
+    if (!Number.isSafeInteger(plan.revision)) {
+      throw new LcmError("trap", "`ingest.reconcile` answered without a revision");
+    }
+    // Later ones would also speak of what was stored here.
+    if (this.#done === 0) this.warnings = plan.warnings;
+    const missing = [];
+    for (const { from, to } of plan.missing) {
+      // What was confirmed is stored, even if it can no longer be recognised among the messages
+      // of others.
+      for (let index = Math.max(from, this.#done); index <= to; index++) missing.push(index);
+    }
+    return { missing, revision: plan.revision };
+  }
+
+  /** Stages those that are too large for a call; resolves to whether there were any. */
+  async stage(missing) {
+    const before = missing.map((index) => this.texts[index]);
+    const after = await stagedTexts(this.backend, this.conversation, before, this.now);
+    missing.forEach((index, at) => {
+      this.texts[index] = after[at];
+    });
+    return after.some((text, at) => text !== before[at]);
+  }
+
+  async #append(messages, extra) {
+    const { conversation, dialect, now } = this;
+    const options = { mode: "new", partial: true, extra_json: JSON.stringify(extra) };
+    const call = { conversation, dialect, messages, options, now };
+    const receipt = await this.backend.attempt("ingest.append", call);
+    this.receipts.push(receipt);
+    return receipt;
+  }
+
+  /** Appends these messages, each call relying on the revision that the one before left. */
+  async append({ missing, revision }) {
+    // An empty call writes nothing and says how things stand.
+    if (missing.length === 0) await this.#append([], this.extra);
+    for (let at = 0; at < missing.length; ) {
+      const next = missing.slice(at, at + BATCH_MESSAGES_MAX).map((index) => this.texts[index]);
+      const receipt = await this.#append(batchesOf(next)[0], { ...this.extra, revision });
+      const taken = receipt.ingested + receipt.skipped;
+      if (taken === 0) throw new LcmError("trap", "`ingest.append` took none of the messages");
+      at += taken;
+      this.#done = missing[at - 1] + 1;
+      revision = receipt.revision;
+    }
+  }
+}
+
 /** Stores those of `texts` that are missing in the conversation; resolves to one receipt. */
 export async function ingestTranscript(backend, conversation, texts, options) {
-  const { dialect, now, refuse_replay } = options;
-  const entries = identities(backend, dialect, texts);
-  const transcript_json = JSON.stringify({ entries });
-  const args = { conversation, transcript_json, now };
-  const plan = JSON.parse(await backend.call("ingest.reconcile", args));
-  const missing = plan.missing.flatMap(({ from, to }) => texts.slice(from, to + 1));
-  const staged = await stagedTexts(backend, conversation, missing, now);
-  const extra_json = refuse_replay ? JSON.stringify({ refuse_replay }) : null;
-  const receipts = [];
-  for (const messages of staged.length > 0 ? batchesOf(staged) : [[]]) {
-    const call = { conversation, dialect, messages, options: { mode: "new", extra_json }, now };
-    receipts.push(await backend.call("ingest.append", call));
+  const intake = new Intake(backend, conversation, texts, options);
+  let fewest = Infinity;
+  for (let repeats = 0; ; ) {
+    const plan = await intake.plan();
+    if (plan.missing.length < fewest) repeats = 0;
+    fewest = Math.min(fewest, plan.missing.length);
+    // Staging moves the conversation on.
+    if (await intake.stage(plan.missing)) continue;
+    try {
+      await intake.append(plan);
+      break;
+    } catch (error) {
+      if (!OUTDATED.includes(error.code) || repeats >= CONFLICT_RETRIES_MAX) throw error;
+      await conflictPause(repeats++);
+    }
   }
-  const receipt = mergeReceipts(receipts);
+  const receipt = mergeReceipts(intake.receipts);
   return {
     ...receipt,
-    skipped: receipt.skipped + texts.length - missing.length,
-    warnings: [...plan.warnings, ...receipt.warnings],
+    skipped: texts.length - receipt.ingested,
+    warnings: [...intake.warnings, ...receipt.warnings],
   };
 }

@@ -8,6 +8,7 @@ import { batchesOf, mergeReceipts, messageTexts, stagedTexts } from "../src/batc
 import { modelChain } from "../src/completion.js";
 import { drive } from "../src/driver.js";
 import { environmentConfig } from "../src/open.js";
+import { ingestTranscript } from "../src/transcript.js";
 
 const REQUEST = { id: "r", purpose: "leaf", model: null };
 
@@ -100,6 +101,103 @@ test("several receipts become one", () => {
     [2, 2, 11, 3, 4],
   );
   assert.deepEqual(merged.warnings, ["a"]);
+});
+
+/** A conversation of texts without ids, as `ingestTranscript` sees it; `fault` may throw. */
+function fakeConversation(fault = () => {}) {
+  const stored = [];
+  const log = [];
+  const answers = {
+    "ingest.reconcile": ({ transcript_json }) => {
+      const { entries } = JSON.parse(transcript_json);
+      const is = stored.every((text, i) => entries[i] === text);
+      const from = is ? stored.length : 0;
+      const missing = from < entries.length ? [{ from, to: entries.length - 1 }] : [];
+      return JSON.stringify({ missing, revision: stored.length, warnings: is ? [] : ["none"] });
+    },
+    "ingest.stage": ({ offset, text }) => offset + Buffer.byteLength(text),
+    "ingest.append": ({ messages, options }) => {
+      const { revision = stored.length } = JSON.parse(options.extra_json);
+      if (revision !== stored.length) throw Object.assign(new Error("moved"), { code: "conflict" });
+      fault("before", stored);
+      stored.push(...messages);
+      fault("after", stored);
+      const count = messages.length;
+      const receipt = { revision: stored.length, ingested: count, skipped: 0, context_tokens: 1 };
+      const seq_first = count ? stored.length - count + 1 : null;
+      return { ...receipt, seq_first, seq_last: count ? stored.length : null, warnings: [] };
+    },
+  };
+  const call = async (name, args) => {
+    log.push(name);
+    return answers[name](args);
+  };
+  const pure = (_, { messages }) => JSON.stringify(messages);
+  return { stored, log, backend: { pure, call, attempt: call } };
+}
+
+const many = Array.from({ length: 250 }, (_, i) => `"${i}"`);
+const INGEST = { dialect: "lcm", now: 1 };
+
+test("two ingests of one transcript at the same time store every message once", async () => {
+  const { backend, stored, log } = fakeConversation();
+  const both = [0, 1].map(() => ingestTranscript(backend, "c", many, INGEST));
+  const receipts = await Promise.all(both);
+  assert.deepEqual(stored, many);
+  assert.equal(receipts[0].ingested + receipts[1].ingested, 250);
+  assert.ok(receipts.every(({ ingested, skipped }) => ingested + skipped === 250));
+  assert.ok(log.filter((name) => name === "ingest.reconcile").length > 2);
+});
+
+test("what was confirmed is not stored again when others write in between", async () => {
+  let other = 1;
+  const { backend, stored } = fakeConversation((when, texts) => {
+    if (when === "before" && texts.length === 100 && other-- > 0) {
+      texts.push("other");
+      throw Object.assign(new Error("lost"), { code: "conflict" });
+    }
+  });
+  const receipt = await ingestTranscript(backend, "c", many, INGEST);
+  assert.deepEqual(stored, [...many.slice(0, 100), "other", ...many.slice(100)]);
+  assert.deepEqual([receipt.ingested, receipt.skipped, receipt.warnings], [250, 0, []]);
+});
+
+test("an append of unknown outcome is looked for, not sent again", async () => {
+  for (const moment of ["before", "after"]) {
+    let lost = 1;
+    const { backend, stored } = fakeConversation((when, texts) => {
+      if (when === moment && texts.length > 0 && lost-- > 0) {
+        throw Object.assign(new Error("reply lost"), { code: "store-unavailable" });
+      }
+    });
+    const receipt = await ingestTranscript(backend, "c", many, INGEST);
+    assert.deepEqual(stored, many);
+    assert.equal(receipt.ingested + receipt.skipped, 250);
+    assert.equal(receipt.ingested, moment === "before" ? 250 : 150);
+  }
+});
+
+test("a conflict without progress is raised after eight repetitions", async () => {
+  const { backend, log } = fakeConversation(() => {
+    throw Object.assign(new Error("lost"), { code: "conflict" });
+  });
+  await assert.rejects(ingestTranscript(backend, "c", many, INGEST), { code: "conflict" });
+  assert.equal(log.filter((name) => name === "ingest.append").length, 9);
+});
+
+test("large messages are staged before the plan that appends relies on", async () => {
+  const { backend, stored, log } = fakeConversation();
+  await ingestTranscript(backend, "c", ["a", "y".repeat(600 * 1024)], INGEST);
+  const name = (text) => `ingest.${text}`;
+  const stages = Array(4).fill("stage");
+  assert.deepEqual(log, ["reconcile", ...stages, "reconcile", "append"].map(name));
+  assert.match(stored[1], /^@upload /);
+});
+
+test("a plan without a revision is refused", async () => {
+  const backend = { pure: () => "[]", call: async () => '{"missing":[],"warnings":[]}' };
+  const expected = { code: "trap", message: /revision/ };
+  await assert.rejects(ingestTranscript(backend, "c", [], INGEST), expected);
 });
 
 test("a model that fails is asked again, then the next one, then none any more", async () => {

@@ -20,13 +20,20 @@ class Script:
         self.requests: list[str] = []
 
     def run(self, flow: flows.Flow[Any]) -> Any:
-        result = None
-        while True:
-            try:
-                effect = flow.send(result)
-            except StopIteration as end:
-                return end.value
-            result = self.perform(effect)
+        return self.resume(flow, next(flow))
+
+    def resume(self, flow: flows.Flow[Any], effect: flows.Effect) -> Any:
+        """Performs the rest of a flow that waits for this effect."""
+        try:
+            while True:
+                try:
+                    result = self.perform(effect)
+                except LcmError as error:
+                    effect = flow.throw(error)
+                else:
+                    effect = flow.send(result)
+        except StopIteration as end:
+            return end.value
 
     def perform(self, effect: flows.Effect) -> Any:
         match effect:
@@ -104,7 +111,11 @@ class Ingest(unittest.TestCase):
         script = Script(
             identify=lambda a: json.dumps([{"hash": text} for text in a["messages"]]),
             reconcile=lambda a: json.dumps(
-                {"missing": [{"from": 1, "to": 2}, {"from": 4, "to": 4}], "warnings": ["w"]}
+                {
+                    "missing": [{"from": 1, "to": 2}, {"from": 4, "to": 4}],
+                    "revision": 3,
+                    "warnings": ["w"],
+                }
             ),
             append=self.receipt,
         )
@@ -114,7 +125,8 @@ class Ingest(unittest.TestCase):
         appended = script.calls[2][1]
         self.assertEqual(appended["messages"], list("bce"))
         self.assertEqual(appended["options"]["mode"], "new")
-        self.assertEqual(json.loads(appended["options"]["extra_json"]), {"refuse_replay": True})
+        extra = json.loads(appended["options"]["extra_json"])
+        self.assertEqual(extra, {"refuse_replay": True, "revision": 3})
         self.assertEqual((receipt["ingested"], receipt["skipped"]), (3, 2))
         self.assertEqual(receipt["warnings"], ["w"])
 
@@ -124,6 +136,105 @@ class Ingest(unittest.TestCase):
             script.run(flows.append("c", "lcm", ["a"], new, True, False, 1))
             ((_, arguments),) = script.calls
             self.assertEqual(arguments["options"], {"mode": mode, "extra_json": '{"repeat":true}'})
+
+
+class Conversation(Script):
+    """Texts without ids; `fault` may raise before and after an append, and write itself."""
+
+    def __init__(self, fault: Any = lambda moment, stored: None) -> None:
+        super().__init__(
+            identify=lambda a: json.dumps(a["messages"]),
+            reconcile=self.reconcile,
+            stage=lambda a: a["offset"] + len(a["text"]),
+            append=self.append,
+        )
+        self.fault = fault
+        self.stored: list[str] = []
+
+    def names(self) -> list[str]:
+        return [name.partition(".")[2] for name, _ in self.calls]
+
+    def reconcile(self, arguments: dict[str, Any]) -> str:
+        entries = json.loads(arguments["transcript_json"])["entries"]
+        count = len(self.stored)
+        known = entries[:count] == self.stored
+        first = count if known else 0
+        missing = [{"from": first, "to": len(entries) - 1}] if first < len(entries) else []
+        warnings = [] if known else ["none"]
+        return json.dumps({"missing": missing, "revision": count, "warnings": warnings})
+
+    def append(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        options = json.loads(arguments["options"]["extra_json"])
+        if options.get("revision", len(self.stored)) != len(self.stored):
+            raise LcmError("conflict", "the conversation moved on")
+        self.fault("before", self.stored)
+        self.stored += arguments["messages"]
+        self.fault("after", self.stored)
+        return Ingest.receipt(arguments) | {"revision": len(self.stored)}
+
+
+class ConcurrentIngest(unittest.TestCase):
+    texts = [f"{number}" for number in range(250)]
+
+    def flow(self) -> flows.Flow[Any]:
+        return flows.ingest("c", "lcm", self.texts, False, 1)
+
+    def test_two_at_the_same_time_store_every_message_once(self):
+        for lead in range(1, 5):
+            script = Conversation()
+            # The second runs as a whole after so many steps of the first.
+            first = self.flow()
+            effect = next(first)
+            for _ in range(lead):
+                effect = first.send(script.perform(effect))
+            second = script.run(self.flow())
+            receipt = script.resume(first, effect)
+            self.assertEqual(script.stored, self.texts)
+            self.assertEqual(receipt["ingested"] + second["ingested"], 250)
+            for one in (receipt, second):
+                self.assertEqual(one["ingested"] + one["skipped"], 250)
+
+    def test_what_was_confirmed_is_not_stored_again_when_others_write(self):
+        def fault(moment, stored):
+            if moment == "before" and len(stored) == 100:
+                stored.append("other")
+                raise LcmError("conflict", "lost")
+
+        script = Conversation(fault)
+        receipt = script.run(self.flow())
+        self.assertEqual(script.stored, self.texts[:100] + ["other"] + self.texts[100:])
+        self.assertEqual((receipt["ingested"], receipt["skipped"]), (250, 0))
+        self.assertEqual(receipt["warnings"], [])
+
+    def test_an_append_of_unknown_outcome_is_looked_for_and_not_sent_again(self):
+        for lost_at, ingested in (("before", 250), ("after", 150)):
+            faults = [LcmError("store-unavailable", "the reply was lost")]
+
+            def fault(moment, stored, lost_at=lost_at, faults=faults):
+                if moment == lost_at and stored and faults:
+                    raise faults.pop()
+
+            script = Conversation(fault)
+            receipt = script.run(self.flow())
+            self.assertEqual(script.stored, self.texts)
+            self.assertEqual((receipt["ingested"], receipt["skipped"]), (ingested, 250 - ingested))
+
+    def test_a_conflict_without_progress_is_raised_after_eight_repetitions(self):
+        def fault(moment, stored):
+            raise LcmError("conflict", "lost")
+
+        script = Conversation(fault)
+        with self.assertRaises(LcmError) as caught:
+            script.run(self.flow())
+        self.assertEqual(caught.exception.code, "conflict")
+        self.assertEqual(script.names().count("append"), 9)
+        self.assertEqual(len(script.pauses), 8)
+
+    def test_large_messages_are_staged_before_the_plan_that_appends_rely_on(self):
+        script = Conversation()
+        script.run(flows.ingest("c", "lcm", ["a", "x" * 600_000], False, 1))
+        names = ["identify", "reconcile", *["stage"] * 4, "reconcile", "append"]
+        self.assertEqual(script.names(), names)
 
 
 def plan(status: str, *ids: str, sweep: str = "") -> dict[str, Any]:

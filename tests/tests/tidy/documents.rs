@@ -1,6 +1,4 @@
-//! Rules for documents and data: the changelog, the list of vectors, no machine in any text.
-
-use std::collections::BTreeSet;
+//! Rules for documents and data: the changelog, no machine in any text.
 
 use crate::{
     Finding, assert_none,
@@ -80,18 +78,6 @@ fn changelog(text: &str, version: &str) -> Vec<Finding> {
     findings
 }
 
-/// Every vector is in the map, and the map names no vector that is not there.
-fn vector_map(readme: &str, vectors: &BTreeSet<String>) -> Vec<Finding> {
-    let quoted = readme.split('`').skip(1).step_by(2);
-    let named: BTreeSet<String> = quoted
-        .filter(|text| text.ends_with(".json") && text.contains('/') && !text.contains(['<', '*']))
-        .map(|text| text.trim_start_matches("tests/vectors/").to_owned())
-        .collect();
-    let missing = vectors.difference(&named).map(|path| format!("`{path}` is not in the map"));
-    let gone = named.difference(vectors).map(|path| format!("`{path}` is in the map only"));
-    missing.chain(gone).collect()
-}
-
 #[test]
 fn no_text_names_a_machine() {
     let endings = [
@@ -136,16 +122,6 @@ fn the_changelog_has_its_shape() {
 }
 
 #[test]
-fn every_vector_is_in_the_map() {
-    let mut vectors = files::all(&[".json"]);
-    vectors.retain(|file| file.path.starts_with("tests/vectors/"));
-    assert!(!vectors.is_empty(), "there is no vector");
-    let paths = vectors.iter().map(|file| file.path.replace("tests/vectors/", "")).collect();
-    let readme = std::fs::read_to_string(files::root().join("tests/vectors/README.md")).unwrap();
-    assert_none(&vector_map(&readme, &paths));
-}
-
-#[test]
 fn each_rule_for_documents_can_fail() {
     let home = format!("see {}me/somebody/file", "/ho");
     assert_eq!(machine(&File::new("a.md", &home)).len(), 1);
@@ -164,9 +140,4 @@ fn each_rule_for_documents_can_fail() {
     {
         assert_eq!(changelog(&good.replacen(part, other, 1), "1.0.0").len(), 1, "{part:?}");
     }
-
-    let vectors = BTreeSet::from(["a/b.json".to_owned()]);
-    assert_eq!(vector_map("case 1: `a/b.json`", &vectors), Vec::<Finding>::new());
-    assert_eq!(vector_map("nothing", &vectors).len(), 1);
-    assert_eq!(vector_map("`a/b.json`, `a/c.json`", &vectors).len(), 1);
 }

@@ -262,11 +262,15 @@ impl Choice {
     /// Cuts the range that holds the tail down to the tail.
     fn trim_to_tail(&mut self) -> bool {
         let tail = self.tail;
+        let pinned = self.ranges.iter().any(|range| {
+            tail.pin.is_some_and(|pin| range.seq_first == pin.seq && range.seq_last == pin.seq)
+        });
         for range in &mut self.ranges {
             if range.seq_last >= tail.seq_first && range.seq_first < tail.seq_first {
                 range.seq_first = tail.seq_first;
                 range.tokens = tail.tokens;
-                if let Some(pin) = tail.pin {
+                let pin = tail.pin.filter(|_| !pinned);
+                if let Some(pin) = pin {
                     let (seq_first, seq_last, tokens) = (pin.seq, pin.seq, pin.tokens);
                     let pinned = Range { index: range.index, seq_first, seq_last, tokens };
                     self.ranges.insert(0, pinned);

@@ -12,9 +12,9 @@ use alloc::{format, string::String, vec::Vec};
 use crate::{
     api::{self, AssembleOptions, Assembled, Dialect},
     config::Config,
-    context::Item,
+    context::{Item, Run},
     error::{Error, Result},
-    head::Loaded,
+    head::{Head, Loaded},
     history::History,
     keys::Keys,
     num,
@@ -50,8 +50,8 @@ pub(crate) fn assemble(
     let history = History { keys: &keys, head };
     let mut items = choose::load(reader, &history, &policy)?;
     if !config.enabled {
-        // A disabled engine forgets its summaries: what is left are the newest raw messages.
-        items.retain(|item| matches!(item, Item::Run(_)));
+        // A disabled engine passes its summaries over: the newest messages that fit, as they are.
+        items = all_raw(head);
     }
     let tail = tail::fresh_tail(reader, &history, &items, &policy)?;
     choose::prefetch(reader, &history, &items, &policy)?;
@@ -89,6 +89,16 @@ pub(crate) fn assemble(
         system: rendered.system,
         warnings,
     })
+}
+
+/// The conversation as if nothing had been summarised.
+fn all_raw(head: &Head) -> Vec<Item> {
+    let (seq_first, seq_last) = (1, head.messages);
+    if head.messages == 0 {
+        return Vec::new();
+    }
+    let run = Run { seq_first, seq_last, tokens_before: 0, tokens: head.raw_tokens };
+    alloc::vec![Item::Run(run)]
 }
 
 fn supported(dialect: Dialect, options: &AssembleOptions) -> Result<()> {

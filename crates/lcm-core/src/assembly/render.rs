@@ -78,7 +78,9 @@ pub(super) fn render(
                 let within = |seq: u64| run.seq_first <= seq && seq <= run.seq_last;
                 for range in choice.ranges.iter().filter(|range| within(range.seq_first)) {
                     let (from, to) = (range.seq_first, range.seq_last);
-                    for placed in history.messages(reader, from, to)? {
+                    let messages = history.messages(reader, from, to)?;
+                    history.fetch_texts(reader, &messages)?;
+                    for placed in messages {
                         let raw = history.text(reader, &placed.stored)?;
                         leading &= placed.stored.role == Role::System;
                         let id = history.keys.message_name(placed.seq);

@@ -50,6 +50,10 @@ pub(crate) fn judge(task: &Task, completion: &Completion, source_tokens: u64) ->
         Level::Aggressive | Level::Fallback if too_large => Verdict::Fallback,
         _ => {
             let (text, capped) = settle_text(task, completion);
+            // A cap that leaves nothing of an answer makes it no answer.
+            if text.trim().is_empty() {
+                return Verdict::Fallback;
+            }
             Verdict::Accept { text, capped }
         }
     }

@@ -36,6 +36,9 @@ use super::{
 /// Most requests of one plan, whatever the caller asks for.
 const REQUESTS_MAX: u32 = 64;
 
+/// Most candidates that are read beyond those asked for.
+const SPARE_MAX: usize = 32;
+
 /// A task with what it needs to become a request.
 pub(crate) struct Planned {
     pub(crate) task: Task,
@@ -142,11 +145,12 @@ pub(crate) fn look(
         Ok(sweep) => sweep,
         Err(found) => return Ok((loaded, found)),
     };
-    let planner = Planner::prepare(reader, config, keys, &loaded.head, policy, goal)?;
     let passes_left = policy.sweep_passes_max.saturating_sub(sweep.passes);
     let count = options.requests_max.clamp(1, REQUESTS_MAX).min(passes_left);
+    let count = num::to_usize(u64::from(count));
+    let planner = Planner::prepare(reader, config, keys, &loaded.head, policy, goal, count)?;
     let now = loaded.now(now)?;
-    let (planned, in_vain) = planner.tasks(reader, num::to_usize(u64::from(count)), now)?;
+    let (planned, in_vain) = planner.tasks(reader, count, now)?;
     if planned.is_empty() {
         let reason = planner.ending(in_vain);
         return Ok((loaded, ended(PlanStatus::NothingDue, reason, String::new())));
@@ -207,6 +211,7 @@ impl<'a> Planner<'a> {
         head: &'a Head,
         policy: Policy,
         goal: Goal,
+        chunks: usize,
     ) -> Result<Self> {
         let history = History { keys, head };
         // Second read: context nodes, and the directory around the oldest raw run and the tail.
@@ -232,8 +237,7 @@ impl<'a> Planner<'a> {
             if let Some(Item::Run(run)) = items.iter().find(|item| matches!(item, Item::Run(_))) {
                 let to = run.seq_last.min(run.seq_first + limits::DIRECTORY_SPAN - 1);
                 let refs = history.refs(reader, run.seq_first, to)?;
-                let wanted = u64::from(policy.leaf_chunk_tokens_max);
-                packs.extend_from_slice(select::ahead(&refs, wanted));
+                packs.extend_from_slice(select::ahead(&refs, &policy, chunks));
             }
             packs.sort_unstable_by_key(|pack| pack.seq_first);
             packs.dedup();
@@ -258,7 +262,9 @@ impl<'a> Planner<'a> {
     ) -> Result<(Vec<Planned>, bool)> {
         let mut in_vain = false;
         let over = self.goal.is_over(self.head.context.tokens);
-        if !self.goal.explicit || over {
+        // A context near its bound of items has no room for leaves before others are merged.
+        let crowded = self.head.context.count() >= limits::CONTEXT_ITEMS_CROWDED;
+        if (!self.goal.explicit || over) && !crowded {
             let leaves = self.leaves(reader, count, now, &mut in_vain)?;
             if !leaves.is_empty() {
                 return Ok((leaves, in_vain));
@@ -268,7 +274,7 @@ impl<'a> Planner<'a> {
         // Summaries must fit the budget as they are rendered, too.
         let squeezed = self.head.context.rendered_tokens > u64::from(self.policy.budget);
         for phase in [Phase::Ordinary, Phase::Pressure, Phase::Mixed] {
-            let pressing = over || (squeezed && !self.goal.explicit);
+            let pressing = over || crowded || (squeezed && !self.goal.explicit);
             let due = match phase {
                 Phase::Ordinary => pressing || self.summary_tokens() > prefix,
                 Phase::Pressure | Phase::Mixed => pressing,
@@ -307,11 +313,13 @@ impl<'a> Planner<'a> {
             let mut from = stretch.seq_first;
             while from <= stretch.seq_last && out.len() < count {
                 let rest = select::Stretch { seq_first: from, ..stretch };
-                let wanted = count - out.len() + spare;
+                let wanted = count - out.len() + spare.min(SPARE_MAX);
                 let chunks = select::chunks(reader, &history, &rest, &self.policy, wanted)?;
                 let Some(last) = chunks.last() else { break };
                 from = last.seq_last + 1;
                 let keyed = self.attempts_of_chunks(reader, &history, &chunks)?;
+                let messages = history.messages(reader, rest.seq_first, last.seq_last)?;
+                history.fetch_texts(reader, &messages)?;
                 for (chunk, task, attempts) in keyed {
                     let enough = self.goal.explicit && !self.goal.is_over(projected);
                     if out.len() == count || enough {

@@ -59,7 +59,7 @@ pub(crate) fn stretches(items: &[Item], tail: &Tail) -> Vec<Stretch> {
     let mut out = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let Item::Run(run) = item else { continue };
-        if is_bridge(items, index) {
+        if is_bridge(items, index, tail) {
             continue;
         }
         let end = run.seq_last.min(tail.seq_first.saturating_sub(1));
@@ -80,10 +80,14 @@ pub(crate) fn stretches(items: &[Item], tail: &Tail) -> Vec<Stretch> {
 }
 
 /// Whether the item is a tiny run between two summaries.
-pub(crate) fn is_bridge(items: &[Item], index: usize) -> bool {
+///
+/// One that holds the pin is none: the newest user message stays raw.
+pub(crate) fn is_bridge(items: &[Item], index: usize, tail: &Tail) -> bool {
     let summary =
         |index: Option<usize>| matches!(index.and_then(|at| items.get(at)), Some(Item::Summary(_)));
-    let tiny = |run: &Run| run.tokens < limits::BRIDGE_TOKENS_MAX;
+    let pinned =
+        |run: &Run| tail.pin.is_some_and(|pin| run.seq_first <= pin.seq && pin.seq <= run.seq_last);
+    let tiny = |run: &Run| run.tokens < limits::BRIDGE_TOKENS_MAX && !pinned(run);
     matches!(items.get(index), Some(Item::Run(run)) if tiny(run))
         && summary(index.checked_sub(1))
         && summary(index.checked_add(1))
@@ -158,9 +162,7 @@ pub(crate) fn chunks(
         // No more than one directory node's worth at a time, and of that what the chunks need.
         let to = stretch.seq_last.min(from + limits::DIRECTORY_SPAN - 1);
         let refs = history.refs(reader, from, to)?;
-        let wanted = u64::from(policy.leaf_chunk_tokens_max)
-            .saturating_mul(crate::num::to_u64(count - out.len()));
-        let refs = ahead(&refs, wanted);
+        let refs = ahead(&refs, policy, count - out.len());
         let to = refs.last().map_or(to, PackRef::seq_last).min(to);
         let messages: Vec<Placed> = history.of_packs(reader, refs, from, to)?;
         for placed in &messages {
@@ -180,11 +182,14 @@ pub(crate) fn chunks(
     Ok(out)
 }
 
-/// The packs at the beginning that hold `tokens`, within what one read may move.
-pub(crate) fn ahead(refs: &[PackRef], tokens: u64) -> &[PackRef] {
+/// The packs at the beginning that `chunks` chunks may need, within what one read may move.
+pub(crate) fn ahead<'r>(refs: &'r [PackRef], policy: &Policy, chunks: usize) -> &'r [PackRef] {
+    let tokens = u64::from(policy.leaf_chunk_tokens_max).saturating_mul(crate::num::to_u64(chunks));
     let (mut bytes, mut sum, mut count) = (0u32, 0u64, 0usize);
     for pack in refs {
-        if count > 0 && (sum > tokens || bytes.saturating_add(pack.bytes) > READ_AHEAD_BYTES) {
+        // A message over the chunk size is a chunk of its own, so a pack may be needed for each.
+        let enough = sum > tokens && count > chunks;
+        if count > 0 && (enough || bytes.saturating_add(pack.bytes) > READ_AHEAD_BYTES) {
             break;
         }
         bytes = bytes.saturating_add(pack.bytes);
@@ -203,7 +208,7 @@ pub(crate) fn groups(items: &[Item], tail: &Tail, policy: &Policy, phase: Phase)
     depths.dedup();
     let mut out = Vec::new();
     if phase == Phase::Mixed {
-        for (from, to) in runs(items, |item| depth(item).is_some()) {
+        for (from, to) in runs(items, tail, |item| depth(item).is_some()) {
             out.extend(cut(items, from, to, policy));
         }
         return out;
@@ -221,7 +226,7 @@ pub(crate) fn groups(items: &[Item], tail: &Tail, policy: &Policy, phase: Phase)
         let like = |item: &Item| self::depth(item) == Some(depth);
         let tokens_min =
             u64::from(policy.condensed_tokens_target.max(policy.leaf_chunk_tokens_max / 10));
-        for (from, to) in runs(items, like) {
+        for (from, to) in runs(items, tail, like) {
             out.extend(cut(items, from, to, policy).into_iter().filter(|group| {
                 group.summaries(items) >= fanout && group.tokens >= tokens_min
                     || crate::num::to_u32(to - from) >= fanout && group.is_full(policy)
@@ -245,12 +250,13 @@ fn depth(item: &Item) -> Option<u32> {
 }
 
 /// Maximal ranges of neighbours that fit, with tiny runs between them.
-fn runs(items: &[Item], fits: impl Fn(&Item) -> bool) -> Vec<(usize, usize)> {
+fn runs(items: &[Item], tail: &Tail, fits: impl Fn(&Item) -> bool) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
     let mut from = None;
     for (index, item) in items.iter().enumerate() {
-        let bridges =
-            from.is_some() && is_bridge(items, index) && items.get(index + 1).is_some_and(&fits);
+        let bridges = from.is_some()
+            && is_bridge(items, index, tail)
+            && items.get(index + 1).is_some_and(&fits);
         if fits(item) || bridges {
             from.get_or_insert(index);
         } else if let Some(from) = from.take() {

@@ -84,7 +84,7 @@ impl Gathered {
             earliest_at: self.earliest_at,
             latest_at: self.latest_at,
             created_at: written.now,
-            model: written.model.into(),
+            model: bounded(written.model).into(),
             prompt_version: written.prompt_version,
             trust: Trust::Untrusted,
             findings: Vec::new(),
@@ -106,6 +106,7 @@ pub(crate) fn messages(
     part_tokens_max: u32,
 ) -> Result<Gathered> {
     let placed = history.messages(reader, seq_first, seq_last)?;
+    history.fetch_texts(reader, &placed)?;
     let mut text = String::new();
     let mut file_ids = Vec::new();
     for message in &placed {
@@ -326,6 +327,15 @@ fn last_tokens(text: &str, tokens_max: u32) -> &str {
         start = at;
     }
     text.get(start..).unwrap_or("")
+}
+
+/// The beginning of a model's name that is kept: a host may answer with anything.
+fn bounded(model: &str) -> &str {
+    let mut end = limits::MODEL_BYTES_MAX.min(model.len());
+    while !model.is_char_boundary(end) {
+        end -= 1;
+    }
+    model.get(..end).unwrap_or("")
 }
 
 fn push_unique(list: &mut Vec<String>, id: &str) {

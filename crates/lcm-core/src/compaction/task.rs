@@ -18,7 +18,7 @@ const TOKEN_VERSION: &str = "1";
 /// Most bytes of a token.
 const TOKEN_BYTES_MAX: usize = 200;
 /// Most characters of a scope.
-const SCOPE_BYTES_MAX: usize = 64;
+const SCOPE_BYTES_MAX: usize = 28;
 /// Scope of a host's own choice of model.
 const SCOPE_DEFAULT: &str = "default";
 
@@ -150,7 +150,10 @@ impl Task {
             prompt_version: number(prompt_version)?,
             scope: (*scope).into(),
         };
-        if task.attempt == 0 || task.attempt > limits::ATTEMPTS_MAX || !is_scope(scope) {
+        let alone = matches!(task.span, Span::Items { count: 0 | 1, .. });
+        let empty = task.tokens_cap == 0 || task.tokens_target == 0;
+        let attempted = (1..=limits::ATTEMPTS_MAX).contains(&task.attempt);
+        if alone || empty || !attempted || !is_scope(scope) {
             return Err(refused());
         }
         Ok(task)
@@ -233,7 +236,7 @@ mod tests {
             fallback_tokens_max: u32::MAX,
             part_tokens_max: u32::MAX,
             prompt_version: 1,
-            scope: "vendor/model-1:latest@x".into(),
+            scope: "x".repeat(SCOPE_BYTES_MAX),
         }
     }
 
@@ -243,7 +246,9 @@ mod tests {
         let token = task.token();
         assert!(token.is_ascii() && token.len() <= 200, "{}", token.len());
         assert_eq!(Task::parse(&token).unwrap(), task);
-        let leaf = Task { span: Span::Messages { seq_first: 1, seq_last: 300 }, ..task };
+        let span = Span::Messages { seq_first: 1, seq_last: u64::MAX };
+        let leaf = Task { span, ..task };
+        assert!(leaf.token().len() <= 200);
         assert_eq!(Task::parse(&leaf.token()).unwrap(), leaf);
     }
 

@@ -10,7 +10,7 @@ use crate::{
     history,
     keys::{self, Keys},
     limits,
-    message::{self, Message, Role},
+    message::{self, Message, Part, Role},
     num,
     pack::{self, DirectoryNode, Pack, PackRef, Raw, Stored},
     reader::Reader,
@@ -19,13 +19,23 @@ use crate::{
 
 use super::{IDENTITY_PUTS_MAX, Node, identity, stage::Upload};
 
-/// Most packs that one append writes: two neighbours together hold over 64 KiB, and one more cut
-/// may fall on a directory boundary.
+/// Most packs that one append writes. Two neighbours together hold over 64 KiB of text or take over
+/// 200 KiB, so that at most 8 pairs fit into [`COMMIT_RECORDS_BYTES_MAX`] and 512 KiB of text; one
+/// more cut may fall on a directory boundary, and one on the most messages of a pack.
 pub(super) const PACKS_MAX: usize = 20;
 /// Packs that stay in the head when the others move to the directory.
 const PACKS_KEPT: usize = 8;
 /// Puts that a staged message may need before its text is known: three identities, its record.
 const IDENTITIES_STAGED: usize = 4;
+/// Most bytes of a pack's record; a message of the most parts takes less.
+const PACK_RECORD_BYTES_MAX: usize = 200 << 10;
+/// Most bytes of packs, chunks and their records in one commit. The rest of its 1 MiB is for
+/// identities, directory, context and head.
+const COMMIT_RECORDS_BYTES_MAX: usize = 768 << 10;
+/// Bytes that a stored message takes beside its text and parts, from above.
+const STORED_FIELDS_BYTES_MAX: usize = 112;
+/// Bytes of the length of a chunk in a record, from above.
+const CHUNK_LENGTH_BYTES_MAX: usize = 3;
 /// How a message refers to staged text.
 const UPLOAD: &str = "@upload ";
 
@@ -45,6 +55,25 @@ impl Candidate<'_> {
     /// The upload whose text is still to be read.
     pub(super) fn waiting(&self) -> Option<[u8; 32]> {
         self.waiting
+    }
+
+    /// Name of the text when it is too large for a pack and its record was not read yet.
+    pub(super) fn unread_large(&self) -> Option<[u8; 32]> {
+        self.large().filter(|_| self.upload.is_none())
+    }
+
+    /// Bytes of what storing it writes, without its identities, from above.
+    fn put_bytes(&self) -> usize {
+        let text = self.raw.len();
+        let (chunks, written) = match &self.upload {
+            Some((_, upload)) => (upload.chunks.len(), 0),
+            None if text > limits::PACK_BYTES_MAX => {
+                (text / (limits::CHUNK_BYTES_MAX - 4) + 1, text)
+            }
+            None => return stored_bytes(text, 0, &self.message.parts),
+        };
+        // The list of chunks stands in the pack and in a record of its own.
+        written + stored_bytes(0, 2 * chunks, &self.message.parts)
     }
 
     /// Name of the text when it is too large for a pack.
@@ -220,23 +249,94 @@ pub(super) fn resolve(
     if let Some(cut) = cut {
         candidates.truncate(cut);
     }
+    bound(candidates, staged.partial)
+}
+
+/// Cuts the batch to what one commit can take of records and chunks.
+fn bound(candidates: &mut Vec<Candidate<'_>>, partial: bool) -> Result<()> {
+    let mut bytes = 0usize;
+    let mut count = 0usize;
+    for candidate in candidates.iter() {
+        bytes = bytes.saturating_add(candidate.put_bytes());
+        // One message alone always fits; the commit has its own bound.
+        if bytes > COMMIT_RECORDS_BYTES_MAX && count > 0 {
+            break;
+        }
+        count += 1;
+    }
+    if count < candidates.len() && !partial {
+        return Err(Error::limit(format!(
+            "messages: {count} of {} fit into one call (at most {} bytes of records)",
+            candidates.len(),
+            COMMIT_RECORDS_BYTES_MAX
+        )));
+    }
+    candidates.truncate(count);
     Ok(())
+}
+
+/// The bytes that a message takes in its pack, from above: `text` of it for its text, or for the
+/// `chunks` that hold it.
+fn stored_bytes(text: usize, chunks: usize, parts: &[Part]) -> usize {
+    let parts: usize = parts.iter().map(part_bytes).sum();
+    STORED_FIELDS_BYTES_MAX + text + chunks * CHUNK_LENGTH_BYTES_MAX + parts
+}
+
+fn part_bytes(part: &Part) -> usize {
+    let slots = match *part {
+        Part::Text { text } | Part::Reasoning { text } => [Some(text), None, None, None],
+        Part::ToolCall { id, name, input } => [id, name, input, None],
+        Part::ToolResult { call_id, name, output, .. } => [call_id, name, output, None],
+        Part::File { name, mime, text, data } => [name, mime, text, data],
+        Part::Other { value } => [Some(value), None, None, None],
+    };
+    // The variant, a byte for each slot, or the flag of a result.
+    let spans: usize = slots
+        .iter()
+        .flatten()
+        .map(|span| varint_bytes(span.start) + varint_bytes(span.length))
+        .sum();
+    1 + slots.len() + spans
+}
+
+/// Bytes of a number as records write it: seven bits each.
+fn varint_bytes(number: u32) -> usize {
+    match number {
+        0..0x80 => 1,
+        0x80..0x4000 => 2,
+        0x4000..0x20_0000 => 3,
+        0x20_0000..0x1000_0000 => 4,
+        _ => 5,
+    }
+}
+
+/// The pack that is being filled.
+struct Open {
+    pack: Pack,
+    /// Bytes of the texts in it.
+    texts: usize,
+    /// Bytes of its record, from above.
+    record: usize,
 }
 
 /// Lays new messages out in packs and collects what the commit writes.
 pub(super) struct Builder<'a> {
     keys: &'a Keys,
     dialect: Dialect,
-    /// Chunk counts of the large texts that are stored.
-    large: BTreeMap<[u8; 32], u32>,
-    open: Option<(Pack, usize)>,
+    /// Chunk lengths of the large texts that are stored.
+    large: BTreeMap<[u8; 32], Vec<u32>>,
+    open: Option<Open>,
     packs: Vec<PackRef>,
     puts: Vec<Put>,
 }
 
 impl<'a> Builder<'a> {
     /// A builder for one commit; `large` names the large texts that are stored already.
-    pub(super) fn new(keys: &'a Keys, dialect: Dialect, large: BTreeMap<[u8; 32], u32>) -> Self {
+    pub(super) fn new(
+        keys: &'a Keys,
+        dialect: Dialect,
+        large: BTreeMap<[u8; 32], Vec<u32>>,
+    ) -> Self {
         Self { keys, dialect, large, open: None, packs: Vec::new(), puts: Vec::new() }
     }
 
@@ -272,24 +372,32 @@ impl<'a> Builder<'a> {
             frontier: head.frontier,
         };
         self.identities(candidate, call_key, seq)?;
-        let full = self.open.as_ref().is_some_and(|(pack, bytes)| {
+        let chunks = match &stored.raw {
+            Raw::Inline(_) => 0,
+            Raw::Chunked { chunks, .. } => chunks.len(),
+        };
+        let record = stored_bytes(inline, chunks, &stored.parts);
+        let full = self.open.as_ref().is_some_and(|Open { pack, texts, record: taken }| {
             pack.messages.len() == limits::PACK_MESSAGES_MAX
-                || bytes + inline > limits::PACK_BYTES_MAX
+                || texts + inline > limits::PACK_BYTES_MAX
+                || taken + record > PACK_RECORD_BYTES_MAX
                 || history::directory_node(seq) != history::directory_node(pack.seq_first)
         });
         if full {
             self.close()?;
         }
-        let (pack, bytes) = self.open.get_or_insert_with(|| {
+        let open = self.open.get_or_insert_with(|| {
             let (dialect, tokens_before) = (self.dialect, head.raw_tokens);
-            (Pack { seq_first: seq, dialect, tokens_before, messages: Vec::new() }, 0)
+            let pack = Pack { seq_first: seq, dialect, tokens_before, messages: Vec::new() };
+            Open { pack, texts: 0, record: 0 }
         });
-        pack.messages.push(stored);
-        *bytes += inline;
+        open.pack.messages.push(stored);
+        open.texts += inline;
+        open.record += record;
         head.messages = seq;
         head.raw_bytes += num::to_u64(candidate.raw.len());
         head.raw_tokens += u64::from(message.tokens);
-        if message.role == Role::User {
+        if message.is_said_by_user() {
             head.newest_user = Some(UserMark { seq, tokens: message.tokens });
         }
         head.hashes.push(keys::prefix(&candidate.hash));
@@ -310,9 +418,8 @@ impl<'a> Builder<'a> {
 
     /// Refers to a text in chunks, writing them unless they are stored or staged.
     fn large(&mut self, sha256: [u8; 32], candidate: &Candidate<'_>) -> Result<Raw> {
-        let bytes = num::to_u32(candidate.raw.len());
         if let Some(chunks) = self.large.get(&sha256) {
-            return Ok(Raw::Chunked { sha256, bytes, chunks: *chunks });
+            return Ok(Raw::Chunked { sha256, chunks: chunks.clone() });
         }
         let mut upload = match &candidate.upload {
             Some((_, upload)) => upload.clone(),
@@ -321,9 +428,8 @@ impl<'a> Builder<'a> {
         upload.stored = true;
         let key = self.keys.upload(&sha256);
         self.puts.push(Put { key, value: Some(codec::encode(&upload)?) });
-        let chunks = num::to_u32(upload.chunks.len());
-        self.large.insert(sha256, chunks);
-        Ok(Raw::Chunked { sha256, bytes, chunks })
+        self.large.insert(sha256, upload.chunks.clone());
+        Ok(Raw::Chunked { sha256, chunks: upload.chunks })
     }
 
     fn chunks(&mut self, sha256: &[u8; 32], text: &str) -> Result<Upload> {
@@ -340,7 +446,7 @@ impl<'a> Builder<'a> {
     }
 
     fn close(&mut self) -> Result<()> {
-        let Some((pack, _)) = self.open.take() else { return Ok(()) };
+        let Some(Open { pack, .. }) = self.open.take() else { return Ok(()) };
         let value = codec::encode(&pack)?;
         self.packs.push(PackRef {
             seq_first: pack.seq_first,
@@ -398,3 +504,7 @@ pub(super) fn flush(keys: &Keys, head: &mut Head, node: Node) -> Result<Vec<Put>
     puts.push(Put { key: keys.directory(number), value: Some(codec::encode(&node)?) });
     Ok(puts)
 }
+
+#[cfg(test)]
+#[expect(clippy::as_conversions, reason = "a failing test may panic")]
+mod tests;

@@ -105,8 +105,8 @@ fn check(lookup: &Lookup) -> [u8; 16] {
 
 /// What the identities of a message say.
 pub(super) enum Verdict {
-    /// It is stored.
-    Stored,
+    /// It is stored, as this message.
+    Stored { seq: u64 },
     /// It is not; `call_key`: its call id may stand for it.
     New { call_key: bool },
 }
@@ -123,39 +123,62 @@ pub(super) fn verdict(
         let record = known.get(&keys.identity(&lookup.hash));
         let Some(record) = record.filter(|record| record.is_of(lookup)) else { continue };
         if !lookup.is_call() {
-            return Verdict::Stored;
+            return Verdict::Stored { seq: record.seq };
         }
         // An id of the host says that it is another message, whatever its call id says.
         let identified = lookups.iter().any(|lookup| !lookup.is_call());
         if record.content == message.identity && !identified {
-            return Verdict::Stored;
+            return Verdict::Stored { seq: record.seq };
         }
         call_key = false;
     }
     Verdict::New { call_key }
 }
 
-/// How many messages at the beginning of the batch are the newest stored ones.
-///
-/// The batch overlaps the end of what is stored, or lies wholly inside it; either way at least one
-/// message of the overlap must be discriminating.
-pub(super) fn align(stored: &[[u8; 12]], candidates: &[Candidate<'_>]) -> usize {
-    let batch: Vec<[u8; 12]> =
-        candidates.iter().map(|candidate| keys::prefix(&candidate.hash)).collect();
-    let anchored = |count: usize| {
-        candidates.iter().take(count).any(|candidate| candidate.message.discriminating)
-    };
-    if !batch.is_empty()
-        && anchored(batch.len())
-        && stored.windows(batch.len()).any(|window| window == batch.as_slice())
-    {
-        return batch.len();
+/// One entry of a batch or transcript, as alignment sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Alignable {
+    pub(super) hash: [u8; 12],
+    /// Where the message stands already, by an id of its own.
+    pub(super) seq: Option<u64>,
+    /// Whether equal content is evidence of being the same message.
+    pub(super) discriminating: bool,
+}
+
+/// The newest stored messages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Newest<'a> {
+    pub(super) hashes: &'a [[u8; 12]],
+    /// Seq of the newest.
+    pub(super) seq_last: u64,
+}
+
+impl Newest<'_> {
+    /// Whether `run` is what is stored from the hash at `from` on, with so many anchors: messages
+    /// known by id or discriminating.
+    pub(super) fn holds(&self, from: usize, run: &[Alignable], anchors_min: usize) -> bool {
+        let first = self.seq_last + 1 - num::to_u64(self.hashes.len());
+        let stored = self.hashes.get(from..).unwrap_or(&[]);
+        let mut anchors = 0usize;
+        for ((entry, hash), seq) in run.iter().zip(stored).zip(first + num::to_u64(from)..) {
+            if entry.hash != *hash && entry.seq != Some(seq) {
+                return false;
+            }
+            anchors += usize::from(entry.discriminating || entry.seq.is_some());
+        }
+        !run.is_empty() && stored.len() >= run.len() && anchors >= anchors_min
     }
-    (1..=batch.len().min(stored.len()))
+}
+
+/// How many entries at the beginning are the newest stored messages: the longest such run that has
+/// an anchor in it.
+///
+/// An equal run further back proves nothing: people and programs do say the same thing again.
+pub(super) fn align(newest: &Newest<'_>, entries: &[Alignable]) -> usize {
+    let stored = newest.hashes.len();
+    (1..=entries.len().min(stored))
         .rev()
-        .find(|count| {
-            anchored(*count) && batch.get(..*count).is_some_and(|run| stored.ends_with(run))
-        })
+        .find(|count| newest.holds(stored - count, entries.get(..*count).unwrap_or(&[]), 1))
         .unwrap_or(0)
 }
 

@@ -18,7 +18,7 @@ use crate::{
     codec,
     config::Config,
     error::{Error, ErrorCode, Result},
-    head::{Act, BatchMark, Journal, Loaded},
+    head::{Act, BatchMark, Head, Journal, Loaded},
     history,
     keys::{self, Keys},
     limits, num,
@@ -36,7 +36,11 @@ const IDENTITY_PUTS_MAX: usize = 200;
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Extra {
+    /// The call repeats one whose outcome is unknown.
     repeat: bool,
+    /// The revision that the conversation must have, as `reconcile` saw it.
+    revision: Option<u64>,
+    /// A likely replay is an error.
     refuse_replay: bool,
 }
 
@@ -65,6 +69,13 @@ pub(crate) fn append(
     let (loaded, found) = Loaded::read(reader, &keys, conversation, &records)?;
     let staged = batch::Staged { records: &records, found, partial: options.partial };
     batch::resolve(reader, &keys, dialect, &mut candidates, staged)?;
+    if extra.revision.is_some_and(|revision| revision != loaded.head.revision) {
+        return Err(Error::conflict(format!(
+            "the conversation moved on since revision {}, to {}",
+            extra.revision.unwrap_or(0),
+            loaded.head.revision
+        )));
+    }
     let mark = mark(messages, options.mode, now);
     let marked = loaded.head.batches.iter().find(|batch| batch.hash == mark);
     if let Some(batch) = marked
@@ -105,8 +116,8 @@ fn mark(messages: &[String], mode: IngestMode, now: Timestamp) -> [u8; 12] {
 /// Directory node that the commit may have to extend: its number and what it holds.
 type Node = Option<(u64, crate::pack::DirectoryNode)>;
 
-/// Known identities by key, chunk counts of stored large texts by name, and the node.
-type SecondRead = (BTreeMap<String, Known>, BTreeMap<[u8; 32], u32>, Node);
+/// Known identities by key, chunk lengths of stored large texts by name, and the node.
+type SecondRead = (BTreeMap<String, Known>, BTreeMap<[u8; 32], Vec<u32>>, Node);
 
 /// The second and last read: identities, records of large texts, one directory node.
 fn second_read(
@@ -122,7 +133,7 @@ fn second_read(
         }
     }
     let identities = wanted.len();
-    let large: Vec<[u8; 32]> = candidates.iter().filter_map(Candidate::large).collect();
+    let large: Vec<[u8; 32]> = candidates.iter().filter_map(Candidate::unread_large).collect();
     wanted.extend(large.iter().map(|sha256| keys.upload(sha256)));
     let packs = &loaded.head.packs;
     let flushing = packs.len() > limits::RECENT_PACKS_MAX - batch::PACKS_MAX;
@@ -142,7 +153,7 @@ fn second_read(
         } else if let Some(sha256) = large.get(index - identities) {
             let upload: Upload = codec::decode(key, &value)?;
             if upload.stored {
-                stored.insert(*sha256, num::to_u32(upload.chunks.len()));
+                stored.insert(*sha256, upload.chunks);
             }
         } else if let Some((_, node)) = &mut directory {
             *node = codec::decode(key, &value)?;
@@ -173,7 +184,7 @@ fn decide(
     let head = &loaded.head;
     let mut decided = Decided::default();
     let aligned = match mode {
-        IngestMode::Transcript => identity::align(&head.hashes, candidates),
+        IngestMode::Transcript => aligned(keys, head, candidates, &known),
         IngestMode::New => 0,
     };
     for (index, candidate) in candidates.iter().enumerate().skip(aligned) {
@@ -200,6 +211,36 @@ fn decide(
     decided
 }
 
+/// How many candidates at the beginning are the newest stored messages.
+///
+/// What ingest would skip anyway is no part of the comparison.
+fn aligned(
+    keys: &Keys,
+    head: &Head,
+    candidates: &[Candidate<'_>],
+    known: &BTreeMap<String, Known>,
+) -> usize {
+    let mut entries = Vec::new();
+    let mut indexes = Vec::new();
+    for (index, candidate) in candidates.iter().enumerate() {
+        if candidate.message.failed_and_empty {
+            continue;
+        }
+        let lookups = lookups(&candidate.raw, &candidate.message);
+        let seq = match identity::verdict(keys, &lookups, &candidate.message, known) {
+            identity::Verdict::Stored { seq } => Some(seq),
+            identity::Verdict::New { .. } => None,
+        };
+        let hash = keys::prefix(&candidate.hash);
+        let discriminating = candidate.message.discriminating;
+        entries.push(identity::Alignable { hash, seq, discriminating });
+        indexes.push(index);
+    }
+    let newest = identity::Newest { hashes: &head.hashes, seq_last: head.messages };
+    let count = identity::align(&newest, &entries);
+    count.checked_sub(1).and_then(|last| indexes.get(last)).map_or(0, |index| index + 1)
+}
+
 fn refuse_replay(extra: &Extra, decided: &Decided) -> Result<()> {
     if extra.refuse_replay && decided.likely_replay {
         let message = decided.warnings.first().cloned().unwrap_or_default();
@@ -214,7 +255,7 @@ struct Write<'a> {
     dialect: Dialect,
     candidates: &'a [Candidate<'a>],
     decided: Decided,
-    large: BTreeMap<[u8; 32], u32>,
+    large: BTreeMap<[u8; 32], Vec<u32>>,
     node: Node,
     mark: BatchMark,
 }
@@ -257,7 +298,7 @@ impl Write<'_> {
 }
 
 fn receipt(
-    head: &crate::head::Head,
+    head: &Head,
     ingested: u32,
     skipped: u32,
     seq_first: Option<u64>,

@@ -18,7 +18,8 @@ use crate::{
     api::Dialect,
     codec,
     error::{Error, Result},
-    head::Loaded,
+    head::{Head, Loaded},
+    history::History,
     json,
     keys::{self, Keys},
     message, num,
@@ -26,7 +27,10 @@ use crate::{
     reader::Reader,
 };
 
-use super::{Known, identity::Lookup};
+use super::{
+    Known,
+    identity::{Alignable, Lookup, Newest},
+};
 
 /// Most entries of one transcript.
 const ENTRIES_MAX: usize = 2_000_000;
@@ -54,6 +58,9 @@ struct Transcript {
     entries: Vec<Entry>,
 }
 
+/// Anchors that a transcript needs to count as lying wholly among the stored messages.
+const INSIDE_ANCHORS_MIN: usize = 2;
+
 /// A range of entries, by 0-based inclusive index.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Missing {
@@ -66,6 +73,8 @@ struct Plan {
     missing: Vec<Missing>,
     stored: u64,
     by: &'static str,
+    /// Revision of the conversation that this is true of; 0 when it does not exist.
+    revision: u64,
     warnings: Vec<String>,
 }
 
@@ -125,53 +134,114 @@ pub(crate) fn reconcile(
     }
     let (loaded, _) = Loaded::read(reader, &keys, conversation, &[])?;
     let head = &loaded.head;
-    if let Some(from) = prefix(&entries, &hashes, head.messages, &head.frontier) {
-        return plan(head.messages, "prefix", &entries, |index| index < from);
+    let effective = effective(&entries);
+    if let Some(from) = prefix(&effective, &hashes, head) {
+        return plan(head, "prefix", &entries, |index| index < from);
     }
     let known = known(reader, &keys, &entries)?;
-    let identified = known.iter().any(|known| *known);
-    let until = align(&head.hashes, &entries, &hashes);
-    let by = match (identified, until) {
-        (_, 1..) => "alignment",
-        (true, 0) => "ids",
-        (false, 0) => "none",
+    let alignable: Vec<Alignable> = effective
+        .iter()
+        .map(|index| Alignable {
+            hash: hashes.get(*index).map(|hash| keys::prefix(hash)).unwrap_or_default(),
+            seq: known.get(*index).copied().flatten(),
+            discriminating: entries.get(*index).is_some_and(|entry| entry.discriminating),
+        })
+        .collect();
+    let (from, to) = covered(reader, &keys, head, &alignable, &effective, &hashes)?;
+    let by = match (known.iter().any(Option::is_some), to > from) {
+        (_, true) => "alignment",
+        (true, false) => "ids",
+        (false, false) => "none",
     };
-    plan(head.messages, by, &entries, |index| {
-        let keyed = entries
-            .get(index)
-            .is_some_and(|entry| entry.entry_id.is_some() || entry.event_key.is_some());
-        // An id decides alone; alignment speaks only for entries that have none.
-        known.get(index).copied().unwrap_or(false) || (!keyed && index < until)
+    let aligned: BTreeSet<usize> = effective.get(from..to).unwrap_or(&[]).iter().copied().collect();
+    let kept: BTreeSet<usize> = effective.into_iter().collect();
+    plan(head, by, &entries, |index| {
+        // What ingest skips anyway is never missing.
+        known.get(index).copied().flatten().is_some()
+            || aligned.contains(&index)
+            || !kept.contains(&index)
     })
 }
 
-/// Index behind the stored messages, when they are the beginning of the transcript.
-fn prefix(
-    entries: &[Entry],
-    hashes: &[[u8; 16]],
-    messages: u64,
-    frontier: &[u8; 16],
-) -> Option<usize> {
-    let mut running = [0u8; 16];
-    let mut count = 0u64;
-    let mut index = 0usize;
-    let mut calls = BTreeSet::new();
-    for (entry, hash) in entries.iter().zip(hashes) {
-        if count == messages {
-            break;
+/// Indexes of the entries that ingest would store if nothing was stored yet: without failed turns
+/// and without what carries an id that came before.
+fn effective(entries: &[Entry]) -> Vec<usize> {
+    let mut seen: BTreeSet<(u8, &str, &str)> = BTreeSet::new();
+    let mut out = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let ids = [(0, entry.entry_id.as_deref()), (1, entry.event_key.as_deref())];
+        let mut again = false;
+        for (kind, id) in ids {
+            again |= id.is_some_and(|id| !seen.insert((kind, id, "")));
         }
-        index += 1;
-        let again = entry.call_id.is_some() && !calls.insert((entry.call_id.as_deref(), hash));
+        // A call id counts only together with equal content.
+        let call = entry.call_id.as_deref();
+        again |= call.is_some_and(|id| !seen.insert((2, id, &entry.hash)));
         if !entry.empty && !again {
-            running = advance(&running, hash);
-            count += 1;
+            out.push(index);
         }
     }
-    (count == messages && running == *frontier).then_some(index)
+    out
+}
+
+/// Index behind the stored messages, when they are the beginning of the transcript.
+fn prefix(effective: &[usize], hashes: &[[u8; 16]], head: &Head) -> Option<usize> {
+    let count = num::to_usize(head.messages);
+    let frontier = frontier(effective.get(..count)?, hashes);
+    let behind = || match count.checked_sub(1) {
+        None => Some(0),
+        Some(last) => effective.get(last).map(|index| index + 1),
+    };
+    (frontier == head.frontier).then(behind).flatten()
+}
+
+fn frontier(indexes: &[usize], hashes: &[[u8; 16]]) -> [u8; 16] {
+    let hashes = indexes.iter().filter_map(|index| hashes.get(*index));
+    hashes.fold([0; 16], |running, hash| advance(&running, hash))
+}
+
+/// Which range of the effective entries is stored, going by alignment.
+///
+/// Either the transcript goes on where the stored messages end, or it lies wholly among them: at
+/// their beginning, which the running hash proves, or among the newest. Lying among them takes two
+/// anchors, because a single message may well be said again.
+fn covered(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    head: &Head,
+    entries: &[Alignable],
+    effective: &[usize],
+    hashes: &[[u8; 16]],
+) -> Result<(usize, usize)> {
+    let newest = Newest { hashes: &head.hashes, seq_last: head.messages };
+    let stored = newest.hashes.len();
+    let ends = |end: &usize| {
+        let count = stored.min(*end);
+        let run = entries.get(end - count..*end).unwrap_or(&[]);
+        newest.holds(stored - count, run, 1)
+    };
+    if let Some(end) = (1..=entries.len()).rev().find(ends) {
+        // No more is claimed than there are messages.
+        return Ok((end.saturating_sub(num::to_usize(head.messages)), end));
+    }
+    let anchors =
+        entries.iter().filter(|entry| entry.discriminating || entry.seq.is_some()).count();
+    if anchors < INSIDE_ANCHORS_MIN || num::to_u64(entries.len()) > head.messages {
+        return Ok((0, 0));
+    }
+    let inside = (0..stored).any(|from| newest.holds(from, entries, INSIDE_ANCHORS_MIN));
+    if inside {
+        return Ok((0, entries.len()));
+    }
+    let seq = num::to_u64(entries.len());
+    let last = History { keys, head }.messages(reader, seq, seq)?;
+    let beginning = frontier(effective, hashes);
+    let same = last.first().is_some_and(|placed| placed.stored.frontier == beginning);
+    Ok((0, if same { entries.len() } else { 0 }))
 }
 
 /// Which entries are stored by id or event key.
-fn known(reader: &mut Reader<'_>, keys: &Keys, entries: &[Entry]) -> Result<Vec<bool>> {
+fn known(reader: &mut Reader<'_>, keys: &Keys, entries: &[Entry]) -> Result<Vec<Option<u64>>> {
     let mut lookups: BTreeMap<String, Vec<(usize, Lookup)>> = BTreeMap::new();
     for (index, entry) in entries.iter().enumerate() {
         let of_entry = entry.entry_id.as_deref().map(Lookup::entry);
@@ -180,7 +250,7 @@ fn known(reader: &mut Reader<'_>, keys: &Keys, entries: &[Entry]) -> Result<Vec<
             lookups.entry(keys.identity(&lookup.hash)).or_default().push((index, lookup));
         }
     }
-    let mut out = alloc::vec![false; entries.len()];
+    let mut out = alloc::vec![None; entries.len()];
     let names: Vec<String> = lookups.keys().cloned().collect();
     for (name, value) in names.iter().zip(reader.fresh(&names)?) {
         let Some(value) = value else { continue };
@@ -189,31 +259,15 @@ fn known(reader: &mut Reader<'_>, keys: &Keys, entries: &[Entry]) -> Result<Vec<
             if let Some(slot) = out.get_mut(*index)
                 && record.is_of(lookup)
             {
-                *slot = true;
+                *slot = Some(record.seq);
             }
         }
     }
     Ok(out)
 }
 
-/// Index behind the newest stored message, when a run of entries ends with it.
-///
-/// The run goes back to the beginning of the transcript or through all stored hashes that the head
-/// remembers, and has a discriminating entry in it.
-fn align(stored: &[[u8; 12]], entries: &[Entry], hashes: &[[u8; 16]]) -> usize {
-    let short: Vec<[u8; 12]> = hashes.iter().map(|hash| keys::prefix(hash)).collect();
-    let ends = |end: &usize| {
-        let count = stored.len().min(*end);
-        let run = short.get(end - count..*end).unwrap_or(&[]);
-        count > 0
-            && stored.ends_with(run)
-            && entries.iter().take(*end).skip(end - count).any(|entry| entry.discriminating)
-    };
-    (1..=short.len()).rev().find(ends).unwrap_or(0)
-}
-
 fn plan(
-    stored: u64,
+    head: &Head,
     by: &'static str,
     entries: &[Entry],
     is_stored: impl Fn(usize) -> bool,
@@ -230,10 +284,12 @@ fn plan(
             _ => missing.push(Missing { from: at, to: at }),
         }
     }
-    if by == "none" && stored > 0 && !entries.is_empty() {
+    let stored = head.messages;
+    if by == "none" && stored > 0 && !missing.is_empty() {
         warnings.push(format!(
-            "no-overlap: nothing of the transcript is recognised among {stored} stored messages"
+            "no-overlap: the transcript does not go on where the {stored} stored messages end; \
+             all of it counts as new"
         ));
     }
-    to_json(&Plan { missing, stored, by, warnings })
+    to_json(&Plan { missing, stored, by, revision: head.revision, warnings })
 }

@@ -68,13 +68,15 @@ fn of_input(raw: &str, input: Span) -> u64 {
     of_value(value) - spacing
 }
 
-/// Of a value's JSON as it stands, with long opaque strings at the flat price.
+/// Of the JSON of one value, or of several with commas between, as it stands, with long opaque
+/// strings at the flat price.
 fn of_value(value: &str) -> u64 {
     let mut sum = tokens::quarters(value);
     if value.len() < OPAQUE_CHARACTERS_MIN {
         return sum;
     }
-    let mut scanner = Scanner::new(value);
+    // A message is around every value, so that counting an array as open is one level at most.
+    let mut scanner = Scanner::inside_array(value);
     let mut key = "";
     while let Ok(Some(token)) = scanner.next_token() {
         let literal = value.get(token.start..token.end).unwrap_or_default();

@@ -10,7 +10,8 @@
 //! number likewise with `n`, as written; the rest are the single bytes `{ } [ ] t f z`.
 //! Strings are taken as WTF-8, so that each half of a surrogate pair is a character of its own.
 
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use sha2::{Digest, Sha256};
 
@@ -20,25 +21,40 @@ use crate::json::{self, Member, Piece, Scanner, TokenKind};
 const DOMAIN: &[u8] = b"lcm message identity 1\0";
 
 /// Members that say how a host calls a message, not what it is.
-const NO_CONTENT: [&[u8]; 2] = [b"id", b"event_key"];
+const NO_CONTENT: [&str; 2] = ["\"id\"", "\"event_key\""];
 
 pub(super) fn of(raw: &str, members: &[Member]) -> [u8; 16] {
-    let mut last: BTreeMap<Vec<u8>, &Member> = BTreeMap::new();
-    for member in members {
-        let mut key = Vec::new();
-        each_bytes(json::slice(raw, member.key), &mut |bytes| key.extend_from_slice(bytes));
-        last.insert(key, member);
-    }
+    let key = |member: &Member| json::slice(raw, member.key);
+    let mut sorted: Vec<&Member> = members.iter().collect();
+    // Stable, so that of equal keys the last one of the message stays the last.
+    sorted.sort_by(|a, b| order(key(a), key(b)));
     let mut hash = Sha256::new();
     hash.update(DOMAIN);
-    for (key, member) in &last {
-        if !NO_CONTENT.contains(&key.as_slice()) {
-            add_string(&mut hash, json::slice(raw, member.key));
+    for (at, member) in sorted.iter().enumerate() {
+        let repeated = sorted.get(at + 1).is_some_and(|next| order(key(member), key(next)).is_eq());
+        if !repeated && !NO_CONTENT.iter().any(|id| order(key(member), id).is_eq()) {
+            add_string(&mut hash, key(member));
             add_value(&mut hash, json::slice(raw, member.value));
         }
     }
     let digest: [u8; 32] = hash.finalize().into();
     digest.first_chunk().copied().unwrap_or_default()
+}
+
+/// The order of two keys by their decoded bytes. Few have escapes; the others need no copy.
+fn order(a: &str, b: &str) -> Ordering {
+    let plain = |key: &str| !key.contains('\\');
+    if plain(a) && plain(b) {
+        // Without the quotes, which are not below every byte of a longer key.
+        return a.trim_matches('"').cmp(b.trim_matches('"'));
+    }
+    decoded(a).cmp(&decoded(b))
+}
+
+fn decoded(literal: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(literal.len());
+    each_bytes(literal, &mut |bytes| out.extend_from_slice(bytes));
+    out
 }
 
 fn add_value(hash: &mut Sha256, value: &str) {

@@ -5,11 +5,34 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use super::{Message, Part, Role, complete, read_id};
+use super::{Message, Part, Role, complete, read_id, visible};
 use crate::{
     error::{Error, Result},
     json::{self, Kind, Member, Span, Value},
 };
+
+/// Parts of one message: a projection is stored beside its text and must stay small beside it.
+const PARTS_MAX: usize = 1_024;
+
+/// Elements of one list that are parts of their own; a text or value beside it has room, too.
+const LISTED_MAX: usize = PARTS_MAX - 1;
+
+/// Members of a message that are documented.
+const MEMBERS: [&str; 9] = [
+    "role",
+    "content",
+    "parts",
+    "stop_reason",
+    "id",
+    "timestamp",
+    "event_key",
+    "speaker",
+    "session",
+];
+
+/// Fields of a part that are read.
+const FIELDS: [&str; 10] =
+    ["type", "text", "id", "call_id", "name", "input", "output", "is_error", "mime", "data"];
 
 /// Characters of an unknown role that an error shows.
 const SHOWN_CHARACTERS_MAX: usize = 40;
@@ -17,8 +40,10 @@ const SHOWN_CHARACTERS_MAX: usize = 40;
 pub(super) fn read(raw: &str) -> Result<Message> {
     let members = json::object(raw)?;
     let role = read_role(raw, &members)?;
-    let parts = read_parts(raw, &members);
-    Ok(complete(raw, &members, role, parts))
+    let (parts, is_complete) = read_parts(raw, &members);
+    let documented = |member: &Member| MEMBERS.contains(&&*json::text(raw, member.key));
+    let has_more = !is_complete || !members.iter().all(documented);
+    Ok(complete(raw, &members, role, parts, has_more))
 }
 
 fn read_role(raw: &str, members: &[Member]) -> Result<Role> {
@@ -45,8 +70,9 @@ fn read_role(raw: &str, members: &[Member]) -> Result<Role> {
 /// The parts of `parts` when it is an array with elements, else of `content`.
 ///
 /// Beside such an array, a string in `content` is a text of its own, before the parts, unless it is
-/// empty or they have a text already (hosts write the text a second time there).
-fn read_parts(raw: &str, members: &[Member]) -> Vec<Part> {
+/// empty or they have a text already (hosts write the text a second time there). The second result
+/// is whether everything that `content` says is among the parts.
+fn read_parts(raw: &str, members: &[Member]) -> (Vec<Part>, bool) {
     let content = json::member(members, raw, "content");
     let list = json::member(members, raw, "parts");
     let mut parts = match list {
@@ -58,14 +84,19 @@ fn read_parts(raw: &str, members: &[Member]) -> Vec<Part> {
         if let Some(odd) = list.filter(|list| !matches!(list.kind, Kind::Array | Kind::Null)) {
             parts.push(Part::Other { value: odd.value });
         }
-        return parts;
+        return (parts, true);
     }
     let has_text = parts.iter().any(|part| matches!(part, Part::Text { .. }));
     let beside = content.filter(|content| content.kind == Kind::String && content.value.length > 2);
     if let Some(content) = beside.filter(|_| !has_text) {
         parts.insert(0, Part::Text { text: content.value });
+        return (parts, true);
     }
-    parts
+    let is_silent = |content: &Member| match content.kind {
+        Kind::String => !visible(raw, [content.value], 1),
+        kind => kind == Kind::Null,
+    };
+    (parts, content.is_none_or(is_silent))
 }
 
 fn read_content(raw: &str, content: &Member) -> Vec<Part> {
@@ -76,19 +107,35 @@ fn read_content(raw: &str, content: &Member) -> Vec<Part> {
     }
 }
 
+/// The elements as parts; from the [`LISTED_MAX`]th on they are one part, if there are more.
 fn read_list(raw: &str, list: Span) -> Vec<Part> {
-    json::elements(raw, list)
-        .into_iter()
-        .map(|value| read_part(raw, value).unwrap_or(Part::Other { value: value.span }))
-        .collect()
+    let mut parts = Vec::new();
+    let mut last = Span::default();
+    json::each_element(raw, list, |value| {
+        if parts.len() < LISTED_MAX {
+            last = value.span;
+            parts.push(read_part(raw, value).unwrap_or(Part::Other { value: value.span }));
+        } else if let Some(part) = parts.last_mut() {
+            let length = (value.span.start - last.start).saturating_add(value.span.length);
+            *part = Part::Other { value: Span { start: last.start, length } };
+        }
+    });
+    parts
 }
 
 /// One part; `None` when it is none of the documented ones or a field has another type than its.
 fn read_part(raw: &str, value: Value) -> Option<Part> {
-    let members = match value.kind {
-        Kind::Object => json::members(raw, value.span),
-        _ => return None,
-    };
+    if value.kind != Kind::Object {
+        return None;
+    }
+    let mut members: Vec<Member> = Vec::new();
+    json::each_member(raw, value.span, |member| {
+        let key = json::text(raw, member.key);
+        if FIELDS.contains(&&*key) {
+            members.retain(|known| json::text(raw, known.key) != key);
+            members.push(member);
+        }
+    });
     let fields = Fields { raw, members: &members };
     match &*json::text(raw, fields.string("type")??) {
         "text" => Some(Part::Text { text: fields.string("text")?? }),

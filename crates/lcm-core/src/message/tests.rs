@@ -110,6 +110,62 @@ fn what_is_odd_is_kept_and_never_an_error() {
 }
 
 #[test]
+fn a_message_of_very_many_parts_ends_with_the_rest_of_its_list() {
+    let text = r#"{"type":"text","text":"a"}"#;
+    let read_list = |elements: &[&str]| {
+        let raw = format!("{{\"role\":\"user\",\"content\":[{}]}}", elements.join(" , "));
+        (read(&raw), raw)
+    };
+    let (message, _) = read_list(&[text; 1023]);
+    assert_eq!(message.parts.len(), 1023);
+    assert!(message.parts.iter().all(|part| matches!(part, Part::Text { .. })));
+    assert_eq!(message.tokens, 1023_u32.div_ceil(4));
+
+    let (message, raw) = read_list(&[&[text; 1023][..], &["null", "[1, 2]", text]].concat());
+    assert_eq!(message.parts.len(), 1023);
+    assert!(matches!(message.parts[1021], Part::Text { .. }));
+    let rest = format!("{text} , null , [1, 2] , {text}");
+    let Part::Other { value } = message.parts[1022] else { panic!("no rest") };
+    assert_eq!(json::slice(&raw, value), rest);
+    assert_eq!(json::text(&raw, value), rest);
+    assert_eq!(u64::from(message.tokens), (1022 + tokens::quarters(&rest)).div_ceil(4));
+
+    let (message, raw) = read_list(&["0"; 1_000_000]);
+    assert_eq!(message.parts.len(), 1023);
+    assert!(message.parts.capacity() <= 1024);
+    assert_eq!(message.parts[0], Part::Other { value: Span { start: 26, length: 1 } });
+    let Part::Other { value } = message.parts[1022] else { panic!("no rest") };
+    assert!(raw.ends_with(&format!("{}]}}", json::slice(&raw, value))));
+    let elements = json::slice(&raw, value).split(" , ").count();
+    assert_eq!(elements, 1_000_000 - 1022);
+
+    // An image keeps its flat price in the rest, and a text beside the list has room.
+    let image = format!("{{\"data\":\"{}\"}}", "A1".repeat(4000));
+    let parts = [&["0"; 1023][..], &[&image, &image]].concat().join(",");
+    let message = read(&format!("{{\"role\":\"user\",\"parts\":[{parts}],\"content\":\"a\"}}"));
+    assert_eq!(message.parts.len(), 1024);
+    let flat = tokens::quarters("{\"data\":\"\"}") + 4 * 1600;
+    assert_eq!(u64::from(message.tokens), (1 + 1022 + 4 - 1 + 2 * flat).div_ceil(4));
+}
+
+#[test]
+fn a_failed_turn_with_anything_unknown_has_content() {
+    let check = |members: &str, expected: bool| {
+        let raw = format!("{{\"role\":\"assistant\",\"stop_reason\":\"error\",{members}}}");
+        assert_eq!(read(&raw).failed_and_empty, expected, "{members}");
+    };
+    check(r#""id":1,"timestamp":2,"event_key":3,"speaker":"s","session":"t","parts":[]"#, true);
+    check(r#""\u0069d":1"#, true);
+    check(r#""content":"","tool_calls":[{"id":"c"}]"#, false);
+    check(r#""content":"","x":null"#, false);
+    check(r#""content":" ","parts":[{"type":"text","text":" "}]"#, true);
+    check(r#""content":"said","parts":[{"type":"text","text":" "}]"#, false);
+    check(r#""content":["said"],"parts":[{"type":"text","text":" "}]"#, false);
+    let nulls = alloc::vec!["null"; 1500].join(",");
+    check(&format!("\"content\":[{nulls},\"said\"]"), false);
+}
+
+#[test]
 fn only_shape_role_and_depth_are_refused() {
     let nested = |depth: usize| {
         let inner = depth - 1;

@@ -25,20 +25,74 @@ const THINKING_HEADER: &str = "thinking process:";
 /// opening one; and a leading `Thinking Process:` with its list. A tag inside a sentence stays.
 #[must_use]
 pub fn strip_reasoning(text: &str) -> String {
-    let mut rest = text.trim();
+    let text = text.trim();
+    let mut closings = Closings::new(text);
+    // Everything looked at is an end of `text`, so lengths are places in it.
+    let mut rest = text;
     loop {
-        if let Some(after) = opening(rest) {
+        let at = text.len() - rest.len();
+        let after = if opening(rest).is_some() {
             // Without an end, all of it is reasoning.
-            rest = closing(after).map_or("", |(_, after)| after).trim();
-        } else if let Some(after) = stray_closing(rest) {
-            rest = after.trim();
-        } else if let Some(after) = thinking_header(rest) {
-            rest = after.trim();
+            Some(closings.from(at).and_then(|tag| text.get(tag.end..)).unwrap_or(""))
         } else {
-            break;
-        }
+            let stray = closings.from(at).filter(|tag| tag.is_stray(at));
+            stray.and_then(|tag| text.get(tag.end..)).or_else(|| thinking_header(rest))
+        };
+        let Some(after) = after else { break };
+        rest = after.trim_start();
     }
     strip_blocks(rest)
+}
+
+/// A closing tag and what stands around it.
+#[derive(Clone, Copy)]
+struct Closing {
+    start: usize,
+    end: usize,
+    /// Where the last opening tag before it stands.
+    opening: Option<usize>,
+    fills_line: bool,
+}
+
+impl Closing {
+    /// Whether it fills a line and nothing from `at` on opened it: some chat templates write the
+    /// opening tag into the prompt.
+    fn is_stray(&self, at: usize) -> bool {
+        self.fills_line && self.opening.is_none_or(|opening| opening < at)
+    }
+}
+
+/// The closing tags of a text, each looked for once: a search per opening tag would take time with
+/// the square of the length of what a model repeats.
+struct Closings<'a> {
+    text: &'a str,
+    next: Option<Closing>,
+}
+
+impl<'a> Closings<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { text, next: find_closing(text, 0) }
+    }
+
+    /// The first one that starts at `at` or later; `at` never decreases from call to call.
+    fn from(&mut self, at: usize) -> Option<Closing> {
+        if self.next.is_some_and(|tag| tag.start < at) {
+            self.next = find_closing(self.text, at);
+        }
+        self.next
+    }
+}
+
+fn find_closing(text: &str, from: usize) -> Option<Closing> {
+    let (before, after) = closing(text.get(from..)?)?;
+    let opening = before
+        .rmatch_indices('<')
+        .find(|(at, _)| before.get(*at..).is_some_and(|tagged| opening(tagged).is_some()))
+        .map(|(at, _)| from + at);
+    let fills_line = (after.is_empty() || after.starts_with(['\n', '\r']))
+        && before.rsplit('\n').next().is_none_or(|line| line.trim().is_empty());
+    let (start, end) = (from + before.len(), text.len() - after.len());
+    Some(Closing { start, end, opening, fills_line })
 }
 
 /// What follows the opening tag that `text` starts with.
@@ -46,12 +100,12 @@ fn opening(text: &str) -> Option<&str> {
     let rest = text.strip_prefix('<')?;
     let tag = TAGS.iter().find(|tag| starts_with(rest, tag))?;
     let rest = rest.get(tag.len()..)?;
-    if let Some(after) = rest.strip_prefix('>') {
-        return Some(after);
+    if rest.starts_with(' ') {
+        // Attributes stand on the line of the tag.
+        let end = rest.find(['>', '<', '\n'])?;
+        return rest.get(end..)?.strip_prefix('>');
     }
-    // Attributes stand on the line of the tag.
-    let (attributes, after) = rest.split_once('>')?;
-    (attributes.starts_with(' ') && !attributes.contains(['\n', '<'])).then_some(after)
+    rest.strip_prefix('>')
 }
 
 /// What precedes and follows the first closing tag in `text`.
@@ -72,21 +126,6 @@ fn closing(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// What follows a closing tag that fills a line and was never opened: some chat templates write the
-/// opening tag into the prompt.
-fn stray_closing(text: &str) -> Option<&str> {
-    let (before, after) = closing(text)?;
-    let opened = before
-        .match_indices('<')
-        .any(|(at, _)| before.get(at..).is_some_and(|tagged| opening(tagged).is_some()));
-    let fills_line = (after.is_empty() || after.starts_with(['\n', '\r']))
-        && before
-            .lines()
-            .last()
-            .is_none_or(|line| before.ends_with('\n') || line.trim().is_empty());
-    (fills_line && !opened).then_some(after)
-}
-
 /// What follows a leading `Thinking Process:` and the paragraphs of its list.
 fn thinking_header(text: &str) -> Option<&str> {
     let bare = text.trim_start_matches(['#', '*', ' ']);
@@ -96,23 +135,28 @@ fn thinking_header(text: &str) -> Option<&str> {
     let mut rest = bare;
     loop {
         let Some((_, after)) = rest.split_once("\n\n") else { return Some("") };
-        let listed = after.starts_with([' ', '\t', '-', '*'])
-            || after.trim_start().starts_with(|c: char| c.is_ascii_digit());
-        if !listed {
+        let item = after.trim_start();
+        if item.starts_with(|c: char| c.is_ascii_digit()) {
+            rest = item;
+        } else if after.starts_with([' ', '\t', '-', '*']) {
+            rest = after;
+        } else {
             return Some(after);
         }
-        rest = after;
     }
 }
 
 /// Leaves out blocks whose opening tag starts a line and whose closing tag ends one.
 fn strip_blocks(text: &str) -> String {
+    let mut closings = Closings::new(text);
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
-        let block = opening(rest.trim_start_matches([' ', '\t'])).and_then(closing);
+        let block = opening(rest.trim_start_matches([' ', '\t']))
+            .and_then(|_| closings.from(text.len() - rest.len()))
+            .and_then(|tag| text.get(tag.end..));
         match block {
-            Some((_, after)) if after.is_empty() || after.starts_with(['\n', '\r']) => {
+            Some(after) if after.is_empty() || after.starts_with(['\n', '\r']) => {
                 rest = after.trim_start_matches(['\n', '\r']);
             }
             _ => {
@@ -174,8 +218,12 @@ fn marker_length(text: &str) -> Option<usize> {
     if let Some(fixed) = FIXED_MARKERS.iter().find(|marker| text.starts_with(**marker)) {
         return Some(fixed.len());
     }
-    let end = text.find(']')?;
-    let inside = text.get(1..end)?;
+    // No further than the next bracket: a text of nothing but brackets is read once.
+    let (inside, _) = text.strip_prefix('[')?.split_once(['[', ']'])?;
+    let end = inside.len() + 1;
+    if !text.get(end..)?.starts_with(']') {
+        return None;
+    }
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let truncated = || {
         let count = inside.strip_prefix("Truncated from ")?.strip_suffix(" tokens")?;

@@ -243,6 +243,40 @@ fn reasoning_is_stripped() {
     }
 }
 
+/// Each of these takes a minute and more when the rest of the text is read again for every
+/// repetition.
+#[test]
+fn cleaning_takes_time_with_the_length_of_what_is_repeated() {
+    const BYTES: usize = 1 << 20;
+    let units = ["<think>x\n", "<think \n", "Thinking Process:\n\n", "[", "[Capped "];
+    for (unit, end) in units.iter().flat_map(|unit| ["", "</think> y"].map(|end| (unit, end))) {
+        let text = format!("x\n{}{end}", unit.repeat(BYTES / unit.len()));
+        assert_eq!(strip_reasoning(&text), text.trim_end());
+        assert_eq!(strip_markers(&text), text.trim_end());
+    }
+    let headers = "Thinking Process:\n\n".repeat(BYTES / 19);
+    assert_eq!(strip_reasoning(&format!("{headers}the </think> tag")), "the </think> tag");
+    let blank = "\n".repeat(BYTES);
+    assert_eq!(strip_reasoning(&format!("Thinking Process:{blank}1. a\n\nanswer")), "answer");
+}
+
+#[test]
+fn a_value_of_very_many_tokens_is_rendered_as_it_stands() {
+    let render = |value: &str| {
+        let span = Span { start: 0, length: u32::try_from(value.len()).unwrap() };
+        let mut out = String::new();
+        let parts = [Part::Other { value: span }];
+        assert!(render_message(&mut out, value, Role::User, &parts, TIME, u32::MAX));
+        String::from(out.split_once('\n').unwrap().1)
+    };
+    let block = "{\"type\":\"text\",\"text\":\"a\"}";
+    assert_eq!(render(&format!("[{block},{block}]")), "a\na");
+    // The inside of a list, as the last part of a message of many can be.
+    assert_eq!(render(&format!("{block}, 0")), format!("{block}, 0"));
+    let long = format!("[{}{block}]", format!("{block},").repeat(20_000));
+    assert_eq!(render(&long), long);
+}
+
 #[test]
 fn markers_are_stripped_and_nothing_else() {
     let text = "a\n[Truncated from 12 tokens]\nb [Capped from 9 tokens to ~3] c\n[Capped to ~3]\n\

@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::{
-    error::{Code, Result},
+    error::Result,
     ingestion::{self, Receipt},
-    instance::Commit,
-    lcm::{Failure, Lcm},
+    lcm::{CONFLICT_RETRIES_MAX, Failure, Lcm},
     record::{append_options, dialect_name},
     types::Dialect,
 };
@@ -46,32 +45,43 @@ impl Lcm {
         now: u64,
     ) -> Result<Receipt> {
         let attempt = |options: &ingestion::Options| {
-            self.call_known(
-                "ingest.append",
-                || {
-                    json!({"conversation": conversation, "dialect": dialect_name(dialect),
-                        "messages": messages, "options": append_options(options), "now": now})
-                },
-                |bindings, store| {
-                    bindings.lcm_engine_ingest().call_append(
-                        store,
-                        conversation,
-                        dialect,
-                        messages,
-                        options,
-                        now,
-                    )
-                },
-            )
-        };
-        let unknown = |failure: &Failure| {
-            failure.commit == Commit::Unknown && failure.error.code == Code::StoreUnavailable
+            self.append_known(conversation, dialect, messages, options, now, CONFLICT_RETRIES_MAX)
         };
         match attempt(options) {
-            Err(failure) if unknown(&failure) => attempt(&repeating(options)),
+            Err(failure) if failure.is_unknown() => attempt(&repeating(options)),
             other => other,
         }
         .map_err(|failure| failure.error)
+    }
+
+    /// As [`Lcm::append`], repeated so often after a conflict and never after an unknown outcome.
+    pub(crate) fn append_known(
+        &self,
+        conversation: &str,
+        dialect: Dialect,
+        messages: &[String],
+        options: &ingestion::Options,
+        now: u64,
+        repeats_max: u32,
+    ) -> std::result::Result<Receipt, Failure> {
+        self.call_known(
+            "ingest.append",
+            repeats_max,
+            || {
+                json!({"conversation": conversation, "dialect": dialect_name(dialect),
+                    "messages": messages, "options": append_options(options), "now": now})
+            },
+            |bindings, store| {
+                bindings.lcm_engine_ingest().call_append(
+                    store,
+                    conversation,
+                    dialect,
+                    messages,
+                    options,
+                    now,
+                )
+            },
+        )
     }
 
     /// Stores a piece of one message too large for `append`; returns the next offset in bytes.

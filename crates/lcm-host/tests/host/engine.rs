@@ -6,6 +6,7 @@ use lcm_host::{
     Cancel, Clock, Code, Component, IngestOptions, IngestReport, Lcm, Limits, LoadOptions,
     Recorder,
     completion::{Chain, Offline},
+    ingestion,
     store::{Guard, KeyValueStore, Memory, Page, Put, Scan, StoreError},
     types::Dialect,
 };
@@ -259,6 +260,50 @@ fn two_handles_on_one_store_see_each_other() {
     ingest(&second, &messages[..3]);
     assert_eq!(ingest(&first, &messages).ingested, 1);
     assert_eq!(stored(&second), messages);
+}
+
+#[test]
+fn two_ingests_of_one_transcript_store_every_message_once() {
+    // The first is interrupted by the second after it was told what is missing.
+    for (reached, by_first) in [(0, 0), (100, 100), (200, 200)] {
+        let store = Faulty::default();
+        let (first, second) = (open(store.clone()), open(store));
+        let messages = transcript(250, 5);
+        let options = IngestOptions::new(Dialect::Lcm, NOW);
+        let mut of_second = None;
+        let between = &mut |done| {
+            if done == reached && of_second.is_none() {
+                of_second = Some(ingest(&second, &messages));
+            }
+        };
+        let report = first.ingest("c", &messages, &options, &Cancel::default(), between).unwrap();
+        let of_second = of_second.unwrap();
+        assert_eq!((report.ingested, report.skipped), (by_first, 250 - by_first));
+        assert_eq!((of_second.ingested, of_second.skipped), (250 - by_first, by_first));
+        assert_eq!(report.revision, of_second.revision);
+        assert_eq!(stored(&first), messages);
+    }
+}
+
+#[test]
+fn an_ingest_goes_on_behind_what_it_stored_when_others_append() {
+    let store = Faulty::default();
+    let (first, second) = (open(store.clone()), open(store));
+    let messages = transcript(250, 5);
+    let other = vec![r#"{"role":"user","content":"from elsewhere"}"#.to_owned()];
+    let options = IngestOptions::new(Dialect::Lcm, NOW);
+    let between = &mut |done| {
+        if done == 100 && stored(&second).len() == 100 {
+            second.append("c", Dialect::Lcm, &other, &new_messages(), NOW.now_ms()).unwrap();
+        }
+    };
+    let report = first.ingest("c", &messages, &options, &Cancel::default(), between).unwrap();
+    assert_eq!((report.ingested, report.skipped), (250, 0));
+    assert_eq!(stored(&first), [&messages[..100], &other, &messages[100..]].concat());
+}
+
+fn new_messages() -> ingestion::Options {
+    ingestion::Options { mode: ingestion::Mode::New, partial: false, extra_json: None }
 }
 
 #[test]

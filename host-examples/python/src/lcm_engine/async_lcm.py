@@ -82,7 +82,10 @@ class AsyncLcm:
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Calls a function of the interface by name (`admin.status`), with plain values."""
-        result = self._session.call(name, dict(arguments))
+        return await self._call(name, dict(arguments), False)
+
+    async def _call(self, name: str, arguments: dict[str, Any], once: bool) -> Any:
+        result = self._session.call(name, arguments, once)
         return await result if isinstance(self._session, AsyncSession) else result
 
     async def _run(self, flow: flows.Flow[Any]) -> Any:
@@ -100,8 +103,8 @@ class AsyncLcm:
 
     async def _perform(self, effect: flows.Effect) -> Any:
         match effect:
-            case flows.Call(name, arguments):
-                return await self.call(name, arguments)
+            case flows.Call(name, arguments, once):
+                return await self._call(name, arguments, once)
             case flows.Complete(request):
                 return await self._ask(request)
             case flows.Pause(seconds):

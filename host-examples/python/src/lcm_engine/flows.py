@@ -8,21 +8,34 @@ are missing, which task is due, what an answer is worth.
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from . import completions
 from .errors import LcmError
-from .texts import BATCH_BYTES_MAX, batches, byte_length, piece, to_json, upload_id
+from .texts import (
+    BATCH_BYTES_MAX,
+    BATCH_MESSAGES_MAX,
+    batches,
+    byte_length,
+    piece,
+    to_json,
+    upload_id,
+)
 
 
 @dataclass(frozen=True)
 class Call:
-    """Call a function of the component; the result is its plain value."""
+    """Call a function of the component; the result is its plain value.
+
+    `once`: a conflict is not repeated but raised.
+    """
 
     name: str
     arguments: dict[str, Any]
+    once: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,6 +61,12 @@ class Together:
 
 FATAL_REASONS = ("model-auth", "model-policy")
 """Failures that another try cannot mend: the caller has to."""
+
+OUTDATED = ("conflict", "store-unavailable")
+"""Failures of an append after which the conversation is not, or may not be, what it relied on."""
+
+REPEATS_MAX = 8
+"""How often in a row an ingest asks again what is missing without it becoming less."""
 
 IDENTIFY_MESSAGES_MAX = 1_000
 IDENTIFY_BYTES_MAX = 8 * 1024 * 1024
@@ -144,24 +163,97 @@ def append(
 def ingest(
     conversation: str, dialect: str, texts: list[str], refuse_replay: bool, now: int
 ) -> Flow[Fields]:
-    """Asks which messages of the whole transcript are missing and appends only those."""
+    """Asks which messages of the whole transcript are missing and appends only those.
+
+    While others write, too, what is missing is asked again.
+    """
     entries = []
     for part in batches(texts, IDENTIFY_MESSAGES_MAX, IDENTIFY_BYTES_MAX):
         arguments = {"dialect": dialect, "messages": part}
         entries += yield from parsed("ingest.identify", arguments)
-    transcript = to_json({"entries": entries})
-    plan = yield from parsed(
-        "ingest.reconcile",
-        {"conversation": conversation, "transcript_json": transcript, "now": now},
-    )
-    missing = [text for span in plan["missing"] for text in texts[span["from"] : span["to"] + 1]]
-    options = _options(True, False, refuse_replay)
-    receipts = []
-    for part in batches(missing):
-        receipts.append((yield from append_batch(conversation, dialect, part, options, now)))
-    if not receipts:
-        receipts.append((yield from append_batch(conversation, dialect, [], options, now)))
-    return _joined(receipts, len(texts) - len(missing), plan["warnings"])
+    intake = _Intake(conversation, dialect, texts, to_json({"entries": entries}), now)
+    intake.extra = {"refuse_replay": True} if refuse_replay else {}
+    fewest = len(texts) + 1
+    repeats = 0
+    while True:
+        missing, revision = yield from intake.plan()
+        if len(missing) < fewest:
+            fewest, repeats = len(missing), 0
+        if (yield from intake.stage(missing)):
+            continue  # Staging moved the conversation on.
+        try:
+            yield from intake.append(missing, revision)
+            break
+        except LcmError as error:
+            if error.code not in OUTDATED or repeats >= REPEATS_MAX:
+                raise
+        yield Pause(random.uniform(0, 0.002 * 2**repeats))
+        repeats += 1
+    receipt = _joined(intake.receipts, 0, intake.warnings)
+    return receipt | {"skipped": len(texts) - receipt["ingested"]}
+
+
+class _Intake:
+    """One transcript on its way in. Every append names the revision that its plan is true of."""
+
+    def __init__(
+        self, conversation: str, dialect: str, texts: list[str], transcript: str, now: int
+    ) -> None:
+        self.place: Fields = {"conversation": conversation, "now": now}
+        self.dialect = dialect
+        self.transcript = transcript
+        self.texts = list(texts)
+        """Large ones are replaced by what `append` carries once they are staged."""
+        self.extra: Fields = {}
+        self.receipts: list[Fields] = []
+        self.warnings: list[str] = []
+        self.done = 0
+        """Index behind the last message that an append confirmed."""
+
+    def plan(self) -> Flow[tuple[list[int], int]]:
+        """Indexes of the messages that are not stored, and the revision this is true of."""
+        arguments = self.place | {"transcript_json": self.transcript}
+        plan = yield from parsed("ingest.reconcile", arguments)
+        if self.done == 0:  # Later ones would also speak of what was stored here.
+            self.warnings = plan["warnings"]
+        # What was confirmed is stored, even if it can no longer be recognised among the messages
+        # of others.
+        spans = [range(max(span["from"], self.done), span["to"] + 1) for span in plan["missing"]]
+        return [index for span in spans for index in span], plan["revision"]
+
+    def stage(self, missing: list[int]) -> Flow[bool]:
+        """Stages those that are too large for a call; returns whether there were any."""
+        large = [index for index in missing if byte_length(self.texts[index]) > BATCH_BYTES_MAX]
+        for index in large:
+            text = self.texts[index]
+            self.texts[index] = yield from _stage(
+                self.place["conversation"], text, self.place["now"]
+            )
+        return bool(large)
+
+    def append(self, missing: list[int], revision: int) -> Flow[None]:
+        """Appends these messages, each call relying on the revision that the one before left."""
+        if not missing:
+            # An empty call writes nothing and says how things stand.
+            yield from self._append([], self.extra)
+        at = 0
+        while at < len(missing):
+            following = missing[at : at + BATCH_MESSAGES_MAX]
+            part = next(batches(self.texts[index] for index in following))
+            receipt = yield from self._append(part, self.extra | {"revision": revision})
+            taken = receipt["ingested"] + receipt["skipped"]
+            if not taken:
+                raise LcmError("trap", "`ingest.append` took none of the messages")
+            at += taken
+            self.done = missing[at - 1] + 1
+            revision = receipt["revision"]
+
+    def _append(self, texts: list[str], extra: Fields) -> Flow[Fields]:
+        options = {"mode": "new", "partial": True, "extra_json": to_json(extra)}
+        arguments = {"dialect": self.dialect, "messages": texts, "options": options}
+        receipt: Fields = yield Call("ingest.append", self.place | arguments, once=True)
+        self.receipts.append(receipt)
+        return receipt
 
 
 def assemble(

@@ -136,8 +136,8 @@ class Lcm:
 
     def _perform(self, effect: flows.Effect) -> Any:
         match effect:
-            case flows.Call(name, arguments):
-                return self._session.call(name, arguments)
+            case flows.Call(name, arguments, once):
+                return self._session.call(name, arguments, once)
             case flows.Complete(request):
                 return self._ask(request)
             case flows.Pause(seconds):

@@ -47,9 +47,9 @@ class Session:
         self._conflicts_max = conflicts_max
         self._turn = threading.Lock()
 
-    def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Calls a function; a conflict is repeated."""
-        pauses = _pauses(self._conflicts_max)
+    def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
+        """Calls a function; a conflict is repeated unless it is to be called `once`."""
+        pauses = _pauses(0 if once else self._conflicts_max)
         while True:
             try:
                 with self._turn:
@@ -92,10 +92,10 @@ class AsyncSession:
         """Forgets all instances; the next calls make new ones."""
         self._lanes = [None] * len(self._lanes)
 
-    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Calls a function; a conflict is repeated."""
+    async def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
+        """Calls a function; a conflict is repeated unless it is to be called `once`."""
         instance, turn = self._lane(str(arguments.get("conversation") or ""))
-        pauses = _pauses(self._conflicts_max)
+        pauses = _pauses(0 if once else self._conflicts_max)
         while True:
             try:
                 async with turn:

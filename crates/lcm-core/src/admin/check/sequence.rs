@@ -9,9 +9,7 @@ use crate::{
     history::{self, History},
     ingest::{Known, lookups},
     keys::{self, Keys},
-    limits, message,
-    message::Role,
-    num,
+    limits, message, num,
     pack::{self, Pack, PackRef, Raw},
     reader::Reader,
 };
@@ -108,7 +106,7 @@ fn check_pack(
         running.frontier = pack::advance(&running.frontier, &hash);
         running.bytes += stored.raw.bytes();
         running.tokens += u64::from(message.tokens);
-        running.user = if message.role == Role::User { Some(seq) } else { running.user };
+        running.user = if message.is_said_by_user() { Some(seq) } else { running.user };
         running.hashes.push(keys::prefix(&hash));
         if running.hashes.len() > limits::RECENT_HASHES_MAX {
             running.hashes.remove(0);

@@ -1,0 +1,245 @@
+#![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
+//! What counts as the same message: overlaps, repetitions, replays, and what they must never do.
+//!
+//! Each test says what a host sends and how many messages are stored afterwards. A message too few
+//! is a loss, one too many a double.
+
+use lcm_core::{
+    Engine,
+    api::{
+        AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, IngestMode,
+        Policy,
+    },
+    error::ErrorCode,
+    model::{Completion, CompletionResult, Finish},
+};
+use lcm_testing::ModelStore;
+
+const CHAT: &str = "c";
+
+struct Chat {
+    engine: Engine,
+    store: ModelStore,
+    now: u64,
+}
+
+impl Chat {
+    fn new() -> Self {
+        Self { engine: Engine::new(), store: ModelStore::new(), now: 1_700_000_000_000 }
+    }
+
+    fn append_with(&mut self, messages: &[String], extra: Option<&str>) -> Result<u32, ErrorCode> {
+        self.now += 1_000;
+        self.store.begin_call();
+        let mode = if extra.is_some() { IngestMode::New } else { IngestMode::Transcript };
+        let options = AppendOptions { mode, partial: true, extra_json: extra.map(String::from) };
+        self.engine
+            .append(&mut self.store, CHAT, Dialect::Lcm, messages, &options, self.now)
+            .map(|receipt| receipt.ingested)
+            .map_err(|error| error.code)
+    }
+
+    fn append(&mut self, messages: &[String]) -> u32 {
+        self.append_with(messages, None).unwrap()
+    }
+
+    fn plan(&mut self, transcript: &[String]) -> serde_json::Value {
+        self.store.begin_call();
+        let entries = self.engine.identify(Dialect::Lcm, transcript).unwrap();
+        let json = format!("{{\"entries\":{entries}}}");
+        let plan = self.engine.reconcile(&mut self.store, CHAT, &json, self.now).unwrap();
+        serde_json::from_str(&plan).unwrap()
+    }
+
+    /// Ingests a transcript as hosts do; returns how many messages were stored.
+    fn ingest(&mut self, transcript: &[String]) -> u32 {
+        let plan = self.plan(transcript);
+        let mut stored = 0;
+        for range in plan.get("missing").unwrap().as_array().unwrap() {
+            let at =
+                |key: &str| usize::try_from(range.get(key).unwrap().as_u64().unwrap()).unwrap();
+            let missing = transcript.get(at("from")..=at("to")).unwrap();
+            stored += self.append_with(missing, Some("{}")).unwrap();
+        }
+        stored
+    }
+}
+
+fn said(role: &str, text: &str) -> String {
+    serde_json::json!({"role": role, "content": text}).to_string()
+}
+
+fn line(number: u32) -> String {
+    let role = if number % 2 == 1 { "user" } else { "assistant" };
+    said(role, &format!("this is what was said in line number {number} of it"))
+}
+
+fn lines(from: u32, to: u32) -> Vec<String> {
+    (from..=to).map(line).collect()
+}
+
+fn failed() -> String {
+    serde_json::json!({"role": "assistant", "content": "", "stop_reason": "error"}).to_string()
+}
+
+#[test]
+fn a_long_text_that_is_said_again_later_is_kept() {
+    let mut chat = Chat::new();
+    let again = said("user", "please continue with the next step of the plan");
+    assert_eq!(chat.append(std::slice::from_ref(&again)), 1);
+    for number in 1..=50 {
+        assert_eq!(chat.append(&[line(number * 2)]), 1);
+    }
+    assert_eq!(chat.append(&[again]), 1);
+}
+
+#[test]
+fn a_failed_turn_does_not_break_an_overlap() {
+    let mut chat = Chat::new();
+    let (a, b, c) = (line(1), line(2), line(3));
+    assert_eq!(chat.append(&[a.clone(), failed(), b.clone()]), 2);
+    assert_eq!(chat.append(&[a.clone(), failed(), b.clone(), c.clone()]), 1);
+    assert_eq!(chat.ingest(&[a, failed(), b, c]), 0);
+}
+
+#[test]
+fn a_failed_turn_with_anything_else_in_it_is_kept() {
+    let mut chat = Chat::new();
+    let message = serde_json::json!({
+        "role": "assistant", "content": "", "stop_reason": "error", "error_detail": {"code": 7},
+    });
+    assert_eq!(chat.append(&[message.to_string()]), 1);
+}
+
+#[test]
+fn a_message_known_by_its_id_does_not_break_an_overlap() {
+    let mut chat = Chat::new();
+    let part = |text: &str| {
+        serde_json::json!({"role": "assistant", "content": text, "id": "e1"}).to_string()
+    };
+    let user = line(1);
+    assert_eq!(chat.append(&[part("strea"), user.clone()]), 2);
+    assert_eq!(chat.append(&[part("streaming finished"), user.clone(), line(2)]), 1);
+    let file = [part("strea"), user.clone(), part("streaming finished"), line(2)];
+    assert_eq!(chat.ingest(&file), 0);
+    assert_eq!(chat.ingest(&file), 0);
+}
+
+#[test]
+fn a_transcript_that_begins_earlier_brings_what_is_missing() {
+    let mut chat = Chat::new();
+    let file = lines(1, 12);
+    assert_eq!(chat.ingest(&lines(12, 12)), 1);
+    assert_eq!(chat.ingest(&file), 11, "what came before the stored message is missing");
+    let mut chat = Chat::new();
+    let file = lines(1, 300);
+    for batch in lines(101, 300).chunks(100) {
+        chat.append_with(batch, Some("{}")).unwrap();
+    }
+    let mut missing = 0;
+    for range in chat.plan(&file).get("missing").unwrap().as_array().unwrap() {
+        missing += range.get("to").unwrap().as_u64().unwrap() + 1
+            - range.get("from").unwrap().as_u64().unwrap();
+    }
+    assert_eq!(missing, 100);
+}
+
+#[test]
+fn a_part_of_a_stored_transcript_adds_nothing() {
+    let mut chat = Chat::new();
+    assert_eq!(chat.ingest(&lines(1, 12)), 12);
+    assert_eq!(chat.ingest(&lines(1, 6)), 0, "its beginning");
+    assert_eq!(chat.ingest(&lines(4, 9)), 0, "its middle");
+    assert_eq!(chat.ingest(&lines(7, 12)), 0, "its end");
+    assert_eq!(chat.ingest(&lines(7, 15)), 3, "its end and more");
+    let mut chat = Chat::new();
+    for batch in lines(1, 400).chunks(100) {
+        chat.append_with(batch, Some("{}")).unwrap();
+    }
+    assert_eq!(chat.ingest(&lines(1, 100)), 0, "a beginning that the head does not remember");
+    assert_eq!(chat.ingest(&lines(1, 400)), 0);
+}
+
+#[test]
+fn one_message_that_stands_somewhere_in_the_middle_is_kept() {
+    let mut chat = Chat::new();
+    assert_eq!(chat.ingest(&lines(1, 12)), 12);
+    assert_eq!(chat.ingest(&lines(5, 5)), 1);
+}
+
+#[test]
+fn an_append_at_an_outdated_revision_is_a_conflict() {
+    let mut chat = Chat::new();
+    chat.append(&lines(1, 2));
+    let seen = chat.plan(&lines(1, 4)).get("revision").unwrap().as_u64().unwrap();
+    chat.append(&lines(3, 3));
+    let extra = format!("{{\"revision\":{seen}}}");
+    assert_eq!(chat.append_with(&lines(3, 4), Some(&extra)), Err(ErrorCode::Conflict));
+    assert_eq!(chat.ingest(&lines(1, 4)), 1);
+}
+
+#[test]
+fn the_newest_user_message_stays_raw_however_often_is_compacted() {
+    let mut chat = Chat::new();
+    let filler = "and this is what the assistant did in a step of its own, at length. ".repeat(6);
+    let step = |number: u32| said("assistant", &format!("step {number}: {filler}"));
+    let mut messages: Vec<String> = (1..=4).map(step).collect();
+    messages.push(said("user", "Fix the bug in parser.rs"));
+    messages.extend((5..=34).map(step));
+    chat.append(&messages);
+    for (mode, target) in
+        [(CompactionMode::Threshold, None), (CompactionMode::UntilUnder, Some(900))]
+    {
+        compact(&mut chat, mode, target);
+        chat.store.begin_call();
+        let options = AssembleOptions {
+            policy: Policy::Chronological,
+            prompt: None,
+            reserve_tokens: 0,
+            live_messages: Vec::new(),
+            previous: None,
+            explain: false,
+            extra_json: None,
+        };
+        let context = chat
+            .engine
+            .assemble(&mut chat.store, CHAT, 2_000, Dialect::Lcm, &options, chat.now)
+            .unwrap();
+        let raw = said("user", "Fix the bug in parser.rs");
+        assert!(context.messages_json.contains(&raw), "{mode:?}: {}", context.messages_json);
+    }
+}
+
+fn compact(chat: &mut Chat, mode: CompactionMode, target: Option<u32>) {
+    let mut options = CompactionOptions {
+        mode,
+        force: false,
+        target,
+        observed_tokens: None,
+        requests_max: 1,
+        lease_ms: 0,
+        sweep: None,
+        extra_json: None,
+    };
+    let mut budgeted = 100;
+    loop {
+        chat.store.begin_call();
+        let plan = chat.engine.plan(&mut chat.store, CHAT, 2_000, &options, chat.now).unwrap();
+        if plan.requests.is_empty() && plan.sweep.is_empty() {
+            return;
+        }
+        for request in &plan.requests {
+            let completion: Completion = chat.engine.complete_offline(request);
+            assert_eq!(completion.finish, Finish::Stop);
+            let answer = CompletionResult::Done(completion);
+            let options = lcm_core::api::ApplyOptions::default();
+            chat.store.begin_call();
+            chat.engine
+                .apply(&mut chat.store, CHAT, &request.id, &answer, &options, chat.now)
+                .unwrap();
+        }
+        options.sweep = Some(plan.sweep);
+        budgeted -= 1;
+        assert!(budgeted > 0, "the sweep does not end");
+    }
+}
