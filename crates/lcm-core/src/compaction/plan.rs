@@ -237,10 +237,10 @@ impl<'a> Planner<'a> {
             if let Some(Item::Run(run)) = items.iter().find(|item| matches!(item, Item::Run(_))) {
                 let to = run.seq_last.min(run.seq_first + limits::DIRECTORY_SPAN - 1);
                 let refs = history.refs(reader, run.seq_first, to)?;
-                packs.extend_from_slice(select::ahead(&refs, &policy, chunks));
+                let tail_first = packs.first().map_or(u64::MAX, |pack| pack.seq_first);
+                let ahead = select::ahead(&refs, &policy, chunks).iter();
+                packs.extend(ahead.filter(|pack| pack.seq_first < tail_first));
             }
-            packs.sort_unstable_by_key(|pack| pack.seq_first);
-            packs.dedup();
             let wanted: Vec<(String, u32)> =
                 packs.iter().map(|pack| (keys.pack(pack.seq_first), pack.bytes)).collect();
             reader.prefetch(keys, &wanted, &[])?;

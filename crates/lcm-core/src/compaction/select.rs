@@ -203,9 +203,6 @@ pub(crate) fn ahead<'r>(refs: &'r [PackRef], policy: &Policy, chunks: usize) -> 
 pub(crate) fn groups(items: &[Item], tail: &Tail, policy: &Policy, phase: Phase) -> Vec<Group> {
     let end = items.iter().take_while(|item| item.seq_last() < tail.seq_first).count();
     let items = items.get(..end).unwrap_or(items);
-    let mut depths: Vec<u32> = items.iter().filter_map(depth).collect();
-    depths.sort_unstable();
-    depths.dedup();
     let mut out = Vec::new();
     if phase == Phase::Mixed {
         for (from, to) in runs(items, tail, |item| depth(item).is_some()) {
@@ -213,7 +210,14 @@ pub(crate) fn groups(items: &[Item], tail: &Tail, policy: &Policy, phase: Phase)
         }
         return out;
     }
-    for depth in depths {
+    // The depths that occur, shallowest first.
+    let above = |last: Option<u32>| {
+        let deeper = |depth: &u32| last.is_none_or(|last| *depth > last);
+        items.iter().filter_map(self::depth).filter(deeper).min()
+    };
+    let mut next = above(None);
+    while let Some(depth) = next {
+        next = above(Some(depth));
         let allowed = policy.sweep_depth_max.is_none_or(|max| depth < max);
         if phase == Phase::Ordinary && !allowed {
             continue;

@@ -308,7 +308,10 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
     }
     report.defaulted = KEYS.iter().map(|key| key.name).collect();
     // All are checked, the one that wins is set last.
-    given.sort_by_key(|given| (given.setting, Reverse(given.rank)));
+    given.sort_unstable_by(|a, b| {
+        let place = |given: &Given| (given.setting, Reverse(given.rank));
+        place(a).cmp(&place(b)).then_with(|| a.spelled.cmp(&b.spelled))
+    });
     let mut config = Config::default();
     for Given { setting, rank, spelled, value } in given {
         let Some(key) = KEYS.get(setting) else { continue };
@@ -320,7 +323,7 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
             report.aliased.push(Alias { key: spelled, name: key.name });
         }
     }
-    report.aliased.sort_by(|a, b| a.key.cmp(&b.key));
+    report.aliased.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     report.reserved =
         RESERVED.iter().copied().filter(|name| report.accepted.contains(name)).collect();
     let report = serde_json::to_string(&report)

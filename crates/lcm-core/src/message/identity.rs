@@ -26,8 +26,9 @@ const NO_CONTENT: [&str; 2] = ["\"id\"", "\"event_key\""];
 pub(super) fn of(raw: &str, members: &[Member]) -> [u8; 16] {
     let key = |member: &Member| json::slice(raw, member.key);
     let mut sorted: Vec<&Member> = members.iter().collect();
-    // Stable, so that of equal keys the last one of the message stays the last.
-    sorted.sort_by(|a, b| order(key(a), key(b)));
+    // By place, too, so that of equal keys the last one of the message stays the last.
+    sorted
+        .sort_unstable_by(|a, b| order(key(a), key(b)).then_with(|| a.key.start.cmp(&b.key.start)));
     let mut hash = Sha256::new();
     hash.update(DOMAIN);
     for (at, member) in sorted.iter().enumerate() {
