@@ -4,9 +4,10 @@
 //! between them. Whether a line is a message is the component's decision.
 
 use std::{
-    fs,
-    io::Read as _,
+    fs::File,
+    io::{BufRead, BufReader, Read as _},
     path::{Path, PathBuf},
+    rc::Rc,
 };
 
 use lcm_host::{Code, Error, Result};
@@ -24,7 +25,7 @@ pub(crate) struct Transcript {
 
 #[derive(Debug)]
 struct Place {
-    file: PathBuf,
+    file: Rc<Path>,
     /// From 1.
     line: usize,
 }
@@ -40,26 +41,33 @@ impl Transcript {
     pub(crate) fn read(files: &[PathBuf]) -> Result<Self> {
         let mut transcript = Self::default();
         for file in files {
-            transcript.add(file, &read_bytes(file)?)?;
+            transcript.add(file, &mut open(file)?)?;
         }
         Ok(transcript)
     }
 
-    /// Adds the lines of one file.
-    pub(crate) fn add(&mut self, file: &Path, bytes: &[u8]) -> Result<()> {
-        let without_mark = bytes.strip_prefix(b"\xEF\xBB\xBF");
-        self.byte_order_marks += usize::from(without_mark.is_some());
-        let lines = without_mark.unwrap_or(bytes).split(|byte| *byte == b'\n');
-        let count = lines.clone().count();
-        for (index, line) in lines.enumerate() {
-            let place = Place { file: file.to_owned(), line: index + 1 };
-            let bare = line.strip_suffix(b"\r");
-            let text = std::str::from_utf8(bare.unwrap_or(line)).map_err(|_| {
+    /// Adds the lines of one file, one at a time: a transcript is held in memory once.
+    pub(crate) fn add(&mut self, file: &Path, source: &mut dyn BufRead) -> Result<()> {
+        let shared: Rc<Path> = file.into();
+        let mut bytes = Vec::new();
+        for line in 1.. {
+            bytes.clear();
+            let read = source.read_until(b'\n', &mut bytes);
+            if read.map_err(|error| unreadable(file, &error))? == 0 {
+                break;
+            }
+            let without_mark = bytes.strip_prefix(b"\xEF\xBB\xBF").filter(|_| line == 1);
+            self.byte_order_marks += usize::from(without_mark.is_some());
+            let text = without_mark.unwrap_or(&bytes);
+            let text = text.strip_suffix(b"\n").unwrap_or(text);
+            let bare = text.strip_suffix(b"\r");
+            let place = Place { file: Rc::clone(&shared), line };
+            let text = std::str::from_utf8(bare.unwrap_or(text)).map_err(|_| {
                 Error::new(Code::InvalidInput, format!("{place} is no valid UTF-8"))
             })?;
             if text.trim().is_empty() {
-                // What follows the last line end is no line.
-                self.blank_lines += usize::from(index + 1 < count || !line.is_empty());
+                // A byte-order mark alone is no line.
+                self.blank_lines += usize::from(bytes.ends_with(b"\n") || !text.is_empty());
                 continue;
             }
             self.carriage_returns += usize::from(bare.is_some());
@@ -94,24 +102,28 @@ impl Transcript {
 
 /// The text of a small file.
 pub(crate) fn read_text(file: &Path) -> Result<String> {
-    String::from_utf8(read_bytes(file)?)
+    let mut bytes = Vec::new();
+    open(file)?.read_to_end(&mut bytes).map_err(|error| unreadable(file, &error))?;
+    String::from_utf8(bytes)
         .map_err(|_| Error::new(Code::InvalidInput, format!("{} is no valid UTF-8", shown(file))))
 }
 
-fn read_bytes(file: &Path) -> Result<Vec<u8>> {
-    let read = if file.as_os_str() == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        fs::read(file)
+fn open(file: &Path) -> Result<Box<dyn BufRead>> {
+    if file.as_os_str() == "-" {
+        return Ok(Box::new(std::io::stdin().lock()));
+    }
+    match File::open(file) {
+        Ok(opened) => Ok(Box::new(BufReader::new(opened))),
+        Err(error) => Err(unreadable(file, &error)),
+    }
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> Error {
+    let code = match error.kind() {
+        std::io::ErrorKind::NotFound => Code::NotFound,
+        _ => Code::InvalidInput,
     };
-    read.map_err(|error| {
-        let code = match error.kind() {
-            std::io::ErrorKind::NotFound => Code::NotFound,
-            _ => Code::InvalidInput,
-        };
-        Error::new(code, format!("cannot read {}: {error}", shown(file)))
-    })
+    Error::new(code, format!("cannot read {}: {error}", shown(file)))
 }
 
 fn shown(file: &Path) -> String {
@@ -126,9 +138,9 @@ fn shown(file: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn transcript(bytes: &[u8]) -> Result<Transcript> {
+    fn transcript(mut bytes: &[u8]) -> Result<Transcript> {
         let mut transcript = Transcript::default();
-        transcript.add(Path::new("t.jsonl"), bytes).map(|()| transcript)
+        transcript.add(Path::new("t.jsonl"), &mut bytes).map(|()| transcript)
     }
 
     #[test]
