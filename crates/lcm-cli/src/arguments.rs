@@ -108,7 +108,8 @@ pub(crate) struct Compact {
     /// Tokens to reach
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) target: Option<u32>,
-    /// A model: offline, exec:PROGRAM ARGS, or PURPOSE=SPEC; several are a fallback chain
+    /// A model: offline, exec:PROGRAM ARGS, openai:MODEL[@BASE-URL], anthropic:MODEL[@BASE-URL],
+    /// or PURPOSE=SPEC; several are a fallback chain
     #[arg(long, value_name = "SPEC")]
     pub(crate) llm: Vec<String>,
     /// Completions asked for at the same time

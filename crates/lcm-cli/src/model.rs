@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lcm_host::{
     Code, Component, Error, Result,
-    completion::{Chain, CompletionProvider, Exec, Offline, purpose},
+    completion::{Anthropic, Chain, CompletionProvider, Exec, Offline, OpenAi, purpose},
     types::Purpose,
 };
 
@@ -49,11 +49,21 @@ fn provider(component: &Component, spec: &str) -> Result<Arc<dyn CompletionProvi
             .map(|exec| -> Arc<dyn CompletionProvider> { Arc::new(exec) })
             .ok_or_else(|| invalid(format!("`--llm {spec}` names no program")));
     }
-    if spec.starts_with("openai:") || spec.starts_with("anthropic:") {
-        let message = format!("`--llm {spec}`: this model is not built yet");
-        return Err(Error::new(Code::Unsupported, message));
+    if let Some(model) = spec.strip_prefix("openai:") {
+        return Ok(Arc::new(OpenAi::parse(model, key("OPENAI_API_KEY")?.as_deref())?));
     }
-    Err(invalid(format!("`--llm {spec}` is neither offline nor exec:PROGRAM")))
+    if let Some(model) = spec.strip_prefix("anthropic:") {
+        return Ok(Arc::new(Anthropic::parse(model, key("ANTHROPIC_API_KEY")?.as_deref())?));
+    }
+    let known = "offline, exec:PROGRAM, openai:MODEL or anthropic:MODEL";
+    Err(invalid(format!("`--llm {spec}` is none of {known}")))
+}
+
+/// The key in this variable; `None`: it is not set.
+fn key(variable: &str) -> Result<Option<String>> {
+    let Some(value) = std::env::var_os(variable) else { return Ok(None) };
+    let text = value.into_string();
+    text.map(Some).map_err(|_| invalid(format!("{variable} holds characters that no key has")))
 }
 
 fn invalid(message: String) -> Error {

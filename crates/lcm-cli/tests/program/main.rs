@@ -6,6 +6,12 @@ mod contract;
 mod errors;
 #[cfg(unix)]
 mod models;
+#[cfg(unix)]
+mod providers;
+#[cfg(unix)]
+#[path = "../../../lcm-host/tests/host/server.rs"]
+#[expect(dead_code, reason = "the tests of the host use more of it")]
+mod server;
 
 use std::{
     fs,

@@ -10,7 +10,8 @@ use crate::{
 
 const RETRIES: u32 = 2;
 const FIRST_DELAY: Duration = Duration::from_millis(500);
-/// The longest pause before another attempt, whatever a provider asks for.
+/// The longest pause before another attempt. A provider that wants a longer one is not asked
+/// again: it would refuse in vain until then, and the next one may serve.
 const DELAY_MAX: Duration = Duration::from_secs(60);
 
 /// A fallback chain of providers.
@@ -76,8 +77,12 @@ impl Chain {
             if is_final(error) || retries_left == 0 || cancel.is_cancelled() {
                 return answer;
             }
+            let pause = error.retry_after_ms.map_or(delay, Duration::from_millis);
+            if pause > DELAY_MAX {
+                return answer;
+            }
             retries_left -= 1;
-            cancel.sleep(error.retry_after_ms.map_or(delay, Duration::from_millis).min(DELAY_MAX));
+            cancel.sleep(pause);
             delay = delay.saturating_mul(2).min(DELAY_MAX);
         }
     }
@@ -176,6 +181,23 @@ mod tests {
         let chain = Chain::new(vec![failing(CompletionErrorCode::Unavailable, &count), next]);
         assert_eq!(ask(&chain, Purpose::Leaf), done("next"));
         assert_eq!(count.load(Ordering::SeqCst), 3);
+    }
+
+    #[test]
+    fn a_provider_that_wants_a_long_pause_is_not_asked_again() {
+        let count = Arc::new(AtomicU32::new(0));
+        let asked = Arc::clone(&count);
+        let busy: Arc<dyn CompletionProvider> = Arc::new(move |_: &CompletionRequest| {
+            asked.fetch_add(1, Ordering::SeqCst);
+            CompletionResult::Failed(CompletionError {
+                code: CompletionErrorCode::RateLimited,
+                message: "in an hour".to_owned(),
+                retry_after_ms: Some(3_600_000),
+            })
+        });
+        let next: Arc<dyn CompletionProvider> = Arc::new(|_: &CompletionRequest| done("next"));
+        assert_eq!(ask(&Chain::new(vec![busy, next]), Purpose::Leaf), done("next"));
+        assert_eq!(count.load(Ordering::SeqCst), 1);
     }
 
     #[test]

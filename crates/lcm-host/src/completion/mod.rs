@@ -1,22 +1,30 @@
 //! Where completions come from: providers, and chains of them.
 //!
 //! In: the component's requests, as data. Out: a completion or a classified failure. What becomes
-//! of either is decided by the component, and by the loop of [`crate::Lcm::compact`]. Providers
-//! that speak a network protocol are not here.
+//! of either is decided by the component, and by the loop of [`crate::Lcm::compact`]. Keys are
+//! given by the program that uses this crate; no provider reads the environment for one.
 
+mod anthropic;
 mod chain;
+mod endpoint;
 mod exec;
 mod offline;
+mod openai;
+mod rejection;
+
+use serde_json::{Value, json};
 
 use crate::{
     clock::Cancel,
     types::{CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult, Purpose},
 };
 
+pub use anthropic::Anthropic;
 pub use chain::Chain;
 pub(crate) use chain::describe;
 pub use exec::Exec;
 pub use offline::Offline;
+pub use openai::OpenAi;
 
 /// A model, or something that stands for one. Closures from a request to a result are providers.
 pub trait CompletionProvider: Send + Sync {
@@ -74,4 +82,31 @@ pub(crate) fn error_code(name: &str) -> Option<CompletionErrorCode> {
         "other" => CompletionErrorCode::Other,
         _ => return None,
     })
+}
+
+/// The sampling temperature as providers write it.
+fn temperature(request: &CompletionRequest) -> Value {
+    json!(f64::from(request.temperature_permille) / 1000.0)
+}
+
+/// A provider's count of tokens, cut to the component's range.
+fn tokens(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// The text of a provider's `content`: a string, the text blocks of an array, or nothing for null.
+/// Blocks of other types (reasoning) are left out. `None`: it is none of these.
+fn text(content: &Value) -> Option<String> {
+    match content {
+        Value::Null => Some(String::new()),
+        Value::String(text) => Some(text.clone()),
+        Value::Array(blocks) => {
+            let text = |block: &Value| match block.get("type").and_then(Value::as_str) {
+                Some("text" | "output_text") => Some(block.get("text")?.as_str()?.to_owned()),
+                _ => None,
+            };
+            Some(blocks.iter().filter_map(text).collect())
+        }
+        _ => None,
+    }
 }

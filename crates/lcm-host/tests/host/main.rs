@@ -13,6 +13,8 @@
 mod engine;
 mod exec;
 mod models;
+mod providers;
+mod server;
 mod stores;
 mod vectors;
 #[path = "../../../../host-examples/rust/walkthrough.rs"]

@@ -1,0 +1,165 @@
+//! Completions from the Messages interface of Anthropic, or of a server that speaks it.
+//!
+//! In: a model, a base URL, a key. Out: the text blocks of the answer, joined.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    CompletionProvider,
+    endpoint::{Answered, Defaults, Endpoint},
+    rejection,
+};
+use crate::{
+    clock::Cancel,
+    error::Result,
+    types::{
+        Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
+        Finish,
+    },
+};
+
+const DEFAULTS: Defaults = Defaults {
+    scheme: "anthropic",
+    base: "https://api.anthropic.com/v1",
+    variable: "ANTHROPIC_API_KEY",
+};
+/// The version of the interface that this module was written for.
+const VERSION: &str = "2023-06-01";
+const TEMPERATURE: &str = "temperature";
+
+/// A model behind the Messages interface. A model that refuses a temperature is asked again
+/// without one, and from then on at once.
+#[derive(Debug)]
+pub struct Anthropic {
+    endpoint: Endpoint,
+    no_temperature: AtomicBool,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    /// Blocks; those that are not text (reasoning) are no part of the answer.
+    content: Value,
+    stop_reason: Option<String>,
+    model: Option<String>,
+    usage: Option<Usage>,
+}
+
+#[derive(Default, Deserialize)]
+struct Usage {
+    #[serde(default)]
+    input_tokens: u64,
+    /// What was read from and written to the provider's cache is not in `input_tokens`.
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    #[serde(default)]
+    output_tokens: u64,
+}
+
+impl Anthropic {
+    /// Reads `MODEL[@BASE-URL]`; the base URL may end with `/v1` or leave it out. Without a key,
+    /// only other base URLs than Anthropic's own can be asked.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: there is no model, the base URL is none, or it holds credentials.
+    pub fn parse(text: &str, key: Option<&str>) -> Result<Self> {
+        let endpoint = Endpoint::parse(&DEFAULTS, text, key)?;
+        Ok(Self { endpoint, no_temperature: AtomicBool::new(false) })
+    }
+
+    /// Gives up an answer after this time instead of a minute.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.endpoint.set_timeout(timeout);
+        self
+    }
+
+    fn url(&self) -> String {
+        let base = self.endpoint.url("");
+        let version = if base.ends_with("/v1") { "" } else { "/v1" };
+        format!("{base}{version}/messages")
+    }
+
+    fn headers(&self) -> Vec<(&'static str, String)> {
+        let key = self.endpoint.key().map(|key| ("x-api-key", key.to_owned()));
+        let version = ("anthropic-version", VERSION.to_owned());
+        key.into_iter().chain([version]).collect()
+    }
+
+    fn body(&self, request: &CompletionRequest) -> Value {
+        let messages = json!([{"role": "user", "content": request.prompt}]);
+        let mut body = Map::new();
+        body.insert("model".to_owned(), json!(self.endpoint.model));
+        body.insert("max_tokens".to_owned(), json!(request.output_tokens_max));
+        body.insert("messages".to_owned(), messages);
+        if !request.system.is_empty() {
+            body.insert("system".to_owned(), json!(request.system));
+        }
+        if !self.no_temperature.load(Ordering::Relaxed) {
+            body.insert(TEMPERATURE.to_owned(), super::temperature(request));
+        }
+        Value::Object(body)
+    }
+
+    fn ask(
+        &self,
+        request: &CompletionRequest,
+        cancel: &Cancel,
+    ) -> std::result::Result<Completion, CompletionError> {
+        if let Some(error) = self.endpoint.missing_key(DEFAULTS.variable) {
+            return Err(error);
+        }
+        let (url, headers) = (self.url(), self.headers());
+        let body = self.body(request);
+        let mut answered = self.endpoint.post(&url, &headers, &body, cancel)?;
+        if body.get(TEMPERATURE).is_some() && rejection::refuses(&answered, TEMPERATURE) {
+            self.no_temperature.store(true, Ordering::Relaxed);
+            answered = self.endpoint.post(&url, &headers, &self.body(request), cancel)?;
+        }
+        if rejection::status(&answered) == 200 {
+            self.read(&answered)
+        } else {
+            Err(rejection::failure(&self.endpoint, &answered))
+        }
+    }
+
+    fn read(&self, answered: &Answered) -> std::result::Result<Completion, CompletionError> {
+        let other = |what: &str| self.endpoint.failure(CompletionErrorCode::Other, what);
+        let answer: Answer = serde_json::from_slice(&answered.body)
+            .map_err(|error| other(&format!("answered no completion: {error}")))?;
+        let finish = match answer.stop_reason.as_deref() {
+            None | Some("end_turn" | "stop_sequence") => Finish::Stop,
+            Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
+            Some("refusal") => Finish::Refusal,
+            Some("tool_use" | "pause_turn") => {
+                return Err(other("called a tool instead of answering"));
+            }
+            Some(unknown) => return Err(other(&format!("ended with `{unknown}`"))),
+        };
+        let text = super::text(&answer.content)
+            .ok_or_else(|| other("answered with content that is no text"))?;
+        let usage = answer.usage.unwrap_or_default();
+        let cached = [usage.cache_creation_input_tokens, usage.cache_read_input_tokens];
+        let input = cached.into_iter().flatten().fold(usage.input_tokens, u64::saturating_add);
+        let model = answer.model.filter(|model| !model.is_empty());
+        Ok(Completion {
+            text,
+            finish,
+            model: self.endpoint.redacted(model.as_ref().unwrap_or(&self.endpoint.model)),
+            input_tokens: super::tokens(input),
+            output_tokens: super::tokens(usage.output_tokens),
+        })
+    }
+}
+
+impl CompletionProvider for Anthropic {
+    fn complete(&self, request: &CompletionRequest, cancel: &Cancel) -> CompletionResult {
+        self.ask(request, cancel).map_or_else(CompletionResult::Failed, CompletionResult::Done)
+    }
+}
