@@ -282,3 +282,49 @@ fn heads_and_journal_entries_stay_small() {
         }
     }
 }
+
+fn grep(host: &mut Host, query: &str) -> (CallCounts, Json) {
+    let args = Json::object([("query_json", json(query))]);
+    let answer = host.ask("recall.grep", &args).unwrap();
+    let counts = host.store.counts();
+    assert_eq!((counts.scan, counts.commit), (0, 0), "grep only reads keys: {counts:?}");
+    (counts, json(answer.as_str().unwrap()))
+}
+
+/// Reads of a search beside those of its terms and hits: the head, the manifest, the roots of the
+/// segments of both families, lengths, times, what is in no segment yet, the directory and packs.
+const GREP_READS: u64 = 10;
+
+#[test]
+fn grep_of_words_reads_by_terms_and_hits_not_by_messages() {
+    each_history(|host, place| {
+        for (query, terms) in [
+            (r#"{"pattern":"message","limit":10}"#, 2),
+            (r#"{"pattern":"77","limit":10}"#, 1),
+            (r#"{"pattern":"nowhere","limit":10}"#, 2),
+            (r#"{"pattern":"message 50 xx","limit":200}"#, 4),
+            (r#"{"pattern":"\"message 50\"","limit":10}"#, 4),
+            (r#"{"pattern":"message","sort":"recency","limit":10}"#, 2),
+        ] {
+            host.restart().unwrap();
+            let (counts, answer) = grep(host, query);
+            let hits = answer.field("matches").unwrap().elements().len() as u64;
+            let most = GREP_READS + 2 * terms + hits.div_ceil(8);
+            assert!(u64::from(counts.reads()) <= most, "{place}, {query}: {most}: {counts:?}");
+        }
+    });
+}
+
+#[test]
+fn grep_of_an_expression_reads_units_with_its_grams_and_each_mebibyte_once() {
+    each_history(|host, place| {
+        let stored: usize = host.store.entries().values().map(Vec::len).sum();
+        for (pattern, whole) in [("x.x", true), ("e 99 x", false), ("nowhere", false)] {
+            host.restart().unwrap();
+            let query = format!(r#"{{"pattern":"{pattern}","mode":"regex","limit":10}}"#);
+            let (counts, _) = grep(host, &query);
+            let most = GREP_READS + 8 + if whole { 2 * per_mib(stored as u64) } else { 0 };
+            assert!(u64::from(counts.reads()) <= most, "{place}, {pattern}: {most}: {counts:?}");
+        }
+    });
+}

@@ -87,3 +87,8 @@ fn a_lost_identity_is_found() {
 fn a_doubled_item_is_found() {
     finds(Plant::DoublesItem, &["comes item"]);
 }
+
+#[test]
+fn a_lost_posting_is_found() {
+    finds(Plant::LosesPostings, &["search segment"]);
+}

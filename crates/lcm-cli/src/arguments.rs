@@ -4,6 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lcm_host::{context::Policy as WitPolicy, types::Dialect as WitDialect, work::Mode as WitMode};
+use serde::Serialize;
 
 /// Lossless context management: keep every message, work with a context that fits.
 #[derive(Debug, Parser)]
@@ -58,6 +59,8 @@ pub(crate) enum Command {
     Compact(Compact),
     /// Print the context that fits a budget
     Assemble(Assemble),
+    /// Find messages and summaries by their words or a regular expression
+    Grep(Grep),
     /// Describe a summary or file
     Describe(Describe),
     /// Show what a summary stands for
@@ -74,6 +77,10 @@ pub(crate) enum Command {
     Check,
     /// SHA-256 over the store
     Digest(Digest),
+    /// Write a conversation as lines that any store can take in again
+    Export(Export),
+    /// Take an export in; what is stored already is passed over
+    Import(Import),
     #[command(external_subcommand)]
     Other(Vec<OsString>),
 }
@@ -143,6 +150,63 @@ pub(crate) struct Assemble {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct Grep {
+    /// Words, "phrases", +must, -must-not, role: tool: speaker: since: before:, or an expression
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) pattern: String,
+    /// How the pattern is taken: auto, regex or full-text
+    #[arg(long, value_name = "M", default_value = "auto")]
+    pub(crate) mode: GrepMode,
+    /// Where to look: messages, summaries, both or files
+    #[arg(long, value_name = "S", default_value = "both")]
+    pub(crate) scope: GrepScope,
+    /// What comes first: recency, relevance or hybrid
+    #[arg(long, value_name = "S", default_value = "relevance")]
+    pub(crate) sort: GrepSort,
+    /// Only what is not older, such as 2026-01-02T03:04:05Z
+    #[arg(long, value_name = "T")]
+    pub(crate) since: Option<String>,
+    /// Only what is older
+    #[arg(long, value_name = "T")]
+    pub(crate) before: Option<String>,
+    /// Hits to show, from 1 to 200
+    #[arg(long, value_name = "N", default_value = "20", allow_negative_numbers = true)]
+    pub(crate) limit: u64,
+    /// Search every conversation of the store
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// How a pattern is taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum GrepMode {
+    Auto,
+    Regex,
+    #[value(alias = "full_text")]
+    FullText,
+}
+
+/// Where to look.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum GrepScope {
+    Messages,
+    Summaries,
+    Both,
+    Files,
+}
+
+/// What comes first.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum GrepSort {
+    Recency,
+    Relevance,
+    Hybrid,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct Describe {
     /// A summary or file
     pub(crate) id: String,
@@ -191,6 +255,23 @@ pub(crate) struct Digest {
     /// Over messages, summaries and context instead of stored bytes
     #[arg(long)]
     pub(crate) logical: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Export {
+    /// All conversations of the store
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Where to; - is standard output
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Import {
+    /// An export; - is standard input
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub(crate) file: PathBuf,
 }
 
 /// A shape of messages.

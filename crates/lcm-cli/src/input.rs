@@ -108,7 +108,7 @@ pub(crate) fn read_text(file: &Path) -> Result<String> {
         .map_err(|_| Error::new(Code::InvalidInput, format!("{} is no valid UTF-8", shown(file))))
 }
 
-fn open(file: &Path) -> Result<Box<dyn BufRead>> {
+pub(crate) fn open(file: &Path) -> Result<Box<dyn BufRead>> {
     if file.as_os_str() == "-" {
         return Ok(Box::new(std::io::stdin().lock()));
     }
@@ -118,7 +118,7 @@ fn open(file: &Path) -> Result<Box<dyn BufRead>> {
     }
 }
 
-fn unreadable(file: &Path, error: &std::io::Error) -> Error {
+pub(crate) fn unreadable(file: &Path, error: &std::io::Error) -> Error {
     let code = match error.kind() {
         std::io::ErrorKind::NotFound => Code::NotFound,
         _ => Code::InvalidInput,

@@ -282,12 +282,22 @@ impl admin::Guest for Component {
         with_engine(|engine| engine.digest(&mut HostStore, cursor.as_deref(), logical))
     }
 
-    fn export_page(_: String, _: Option<String>, _: u32) -> Result<String, Error> {
-        unsupported("admin.export-page")
+    fn export_page(
+        conversation: String,
+        cursor: Option<String>,
+        bytes_max: u32,
+    ) -> Result<String, Error> {
+        with_engine(|engine| {
+            engine.export_page(&mut HostStore, &conversation, cursor.as_deref(), bytes_max)
+        })
     }
 
-    fn import_page(_: Vec<String>, _: Option<String>, _: Timestamp) -> Result<String, Error> {
-        unsupported("admin.import-page")
+    fn import_page(
+        lines: Vec<String>,
+        cursor: Option<String>,
+        now: Timestamp,
+    ) -> Result<String, Error> {
+        with_engine(|engine| engine.import_page(&mut HostStore, &lines, cursor.as_deref(), now))
     }
 
     fn call(_: String, _: String, _: String, _: Timestamp) -> Result<String, Error> {

@@ -14,6 +14,7 @@ pub type Timestamp = u64;
 
 /// In which published shape messages come in and go out. The order of the cases is stored.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Dialect {
     /// This project's own shape.
     Lcm,

@@ -3,13 +3,14 @@
 //! Every value of the store goes through here. A value of another format or codec is refused by
 //! name rather than guessed at.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
+    deflate,
     error::{Error, Result},
-    limits,
+    limits, num,
 };
 
 /// Version of the store format, the first byte of every value.
@@ -18,6 +19,12 @@ pub(crate) const FORMAT: u8 = 1;
 const POSTCARD: u8 = 0;
 /// Codec of chunks: the bytes as they are.
 const BYTES: u8 = 1;
+/// Codec of records that deflate makes smaller.
+const RECORD_DEFLATED: u8 = 2;
+/// Codec of chunks that deflate makes smaller.
+const BYTES_DEFLATED: u8 = 3;
+/// Codec of sealed packs.
+const SEALED: u8 = 4;
 
 /// Writes a record.
 ///
@@ -28,6 +35,38 @@ pub(crate) fn encode<T: Serialize>(record: &T) -> Result<Vec<u8>> {
     let value = postcard::to_extend(record, alloc::vec![FORMAT, POSTCARD])
         .map_err(|error| Error::corrupt(format!("a record cannot be written: {error}")))?;
     bounded(value)
+}
+
+/// Writes a record, deflated when that is smaller.
+///
+/// # Errors
+///
+/// As [`encode`].
+pub(crate) fn encode_small<T: Serialize>(record: &T) -> Result<Vec<u8>> {
+    let plain = encode(record)?;
+    Ok(smaller(plain, RECORD_DEFLATED))
+}
+
+/// The value of this payload deflated, or as it is when it would not be smaller.
+///
+/// The payload's length stands before the stream, so that a reader knows its bound beforehand.
+fn smaller(plain: Vec<u8>, codec: u8) -> Vec<u8> {
+    let payload = plain.get(2..).unwrap_or(&[]);
+    let mut value = alloc::vec![FORMAT, codec];
+    value.extend_from_slice(&num::to_u32(payload.len()).to_be_bytes());
+    value.extend(deflate::deflate(payload));
+    if value.len() < plain.len() { value } else { plain }
+}
+
+/// The payload that [`smaller`] deflated.
+fn inflated(key: &str, payload: &[u8]) -> Result<Vec<u8>> {
+    let damaged = || Error::corrupt(format!("`{key}` cannot be inflated"));
+    let (length, stream) = payload.split_first_chunk().ok_or_else(damaged)?;
+    let length = num::to_usize(u64::from(u32::from_be_bytes(*length)));
+    if length > limits::VALUE_BYTES_MAX {
+        return Err(damaged());
+    }
+    deflate::inflate(stream, length).ok_or_else(damaged)
 }
 
 /// What a record must be, beyond readable, for arithmetic on it never to overflow.
@@ -55,7 +94,19 @@ pub(crate) fn countable(numbers: &[u64]) -> bool {
 ///
 /// `corrupt`: it is not one, or out of bounds; `unsupported`: it was written by a newer format.
 pub(crate) fn decode<T: DeserializeOwned + Sound>(key: &str, value: &[u8]) -> Result<T> {
-    let payload = payload(key, value, POSTCARD)?;
+    let payload = match value {
+        [FORMAT, RECORD_DEFLATED, payload @ ..] => Cow::Owned(inflated(key, payload)?),
+        _ => Cow::Borrowed(payload(key, value, POSTCARD)?),
+    };
+    record(key, &payload)
+}
+
+/// Reads the record that a payload is.
+///
+/// # Errors
+///
+/// `corrupt`: it is not one, or out of bounds.
+pub(crate) fn record<T: DeserializeOwned + Sound>(key: &str, payload: &[u8]) -> Result<T> {
     match postcard::take_from_bytes::<T>(payload) {
         Ok((record, [])) if record.is_sound() => Ok(record),
         Ok((_, [])) => Err(Error::corrupt(format!("`{key}` holds numbers out of bounds"))),
@@ -64,16 +115,34 @@ pub(crate) fn decode<T: DeserializeOwned + Sound>(key: &str, value: &[u8]) -> Re
     }
 }
 
-/// Writes a chunk of text.
+/// Writes bytes as they are: for what is packed to the bit already.
+///
+/// # Errors
+///
+/// `limit-exceeded`: the value would be larger than 256 KiB.
+pub(crate) fn encode_plain(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut value = Vec::with_capacity(bytes.len() + 2);
+    value.extend_from_slice(&[FORMAT, BYTES]);
+    value.extend_from_slice(bytes);
+    bounded(value)
+}
+
+/// Reads the plain bytes that stand under `key`.
+///
+/// # Errors
+///
+/// As [`decode`].
+pub(crate) fn decode_plain<'a>(key: &str, value: &'a [u8]) -> Result<&'a [u8]> {
+    payload(key, value, BYTES)
+}
+
+/// Writes a chunk of text, deflated when that is smaller.
 ///
 /// # Errors
 ///
 /// `limit-exceeded`: the value would be larger than 256 KiB.
 pub(crate) fn encode_bytes(bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut value = Vec::with_capacity(bytes.len() + 2);
-    value.extend_from_slice(&[FORMAT, BYTES]);
-    value.extend_from_slice(bytes);
-    bounded(value)
+    Ok(smaller(encode_plain(bytes)?, BYTES_DEFLATED))
 }
 
 /// Reads the chunk that stands under `key`.
@@ -81,8 +150,39 @@ pub(crate) fn encode_bytes(bytes: &[u8]) -> Result<Vec<u8>> {
 /// # Errors
 ///
 /// As [`decode`].
-pub(crate) fn decode_bytes<'a>(key: &str, value: &'a [u8]) -> Result<&'a [u8]> {
-    payload(key, value, BYTES)
+pub(crate) fn decode_bytes<'a>(key: &str, value: &'a [u8]) -> Result<Cow<'a, [u8]>> {
+    match value {
+        [FORMAT, BYTES_DEFLATED, payload @ ..] => inflated(key, payload).map(Cow::Owned),
+        _ => payload(key, value, BYTES).map(Cow::Borrowed),
+    }
+}
+
+/// Writes a sealed pack: its head, then its streams.
+///
+/// # Errors
+///
+/// `limit-exceeded`: the value would be larger than 256 KiB.
+pub(crate) fn encode_sealed<T: Serialize>(head: &T, streams: [&[u8]; 2]) -> Result<Vec<u8>> {
+    let mut value = postcard::to_extend(head, alloc::vec![FORMAT, SEALED])
+        .map_err(|error| Error::corrupt(format!("a record cannot be written: {error}")))?;
+    streams.iter().for_each(|stream| value.extend_from_slice(stream));
+    bounded(value)
+}
+
+/// Reads the head of the sealed pack under `key`; the streams are what follows it.
+///
+/// # Errors
+///
+/// As [`decode`].
+pub(crate) fn decode_sealed<'a, T: DeserializeOwned + Sound>(
+    key: &str,
+    value: &'a [u8],
+) -> Result<(T, &'a [u8])> {
+    match postcard::take_from_bytes::<T>(payload(key, value, SEALED)?) {
+        Ok((head, streams)) if head.is_sound() => Ok((head, streams)),
+        Ok(_) => Err(Error::corrupt(format!("`{key}` holds numbers out of bounds"))),
+        Err(error) => Err(Error::corrupt(format!("`{key}` cannot be read: {error}"))),
+    }
 }
 
 fn bounded(value: Vec<u8>) -> Result<Vec<u8>> {
@@ -122,7 +222,34 @@ mod tests {
         let value = encode(&("text", 7u64)).unwrap();
         assert_eq!(value.get(..2), Some(&[FORMAT, POSTCARD][..]));
         assert_eq!(decode::<(String, u64)>("k", &value).unwrap(), ("text".into(), 7));
-        assert_eq!(decode_bytes("k", &encode_bytes(b"abc").unwrap()).unwrap(), b"abc");
+        assert_eq!(&*decode_bytes("k", &encode_bytes(b"abc").unwrap()).unwrap(), b"abc");
+    }
+
+    #[test]
+    fn what_deflate_makes_smaller_is_read_back_by_the_same_functions() {
+        let text = "again and again, ".repeat(1_000);
+        for (text, codec) in [(text.as_str(), RECORD_DEFLATED), ("once", POSTCARD)] {
+            let value = encode_small(&(text, 7u64)).unwrap();
+            assert_eq!(value.get(..2), Some(&[FORMAT, codec][..]));
+            assert_eq!(decode::<(String, u64)>("k", &value).unwrap(), (text.into(), 7));
+        }
+        for (text, codec) in [(text.as_str(), BYTES_DEFLATED), ("once", BYTES)] {
+            let value = encode_bytes(text.as_bytes()).unwrap();
+            assert_eq!(value.get(..2), Some(&[FORMAT, codec][..]));
+            assert_eq!(&*decode_bytes("k", &value).unwrap(), text.as_bytes());
+        }
+    }
+
+    /// A length over the bound of a value is refused before a byte is inflated.
+    #[test]
+    fn a_declared_length_is_bounded() {
+        let mut value = alloc::vec![FORMAT, BYTES_DEFLATED];
+        value.extend_from_slice(&(num::to_u32(limits::VALUE_BYTES_MAX) + 1).to_be_bytes());
+        value.extend(deflate::deflate(&alloc::vec![0; limits::VALUE_BYTES_MAX + 1]));
+        assert_eq!(decode_bytes("k", &value).unwrap_err().code, ErrorCode::Corrupt);
+        for value in [&[FORMAT, RECORD_DEFLATED][..], &[FORMAT, RECORD_DEFLATED, 0, 0, 0, 9, 1]] {
+            assert_eq!(decode::<u64>("k", value).unwrap_err().code, ErrorCode::Corrupt);
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::{
     reader::{Cache, Reader},
     recall,
     store::Store,
-    tokens,
+    tokens, validate,
 };
 
 /// Model name of what is made without one.
@@ -233,25 +233,26 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `unsupported`: this version renders no provider's dialect.
-    pub fn validate(&self, _dialect: Dialect, _messages_json: &str) -> Result<String> {
-        Err(Error::unsupported("validate: not offered by this version"))
+    /// `invalid-input`: no JSON array; `unsupported`: a dialect without rules in this version.
+    pub fn validate(&self, dialect: Dialect, messages_json: &str) -> Result<String> {
+        validate::validate(dialect, messages_json)
     }
 
-    /// Searches a conversation.
+    /// Searches a conversation, or all of them, and answers with hits as JSON.
     ///
     /// # Errors
     ///
-    /// `unsupported`: this version keeps no index.
+    /// `invalid-input`, `not-found`, `limit-exceeded` (an expression), `unsupported` (files,
+    /// grants); errors of the store.
     pub fn grep(
         &mut self,
-        _store: &mut dyn Store,
-        _conversation: &str,
-        _query_json: &str,
-        _grant: Option<&str>,
-        _now: Timestamp,
+        store: &mut dyn Store,
+        conversation: &str,
+        query_json: &str,
+        grant: Option<&str>,
+        now: Timestamp,
     ) -> Result<String> {
-        Err(Error::unsupported("grep: not offered by this version"))
+        recall::grep(&mut self.reader(store), conversation, query_json, grant, now)
     }
 
     /// Everything known about a summary or message, as JSON.
@@ -365,6 +366,37 @@ impl Engine {
     ) -> Result<String> {
         one_page(cursor)?;
         admin::digest(&mut self.reader(store), logical)
+    }
+
+    /// One page of an export as JSON: `{lines, cursor}`. An empty conversation means all of them.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`, `invalid-input` (cursor), `conflict`; errors of the store.
+    pub fn export_page(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        cursor: Option<&str>,
+        bytes_max: u32,
+    ) -> Result<String> {
+        admin::export_page(&mut self.reader(store), conversation, cursor, bytes_max)
+    }
+
+    /// Takes lines of an export; answers JSON: `{consumed, cursor, rewind, ...}`.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input` (a line, by its number), `exists`, `limit-exceeded`, `conflict`; errors of
+    /// the store.
+    pub fn import_page(
+        &mut self,
+        store: &mut dyn Store,
+        lines: &[String],
+        cursor: Option<&str>,
+        now: Timestamp,
+    ) -> Result<String> {
+        admin::import_page(&mut self.reader(store), lines, cursor, now)
     }
 }
 

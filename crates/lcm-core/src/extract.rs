@@ -11,6 +11,7 @@ mod material;
 mod parse;
 mod pieces;
 mod render;
+mod scan;
 mod select;
 mod terms;
 

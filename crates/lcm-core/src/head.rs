@@ -49,6 +49,14 @@ pub(crate) struct Ledger {
     pub(crate) window_tokens: u64,
 }
 
+/// Up to where messages are in search segments.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Indexed {
+    pub(crate) messages: u64,
+    /// Raw bytes of these messages.
+    pub(crate) raw_bytes: u64,
+}
+
 /// The conversation that this one was forked from. No operation writes it yet; its place keeps
 /// fork a matter of one commit.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -79,10 +87,15 @@ pub(crate) struct Head {
     pub(crate) context: Context,
     /// The newest packs; older ones stand in the directory.
     pub(crate) packs: Vec<PackRef>,
+    /// Seq up to which messages stand in sealed packs.
+    pub(crate) sealed: u64,
+    /// Running hash after the newest of them.
+    pub(crate) sealed_frontier: [u8; 16],
     /// Hashes of the newest messages, oldest first.
     pub(crate) hashes: Vec<[u8; 12]>,
     pub(crate) batches: Vec<BatchMark>,
     pub(crate) ledger: Ledger,
+    pub(crate) indexed: Indexed,
 }
 
 impl Sound for Head {
@@ -91,7 +104,10 @@ impl Sound for Head {
         let marks = self.newest_user.map_or(0, |mark| mark.seq);
         codec::countable(&[self.revision, self.messages, self.raw_tokens, self.summaries, marks])
             && self.raw_bytes < 1 << 50
+            && self.sealed <= self.messages
             && self.time <= time::MS_MAX
+            && self.indexed.messages <= self.messages
+            && self.indexed.raw_bytes <= self.raw_bytes
             && ledger.window_start <= time::MS_MAX
             && ledger.completions.max(ledger.window_tokens) < 1 << 60
             && ledger.input_tokens.max(ledger.output_tokens) < 1 << 60
@@ -126,9 +142,12 @@ impl Head {
             summaries: 0,
             context: Context::default(),
             packs: Vec::new(),
+            sealed: 0,
+            sealed_frontier: [0; 16],
             hashes: Vec::new(),
             batches: Vec::new(),
             ledger: Ledger::default(),
+            indexed: Indexed::default(),
         }
     }
 }
@@ -252,6 +271,8 @@ pub(crate) enum Act {
     Stale { sources: [u8; 16] },
     /// Tasks were reserved.
     Lease { count: u32 },
+    /// An import stored summaries, or replaced the context, of which the old root is kept.
+    Import { summaries: u32, before: Option<Context> },
 }
 
 #[cfg(test)]
@@ -264,15 +285,16 @@ mod tests {
     #[test]
     fn a_head_with_every_list_full_has_at_most_4_kib() {
         let far = 1u64 << 34;
-        let pack =
-            PackRef { seq_first: far, count: 64, bytes: 250_000, tokens: 1 << 20, check: [255; 4] };
+        let (bytes, tokens, check) = (250_000, 1 << 20, [255; 4]);
+        let pack = PackRef { seq_first: far, count: 64, bytes, tokens, check, sealed: false };
         let mut head = Head::new(&"x".repeat(limits::CONVERSATION_BYTES_MAX));
         head.origin = Some(Origin { conversation: [255; 16], revision: far, seq: far });
         head.revision = far;
         head.time = 253_402_300_799_999;
+        head.indexed = Indexed { messages: far, raw_bytes: 1 << 45 };
         (head.messages, head.raw_bytes, head.raw_tokens) = (far, 1 << 45, 1 << 39);
         head.newest_user = Some(UserMark { seq: far, tokens: u32::MAX });
-        head.summaries = far;
+        (head.summaries, head.sealed) = (far, far);
         head.packs = alloc::vec![pack; limits::RECENT_PACKS_MAX];
         head.hashes = alloc::vec![[255; 12]; limits::RECENT_HASHES_MAX];
         let mark = BatchMark { hash: [255; 12], consumed: 100 };

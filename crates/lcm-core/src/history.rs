@@ -3,16 +3,20 @@
 //! A pack's key is computable, its place is not: the head lists the newest packs, and the directory
 //! node of a seq is the seq divided by 1,024, so that finding one costs the same in any history.
 
-use alloc::{borrow::Cow, format, string::String, vec::Vec};
+use alloc::{borrow::Cow, format, rc::Rc, string::String, vec::Vec};
 
 use crate::{
+    api::{Dialect, Timestamp},
     codec,
     error::{Error, Result},
     head::Head,
     keys::Keys,
-    limits, num,
-    pack::{Pack, PackRef, Raw, Stored},
+    limits,
+    message::{self, Part},
+    num,
+    pack::{self, Pack, PackRef, Raw, Stored},
     reader::Reader,
+    sealed::Opened,
 };
 
 /// A stored message with its place.
@@ -21,8 +25,29 @@ pub(crate) struct Placed {
     pub(crate) seq: u64,
     /// Tokens of all messages before it.
     pub(crate) tokens_before: u64,
+    /// The shape of its text.
+    pub(crate) dialect: Dialect,
     pub(crate) stored: Stored,
+    /// Running hash up to and with it; `None`: it is not stored and has to be made,
+    /// see [`History::frontier`].
+    pub(crate) frontier: Option<[u8; 16]>,
 }
+
+/// Bytes of packs that are read at a time when all texts are wanted.
+const READ_AHEAD_BYTES: u32 = 768 << 10;
+
+/// A message that is looked through in passing.
+#[derive(Debug)]
+pub(crate) struct Passing<'p> {
+    pub(crate) seq: u64,
+    pub(crate) time: Timestamp,
+    pub(crate) parts: &'p [Part],
+    /// Its raw text.
+    pub(crate) text: &'p str,
+}
+
+/// Takes a message that is looked through in passing.
+pub(crate) type EachInPassing<'e> = &'e mut dyn FnMut(&mut Reader<'_>, &Passing<'_>) -> Result<()>;
 
 /// The history of one conversation, as of one head.
 #[derive(Clone, Copy, Debug)]
@@ -36,9 +61,16 @@ pub(crate) fn directory_node(seq: u64) -> u64 {
     seq.saturating_sub(1) / limits::DIRECTORY_SPAN
 }
 
+/// Those of consecutive messages whose seq is in `[from, to]`.
+pub(crate) fn between(messages: &[Placed], from: u64, to: u64) -> &[Placed] {
+    let start = messages.partition_point(|placed| placed.seq < from);
+    let end = messages.partition_point(|placed| placed.seq <= to);
+    messages.get(start..end).unwrap_or(&[])
+}
+
 impl History<'_> {
     /// First seq that stands in a pack the head lists.
-    fn recent_first(&self) -> u64 {
+    pub(crate) fn recent_first(&self) -> u64 {
         self.head.packs.first().map_or(self.head.messages + 1, |pack| pack.seq_first)
     }
 
@@ -64,11 +96,17 @@ impl History<'_> {
                 refs.extend_from_slice(&node.packs);
             }
         }
-        refs.extend(self.head.packs.iter().filter(|pack| pack.seq_first > flushed_last));
+        // A directory node may have grown since this head.
+        refs.retain(|pack| pack.seq_first <= flushed_last);
+        refs.extend_from_slice(&self.head.packs);
         refs.retain(|pack| pack.seq_first <= to && pack.seq_last() >= from);
-        // A directory node may have grown since this head: what it lists twice is equal.
-        refs.dedup_by_key(|pack| pack.seq_first);
-        Ok(refs)
+        let overlaps =
+            |pair: &[PackRef]| matches!(pair, [left, right] if left.seq_last() >= right.seq_first);
+        match refs.windows(2).find(|pair| overlaps(pair)) {
+            // Packs that this head lists were sealed since.
+            Some([_, gone]) => Err(reader.missing(&gone.key(self.keys))),
+            _ => Ok(refs),
+        }
     }
 
     /// The messages `[from, to]` in order, with their projections; large texts stay in chunks.
@@ -112,35 +150,246 @@ impl History<'_> {
         let from = from.max(1);
         let to = to.min(self.head.messages);
         let wanted: Vec<(String, u32)> =
-            refs.iter().map(|pack| (self.keys.pack(pack.seq_first), pack.bytes)).collect();
+            refs.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
         let mut out = Vec::new();
         let mut next = from;
         let values = reader.immutable(&wanted)?;
-        for ((place, (key, size)), value) in refs.iter().zip(&wanted).zip(values) {
-            let mut pack: Pack = codec::decode(key, &value)?;
-            if pack.check() != place.check {
-                let is_it = |value: &[u8]| {
-                    codec::decode::<Pack>(key, value).is_ok_and(|pack| pack.check() == place.check)
-                };
-                pack = codec::decode(key, &reader.checked(key, *size, is_it)?)?;
-            }
-            let mut tokens_before = pack.tokens_before;
-            for (seq, stored) in (pack.seq_first..).zip(pack.messages) {
-                let tokens = u64::from(stored.tokens);
-                if seq >= from && seq <= to {
-                    if seq != next {
-                        return Err(Error::corrupt(format!("`{key}` holds {seq}, not {next}")));
-                    }
-                    next += 1;
-                    out.push(Placed { seq, tokens_before, stored });
+        for ((place, (key, _)), value) in refs.iter().zip(&wanted).zip(values) {
+            let found = if place.sealed {
+                let opened = self.opened(reader, place, &value, to)?;
+                let (first, last) = opened.range();
+                (first.max(from)..=last.min(to)).map_while(|seq| opened.message(seq)).collect()
+            } else {
+                placed(self.pack(reader, place, &value)?.as_ref(), from, to)
+            };
+            for message in found {
+                if message.seq != next {
+                    let seq = message.seq;
+                    return Err(Error::corrupt(format!("`{key}` holds {seq}, not {next}")));
                 }
-                tokens_before += tokens;
+                next += 1;
+                out.push(message);
             }
         }
         if next <= to {
             return Err(Error::corrupt(format!("no pack holds message {next}")));
         }
         Ok(out)
+    }
+
+    /// The pack that stands at a place, from the value that was read there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::checked`].
+    pub(crate) fn pack(
+        &self,
+        reader: &mut Reader<'_>,
+        place: &PackRef,
+        value: &[u8],
+    ) -> Result<Rc<Pack>> {
+        reader.pack(&place.key(self.keys), place, value, true)
+    }
+
+    /// The sealed pack that stands at a place, from the value that was read there, with the texts
+    /// up to message `to`.
+    ///
+    /// A pack that is asked for once more is opened whole and kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::checked`].
+    pub(crate) fn opened(
+        &self,
+        reader: &mut Reader<'_>,
+        place: &PackRef,
+        value: &[u8],
+        to: u64,
+    ) -> Result<Rc<Opened>> {
+        let key = place.key(self.keys);
+        let known = reader.opened(&key).filter(|opened| opened.check() == place.check);
+        let to = match known {
+            Some(opened) if opened.reaches(to) => return Ok(opened),
+            Some(_) => place.seq_last(),
+            None => to,
+        };
+        let mut opened = Opened::open(&key, value, to)?;
+        if opened.check() != place.check {
+            let is_it = |value: &[u8]| {
+                Opened::open(&key, value, 0).is_ok_and(|opened| opened.check() == place.check)
+            };
+            opened = Opened::open(&key, &reader.checked(&key, place.bytes, is_it)?, to)?;
+        }
+        let opened = Rc::new(opened);
+        reader.keep_opened(&key, &opened);
+        Ok(opened)
+    }
+
+    /// The running hash up to and with message `seq`.
+    ///
+    /// Within a sealed pack it is made from the texts: few ask for it, and 16 bytes a message that
+    /// nothing can deflate would be much of what a sealed message takes.
+    ///
+    /// # Errors
+    ///
+    /// As [`History::messages`].
+    pub(crate) fn frontier(&self, reader: &mut Reader<'_>, seq: u64) -> Result<[u8; 16]> {
+        let placed = self.messages(reader, seq, seq)?;
+        self.frontier_of(reader, placed.first())
+    }
+
+    /// The running hash up to and with a message; zeros for none.
+    ///
+    /// # Errors
+    ///
+    /// As [`History::messages`].
+    pub(crate) fn frontier_of(
+        &self,
+        reader: &mut Reader<'_>,
+        placed: Option<&Placed>,
+    ) -> Result<[u8; 16]> {
+        let Some(placed) = placed else { return Ok([0; 16]) };
+        if let Some(frontier) = placed.frontier {
+            return Ok(frontier);
+        }
+        let refs = self.refs(reader, placed.seq, placed.seq)?;
+        let Some(place) = refs.first() else { return Ok([0; 16]) };
+        let wanted = [(place.key(self.keys), place.bytes)];
+        let values = reader.immutable(&wanted)?;
+        let value = values.first().map(|value| value.as_slice()).unwrap_or_default();
+        let opened = self.opened(reader, place, value, placed.seq)?;
+        let (before, mut frontier) = opened.frontier_before(placed.seq);
+        for seq in before + 1..=placed.seq {
+            let raw = opened.text(seq).unwrap_or_default();
+            let message = message::project(opened.dialect(), raw)
+                .map_err(|_| Error::corrupt(format!("message {seq} cannot be read")))?;
+            frontier = pack::advance(&frontier, &pack::message_hash(raw, &message));
+        }
+        Ok(frontier)
+    }
+
+    /// These messages, wherever they stand, in this (ascending) order.
+    ///
+    /// # Errors
+    ///
+    /// As [`History::messages`].
+    pub(crate) fn scattered(&self, reader: &mut Reader<'_>, seqs: &[u64]) -> Result<Vec<Placed>> {
+        let ranges: Vec<(u64, u64)> = seqs.iter().map(|seq| (*seq, *seq)).collect();
+        let refs = self.refs_of(reader, &ranges)?;
+        let wanted: Vec<(String, u32)> =
+            refs.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
+        let values = reader.immutable(&wanted)?;
+        let mut out: Vec<Placed> = Vec::new();
+        for (place, value) in refs.iter().zip(values) {
+            let of_pack = within(&ranges, place);
+            let last = of_pack.clone().last().unwrap_or(place.seq_first);
+            if place.sealed {
+                let opened = self.opened(reader, place, &value, last)?;
+                out.extend(of_pack.filter_map(|seq| opened.message(seq)));
+            } else {
+                let pack = self.pack(reader, place, &value)?;
+                out.extend(of_pack.flat_map(|seq| placed(&pack, seq, seq)));
+            }
+        }
+        let held = out.iter().map(|placed| placed.seq);
+        match seqs.iter().copied().zip(held.chain(core::iter::repeat(0))).find(|(a, b)| a != b) {
+            Some((seq, _)) => Err(Error::corrupt(format!("no pack holds message {seq}"))),
+            None => Ok(out),
+        }
+    }
+
+    /// References to the packs that hold any of these ranges, in order. The ranges ascend and do
+    /// not overlap; what lies behind the newest message is passed over.
+    fn refs_of(&self, reader: &mut Reader<'_>, ranges: &[(u64, u64)]) -> Result<Vec<PackRef>> {
+        let mut nodes = Vec::new();
+        let flushed_last = self.recent_first() - 1;
+        for (from, to) in ranges.iter().filter(|(from, _)| *from <= flushed_last) {
+            nodes.extend(directory_node(*from)..=directory_node(flushed_last.min(*to)));
+        }
+        nodes.dedup();
+        reader.prefetch(self.keys, &[], &nodes)?;
+        let mut refs: Vec<PackRef> = Vec::new();
+        for (from, to) in ranges {
+            let known = refs.last().map_or(0, PackRef::seq_last);
+            refs.extend(self.refs(reader, (*from).max(known + 1), *to)?);
+        }
+        Ok(refs)
+    }
+
+    /// Looks through the messages of these ranges of seqs in passing, in order.
+    ///
+    /// The ranges are as for [`History::scattered`]. Texts are borrowed from the packs they stand
+    /// in; one in chunks is put together. A sealed pack is opened once, as far as it is needed;
+    /// packs are read as many at a time as one host call may move, and push nothing out of the
+    /// cache.
+    ///
+    /// # Errors
+    ///
+    /// As [`History::messages`], and of `each`.
+    pub(crate) fn each_of(
+        &self,
+        reader: &mut Reader<'_>,
+        ranges: &[(u64, u64)],
+        each: EachInPassing<'_>,
+    ) -> Result<()> {
+        let refs = self.refs_of(reader, ranges)?;
+        let mut rest = refs.as_slice();
+        while !rest.is_empty() {
+            let mut bytes = 0u32;
+            let fits = |pack: &&PackRef| {
+                bytes = bytes.saturating_add(pack.bytes);
+                bytes <= READ_AHEAD_BYTES
+            };
+            let count = rest.iter().take_while(fits).count().max(1);
+            let (now, later) = rest.split_at_checked(count).unwrap_or((rest, &[]));
+            rest = later;
+            let wanted: Vec<(String, u32)> =
+                now.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
+            let values = reader.passing(&wanted)?;
+            for (place, value) in now.iter().zip(values) {
+                self.each_of_pack(reader, place, &value, ranges, each)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// [`History::each_of`] within one pack.
+    fn each_of_pack(
+        &self,
+        reader: &mut Reader<'_>,
+        place: &PackRef,
+        value: &[u8],
+        ranges: &[(u64, u64)],
+        each: EachInPassing<'_>,
+    ) -> Result<()> {
+        let last = place.seq_last().min(self.head.messages);
+        let seqs = within(ranges, place).take_while(|seq| *seq <= last);
+        let missing = |seq| Error::corrupt(format!("no pack holds message {seq}"));
+        if place.sealed {
+            let needed = seqs.clone().last().unwrap_or(place.seq_first);
+            let opened = self.opened(reader, place, value, needed)?;
+            for seq in seqs {
+                let (time, parts) = opened.projection(seq).ok_or_else(|| missing(seq))?;
+                match opened.text(seq) {
+                    Some(text) => each(reader, &Passing { seq, time, parts, text })?,
+                    None => {
+                        let placed = opened.message(seq).ok_or_else(|| missing(seq))?;
+                        let text = self.text(reader, &placed.stored)?;
+                        each(reader, &Passing { seq, time, parts, text: &text })?;
+                    }
+                }
+            }
+            return Ok(());
+        }
+        let pack = reader.pack(&place.key(self.keys), place, value, false)?;
+        for seq in seqs {
+            let index = num::to_usize(seq - pack.seq_first);
+            let stored = pack.messages.get(index).ok_or_else(|| missing(seq))?;
+            let text = self.text(reader, stored)?;
+            let (time, parts) = (stored.time, stored.parts.as_slice());
+            each(reader, &Passing { seq, time, parts, text: &text })?;
+        }
+        Ok(())
     }
 
     /// Reads the chunks of these messages ahead, with as few calls as the bounds allow.
@@ -156,6 +405,40 @@ impl History<'_> {
             }
         }
         reader.prefetch(self.keys, &wanted, &[])
+    }
+
+    /// One chunk of a large text.
+    ///
+    /// # Errors
+    ///
+    /// As [`History::text`].
+    pub(crate) fn chunk(
+        &self,
+        reader: &mut Reader<'_>,
+        sha256: &[u8; 32],
+        number: u32,
+        bytes: u32,
+    ) -> Result<String> {
+        let key = self.keys.chunk(sha256, number);
+        let value = reader.immutable(&[(key.clone(), bytes.saturating_add(2))])?;
+        let value = value.first().ok_or_else(|| Error::corrupt(format!("`{key}` is missing")))?;
+        let chunk = codec::decode_bytes(&key, value)?;
+        String::from_utf8(chunk.into_owned())
+            .ok()
+            .filter(|text| num::to_u32(text.len()) == bytes)
+            .ok_or_else(|| Error::corrupt(format!("`{key}` is not the chunk it should be")))
+    }
+
+    /// As [`History::text`], of a text that is taken.
+    ///
+    /// # Errors
+    ///
+    /// As [`History::text`].
+    pub(crate) fn taken(&self, reader: &mut Reader<'_>, raw: Raw) -> Result<String> {
+        match raw {
+            Raw::Inline(text) => Ok(text),
+            Raw::Chunked { sha256, chunks } => chunked(reader, self.keys, &sha256, &chunks),
+        }
     }
 
     /// The raw text of a message, byte for byte.
@@ -175,6 +458,33 @@ impl History<'_> {
             }
         }
     }
+}
+
+/// The messages `[from, to]` of a pack with their places.
+pub(crate) fn placed(pack: &Pack, from: u64, to: u64) -> Vec<Placed> {
+    let mut tokens_before = pack.tokens_before;
+    let mut out = Vec::new();
+    for ((seq, stored), frontier) in (pack.seq_first..).zip(&pack.messages).zip(&pack.frontiers) {
+        if seq >= from && seq <= to {
+            let (dialect, stored) = (pack.dialect, stored.clone());
+            out.push(Placed { seq, tokens_before, dialect, stored, frontier: Some(*frontier) });
+        }
+        tokens_before += u64::from(stored.tokens);
+    }
+    out
+}
+
+/// The seqs of these ranges that a pack holds.
+fn within<'r>(
+    ranges: &'r [(u64, u64)],
+    place: &PackRef,
+) -> impl Iterator<Item = u64> + Clone + use<'r> {
+    let (first, last) = (place.seq_first, place.seq_last());
+    let begin = ranges.partition_point(|(_, to)| *to < first);
+    let of_pack = ranges.get(begin..).unwrap_or(&[]).iter();
+    of_pack
+        .take_while(move |(from, _)| *from <= last)
+        .flat_map(move |(from, to)| (*from).max(first)..=(*to).min(last))
 }
 
 /// Keys of the chunks of a text with their sizes.
@@ -203,7 +513,7 @@ fn chunked(
         if num::to_u32(chunk.len()) != *bytes {
             return Err(Error::corrupt(format!("`{key}` has {} bytes, not {bytes}", chunk.len())));
         }
-        text.extend_from_slice(chunk);
+        text.extend_from_slice(&chunk);
     }
     String::from_utf8(text)
         .map_err(|_| Error::corrupt(format!("`{}` is no text", keys.upload(sha256))))

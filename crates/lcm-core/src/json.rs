@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use self::text::write_string;
 pub(crate) use self::{
     scan::{Fault, Scanner, TokenKind},
-    text::{Piece, each_compact, each_piece, each_text},
+    text::{Piece, each_compact, each_piece, each_text, inner},
 };
 use crate::error::{Error, Result};
 

@@ -23,30 +23,34 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 /// Base64url of `bytes`, without padding, cut to `characters`.
 pub(crate) fn base64url(bytes: &[u8], characters: usize) -> String {
-    let mut out = String::with_capacity(characters);
-    for group in bytes.chunks(3) {
+    let mut out = Vec::with_capacity(characters + 4);
+    for group in bytes.chunks(3).take(characters.div_ceil(4)) {
         let mut word = 0u32;
         for index in 0..3 {
             word = (word << 8) | u32::from(group.get(index).copied().unwrap_or(0));
         }
         for shift in [18u32, 12, 6, 0].into_iter().take(group.len() + 1) {
             let index = num::to_usize(u64::from((word >> shift) & 63));
-            out.push(char::from(ALPHABET.get(index).copied().unwrap_or(b'A')));
+            out.push(ALPHABET.get(index).copied().unwrap_or(b'A'));
         }
     }
     out.truncate(characters);
-    out
+    ascii(out)
 }
 
 /// Lower-case hex of `bytes`.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len() * 2);
+    let digit = |nibble: u8| if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 };
+    let mut out = Vec::with_capacity(bytes.len() * 2);
     for byte in bytes {
-        for nibble in [byte >> 4, byte & 15] {
-            out.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
-        }
+        out.extend_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
     }
-    out
+    ascii(out)
+}
+
+/// The text that these ASCII characters are.
+fn ascii(characters: Vec<u8>) -> String {
+    String::from_utf8(characters).unwrap_or_default()
 }
 
 /// Bytes from lower-case hex; `None` when it is not exactly that.
@@ -146,6 +150,11 @@ impl Keys {
         format!("{}/m{seq_first:010x}", self.root)
     }
 
+    /// A sealed pack, by its first seq.
+    pub(crate) fn sealed(&self, seq_first: u64) -> String {
+        format!("{}/z{seq_first:010x}", self.root)
+    }
+
     /// A directory node.
     pub(crate) fn directory(&self, node: u64) -> String {
         format!("{}/d{node:010x}", self.root)
@@ -163,7 +172,9 @@ impl Keys {
 
     /// An identity, by the hash of its kind and text.
     pub(crate) fn identity(&self, hash: &[u8; 32]) -> String {
-        format!("{}/i{}", self.root, base64url(hash.get(..9).unwrap_or(&[]), 11))
+        // Without `format!`: every append makes hundreds of these.
+        let name = base64url(hash.get(..9).unwrap_or(&[]), 11);
+        [self.root.as_str(), "/i", name.as_str()].concat()
     }
 
     /// A summary.
@@ -189,6 +200,26 @@ impl Keys {
     /// The attempt record of a task's sources.
     pub(crate) fn attempt(&self, sources: &[u8; 16]) -> String {
         format!("{}/a{}", self.root, base64url(sources, 22))
+    }
+
+    /// The manifest of the search index.
+    pub(crate) fn manifest(&self) -> String {
+        format!("{}/t", self.root)
+    }
+
+    /// The root of a search segment.
+    pub(crate) fn segment(&self, id: &[u8; 8]) -> String {
+        format!("{}/p{}", self.root, base64url(id, 11))
+    }
+
+    /// A block of a search segment.
+    pub(crate) fn block(&self, id: &[u8; 8], number: u32) -> String {
+        format!("{}/p{}/{number:04x}", self.root, base64url(id, 11))
+    }
+
+    /// A column of the search index.
+    pub(crate) fn column(&self, family: char, kind: char, number: u32) -> String {
+        format!("{}/q{family}{kind}{number:08x}", self.root)
     }
 
     /// First and first-behind key of one kind of record; of everything for an empty kind.

@@ -19,6 +19,16 @@ pub(crate) const MESSAGE_BYTES_MAX: u64 = 32 << 20;
 pub(crate) const PACK_MESSAGES_MAX: usize = 64;
 /// Most raw bytes of one pack, and of a message that stands in a pack at all.
 pub(crate) const PACK_BYTES_MAX: usize = 64 << 10;
+/// Bytes of text from which on a sealed pack ends at the next seq divisible by [`SEAL_ALIGNMENT`]:
+/// measured on chats, twice as much saves 0.01 of the raw text and makes one message twice as slow
+/// to read.
+pub(crate) const SEALED_TEXTS_BYTES_MIN: usize = 32 << 10;
+/// Most bytes of text of one sealed pack; half of a pack is inflated for one message, on average.
+pub(crate) const SEALED_TEXTS_BYTES_MAX: usize = 128 << 10;
+/// Sealed packs end with a seq divisible by this, unless so many messages are too large for one.
+pub(crate) const SEAL_ALIGNMENT: u64 = 64;
+/// Most bytes of text that one commit seals.
+pub(crate) const SEAL_BYTES_MAX: usize = 256 << 10;
 /// Most bytes of one chunk of a large text.
 pub(crate) const CHUNK_BYTES_MAX: usize = 192 << 10;
 /// Most bytes of a conversation id.
@@ -29,7 +39,7 @@ pub(crate) const DIRECTORY_SPAN: u64 = 1_024;
 pub(crate) const RECENT_PACKS_MAX: usize = 28;
 /// Identities that the head holds for alignment; more than a batch, so that a replayed batch
 /// always lies inside.
-pub(crate) const RECENT_HASHES_MAX: usize = 128;
+pub(crate) const RECENT_HASHES_MAX: usize = 124;
 /// Ingest calls whose repetition is recognised.
 pub(crate) const RECENT_BATCHES_MAX: usize = 8;
 /// Context items that stand in the head.
@@ -45,6 +55,8 @@ pub(crate) const CONTEXT_ITEMS_CROWDED: u64 = 3_072;
 pub(crate) const SOURCES_MAX: usize = 128;
 /// Bytes of values the instance keeps in memory.
 pub(crate) const CACHE_BYTES_MAX: usize = 16 << 20;
+/// Bytes of them that are opened sealed packs.
+pub(crate) const OPENED_BYTES_MAX: usize = 4 << 20;
 /// Completions asked for one node before the fallback (architecture, rule 6).
 pub(crate) const ATTEMPTS_MAX: u32 = 3;
 /// A run of raw messages below this, between two summaries, is not worth a model call: the next

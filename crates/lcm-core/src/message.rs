@@ -4,18 +4,25 @@
 //! what is derived from them (cost, identity, evidence). A dialect says where role and parts are;
 //! everything derived is the same for all. Not here: rendering, and what happens to large payloads.
 
+mod anthropic;
+mod blocks;
 mod cost;
 mod identity;
 mod lcm;
+mod openai_chat;
 
 use alloc::{borrow::Cow, format, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::{
+    anthropic::is_result,
+    blocks::{Block, Object},
+};
 use crate::{
     api::{Dialect, Timestamp},
     error::{Error, Result},
-    json::{self, Kind, Member, Span},
+    json::{self, Kind, Member, Span, Value},
     time, tokens,
 };
 
@@ -139,10 +146,32 @@ pub struct Message {
 pub fn project(dialect: Dialect, raw: &str) -> Result<Message> {
     match dialect {
         Dialect::Lcm => lcm::read(raw),
-        Dialect::Anthropic => Err(not_built("anthropic")),
-        Dialect::OpenaiChat => Err(not_built("openai-chat")),
+        Dialect::Anthropic => anthropic::read(raw),
+        Dialect::OpenaiChat => openai_chat::read(raw),
         Dialect::OpenaiResponses => Err(not_built("openai-responses")),
         Dialect::Gemini => Err(not_built("gemini")),
+    }
+}
+
+/// The parts of a stored message with the values they were read from: every one of a provider's
+/// dialect, none of the others.
+pub(crate) fn blocks(dialect: Dialect, raw: &str) -> Vec<Block> {
+    match dialect {
+        Dialect::Anthropic => anthropic::blocks(raw),
+        Dialect::OpenaiChat => openai_chat::blocks(raw),
+        Dialect::Lcm | Dialect::OpenaiResponses | Dialect::Gemini => Vec::new(),
+    }
+}
+
+/// What a rendered piece costs in quarter tokens: one block of an `anthropic` message, one whole
+/// message of any other dialect. Nothing for what is none.
+pub(crate) fn quarters(dialect: Dialect, raw: &str) -> u64 {
+    let whole = Value { span: Span::between(0, raw.len()), kind: Kind::Object };
+    match dialect {
+        Dialect::Anthropic => cost::quarters(raw, &anthropic::read_block(raw, whole)),
+        Dialect::Lcm => lcm::read(raw)
+            .map_or(0, |message| message.parts.iter().map(|part| cost::quarters(raw, part)).sum()),
+        _ => blocks(dialect, raw).iter().map(|block| cost::quarters(raw, &block.part)).sum(),
     }
 }
 
@@ -295,3 +324,7 @@ fn not_built(dialect: &str) -> Error {
 #[cfg(test)]
 #[expect(clippy::string_slice, reason = "a failing test may panic")]
 mod tests;
+
+#[cfg(test)]
+#[expect(clippy::string_slice, reason = "a failing test may panic")]
+mod provider_tests;

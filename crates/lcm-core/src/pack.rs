@@ -1,7 +1,8 @@
 //! Packs: the stored messages of one commit, written once and never changed.
 //!
 //! A pack holds raw texts with their projections. A text over 64 KiB stands in chunks instead, and
-//! the pack refers to it. The directory tells where the packs are, by seq.
+//! the pack refers to it. The directory tells where the packs are, by seq. Packs whose messages
+//! were compacted are replaced by sealed ones ([`crate::sealed`]).
 
 use alloc::{string::String, vec::Vec};
 
@@ -52,8 +53,6 @@ pub(crate) struct Stored {
     /// Set when the call id of this one tool result is an identity of the message.
     pub(crate) call_key: Option<Span>,
     pub(crate) parts: Vec<Part>,
-    /// Running hash of the sequence up to and with this message.
-    pub(crate) frontier: [u8; 16],
 }
 
 /// A pack.
@@ -65,12 +64,26 @@ pub(crate) struct Pack {
     /// Tokens of all messages before the first one.
     pub(crate) tokens_before: u64,
     pub(crate) messages: Vec<Stored>,
+    /// Running hash of the sequence up to and with each message.
+    pub(crate) frontiers: Vec<[u8; 16]>,
 }
 
 impl Pack {
     /// What its reference repeats of it.
     pub(crate) fn check(&self) -> [u8; 4] {
-        self.messages.last().map(|last| keys::prefix(&last.frontier)).unwrap_or_default()
+        self.frontiers.last().map(|last| keys::prefix(last)).unwrap_or_default()
+    }
+
+    /// The reference to it, when its value has so many bytes.
+    pub(crate) fn place(&self, bytes: u32) -> PackRef {
+        PackRef {
+            seq_first: self.seq_first,
+            count: crate::num::to_u32(self.messages.len()),
+            bytes,
+            tokens: self.tokens(),
+            check: self.check(),
+            sealed: false,
+        }
     }
 
     /// Tokens of its messages.
@@ -81,6 +94,7 @@ impl Pack {
 
 /// What the directory says of one pack.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(from = "StoredRef", into = "StoredRef")]
 pub(crate) struct PackRef {
     pub(crate) seq_first: u64,
     pub(crate) count: u32,
@@ -90,6 +104,36 @@ pub(crate) struct PackRef {
     /// Beginning of the running hash after its last message: the pack is this one and not another
     /// at the same place, as after the restore of a backup.
     pub(crate) check: [u8; 4],
+    /// Whether it is a sealed pack.
+    pub(crate) sealed: bool,
+}
+
+/// [`PackRef`] as it is stored.
+#[derive(Deserialize, Serialize)]
+struct StoredRef {
+    seq_first: u64,
+    /// Twice the messages behind the first, and one more for a sealed pack: one byte for any pack
+    /// that a head lists.
+    kind: u32,
+    bytes: u32,
+    tokens: u64,
+    check: [u8; 4],
+}
+
+impl From<StoredRef> for PackRef {
+    fn from(stored: StoredRef) -> Self {
+        let StoredRef { seq_first, kind, bytes, tokens, check } = stored;
+        Self { seq_first, count: kind / 2 + 1, bytes, tokens, check, sealed: kind % 2 == 1 }
+    }
+}
+
+impl From<PackRef> for StoredRef {
+    fn from(place: PackRef) -> Self {
+        let PackRef { seq_first, count, bytes, tokens, check, sealed } = place;
+        // A pack has at most as many messages as a directory node covers.
+        let kind = count.saturating_sub(1).saturating_mul(2) | u32::from(sealed);
+        Self { seq_first, kind, bytes, tokens, check }
+    }
 }
 
 impl Sound for PackRef {
@@ -111,11 +155,17 @@ impl Sound for Pack {
         let bounded = |message: &Stored| message.raw.bytes() <= limits::MESSAGE_BYTES_MAX;
         self.seq_first > 0
             && codec::countable(&[self.seq_first, self.tokens_before])
+            && self.messages.len() == self.frontiers.len()
             && self.messages.iter().all(bounded)
     }
 }
 
 impl PackRef {
+    /// The key that it stands under.
+    pub(crate) fn key(&self, keys: &keys::Keys) -> String {
+        if self.sealed { keys.sealed(self.seq_first) } else { keys.pack(self.seq_first) }
+    }
+
     /// Seq of its last message.
     pub(crate) fn seq_last(&self) -> u64 {
         self.seq_first + u64::from(self.count) - 1

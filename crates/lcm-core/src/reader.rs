@@ -12,12 +12,14 @@ use alloc::{
 };
 
 use crate::{
+    assembly::Marks,
     codec,
     error::{Error, Result},
     head::Head,
     keys::{self, Keys},
     limits, num,
-    pack::DirectoryNode,
+    pack::{DirectoryNode, Pack, PackRef},
+    sealed::Opened,
     store::{Guard, Put, Store},
 };
 
@@ -25,6 +27,9 @@ use crate::{
 const DIRECTORY_CACHE_MAX: usize = 256;
 /// Conversations that the cache remembers the head of.
 const HEADS_MAX: usize = 1_024;
+/// Bytes of packs that the cache holds read, going by their values. An assembly and a compaction
+/// ask for the same ones several times.
+const PACKS_BYTES_MAX: usize = limits::CACHE_BYTES_MAX / 4;
 /// Most bytes of one directory node: 1,024 references of at most 20 bytes and a few more.
 const DIRECTORY_NODE_BYTES: u32 = 21 << 10;
 /// Directory nodes of one host call, so that it stays under 1 MiB.
@@ -36,10 +41,17 @@ pub(crate) struct Cache {
     values: BTreeMap<String, Rc<Vec<u8>>>,
     order: VecDeque<String>,
     bytes: usize,
+    /// Packs as they were read, and the bytes of their values.
+    packs: BTreeMap<String, Rc<Pack>>,
+    packs_bytes: usize,
     /// Directory nodes. They grow, so a reader says how far it needs one to reach.
     directory: BTreeMap<String, Rc<DirectoryNode>>,
+    /// Sealed packs that were opened, the longest kept first; a few dozen.
+    opened: VecDeque<(String, Rc<Opened>)>,
     /// Hash of the head last seen of each conversation, by key root, with its revision.
     heads: BTreeMap<String, (u64, [u8; 16])>,
+    /// Of the last assembly of any conversation.
+    marks: Rc<Marks>,
 }
 
 impl Cache {
@@ -50,7 +62,7 @@ impl Cache {
         self.bytes += value.len();
         self.values.insert(key.into(), Rc::clone(value));
         self.order.push_back(key.into());
-        while self.bytes > limits::CACHE_BYTES_MAX {
+        while self.bytes > limits::CACHE_BYTES_MAX - limits::OPENED_BYTES_MAX {
             let Some(oldest) = self.order.pop_front() else { break };
             if let Some(value) = self.values.remove(&oldest) {
                 self.bytes -= value.len();
@@ -58,7 +70,19 @@ impl Cache {
         }
     }
 
+    fn keep_opened(&mut self, key: &str, opened: &Rc<Opened>) {
+        self.opened.retain(|(known, _)| known != key);
+        self.opened.push_back((key.into(), Rc::clone(opened)));
+        let size = |opened: &VecDeque<(String, Rc<Opened>)>| -> usize {
+            opened.iter().map(|(_, opened)| opened.size()).sum()
+        };
+        while size(&self.opened) > limits::OPENED_BYTES_MAX {
+            self.opened.pop_front();
+        }
+    }
+
     fn forget(&mut self, key: &str) {
+        self.opened.retain(|(known, _)| known != key);
         if let Some(value) = self.values.remove(key) {
             self.bytes -= value.len();
             self.order.retain(|known| known != key);
@@ -113,6 +137,16 @@ impl<'a> Reader<'a> {
         self.head_bytes = bytes.map(Vec::from);
     }
 
+    /// The hashes that the last assembly left.
+    pub(crate) fn marks(&self) -> Rc<Marks> {
+        Rc::clone(&self.cache.marks)
+    }
+
+    /// Leaves hashes for the next assembly.
+    pub(crate) fn keep_marks(&mut self, marks: Rc<Marks>) {
+        self.cache.marks = marks;
+    }
+
     /// Values that may change: always from the store, in one call.
     ///
     /// The caller asks only for keys whose values are small.
@@ -142,6 +176,20 @@ impl<'a> Reader<'a> {
     /// `conflict`: one is missing and the head has moved; `corrupt`: one is missing though the
     /// head has not; errors of the store.
     pub(crate) fn immutable(&mut self, wanted: &[(String, u32)]) -> Result<Vec<Rc<Vec<u8>>>> {
+        self.written_once(wanted, true)
+    }
+
+    /// As [`Reader::immutable`], for values that are looked through once, as by a search: they push
+    /// nothing out of the cache.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::immutable`].
+    pub(crate) fn passing(&mut self, wanted: &[(String, u32)]) -> Result<Vec<Rc<Vec<u8>>>> {
+        self.written_once(wanted, false)
+    }
+
+    fn written_once(&mut self, wanted: &[(String, u32)], keep: bool) -> Result<Vec<Rc<Vec<u8>>>> {
         let mut found: Vec<Option<Rc<Vec<u8>>>> =
             wanted.iter().map(|(key, _)| self.cache.values.get(key).cloned()).collect();
         let mut batch: Vec<(usize, String)> = Vec::new();
@@ -153,16 +201,27 @@ impl<'a> Reader<'a> {
             let full = batch.len() == limits::KEYS_MAX
                 || bytes.saturating_add(*size) > limits::CALL_BYTES_MAX;
             if full && !batch.is_empty() {
-                self.fill(&mut found, core::mem::take(&mut batch))?;
+                self.fill(&mut found, core::mem::take(&mut batch), keep)?;
                 bytes = 0;
             }
             batch.push((index, key.clone()));
             bytes = bytes.saturating_add(*size);
         }
         if !batch.is_empty() {
-            self.fill(&mut found, batch)?;
+            self.fill(&mut found, batch, keep)?;
         }
         Ok(found.into_iter().flatten().collect())
+    }
+
+    /// A sealed pack that is open.
+    pub(crate) fn opened(&self, key: &str) -> Option<Rc<Opened>> {
+        let known = self.cache.opened.iter().rev().find(|(known, _)| known == key);
+        known.map(|(_, opened)| Rc::clone(opened))
+    }
+
+    /// Keeps a sealed pack open.
+    pub(crate) fn keep_opened(&mut self, key: &str, opened: &Rc<Opened>) {
+        self.cache.keep_opened(key, opened);
     }
 
     /// A value that is written once but named by its place, such as a context node.
@@ -189,17 +248,57 @@ impl<'a> Reader<'a> {
         Err(self.missing(key))
     }
 
+    /// The pack that a reference names, from the value that stands under its key; `keep`: for the
+    /// next one who asks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::checked`]; `corrupt`: it cannot be read.
+    pub(crate) fn pack(
+        &mut self,
+        key: &str,
+        place: &PackRef,
+        value: &[u8],
+        keep: bool,
+    ) -> Result<Rc<Pack>> {
+        let known = self.cache.packs.get(key).filter(|pack| pack.check() == place.check);
+        if let Some(pack) = known {
+            return Ok(Rc::clone(pack));
+        }
+        let mut pack: Pack = codec::decode(key, value)?;
+        if pack.check() != place.check {
+            let is_it = |value: &[u8]| {
+                codec::decode::<Pack>(key, value).is_ok_and(|pack| pack.check() == place.check)
+            };
+            pack = codec::decode(key, &self.checked(key, place.bytes, is_it)?)?;
+        }
+        let pack = Rc::new(pack);
+        if !keep {
+            return Ok(pack);
+        }
+        if self.cache.packs_bytes + value.len() > PACKS_BYTES_MAX {
+            self.cache.packs.clear();
+            self.cache.packs_bytes = 0;
+        }
+        self.cache.packs_bytes += value.len();
+        self.cache.packs.insert(key.into(), Rc::clone(&pack));
+        Ok(pack)
+    }
+
     fn fill(
         &mut self,
         found: &mut [Option<Rc<Vec<u8>>>],
         batch: Vec<(usize, String)>,
+        keep: bool,
     ) -> Result<()> {
         let keys: Vec<String> = batch.iter().map(|(_, key)| key.clone()).collect();
         let values = self.fresh(&keys)?;
         for ((index, key), value) in batch.into_iter().zip(values) {
             let Some(value) = value else { return Err(self.missing(&key)) };
             let value = Rc::new(value);
-            self.cache.insert(&key, &value);
+            if keep {
+                self.cache.insert(&key, &value);
+            }
             if let Some(slot) = found.get_mut(index) {
                 *slot = Some(value);
             }

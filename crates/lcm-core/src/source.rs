@@ -141,7 +141,11 @@ fn optional(raw: &str, span: Option<Span>) -> Cow<'_, str> {
 
 fn render_call(raw: &str, name: Option<Span>, input: Option<Span>) -> Option<String> {
     let name = optional(raw, name);
-    let input = input.map_or_else(String::new, |span| json::compact(raw, span));
+    let input = input.map_or_else(String::new, |span| match json::text(raw, span) {
+        // Some providers write the object as a string.
+        Cow::Owned(text) if text.starts_with('{') => text,
+        _ => json::compact(raw, span),
+    });
     let blank = matches!(input.as_str(), "" | "{}" | "null" | "\"\"" | "\"{}\"");
     match (name.trim(), blank) {
         ("", true) => None,

@@ -73,6 +73,7 @@ pub(crate) struct Summary {
 
 /// [`Level`] as it is stored; the numbers are part of the format.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum StoredLevel {
     Normal,
     Aggressive,
@@ -102,6 +103,7 @@ impl StoredLevel {
 
 /// Trust label of a summary.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Trust {
     /// Background, never instructions.
     Untrusted,

@@ -54,9 +54,11 @@ fn calls(stored: &Stored) -> bool {
         && stored.parts.iter().any(|part| matches!(part, Part::ToolCall { .. }))
 }
 
+/// Whether it belongs to the calls before it. An assistant's own results answer its own calls.
 fn is_result(stored: &Stored) -> bool {
+    let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
     stored.role == Role::Tool
-        || stored.parts.iter().any(|part| matches!(part, Part::ToolResult { .. }))
+        || (stored.role != Role::Assistant && stored.parts.iter().any(is_result))
 }
 
 /// Groups messages into units, one at a time.

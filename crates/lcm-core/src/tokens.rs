@@ -4,6 +4,8 @@
 //! rounding. The weights are coarse on purpose: they depend on code points alone, so that every
 //! host counts alike. Not here: what of a message is counted (see [`crate::message`]).
 
+use crate::num;
+
 /// First code point that can weigh more than a quarter of a token.
 const HEAVY_FIRST: u32 = 0x2E80;
 
@@ -42,7 +44,7 @@ const fn within(c: char, range: (u32, u32)) -> bool {
 }
 
 /// Quarter tokens of one character: 6 for CJK, 8 for any other above U+FFFF, 1 for the rest.
-const fn weight(c: char) -> u64 {
+pub(crate) const fn weight(c: char) -> u32 {
     #[expect(clippy::as_conversions, reason = "lossless; `From` is not const")]
     let code = c as u32;
     if code < HEAVY_FIRST {
@@ -61,10 +63,34 @@ const fn weight(c: char) -> u64 {
 /// Additive: the quarters of two texts sum to the quarters of their concatenation.
 #[must_use]
 pub fn quarters(text: &str) -> u64 {
-    if text.is_ascii() {
-        return u64::try_from(text.len()).unwrap_or(u64::MAX);
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    // Eight bytes at once: one for each that begins a character, and the rest of what the few weigh
+    // whose first byte is 0xE0 or more, as that of all from `HEAVY_FIRST` on is.
+    let heavy = |at: usize| {
+        text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, |c| u64::from(weight(c)))
+    };
+    let (words, rest) = text.as_bytes().as_chunks::<8>();
+    let (mut sum, mut at) = (0, 0);
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        let continuing = word & !(word << 1) & HIGHS;
+        sum += 8 - u64::from(continuing.count_ones());
+        let mut wide = word & (word << 1) & (word << 2) & HIGHS;
+        while wide != 0 {
+            sum += heavy(at + num::to_usize(u64::from(wide.trailing_zeros() / 8))) - 1;
+            wide &= wide - 1;
+        }
+        at += 8;
     }
-    text.chars().map(weight).sum()
+    for byte in rest {
+        sum += match byte {
+            0x80..=0xBF => 0,
+            0xE0.. => heavy(at),
+            _ => 1,
+        };
+        at += 1;
+    }
+    sum
 }
 
 /// Whole tokens of a sum of quarter tokens: rounded up, at most `u32::MAX`.
@@ -84,7 +110,7 @@ pub fn estimate(text: &str) -> u32 {
 pub fn truncate(text: &str, tokens_max: u32) -> &str {
     let mut left = u64::from(tokens_max) * 4;
     for (at, c) in text.char_indices() {
-        match left.checked_sub(weight(c)) {
+        match left.checked_sub(u64::from(weight(c))) {
             Some(rest) => left = rest,
             None => return text.get(..at).unwrap_or_default(),
         }

@@ -17,7 +17,7 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 use wasmtime::{
-    Config, EngineWeak, StoreLimitsBuilder, UpdateDeadline,
+    Config, EngineWeak, UpdateDeadline,
     component::{Component as Compiled, HasSelf, Linker},
 };
 
@@ -107,12 +107,9 @@ impl Component {
         &self,
         mut state: HostState,
     ) -> std::result::Result<Instance, Box<(HostState, Error)>> {
-        state.limits = StoreLimitsBuilder::new()
-            .memory_size(self.limits.memory_bytes_max)
-            .trap_on_grow_failure(true)
-            .build();
+        state.memory.begin(self.limits.memory_bytes_max);
         let mut store = wasmtime::Store::new(&self.engine, state);
-        store.limiter(|state| &mut state.limits);
+        store.limiter(|state| &mut state.memory);
         store.epoch_deadline_callback(|mut context| {
             match std::mem::take(&mut context.data_mut().model_ms) {
                 0 => Ok(UpdateDeadline::Interrupt),

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use wasmtime::StoreLimits;
-
 use crate::{
-    bindings::Engine, completion::CompletionProvider, record::Recorder, store::KeyValueStore,
+    bindings::Engine, completion::CompletionProvider, memory::Memory, record::Recorder,
+    store::KeyValueStore,
 };
 
 /// The exported functions of an instance: typed, and by name.
@@ -62,7 +61,7 @@ pub(crate) struct HostState {
     pub(crate) kv: Box<dyn KeyValueStore>,
     pub(crate) model: Arc<dyn CompletionProvider>,
     pub(crate) recorder: Option<Recorder>,
-    pub(crate) limits: StoreLimits,
+    pub(crate) memory: Memory,
     pub(crate) commit: Commit,
     /// Milliseconds the model took within this call; they extend its deadline.
     pub(crate) model_ms: u64,

@@ -13,7 +13,6 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use wasmtime::StoreLimits;
 
 use crate::{
     bindings::types,
@@ -21,6 +20,7 @@ use crate::{
     component::Component,
     error::{Code, Error, Result},
     instance::{Commit, Exports, HostState, Instance},
+    memory::Memory,
     record::Recorder,
     store::KeyValueStore,
 };
@@ -108,7 +108,7 @@ impl Lcm {
             kv: store,
             model: Arc::clone(&model),
             recorder: recorder.clone(),
-            limits: StoreLimits::default(),
+            memory: Memory::default(),
             commit: Commit::None,
             model_ms: 0,
         };
@@ -147,6 +147,18 @@ impl Lcm {
             Place::Parked(state) => state.kv.bytes_on_disk(),
             Place::Lost => None,
         }
+    }
+
+    /// The most bytes of linear memory that an instance behind this handle has had; 0 before the
+    /// first call.
+    #[must_use]
+    pub fn memory_bytes_peak(&self) -> u64 {
+        let peak = match &self.slot().place {
+            Place::Running(instance) => instance.store.data().memory.bytes_peak(),
+            Place::Parked(state) => state.memory.bytes_peak(),
+            Place::Lost => 0,
+        };
+        u64::try_from(peak).unwrap_or(u64::MAX)
     }
 
     pub(crate) fn component(&self) -> &Component {

@@ -39,7 +39,9 @@ mod ingest;
 mod instance;
 mod json;
 mod lcm;
+mod memory;
 mod pages;
+mod portable;
 mod record;
 
 pub mod completion;
@@ -53,4 +55,5 @@ pub use error::{Code, Error, Result};
 pub use ingest::{IngestError, IngestOptions, IngestReport};
 pub use lcm::Lcm;
 pub use pages::{Checked, ExpandOptions, Expanded};
+pub use portable::ImportReport;
 pub use record::Recorder;

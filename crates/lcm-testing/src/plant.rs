@@ -21,6 +21,8 @@ pub enum Plant {
     LosesIdentities,
     /// The context lists one item twice.
     DoublesItem,
+    /// The store keeps search segments without their last block.
+    LosesPostings,
 }
 
 /// A store with a planted bug.
@@ -40,6 +42,28 @@ impl<'a> PlantedStore<'a> {
 fn is_identity(put: &Put) -> bool {
     // Keys are `<conversation>/<kind><rest>`; kind `i` maps an id or event key to its message.
     put.key.split_once('/').is_some_and(|(_, rest)| rest.starts_with('i'))
+}
+
+/// Takes the last block out of the root of a search segment: blocks (2 bytes, behind the two that
+/// every value has), 8 bytes for each of which the last two are its size, the blocks themselves.
+fn lose_postings(put: &Put) -> Put {
+    let mut put = put.clone();
+    let is_root = put
+        .key
+        .split_once('/')
+        .is_some_and(|(_, rest)| rest.starts_with('p') && !rest.contains('/'));
+    if let (true, Some(value)) = (is_root, &mut put.value) {
+        let count = usize::from(u16::from_be_bytes([value[2], value[3]]));
+        if count > 0 {
+            let row = 4 + 8 * (count - 1);
+            let size = usize::from(u16::from_be_bytes([value[row + 6], value[row + 7]]));
+            value[2..4].copy_from_slice(&((count - 1) as u16).to_be_bytes());
+            let is_inline = value.len() > row + 8;
+            value.truncate(value.len() - if is_inline { size } else { 0 });
+            value.drain(row..row + 8);
+        }
+    }
+    put
 }
 
 impl Store for PlantedStore<'_> {
@@ -64,6 +88,10 @@ impl Store for PlantedStore<'_> {
             Plant::LosesIdentities => {
                 let kept: Vec<_> = puts.iter().filter(|put| !is_identity(put)).cloned().collect();
                 self.inner.commit(guards, &kept)
+            }
+            Plant::LosesPostings => {
+                let damaged: Vec<_> = puts.iter().map(lose_postings).collect();
+                self.inner.commit(guards, &damaged)
             }
             Plant::None | Plant::DoublesItem => self.inner.commit(guards, puts),
         }

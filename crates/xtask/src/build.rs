@@ -1,6 +1,7 @@
-//! `build` and `demo`.
+//! `build`, `demo` and `bench`.
 //!
-//! In: the workspace. Out: `dist/lcm.wasm` and `dist/lcm`, and what the demonstration prints.
+//! In: the workspace. Out: `dist/lcm.wasm` and `dist/lcm`, and what the demonstration or the
+//! measurements print.
 
 use anyhow::{Context as _, Result};
 use std::process::Command;
@@ -18,7 +19,9 @@ use crate::{
 pub(crate) fn build(workspace: &Workspace) -> Result<()> {
     component::write(workspace)?;
     gate::check(workspace)?;
-    run(&mut workspace.cargo(&["build", "--locked", "--release", "--package=lcm-cli"]))?;
+    // Of the whole workspace, as the tests are: with the features of one package alone, cargo would
+    // compile the wasm compiler a second time for them.
+    run(&mut workspace.cargo(&["build", "--locked", "--release", "--workspace", "--bin=lcm"]))?;
     let program = workspace.dist()?.join("lcm");
     // Removed first: the file of a running program cannot be written to.
     if program.exists() {
@@ -38,4 +41,16 @@ pub(crate) fn build(workspace: &Workspace) -> Result<()> {
 pub(crate) fn demo(workspace: &Workspace) -> Result<()> {
     build(workspace)?;
     run(Command::new(workspace.dist()?.join("lcm")).arg("demo").current_dir(&workspace.root))
+}
+
+/// Builds the component, then measures it.
+///
+/// # Errors
+///
+/// As [`build`], or when a bound is exceeded.
+pub(crate) fn bench(workspace: &Workspace, options: &[&str]) -> Result<()> {
+    component::write(workspace)?;
+    run(&mut workspace.cargo(&["build", "--locked", "--release", "--package=lcm-bench"]))?;
+    let mut program = Command::new(workspace.target.join("release/lcm-bench"));
+    run(program.arg("run").args(options).current_dir(&workspace.root))
 }

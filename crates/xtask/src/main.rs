@@ -28,7 +28,7 @@ usage: xtask VERB
   check-component   imports, size and contents of dist/lcm.wasm; `--twice` also builds it again
   host-table        the table of README.md from the last test run; `--check` only compares
   doctor            which tools are there
-  bench             not offered yet";
+  bench             dist/lcm.wasm, then the measurements of `lcm-bench run`, with its arguments";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -43,9 +43,8 @@ fn main() -> ExitCode {
         ["host-table"] => run(host_table::rewrite),
         ["host-table", "--check"] => run(host_table::check),
         ["doctor"] => run(tools::doctor),
-        ["bench"] => {
-            eprintln!("xtask: there are no benchmarks yet");
-            return ExitCode::from(2);
+        ["bench", options @ ..] => {
+            Workspace::locate().and_then(|workspace| build::bench(&workspace, options))
         }
         _ => {
             eprintln!("{USAGE}");

@@ -4,7 +4,9 @@ mod admin;
 mod assemble;
 mod compact;
 mod demo;
+mod grep;
 mod ingest;
+mod portable;
 mod recall;
 
 use std::ffi::OsString;
@@ -17,18 +19,15 @@ use crate::{
 };
 
 /// Commands that are named in the contract and not built yet.
-const NOT_BUILT: [&str; 21] = [
+const NOT_BUILT: [&str; 18] = [
     "archive",
     "ask",
     "backup",
     "dissolve",
     "erase",
-    "export",
     "focus",
     "fork",
     "grant",
-    "grep",
-    "import",
     "mcp",
     "new",
     "proxy",
@@ -49,6 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
         Command::Ingest(options) => ingest::run(global, options),
         Command::Compact(options) => compact::run(global, options),
         Command::Assemble(options) => assemble::run(global, options),
+        Command::Grep(options) => grep::run(global, options),
         Command::Describe(options) => recall::describe(global, options),
         Command::Expand(options) => recall::expand(global, options),
         Command::Messages(options) => recall::messages(global, options),
@@ -57,6 +57,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
         Command::Status => admin::status(global),
         Command::Check => admin::check(global),
         Command::Digest(options) => admin::digest(global, options),
+        Command::Export(options) => portable::export(global, options),
+        Command::Import(options) => portable::import(global, options),
         Command::Other(words) => other(words),
     }
 }

@@ -7,6 +7,8 @@
 mod graph;
 mod sequence;
 
+pub(super) use graph::follows;
+
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
 use serde_json::{Value, json};
@@ -18,6 +20,7 @@ use crate::{
     keys::Keys,
     num,
     reader::Reader,
+    search,
     summary::Summary,
 };
 
@@ -105,6 +108,11 @@ pub(crate) fn check(reader: &mut Reader<'_>, conversation: &str) -> Result<Strin
     let summaries = read_summaries(reader, &keys, &mut report)?;
     graph::context(reader, &keys, head, &summaries, &mut report)?;
     graph::summaries(reader, &keys, head, &summaries, &mut report)?;
+    report.begin("search-index");
+    let found = search::check(reader, &keys, head, &summaries);
+    for message in report.damage(found)?.unwrap_or_default() {
+        report.found(message);
+    }
     let metrics = json!({
         "messages": head.messages,
         "raw_bytes": head.raw_bytes,

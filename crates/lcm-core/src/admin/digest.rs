@@ -20,9 +20,6 @@ use crate::{
     summary::Summary,
 };
 
-/// Messages that the logical digest reads at a time.
-const MESSAGES_PER_READ: u64 = 512;
-
 /// The digest of the whole store as `{"sha256", "cursor"}`.
 ///
 /// # Errors
@@ -62,14 +59,10 @@ fn conversation(reader: &mut Reader<'_>, id: &str, hasher: &mut Sha256) -> Resul
     let head: &Head = &loaded.head;
     field(hasher, id.as_bytes());
     let history = History { keys: &keys, head };
-    let mut from = 1;
-    while from <= head.messages {
-        let to = head.messages.min(from + MESSAGES_PER_READ - 1);
-        for placed in history.messages(reader, from, to)? {
-            field(hasher, history.text(reader, &placed.stored)?.as_bytes());
-        }
-        from = to + 1;
-    }
+    history.each_of(reader, &[(1, head.messages)], &mut |_, message| {
+        field(hasher, message.text.as_bytes());
+        Ok(())
+    })?;
     let (start, end) = keys.range("s");
     reader.scan(&start, &end, |key, value| {
         let summary: Summary = codec::decode(key, value)?;

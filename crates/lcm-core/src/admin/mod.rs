@@ -1,11 +1,16 @@
-//! Administration: what is stored, whether it is sound, and its digest.
+//! Administration: what is stored, whether it is sound, its digest, and its portable copy.
 
 mod check;
 mod digest;
+mod export;
+mod import;
 mod listing;
+mod portable;
 mod status;
 
 pub(crate) use check::check;
 pub(crate) use digest::digest;
+pub(crate) use export::export_page;
+pub(crate) use import::import_page;
 pub(crate) use listing::listing;
 pub(crate) use status::status;

@@ -23,30 +23,32 @@ struct Bytes {
     blobs: u64,
     journal: u64,
     identities: u64,
+    index: u64,
     other: u64,
 }
 
 impl Bytes {
     fn add(&mut self, kind: Option<char>, bytes: u64) {
         let slot = match kind {
-            Some('m' | 'd') => &mut self.packs,
+            Some('m' | 'z' | 'd') => &mut self.packs,
             Some('s' | 'u' | 'x') => &mut self.summaries,
             Some('b') => &mut self.blobs,
             Some('j') => &mut self.journal,
             Some('i') => &mut self.identities,
+            Some('p' | 'q' | 't') => &mut self.index,
             _ => &mut self.other,
         };
         *slot += bytes;
     }
 
     fn json(&self, raw: u64) -> Value {
-        let total =
-            self.packs + self.summaries + self.blobs + self.journal + self.identities + self.other;
+        let records = self.packs + self.summaries + self.blobs + self.identities;
+        let total = records + self.index + self.journal + self.other;
         json!({
             "raw": raw,
             "packs": self.packs,
             "summaries": self.summaries,
-            "index": 0,
+            "index": self.index,
             "blobs": self.blobs,
             "journal": self.journal,
             "identities": self.identities,

@@ -26,6 +26,11 @@ pub(super) struct Piece {
 }
 
 impl Piece {
+    /// Whether an item of this index, from this seq on, is its or in it.
+    pub(super) fn holds(&self, (index, seq): (usize, u64)) -> bool {
+        index == self.index && self.seq_first <= seq && seq <= self.seq_last
+    }
+
     /// How many things it leaves out: one summary, or its messages.
     pub(super) fn count(&self, items: &[Item]) -> u64 {
         match items.get(self.index) {
@@ -100,7 +105,7 @@ pub(super) fn prefetch(
             }
             Item::Run(run) => {
                 for pack in newest_packs(reader, history, run, left)? {
-                    wanted.push((history.keys.pack(pack.seq_first), pack.bytes));
+                    wanted.push((pack.key(history.keys), pack.bytes));
                 }
             }
         }
@@ -235,50 +240,13 @@ impl Choice {
         self.summaries.binary_search(&index).is_ok()
     }
 
-    /// Drops the oldest summary, else the oldest range that is neither tail nor pin; tells
-    /// whether there was one.
-    pub(super) fn drop_oldest(&mut self) -> bool {
-        let keeps = |range: &Range| {
-            range.seq_last >= self.tail.seq_first
-                || self.tail.pin.is_some_and(|pin| pin.seq == range.seq_first)
-        };
-        let oldest = self.ranges.iter().position(|range| !keeps(range));
-        let range = oldest.and_then(|at| self.ranges.get(at).map(|range| (at, range.index)));
-        match (self.summaries.first().copied(), range) {
-            (Some(summary), Some((at, index))) if index < summary => {
-                self.ranges.remove(at);
-            }
-            (Some(_), _) => {
-                self.summaries.remove(0);
-            }
-            (None, Some((at, _))) => {
-                self.ranges.remove(at);
-            }
-            (None, None) => return self.trim_to_tail(),
-        }
-        true
-    }
-
-    /// Cuts the range that holds the tail down to the tail.
-    fn trim_to_tail(&mut self) -> bool {
-        let tail = self.tail;
-        let pinned = self.ranges.iter().any(|range| {
-            tail.pin.is_some_and(|pin| range.seq_first == pin.seq && range.seq_last == pin.seq)
-        });
-        for range in &mut self.ranges {
-            if range.seq_last >= tail.seq_first && range.seq_first < tail.seq_first {
-                range.seq_first = tail.seq_first;
-                range.tokens = tail.tokens;
-                let pin = tail.pin.filter(|_| !pinned);
-                if let Some(pin) = pin {
-                    let (seq_first, seq_last, tokens) = (pin.seq, pin.seq, pin.tokens);
-                    let pinned = Range { index: range.index, seq_first, seq_last, tokens };
-                    self.ranges.insert(0, pinned);
-                }
-                return true;
-            }
-        }
-        false
+    /// Tokens of what was chosen, as stored; none when it is nothing but the tail and the pin.
+    pub(super) fn fill_tokens(&self, items: &[Item]) -> Option<u64> {
+        let summaries = self.summaries.iter().filter_map(|index| items.get(*index));
+        let tokens = summaries.map(Item::rendered_tokens).sum::<u64>()
+            + self.ranges.iter().map(|range| range.tokens).sum::<u64>();
+        let kept = self.tail.tokens + self.tail.pin.map_or(0, |pin| pin.tokens);
+        (tokens > kept).then_some(tokens)
     }
 
     /// The pieces of one run: where inclusion changes, it is cut.

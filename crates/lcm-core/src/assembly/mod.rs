@@ -1,17 +1,19 @@
 //! Assembly: the context that fits a budget, rendered for the one who reads it.
 //!
 //! Reads only. The fresh tail and a pinned message always belong; older items follow newest first
-//! while they fit. What is chosen is rendered, counted as it is returned, and cut once more if that
-//! count is over the budget.
+//! while they fit. What is chosen is rendered and counted as it is returned; if a dialect made it
+//! larger than the budget, less is chosen.
 
 mod choose;
+mod dialect;
+mod marks;
 mod render;
 
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     api::{self, AssembleOptions, Assembled, Dialect},
-    config::Config,
+    config::{Config, Policy},
     context::{Item, Run},
     error::{Error, Result},
     head::{Head, Loaded},
@@ -19,9 +21,11 @@ use crate::{
     keys::Keys,
     num,
     reader::Reader,
-    tail,
+    tail::{self, Tail},
 };
 use choose::Choice;
+pub(crate) use marks::Marks;
+use render::Rendered;
 
 /// Assembles a context.
 ///
@@ -55,13 +59,8 @@ pub(crate) fn assemble(
     }
     let tail = tail::fresh_tail(reader, &history, &items, &policy)?;
     choose::prefetch(reader, &history, &items, &policy)?;
-    let mut choice = choose::choose(reader, &history, &items, &tail, &policy)?;
-    let mut rendered = render::render(reader, &history, &items, &choice)?;
-    // Stored counts and rendered ones are made by one rule; should they ever differ, the rendered
-    // ones decide.
-    while rendered.tokens > u64::from(policy.budget) && choice.drop_oldest() {
-        rendered = render::render(reader, &history, &items, &choice)?;
-    }
+    let chosen = Chosen { history: &history, items: &items, tail: &tail, policy: &policy };
+    let (choice, rendered) = chosen.fit(reader, dialect)?;
     let mut warnings = Vec::new();
     if rendered.tokens > u64::from(policy.budget) {
         warnings.push(format!(
@@ -75,6 +74,7 @@ pub(crate) fn assemble(
             head.context.tokens, policy.threshold
         ));
     }
+    warnings.extend(rendered.warnings());
     let pieces = choice.pieces(&items);
     let evicted =
         pieces.iter().filter(|piece| !piece.included).map(|piece| piece.count(&items)).sum::<u64>();
@@ -84,11 +84,44 @@ pub(crate) fn assemble(
         summaries: rendered.summaries,
         fresh_tail_messages: num::tokens_u32((head.messages + 1).saturating_sub(tail.seq_first)),
         evicted: num::tokens_u32(evicted),
-        items: if options.explain { explain(&pieces, &items, &keys) } else { Vec::new() },
+        items: if options.explain {
+            explain(&pieces, &items, &keys, &rendered)
+        } else {
+            Vec::new()
+        },
         messages_json: rendered.messages_json,
         system: rendered.system,
         warnings,
     })
+}
+
+/// What there is to choose from, and by which rule.
+struct Chosen<'a> {
+    history: &'a History<'a>,
+    items: &'a [Item],
+    tail: &'a Tail,
+    policy: &'a Policy,
+}
+
+impl Chosen<'_> {
+    /// Chooses and renders. What a dialect adds, the fill has to give back: less is chosen until
+    /// what is rendered fits, or is nothing but the tail and the pin.
+    fn fit(&self, reader: &mut Reader<'_>, dialect: Dialect) -> Result<(Choice, Rendered)> {
+        let Self { history, items, tail, policy } = *self;
+        let budget = u64::from(policy.budget);
+        let mut choice = choose::choose(reader, history, items, tail, policy)?;
+        let mut rendered = render::render(reader, history, items, &choice, dialect)?;
+        while rendered.tokens > budget
+            && let Some(tokens) = choice.fill_tokens(items)
+        {
+            let over = rendered.tokens - budget;
+            let fill = num::tokens_u32(tokens.saturating_sub(over)).min(policy.budget - 1);
+            let narrower = policy.less(policy.budget - fill);
+            choice = choose::choose(reader, history, items, tail, &narrower)?;
+            rendered = render::render(reader, history, items, &choice, dialect)?;
+        }
+        Ok((choice, rendered))
+    }
 }
 
 /// The conversation as if nothing had been summarised.
@@ -102,8 +135,10 @@ fn all_raw(head: &Head) -> Vec<Item> {
 }
 
 fn supported(dialect: Dialect, options: &AssembleOptions) -> Result<()> {
-    if dialect != Dialect::Lcm {
-        return Err(Error::unsupported("dialect: only `lcm` is rendered by this version"));
+    if let Dialect::OpenaiResponses | Dialect::Gemini = dialect {
+        return Err(Error::unsupported(
+            "dialect: `lcm`, `anthropic` and `openai-chat` are rendered by this version",
+        ));
     }
     if options.policy != api::Policy::Chronological {
         return Err(Error::unsupported("policy: only `chronological` is offered by this version"));
@@ -118,7 +153,12 @@ fn supported(dialect: Dialect, options: &AssembleOptions) -> Result<()> {
 }
 
 /// Every item of the stored context, runs cut where inclusion changes.
-fn explain(pieces: &[choose::Piece], items: &[Item], keys: &Keys) -> Vec<api::Item> {
+fn explain(
+    pieces: &[choose::Piece],
+    items: &[Item],
+    keys: &Keys,
+    rendered: &render::Rendered,
+) -> Vec<api::Item> {
     let describe = |piece: &choose::Piece| {
         let (id, kind): (String, &str) = match items.get(piece.index) {
             Some(Item::Summary(summary)) => {
@@ -127,12 +167,14 @@ fn explain(pieces: &[choose::Piece], items: &[Item], keys: &Keys) -> Vec<api::It
             }
             _ => (keys.message_name(piece.seq_first), "message"),
         };
+        let done = if piece.included { rendered.done_to(piece) } else { String::new() };
+        let tokens = if piece.included { rendered.tokens_of(piece) } else { piece.tokens };
         api::Item {
             id,
             kind: kind.into(),
             included: piece.included,
-            why: piece.why.into(),
-            tokens: num::tokens_u32(piece.tokens),
+            why: if done.is_empty() { piece.why.into() } else { format!("{}: {done}", piece.why) },
+            tokens: num::tokens_u32(tokens),
             seq_first: Some(piece.seq_first),
             seq_last: Some(piece.seq_last),
         }

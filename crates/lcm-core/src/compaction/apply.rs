@@ -19,6 +19,8 @@ use crate::{
     model::{Completion, CompletionErrorCode, CompletionResult, Level},
     num,
     reader::Reader,
+    seal::{self, Sealable},
+    search::Upkeep,
     store::{Guard, Put},
     summary::{self, StoredLevel, Summary},
     tokens,
@@ -105,6 +107,7 @@ pub(crate) struct Desk<'a> {
     settled: Option<([u8; 8], Summary)>,
     /// What is to be recorded of answers that `run` rejected.
     rejected: Option<Attempts>,
+    upkeep: Upkeep<'a>,
     now: Timestamp,
 }
 
@@ -124,7 +127,9 @@ impl<'a> Desk<'a> {
     ) -> Result<Self> {
         let mut wanted = alloc::vec![keys.attempt(&task.sources), keys::guard(&task.scope)];
         wanted.extend(settled.map(|id| keys.summary(id)));
-        let (loaded, found) = Loaded::read(reader, keys, conversation, &wanted)?;
+        wanted.push(keys.manifest());
+        let (loaded, mut found) = Loaded::read(reader, keys, conversation, &wanted)?;
+        let upkeep = Upkeep::new(keys, found.pop().flatten().as_deref())?;
         let loaded = loaded.existing()?;
         let mut found = wanted.iter().zip(found);
         let attempts = match found.next() {
@@ -140,7 +145,7 @@ impl<'a> Desk<'a> {
             _ => None,
         };
         let now = loaded.now(now)?;
-        Ok(Self { keys, loaded, task, attempts, guard, settled, rejected: None, now })
+        Ok(Self { keys, loaded, task, attempts, guard, settled, rejected: None, upkeep, now })
     }
 
     fn tokens(&self) -> u64 {
@@ -216,7 +221,7 @@ impl<'a> Desk<'a> {
         config: &Config,
         completion: Option<&Completion>,
     ) -> Result<Outcome> {
-        let Some(place) = self.place(reader)? else {
+        let Some(mut place) = self.place(reader)? else {
             return self.stale(reader, completion);
         };
         let known = self.attempts.clone().unwrap_or_default();
@@ -232,6 +237,9 @@ impl<'a> Desk<'a> {
             Some(completion) => judge::judge(&self.task, completion, place.gathered.tokens),
             None => Verdict::Fallback,
         };
+        if !matches!(verdict, Verdict::Accept { .. }) {
+            self.fill(reader, &mut place)?;
+        }
         match verdict {
             Verdict::Retry(level) => self.retry(reader, config, &place, completion, level),
             Verdict::Accept { text, capped } => {
@@ -252,7 +260,10 @@ impl<'a> Desk<'a> {
         let part_tokens_max = self.task.part_tokens_max;
         let head = &self.loaded.head;
         let history = History { keys: self.keys, head };
-        let nodes = self.directory_nodes();
+        let mut nodes = self.directory_nodes();
+        nodes.extend(seal::nodes(&history));
+        nodes.sort_unstable();
+        nodes.dedup();
         reader.prefetch(self.keys, &head.context.node_keys(self.keys), &nodes)?;
         let items = head.context.load(reader, self.keys)?;
         let (from, to) = match self.task.span {
@@ -282,9 +293,24 @@ impl<'a> Desk<'a> {
                 (at, to)
             }
         };
+        // The sources, and with them what this commit may seal: what is not indexed stays in the
+        // packs that an append reads to index it.
+        let until = sealable(&items, from, self.task.span).min(head.indexed.messages);
+        let mut wanted = seal::wanted(reader, &history, until)?;
+        match self.task.span {
+            Span::Messages { seq_first, seq_last } => {
+                let refs = history.refs(reader, seq_first, seq_last)?;
+                wanted.extend(refs.iter().map(|pack| (pack.key(self.keys), pack.bytes)));
+            }
+            Span::Items { .. } => {
+                let slice = items.get(from..to).unwrap_or(&[]);
+                wanted.extend(sources::wanted(&history, slice));
+            }
+        }
+        reader.prefetch(self.keys, &wanted, &[])?;
         let gathered = match self.task.span {
             Span::Messages { seq_first, seq_last } => {
-                sources::messages(reader, &history, seq_first, seq_last, part_tokens_max)?
+                sources::measures(reader, &history, seq_first, seq_last, part_tokens_max)?
             }
             Span::Items { .. } => {
                 let slice = items.get(from..to).unwrap_or(&[]);
@@ -292,7 +318,21 @@ impl<'a> Desk<'a> {
             }
         };
         let same = gathered.task == self.task.sources && gathered.depth == self.task.depth;
-        Ok(same.then_some(Place { items, from, to, gathered }))
+        if !same {
+            return Ok(None);
+        }
+        let seal = seal::read(reader, &history, until)?;
+        Ok(Some(Place { items, from, to, gathered, seal }))
+    }
+
+    /// Adds the text of the sources where [`Desk::place`] left it out.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::immutable`].
+    pub(crate) fn fill(&self, reader: &mut Reader<'_>, place: &mut Place) -> Result<()> {
+        let history = History { keys: self.keys, head: &self.loaded.head };
+        place.gathered.fill(reader, &history, self.task.part_tokens_max)
     }
 
     /// Whether the task's hash is that of these messages. Looks at the last one only, so that a
@@ -307,10 +347,8 @@ impl<'a> Desk<'a> {
         if seq_last > history.head.messages {
             return Ok(false);
         }
-        let last = history.messages(reader, seq_last, seq_last)?;
-        Ok(last.first().is_some_and(|last| {
-            task::messages_hash(seq_first, seq_last, &last.stored.frontier) == self.task.sources
-        }))
+        let frontier = history.frontier(reader, seq_last)?;
+        Ok(task::messages_hash(seq_first, seq_last, &frontier) == self.task.sources)
     }
 
     /// Directory nodes around the sources of a leaf.
@@ -498,13 +536,24 @@ impl<'a> Desk<'a> {
             now: self.now,
             prompt_version: self.task.prompt_version,
         });
-        let before = self.loaded.head.context.clone();
-        let (context, mut puts) = place.replace(self.keys, &self.loaded.head, &record)?;
-        let id = record.id();
-        for bridge in &place.gathered.bridges {
-            puts.push(put(self.keys, bridge)?);
+        let wanted = self.upkeep.wanted_by_summary();
+        if !wanted.is_empty() {
+            let values = reader.fresh(&wanted)?;
+            self.upkeep.take(reader, values)?;
         }
-        puts.push(put(self.keys, &record)?);
+        let before = self.loaded.head.context.clone();
+        let id = record.id();
+        let value = codec::encode_small(&record)?;
+        let bytes = num::to_u32(value.len());
+        let (context, mut puts) = place.replace(self.keys, &self.loaded.head, &record, bytes)?;
+        let mut records: Vec<(&Summary, u32)> = Vec::new();
+        for bridge in &place.gathered.bridges {
+            let value = codec::encode_small(bridge)?;
+            records.push((bridge, num::to_u32(value.len())));
+            puts.push(Put { key: self.keys.summary(bridge.id()), value: Some(value) });
+        }
+        records.push((&record, bytes));
+        puts.push(Put { key: self.keys.summary(id), value: Some(value) });
         if let summary::Sources::Summaries(list) = &record.sources {
             for source in list {
                 let value = Some(codec::encode(&id)?);
@@ -515,11 +564,16 @@ impl<'a> Desk<'a> {
             puts.push(Put { key: self.keys.attempt(&self.task.sources), value: None });
         }
         let guards = self.reset_guard(&mut puts, completion.is_some())?;
+        self.upkeep.summaries(&records, &mut puts)?;
         let head = &mut self.loaded.head;
         head.context = context;
         head.summaries += 1 + num::to_u64(place.gathered.bridges.len());
         if let Some(completion) = completion {
             count(head, completion, self.now);
+        }
+        if let Some(seal) = &place.seal {
+            let sealed = seal.seal(self.keys, head, &puts)?;
+            puts.extend(sealed);
         }
         let entry = Journal { time: self.now, act: Act::Compact { summary: id, before } };
         let head = self.loaded.commit(reader, self.keys, self.now, &entry, puts, guards)?;
@@ -561,6 +615,8 @@ pub(crate) struct Place {
     from: usize,
     to: usize,
     pub(crate) gathered: Gathered,
+    /// What the commit seals beside.
+    seal: Option<Sealable>,
 }
 
 impl Place {
@@ -582,14 +638,20 @@ impl Place {
     }
 
     /// The context with the summary in place of the sources.
-    fn replace(&self, keys: &Keys, head: &Head, record: &Summary) -> Result<(Context, Vec<Put>)> {
+    fn replace(
+        &self,
+        keys: &Keys,
+        head: &Head,
+        record: &Summary,
+        bytes: u32,
+    ) -> Result<(Context, Vec<Put>)> {
         let id = record.id();
         let item = Item::Summary(SummaryItem {
             id,
             depth: record.depth,
             tokens: record.tokens,
             rendered_tokens: tokens::estimate(&record.xml(id)),
-            bytes: num::to_u32(codec::encode(record)?.len()),
+            bytes,
             seq_first: record.seq_first,
             seq_last: record.seq_last,
         });
@@ -627,8 +689,18 @@ impl Place {
     }
 }
 
-fn put(keys: &Keys, record: &Summary) -> Result<Put> {
-    Ok(Put { key: keys.summary(record.id()), value: Some(codec::encode(record)?) })
+/// Last seq before the run that the context will end with, when the items from `from` on that a
+/// task names are replaced. That run holds the fresh tail; what is before it is read rarely.
+fn sealable(items: &[Item], from: usize, span: Span) -> u64 {
+    let last = items.len().saturating_sub(1);
+    match (items.last(), span) {
+        (Some(Item::Run(run)), Span::Messages { seq_last, .. }) if from == last => {
+            seq_last.min(run.seq_last)
+        }
+        (Some(Item::Run(run)), _) => run.seq_first - 1,
+        (Some(item), _) => item.seq_last(),
+        (None, _) => 0,
+    }
 }
 
 fn spent(completion: &Completion) -> u64 {

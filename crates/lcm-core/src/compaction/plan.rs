@@ -12,7 +12,7 @@ use crate::{
     context::Item,
     error::Result,
     head::{Act, Head, Journal, Loaded},
-    history::{self, History},
+    history::{self, History, Placed},
     keys::{self, Keys},
     limits,
     model::Level,
@@ -242,7 +242,7 @@ impl<'a> Planner<'a> {
                 packs.extend(ahead.filter(|pack| pack.seq_first < tail_first));
             }
             let wanted: Vec<(String, u32)> =
-                packs.iter().map(|pack| (keys.pack(pack.seq_first), pack.bytes)).collect();
+                packs.iter().map(|pack| (pack.key(keys), pack.bytes)).collect();
             reader.prefetch(keys, &wanted, &[])?;
         }
         let tail = tail::fresh_tail(reader, &history, &items, &policy)?;
@@ -314,12 +314,13 @@ impl<'a> Planner<'a> {
             while from <= stretch.seq_last && out.len() < count {
                 let rest = select::Stretch { seq_first: from, ..stretch };
                 let wanted = count - out.len() + spare.min(SPARE_MAX);
-                let chunks = select::chunks(reader, &history, &rest, &self.policy, wanted)?;
+                let (chunks, messages) =
+                    select::chunks(reader, &history, &rest, &self.policy, wanted)?;
                 let Some(last) = chunks.last() else { break };
                 from = last.seq_last + 1;
                 let keyed = self.attempts_of_chunks(reader, &history, &chunks)?;
-                let messages = history.messages(reader, rest.seq_first, last.seq_last)?;
-                history.fetch_texts(reader, &messages)?;
+                let read = history::between(&messages, rest.seq_first, last.seq_last);
+                history.fetch_texts(reader, read)?;
                 for (chunk, task, attempts) in keyed {
                     let enough = self.goal.explicit && !self.goal.is_over(projected);
                     if out.len() == count || enough {
@@ -329,7 +330,8 @@ impl<'a> Planner<'a> {
                     if self.passed_over(&attempts, now, in_vain) {
                         continue;
                     }
-                    let Some(planned) = self.leaf(reader, &chunk, task, attempts)? else {
+                    let of_chunk = history::between(read, chunk.seq_first, chunk.seq_last);
+                    let Some(planned) = self.leaf(reader, of_chunk, task, attempts)? else {
                         continue;
                     };
                     spare -= 1;
@@ -351,8 +353,7 @@ impl<'a> Planner<'a> {
     ) -> Result<Vec<(Chunk, [u8; 16], Attempts)>> {
         let mut hashes = Vec::with_capacity(chunks.len());
         for chunk in chunks {
-            let last = history.messages(reader, chunk.seq_last, chunk.seq_last)?;
-            let frontier = last.first().map(|placed| placed.stored.frontier).unwrap_or_default();
+            let frontier = history.frontier(reader, chunk.seq_last)?;
             hashes.push(task::messages_hash(chunk.seq_first, chunk.seq_last, &frontier));
         }
         let attempts = self.attempts(reader, &hashes)?;
@@ -379,14 +380,13 @@ impl<'a> Planner<'a> {
     fn leaf(
         &self,
         reader: &mut Reader<'_>,
-        chunk: &Chunk,
+        messages: &[Placed],
         hash: [u8; 16],
         attempts: Attempts,
     ) -> Result<Option<Planned>> {
-        let (seq_first, seq_last) = (chunk.seq_first, chunk.seq_last);
         let part_max = self.policy.leaf_chunk_tokens_max;
-        let history = self.history();
-        let gathered = sources::messages(reader, &history, seq_first, seq_last, part_max)?;
+        let gathered = sources::of_messages(reader, &self.history(), messages, Some(part_max))?;
+        let (seq_first, seq_last) = (gathered.seq_first, gathered.seq_last);
         if gathered.text.trim().is_empty() {
             return Ok(None);
         }

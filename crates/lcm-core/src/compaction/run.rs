@@ -57,9 +57,10 @@ pub(crate) fn run(
     let mut desk = Desk::open(reader, &keys, conversation, planned.task, None, now)?;
     let tokens = num::tokens_u32(desk.loaded.head.context.tokens);
     let place = desk.place(reader)?;
-    let Some(place) = place.filter(|_| desk.is_current()) else {
+    let Some(mut place) = place.filter(|_| desk.is_current()) else {
         return Ok(nothing(reason::CONFLICT, sweep, tokens));
     };
+    desk.fill(reader, &mut place)?;
     let previous = place.previous(reader, &keys, &desk.loaded.head, &desk.task)?;
     let findings = planned.attempts.findings;
     let mut outcome = loop {

@@ -142,7 +142,8 @@ impl Chunker {
 /// Bytes of packs that are read ahead at a time.
 const READ_AHEAD_BYTES: u32 = 768 << 10;
 
-/// The first `count` chunks of a stretch, and whether there are more.
+/// The first `count` chunks of a stretch, and the messages from its beginning on that were read
+/// to find them, at least those of the chunks.
 ///
 /// # Errors
 ///
@@ -153,10 +154,11 @@ pub(crate) fn chunks(
     stretch: &Stretch,
     policy: &Policy,
     count: usize,
-) -> Result<Vec<Chunk>> {
+) -> Result<(Vec<Chunk>, Vec<Placed>)> {
     let mut chunker = Chunker::new(policy.leaf_chunk_tokens_max);
     let mut units = Units::default();
     let mut out: Vec<Chunk> = Vec::new();
+    let mut read: Vec<Placed> = Vec::new();
     let mut from = stretch.seq_first;
     while from <= stretch.seq_last && out.len() < count {
         // No more than one directory node's worth at a time, and of that what the chunks need.
@@ -170,6 +172,7 @@ pub(crate) fn chunks(
                 out.extend(chunker.push(&unit).into_iter().flatten());
             }
         }
+        read.extend(messages);
         from = to + 1;
     }
     if out.len() < count {
@@ -179,7 +182,7 @@ pub(crate) fn chunks(
         out.extend(chunker.finish());
     }
     out.truncate(count);
-    Ok(out)
+    Ok((out, read))
 }
 
 /// The packs at the beginning that `chunks` chunks may need, within what one read may move.

@@ -93,6 +93,29 @@ impl Gathered {
     }
 }
 
+impl Gathered {
+    /// Adds the text of a leaf of which only [`measures`] were taken. Its messages are in the
+    /// cache; they are not read again.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::immutable`].
+    pub(crate) fn fill(
+        &mut self,
+        reader: &mut Reader<'_>,
+        history: &History<'_>,
+        part_tokens_max: u32,
+    ) -> Result<()> {
+        if let (Sources::Messages { seq_first, seq_last, .. }, "") =
+            (&self.sources, self.text.as_str())
+        {
+            let (first, last) = (*seq_first, *seq_last);
+            self.text = messages(reader, history, first, last, part_tokens_max)?.text;
+        }
+        Ok(())
+    }
+}
+
 /// Gathers the messages of a leaf.
 ///
 /// # Errors
@@ -107,13 +130,56 @@ pub(crate) fn messages(
 ) -> Result<Gathered> {
     let placed = history.messages(reader, seq_first, seq_last)?;
     history.fetch_texts(reader, &placed)?;
+    of_messages(reader, history, &placed, Some(part_tokens_max))
+}
+
+/// Gathers the messages of a leaf without their text, which an accepted answer does not need;
+/// [`Gathered::fill`] adds it.
+///
+/// # Errors
+///
+/// As [`Reader::immutable`].
+pub(crate) fn measures(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    seq_first: u64,
+    seq_last: u64,
+    part_tokens_max: u32,
+) -> Result<Gathered> {
+    let placed = history.messages(reader, seq_first, seq_last)?;
+    history.fetch_texts(reader, &placed)?;
+    // Texts in chunks may be too large to be read twice.
+    let large = placed.iter().any(|message| matches!(message.stored.raw, Raw::Chunked { .. }));
+    of_messages(reader, history, &placed, large.then_some(part_tokens_max))
+}
+
+/// Gathers a leaf from its messages, with their text unless no size is given for its parts.
+///
+/// # Errors
+///
+/// As [`Reader::immutable`].
+pub(crate) fn of_messages(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    placed: &[Placed],
+    part_tokens_max: Option<u32>,
+) -> Result<Gathered> {
     let mut text = String::new();
     let mut file_ids = Vec::new();
-    for message in &placed {
-        render(reader, history, message, part_tokens_max, &mut text, &mut file_ids)?;
+    for message in placed {
+        let raw = history.text(reader, &message.stored)?;
+        collect_file_ids(&raw, &mut file_ids);
+        if let Some(part_tokens_max) = part_tokens_max {
+            render(&raw, message, part_tokens_max, &mut text);
+        }
     }
+    let (seq_first, seq_last) = match placed {
+        [first, .., last] => (first.seq, last.seq),
+        [only] => (only.seq, only.seq),
+        [] => (0, 0),
+    };
     let sum = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
-    let frontier = placed.last().map(|message| message.stored.frontier).unwrap_or_default();
+    let frontier = history.frontier_of(reader, placed.last())?;
     let times = placed.iter().map(|message| message.stored.time);
     Ok(Gathered {
         text,
@@ -134,19 +200,9 @@ pub(crate) fn messages(
     })
 }
 
-fn render(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    message: &Placed,
-    part_tokens_max: u32,
-    text: &mut String,
-    file_ids: &mut Vec<String>,
-) -> Result<bool> {
+fn render(raw: &str, message: &Placed, part_tokens_max: u32, text: &mut String) -> bool {
     let stored = &message.stored;
-    let raw = history.text(reader, stored)?;
-    collect_file_ids(&raw, file_ids);
-    let parts = &stored.parts;
-    Ok(source::render_message(text, &raw, stored.role, parts, stored.time, part_tokens_max))
+    source::render_message(text, raw, stored.role, &stored.parts, stored.time, part_tokens_max)
 }
 
 /// Gathers the items of a condensed summary.
@@ -187,7 +243,7 @@ pub(crate) fn items(
             }
             Item::Run(run) => {
                 let record = bridge(reader, history, run, part_tokens_max)?;
-                let bytes = num::to_u32(codec::encode(&record)?.len());
+                let bytes = num::to_u32(codec::encode_small(&record)?.len());
                 gathered.bridges.push(record.clone());
                 (SourceRef { id: record.id(), bytes }, record)
             }
@@ -211,6 +267,12 @@ pub(crate) fn items(
     Ok(gathered)
 }
 
+/// Keys of the summaries among items, with the sizes of their records.
+pub(crate) fn wanted(history: &History<'_>, items: &[Item]) -> Vec<(String, u32)> {
+    let refs = task::source_refs(items).into_iter();
+    refs.map(|source| (history.keys.summary(source.id), source.bytes)).collect()
+}
+
 /// The records of the summaries among items.
 ///
 /// # Errors
@@ -221,10 +283,7 @@ pub(crate) fn read(
     history: &History<'_>,
     items: &[Item],
 ) -> Result<Vec<Summary>> {
-    let wanted: Vec<(String, u32)> = task::source_refs(items)
-        .into_iter()
-        .map(|source| (history.keys.summary(source.id), source.bytes))
-        .collect();
+    let wanted = wanted(history, items);
     let values = reader.immutable(&wanted)?;
     wanted.iter().zip(values).map(|((key, _), value)| codec::decode(key, &value)).collect()
 }
@@ -304,7 +363,8 @@ fn raw_before(
             continue;
         }
         let mut block = String::new();
-        render(reader, history, message, PREVIOUS_TOKENS_MAX, &mut block, &mut Vec::new())?;
+        let raw = history.text(reader, &message.stored)?;
+        render(&raw, message, PREVIOUS_TOKENS_MAX, &mut block);
         tokens = tokens.saturating_add(tokens::estimate(&block));
         blocks.push(block);
     }

@@ -288,10 +288,11 @@ struct Given {
 /// `invalid-input`: no JSON object, or a value of the wrong type or out of bounds; the message
 /// names key and bound.
 pub fn parse(config_json: &str) -> Result<(Config, String)> {
-    let members: BTreeMap<String, Member> = json::object(config_json)?
-        .into_iter()
-        .map(|member| (json::text(config_json, member.key).into_owned(), member))
-        .collect();
+    // Inserted one by one, here and below: `collect` brings a sorting algorithm of its own.
+    let mut members: BTreeMap<String, Member> = BTreeMap::new();
+    for member in json::object(config_json)? {
+        members.insert(json::text(config_json, member.key).into_owned(), member);
+    }
     let mut report = Report::default();
     let mut given = Vec::new();
     for (spelled, value) in members {
@@ -306,7 +307,7 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
             report.unknown.push(spelled);
         }
     }
-    report.defaulted = KEYS.iter().map(|key| key.name).collect();
+    report.defaulted.extend(KEYS.iter().map(|key| key.name));
     // All are checked, the one that wins is set last.
     given.sort_unstable_by(|a, b| {
         let place = |given: &Given| (given.setting, Reverse(given.rank));
@@ -454,9 +455,10 @@ fn texts(raw: &str, value: &Member) -> Option<Vec<String>> {
 fn named_texts(raw: &str, value: &Member) -> Option<BTreeMap<String, String>> {
     let is_object = value.kind == Kind::Object;
     let members = is_object.then(|| json::members(raw, value.value))?;
-    let text = |m: &Member| {
+    let mut texts = BTreeMap::new();
+    for m in &members {
         let text = (m.kind == Kind::String).then(|| json::text(raw, m.value).into_owned())?;
-        Some((json::text(raw, m.key).into_owned(), text))
-    };
-    members.iter().map(text).collect()
+        texts.insert(json::text(raw, m.key).into_owned(), text);
+    }
+    Some(texts)
 }

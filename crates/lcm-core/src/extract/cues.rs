@@ -10,6 +10,8 @@ pub(super) const DECISION: u16 = 1 << 2;
 pub(super) const REQUEST: u16 = 1 << 3;
 /// Courtesy.
 pub(super) const COURTESY: u16 = 1 << 4;
+/// An error as programs report it, not a word about errors.
+pub(super) const REPORT: u16 = 1 << 7;
 /// A negation that makes [`POSSIBLE`] an error.
 const NEGATION: u16 = 1 << 5;
 /// What is an error when it is negated.
@@ -62,9 +64,27 @@ const WORDS: [(u16, &[&str]); 8] = [
     ]),
 ];
 
-/// What one lower-case word says; 0: nothing.
-pub(super) fn of_word(word: &str) -> u16 {
-    WORDS.iter().find(|(_, words)| words.contains(&word)).map_or(0, |(cues, _)| *cues)
+/// What stands in the line with which a program reports an error.
+const REPORTS: [&str; 14] = [
+    "rror: ",
+    "rror] ",
+    "xception: ",
+    "arning: ",
+    "raceback (",
+    "atal: ",
+    "FAIL",
+    "ailed",
+    "enied",
+    "efused",
+    "o such ",
+    "ot found",
+    "annot ",
+    "panicked at",
+];
+
+/// Every word that says something, with what it says. A word stands in one list only.
+pub(super) fn words() -> impl Iterator<Item = (&'static str, u16)> {
+    WORDS.iter().flat_map(|(cues, words)| words.iter().map(|word| (*word, *cues)))
 }
 
 /// What all words of a piece say together, and its punctuation.
@@ -74,7 +94,10 @@ pub(super) fn of_piece(words: u16, text: &str) -> u16 {
         cues |= ERROR;
         cues &= !OUTCOME;
     }
-    if text.contains(['?', '\u{ff1f}']) {
+    if cues & ERROR != 0 && REPORTS.iter().any(|report| text.contains(report)) {
+        cues |= REPORT;
+    }
+    if text.contains('?') || (!text.is_ascii() && text.contains('\u{ff1f}')) {
         cues |= REQUEST;
     }
     cues

@@ -7,7 +7,7 @@ use super::{
     cues,
     parse::{Block, Line, Source, Voice},
     pieces::{self, Cut, quarters},
-    terms::{Class, Terms, Use},
+    terms::{Class, Place, Terms, Use, hash},
 };
 
 /// Fewer messages than this say nothing about how rare a term is; pieces are counted instead.
@@ -34,6 +34,10 @@ pub(super) struct Piece<'a> {
     pub(super) quarters: u32,
     /// What its words say about it.
     pub(super) cues: u16,
+    /// Of an error: equal for lines that differ in their digits only.
+    pub(super) shape: u64,
+    /// Whether it holds anything a reader could ask for by name.
+    pub(super) is_substantial: bool,
     /// Its terms, as a range of [`Material::uses`].
     pub(super) uses: Range<usize>,
     /// Index of the piece in which its record begins; its own, when there is none.
@@ -59,30 +63,33 @@ impl<'a> Material<'a> {
     /// Cuts the lines of a source into pieces and reads their terms.
     pub(super) fn new(source: Source<'a>) -> Self {
         let Source { blocks, lines, .. } = source;
-        let pieces = usable(cut_all(&lines), blocks.len());
-        let mut this = Self { blocks, lines, pieces, uses: Vec::new(), terms: Terms::default() };
-        let by_message = this.blocks.len() >= MESSAGES_MIN;
-        for (number, piece) in this.pieces.iter_mut().enumerate() {
-            let start = this.uses.len();
-            let unit = if by_message { piece.block } else { number };
-            let (number, unit) = (saturate(number), saturate(unit));
-            let words = this.terms.add(piece.text, number, unit, &mut this.uses);
-            piece.uses = start..this.uses.len();
+        let mut pieces = usable(cut_all(&lines), blocks.len());
+        let mut uses = Vec::new();
+        let mut terms = Terms::new();
+        let by_message = blocks.len() >= MESSAGES_MIN;
+        for (number, piece) in pieces.iter_mut().enumerate() {
+            let start = uses.len();
+            let unit = saturate(if by_message { piece.block } else { number });
+            let place = Place { piece: saturate(number), unit };
+            let words = terms.add(piece.text, place, &mut uses);
+            piece.uses = start..uses.len();
+            piece.is_substantial = uses.iter().skip(start).any(|found| {
+                matches!(found.class, Class::Identifier | Class::Number | Class::Name)
+            });
             piece.cues = cues::of_piece(words, piece.text);
+            if piece.cues & cues::ERROR != 0 {
+                piece.shape = shape(piece.text);
+            }
         }
-        this
+        for found in &mut uses {
+            found.value = terms.value(found);
+        }
+        Self { blocks, lines, pieces, uses, terms }
     }
 
     /// The terms of a piece.
     pub(super) fn uses_of(&self, piece: &Piece<'a>) -> &[Use] {
         self.uses.get(piece.uses.clone()).unwrap_or(&[])
-    }
-
-    /// Whether a piece holds anything a reader could ask for by name.
-    pub(super) fn is_substantial(&self, piece: &Piece<'a>) -> bool {
-        self.uses_of(piece)
-            .iter()
-            .any(|found| matches!(found.class, Class::Identifier | Class::Number | Class::Name))
     }
 }
 
@@ -104,6 +111,8 @@ fn cut_all<'a>(lines: &[Line<'a>]) -> Vec<Piece<'a>> {
                 voice: line.voice,
                 quarters: quarters(text),
                 cues: 0,
+                shape: 0,
+                is_substantial: false,
                 uses: 0..0,
                 record: first + record,
             });
@@ -115,7 +124,7 @@ fn cut_all<'a>(lines: &[Line<'a>]) -> Vec<Piece<'a>> {
 /// Leaves out pieces that say nothing alone, but at least one of each block stays.
 fn usable(all: Vec<Piece<'_>>, blocks: usize) -> Vec<Piece<'_>> {
     let stands_alone = |piece: &Piece<'_>| {
-        piece.quarters >= QUARTERS_MIN || piece.text.chars().count() >= CHARACTERS_MIN
+        piece.quarters >= QUARTERS_MIN || piece.text.chars().nth(CHARACTERS_MIN - 1).is_some()
     };
     // Of each block, the longest piece: its length, and its index.
     let mut longest: Vec<Option<(u32, usize)>> = alloc::vec![None; blocks];
@@ -143,4 +152,12 @@ fn usable(all: Vec<Piece<'_>>, blocks: usize) -> Vec<Piece<'_>> {
         kept.push(piece);
     }
     kept
+}
+
+/// Equal for lines that differ in their digits only.
+fn shape(text: &str) -> u64 {
+    let fold = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte };
+    let mut folded: Vec<u8> = text.bytes().map(fold).collect();
+    folded.dedup_by(|next, last| *next == b'0' && *last == b'0');
+    hash(&folded)
 }

@@ -6,9 +6,9 @@ use core::ops::Range;
 use crate::tokens;
 
 /// Length of a line, in quarter tokens, up to which it stays whole; and of a piece made by joining.
-const WHOLE_MAX: u32 = 120;
+const WHOLE_MAX: u32 = 80;
 /// Length up to which a piece is joined with the next, in quarter tokens.
-const SHORT_MAX: u32 = 40;
+const SHORT_MAX: u32 = 24;
 /// Length over which a piece is cut at spaces, in quarter tokens.
 const LONG_MAX: u32 = 200;
 /// Bytes over which ASCII without a space is no text.
@@ -87,6 +87,18 @@ impl Mark {
         }
     }
 
+    /// Whether a piece can end after this character at all, which is cheaper to ask first.
+    fn may_end(self, last: char, next: u8) -> bool {
+        let spaced = next == b' ' || !(b'!'..=b'~').contains(&next);
+        match self {
+            Self::Value => matches!(last, ',' | '[' | 'n'),
+            Self::Sentence => !last.is_ascii() || (spaced && matches!(last, '.' | '!' | '?')),
+            Self::Clause => !last.is_ascii() || spaced,
+            Self::Space => spaced,
+            Self::Any => !last.is_ascii(),
+        }
+    }
+
     /// Whether a piece may end between these: what was read of it, and what follows.
     fn ends(self, done: &str, rest: &str, length: u32) -> bool {
         let last = done.chars().next_back().unwrap_or(' ');
@@ -139,12 +151,15 @@ fn split(line: &str, range: Range<usize>, mark: Mark, atoms: &mut Vec<Range<usiz
     }
     let mut from = 0;
     let mut length = 0_u32;
-    let mut buffer = [0_u8; 4];
     for (at, c) in text.char_indices() {
         let to = at + c.len_utf8();
-        length = length.saturating_add(quarters(c.encode_utf8(&mut buffer)));
+        length = length.saturating_add(tokens::weight(c));
+        let next = text.as_bytes().get(to);
+        if next.is_some_and(|next| !mark.may_end(c, *next)) {
+            continue;
+        }
         let (done, rest) = (text.get(from..to).unwrap_or(""), text.get(to..).unwrap_or(""));
-        if rest.is_empty() || mark.ends(done, rest, length) {
+        if next.is_none() || mark.ends(done, rest, length) {
             let part = range.start + from..range.start + to;
             match mark.next() {
                 Some(next) => split(line, part, next, atoms),

@@ -74,8 +74,11 @@ pub(super) fn footer(
             line.push_str(name);
         }
     };
+    // A name can stand in the text as part of a longer term.
     for name in names(material, selection) {
-        push(&mut line, name);
+        if !out.contains(name) {
+            push(&mut line, name);
+        }
     }
     for lead in leads.iter().take(LEADS_MAX) {
         if *lead != NAMELESS && !out.contains(*lead) && !line.contains(*lead) {

@@ -10,9 +10,8 @@ use core::cmp::Reverse;
 use super::{
     cues,
     material::{Material, Piece},
-    parse::Voice,
+    parse::{Block, Voice},
     pieces::quarters,
-    terms,
 };
 
 /// Stands between pieces of one line that are not neighbours.
@@ -21,10 +20,14 @@ pub(super) const GAP: &str = " ... ";
 const GAP_QUARTERS: u32 = 5;
 
 /// Shares of the budget for what must not be crowded out, in percent.
-const REQUESTS_PERCENT: u32 = 26;
+const REQUESTS_PERCENT: u32 = 22;
 const ERRORS_PERCENT: u32 = 15;
 /// Once for the assistant, once for tools: there are many more results than conclusions.
 const OUTCOMES_PERCENT: u32 = 6;
+
+/// What an error adds to the gain of its piece: one that a program reports, and a word about one.
+const REPORT_GAIN: u32 = 40;
+const ERROR_GAIN: u32 = 12;
 
 /// Length of a date and the space after it.
 const DATE_QUARTERS: u32 = 11;
@@ -33,8 +36,11 @@ const DATE_QUARTERS: u32 = 11;
 #[derive(Debug)]
 pub(super) struct Selection<'m, 'a> {
     material: &'m Material<'a>,
-    /// Chosen pieces.
+    /// Chosen pieces, and by piece whether it is one of them.
     chosen: BTreeSet<usize>,
+    is_chosen: Vec<bool>,
+    /// By block: what its header costs, without the date.
+    headers: Vec<u32>,
     /// By term.
     covered: Vec<bool>,
     /// By line, block and day: whether something of it is chosen.
@@ -54,6 +60,8 @@ impl<'m, 'a> Selection<'m, 'a> {
         let mut this = Self {
             material,
             chosen: BTreeSet::new(),
+            is_chosen: alloc::vec![false; material.pieces.len()],
+            headers: material.blocks.iter().map(header_cost).collect(),
             covered: alloc::vec![false; material.terms.len()],
             lines: alloc::vec![false; material.lines.len()],
             blocks: alloc::vec![false; material.blocks.len()],
@@ -87,7 +95,7 @@ impl<'m, 'a> Selection<'m, 'a> {
     }
 
     fn has(&self, piece: usize) -> bool {
-        self.chosen.contains(&piece)
+        self.is_chosen.get(piece).copied().unwrap_or(false)
     }
 
     /// Whether a term stands in a chosen piece.
@@ -102,9 +110,18 @@ impl<'m, 'a> Selection<'m, 'a> {
 
     /// Takes the candidates with the best gain for their cost while they fit, ties to the earlier.
     fn fill(&mut self, candidates: Vec<usize>, limit: u32) {
-        let mut heap: BinaryHeap<(u64, Reverse<usize>)> =
-            candidates.into_iter().filter_map(|piece| self.entry(piece)).collect();
+        let fits = |this: &Self, piece: usize| {
+            // A piece that joins two chosen ones saves the gap between them.
+            let room = limit.saturating_sub(this.used).saturating_add(GAP_QUARTERS);
+            this.material.pieces.get(piece).is_some_and(|piece| piece.quarters <= room)
+        };
+        let candidates = candidates.into_iter().filter(|piece| fits(self, *piece));
+        let entries: Vec<_> = candidates.filter_map(|piece| self.entry(piece)).collect();
+        let mut heap: BinaryHeap<(u64, Reverse<usize>)> = BinaryHeap::from(entries);
         while let Some((score, Reverse(piece))) = heap.pop() {
+            if !fits(self, piece) {
+                continue;
+            }
             // Others were taken since: the piece may be worth less than it was.
             let Some(now) = self.entry(piece) else { continue };
             if now.0 < score && heap.peek().is_some_and(|next| *next > now) {
@@ -153,6 +170,7 @@ impl<'m, 'a> Selection<'m, 'a> {
     fn take(&mut self, number: usize, piece: &Piece<'a>) {
         self.used = self.used.saturating_add(self.cost(number, piece));
         self.chosen.insert(number);
+        set(&mut self.is_chosen, number);
         set(&mut self.lines, piece.line);
         set(&mut self.blocks, piece.block);
         if let Some(block) = self.material.blocks.get(piece.block) {
@@ -162,7 +180,7 @@ impl<'m, 'a> Selection<'m, 'a> {
             set(&mut self.covered, usize::try_from(found.term).unwrap_or(usize::MAX));
         }
         if piece.cues & cues::ERROR != 0 {
-            self.shapes.insert(shape(piece.text));
+            self.shapes.insert(piece.shape);
         }
     }
 
@@ -171,9 +189,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         let mut sum = 0_u32;
         for found in self.material.uses_of(piece) {
             let covered = usize::try_from(found.term).is_ok_and(|term| self.covers(term));
-            if let Some(term) = self.material.terms.at(found.term).filter(|_| !covered) {
-                sum = sum.saturating_add(term.weight(found.class) * rarity(term.units));
-            }
+            sum = sum.saturating_add(if covered { 0 } else { found.value });
         }
         let voice = match piece.voice {
             Voice::User => 6,
@@ -182,10 +198,13 @@ impl<'m, 'a> Selection<'m, 'a> {
         };
         sum = sum.saturating_mul(voice) / 4;
         let is = |cue: u16| piece.cues & cue != 0;
+        if is(cues::ERROR) && !self.shapes.contains(&piece.shape) {
+            // A report is worth keeping even if it names nothing rare.
+            let (report, word) = (REPORT_GAIN, if sum > 0 { ERROR_GAIN } else { 0 });
+            sum = sum.saturating_add(if is(cues::REPORT) { report } else { word });
+        }
         if sum > 0 {
-            let new_error = is(cues::ERROR) && !self.shapes.contains(&shape(piece.text));
             sum = sum
-                .saturating_add(if new_error { 12 } else { 0 })
                 .saturating_add(if is(cues::OUTCOME) { 6 } else { 0 })
                 .saturating_add(if is(cues::DECISION) { 3 } else { 0 })
                 .saturating_add(if is(cues::REQUEST) && piece.voice == Voice::User {
@@ -194,7 +213,7 @@ impl<'m, 'a> Selection<'m, 'a> {
                     0
                 });
         }
-        if is(cues::COURTESY) && !self.material.is_substantial(piece) { sum / 4 } else { sum }
+        if is(cues::COURTESY) && !piece.is_substantial { sum / 4 } else { sum }
     }
 
     /// What a piece would add to the text, in quarter tokens.
@@ -216,8 +235,7 @@ impl<'m, 'a> Selection<'m, 'a> {
             && let Some(block) =
                 self.material.blocks.get(piece.block).filter(|b| !b.time.is_empty())
         {
-            let role = quarters(block.role) + u32::from(!block.role.is_empty());
-            cost = cost.saturating_add(quarters("[00:00] ") + role);
+            cost = cost.saturating_add(self.headers.get(piece.block).copied().unwrap_or(0));
             let day = usize::try_from(block.day).unwrap_or(usize::MAX);
             if self.is_dated() && !self.days.get(day).copied().unwrap_or(true) {
                 cost = cost.saturating_add(DATE_QUARTERS);
@@ -258,7 +276,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         let is_error = |piece: &Piece<'a>| piece.cues & cues::ERROR != 0;
         let pieces = self.material.pieces.iter().enumerate();
         pieces
-            .filter(|(_, piece)| is_error(piece) && seen.insert(shape(piece.text)))
+            .filter(|(_, piece)| is_error(piece) && seen.insert(piece.shape))
             .map(|(number, _)| number)
             .collect()
     }
@@ -268,7 +286,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         let mut last: Vec<(Voice, usize, usize)> = Vec::new();
         for (number, piece) in self.material.pieces.iter().enumerate() {
             let call = piece.text.starts_with("tool call ");
-            let idle = piece.cues & cues::COURTESY != 0 && !self.material.is_substantial(piece);
+            let idle = piece.cues & cues::COURTESY != 0 && !piece.is_substantial;
             if piece.voice == Voice::Other || call || idle {
                 continue;
             }
@@ -303,23 +321,9 @@ pub(super) fn separator<'a>(
         .unwrap_or(GAP)
 }
 
-/// How much a term counts that occurs in so many messages.
-const fn rarity(units: u32) -> u32 {
-    match units {
-        0 | 1 => 4,
-        2 => 3,
-        3 | 4 => 2,
-        5..=8 => 1,
-        _ => 0,
-    }
-}
-
-/// Equal for lines that differ in their digits only.
-fn shape(text: &str) -> u64 {
-    let fold = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte };
-    let mut folded: Vec<u8> = text.bytes().map(fold).collect();
-    folded.dedup_by(|next, last| *next == b'0' && *last == b'0');
-    terms::hash(&folded)
+/// What the header of a block costs, without the date.
+fn header_cost(block: &Block<'_>) -> u32 {
+    quarters("[00:00] ") + quarters(block.role) + u32::from(!block.role.is_empty())
 }
 
 fn set(flags: &mut [bool], at: usize) {

@@ -14,10 +14,15 @@ use crate::{
     num,
     pack::{self, DirectoryNode, Pack, PackRef, Raw, Stored},
     reader::Reader,
+    search::NewMessage,
     store::Put,
 };
 
-use super::{IDENTITY_PUTS_MAX, Node, identity, stage::Upload};
+use super::{
+    IDENTITY_PUTS_MAX, Node,
+    identity::{self, Lookup},
+    stage::Upload,
+};
 
 /// Most packs that one append writes. Two neighbours together hold over 64 KiB of text or take over
 /// 200 KiB, so that at most 8 pairs fit into [`COMMIT_RECORDS_BYTES_MAX`] and 512 KiB of text; one
@@ -45,6 +50,8 @@ pub(super) struct Candidate<'a> {
     pub(super) raw: Cow<'a, str>,
     pub(super) message: Message,
     pub(super) hash: [u8; 16],
+    /// All identities of the message.
+    pub(super) lookups: Vec<Lookup>,
     /// Name of the staged text that is still to be read.
     waiting: Option<[u8; 32]>,
     /// Name and record of the staged text.
@@ -60,6 +67,14 @@ impl Candidate<'_> {
     /// Name of the text when it is too large for a pack and its record was not read yet.
     pub(super) fn unread_large(&self) -> Option<[u8; 32]> {
         self.large().filter(|_| self.upload.is_none())
+    }
+
+    /// What of it is searched, stored at `now`.
+    pub(super) fn searchable(&self, now: Timestamp) -> NewMessage<'_> {
+        let message = &self.message;
+        let time = message.timestamp.unwrap_or(now);
+        let is_staged = self.upload.is_some();
+        NewMessage { raw: &self.raw, parts: &message.parts, role: message.role, time, is_staged }
     }
 
     /// Bytes of what storing it writes, without its identities, from above.
@@ -146,15 +161,17 @@ pub(super) fn read(dialect: Dialect, list: &[String], partial: bool) -> Result<V
                 raw: Cow::Borrowed(""),
                 message: blank(),
                 hash: [0; 16],
+                lookups: Vec::new(),
                 waiting: Some(keys::prefix(&sha256)),
                 upload: None,
             });
         } else {
             let message = project(dialect, raw, index)?;
-            identities += identity::lookups(raw, &message).len();
+            let lookups = identity::lookups(raw, &message);
+            identities += lookups.len();
             let hash = pack::message_hash(raw, &message);
             let raw = Cow::Borrowed(raw.as_str());
-            out.push(Candidate { raw, message, hash, waiting: None, upload: None });
+            out.push(Candidate { raw, message, hash, lookups, waiting: None, upload: None });
         }
         if identities > IDENTITY_PUTS_MAX {
             if partial && index > 0 {
@@ -242,6 +259,7 @@ pub(super) fn resolve(
         }
         candidate.message = project(dialect, &text, index)?;
         candidate.hash = pack::message_hash(&text, &candidate.message);
+        candidate.lookups = identity::lookups(&text, &candidate.message);
         candidate.raw = Cow::Owned(text);
         candidate.waiting = None;
         candidate.upload = Some((name, upload));
@@ -369,7 +387,6 @@ impl<'a> Builder<'a> {
             event_key: message.event_key,
             call_key: message.unique_call_id.filter(|_| call_key),
             parts: message.parts.clone(),
-            frontier: head.frontier,
         };
         self.identities(candidate, call_key, seq)?;
         let chunks = match &stored.raw {
@@ -388,10 +405,12 @@ impl<'a> Builder<'a> {
         }
         let open = self.open.get_or_insert_with(|| {
             let (dialect, tokens_before) = (self.dialect, head.raw_tokens);
-            let pack = Pack { seq_first: seq, dialect, tokens_before, messages: Vec::new() };
+            let (messages, frontiers) = (Vec::new(), Vec::new());
+            let pack = Pack { seq_first: seq, dialect, tokens_before, messages, frontiers };
             Open { pack, texts: 0, record: 0 }
         });
         open.pack.messages.push(stored);
+        open.pack.frontiers.push(head.frontier);
         open.texts += inline;
         open.record += record;
         head.messages = seq;
@@ -405,11 +424,11 @@ impl<'a> Builder<'a> {
     }
 
     fn identities(&mut self, candidate: &Candidate<'_>, call_key: bool, seq: u64) -> Result<()> {
-        for lookup in identity::lookups(&candidate.raw, &candidate.message) {
+        for lookup in &candidate.lookups {
             if lookup.is_call() && !call_key {
                 continue;
             }
-            let value = identity::Known::new(seq, &lookup, &candidate.message);
+            let value = identity::Known::new(seq, lookup, &candidate.message);
             let value = Some(codec::encode(&value)?);
             self.puts.push(Put { key: self.keys.identity(&lookup.hash), value });
         }
@@ -448,13 +467,7 @@ impl<'a> Builder<'a> {
     fn close(&mut self) -> Result<()> {
         let Some(Open { pack, .. }) = self.open.take() else { return Ok(()) };
         let value = codec::encode(&pack)?;
-        self.packs.push(PackRef {
-            seq_first: pack.seq_first,
-            count: num::to_u32(pack.messages.len()),
-            bytes: num::to_u32(value.len()),
-            tokens: pack.tokens(),
-            check: pack.check(),
-        });
+        self.packs.push(pack.place(num::to_u32(value.len())));
         self.puts.push(Put { key: self.keys.pack(pack.seq_first), value: Some(value) });
         Ok(())
     }

@@ -5,20 +5,22 @@
 //! the newest stored messages that has at least one discriminating message in it: users do say "ok"
 //! twice.
 
-use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{borrow::Cow, collections::BTreeMap, format, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     codec::{self, Sound},
     config::Config,
-    json,
-    keys::{self, Keys},
+    json, keys,
     message::{Message, Role},
     num,
 };
 
 use super::{Decided, batch::Candidate};
+
+/// The part of an identity's hash that its key holds; shorter to compare than the key.
+pub(crate) type Place = [u8; 9];
 
 /// What kind of identity a key stands for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -55,6 +57,11 @@ impl Lookup {
         Self::new(Kind::Event, key)
     }
 
+    /// What of the hash stands in the key: two with an equal place have one record.
+    pub(crate) fn place(&self) -> Place {
+        keys::prefix(&self.hash)
+    }
+
     /// Whether it is the id of a tool call, which proves nothing by itself.
     pub(crate) fn is_call(&self) -> bool {
         self.kind == Kind::Call
@@ -76,9 +83,9 @@ pub(crate) fn lookups(raw: &str, message: &Message) -> Vec<Lookup> {
 pub(crate) struct Known {
     pub(crate) seq: u64,
     /// More of the hash than the key holds, so that a crafted key cannot hide a message.
-    check: [u8; 16],
-    /// Content identity of the message.
-    content: [u8; 16],
+    check: [u8; 8],
+    /// Of a call id, which counts only together with equal content: the content identity.
+    content: Option<[u8; 8]>,
 }
 
 impl Sound for Known {
@@ -90,7 +97,8 @@ impl Sound for Known {
 impl Known {
     /// The record for a message at `seq`.
     pub(crate) fn new(seq: u64, lookup: &Lookup, message: &Message) -> Self {
-        Self { seq, check: check(lookup), content: message.identity }
+        let content = lookup.is_call().then(|| keys::prefix(&message.identity));
+        Self { seq, check: check(lookup), content }
     }
 
     /// Whether the record is of this identity and not of one with an equal key.
@@ -99,7 +107,7 @@ impl Known {
     }
 }
 
-fn check(lookup: &Lookup) -> [u8; 16] {
+fn check(lookup: &Lookup) -> [u8; 8] {
     keys::prefix(lookup.hash.get(16..).unwrap_or(&[]))
 }
 
@@ -113,21 +121,20 @@ pub(super) enum Verdict {
 
 /// Judges a message by its identities alone.
 pub(super) fn verdict(
-    keys: &Keys,
     lookups: &[Lookup],
     message: &Message,
-    known: &BTreeMap<String, Known>,
+    known: &BTreeMap<Place, Known>,
 ) -> Verdict {
     let mut call_key = true;
     for lookup in lookups {
-        let record = known.get(&keys.identity(&lookup.hash));
+        let record = known.get(&lookup.place());
         let Some(record) = record.filter(|record| record.is_of(lookup)) else { continue };
         if !lookup.is_call() {
             return Verdict::Stored { seq: record.seq };
         }
         // An id of the host says that it is another message, whatever its call id says.
         let identified = lookups.iter().any(|lookup| !lookup.is_call());
-        if record.content == message.identity && !identified {
+        if record.content == Some(keys::prefix(&message.identity)) && !identified {
             return Verdict::Stored { seq: record.seq };
         }
         call_key = false;

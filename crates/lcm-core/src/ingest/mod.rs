@@ -7,6 +7,7 @@
 mod batch;
 mod identity;
 mod reconcile;
+mod restore;
 mod stage;
 
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
@@ -23,11 +24,13 @@ use crate::{
     keys::{self, Keys},
     limits, num,
     reader::Reader,
+    search::{NewMessage, Upkeep},
     store::Put,
 };
 use batch::Candidate;
-pub(crate) use identity::{Known, Lookup, lookups};
+pub(crate) use identity::{Known, Lookup, Place, lookups};
 pub(crate) use reconcile::{identify, reconcile};
+pub(crate) use restore::{Restored, restore};
 pub(crate) use stage::{Upload, stage};
 
 /// Identity puts of one commit; the rest of the bound is for packs, chunks and the head.
@@ -65,8 +68,10 @@ pub(crate) fn append(
     let list = batch::fitting(messages, options.partial)?;
     let mut candidates = batch::read(dialect, list, options.partial)?;
     let uploads: Vec<[u8; 32]> = candidates.iter().filter_map(Candidate::waiting).collect();
-    let records: Vec<String> = uploads.iter().map(|sha256| keys.upload(sha256)).collect();
-    let (loaded, found) = Loaded::read(reader, &keys, conversation, &records)?;
+    let mut records: Vec<String> = uploads.iter().map(|sha256| keys.upload(sha256)).collect();
+    records.push(keys.manifest());
+    let (loaded, mut found) = Loaded::read(reader, &keys, conversation, &records)?;
+    let mut upkeep = Upkeep::new(&keys, found.pop().flatten().as_deref())?;
     let staged = batch::Staged { records: &records, found, partial: options.partial };
     batch::resolve(reader, &keys, dialect, &mut candidates, staged)?;
     if extra.revision.is_some_and(|revision| revision != loaded.head.revision) {
@@ -83,8 +88,8 @@ pub(crate) fn append(
     {
         return Ok(receipt(&loaded.head, 0, batch.consumed, None, Vec::new()));
     }
-    let (known, large, node) = second_read(reader, &keys, &loaded, &candidates)?;
-    let decided = decide(config, &keys, &loaded, &candidates, known, options.mode);
+    let (known, large, node) = second_read(reader, &keys, &loaded, &candidates, &mut upkeep)?;
+    let decided = decide(config, &loaded, &candidates, known, options.mode);
     if decided.new.is_empty() {
         let consumed = num::to_u32(candidates.len());
         return Ok(receipt(&loaded.head, 0, consumed, None, decided.warnings));
@@ -92,7 +97,9 @@ pub(crate) fn append(
     refuse_replay(&extra, &decided)?;
     let mark = BatchMark { hash: mark, consumed: num::to_u32(candidates.len()) };
     let candidates = &candidates;
-    let write = Write { keys: &keys, dialect, candidates, decided, large, node, mark };
+    let (times, mark) = (&[][..], Some(mark));
+    let write =
+        Write { keys: &keys, dialect, candidates, times, decided, large, node, mark, upkeep };
     write.commit(reader, loaded, now)
 }
 
@@ -116,8 +123,8 @@ fn mark(messages: &[String], mode: IngestMode, now: Timestamp) -> [u8; 12] {
 /// Directory node that the commit may have to extend: its number and what it holds.
 type Node = Option<(u64, crate::pack::DirectoryNode)>;
 
-/// Known identities by key, chunk lengths of stored large texts by name, and the node.
-type SecondRead = (BTreeMap<String, Known>, BTreeMap<[u8; 32], Vec<u32>>, Node);
+/// Known identities by place, chunk lengths of stored large texts by name, and the node.
+type SecondRead = (BTreeMap<Place, Known>, BTreeMap<[u8; 32], Vec<u32>>, Node);
 
 /// The second and last read: identities, records of large texts, one directory node.
 fn second_read(
@@ -125,14 +132,12 @@ fn second_read(
     keys: &Keys,
     loaded: &Loaded,
     candidates: &[Candidate<'_>],
+    upkeep: &mut Upkeep<'_>,
 ) -> Result<SecondRead> {
-    let mut wanted: Vec<String> = Vec::new();
-    for candidate in candidates {
-        for lookup in lookups(&candidate.raw, &candidate.message) {
-            wanted.push(keys.identity(&lookup.hash));
-        }
-    }
-    let identities = wanted.len();
+    let lookups: Vec<&Lookup> =
+        candidates.iter().flat_map(|candidate| &candidate.lookups).collect();
+    let mut wanted: Vec<String> =
+        lookups.iter().map(|lookup| keys.identity(&lookup.hash)).collect();
     let large: Vec<[u8; 32]> = candidates.iter().filter_map(Candidate::unread_large).collect();
     wanted.extend(large.iter().map(|sha256| keys.upload(sha256)));
     let packs = &loaded.head.packs;
@@ -140,17 +145,23 @@ fn second_read(
     let node = packs.first().filter(|_| flushing);
     let node = node.map(|pack| history::directory_node(pack.seq_first));
     wanted.extend(node.map(|number| keys.directory(number)));
+    let own = wanted.len();
+    let new: Vec<NewMessage<'_>> =
+        candidates.iter().map(|candidate| candidate.searchable(0)).collect();
+    wanted.extend(upkeep.wanted_by_append(&loaded.head, &new));
     if wanted.is_empty() {
         return Ok((BTreeMap::new(), BTreeMap::new(), None));
     }
     let mut known = BTreeMap::new();
     let mut stored = BTreeMap::new();
     let mut directory = node.map(|number| (number, crate::pack::DirectoryNode::default()));
-    for (index, (key, value)) in wanted.iter().zip(reader.fresh(&wanted)?).enumerate() {
+    let mut values = reader.fresh(&wanted)?;
+    upkeep.take(reader, values.split_off(own.min(values.len())))?;
+    for (index, (key, value)) in wanted.iter().zip(values).enumerate() {
         let Some(value) = value else { continue };
-        if index < identities {
-            known.insert(key.clone(), codec::decode(key, &value)?);
-        } else if let Some(sha256) = large.get(index - identities) {
+        if let Some(lookup) = lookups.get(index) {
+            known.insert(lookup.place(), codec::decode(key, &value)?);
+        } else if let Some(sha256) = large.get(index - lookups.len()) {
             let upload: Upload = codec::decode(key, &value)?;
             if upload.stored {
                 stored.insert(*sha256, upload.chunks);
@@ -175,30 +186,28 @@ struct Decided {
 
 fn decide(
     config: &Config,
-    keys: &Keys,
     loaded: &Loaded,
     candidates: &[Candidate<'_>],
-    mut known: BTreeMap<String, Known>,
+    mut known: BTreeMap<Place, Known>,
     mode: IngestMode,
 ) -> Decided {
     let head = &loaded.head;
     let mut decided = Decided::default();
     let aligned = match mode {
-        IngestMode::Transcript => aligned(keys, head, candidates, &known),
+        IngestMode::Transcript => aligned(head, candidates, &known),
         IngestMode::New => 0,
     };
     for (index, candidate) in candidates.iter().enumerate().skip(aligned) {
         if candidate.message.failed_and_empty {
             continue;
         }
-        let lookups = lookups(&candidate.raw, &candidate.message);
-        let verdict = identity::verdict(keys, &lookups, &candidate.message, &known);
+        let verdict = identity::verdict(&candidate.lookups, &candidate.message, &known);
         let identity::Verdict::New { call_key } = verdict else { continue };
         let seq = head.messages + num::to_u64(decided.new.len()) + 1;
-        for lookup in &lookups {
+        for lookup in &candidate.lookups {
             if call_key || !lookup.is_call() {
                 let value = Known::new(seq, lookup, &candidate.message);
-                known.insert(keys.identity(&lookup.hash), value);
+                known.insert(lookup.place(), value);
             }
         }
         let hash: [u8; 12] = keys::prefix(&candidate.hash);
@@ -214,20 +223,14 @@ fn decide(
 /// How many candidates at the beginning are the newest stored messages.
 ///
 /// What ingest would skip anyway is no part of the comparison.
-fn aligned(
-    keys: &Keys,
-    head: &Head,
-    candidates: &[Candidate<'_>],
-    known: &BTreeMap<String, Known>,
-) -> usize {
+fn aligned(head: &Head, candidates: &[Candidate<'_>], known: &BTreeMap<Place, Known>) -> usize {
     let mut entries = Vec::new();
     let mut indexes = Vec::new();
     for (index, candidate) in candidates.iter().enumerate() {
         if candidate.message.failed_and_empty {
             continue;
         }
-        let lookups = lookups(&candidate.raw, &candidate.message);
-        let seq = match identity::verdict(keys, &lookups, &candidate.message, known) {
+        let seq = match identity::verdict(&candidate.lookups, &candidate.message, known) {
             identity::Verdict::Stored { seq } => Some(seq),
             identity::Verdict::New { .. } => None,
         };
@@ -254,10 +257,14 @@ struct Write<'a> {
     keys: &'a Keys,
     dialect: Dialect,
     candidates: &'a [Candidate<'a>],
+    /// Of messages without a time of their own; none: the time of the call.
+    times: &'a [Timestamp],
     decided: Decided,
     large: BTreeMap<[u8; 32], Vec<u32>>,
     node: Node,
-    mark: BatchMark,
+    /// Names the call, so that its repetition is recognised; `None`: something else does that.
+    mark: Option<BatchMark>,
+    upkeep: Upkeep<'a>,
 }
 
 impl Write<'_> {
@@ -275,15 +282,19 @@ impl Write<'_> {
         let mut builder = batch::Builder::new(self.keys, self.dialect, self.large);
         for (index, call_key) in &self.decided.new {
             let Some(candidate) = self.candidates.get(*index) else { continue };
-            builder.add(head, candidate, *call_key, now)?;
+            let time = self.times.get(*index).copied().unwrap_or(now);
+            builder.add(head, candidate, *call_key, time)?;
         }
         let (packs, written) = builder.finish()?;
         head.packs.extend(packs);
         puts.extend(written);
+        let new = self.decided.new.iter().filter_map(|(index, _)| self.candidates.get(*index));
+        let new: Vec<NewMessage<'_>> = new.map(|candidate| candidate.searchable(now)).collect();
+        self.upkeep.append(head, &new, &mut puts)?;
         puts.extend(batch::flush(self.keys, head, self.node)?);
         let count = head.messages + 1 - seq_first;
         head.context.append(seq_first, count, tokens_before, head.raw_tokens - tokens_before);
-        head.batches.push(self.mark);
+        head.batches.extend(self.mark);
         let excess = head.batches.len().saturating_sub(limits::RECENT_BATCHES_MAX);
         head.batches.drain(..excess);
         let excess = head.hashes.len().saturating_sub(limits::RECENT_HASHES_MAX);
@@ -291,8 +302,8 @@ impl Write<'_> {
         let entry =
             Journal { time: now, act: Act::Append { seq_first, count: num::tokens_u32(count) } };
         let head = loaded.commit(reader, self.keys, now, &entry, puts, Vec::new())?;
-        let skipped = self.mark.consumed - num::to_u32(self.decided.new.len());
         let ingested = num::to_u32(self.decided.new.len());
+        let skipped = self.mark.map_or(0, |mark| mark.consumed - ingested);
         Ok(receipt(&head, ingested, skipped, Some(seq_first), self.decided.warnings))
     }
 }

@@ -153,13 +153,12 @@ pub(crate) fn reconcile(
         (true, false) => "ids",
         (false, false) => "none",
     };
-    let aligned: BTreeSet<usize> = effective.get(from..to).unwrap_or(&[]).iter().copied().collect();
-    let kept: BTreeSet<usize> = effective.into_iter().collect();
+    let aligned = effective.get(from..to).unwrap_or(&[]);
     plan(head, by, &entries, |index| {
         // What ingest skips anyway is never missing.
         known.get(index).copied().flatten().is_some()
-            || aligned.contains(&index)
-            || !kept.contains(&index)
+            || aligned.binary_search(&index).is_ok()
+            || effective.binary_search(&index).is_err()
     })
 }
 
@@ -234,9 +233,8 @@ fn covered(
         return Ok((0, entries.len()));
     }
     let seq = num::to_u64(entries.len());
-    let last = History { keys, head }.messages(reader, seq, seq)?;
-    let beginning = frontier(effective, hashes);
-    let same = last.first().is_some_and(|placed| placed.stored.frontier == beginning);
+    let stored = History { keys, head }.frontier(reader, seq)?;
+    let same = stored == frontier(effective, hashes);
     Ok((0, if same { entries.len() } else { 0 }))
 }
 

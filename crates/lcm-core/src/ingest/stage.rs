@@ -64,7 +64,7 @@ impl Upload {
             // Not through the cache: an unfinished upload may still be started over.
             for (key, value) in slice.iter().zip(reader.fresh(slice)?) {
                 let Some(value) = value else { return Err(reader.missing(key)) };
-                text.extend_from_slice(codec::decode_bytes(key, &value)?);
+                text.extend_from_slice(&codec::decode_bytes(key, &value)?);
             }
         }
         let name = keys::hex(name);
@@ -118,7 +118,9 @@ pub(crate) fn stage(
     let chunk = keys.chunk(&name, number);
     if offset < record.bytes {
         let value = reader.fresh(core::slice::from_ref(&chunk))?.into_iter().next().flatten();
-        if value.as_deref() == Some(codec::encode_bytes(text.as_bytes())?.as_slice()) {
+        if let Some(value) = value
+            && *codec::decode_bytes(&chunk, &value)? == *text.as_bytes()
+        {
             return Ok(end);
         }
         record.chunks.truncate(num::to_usize(u64::from(number)));

@@ -4,6 +4,7 @@
 //! are open is a bit each, so memory is constant and nothing recurses.
 
 use super::DEPTH_MAX;
+use crate::num;
 
 /// The first thing in a text that is not JSON.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -196,13 +197,11 @@ impl<'a> Scanner<'a> {
 pub(super) fn string_end(bytes: &[u8], start: usize) -> Result<usize> {
     let mut at = start + 1;
     loop {
-        let rest = bytes.get(at..).unwrap_or_default();
-        let plain = rest.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\');
-        let Some(plain) = plain else {
-            return Err(Fault { what: "unexpected end of a string", at: bytes.len() });
-        };
-        at += plain;
+        at += plain_length(bytes.get(at..).unwrap_or_default());
         match (bytes.get(at), bytes.get(at + 1)) {
+            (None, _) => {
+                return Err(Fault { what: "unexpected end of a string", at: bytes.len() });
+            }
             (Some(b'"'), _) => return Ok(at + 1),
             (Some(b'\\'), Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't')) => at += 2,
             (Some(b'\\'), Some(b'u')) => {
@@ -216,6 +215,32 @@ pub(super) fn string_end(bytes: &[u8], start: usize) -> Result<usize> {
             _ => return Err(Fault { what: "control character in a string", at }),
         }
     }
+}
+
+/// How many bytes at the beginning stand for themselves in a string.
+///
+/// Most of what is scanned is text, and every text is scanned several times: eight bytes at once.
+pub(super) fn plain_length(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let mut at = 0;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        let quote = word ^ (ONES * 0x22);
+        let backslash = word ^ (ONES * 0x5C);
+        // The highest bit of a byte that is below 0x20, or one of the two. A borrow can only set
+        // bits above the first such byte, and the first is what counts.
+        let found = (word.wrapping_sub(ONES * 0x20) & !word)
+            | (quote.wrapping_sub(ONES) & !quote)
+            | (backslash.wrapping_sub(ONES) & !backslash);
+        let found = found & (ONES << 7);
+        if found != 0 {
+            return at + num::to_usize(u64::from(found.trailing_zeros() / 8));
+        }
+        at += 8;
+    }
+    let is_plain = |byte: &&u8| **byte >= 0x20 && **byte != b'"' && **byte != b'\\';
+    at + rest.iter().take_while(is_plain).count()
 }
 
 /// Offset behind the number that starts at `start`.

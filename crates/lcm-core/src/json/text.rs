@@ -5,7 +5,7 @@
 
 use alloc::{borrow::Cow, string::String};
 
-use super::scan::string_end;
+use super::scan::{plain_length, string_end};
 
 /// A stretch of decoded text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -18,11 +18,18 @@ pub(crate) enum Piece<'a> {
     Lone(u16),
 }
 
+/// What stands between the quotes of a literal; `None`: it is no string.
+pub(crate) fn inner(literal: &str) -> Option<&str> {
+    match literal.as_bytes() {
+        [b'"', .., b'"'] => literal.get(1..literal.len() - 1),
+        _ => None,
+    }
+}
+
 /// Hands out the decoded text of a JSON value piece by piece; a value that is no string is one
 /// piece.
 pub(crate) fn each_piece<'a>(value: &'a str, emit: &mut dyn FnMut(Piece<'a>)) {
-    let inner = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    let Some(mut rest) = inner else {
+    let Some(mut rest) = inner(value) else {
         return emit(Piece::Plain(value));
     };
     while let Some((plain, escape)) = rest.split_once('\\') {
@@ -49,8 +56,7 @@ pub(crate) fn each_text(value: &str, emit: &mut dyn FnMut(&str)) {
 
 /// The text of a JSON value: a string decoded, anything else as it stands.
 pub(super) fn decode(value: &str) -> Cow<'_, str> {
-    let inner = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    match inner {
+    match inner(value) {
         None => Cow::Borrowed(value),
         Some(plain) if !plain.contains('\\') => Cow::Borrowed(plain),
         Some(escaped) => {
@@ -83,9 +89,13 @@ pub(crate) fn each_compact<'a>(value: &'a str, emit: &mut dyn FnMut(&'a str)) {
 pub fn write_string(out: &mut String, text: &str) {
     out.push('"');
     let mut rest = text;
-    while let Some(at) = rest.find(|c: char| c < ' ' || c == '"' || c == '\\') {
-        let (plain, from) = rest.split_at_checked(at).unwrap_or((rest, ""));
+    loop {
+        let (plain, from) =
+            rest.split_at_checked(plain_length(rest.as_bytes())).unwrap_or((rest, ""));
         out.push_str(plain);
+        if from.is_empty() {
+            break;
+        }
         let mut chars = from.chars();
         match chars.next().unwrap_or('\0') {
             '\n' => out.push_str("\\n"),
@@ -102,7 +112,6 @@ pub fn write_string(out: &mut String, text: &str) {
         }
         rest = chars.as_str();
     }
-    out.push_str(rest);
     out.push('"');
 }
 

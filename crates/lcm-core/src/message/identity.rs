@@ -44,12 +44,12 @@ pub(super) fn of(raw: &str, members: &[Member]) -> [u8; 16] {
 
 /// The order of two keys by their decoded bytes. Few have escapes; the others need no copy.
 fn order(a: &str, b: &str) -> Ordering {
-    let plain = |key: &str| !key.contains('\\');
-    if plain(a) && plain(b) {
-        // Without the quotes, which are not below every byte of a longer key.
-        return a.trim_matches('"').cmp(b.trim_matches('"'));
+    // Without the quotes, which are not below every byte of a longer key.
+    let plain = |key| json::inner(key).filter(|key| !key.as_bytes().contains(&b'\\'));
+    match (plain(a), plain(b)) {
+        (Some(a), Some(b)) => a.cmp(b),
+        _ => decoded(a).cmp(&decoded(b)),
     }
-    decoded(a).cmp(&decoded(b))
 }
 
 fn decoded(literal: &str) -> Vec<u8> {
@@ -81,6 +81,12 @@ fn add_value(hash: &mut Sha256, value: &str) {
 }
 
 fn add_string(hash: &mut Sha256, literal: &str) {
+    if let Some(plain) = json::inner(literal).filter(|text| !text.contains('\\')) {
+        hash.update(b"s");
+        add_length(hash, plain.len());
+        hash.update(plain);
+        return;
+    }
     let mut length = 0;
     each_bytes(literal, &mut |bytes| length += bytes.len());
     hash.update(b"s");

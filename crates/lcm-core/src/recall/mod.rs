@@ -2,6 +2,7 @@
 
 mod describe;
 mod expand;
+mod grep;
 mod messages;
 
 use alloc::{format, string::String};
@@ -15,6 +16,7 @@ use crate::{
 };
 pub(crate) use describe::{describe, row};
 pub(crate) use expand::expand;
+pub(crate) use grep::grep;
 pub(crate) use messages::messages;
 
 /// What an id names.

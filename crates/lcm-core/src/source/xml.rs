@@ -64,15 +64,23 @@ fn push_attribute(out: &mut String, name: &str, value: &str) {
 }
 
 fn push_escaped(out: &mut String, text: &str, quotes: bool) {
-    for c in text.chars() {
-        match c {
+    // 0xEF begins U+FFFE and U+FFFF, and only ever begins a character.
+    let is_special = |byte: &u8| matches!(byte, 0x00..=0x1F | b'&' | b'<' | b'>' | b'"' | 0xEF);
+    let mut rest = text;
+    while let Some(at) = rest.as_bytes().iter().position(is_special) {
+        let (plain, from) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        out.push_str(plain);
+        let mut chars = from.chars();
+        match chars.next().unwrap_or('\u{FFFD}') {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' if quotes => out.push_str("&quot;"),
-            '\n' | '\r' | '\t' if !quotes => out.push(c),
+            c @ ('\n' | '\r' | '\t') if !quotes => out.push(c),
             '\u{0}'..='\u{1F}' | '\u{FFFE}' | '\u{FFFF}' => out.push('\u{FFFD}'),
-            _ => out.push(c),
+            c => out.push(c),
         }
+        rest = chars.as_str();
     }
+    out.push_str(rest);
 }

@@ -225,6 +225,16 @@ fn admin(
             let cursor = args.optional_string("cursor")?;
             engine.digest(*store, cursor.as_deref(), args.boolean("logical")?)
         }
+        "export_page" => {
+            let conversation = args.conversation()?;
+            let cursor = args.optional_string("cursor")?;
+            engine.export_page(*store, &conversation, cursor.as_deref(), args.bytes_max()?)
+        }
+        "import_page" => {
+            let lines = args.messages("lines")?;
+            let cursor = args.optional_string("cursor")?;
+            engine.import_page(*store, &lines, cursor.as_deref(), args.now()?)
+        }
         _ => return unknown("admin", function),
     }
     .map(Json::String))

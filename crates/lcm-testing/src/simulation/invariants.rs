@@ -74,7 +74,17 @@ fn ask_json(host: &mut Host, name: &str, args: &Json) -> Result<Json, String> {
 
 /// A context with all its items.
 pub fn assemble(host: &mut Host, conversation: &str, budget: u64) -> Result<Json, String> {
+    assemble_in(host, conversation, budget, "lcm")
+}
+
+fn assemble_in(
+    host: &mut Host,
+    conversation: &str,
+    budget: u64,
+    dialect: &str,
+) -> Result<Json, String> {
     let args = Json::object([
+        ("dialect", dialect.into()),
         ("conversation", conversation.into()),
         ("budget", budget.into()),
         ("options", Json::object([("explain", true.into())])),
@@ -367,6 +377,26 @@ pub fn the_transcript_is_valid(
     }
 }
 
+/// Invariant 10 for the dialects of the providers: what is assembled fits, and they accept it.
+pub fn providers_accept_it(host: &mut Host, conversation: &str, budget: u64) -> Verdict {
+    for dialect in ["anthropic", "openai-chat"] {
+        let assembled = assemble_in(host, conversation, budget, dialect)?;
+        the_context_fits_its_budget(&assembled, budget)
+            .map_err(|error| format!("{dialect}: {error}"))?;
+        let messages = text(&assembled, "messages_json")?;
+        if messages == "[]" {
+            // Nothing but system messages, or messages without content.
+            continue;
+        }
+        let args = Json::object([("dialect", dialect.into()), ("messages_json", messages.into())]);
+        match host.ask("context.validate", &args) {
+            Ok(Json::String(findings)) if findings == "[]" => {}
+            other => return Err(format!("context.validate of {dialect}: {other:?}")),
+        }
+    }
+    Ok(())
+}
+
 /// How many messages at the beginning of what is returned are system messages.
 fn leading_system_messages(items: &[Item], reference: &Reference) -> usize {
     let included = items.iter().filter(|item| item.included);
@@ -435,6 +465,7 @@ pub fn all(
     context_items_partition_the_sequence(&items(&fitted)?, reference.len())?;
     the_context_fits_its_budget(&fitted, budget)?;
     the_transcript_is_valid(host, &fitted, reference)?;
+    providers_accept_it(host, conversation, budget)?;
     let fresh: Vec<Item> =
         stored.into_iter().filter(|item| !seen.depths.contains_key(&item.id)).collect();
     every_message_is_reachable(host, conversation, &fresh, reference)?;

@@ -128,7 +128,7 @@ pub(super) fn summaries(
 }
 
 /// Whether a condensed record is what its sources make.
-fn follows(record: &Summary, sources: &[&Summary]) -> bool {
+pub(in crate::admin) fn follows(record: &Summary, sources: &[&Summary]) -> bool {
     let contiguous = sources
         .windows(2)
         .all(|pair| matches!(pair, [left, right] if left.seq_last + 1 == right.seq_first));
@@ -188,8 +188,8 @@ fn leaves(
         let messages = history.messages(reader, *seq_first, *seq_last);
         let Some(messages) = report.damage(messages)? else { continue };
         let sum: u64 = messages.iter().map(|placed| u64::from(placed.stored.tokens)).sum();
-        let same = sum == record.message_tokens
-            && messages.last().is_some_and(|placed| placed.stored.frontier == *frontier);
+        let found = report.damage(history.frontier_of(reader, messages.last()))?;
+        let same = sum == record.message_tokens && found == Some(*frontier);
         let name = summary::name(*id);
         report.expect(same, || format!("the messages of `{name}` are others"));
     }

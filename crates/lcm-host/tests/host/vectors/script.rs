@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::ordered::Ordered;
 
 /// Functions that take no conversation, or an optional one.
-const WITHOUT_CONVERSATION: [&str; 9] = [
+const WITHOUT_CONVERSATION: [&str; 10] = [
     "setup.configure",
     "setup.version",
     "ingest.identify",
@@ -18,10 +18,11 @@ const WITHOUT_CONVERSATION: [&str; 9] = [
     "admin.status",
     "admin.listing",
     "admin.digest",
+    "admin.import_page",
     "restart",
 ];
 /// Functions that take no time.
-const WITHOUT_NOW: [&str; 10] = [
+const WITHOUT_NOW: [&str; 11] = [
     "setup.configure",
     "setup.version",
     "ingest.identify",
@@ -31,9 +32,10 @@ const WITHOUT_NOW: [&str; 10] = [
     "admin.listing",
     "admin.check",
     "admin.digest",
+    "admin.export_page",
     "restart",
 ];
-const WITH_BYTES_MAX: [&str; 2] = ["recall.messages", "admin.listing"];
+const WITH_BYTES_MAX: [&str; 3] = ["recall.messages", "admin.listing", "admin.export_page"];
 const WITH_OPTIONS_JSON: [&str; 2] = ["recall.describe", "recall.expand"];
 
 /// The arguments of a step as the host takes them.

@@ -1,0 +1,65 @@
+//! The random numbers of a workload: Mulberry32, as the format `lcm-workload/1` names it.
+//!
+//! In: a seed. Out: a sequence that is the same everywhere. Powers and exponentials come from
+//! `libm`, because those of the machine's own library differ in the last digit.
+
+/// A sequence of random numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Random {
+    state: u32,
+}
+
+impl Random {
+    /// The sequence of this seed.
+    pub(crate) const fn new(seed: u32) -> Self {
+        Self { state: seed }
+    }
+
+    fn bits(&mut self) -> u32 {
+        self.state = self.state.wrapping_add(0x6D2B_79F5);
+        let seed = self.state;
+        let mixed = (seed ^ (seed >> 15)).wrapping_mul(seed | 1);
+        let mixed = mixed.wrapping_add((mixed ^ (mixed >> 7)).wrapping_mul(mixed | 61)) ^ mixed;
+        mixed ^ (mixed >> 14)
+    }
+
+    /// A number from 0 up to, not including, 1.
+    pub(crate) fn unit(&mut self) -> f64 {
+        f64::from(self.bits()) / 4_294_967_296.0
+    }
+
+    /// Whether something of this probability happens.
+    pub(crate) fn chance(&mut self, probability: f64) -> bool {
+        self.unit() < probability
+    }
+
+    /// A whole number below `bound`.
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
+        let scaled = (u64::from(self.bits()) * u64::from(bound)) >> 32;
+        u32::try_from(scaled).unwrap_or(u32::MAX)
+    }
+
+    /// One of `choices`; empty when there are none.
+    pub(crate) fn pick<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+        let count = u32::try_from(choices.len()).unwrap_or(u32::MAX);
+        let index = usize::try_from(self.below(count)).unwrap_or(usize::MAX);
+        choices.get(index).copied().unwrap_or_default()
+    }
+
+    /// A number around 0 that is nearly normal, with a deviation of 1: six uniform ones added.
+    fn normal(&mut self) -> f64 {
+        let sum: f64 = (0..6).map(|_| self.unit()).sum();
+        (sum - 3.0) / 0.5_f64.sqrt()
+    }
+
+    /// A log-normal number of tokens around `median`, at least 6.
+    pub(crate) fn length_tokens(&mut self, median: f64, deviation: f64) -> u64 {
+        whole((median * libm::exp(deviation * self.normal()) + 0.5).floor()).max(6)
+    }
+}
+
+/// A whole number that was computed with floats; 0 below 0.
+#[expect(clippy::as_conversions, reason = "there is no other way; it saturates")]
+pub(crate) const fn whole(value: f64) -> u64 {
+    value as u64
+}

@@ -1,0 +1,105 @@
+//! `lcm grep`.
+
+use lcm_host::Result;
+use serde_json::{Value, json};
+
+use super::recall::{field, parse};
+use crate::{
+    End,
+    arguments::{Global, Grep},
+    output::{self, number},
+    session::Session,
+};
+
+/// What the notes of an answer mean; one that is not here is shown as it is.
+const NOTES: [(&str, &str); 5] = [
+    ("mode-regex", "taken as a regular expression; --mode full-text takes it as words"),
+    ("mode-full-text", ""),
+    ("looks-like-regex", "taken as words; --mode regex takes it as a regular expression"),
+    ("terms-limited", "only the first words of so long a pattern count"),
+    ("no-terms", "there is no word in the pattern"),
+];
+
+pub(crate) fn run(global: &Global, options: &Grep) -> Result<End> {
+    let session = Session::open(global)?;
+    let query = json!({
+        "pattern": options.pattern,
+        "mode": options.mode,
+        "scope": options.scope,
+        "sort": options.sort,
+        "since": options.since,
+        "before": options.before,
+        "limit": options.limit,
+        "all": options.all,
+    });
+    let text = session.lcm.grep(session.conversation, &query.to_string(), None, session.now())?;
+    if session.json {
+        output::text(&(text + "\n"))?;
+    } else {
+        output::text(&for_people(&parse("recall.grep", &text)?, options.all))?;
+    }
+    Ok(End::Done)
+}
+
+fn for_people(answer: &Value, all: bool) -> String {
+    let list = |key: &str| answer.get(key).and_then(Value::as_array).into_iter().flatten();
+    let mut out = String::new();
+    for hit in list("matches") {
+        let place = match hit.get("seq").and_then(Value::as_u64) {
+            Some(seq) => format!("#{seq} {}", field(hit, "role")),
+            None => format!("{}, depth {}", field(hit, "kind"), field(hit, "depth")),
+        };
+        let conversation =
+            if all { format!("  {}", field(hit, "conversation")) } else { String::new() };
+        out.push_str(&format!(
+            "{}  {place}  {}{conversation}\n    {}\n",
+            field(hit, "id"),
+            field(hit, "created_at"),
+            field(hit, "snippet"),
+        ));
+    }
+    let total = answer.get("total").and_then(Value::as_u64).unwrap_or(0);
+    let shown = list("matches").count();
+    let matches = if total == 1 { "match" } else { "matches" };
+    match answer.get("truncated") {
+        Some(Value::Bool(true)) => {
+            out.push_str(&format!("the first {shown} of {} {matches}\n", number(total)));
+        }
+        _ => out.push_str(&format!("{} {matches}\n", number(total))),
+    }
+    for note in list("notes").filter_map(Value::as_str) {
+        let said = NOTES.iter().find(|(name, _)| *name == note).map_or(note, |(_, said)| *said);
+        if !said.is_empty() {
+            out.push_str(&format!("note: {said}\n"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_see_hits_the_total_and_what_the_notes_mean() {
+        let answer = json!({
+            "matches": [
+                {"type": "message", "id": "msg_1", "seq": 7, "role": "user", "depth": null,
+                 "created_at": "T1", "snippet": "a needle", "kind": "message",
+                 "conversation": "c"},
+                {"type": "summary", "id": "sum_1", "seq": null, "role": null, "depth": 1,
+                 "created_at": "T2", "snippet": "needles", "kind": "condensed",
+                 "conversation": "c"},
+            ],
+            "total": 1234, "truncated": true, "notes": ["mode-full-text", "looks-like-regex"],
+        });
+        let expected = "msg_1  #7 user  T1\n    a needle\n\
+            sum_1  condensed, depth 1  T2\n    needles\n\
+            the first 2 of 1,234 matches\n\
+            note: taken as words; --mode regex takes it as a regular expression\n";
+        assert_eq!(for_people(&answer, false), expected);
+        assert!(for_people(&answer, true).contains("T1  c\n"));
+        let none = json!({"matches": [], "total": 0, "truncated": false, "notes": ["new-note"]});
+        assert_eq!(for_people(&none, false), "0 matches\nnote: new-note\n");
+    }
+}

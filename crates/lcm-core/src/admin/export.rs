@@ -1,0 +1,343 @@
+//! Export: a conversation, or all of them, as lines that any store can take in again.
+//!
+//! In: a conversation and a cursor. Out: a page of lines. Everything that a summary, a message or
+//! the context *is* goes along; what belongs to one store does not: the journal, models' guards
+//! and ledgers, attempts, uploads that no message refers to.
+
+use alloc::{boxed::Box, format, string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{
+    codec,
+    context::Item,
+    error::{Error, Result},
+    head::{Head, Loaded},
+    history::{History, Placed},
+    keys::{self, Keys},
+    limits, num,
+    pack::Raw,
+    reader::{self, Reader},
+    summary::{self, Summary},
+    time,
+};
+
+use super::portable::{
+    self, ContextLine, EndLine, FORMAT, Header, ItemLine, LargeLine, Line, MessageLine, PieceLine,
+    Sum, SummaryLine,
+};
+
+/// Bytes of lines on one page: as text of a JSON array they take up to twice that.
+const PAGE_BYTES_MAX: usize = 512 << 10;
+
+/// Where an export has come to: its cursor.
+#[derive(Deserialize, Serialize)]
+struct Progress {
+    conversation: String,
+    /// Whether the other conversations follow.
+    all: bool,
+    part: u64,
+    parts: u64,
+    lines: u64,
+    sum: Sum,
+    /// The revision that is exported; 0 before the header.
+    revision: u64,
+    stage: Stage,
+}
+
+/// What of a conversation comes next.
+#[derive(Clone, Deserialize, Serialize)]
+enum Stage {
+    Header,
+    /// The line of message `seq`, or with `piece` that piece of it, from 1.
+    Messages {
+        seq: u64,
+        piece: u32,
+    },
+    /// Summaries of `depth` behind the key `after`; `count` are done, of this depth or not.
+    Summaries {
+        depth: u32,
+        after: String,
+        count: u64,
+        found: bool,
+    },
+    Context {
+        from: u64,
+    },
+    End,
+}
+
+/// One page of an export as `{"lines", "cursor"}`.
+///
+/// # Errors
+///
+/// `not-found`; `conflict`: the conversation moved on since the page before; `invalid-input`: the
+/// cursor; errors of the store.
+pub(crate) fn export_page(
+    reader: &mut Reader<'_>,
+    conversation: &str,
+    cursor: Option<&str>,
+    bytes_max: u32,
+) -> Result<String> {
+    let mut progress = match cursor {
+        None => begin(reader, conversation)?,
+        Some(text) => serde_json::from_str::<Progress>(text)
+            .ok()
+            .filter(|known| if known.all { "" } else { &known.conversation } == conversation)
+            .ok_or_else(|| Error::invalid("cursor: not one of this export"))?,
+    };
+    let bytes_max = num::to_usize(u64::from(bytes_max)).min(PAGE_BYTES_MAX);
+    let mut page = Page { lines: Vec::new(), bytes: 0, bytes_max };
+    loop {
+        let keys = Keys::new(&progress.conversation)?;
+        let (loaded, _) = Loaded::read(reader, &keys, &progress.conversation, &[])?;
+        let head = loaded.existing()?.head;
+        if !matches!(progress.stage, Stage::Header) && progress.revision != head.revision {
+            return Err(Error::conflict("the conversation moved on while it was exported"));
+        }
+        progress.revision = head.revision;
+        let history = History { keys: &keys, head: &head };
+        let mut section =
+            Section { reader: &mut *reader, history, progress: &mut progress, page: &mut page };
+        if !section.fill()? {
+            break;
+        }
+        if progress.part == progress.parts {
+            return Ok(format!("{}", json!({"lines": page.lines, "cursor": null})));
+        }
+        progress.conversation = next(reader, Some(&keys))?.ok_or_else(|| {
+            Error::conflict("conversations were removed while they were exported")
+        })?;
+        progress.part += 1;
+        progress.stage = Stage::Header;
+    }
+    let cursor = serde_json::to_string(&progress)
+        .map_err(|error| Error::corrupt(format!("a cursor cannot be written: {error}")))?;
+    Ok(format!("{}", json!({"lines": page.lines, "cursor": cursor})))
+}
+
+fn begin(reader: &mut Reader<'_>, conversation: &str) -> Result<Progress> {
+    let all = conversation.is_empty();
+    let mut parts = 1;
+    let mut first = String::from(conversation);
+    if all {
+        parts = 0;
+        reader.scan(keys::NAMES, keys::NAMES_END, |_, _| {
+            parts += 1;
+            Ok(())
+        })?;
+        first = next(reader, None)?
+            .ok_or_else(|| Error::not_found("the store holds no conversation"))?;
+    }
+    Ok(Progress {
+        conversation: first,
+        all,
+        part: 1,
+        parts,
+        lines: 0,
+        sum: Sum::default(),
+        revision: 0,
+        stage: Stage::Header,
+    })
+}
+
+/// The conversation behind this one in the order of their keys.
+fn next(reader: &mut Reader<'_>, after: Option<&Keys>) -> Result<Option<String>> {
+    let start = after.map_or_else(|| keys::NAMES.into(), |keys| reader::after(&keys.name()));
+    let (entries, _) = reader.page(&start, keys::NAMES_END, 1)?;
+    let Some(entry) = entries.first() else { return Ok(None) };
+    let (_, id): (String, String) = codec::decode(&entry.key, &entry.value)?;
+    Ok(Some(id))
+}
+
+struct Page {
+    lines: Vec<String>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+/// The export of one conversation onto one page. Its methods return false when the page is full.
+struct Section<'a, 's> {
+    reader: &'a mut Reader<'s>,
+    history: History<'a>,
+    progress: &'a mut Progress,
+    page: &'a mut Page,
+}
+
+impl Section<'_, '_> {
+    fn head(&self) -> &Head {
+        self.history.head
+    }
+
+    /// Everything that is still to come; true: it came to the end.
+    fn fill(&mut self) -> Result<bool> {
+        loop {
+            let done = match self.progress.stage.clone() {
+                Stage::Header => self.header()?,
+                Stage::Messages { seq, piece } => self.messages(seq, piece)?,
+                Stage::Summaries { depth, after, count, found } => {
+                    self.summaries(depth, after, count, found)?
+                }
+                Stage::Context { from } => self.context(from)?,
+                Stage::End => {
+                    let Progress { part, parts, lines, .. } = *self.progress;
+                    return self.put(&Line::End(EndLine { part, parts, lines: lines + 1 }));
+                }
+            };
+            if !done {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn put(&mut self, line: &Line) -> Result<bool> {
+        let (text, sum) = portable::close(line, &self.progress.sum)?;
+        let bytes = self.page.bytes.saturating_add(text.len());
+        if !self.page.lines.is_empty() && bytes > self.page.bytes_max {
+            return Ok(false);
+        }
+        self.page.bytes = bytes;
+        self.page.lines.push(text);
+        self.progress.sum = sum;
+        self.progress.lines += 1;
+        Ok(true)
+    }
+
+    fn header(&mut self) -> Result<bool> {
+        let head = self.head();
+        let header = Header {
+            format: FORMAT.into(),
+            conversation: head.conversation.clone(),
+            part: self.progress.part,
+            parts: self.progress.parts,
+            messages: head.messages,
+            frontier: keys::hex(&head.frontier),
+            summaries: head.summaries,
+            items: head.context.count(),
+        };
+        let done = self.put(&Line::Header(header))?;
+        if done {
+            self.progress.stage = Stage::Messages { seq: 1, piece: 0 };
+        }
+        Ok(done)
+    }
+
+    fn messages(&mut self, mut seq: u64, mut piece: u32) -> Result<bool> {
+        while seq <= self.head().messages {
+            for placed in self.history.page(self.reader, seq, self.head().messages)? {
+                seq = placed.seq;
+                if !self.message(&placed, piece)? {
+                    return Ok(false);
+                }
+                piece = 0;
+            }
+            seq += 1;
+        }
+        let after = String::new();
+        self.progress.stage = Stage::Summaries { depth: 0, after, count: 0, found: false };
+        Ok(true)
+    }
+
+    fn message(&mut self, placed: &Placed, mut piece: u32) -> Result<bool> {
+        let seq = placed.seq;
+        self.progress.stage = Stage::Messages { seq, piece };
+        let (dialect, time) = (placed.dialect, time::iso_millis(placed.stored.time));
+        let (sha256, chunks) = match &placed.stored.raw {
+            Raw::Inline(text) => {
+                let text = text.clone();
+                return self.put(&Line::Message(MessageLine { seq, dialect, time, text }));
+            }
+            Raw::Chunked { sha256, chunks } => (sha256, chunks),
+        };
+        if piece == 0 {
+            let frontier = self.history.frontier(self.reader, seq)?;
+            let large = LargeLine {
+                seq,
+                dialect,
+                time,
+                bytes: placed.stored.raw.bytes(),
+                sha256: keys::hex(sha256),
+                frontier: keys::hex(&frontier),
+            };
+            if !self.put(&Line::Large(large))? {
+                return Ok(false);
+            }
+            piece = 1;
+        }
+        let mut offset = 0u64;
+        for (number, bytes) in (0u32..).zip(chunks) {
+            if number + 1 >= piece {
+                self.progress.stage = Stage::Messages { seq, piece: number + 1 };
+                let text = self.history.chunk(self.reader, sha256, number, *bytes)?;
+                if !self.put(&Line::Piece(PieceLine { seq, offset, text }))? {
+                    return Ok(false);
+                }
+            }
+            offset += u64::from(*bytes);
+        }
+        Ok(true)
+    }
+
+    /// One depth after the other, so that sources come before what was derived from them.
+    fn summaries(
+        &mut self,
+        mut depth: u32,
+        mut after: String,
+        mut count: u64,
+        mut found: bool,
+    ) -> Result<bool> {
+        let (first, end) = self.history.keys.range("s");
+        while count < self.head().summaries {
+            let start = if after.is_empty() { first.clone() } else { reader::after(&after) };
+            let (entries, more) = self.reader.page(&start, &end, limits::CALL_BYTES_MAX)?;
+            for entry in entries {
+                let record: Summary = codec::decode(&entry.key, &entry.value)?;
+                if record.depth == depth {
+                    if !self.put(&Line::Summary(Box::new(SummaryLine::of(&record))))? {
+                        self.progress.stage = Stage::Summaries { depth, after, count, found };
+                        return Ok(false);
+                    }
+                    (count, found) = (count + 1, true);
+                }
+                after = entry.key;
+            }
+            if more {
+                continue;
+            }
+            if !found {
+                return Err(Error::corrupt(format!(
+                    "{count} summaries where the head counts {}",
+                    self.head().summaries
+                )));
+            }
+            (depth, after, found) = (depth + 1, String::new(), false);
+        }
+        self.progress.stage = Stage::Context { from: 0 };
+        Ok(true)
+    }
+
+    fn context(&mut self, from: u64) -> Result<bool> {
+        let History { keys, head } = self.history;
+        let items = head.context.load(self.reader, keys)?;
+        let rest = items.get(num::to_usize(from)..).unwrap_or(&[]);
+        for (number, items) in (0u64..).zip(rest.chunks(portable::ITEMS_PER_LINE)) {
+            let items = items.iter().map(item).collect();
+            if !self.put(&Line::Context(ContextLine { items }))? {
+                let done = number * num::to_u64(portable::ITEMS_PER_LINE);
+                self.progress.stage = Stage::Context { from: from + done };
+                return Ok(false);
+            }
+        }
+        self.progress.stage = Stage::End;
+        Ok(true)
+    }
+}
+
+fn item(item: &Item) -> ItemLine {
+    let summary = match item {
+        Item::Run(_) => None,
+        Item::Summary(found) => Some(summary::name(found.id)),
+    };
+    ItemLine { summary, seq_first: item.seq_first(), seq_last: item.seq_last() }
+}

@@ -1,0 +1,266 @@
+//! Summaries and the context of an import, verified against what is stored.
+//!
+//! In: lines in the order of an export. Out: at most one commit. A leaf must be made of the very
+//! messages that stand here, a condensed summary of summaries that do.
+
+use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+
+use crate::{
+    api::Timestamp,
+    codec,
+    compaction::task,
+    context::{Item, Run, SummaryItem},
+    error::{Error, Result},
+    head::{Act, Head, Journal, Loaded},
+    history::History,
+    keys::Keys,
+    num,
+    reader::Reader,
+    search::Upkeep,
+    store::Put,
+    summary::{self, SourceRef, Sources, Summary},
+    tokens,
+};
+
+use super::{
+    super::{
+        check::follows,
+        portable::{ItemLine, SummaryLine},
+    },
+    derived_here, is_hex_of,
+};
+
+/// Summaries of one host call, whose sizes are not known: the bounds of four values fill it.
+const RECORDS_PER_READ: usize = 4;
+
+/// Stores those of the summaries that are not stored; returns how many.
+///
+/// # Errors
+///
+/// `invalid-input`: one does not follow from its sources; `exists`: a source was condensed in
+/// another way; errors of the store.
+pub(super) fn store(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    mut loaded: Loaded,
+    lines: &[SummaryLine],
+    now: Timestamp,
+) -> Result<u64> {
+    let mut puts: Vec<Put> = Vec::new();
+    let mut added = 0u32;
+    let mut ids = Vec::new();
+    for line in lines {
+        ids.push(summary::parse_name(&line.id)?);
+    }
+    let known = records(reader, keys, &ids)?;
+    let manifest = reader.fresh(&[keys.manifest()])?.pop().flatten();
+    let mut upkeep = Upkeep::new(keys, manifest.as_deref())?;
+    let wanted = upkeep.wanted_by_summary();
+    let values = reader.fresh(&wanted)?;
+    upkeep.take(reader, values)?;
+    let mut made: Vec<(Summary, u32)> = Vec::new();
+    for (line, id) in lines.iter().zip(ids) {
+        if known.contains_key(&id) {
+            continue;
+        }
+        let record = record(reader, keys, &loaded.head, line)
+            .map_err(|error| Error::new(error.code, format!("`{}`: {}", line.id, error.message)))?;
+        if let Sources::Summaries(list) = &record.sources {
+            for source in list {
+                let value = Some(codec::encode(&id)?);
+                puts.push(Put { key: keys.derived(source.id), value });
+            }
+        }
+        let value = codec::encode_small(&record)?;
+        made.push((record, num::to_u32(value.len())));
+        puts.push(Put { key: keys.summary(id), value: Some(value) });
+        added += 1;
+    }
+    if added == 0 {
+        return Ok(0);
+    }
+    let made: Vec<(&Summary, u32)> = made.iter().map(|(record, bytes)| (record, *bytes)).collect();
+    upkeep.summaries(&made, &mut puts)?;
+    loaded.head.summaries += u64::from(added);
+    let now = loaded.now(now)?;
+    let entry = Journal { time: now, act: Act::Import { summaries: added, before: None } };
+    loaded.commit(reader, keys, now, &entry, puts, Vec::new())?;
+    Ok(u64::from(added))
+}
+
+/// Stored summaries by id, with the sizes of their records.
+fn records(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    ids: &[[u8; 8]],
+) -> Result<BTreeMap<[u8; 8], (Summary, u32)>> {
+    let mut out = BTreeMap::new();
+    for slice in ids.chunks(RECORDS_PER_READ) {
+        let names: Vec<String> = slice.iter().map(|id| keys.summary(*id)).collect();
+        for ((id, key), value) in slice.iter().zip(&names).zip(reader.fresh(&names)?) {
+            let Some(value) = value else { continue };
+            out.insert(*id, (codec::decode(key, &value)?, num::to_u32(value.len())));
+        }
+    }
+    Ok(out)
+}
+
+fn not_so(what: &str) -> Error {
+    Error::invalid(format!("does not follow from {what} that are stored"))
+}
+
+/// The record of a line, verified against its sources.
+fn record(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    head: &Head,
+    line: &SummaryLine,
+) -> Result<Summary> {
+    let Some(names) = &line.sources else { return leaf(reader, keys, head, line) };
+    derived_here(reader, keys, line)?;
+    let mut ids = Vec::new();
+    for name in names {
+        ids.push(summary::parse_name(name)?);
+    }
+    let known = records(reader, keys, &ids)?;
+    let mut list = Vec::new();
+    let mut sources = Vec::new();
+    for id in ids {
+        let (source, bytes) = known.get(&id).ok_or_else(|| not_so("the summaries"))?;
+        list.push(SourceRef { id, bytes: *bytes });
+        sources.push(source);
+    }
+    let record = line.record(Sources::Summaries(list))?;
+    if follows(&record, &sources) { Ok(record) } else { Err(not_so("the summaries")) }
+}
+
+fn leaf(reader: &mut Reader<'_>, keys: &Keys, head: &Head, line: &SummaryLine) -> Result<Summary> {
+    let (seq_first, seq_last) = (line.seq_first, line.seq_last);
+    if seq_first == 0 || seq_first > seq_last || seq_last > head.messages {
+        return Err(not_so("the messages"));
+    }
+    let history = History { keys, head };
+    let frontier = history.frontier(reader, seq_last)?;
+    let placed = history.messages(reader, seq_first, seq_last)?;
+    let sum: u64 = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
+    let times = placed.iter().map(|message| message.stored.time);
+    let record = line.record(Sources::Messages { seq_first, seq_last, frontier })?;
+    let same = line.frontier.as_deref().is_some_and(|hex| is_hex_of(hex, &frontier))
+        && record.task == task::messages_hash(seq_first, seq_last, &frontier)
+        && (record.message_tokens, record.source_tokens) == (sum, sum)
+        && (record.descendant_count, record.descendant_tokens) == (0, 0)
+        && times.clone().min() == Some(record.earliest_at)
+        && times.max() == Some(record.latest_at);
+    if same { Ok(record) } else { Err(not_so("the messages")) }
+}
+
+/// Puts the context of the export in place of the stored one, unless that is the same or has gone
+/// further: it is replaced only where every summary in it lies within one of the export's. Makes
+/// the conversation when there is none. Returns whether a context was replaced.
+///
+/// # Errors
+///
+/// `invalid-input`: an item is not what is stored; errors of the store.
+pub(super) fn context(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    mut loaded: Loaded,
+    lines: &[ItemLine],
+    now: Timestamp,
+) -> Result<bool> {
+    let old = loaded.head.context.load(reader, keys)?;
+    let new = items(reader, keys, &loaded.head, lines)?;
+    let created = loaded.bytes.is_none();
+    if (old == new || !is_further(&new, &old)) && !created {
+        return Ok(false);
+    }
+    let now = loaded.now(now)?;
+    let before = (!created).then(|| loaded.head.context.clone());
+    let revision = loaded.head.revision + 1;
+    let (context, puts) = loaded.head.context.replace(keys, revision, &old, 0..old.len(), &new)?;
+    loaded.head.context = context;
+    let entry = Journal { time: now, act: Act::Import { summaries: 0, before } };
+    loaded.commit(reader, keys, now, &entry, puts, Vec::new())?;
+    Ok(!created)
+}
+
+/// Whether every summary of `old` lies within one of `new`.
+fn is_further(new: &[Item], old: &[Item]) -> bool {
+    let summary = |item: &&Item| matches!(item, Item::Summary(_));
+    let mut within = new.iter().filter(summary).peekable();
+    old.iter().filter(summary).all(|item| {
+        while within.next_if(|found| found.seq_last() < item.seq_first()).is_some() {}
+        within.peek().is_some_and(|found| {
+            found.seq_first() <= item.seq_first() && item.seq_last() <= found.seq_last()
+        })
+    })
+}
+
+/// The items that the lines name, as this store has them.
+fn items(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    head: &Head,
+    lines: &[ItemLine],
+) -> Result<Vec<Item>> {
+    let mut wanted: BTreeMap<String, Option<SummaryItem>> = BTreeMap::new();
+    for line in lines {
+        if let Some(name) = &line.summary {
+            wanted.insert(keys.summary(summary::parse_name(name)?), None);
+        }
+    }
+    // All records are read in pages, because their sizes are not known.
+    let (start, end) = keys.range("s");
+    reader.scan(&start, &end, |key, value| {
+        if let Some(slot) = wanted.get_mut(key) {
+            let record: Summary = codec::decode(key, value)?;
+            let id = record.id();
+            *slot = Some(SummaryItem {
+                id,
+                depth: record.depth,
+                tokens: record.tokens,
+                rendered_tokens: tokens::estimate(&record.xml(id)),
+                bytes: num::to_u32(value.len()),
+                seq_first: record.seq_first,
+                seq_last: record.seq_last,
+            });
+        }
+        Ok(())
+    })?;
+    let history = History { keys, head };
+    let mut out = Vec::new();
+    for line in lines {
+        let (seq_first, seq_last) = (line.seq_first, line.seq_last);
+        out.push(match &line.summary {
+            Some(name) => {
+                let key = keys.summary(summary::parse_name(name)?);
+                let item = wanted.get(&key).copied().flatten();
+                let same =
+                    |item: &SummaryItem| (item.seq_first, item.seq_last) == (seq_first, seq_last);
+                let item = item.filter(same).ok_or_else(|| {
+                    Error::invalid(format!("the context names `{name}`, which is not its part"))
+                })?;
+                Item::Summary(item)
+            }
+            None => {
+                let tokens_before = tokens_before(reader, &history, seq_first)?;
+                let tokens = tokens_before_next(reader, &history, seq_last)? - tokens_before;
+                Item::Run(Run { seq_first, seq_last, tokens_before, tokens })
+            }
+        });
+    }
+    Ok(out)
+}
+
+/// Tokens of all messages before one.
+fn tokens_before(reader: &mut Reader<'_>, history: &History<'_>, seq: u64) -> Result<u64> {
+    let found = history.messages(reader, seq, seq)?;
+    found.first().map(|placed| placed.tokens_before).ok_or_else(|| not_so("the messages"))
+}
+
+/// Tokens of all messages up to and with one.
+fn tokens_before_next(reader: &mut Reader<'_>, history: &History<'_>, seq: u64) -> Result<u64> {
+    let found = history.messages(reader, seq, seq)?;
+    let end = found.first().map(|one| one.tokens_before + u64::from(one.stored.tokens));
+    end.ok_or_else(|| not_so("the messages"))
+}

@@ -1,0 +1,364 @@
+//! Writes turns as messages of the Anthropic Messages API.
+//!
+//! Roles alternate, so neighbours of one role share a message; `content` is always a list, so that
+//! what is written of a turn does not depend on what follows it. The results of a message's calls
+//! are the first blocks of the next one. Thinking stays where it was given, unchanged: the provider
+//! itself ignores what it does not need, and refuses what was edited.
+
+use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+
+use super::{
+    Note, Notes,
+    answer::{self, Piece},
+    file::{self, field},
+    sink::{Bit, Sink},
+    turns::{Answer, Block, Body, Call, Turn},
+};
+use crate::{
+    api::Dialect,
+    json::{self, Kind, Span, Value},
+    message::{Object, Role},
+    tool_format,
+};
+
+/// Blocks with `cache_control` that one request may have.
+const CACHE_MARKS_MAX: usize = 4;
+/// Blocks that were read and are not what their type says, when they come out as unknown.
+const KNOWN: [&str; 6] = ["", "text", "thinking", "redacted_thinking", "tool_use", "tool_result"];
+/// Blocks that only a user message may have.
+const OF_USER: [&str; 3] = ["image", "document", "search_result"];
+
+/// Stands before an assistant that would be first.
+const BEFORE: &str = "[earlier messages are not shown]";
+/// Stands behind an assistant that would be last.
+const BEHIND: &str = "[the conversation continues here]";
+
+struct Message {
+    role: &'static str,
+    bits: Vec<Bit>,
+}
+
+/// Writes all turns.
+pub(super) fn write(turns: &[Turn<'_>], notes: &mut Notes) -> Sink {
+    let served = Served::of(turns);
+    let mut out: Vec<Message> = Vec::new();
+    for (at, turn) in turns.iter().enumerate() {
+        let bits = served.blocks(at, turn, notes);
+        if bits.is_empty() && turn.answers.is_empty() && !turn.is_emptied {
+            notes.add(turn.entry, Note::DroppedEmpty);
+        }
+        push(&mut out, role(turn), bits);
+        let answers = turn.answers.iter().map(|answer| {
+            let json = answer_json(answer, notes);
+            Bit::new(answer.entry, json)
+        });
+        push(&mut out, "user", answers.collect());
+    }
+    begin_and_end(&mut out, served.is_paused(turns), notes);
+    limit_cache_marks(&mut out);
+    let mut sink = Sink::new(Dialect::Anthropic);
+    for message in &out {
+        let open = format!("{{\"role\":\"{}\",\"content\":[", message.role);
+        sink.message(&open, &message.bits, "]}", notes);
+    }
+    sink
+}
+
+fn role(turn: &Turn<'_>) -> &'static str {
+    if turn.role == Role::Assistant { "assistant" } else { "user" }
+}
+
+fn push(out: &mut Vec<Message>, role: &'static str, bits: Vec<Bit>) {
+    if bits.is_empty() {
+        return;
+    }
+    match out.last_mut().filter(|last| last.role == role) {
+        Some(last) => last.bits.extend(bits),
+        None => out.push(Message { role, bits }),
+    }
+}
+
+/// The first message is the user's, and the last one, too, unless the provider is at work.
+fn begin_and_end(out: &mut Vec<Message>, is_paused: bool, notes: &mut Notes) {
+    let placeholder = |entry: usize, text: &str, notes: &mut Notes| {
+        notes.add(entry, Note::SyntheticTurn);
+        Message { role: "user", bits: Vec::from([Bit::new(entry, text_json(text))]) }
+    };
+    let is_assistant = |message: &&Message| message.role == "assistant";
+    let entry = |bit: Option<&Bit>| bit.map_or(0, |bit| bit.entry);
+    if let Some(first) = out.first().filter(is_assistant) {
+        let message = placeholder(entry(first.bits.first()), BEFORE, notes);
+        out.insert(0, message);
+    }
+    if let Some(last) = out.last().filter(|last| is_assistant(last) && !is_paused) {
+        let message = placeholder(entry(last.bits.last()), BEHIND, notes);
+        out.push(message);
+    }
+}
+
+/// Of blocks with `cache_control`, the newest keep it. It is no part of what is said, so that
+/// losing it does not count as a change.
+fn limit_cache_marks(out: &mut [Message]) {
+    let mut left = CACHE_MARKS_MAX;
+    let bits = out.iter_mut().rev().flat_map(|message| message.bits.iter_mut().rev());
+    for bit in bits.filter(|bit| bit.json.contains("cache_control")) {
+        let marks = tool_format::cache_marks(&bit.json);
+        if marks <= left {
+            left -= marks;
+        } else {
+            left = 0;
+            bit.written = Some(tool_format::without_cache_marks(&bit.json));
+        }
+    }
+}
+
+fn text_json(text: &str) -> String {
+    let mut out = String::from("{\"type\":\"text\"");
+    field(&mut out, "text", text);
+    out.push('}');
+    out
+}
+
+/// Calls that the provider answers itself, and where: by id, the turns of call and result.
+struct Served {
+    /// By id, the index in `pairs`.
+    ids: BTreeMap<String, usize>,
+    pairs: Vec<(Option<usize>, Option<usize>)>,
+    turns: usize,
+}
+
+impl Served {
+    fn of(turns: &[Turn<'_>]) -> Self {
+        let (mut ids, mut pairs) = (BTreeMap::new(), Vec::new());
+        for (at, turn) in turns.iter().enumerate() {
+            for block in &turn.blocks {
+                let Body::Served { id, is_result } = &block.body else { continue };
+                let index = *ids.entry(String::from(&**id)).or_insert(pairs.len());
+                if index == pairs.len() {
+                    pairs.push((None, None));
+                }
+                let Some((call, result)) = pairs.get_mut(index) else { continue };
+                match (*is_result, &call) {
+                    (false, None) => *call = Some(at),
+                    // A result counts behind its call only.
+                    (true, Some(_)) if result.is_none() => *result = Some(at),
+                    _ => {}
+                }
+            }
+        }
+        Self { ids, pairs, turns: turns.len() }
+    }
+
+    /// Whether a block of this turn has its other half, or is a call at the end.
+    fn has_other_half(&self, at: usize, id: &str, is_result: bool) -> bool {
+        match self.ids.get(id).and_then(|index| self.pairs.get(*index)) {
+            Some((Some(call), Some(result))) => {
+                if is_result {
+                    *result == at
+                } else {
+                    *call == at
+                }
+            }
+            Some((Some(call), None)) => !is_result && *call == at && at + 1 == self.turns,
+            _ => false,
+        }
+    }
+
+    /// Whether the last turn ends with a call that the provider still has to answer.
+    fn is_paused(&self, turns: &[Turn<'_>]) -> bool {
+        let last = turns.last().and_then(|turn| turn.blocks.last());
+        matches!(last, Some(Block { body: Body::Served { id, is_result: false }, .. })
+            if turns.last().is_some_and(|turn| turn.role == Role::Assistant)
+                && self.has_other_half(self.turns - 1, id, false))
+    }
+
+    /// The blocks of one turn.
+    fn blocks(&self, at: usize, turn: &Turn<'_>, notes: &mut Notes) -> Vec<Bit> {
+        let mut bits = Vec::new();
+        // How many of the last blocks are thoughts.
+        let mut thoughts = 0;
+        for block in &turn.blocks {
+            let is_thought = matches!(block.body, Body::Thought);
+            if let Some(json) = self.block(at, turn, block, notes) {
+                bits.push(Bit::new(turn.entry, json));
+                thoughts = if is_thought { thoughts + 1 } else { 0 };
+            }
+        }
+        if thoughts > 0 && turn.role == Role::Assistant {
+            // A message must not end with one.
+            notes.add(turn.entry, Note::ReasoningLeftOut);
+            bits.truncate(bits.len() - thoughts);
+        }
+        if turn.role == Role::System && !bits.is_empty() {
+            notes.add(turn.entry, Note::SystemAsUser);
+            bits.insert(0, Bit::new(turn.entry, text_json("[system message]")));
+        }
+        bits
+    }
+
+    fn block(
+        &self,
+        at: usize,
+        turn: &Turn<'_>,
+        block: &Block<'_>,
+        notes: &mut Notes,
+    ) -> Option<String> {
+        let is_user = turn.role == Role::User;
+        let native = block.native.map(String::from);
+        match &block.body {
+            Body::Text(text) if text.trim().is_empty() => None,
+            Body::Text(text) => match native.filter(|native| file::is_object(native)) {
+                Some(native) => Some(native),
+                None => Some(text_json(text)),
+            },
+            Body::Thought => {
+                let kept = native.filter(|native| is_signed(native) && !is_user);
+                if kept.is_none() {
+                    notes.add(turn.entry, Note::ReasoningLeftOut);
+                }
+                kept
+            }
+            Body::Call(call) => Some(call_json(call, block.native)),
+            // Pairing took them out.
+            Body::Answer(_) => None,
+            Body::Served { id, is_result } => {
+                let kept = native.filter(|_| !is_user && self.has_other_half(at, id, *is_result));
+                if kept.is_none() {
+                    let note = if *is_result { Note::OrphanResult } else { Note::BlockLeftOut };
+                    notes.add(turn.entry, note);
+                }
+                kept
+            }
+            Body::File(file) => {
+                let json = match native {
+                    Some(native) => Some(native).filter(|_| is_user),
+                    None => file.anthropic().filter(|json| is_user || is_text(json)),
+                };
+                Some(json.unwrap_or_else(|| left_out(turn.entry, &file.title(), notes)))
+            }
+            Body::Other(kind) => {
+                let fits = |native: &String| {
+                    let kind = &**kind;
+                    !KNOWN.contains(&kind)
+                        && (!OF_USER.contains(&kind) || (is_user && has_source(native)))
+                };
+                let name = if kind.is_empty() { "block" } else { kind };
+                Some(native.filter(fits).unwrap_or_else(|| left_out(turn.entry, name, notes)))
+            }
+        }
+    }
+}
+
+/// Text in the place of what the dialect cannot carry.
+fn left_out(entry: usize, what: &str, notes: &mut Notes) -> String {
+    notes.add(entry, Note::BlockLeftOut);
+    text_json(&format!("[{what} left out]"))
+}
+
+fn is_text(json: &str) -> bool {
+    json.starts_with("{\"type\":\"text\"")
+}
+
+fn whole(json: &str) -> Value {
+    let span = Span::between(0, json.len());
+    Value { span, kind: json::kind(json, span) }
+}
+
+/// Whether an image, a document or a search result says where it is from.
+fn has_source(native: &str) -> bool {
+    Object::of(native, whole(native)).is_some_and(|block| block.any("source").is_some())
+}
+
+/// Whether the provider can tell that thinking is its own.
+fn is_signed(native: &str) -> bool {
+    Object::of(native, whole(native)).is_some_and(|block| {
+        block.text("type") == "redacted_thinking" || !block.text("signature").is_empty()
+    })
+}
+
+fn call_json(call: &Call<'_>, native: Option<&str>) -> String {
+    let name = tool_format::name(Dialect::Anthropic, &call.name);
+    let stands =
+        call.given.as_deref() == Some(&call.id) && name == call.name && file::is_object(call.input);
+    if let Some(native) = native.filter(|_| stands) {
+        return native.into();
+    }
+    let mut out = String::from("{\"type\":\"tool_use\"");
+    field(&mut out, "id", &call.id);
+    field(&mut out, "name", &name);
+    out.push_str(",\"input\":");
+    out.push_str(&tool_format::input_object(call.input));
+    out.push('}');
+    out
+}
+
+fn answer_json(answer: &Answer<'_>, notes: &mut Notes) -> String {
+    let stands = answer.given.as_deref() == Some(&answer.id) && content_stands(answer);
+    if let Some(native) = answer.native.filter(|_| stands) {
+        return native.into();
+    }
+    let mut blocks: Vec<String> = Vec::new();
+    let pieces = answer::pieces(answer.output);
+    for piece in &pieces {
+        match piece {
+            Piece::Text(text) if text.trim().is_empty() => {}
+            Piece::Text(text) => blocks.push(text_json(text)),
+            Piece::Media(media) => blocks.push(
+                media_json(media)
+                    .filter(|_| !answer.is_error)
+                    .unwrap_or_else(|| left_out(answer.entry, "media", notes)),
+            ),
+        }
+    }
+    if blocks.is_empty() && answer.is_error {
+        blocks.push(text_json("(no output)"));
+    }
+    let mut out = String::from("{\"type\":\"tool_result\"");
+    field(&mut out, "tool_use_id", &answer.id);
+    match (pieces.as_slice(), blocks.as_slice()) {
+        (_, []) => {}
+        ([Piece::Text(text)], [_]) if !text.trim().is_empty() => field(&mut out, "content", text),
+        (_, blocks) => out.push_str(&format!(",\"content\":[{}]", blocks.join(","))),
+    }
+    if answer.is_error {
+        out.push_str(",\"is_error\":true");
+    }
+    out.push('}');
+    out
+}
+
+/// A block of media as a result may hold it.
+fn media_json(media: &str) -> Option<String> {
+    let block = Object::of(media, whole(media))?;
+    if let "image" | "document" | "search_result" = &*block.text("type") {
+        return block.any("source").map(|_| String::from(media));
+    }
+    if block.text("type") == "tool_reference" {
+        return Some(media.into());
+    }
+    let value = whole(media).span;
+    let part = crate::message::Part::Other { value };
+    file::read(Dialect::OpenaiChat, media, &part, value)?.anthropic()
+}
+
+/// Whether the content of a result is as the provider takes it.
+fn content_stands(answer: &Answer<'_>) -> bool {
+    let output = answer.output;
+    let said = |text: &str| !text.trim().is_empty();
+    match whole(output).kind {
+        Kind::Null => !answer.is_error && output.is_empty(),
+        Kind::String => !answer.is_error || said(&json::text(output, whole(output).span)),
+        Kind::Array => {
+            let elements = json::elements(output, whole(output).span);
+            let fits = |value: &Value| {
+                Object::of(output, *value).is_some_and(|block| match &*block.text("type") {
+                    "" => false,
+                    "text" => said(&block.text("text")),
+                    _ => !answer.is_error,
+                })
+            };
+            elements.iter().all(fits) && !(answer.is_error && elements.is_empty())
+        }
+        _ => false,
+    }
+}

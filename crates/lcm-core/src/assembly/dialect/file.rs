@@ -1,0 +1,216 @@
+//! Files, images and documents between the dialects.
+//!
+//! In: a part or a block that names one. Out: its name, type and bytes, or its address, and the
+//! block for another dialect. What a dialect has no block for is `None`.
+
+use alloc::{borrow::Cow, format, string::String};
+
+use crate::{
+    api::Dialect,
+    json::{self, Kind, Span, Value},
+    message::{Object, Part},
+};
+
+/// Image types that both providers read.
+const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+const PDF: &str = "application/pdf";
+
+/// A file that a message holds or names.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) struct File<'a> {
+    pub(super) name: Cow<'a, str>,
+    pub(super) mime: Cow<'a, str>,
+    pub(super) text: Option<Cow<'a, str>>,
+    /// Base64.
+    pub(super) data: Option<Cow<'a, str>>,
+    /// Its address, and whether it is an image there.
+    pub(super) url: Option<(Cow<'a, str>, bool)>,
+}
+
+/// The file that a block of a message holds or names; `None` when it is no file.
+pub(super) fn read<'a>(
+    dialect: Dialect,
+    raw: &'a str,
+    part: &Part,
+    whole: Span,
+) -> Option<File<'a>> {
+    let text = |span: Option<Span>| span.map(|span| json::text(raw, span));
+    let Part::File { name, mime, text: content, data } = *part else {
+        return linked(dialect, raw, whole);
+    };
+    let mut file = File {
+        name: text(name).unwrap_or_default(),
+        mime: text(mime).unwrap_or_default(),
+        text: text(content),
+        data: text(data),
+        url: None,
+    };
+    if dialect == Dialect::OpenaiChat {
+        let value = Value { span: whole, kind: json::kind(raw, whole) };
+        let audio = Object::of(raw, value).and_then(|block| block.object("input_audio"));
+        if let Some(audio) = audio {
+            file.mime = Cow::Owned(format!("audio/{}", audio.text("format")));
+        }
+    }
+    file.open_data_url();
+    Some(file)
+}
+
+/// An image or document that stands elsewhere.
+fn linked(dialect: Dialect, raw: &str, whole: Span) -> Option<File<'_>> {
+    let block = Object::of(raw, Value { span: whole, kind: json::kind(raw, whole) })?;
+    let kind = block.text("type");
+    let (url, is_image) = match (dialect, &*kind) {
+        (Dialect::Anthropic, "image" | "document") => {
+            let source = block.object("source")?;
+            (source.string("url")?, kind == "image")
+        }
+        (Dialect::OpenaiChat, "image_url") => {
+            let url = match block.object("image_url") {
+                Some(image) => image.string("url")?,
+                None => block.string("image_url")?,
+            };
+            (url, true)
+        }
+        _ => return None,
+    };
+    let url = json::text(raw, url);
+    let mut file = File::default();
+    if url.starts_with("data:") {
+        file.data = Some(url);
+        file.open_data_url();
+    } else {
+        file.url = Some((url, is_image));
+    }
+    Some(file)
+}
+
+impl<'a> File<'a> {
+    /// Takes the type and the bytes out of a data URL.
+    fn open_data_url(&mut self) {
+        let Some(data) = self.data.as_deref() else { return };
+        let Some((mime, bytes)) = data.strip_prefix("data:").and_then(|url| url.split_once(','))
+        else {
+            return;
+        };
+        let (mime, bytes) = (mime.split(';').next().unwrap_or_default(), String::from(bytes));
+        if self.mime.is_empty() {
+            self.mime = Cow::Owned(String::from(mime));
+        }
+        self.data = Some(Cow::Owned(bytes));
+    }
+
+    /// The bytes, when the type is one of these.
+    fn data_of(&self, types: &[&str]) -> Option<&str> {
+        self.data.as_deref().filter(|_| types.contains(&&*self.mime))
+    }
+
+    /// A file of text, under its name.
+    fn titled(&self) -> Option<String> {
+        let text = self.text.as_deref().filter(|text| !text.trim().is_empty())?;
+        Some(format!("{}\n{text}", self.title()))
+    }
+
+    /// `file NAME (TYPE)`, as far as known.
+    pub(super) fn title(&self) -> String {
+        let mut out = String::from("file");
+        for word in self.name.split_whitespace() {
+            out.push(' ');
+            out.push_str(word);
+        }
+        if !self.mime.trim().is_empty() {
+            out.push_str(&format!(" ({})", self.mime.trim()));
+        }
+        out
+    }
+
+    /// Its block in an `anthropic` user message.
+    pub(super) fn anthropic(&self) -> Option<String> {
+        let mut out = String::new();
+        if let Some(data) = self.data_of(&IMAGES).or_else(|| self.data_of(&[PDF])) {
+            let kind = if self.mime == PDF { "document" } else { "image" };
+            out.push_str(&format!("{{\"type\":\"{kind}\",\"source\":{{\"type\":\"base64\""));
+            field(&mut out, "media_type", &self.mime);
+            field(&mut out, "data", data);
+            out.push('}');
+            if kind == "document" && !self.name.trim().is_empty() {
+                field(&mut out, "title", &self.name);
+            }
+        } else if let Some((url, is_image)) = &self.url {
+            let kind = if *is_image { "image" } else { "document" };
+            out.push_str(&format!("{{\"type\":\"{kind}\",\"source\":{{\"type\":\"url\""));
+            field(&mut out, "url", url);
+            out.push('}');
+        } else {
+            out.push_str("{\"type\":\"text\"");
+            field(&mut out, "text", &self.titled()?);
+        }
+        out.push('}');
+        Some(out)
+    }
+
+    /// Its part in an `openai-chat` user message.
+    pub(super) fn openai_chat(&self) -> Option<String> {
+        let mut out = String::new();
+        let url = |mime: &str, data: &str| format!("data:{mime};base64,{data}");
+        if let Some(data) = self.data_of(&IMAGES) {
+            out.push_str("{\"type\":\"image_url\",\"image_url\":{\"url\":");
+            json::write_string(&mut out, &url(&self.mime, data));
+            out.push('}');
+        } else if let Some((url, true)) = &self.url {
+            out.push_str("{\"type\":\"image_url\",\"image_url\":{\"url\":");
+            json::write_string(&mut out, url);
+            out.push('}');
+        } else if let Some(data) = self.data_of(&[PDF]) {
+            let name = if self.name.trim().is_empty() { "file.pdf" } else { &self.name };
+            out.push_str("{\"type\":\"file\",\"file\":{\"filename\":");
+            json::write_string(&mut out, name);
+            field(&mut out, "file_data", &url(PDF, data));
+            out.push('}');
+        } else if let Some(data) = self.data_of(&["audio/wav", "audio/mp3"]) {
+            out.push_str("{\"type\":\"input_audio\",\"input_audio\":{\"data\":");
+            json::write_string(&mut out, data);
+            field(&mut out, "format", self.mime.rsplit('/').next().unwrap_or_default());
+            out.push('}');
+        } else {
+            out.push_str("{\"type\":\"text\"");
+            field(&mut out, "text", &self.titled()?);
+        }
+        out.push('}');
+        Some(out)
+    }
+
+    /// Its part in an `lcm` message; `None` for one that stands elsewhere.
+    pub(super) fn lcm(&self) -> Option<String> {
+        if self.url.is_some() {
+            return None;
+        }
+        let mut out = String::from("{\"type\":\"file\"");
+        let fields = [
+            ("name", Some(&self.name).filter(|name| !name.is_empty())),
+            ("mime", Some(&self.mime).filter(|mime| !mime.is_empty())),
+            ("text", self.text.as_ref()),
+            ("data", self.data.as_ref()),
+        ];
+        for (key, value) in fields {
+            if let Some(value) = value {
+                field(&mut out, key, value);
+            }
+        }
+        out.push('}');
+        Some(out)
+    }
+}
+
+/// Appends a member after another one.
+pub(super) fn field(out: &mut String, key: &str, value: &str) {
+    out.push_str(",\"");
+    out.push_str(key);
+    out.push_str("\":");
+    json::write_string(out, value);
+}
+
+/// Whether a value is an object, by its first character.
+pub(super) fn is_object(value: &str) -> bool {
+    json::kind(value, Span::between(0, value.len())) == Kind::Object
+}

@@ -1,0 +1,94 @@
+//! Writes a message of a provider's dialect in the project's own.
+//!
+//! Message by message: nothing is paired, stripped or dropped, and what the dialect has no part for
+//! is kept as it is.
+
+use alloc::string::String;
+
+use super::file;
+use crate::{
+    api::Dialect,
+    json::{self, Kind, Span},
+    message::{self, Block, Object, Part, Role},
+    tool_format,
+};
+
+/// Members of a host, which this dialect has, too.
+const OF_HOST: [&str; 3] = ["id", "timestamp", "event_key"];
+
+/// The message in the `lcm` dialect.
+pub(in crate::assembly) fn from_provider(dialect: Dialect, role: Role, raw: &str) -> String {
+    let mut out = String::from("{\"role\":\"");
+    out.push_str(role.as_str());
+    out.push_str("\",\"parts\":[");
+    for (at, block) in message::blocks(dialect, raw).iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        push_part(&mut out, dialect, raw, block);
+    }
+    out.push(']');
+    let message = Object::new(raw, json::object(raw).unwrap_or_default());
+    for key in OF_HOST {
+        if let Some(value) = message.any(key) {
+            out.push_str(",\"");
+            out.push_str(key);
+            out.push_str("\":");
+            out.push_str(json::slice(raw, value));
+        }
+    }
+    out.push('}');
+    out
+}
+
+fn push_part(out: &mut String, dialect: Dialect, raw: &str, block: &Block) {
+    let member = |out: &mut String, key: &str, value: Option<Span>| {
+        if let Some(value) = value {
+            out.push_str(",\"");
+            out.push_str(key);
+            out.push_str("\":");
+            out.push_str(json::slice(raw, value));
+        }
+    };
+    match block.part {
+        Part::Text { text } => {
+            out.push_str("{\"type\":\"text\"");
+            member(out, "text", Some(text));
+        }
+        Part::Reasoning { text } => {
+            out.push_str("{\"type\":\"reasoning\"");
+            member(out, "text", Some(text));
+        }
+        Part::ToolCall { id, name, input } => {
+            out.push_str("{\"type\":\"tool_call\"");
+            member(out, "id", id);
+            member(out, "name", name);
+            match input.map(|input| (json::kind(raw, input), json::text(raw, input))) {
+                // Arguments that are an object in a string.
+                Some((Kind::String, text)) if json::object(&text).is_ok() => {
+                    out.push_str(",\"input\":");
+                    out.push_str(&tool_format::input_object(&text));
+                }
+                _ => member(out, "input", input),
+            }
+        }
+        Part::ToolResult { call_id, name, output, is_error } => {
+            out.push_str("{\"type\":\"tool_result\"");
+            member(out, "call_id", call_id);
+            member(out, "name", name);
+            member(out, "output", output);
+            if is_error {
+                out.push_str(",\"is_error\":true");
+            }
+        }
+        Part::File { .. } | Part::Other { .. } => {
+            let file = file::read(dialect, raw, &block.part, block.whole);
+            match file.and_then(|file| file.lcm()) {
+                Some(json) => out.push_str(&json),
+                None => out.push_str(json::slice(raw, block.whole)),
+            }
+            return;
+        }
+    }
+    out.push('}');
+}

@@ -1,0 +1,155 @@
+//! Notes on what rendering did to an entry: counted in `why`, told in `warnings`.
+
+use alloc::{format, string::String, vec::Vec};
+
+use super::Entry;
+
+/// Seqs that one warning names.
+const NAMED_MAX: usize = 8;
+
+/// What rendering did.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::assembly) enum Note {
+    /// Shares a message with its neighbour.
+    Merged,
+    /// A call got a result that says that there is none.
+    SyntheticResult,
+    /// A turn was put beside it because the provider asks for one.
+    SyntheticTurn,
+    /// A result without a call was left out.
+    OrphanResult,
+    /// A second result of one call was left out.
+    DuplicateResult,
+    /// A second call of one id was left out.
+    DuplicateCall,
+    /// A call goes by another id or name.
+    RenamedCall,
+    /// A result without a call id is text.
+    ResultAsText,
+    /// A system message in the middle is text of the user.
+    SystemAsUser,
+    /// Thoughts that the provider would refuse were left out.
+    ReasoningLeftOut,
+    /// Blocks that the dialect cannot express were left out.
+    BlockLeftOut,
+    /// Nothing was left of it.
+    DroppedEmpty,
+}
+
+impl Note {
+    /// All, in the order of the warnings.
+    const ALL: [Self; 12] = [
+        Self::Merged,
+        Self::SyntheticResult,
+        Self::SyntheticTurn,
+        Self::OrphanResult,
+        Self::DuplicateResult,
+        Self::DuplicateCall,
+        Self::RenamedCall,
+        Self::ResultAsText,
+        Self::SystemAsUser,
+        Self::ReasoningLeftOut,
+        Self::BlockLeftOut,
+        Self::DroppedEmpty,
+    ];
+
+    pub(in crate::assembly) const fn name(self) -> &'static str {
+        match self {
+            Self::Merged => "merged",
+            Self::SyntheticResult => "synthetic-result",
+            Self::SyntheticTurn => "synthetic-turn",
+            Self::OrphanResult => "dropped-orphan-result",
+            Self::DuplicateResult => "dropped-duplicate-result",
+            Self::DuplicateCall => "dropped-duplicate-call",
+            Self::RenamedCall => "renamed-call",
+            Self::ResultAsText => "result-as-text",
+            Self::SystemAsUser => "system-as-user",
+            Self::ReasoningLeftOut => "reasoning-left-out",
+            Self::BlockLeftOut => "block-left-out",
+            Self::DroppedEmpty => "dropped-empty",
+        }
+    }
+
+    /// What a warning says; `None`: it is no matter for one.
+    const fn says(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Merged => return None,
+            Self::SyntheticResult => "calls without a result got one that says so",
+            Self::SyntheticTurn => "a user turn was put where the provider asks for one",
+            Self::OrphanResult => "results without their call were left out",
+            Self::DuplicateResult => "further results of an answered call were left out",
+            Self::DuplicateCall => "further calls of a known id were left out",
+            Self::RenamedCall => "calls go by an id or a name that the provider accepts",
+            Self::ResultAsText => "results without a call id are text",
+            Self::SystemAsUser => "system messages after the first turn are marked user text",
+            Self::ReasoningLeftOut => "reasoning that the dialect cannot carry was left out",
+            Self::BlockLeftOut => "content that the dialect cannot carry was left out",
+            Self::DroppedEmpty => "messages without any content were left out",
+        })
+    }
+}
+
+/// What was done to which entry.
+#[derive(Clone, Debug, Default)]
+pub(in crate::assembly) struct Notes {
+    list: Vec<(usize, Note)>,
+}
+
+impl Notes {
+    pub(super) fn add(&mut self, entry: usize, note: Note) {
+        self.list.push((entry, note));
+    }
+
+    /// The entries of a note that `belongs` admits.
+    fn entries(&self, note: Note, belongs: &dyn Fn(usize) -> bool) -> Vec<usize> {
+        let made = self.list.iter().filter(|(entry, made)| *made == note && belongs(*entry));
+        made.map(|(entry, _)| *entry).collect()
+    }
+
+    /// How often each note was made on the entries that `belongs` says, as `name N`.
+    pub(in crate::assembly) fn counts(&self, belongs: &dyn Fn(usize) -> bool) -> String {
+        let mut out = String::new();
+        for note in Note::ALL {
+            let count = self.entries(note, belongs).len();
+            if count > 0 {
+                let separator = if out.is_empty() { "" } else { ", " };
+                out.push_str(&format!("{separator}{} {count}", note.name()));
+            }
+        }
+        out
+    }
+
+    /// One line for each kind of note that is worth knowing.
+    pub(in crate::assembly) fn warnings(&self, entries: &[Entry]) -> Vec<String> {
+        let mut out = Vec::new();
+        for note in Note::ALL {
+            let Some(says) = note.says() else { continue };
+            let made = self.entries(note, &|_| true);
+            let mut is_noted = Vec::new();
+            is_noted.resize(entries.len(), false);
+            for at in made {
+                if let Some(slot) = is_noted.get_mut(at) {
+                    *slot = true;
+                }
+            }
+            let noted = entries.iter().zip(is_noted).filter(|(_, is_noted)| *is_noted);
+            let seqs: Vec<u64> = noted.map(|(entry, _)| entry.seq).collect();
+            let mut named = String::new();
+            for seq in seqs.iter().take(NAMED_MAX) {
+                let separator = if named.is_empty() { "" } else { ", " };
+                named.push_str(&format!("{separator}{seq}"));
+            }
+            match seqs.len() {
+                0 => continue,
+                1 => out.push(format!("{}: {says} (message {named})", note.name())),
+                count => {
+                    if let Some(more) = count.checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+                        named.push_str(&format!(" and {more} more"));
+                    }
+                    out.push(format!("{}: {says} (messages {named})", note.name()));
+                }
+            }
+        }
+        out
+    }
+}

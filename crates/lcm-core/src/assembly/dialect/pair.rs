@@ -1,0 +1,287 @@
+//! Calls and results find each other, so that every call is answered at once and by one result.
+//!
+//! In: turns with calls and results anywhere. Out: turns whose calls have ids that the dialect
+//! accepts, each with its answer in [`Turn::answers`]; no results are left among the blocks.
+//! A result is looked for behind its call first, then before it, in everything that was chosen.
+
+use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec};
+
+use super::{
+    Note, Notes, answer,
+    turns::{Answer, Block, Body, Call, Turn},
+};
+use crate::{
+    api::Dialect,
+    message::{Role, strong_call_id},
+    tool_format,
+};
+
+/// Characters of an id that is replaced which stay in the new one.
+const ID_STEM_CHARACTERS: usize = 16;
+
+/// A call or a result.
+struct Event {
+    turn: usize,
+    block: usize,
+    id: Option<String>,
+    name: String,
+    is_call: bool,
+    is_real: bool,
+}
+
+/// What becomes of a call: removed, or kept with the event that answers it.
+#[derive(Clone, Copy, Default)]
+enum Fate {
+    #[default]
+    Removed,
+    Kept(Option<usize>),
+}
+
+/// Pairs the calls and results of all turns.
+pub(super) fn pair(dialect: Dialect, turns: &mut Vec<Turn<'_>>, notes: &mut Notes) {
+    let mut events = events(turns);
+    give_ids(turns, &mut events);
+    let mut ids: BTreeMap<String, usize> = BTreeMap::new();
+    // The events of each id, and whether one of them is a call.
+    let mut groups: Vec<(Vec<usize>, bool)> = Vec::new();
+    for (at, event) in events.iter().enumerate() {
+        let Some(id) = &event.id else { continue };
+        let index = *ids.entry(id.clone()).or_insert(groups.len());
+        if index == groups.len() {
+            groups.push((Vec::new(), false));
+        }
+        if let Some((group, is_called)) = groups.get_mut(index) {
+            group.push(at);
+            *is_called |= event.is_call;
+        }
+    }
+    let mut fates: Vec<Fate> = Vec::new();
+    fates.resize_with(events.len(), Fate::default);
+    for (id, index) in &ids {
+        if let Some((group, _)) = groups.get(*index) {
+            decide(id, group, &events, &mut fates);
+        }
+    }
+    let is_called =
+        |id: &String| ids.get(id).and_then(|at| groups.get(*at)).is_some_and(|(_, called)| *called);
+    let mut answers = take_answers(turns, &events);
+    settle(dialect, turns, &events, &fates, &mut answers, notes);
+    for (event, answer) in events.iter().zip(answers) {
+        let Some(answer) = answer else { continue };
+        match &event.id {
+            Some(id) if is_called(id) => notes.add(answer.entry, Note::DuplicateResult),
+            Some(_) => notes.add(answer.entry, Note::OrphanResult),
+            None => as_text(turns, event, &answer, notes),
+        }
+    }
+    for turn in turns.iter_mut() {
+        turn.blocks.retain(|block| match &block.body {
+            Body::Answer(_) => false,
+            Body::Call(call) => !call.id.is_empty(),
+            _ => true,
+        });
+        // What a tool says beside its results is said by the assistant that called it.
+        if turn.role == Role::Tool {
+            turn.role = Role::Assistant;
+            turn.native = None;
+        }
+    }
+}
+
+fn events(turns: &[Turn<'_>]) -> Vec<Event> {
+    let mut out = Vec::new();
+    for (turn, Turn { role, blocks, .. }) in turns.iter().enumerate() {
+        for (block, Block { body, .. }) in blocks.iter().enumerate() {
+            let event = |id: &Option<Cow<'_, str>>, name: &str, is_call, is_real| Event {
+                turn,
+                block,
+                id: id.as_deref().map(String::from),
+                name: String::from(name),
+                is_call,
+                is_real,
+            };
+            match body {
+                Body::Call(call) if *role == Role::Assistant => {
+                    out.push(event(&call.given, &call.name, true, true));
+                }
+                Body::Answer(answer) => {
+                    out.push(event(&answer.given, &answer.name, false, answer.is_real()));
+                }
+                _ => {}
+            }
+        }
+    }
+    out
+}
+
+/// Names calls without an id, and gives results without one to a call of the turn before them that
+/// no other result answers: of the same name if they have one, else in order.
+fn give_ids(turns: &[Turn<'_>], events: &mut [Event]) {
+    let mut answered: BTreeMap<String, usize> = BTreeMap::new();
+    for id in events.iter().filter(|event| !event.is_call).filter_map(|event| event.id.as_ref()) {
+        answered.insert(id.clone(), 0);
+    }
+    // The calls of the last turn that has some: id and name.
+    let mut open: Vec<(String, String)> = Vec::new();
+    let mut open_turn = usize::MAX;
+    for event in events.iter_mut() {
+        if event.is_call {
+            let seq = turns.get(event.turn).map_or(0, |turn| turn.seq);
+            let number = event.block;
+            let id = event.id.get_or_insert_with(|| format!("call_{seq}_{number}"));
+            if open_turn != event.turn {
+                open_turn = event.turn;
+                open.clear();
+            }
+            open.push((id.clone(), event.name.clone()));
+        } else if event.id.is_none() {
+            let fits = |(id, name): &(String, String)| {
+                !answered.contains_key(id) && (event.name.is_empty() || event.name == *name)
+            };
+            if let Some(at) = open.iter().position(fits) {
+                let (id, _) = open.remove(at);
+                answered.insert(id.clone(), 0);
+                event.id = Some(id);
+            }
+        }
+    }
+}
+
+/// Decides the fates of the calls of one id.
+///
+/// Ids that look unique are: a second call is the first one again. Short ids come again in later
+/// turns, so there a second call counts when the first is answered before it and it is answered
+/// itself.
+fn decide(id: &str, group: &[usize], events: &[Event], fates: &mut [Fate]) {
+    let is_weak = !strong_call_id(id);
+    let event = |at: usize| events.get(at);
+    let is_real = |at: usize| event(at).is_some_and(|event| event.is_real);
+    let better = |slot: &mut Option<usize>, at: usize| {
+        if slot.is_none_or(|known| !is_real(known) && is_real(at)) {
+            *slot = Some(at);
+        }
+    };
+    let mut settle = |call: usize, answer: Option<usize>| {
+        if let Some(fate) = fates.get_mut(call) {
+            *fate = Fate::Kept(answer);
+        }
+    };
+    let (mut current, mut answer, mut early) = (None, None, None);
+    for (position, &at) in group.iter().enumerate() {
+        let is_call = event(at).is_some_and(|event| event.is_call);
+        match (is_call, current) {
+            (true, None) => current = Some(at),
+            (true, Some(call)) => {
+                let follows = group
+                    .iter()
+                    .skip(position + 1)
+                    .take_while(|&&next| event(next).is_some_and(|event| !event.is_call))
+                    .any(|&next| is_real(next));
+                if is_weak && answer.is_some_and(is_real) && follows {
+                    settle(call, answer);
+                    (current, answer) = (Some(at), None);
+                }
+            }
+            (false, Some(_)) => better(&mut answer, at),
+            (false, None) => better(&mut early, at),
+        }
+    }
+    if let Some(call) = current {
+        if let Some(early) = early {
+            better(&mut answer, early);
+        }
+        settle(call, answer);
+    }
+}
+
+/// Takes the results out of the turns, in the order of the events.
+fn take_answers<'a>(turns: &mut [Turn<'a>], events: &[Event]) -> Vec<Option<Answer<'a>>> {
+    let mut take = |event: &Event| {
+        let turn = turns.get_mut(event.turn)?;
+        let Body::Answer(answer) = &turn.blocks.get(event.block)?.body else { return None };
+        let answer = answer.clone();
+        turn.is_emptied = true;
+        Some(answer)
+    };
+    events.iter().map(&mut take).collect()
+}
+
+/// Gives the kept calls their ids and answers.
+fn settle<'a>(
+    dialect: Dialect,
+    turns: &mut [Turn<'a>],
+    events: &[Event],
+    fates: &[Fate],
+    answers: &mut [Option<Answer<'a>>],
+    notes: &mut Notes,
+) {
+    let mut used = BTreeMap::new();
+    for (event, fate) in events.iter().zip(fates).filter(|(event, _)| event.is_call) {
+        let Some(turn) = turns.get_mut(event.turn) else { continue };
+        let (entry, seq) = (turn.entry, turn.seq);
+        let Some(Body::Call(call)) = turn.blocks.get_mut(event.block).map(|block| &mut block.body)
+        else {
+            continue;
+        };
+        let Fate::Kept(answered) = *fate else {
+            notes.add(entry, Note::DuplicateCall);
+            turn.is_emptied = true;
+            continue;
+        };
+        call.id = accepted(dialect, event, seq, &mut used);
+        let is_renamed = call.given.as_deref().is_some_and(|given| given != call.id);
+        if is_renamed || tool_format::name(dialect, &call.name) != call.name {
+            notes.add(entry, Note::RenamedCall);
+        }
+        let id = call.id.clone();
+        let found = answered.and_then(|at| answers.get_mut(at)).and_then(Option::take);
+        if found.is_none() {
+            notes.add(entry, Note::SyntheticResult);
+        }
+        let answer = found.unwrap_or_else(|| missing(entry, call));
+        turn.answers.push(Answer { id, ..answer });
+    }
+}
+
+fn missing<'a>(entry: usize, call: &Call<'a>) -> Answer<'a> {
+    let name = call.name.clone();
+    let output = MISSING_LITERAL;
+    Answer { entry, given: None, id: String::new(), name, output, is_error: true, native: None }
+}
+
+/// [`super::turns::MISSING`] as JSON.
+const MISSING_LITERAL: &str = "\"[the result of this call is missing]\"";
+
+/// The id of a call as the dialect takes it: its own if that will do and no earlier call has it.
+fn accepted(
+    dialect: Dialect,
+    event: &Event,
+    seq: u64,
+    used: &mut BTreeMap<String, usize>,
+) -> String {
+    let id = event.id.as_deref().unwrap_or_default();
+    if tool_format::is_call_id(dialect, id) && used.insert(id.into(), 0).is_none() {
+        return id.into();
+    }
+    let plain = |c: char| if tool_format::is_plain(c) { c } else { '_' };
+    let stem: String = id.chars().take(ID_STEM_CHARACTERS).map(plain).collect();
+    let mut number = event.block;
+    loop {
+        let id = format!("{stem}_{seq}_{number}");
+        if used.insert(id.clone(), 0).is_none() {
+            return id;
+        }
+        number += 1;
+    }
+}
+
+/// Puts a result without a call in its place as text.
+fn as_text(turns: &mut [Turn<'_>], event: &Event, found: &Answer<'_>, notes: &mut Notes) {
+    let Some(block) = turns.get_mut(event.turn).and_then(|turn| turn.blocks.get_mut(event.block))
+    else {
+        return;
+    };
+    notes.add(found.entry, Note::ResultAsText);
+    let (text, _) = answer::text(found.output);
+    *block = Block { body: Body::Text(Cow::Owned(text)), native: None };
+}

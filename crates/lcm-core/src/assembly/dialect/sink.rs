@@ -1,0 +1,116 @@
+//! The array that is written, and what each entry became in it.
+
+use alloc::{string::String, vec::Vec};
+
+use super::{Element, Note, Notes};
+use crate::{
+    api::Dialect,
+    json::{self, Piece},
+    message, tokens,
+};
+
+/// JSON that goes out, with the entry it stands for.
+#[derive(Clone, Debug)]
+pub(super) struct Bit {
+    pub(super) entry: usize,
+    /// What it says; compared with an earlier assembly.
+    pub(super) json: String,
+    /// What is written in its place, when that differs.
+    pub(super) written: Option<String>,
+}
+
+impl Bit {
+    pub(super) fn new(entry: usize, json: String) -> Self {
+        Self { entry, json: whole_characters(json), written: None }
+    }
+}
+
+/// Writes the messages of one array.
+#[derive(Debug)]
+pub(super) struct Sink {
+    dialect: Dialect,
+    pub(super) json: String,
+    pub(super) elements: Vec<Element>,
+}
+
+impl Sink {
+    pub(super) const fn new(dialect: Dialect) -> Self {
+        Self { dialect, json: String::new(), elements: Vec::new() }
+    }
+
+    /// Writes one message: what opens it, its pieces with commas between, what closes it.
+    ///
+    /// A message is rounded once; each piece has the tokens that it adds to those before it.
+    pub(super) fn message(&mut self, open: &str, bits: &[Bit], close: &str, notes: &mut Notes) {
+        if !self.json.is_empty() {
+            self.json.push(',');
+        }
+        self.json.push_str(open);
+        let (mut quarters, mut told, mut last) = (0, 0, None);
+        for (at, bit) in bits.iter().enumerate() {
+            if at > 0 {
+                self.json.push(',');
+            }
+            let written = bit.written.as_deref().unwrap_or(&bit.json);
+            self.json.push_str(written);
+            quarters += message::quarters(self.dialect, written);
+            let total = u64::from(tokens::from_quarters(quarters));
+            let tokens = total - told;
+            told = total;
+            match self.elements.last_mut().filter(|_| last == Some(bit.entry)) {
+                Some(element) => {
+                    element.text.push_str(&bit.json);
+                    element.tokens += tokens;
+                }
+                None => {
+                    if last.is_some() {
+                        notes.add(bit.entry, Note::Merged);
+                    }
+                    let (entry, text) = (bit.entry, bit.json.clone());
+                    self.elements.push(Element { entry, text, tokens });
+                }
+            }
+            last = Some(bit.entry);
+        }
+        self.json.push_str(close);
+    }
+}
+
+/// The JSON with U+FFFD for each half of a surrogate pair: providers read strict JSON.
+fn whole_characters(json: String) -> String {
+    // Any such half is an escape of D800 to DFFF.
+    if !json.contains("\\ud") && !json.contains("\\uD") {
+        return json;
+    }
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json.as_str();
+    while let Some((before, inside)) = rest.split_once('"') {
+        out.push_str(before);
+        let length = literal_length(inside);
+        let (literal, after) = inside.split_at_checked(length).unwrap_or((inside, ""));
+        let mut lone = false;
+        let quoted = alloc::format!("\"{literal}");
+        json::each_piece(&quoted, &mut |piece| lone |= matches!(piece, Piece::Lone(_)));
+        if lone {
+            let mut text = String::new();
+            json::each_text(&quoted, &mut |piece| text.push_str(piece));
+            json::write_string(&mut out, &text);
+        } else {
+            out.push_str(&quoted);
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Bytes of a string literal behind its opening quote, with the closing one.
+fn literal_length(inside: &str) -> usize {
+    let mut escaped = false;
+    let end = inside.bytes().position(|byte| {
+        let closes = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        closes
+    });
+    end.map_or(inside.len(), |end| end + 1)
+}

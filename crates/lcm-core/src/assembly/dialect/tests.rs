@@ -1,0 +1,123 @@
+//! Tests of the rendering in the dialects of the providers: what the vectors and the generated
+//! histories do not single out.
+
+use alloc::{format, vec};
+
+use super::{answer::Piece, sink::Bit, *};
+use crate::{json, message, tool_format};
+
+fn entry(seq: u64, dialect: Dialect, raw: &str) -> Entry {
+    let message = message::project(dialect, raw).unwrap();
+    let (role, parts, tokens) = (message.role, message.parts, message.tokens);
+    let origin = Origin::Message { dialect, role, parts, tokens };
+    Entry { id: format!("msg_{seq}"), index: 0, seq, origin, raw: raw.into() }
+}
+
+fn rendered(out: Dialect, dialect: Dialect, raws: &[&str]) -> String {
+    let entries: Vec<Entry> = (1..).zip(raws).map(|(seq, raw)| entry(seq, dialect, raw)).collect();
+    format!("[{}]", render(out, &entries).json)
+}
+
+#[test]
+fn half_a_surrogate_pair_is_replaced_and_nothing_else() {
+    let written = |json: &str| Bit::new(0, json.into()).json;
+    assert_eq!(written(r#"{"a":"\ud800","b":"\ud83d\ude00 \u00e9"}"#), {
+        "{\"a\":\"\u{fffd}\",\"b\":\"\\ud83d\\ude00 \\u00e9\"}"
+    });
+    for same in [r#"{"a":"\\ud800"}"#, r#"{"\"":"\\\"","b":"\ud83d\ude00"}"#, "7"] {
+        assert_eq!(written(same), same);
+    }
+}
+
+#[test]
+fn tool_output_is_texts_and_media_or_one_text() {
+    let text = |text: &'static str| Piece::Text(text.into());
+    assert_eq!(answer::pieces("\"a\\n\""), [text("a\n")]);
+    assert_eq!(answer::pieces(""), []);
+    assert_eq!(answer::pieces("null"), []);
+    assert_eq!(answer::pieces("{ \"a\" : 1}"), [text("{\"a\":1}")]);
+    assert_eq!(answer::pieces("[1, 2]"), [text("[1,2]")]);
+    let image = r#"{"type":"image","source":{}}"#;
+    let list = format!("[{{\"type\":\"text\",\"text\":\"a\"}}, {image}]");
+    assert_eq!(answer::pieces(&list), [text("a"), Piece::Media(image)]);
+    let other = r#"[{"type":"text","text":"a"},{"type":"row"}]"#;
+    assert_eq!(answer::pieces(other), [text(other)]);
+}
+
+#[test]
+fn an_input_is_an_object() {
+    let check = |input: &str, expected: &str| {
+        assert_eq!(tool_format::input_object(input), expected, "{input}");
+        assert!(json::object(expected).is_ok());
+    };
+    check("{ \"a\" : 1.50 }", "{\"a\":1.50}");
+    check("", "{}");
+    check("null", "{}");
+    check("\"\"", "{}");
+    check("\" {\\\"a\\\": 1}\"", "{\"a\":1}");
+    check("\"text\"", "{\"input\":\"text\"}");
+    check("[1, 2]", "{\"input\":[1,2]}");
+    check("7", "{\"input\":7}");
+}
+
+#[test]
+fn what_an_assistant_says_after_a_result_of_its_own_comes_after_it() {
+    let raws = [
+        r#"{"role":"user","content":"q"}"#,
+        r#"{"role":"assistant","content":[{"type":"text","text":"before"},
+            {"type":"server_tool_use","id":"s1","name":"search","input":{}},
+            {"type":"web_search_tool_result","tool_use_id":"s1","content":"found"},
+            {"type":"text","text":"after"}]}"#,
+    ];
+    let out = rendered(Dialect::OpenaiChat, Dialect::Anthropic, &raws);
+    let at = |text: &str| out.find(text).unwrap_or_else(|| panic!("{text}: {out}"));
+    assert!(at("before") < at("s1") && at("s1") < at("found") && at("found") < at("after"));
+    assert_eq!(crate::validate::validate(Dialect::OpenaiChat, &out).unwrap(), "[]");
+}
+
+#[test]
+fn media_without_a_block_in_the_dialect_are_named() {
+    let raw = r#"{"role":"user","parts":[{"type":"file","name":"a b.zip","mime":"application/zip",
+        "data":"UEs"},{"type":"file","name":"n.txt","text":"notes"}]}"#;
+    for dialect in [Dialect::Anthropic, Dialect::OpenaiChat] {
+        let output = render(dialect, &[entry(1, Dialect::Lcm, raw)]);
+        assert!(output.json.contains("[file a b.zip (application/zip) left out]"));
+        assert!(output.json.contains("file n.txt\\nnotes"));
+        assert_eq!(output.notes.counts(&|_| true), "block-left-out 1");
+    }
+}
+
+#[test]
+fn ids_and_names_are_those_a_provider_accepts() {
+    let raw = format!(
+        r#"{{"role":"assistant","parts":[
+            {{"type":"tool_call","id":"{}","name":"a.b"}},{{"type":"tool_call"}}]}}"#,
+        "long:".repeat(20)
+    );
+    for dialect in [Dialect::Anthropic, Dialect::OpenaiChat] {
+        let first = r#"{"role":"user","content":"q"}"#;
+        let out = rendered(dialect, Dialect::Lcm, &[first, &raw]);
+        assert_eq!(crate::validate::validate(dialect, &out).unwrap(), "[]");
+        assert!(out.contains("\"long_long_long_l_2_0\"") && out.contains("\"call_2_1\""), "{out}");
+        assert!(out.contains("\"a_b\"") && out.contains("\"tool\""));
+    }
+}
+
+#[test]
+fn notes_are_counted_and_told() {
+    let mut notes = Notes::default();
+    let raw = r#"{"role":"user","content":"q"}"#;
+    let entries: Vec<Entry> = (1..=12).map(|seq| entry(seq, Dialect::Lcm, raw)).collect();
+    for at in 0..12 {
+        notes.add(at, Note::OrphanResult);
+        notes.add(at, Note::Merged);
+    }
+    assert_eq!(notes.counts(&|at| at < 3), "merged 3, dropped-orphan-result 3");
+    assert_eq!(
+        notes.warnings(&entries),
+        vec![
+            "dropped-orphan-result: results without their call were left out \
+             (messages 1, 2, 3, 4, 5, 6, 7, 8 and 4 more)"
+        ]
+    );
+}

@@ -1,0 +1,269 @@
+//! From chosen entries to turns of blocks that no longer depend on the dialect they came in.
+//!
+//! A block that is asked for in its own dialect keeps its JSON beside, and goes out as it is unless
+//! something about it must change.
+
+use alloc::{borrow::Cow, string::String, vec::Vec};
+
+use super::{
+    Entry, Origin,
+    file::{self, File},
+};
+use crate::{
+    api::Dialect,
+    json::{self, Kind, Span, Value},
+    message::{self, Block as Read, Object, Part, Role},
+};
+
+/// What was said at once by one.
+#[derive(Clone, Debug)]
+pub(super) struct Turn<'a> {
+    /// Index of its entry.
+    pub(super) entry: usize,
+    pub(super) seq: u64,
+    pub(super) role: Role,
+    pub(super) blocks: Vec<Block<'a>>,
+    /// The results of its calls, in the order of the calls. Pairing fills it.
+    pub(super) answers: Vec<Answer<'a>>,
+    /// The message, when it is asked for in its own dialect.
+    pub(super) native: Option<&'a str>,
+    /// Whether it had blocks that pairing took out.
+    pub(super) is_emptied: bool,
+}
+
+/// A piece of a turn.
+#[derive(Clone, Debug)]
+pub(super) struct Block<'a> {
+    pub(super) body: Body<'a>,
+    /// Its JSON, when it is asked for in its own dialect.
+    pub(super) native: Option<&'a str>,
+}
+
+/// What a block is.
+#[derive(Clone, Debug)]
+pub(super) enum Body<'a> {
+    Text(Cow<'a, str>),
+    Thought,
+    Call(Call<'a>),
+    Answer(Answer<'a>),
+    File(File<'a>),
+    /// A call that the provider itself answers, or its answer; only in its own dialect.
+    Served {
+        id: Cow<'a, str>,
+        is_result: bool,
+    },
+    /// Anything else, by its type.
+    Other(Cow<'a, str>),
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug)]
+pub(super) struct Call<'a> {
+    /// As the message gives it.
+    pub(super) given: Option<Cow<'a, str>>,
+    /// As it goes out. Pairing fills it.
+    pub(super) id: String,
+    pub(super) name: Cow<'a, str>,
+    /// JSON, or empty.
+    pub(super) input: &'a str,
+}
+
+/// What a tool returned.
+#[derive(Clone, Debug)]
+pub(super) struct Answer<'a> {
+    pub(super) entry: usize,
+    pub(super) given: Option<Cow<'a, str>>,
+    pub(super) id: String,
+    pub(super) name: Cow<'a, str>,
+    /// JSON, or empty.
+    pub(super) output: &'a str,
+    pub(super) is_error: bool,
+    /// Its block or message, when it is asked for in its own dialect.
+    pub(super) native: Option<&'a str>,
+}
+
+/// The turns of all entries.
+pub(super) fn of(out: Dialect, entries: &[Entry]) -> Vec<Turn<'_>> {
+    let mut turns = Vec::new();
+    for (at, entry) in entries.iter().enumerate() {
+        let turn = |role, blocks| Turn {
+            entry: at,
+            seq: entry.seq,
+            role,
+            blocks,
+            answers: Vec::new(),
+            native: None,
+            is_emptied: false,
+        };
+        let Origin::Message { dialect, role, parts, .. } = &entry.origin else {
+            let body = Body::Text(Cow::Borrowed(entry.raw.as_str()));
+            turns.push(turn(Role::User, Vec::from([Block { body, native: None }])));
+            continue;
+        };
+        let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
+        let is_bare_tool = *role == Role::Tool && !parts.iter().any(is_result);
+        let scope =
+            Scope { at, out, dialect: *dialect, role: *role, raw: &entry.raw, is_bare_tool };
+        let blocks = scope.blocks(parts);
+        if *role == Role::Assistant {
+            // What an assistant says after a result in its own message, it says after it.
+            let pieces = split(blocks);
+            let is_whole = pieces.len() == 1;
+            for blocks in pieces {
+                let native = scope.native().filter(|_| is_whole);
+                turns.push(Turn { native, ..turn(*role, blocks) });
+            }
+        } else {
+            turns.push(Turn { native: scope.native(), ..turn(*role, blocks) });
+        }
+    }
+    turns
+}
+
+/// Cuts an assistant's blocks behind each group of results.
+fn split(blocks: Vec<Block<'_>>) -> Vec<Vec<Block<'_>>> {
+    let mut out: Vec<Vec<Block<'_>>> = Vec::from([Vec::new()]);
+    let mut answered = false;
+    for block in blocks {
+        let is_answer = matches!(block.body, Body::Answer(_));
+        if answered && !is_answer {
+            out.push(Vec::new());
+        }
+        answered = is_answer;
+        if let Some(last) = out.last_mut() {
+            last.push(block);
+        }
+    }
+    out
+}
+
+/// One message and what it is rendered in.
+struct Scope<'a> {
+    at: usize,
+    out: Dialect,
+    dialect: Dialect,
+    role: Role,
+    raw: &'a str,
+    /// A tool that returned no result, but may say one.
+    is_bare_tool: bool,
+}
+
+impl<'a> Scope<'a> {
+    fn is_own(&self) -> bool {
+        self.dialect == self.out
+    }
+
+    fn native(&self) -> Option<&'a str> {
+        self.is_own().then_some(self.raw)
+    }
+
+    fn blocks(&self, parts: &[Part]) -> Vec<Block<'a>> {
+        let read: Vec<Read> = if self.dialect == Dialect::Lcm {
+            let whole = |part: &Part| match part {
+                Part::Other { value } => *value,
+                _ => Span::default(),
+            };
+            parts.iter().map(|part| Read { part: part.clone(), whole: whole(part) }).collect()
+        } else {
+            message::blocks(self.dialect, self.raw)
+        };
+        read.iter().filter_map(|read| self.block(read)).collect()
+    }
+
+    fn block(&self, read: &Read) -> Option<Block<'a>> {
+        let whole = json::slice(self.raw, read.whole);
+        let native = self.is_own().then_some(whole);
+        let body = match &read.part {
+            // A tool that only says a text returned it.
+            Part::Text { text: said } if self.is_bare_tool => {
+                Body::Answer(self.answer(None, None, Some(*said), false))
+            }
+            Part::Text { text: said } => Body::Text(json::text(self.raw, *said)),
+            Part::Reasoning { .. } => Body::Thought,
+            Part::ToolCall { .. } if self.role != Role::Assistant => {
+                Body::Other(Cow::Borrowed("tool call"))
+            }
+            Part::ToolCall { name, input, .. } => match self.served(read.whole, false) {
+                Some(id) => Body::Served { id, is_result: false },
+                None => Body::Call(Call {
+                    given: read.part.call_id(self.raw),
+                    id: String::new(),
+                    name: self.text(*name),
+                    input: self.value(*input),
+                }),
+            },
+            Part::ToolResult { name, output, is_error, .. } => {
+                match self.served(read.whole, true) {
+                    Some(id) => Body::Served { id, is_result: true },
+                    None => {
+                        let given = read.part.result_id(self.raw);
+                        let mut answer = self.answer(given, *name, *output, *is_error);
+                        answer.native = native;
+                        if self.out == Dialect::OpenaiChat {
+                            answer.native = self.native();
+                        }
+                        Body::Answer(answer)
+                    }
+                }
+            }
+            part @ (Part::File { .. } | Part::Other { .. }) => {
+                if matches!(part, Part::Other { .. }) && whole == "null" {
+                    return None;
+                }
+                match file::read(self.dialect, self.raw, part, read.whole) {
+                    Some(file) => Body::File(file),
+                    None => Body::Other(self.kind(read.whole)),
+                }
+            }
+        };
+        Some(Block { body, native })
+    }
+
+    fn text(&self, span: Option<Span>) -> Cow<'a, str> {
+        span.map_or(Cow::Borrowed(""), |span| json::text(self.raw, span))
+    }
+
+    fn value(&self, span: Option<Span>) -> &'a str {
+        span.map_or("", |span| json::slice(self.raw, span))
+    }
+
+    fn answer(
+        &self,
+        given: Option<Cow<'a, str>>,
+        name: Option<Span>,
+        output: Option<Span>,
+        is_error: bool,
+    ) -> Answer<'a> {
+        let (name, output) = (self.text(name), self.value(output));
+        let (entry, id, native) = (self.at, String::new(), None);
+        Answer { entry, given, id, name, output, is_error, native }
+    }
+
+    /// The id of a block that the provider answers itself, when it stays in its dialect.
+    fn served(&self, whole: Span, is_result: bool) -> Option<Cow<'a, str>> {
+        if !(self.is_own() && self.dialect == Dialect::Anthropic) {
+            return None;
+        }
+        let (own, key) =
+            if is_result { ("tool_result", "tool_use_id") } else { ("tool_use", "id") };
+        let block = Object::of(self.raw, Value { span: whole, kind: Kind::Object })?;
+        (block.text("type") != own).then(|| block.text(key))
+    }
+
+    /// The type of a block that nobody documented.
+    fn kind(&self, whole: Span) -> Cow<'a, str> {
+        let value = Value { span: whole, kind: json::kind(self.raw, whole) };
+        Object::of(self.raw, value).map_or(Cow::Borrowed(""), |block| block.text("type"))
+    }
+}
+
+impl Answer<'_> {
+    /// Whether a tool returned it: no assembly put it there.
+    pub(super) fn is_real(&self) -> bool {
+        // Written in another dialect, it may have a few characters around it.
+        self.output.len() > 2 * MISSING.len() || !self.output.contains(MISSING)
+    }
+}
+
+/// The text of a result that stands for one that is missing.
+pub(super) const MISSING: &str = "[the result of this call is missing]";

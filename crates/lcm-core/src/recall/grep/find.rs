@@ -1,0 +1,205 @@
+//! Which documents are hits, in which order, and how many there are.
+//!
+//! Each family of each conversation gives an ordered list of its best; the lists are merged. The
+//! weights of a full-text query are those of all conversations that are searched together.
+
+use alloc::vec::Vec;
+
+use super::{Bounds, Place, Scope, Sort, Sought};
+use crate::{
+    api::Timestamp,
+    error::Result,
+    history::History,
+    num,
+    reader::Reader,
+    search::{
+        Family, Index,
+        full_text::{self, Gathered, Statistics},
+        query::TextQuery,
+        regex::Regex,
+        scan::scan,
+        score,
+    },
+};
+
+/// A hit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hit {
+    /// Number of its conversation.
+    pub(super) place: usize,
+    pub(super) family: Family,
+    pub(super) document: u64,
+    /// With 16 fractional bits; `None`: an expression's match, which has none.
+    pub(super) score: Option<u64>,
+    /// What it is ordered by, greatest first; then its time.
+    rank: u64,
+    time: Timestamp,
+}
+
+/// The best hits of one family of one conversation, in order.
+type List = Vec<Hit>;
+
+/// The hits in order, at most as many as `bounds` say, and how many there are altogether.
+///
+/// # Errors
+///
+/// As [`Index::postings`].
+pub(super) fn find(
+    reader: &mut Reader<'_>,
+    places: &[Place],
+    indexes: &mut [Index],
+    sought: &mut Sought,
+    bounds: &Bounds,
+) -> Result<(Vec<Hit>, u64)> {
+    let families: &[Family] = match bounds.scope {
+        Scope::Messages => &[Family::Messages],
+        Scope::Summaries => &[Family::Summaries],
+        Scope::Both | Scope::Files => &[Family::Messages, Family::Summaries],
+    };
+    let mut lists = Vec::new();
+    let total = match sought {
+        Sought::Text(query) if query.is_empty() => 0,
+        Sought::Text(query) => texts(reader, places, indexes, query, bounds, families, &mut lists)?,
+        Sought::Regex(regex) => {
+            matches(reader, places, indexes, regex, bounds, families, &mut lists)?
+        }
+    };
+    Ok((merged(lists, bounds.limit), total))
+}
+
+fn matches(
+    reader: &mut Reader<'_>,
+    places: &[Place],
+    indexes: &mut [Index],
+    regex: &mut Regex,
+    bounds: &Bounds,
+    families: &[Family],
+    lists: &mut Vec<List>,
+) -> Result<u64> {
+    let mut total = 0;
+    for ((number, place), index) in places.iter().enumerate().zip(indexes) {
+        place.enter(reader);
+        let history = History { keys: &place.keys, head: &place.loaded.head };
+        for family in families {
+            let found = scan(reader, &history, index, *family, regex, &bounds.window)?;
+            total += num::to_u64(found.len());
+            let newest = found.into_iter().map(|(document, time)| (time, document));
+            let hit = |(time, document)| Hit {
+                place: number,
+                family: *family,
+                document,
+                score: None,
+                rank: time,
+                time,
+            };
+            lists.push(score::greatest(newest, bounds.limit).into_iter().map(hit).collect());
+        }
+    }
+    Ok(total)
+}
+
+/// A family of a conversation between the two steps of a full-text search.
+struct Open {
+    place: usize,
+    family: Family,
+    gathered: Gathered,
+}
+
+fn texts(
+    reader: &mut Reader<'_>,
+    places: &[Place],
+    indexes: &mut [Index],
+    query: &TextQuery,
+    bounds: &Bounds,
+    families: &[Family],
+    lists: &mut Vec<List>,
+) -> Result<u64> {
+    let mut open = Vec::new();
+    for ((number, place), index) in places.iter().enumerate().zip(indexes.iter_mut()) {
+        place.enter(reader);
+        let history = History { keys: &place.keys, head: &place.loaded.head };
+        for family in families {
+            let gathered = full_text::gather(reader, &history, index, *family, query)?;
+            open.push(Open { place: number, family: *family, gathered });
+        }
+    }
+    let mut total = 0;
+    for family in families {
+        let mut statistics = Statistics::default();
+        let of_family = |one: &&Open| one.family == *family;
+        open.iter().filter(of_family).for_each(|one| statistics.add(&one.gathered.statistics));
+        for one in open.iter().filter(|one| one.family == *family) {
+            let place = places.get(one.place).zip(indexes.get_mut(one.place));
+            let Some((place, index)) = place else { continue };
+            place.enter(reader);
+            total += best(reader, place, index, one, query, bounds, &statistics, lists)?;
+        }
+    }
+    Ok(total)
+}
+
+/// Adds the best of one family of a conversation to the lists; returns how many fit.
+fn best(
+    reader: &mut Reader<'_>,
+    place: &Place,
+    index: &mut Index,
+    open: &Open,
+    query: &TextQuery,
+    bounds: &Bounds,
+    statistics: &Statistics,
+    lists: &mut Vec<List>,
+) -> Result<u64> {
+    let history = History { keys: &place.keys, head: &place.loaded.head };
+    let gathered = &open.gathered;
+    let window = bounds.window.and(&query.window);
+    let ranked = gathered.rank(reader, &history, index, query, &window, statistics)?;
+    let rows = || ranked.documents.iter().copied().zip(ranked.scores.iter().copied());
+    let best: Vec<(u64, u64)> = if bounds.sort == Sort::Relevance {
+        score::greatest(rows().map(|(document, score)| (score, document)), bounds.limit)
+    } else {
+        let times = gathered.times(reader, index, &ranked.documents)?;
+        let rank = |((document, score), time): ((u64, u64), Timestamp)| match bounds.sort {
+            Sort::Hybrid => (score::aged(score, bounds.now.saturating_sub(time)), document),
+            Sort::Recency | Sort::Relevance => (time, document),
+        };
+        score::greatest(rows().zip(times).map(rank), bounds.limit)
+    };
+    let mut documents: Vec<u64> = best.iter().map(|(_, document)| *document).collect();
+    documents.sort_unstable();
+    let times = gathered.times(reader, index, &documents)?;
+    let time_of = |document: u64| {
+        let place = documents.binary_search(&document).ok();
+        place.and_then(|place| times.get(place)).copied().unwrap_or(0)
+    };
+    let score_of = |document: u64| {
+        let place = ranked.documents.binary_search(&document).ok();
+        place.and_then(|place| ranked.scores.get(place)).copied()
+    };
+    let hit = |(rank, document): (u64, u64)| Hit {
+        place: open.place,
+        family: open.family,
+        document,
+        score: score_of(document),
+        rank,
+        time: time_of(document),
+    };
+    lists.push(best.into_iter().map(hit).collect());
+    Ok(num::to_u64(ranked.documents.len()))
+}
+
+/// The first of ordered lists taken together.
+fn merged(lists: Vec<List>, limit: usize) -> Vec<Hit> {
+    let mut lists: Vec<_> = lists.into_iter().map(|list| list.into_iter().peekable()).collect();
+    let mut out = Vec::new();
+    while out.len() < limit {
+        let heads = lists.iter_mut().enumerate().filter_map(|(number, list)| {
+            let hit = list.peek()?;
+            // Of equals the earlier list: `max` takes the last.
+            Some((hit.rank, hit.time, usize::MAX - number))
+        });
+        let Some((.., number)) = heads.max() else { break };
+        let best = lists.get_mut(usize::MAX - number).and_then(Iterator::next);
+        out.extend(best);
+    }
+    out
+}

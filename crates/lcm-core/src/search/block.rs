@@ -1,0 +1,434 @@
+//! Blocks: the postings of consecutive keys, and how a key is found among them.
+//!
+//! ```text
+//! block    groups (2 bytes), then for each group: first key (6 bytes), bytes of its documents (2),
+//!          bytes of its positions (2); then the documents of all groups, then their positions
+//! group    at most 32 keys, ascending: keys, how many documents, how many occurrences; then for
+//!          each key its documents and how often it occurs in each
+//! ```
+//!
+//! All as [`super::bits`]. A long list is parted; each part begins a group of its own, so that the
+//! same key stands in several. A part has at most 1,024 documents or 4,096 occurrences.
+
+use alloc::vec::Vec;
+
+use super::{
+    bits::{BitReader, BitWriter},
+    columns::Lengths,
+};
+use crate::num;
+
+/// Most keys of one group.
+const GROUP_KEYS_MAX: usize = 32;
+/// Documents and occurrences from which on a group is closed.
+const GROUP_DOCUMENTS: usize = 768;
+const GROUP_OCCURRENCES: usize = 1_536;
+/// Most documents and occurrences of one part of a list.
+pub(super) const PART_DOCUMENTS_MAX: usize = 1_024;
+pub(super) const PART_OCCURRENCES_MAX: u64 = 4_096;
+/// Documents from which on a list says where it begins and ends.
+const BOUNDED_DOCUMENTS: usize = 16;
+/// Bytes of one group in the table.
+const TABLE_ROW: usize = 10;
+/// Bits of a key: 40 of a hash, and two for the kind.
+pub(super) const KEY_BITS: u32 = 42;
+
+/// First key of terms without positions.
+pub(super) const BARE: u64 = 1 << 40;
+/// First key of grams.
+pub(super) const GRAMS: u64 = 1 << 41;
+/// The key of units whose grams are too many to keep.
+pub(super) const EVERY_GRAM: u64 = GRAMS + (1 << 24);
+
+/// Documents and units that a segment covers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Range {
+    pub(super) documents: (u64, u64),
+    pub(super) units: (u64, u64),
+}
+
+impl Range {
+    const fn of(&self, key: u64) -> (u64, u64) {
+        if key >= GRAMS { self.units } else { self.documents }
+    }
+}
+
+/// Lists of one or several keys, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    pub(super) keys: Vec<u64>,
+    /// Documents of each key, and occurrences in all of them.
+    pub(super) sizes: Vec<(usize, u64)>,
+    pub(super) documents: Vec<u64>,
+    pub(super) counts: Vec<u64>,
+    /// Positions of the keys below [`BARE`].
+    pub(super) positions: Vec<u64>,
+}
+
+impl Group {
+    pub(super) fn clear(&mut self) {
+        self.keys.clear();
+        self.sizes.clear();
+        self.documents.clear();
+        self.counts.clear();
+        self.positions.clear();
+    }
+
+    fn is_full(&self) -> bool {
+        self.keys.len() == GROUP_KEYS_MAX
+            || self.documents.len() >= GROUP_DOCUMENTS
+            || self.positions.len() >= GROUP_OCCURRENCES
+    }
+
+    fn encode(&self, range: &Range, bits: &mut BitWriter, out: &mut Vec<u8>) {
+        let (Some(first), Some(last)) = (self.keys.first(), self.keys.last()) else { return };
+        let count = self.keys.len();
+        bits.gamma(num::to_u64(count));
+        bits.below(*last - *first, 1 << KEY_BITS);
+        if let Some(inner) = self.keys.get(1..count.saturating_sub(1)) {
+            bits.ascending(inner, *first + 1, last.saturating_sub(1));
+        }
+        for ((documents, occurrences), key) in self.sizes.iter().zip(&self.keys) {
+            bits.gamma(num::to_u64(*documents));
+            if *key < GRAMS {
+                bits.gamma(occurrences + 1 - num::to_u64(*documents));
+            }
+        }
+        let (mut documents, mut counts) = (self.documents.as_slice(), self.counts.as_slice());
+        let mut sums = Vec::new();
+        for ((size, occurrences), key) in self.sizes.iter().zip(&self.keys) {
+            let (own, rest) = documents.split_at_checked(*size).unwrap_or_default();
+            documents = rest;
+            encode_documents(bits, own, range.of(*key));
+            let (own, rest) = counts.split_at_checked(*size).unwrap_or_default();
+            counts = rest;
+            if *occurrences > num::to_u64(*size) {
+                sums.clear();
+                let mut sum = 0;
+                sums.extend(own.iter().map(|count| {
+                    sum += count;
+                    sum
+                }));
+                sums.pop();
+                bits.ascending(&sums, 1, occurrences - 1);
+            }
+        }
+        bits.drain_into(out);
+    }
+
+    fn encode_positions(&self, lengths: &Lengths, bits: &mut BitWriter, out: &mut Vec<u8>) {
+        let mut positions = self.positions.as_slice();
+        let mut rows = self.documents.iter().zip(&self.counts);
+        for ((size, _), key) in self.sizes.iter().zip(&self.keys) {
+            for (document, count) in rows.by_ref().take(*size) {
+                if *key < BARE {
+                    let (own, rest) =
+                        positions.split_at_checked(num::to_usize(*count)).unwrap_or_default();
+                    positions = rest;
+                    bits.ascending(own, 0, lengths.bound(*document, *count) - 1);
+                }
+            }
+        }
+        bits.drain_into(out);
+    }
+
+    /// Reads the lists of a group; `None`: it is none.
+    fn decode(&mut self, bytes: &[u8], first: u64, range: &Range) -> Option<()> {
+        self.clear();
+        let mut bits = BitReader::new(bytes);
+        let count = num::to_usize(bits.gamma());
+        if count > GROUP_KEYS_MAX {
+            return None;
+        }
+        let last = first + bits.below(1 << KEY_BITS);
+        if last - first + 1 < num::to_u64(count) || (count == 1 && last != first) {
+            return None;
+        }
+        self.keys.resize(count, last);
+        *self.keys.first_mut()? = first;
+        if count > 2 {
+            bits.ascending(self.keys.get_mut(1..count - 1)?, first + 1, last - 1);
+        }
+        for key in &self.keys {
+            let documents = bits.gamma();
+            let more = if *key < GRAMS { bits.gamma() - 1 } else { 0 };
+            let (low, high) = range.of(*key);
+            let parts = num::to_u64(PART_DOCUMENTS_MAX);
+            if documents > (high - low + 1).min(parts) || more > 1 << 21 {
+                return None;
+            }
+            self.sizes.push((num::to_usize(documents), documents + more));
+        }
+        let total: usize = self.sizes.iter().map(|(size, _)| size).sum();
+        self.documents.resize(total, 0);
+        self.counts.resize(total, 1);
+        let (mut documents, mut counts) =
+            (self.documents.as_mut_slice(), self.counts.as_mut_slice());
+        for ((size, occurrences), key) in self.sizes.iter().zip(&self.keys) {
+            let (own, rest) = documents.split_at_mut_checked(*size)?;
+            documents = rest;
+            decode_documents(&mut bits, own, range.of(*key));
+            let (own, rest) = counts.split_at_mut_checked(*size)?;
+            counts = rest;
+            if *occurrences > num::to_u64(*size) {
+                decode_counts(&mut bits, own, *occurrences);
+            }
+        }
+        (!bits.is_over()).then_some(())
+    }
+
+    /// Reads the positions of a group whose lists were read; `None`: there are none.
+    fn decode_positions(&mut self, bytes: &[u8], lengths: &Lengths) -> Option<()> {
+        let mut bits = BitReader::new(bytes);
+        let mut rows = self.documents.iter().zip(&self.counts);
+        for ((size, _), key) in self.sizes.iter().zip(&self.keys) {
+            for (document, count) in rows.by_ref().take(*size) {
+                if *key < BARE {
+                    let from = self.positions.len();
+                    self.positions.resize(from.checked_add(num::to_usize(*count))?, 0);
+                    let high = lengths.bound(*document, *count) - 1;
+                    bits.ascending(self.positions.get_mut(from..)?, 0, high);
+                }
+            }
+        }
+        (!bits.is_over()).then_some(())
+    }
+}
+
+fn encode_documents(bits: &mut BitWriter, list: &[u64], (low, high): (u64, u64)) {
+    match list {
+        [first, inner @ .., last] if list.len() > BOUNDED_DOCUMENTS => {
+            bits.below(*first - low, high - low + 1);
+            bits.below(*last - *first, high - *first + 1);
+            bits.ascending(inner, *first + 1, *last - 1);
+        }
+        _ => bits.ascending(list, low, high),
+    }
+}
+
+fn decode_documents(bits: &mut BitReader<'_>, list: &mut [u64], (low, high): (u64, u64)) {
+    let count = list.len();
+    match list {
+        [first, inner @ .., last] if count > BOUNDED_DOCUMENTS => {
+            let rest = num::to_u64(count) - 1;
+            *first = (low + bits.below(high - low + 1)).min(high - rest);
+            *last = (*first + bits.below(high - *first + 1)).max(*first + rest);
+            bits.ascending(inner, *first + 1, *last - 1);
+        }
+        _ => bits.ascending(list, low, high),
+    }
+}
+
+fn decode_counts(bits: &mut BitReader<'_>, counts: &mut [u64], occurrences: u64) {
+    let Some((last, sums)) = counts.split_last_mut() else { return };
+    if !sums.is_empty() {
+        bits.ascending(sums, 1, occurrences - 1);
+    }
+    let mut before = 0;
+    for sum in sums {
+        (*sum, before) = (*sum - before, *sum);
+    }
+    *last = occurrences - before;
+}
+
+/// Makes blocks from ascending lists.
+#[derive(Debug)]
+pub(super) struct BlockWriter<'a> {
+    range: Range,
+    lengths: &'a Lengths,
+    /// Bytes from which on a block is closed.
+    target: usize,
+    group: Group,
+    bits: BitWriter,
+    table: Vec<u8>,
+    documents: Vec<u8>,
+    positions: Vec<u8>,
+    /// First key and bytes of each block.
+    pub(super) blocks: Vec<(u64, Vec<u8>)>,
+}
+
+impl<'a> BlockWriter<'a> {
+    pub(super) fn new(range: Range, lengths: &'a Lengths, target: usize) -> Self {
+        Self {
+            range,
+            lengths,
+            target,
+            group: Group::default(),
+            bits: BitWriter::default(),
+            table: Vec::new(),
+            documents: Vec::new(),
+            positions: Vec::new(),
+            blocks: Vec::new(),
+        }
+    }
+
+    /// Adds the documents of a key, or a part of them; keys and documents ascend. `positions` are
+    /// those of all documents in turn, and none for keys from [`BARE`] on.
+    pub(super) fn push(&mut self, key: u64, documents: &[u64], counts: &[u64], positions: &[u64]) {
+        if self.group.keys.last() == Some(&key) || self.group.is_full() {
+            self.close_group();
+        }
+        self.group.keys.push(key);
+        self.group.sizes.push((documents.len(), counts.iter().sum()));
+        self.group.documents.extend_from_slice(documents);
+        self.group.counts.extend_from_slice(counts);
+        self.group.positions.extend_from_slice(positions);
+    }
+
+    fn close_group(&mut self) {
+        let Some(first) = self.group.keys.first().copied() else { return };
+        let (documents, positions) = (self.documents.len(), self.positions.len());
+        self.group.encode(&self.range, &mut self.bits, &mut self.documents);
+        self.group.encode_positions(self.lengths, &mut self.bits, &mut self.positions);
+        self.table.extend(first.to_be_bytes().iter().skip(2));
+        for bytes in [self.documents.len() - documents, self.positions.len() - positions] {
+            self.table.extend(u16::try_from(bytes).unwrap_or(u16::MAX).to_le_bytes());
+        }
+        self.group.clear();
+        if self.documents.len() + self.positions.len() + self.table.len() >= self.target {
+            self.close_block();
+        }
+    }
+
+    fn close_block(&mut self) {
+        let Some(first) = key_of(&self.table) else { return };
+        let groups = u16::try_from(self.table.len() / TABLE_ROW).unwrap_or(u16::MAX);
+        let mut block =
+            Vec::with_capacity(2 + self.table.len() + self.documents.len() + self.positions.len());
+        block.extend(groups.to_le_bytes());
+        block.append(&mut self.table);
+        block.append(&mut self.documents);
+        block.append(&mut self.positions);
+        self.blocks.push((first, block));
+    }
+
+    /// Closes the last block and hands out all.
+    pub(super) fn finish(mut self) -> Vec<(u64, Vec<u8>)> {
+        self.close_group();
+        self.close_block();
+        self.blocks
+    }
+}
+
+/// The key that a row begins with.
+fn key_of(row: &[u8]) -> Option<u64> {
+    let bytes: &[u8; 6] = row.first_chunk()?;
+    Some(bytes.iter().fold(0, |key, byte| (key << 8) | u64::from(*byte)))
+}
+
+fn size_of(row: &[u8], at: usize) -> Option<usize> {
+    let bytes: &[u8; 2] = row.get(at..)?.first_chunk()?;
+    Some(usize::from(u16::from_le_bytes(*bytes)))
+}
+
+/// Takes the documents of a list, how often each has the key, and the positions in all of them.
+pub(super) type EachList<'e> = &'e mut dyn FnMut(&[u64], &[u64], &[u64]);
+
+/// A block that is read group by group.
+#[derive(Debug)]
+pub(super) struct BlockReader<'a> {
+    table: &'a [u8],
+    documents: &'a [u8],
+    positions: &'a [u8],
+    range: Range,
+}
+
+impl<'a> BlockReader<'a> {
+    /// Opens a block; `None`: it is none.
+    pub(super) fn new(block: &'a [u8], range: Range) -> Option<Self> {
+        let (groups, rest) = block.split_first_chunk::<2>()?;
+        let rows = usize::from(u16::from_le_bytes(*groups)) * TABLE_ROW;
+        let (table, rest) = rest.split_at_checked(rows)?;
+        let (mut documents, mut positions) = (0, 0);
+        for row in table.chunks_exact(TABLE_ROW) {
+            documents += size_of(row, 6)?;
+            positions += size_of(row, 8)?;
+        }
+        if documents + positions != rest.len() {
+            return None;
+        }
+        let (documents, positions) = rest.split_at_checked(documents)?;
+        Some(Self { table, documents, positions, range })
+    }
+
+    /// First key of the next group; `None`: there is none.
+    fn next_key(&self) -> Option<u64> {
+        key_of(self.table)
+    }
+
+    /// Passes groups that end before a key.
+    pub(super) fn skip_below(&mut self, key: u64) {
+        while self.table.get(TABLE_ROW..).and_then(key_of).is_some_and(|next| next < key) {
+            if self.take().is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Takes the next group's bytes.
+    fn take(&mut self) -> Option<(u64, &'a [u8], &'a [u8])> {
+        let (row, table) = self.table.split_at_checked(TABLE_ROW)?;
+        let (documents, later) = self.documents.split_at_checked(size_of(row, 6)?)?;
+        let (positions, behind) = self.positions.split_at_checked(size_of(row, 8)?)?;
+        (self.table, self.documents, self.positions) = (table, later, behind);
+        let key = key_of(row).filter(|key| *key < 1 << KEY_BITS)?;
+        Some((key, documents, positions))
+    }
+
+    /// Reads the next group, with positions if lengths are given. `Ok(None)`: there is none;
+    /// `Err`: it cannot be read. The number is the bytes it takes.
+    pub(super) fn next(
+        &mut self,
+        lengths: Option<&Lengths>,
+        into: &mut Group,
+    ) -> Result<Option<usize>, ()> {
+        if self.table.is_empty() {
+            return Ok(None);
+        }
+        let (key, documents, positions) = self.take().ok_or(())?;
+        into.decode(documents, key, &self.range).ok_or(())?;
+        if let Some(lengths) = lengths {
+            into.decode_positions(positions, lengths).ok_or(())?;
+        }
+        Ok(Some(documents.len() + positions.len()))
+    }
+
+    /// Hands out the lists of a key, each with its group and place in it. `Err`: a group cannot be
+    /// read.
+    pub(super) fn find(
+        &mut self,
+        key: u64,
+        lengths: Option<&Lengths>,
+        each: EachList<'_>,
+    ) -> Result<(), ()> {
+        let mut group = Group::default();
+        while let Some(first) = self.next_key().filter(|first| *first <= key) {
+            let next = self.table.get(TABLE_ROW..).and_then(key_of);
+            if first < key && next.is_some_and(|next| next <= key) && !self.may_hold(key, next) {
+                self.take().ok_or(())?;
+                continue;
+            }
+            self.next(lengths, &mut group)?;
+            let Some(at) = group.keys.iter().position(|known| *known == key) else { continue };
+            let from: usize = group.sizes.iter().take(at).map(|(size, _)| size).sum();
+            let (size, occurrences) = group.sizes.get(at).copied().unwrap_or_default();
+            let before = group.sizes.iter().zip(&group.keys).take(at);
+            let skipped: u64 =
+                before.filter(|(_, key)| **key < BARE).map(|((_, sum), _)| *sum).sum();
+            let skipped = num::to_usize(skipped);
+            let to = skipped.saturating_add(num::to_usize(occurrences));
+            each(
+                group.documents.get(from..from + size).unwrap_or_default(),
+                group.counts.get(from..from + size).unwrap_or_default(),
+                group.positions.get(skipped..to).unwrap_or_default(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether the next group, which begins below the key, can hold it although the one behind it
+    /// begins at or below the key: only when the list is continued there.
+    const fn may_hold(&self, key: u64, next: Option<u64>) -> bool {
+        matches!(next, Some(next) if next == key)
+    }
+}

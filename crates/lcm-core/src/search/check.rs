@@ -1,0 +1,273 @@
+//! Check: every segment holds exactly the postings that the texts it covers have.
+//!
+//! The postings are made anew, one unit of documents at a time, and compared with the stored ones
+//! by a sum over hashes for each document and each unit, in which order does not matter. A finding
+//! names the segment and the first document or unit that differs.
+
+use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec};
+
+use super::{
+    Family, Index,
+    block::{BARE, BlockReader, EVERY_GRAM, GRAMS, Group, Range},
+    builder::Builder,
+    columns::Lengths,
+    grams::UNIT_MESSAGES,
+    segment::{self, BLOCK_BYTES_MAX, Root, SegmentRef},
+};
+use crate::{
+    codec,
+    error::{Error, ErrorCode, Result},
+    head::Head,
+    history::History,
+    keys::Keys,
+    num,
+    reader::Reader,
+    summary::Summary,
+};
+
+/// Blocks that are read at once.
+const BLOCKS_AT_ONCE: usize = 32;
+
+/// All summaries by id, with the size of their records.
+type Summaries = BTreeMap<[u8; 8], (Summary, u32)>;
+
+/// Sums over postings.
+#[derive(Debug)]
+struct Sums {
+    range: Range,
+    documents: Vec<u64>,
+    units: Vec<u64>,
+    /// Units that are listed for every gram.
+    every: Vec<u64>,
+}
+
+impl Sums {
+    fn new(range: Range) -> Self {
+        let size = |(first, last): (u64, u64)| num::to_usize(last - first + 1);
+        Self {
+            range,
+            documents: alloc::vec![0; size(range.documents)],
+            units: alloc::vec![0; size(range.units)],
+            every: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, key: u64, number: u64, what: u64) {
+        let (list, (first, _)) = if key >= GRAMS {
+            (&mut self.units, self.range.units)
+        } else {
+            (&mut self.documents, self.range.documents)
+        };
+        let at = number.checked_sub(first).map(num::to_usize);
+        if let Some(sum) = at.and_then(|at| list.get_mut(at)) {
+            *sum = sum.wrapping_add(mix(key, what));
+        }
+    }
+
+    /// Adds all postings of a block; `Err`: it cannot be read.
+    fn block(
+        &mut self,
+        block: &[u8],
+        range: Range,
+        lengths: &Lengths,
+    ) -> core::result::Result<(), ()> {
+        let mut reader = BlockReader::new(block, range).ok_or(())?;
+        let mut group = Group::default();
+        while reader.next(Some(lengths), &mut group)?.is_some() {
+            let mut rows = group.documents.iter().zip(&group.counts);
+            let mut positions = group.positions.iter();
+            for ((size, _), key) in group.sizes.iter().zip(&group.keys) {
+                for (number, count) in rows.by_ref().take(*size) {
+                    if *key == EVERY_GRAM {
+                        self.every.push(*number);
+                        continue;
+                    }
+                    self.add(*key, *number, *count);
+                    if *key < BARE {
+                        for position in positions.by_ref().take(num::to_usize(*count)) {
+                            self.add(*key, *number, (*position + 1) << 12);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn mix(key: u64, what: u64) -> u64 {
+    let mut hash = (key ^ what.rotate_left(40)).wrapping_mul(0x9FB2_1C65_1E98_DF25);
+    hash ^= hash >> 32;
+    hash = hash.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    hash ^ (hash >> 29)
+}
+
+/// Checks all segments of a conversation; the findings are returned.
+///
+/// # Errors
+///
+/// `corrupt`: the manifest cannot be read or is of another head; of the store.
+pub(crate) fn check(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    head: &Head,
+    summaries: &Summaries,
+) -> Result<Vec<String>> {
+    let index = Index::open(reader, keys, head)?;
+    let mut findings = Vec::new();
+    for family in [Family::Messages, Family::Summaries] {
+        let segments = index.segments(family).to_vec();
+        let mut length_total = 0;
+        let mut builder = Builder::new(family, 1);
+        builder.keep_all_grams();
+        for segment in &segments {
+            let name = keys.segment(&segment.id);
+            match check_segment(reader, keys, head, summaries, &index, segment, &mut builder) {
+                Ok((finding, lengths)) => {
+                    length_total += lengths;
+                    findings.extend(finding.map(|what| format!("search segment `{name}` {what}")));
+                }
+                Err(Error { code: ErrorCode::Corrupt, message }) => findings.push(message),
+                Err(error) => return Err(error),
+            }
+        }
+        if findings.is_empty() && length_total != index.length_total(family) {
+            findings.push(format!("`{}` counts other lengths", keys.manifest()));
+        }
+    }
+    Ok(findings)
+}
+
+/// What is wrong with a segment, and the lengths of its documents together.
+fn check_segment(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    head: &Head,
+    summaries: &Summaries,
+    index: &Index,
+    segment: &SegmentRef,
+    builder: &mut Builder,
+) -> Result<(Option<String>, u64)> {
+    let family = builder.family;
+    let lengths = index.lengths_of(reader, family, segment.first, segment.last)?;
+    let stored = stored(reader, keys, family, segment, &lengths)?;
+    let mut made = Sums::new(segment.range(family));
+    let history = History { keys, head };
+    let mut first = segment.first;
+    let mut total = 0;
+    while first <= segment.last {
+        // Whole units, so that the grams of each are counted once.
+        let last = match family {
+            Family::Messages => first.div_ceil(UNIT_MESSAGES) * UNIT_MESSAGES,
+            Family::Summaries => first + UNIT_MESSAGES - 1,
+        };
+        let last = last.min(segment.last);
+        builder.restart(first);
+        match family {
+            Family::Messages => messages(reader, &history, index, (first, last), builder)?,
+            Family::Summaries => {
+                for (id, size) in
+                    index.summaries_of(reader, &(first..=last).collect::<Vec<u64>>())?
+                {
+                    match summaries.get(&id) {
+                        Some((record, known)) if *known == size => builder.summary(&record.text),
+                        _ => return Ok((Some("covers a summary that is gone".into()), 0)),
+                    }
+                }
+            }
+        }
+        let range = builder.range();
+        for (_, block) in builder.blocks(usize::from(u16::MAX) / 4) {
+            let damaged = |()| segment::damaged("a block made anew");
+            made.block(&block, range, &builder.lengths).map_err(damaged)?;
+        }
+        for document in first..=last {
+            let length = builder.lengths.bound(document, 0);
+            total += if builder.lengths.is_zero(document) { 0 } else { length };
+            if length != lengths.bound(document, 0) {
+                return Ok((Some(format!("covers document {document} of another length")), 0));
+            }
+        }
+        first = last + 1;
+    }
+    Ok((difference(&stored, &made, family), total))
+}
+
+fn messages(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    index: &Index,
+    (first, last): (u64, u64),
+    builder: &mut Builder,
+) -> Result<()> {
+    let numbers: Vec<u64> = (first..=last).collect();
+    let rows = index.rows(reader, Family::Messages, &numbers)?;
+    for (placed, row) in history.messages(reader, first, last)?.into_iter().zip(rows) {
+        if (row.time, row.role) != (placed.stored.time, placed.stored.role) {
+            let message = format!("the search index has another time or role of {}", placed.seq);
+            return Err(Error::corrupt(message));
+        }
+        if index.is_direct(placed.seq) {
+            builder.skip();
+            continue;
+        }
+        let raw: Cow<'_, str> = history.text(reader, &placed.stored)?;
+        builder.message(&raw, &placed.stored.parts);
+    }
+    Ok(())
+}
+
+/// The sums over what a segment holds.
+fn stored(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    family: Family,
+    segment: &SegmentRef,
+    lengths: &Lengths,
+) -> Result<Sums> {
+    let range = segment.range(family);
+    let mut sums = Sums::new(range);
+    let name = keys.segment(&segment.id);
+    let damaged = || segment::damaged(&name);
+    let value = reader.immutable(&[(name.clone(), segment.root_bytes)])?;
+    let Some(value) = value.first() else { return Err(damaged()) };
+    let payload = codec::decode_plain(&name, value)?;
+    let root = Root::new(payload).ok_or_else(damaged)?;
+    if segment.blocks == 0 {
+        for number in 0..root.len() {
+            let block = root.inline(number).ok_or_else(damaged)?;
+            sums.block(block, range, lengths).map_err(|()| damaged())?;
+        }
+        return Ok(sums);
+    }
+    if num::to_u32(root.len()) != segment.blocks {
+        return Err(damaged());
+    }
+    let names: Vec<(String, u32)> =
+        (0..segment.blocks).map(|at| (keys.block(&segment.id, at), BLOCK_BYTES_MAX)).collect();
+    for slice in names.chunks(BLOCKS_AT_ONCE) {
+        for (value, (name, _)) in reader.immutable(slice)?.iter().zip(slice) {
+            let block = codec::decode_plain(name, value)?;
+            sums.block(block, range, lengths).map_err(|()| segment::damaged(name))?;
+        }
+    }
+    Ok(sums)
+}
+
+fn difference(stored: &Sums, made: &Sums, family: Family) -> Option<String> {
+    let what = match family {
+        Family::Messages => "message",
+        Family::Summaries => "summary",
+    };
+    let unequal = |list: &[u64], other: &[u64], first: u64, every: &[u64]| {
+        let mut pairs = (first..).zip(list.iter().zip(other));
+        pairs.find(|(number, (a, b))| a != b && !every.contains(number)).map(|(number, _)| number)
+    };
+    let (documents, _) = stored.range.documents;
+    if let Some(number) = unequal(&stored.documents, &made.documents, documents, &[]) {
+        return Some(format!("does not hold the terms of {what} {number}"));
+    }
+    let (units, _) = stored.range.units;
+    unequal(&stored.units, &made.units, units, &stored.every)
+        .map(|unit| format!("does not hold the grams of unit {unit}"))
+}

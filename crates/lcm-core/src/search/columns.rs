@@ -1,0 +1,260 @@
+//! Columns: what is known of each document beside its terms.
+//!
+//! Lengths, 4,096 documents to a value, and rows (time and role, or time, id and size of a
+//! summary). The newest stand in the manifest until there are enough for a value of their own,
+//! which never changes. Not in the segments, so that merging them leaves columns alone.
+
+use alloc::{string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Family, terms};
+use crate::{api::Timestamp, codec, error::Result, keys::Keys, message::Role, num, store::Put};
+
+/// Documents of one value of lengths.
+pub(super) const LENGTHS_CHUNK: u64 = 4_096;
+
+/// Rows of one value.
+pub(super) const fn rows_chunk(family: Family) -> u64 {
+    match family {
+        Family::Messages => 1_024,
+        Family::Summaries => 256,
+    }
+}
+
+/// A length as one byte: exact below 17, then rounded up to one of 16 steps for each doubling.
+pub(super) fn quantise(length: u64) -> u8 {
+    if length < 16 {
+        return u8::try_from(length).unwrap_or(0);
+    }
+    let mut shift = 0u8;
+    while shift < 14 && (32u64 << shift) < length {
+        shift += 1;
+    }
+    let step = length.div_ceil(1 << shift).saturating_sub(17).min(15);
+    16 + 16 * shift + u8::try_from(step).unwrap_or(15)
+}
+
+/// The length that a byte stands for.
+pub(super) fn length(byte: u8) -> u64 {
+    match byte.checked_sub(16) {
+        None => u64::from(byte),
+        Some(above) => (17 + u64::from(above % 16)) << (above / 16),
+    }
+}
+
+/// Lengths of consecutive documents.
+#[derive(Debug, Default)]
+pub(super) struct Lengths {
+    pub(super) first: u64,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Lengths {
+    /// Bound of the positions in a document with so many of them: at least that many.
+    pub(super) fn bound(&self, document: u64, count: u64) -> u64 {
+        let at = document.checked_sub(self.first).map(num::to_usize);
+        let byte = at.and_then(|at| self.bytes.get(at)).copied().unwrap_or(0);
+        length(byte).max(count).max(1)
+    }
+}
+
+impl Lengths {
+    /// Whether a document has no positions at all.
+    pub(super) fn is_zero(&self, document: u64) -> bool {
+        let at = document.checked_sub(self.first).map(num::to_usize);
+        at.and_then(|at| self.bytes.get(at)).is_none_or(|byte| *byte == 0)
+    }
+}
+
+/// One document's row.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Row {
+    pub(super) time: Timestamp,
+    pub(super) role: Role,
+    /// Of a summary: its id and the size of its record.
+    pub(super) summary: Option<([u8; 8], u32)>,
+}
+
+/// The columns of one family.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(super) struct Columns {
+    /// What each value of lengths hashes to.
+    pub(super) lengths_checks: Vec<u32>,
+    /// What each value of rows hashes to.
+    pub(super) rows_checks: Vec<u32>,
+    /// Lengths of the newest documents.
+    pub(super) lengths: Vec<u8>,
+    /// Rows of the newest documents, how many they are, and the time of the last one.
+    pub(super) rows: Vec<u8>,
+    pub(super) rows_count: u32,
+    pub(super) time: Timestamp,
+}
+
+impl Columns {
+    /// Adds a document; a full value is written.
+    ///
+    /// # Errors
+    ///
+    /// As [`codec::encode_plain`].
+    pub(super) fn push(
+        &mut self,
+        keys: &Keys,
+        family: Family,
+        length: u8,
+        row: &Row,
+        puts: &mut Vec<Put>,
+    ) -> Result<()> {
+        self.lengths.push(length);
+        let delta = i64::try_from(row.time).unwrap_or(i64::MAX)
+            - i64::try_from(self.time).unwrap_or(i64::MAX);
+        let zigzag = delta.unsigned_abs() * 2 + u64::from(delta < 0);
+        let role = match row.role {
+            Role::System => 0,
+            Role::User => 1,
+            Role::Assistant => 2,
+            Role::Tool => 3,
+        };
+        varint(&mut self.rows, (zigzag << 2) | role);
+        if let Some((id, bytes)) = &row.summary {
+            self.rows.extend_from_slice(id);
+            varint(&mut self.rows, u64::from(*bytes));
+        }
+        self.time = row.time;
+        self.rows_count += 1;
+        if num::to_u64(self.lengths.len()) == LENGTHS_CHUNK {
+            let number = num::to_u32(self.lengths_checks.len());
+            let key = lengths_key(keys, family, number);
+            self.lengths_checks.push(check(&self.lengths));
+            puts.push(Put { key, value: Some(codec::encode_plain(&self.lengths)?) });
+            self.lengths.clear();
+        }
+        if u64::from(self.rows_count) == rows_chunk(family) {
+            let key = rows_key(keys, family, num::to_u32(self.rows_checks.len()));
+            self.rows_checks.push(check(&self.rows));
+            puts.push(Put { key, value: Some(codec::encode_plain(&self.rows)?) });
+            self.rows.clear();
+            (self.rows_count, self.time) = (0, 0);
+        }
+        Ok(())
+    }
+
+    /// Whether its parts agree with each other and with the number of documents.
+    pub(super) fn is_sound(&self, family: Family, documents: u64) -> bool {
+        let lengths = num::to_u64(self.lengths_checks.len()) * LENGTHS_CHUNK;
+        let rows = num::to_u64(self.rows_checks.len()) * rows_chunk(family);
+        lengths + num::to_u64(self.lengths.len()) == documents
+            && rows + u64::from(self.rows_count) == documents
+            && self.time <= crate::time::MS_MAX
+    }
+}
+
+/// Key of a value of lengths.
+pub(super) fn lengths_key(keys: &Keys, family: Family, number: u32) -> String {
+    keys.column(family.letter(), 'l', number)
+}
+
+/// Key of a value of rows.
+pub(super) fn rows_key(keys: &Keys, family: Family, number: u32) -> String {
+    keys.column(family.letter(), 'r', number)
+}
+
+/// What tells one value of a column from another at the same place.
+pub(super) fn check(bytes: &[u8]) -> u32 {
+    num::to_u32(num::to_usize(terms::hash(bytes) >> 40))
+}
+
+fn varint(out: &mut Vec<u8>, mut number: u64) {
+    loop {
+        let low = u8::try_from(number & 0x7f).unwrap_or(0);
+        number >>= 7;
+        if number == 0 {
+            return out.push(low);
+        }
+        out.push(low | 0x80);
+    }
+}
+
+fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0u64;
+    for shift in (0..63).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+/// The rows of a value; `None`: it is none.
+pub(super) fn rows(mut bytes: &[u8], family: Family) -> Option<Vec<Row>> {
+    let mut out = Vec::new();
+    let mut time = 0i64;
+    while !bytes.is_empty() {
+        let number = read_varint(&mut bytes)?;
+        let role = match number & 3 {
+            0 => Role::System,
+            1 => Role::User,
+            2 => Role::Assistant,
+            _ => Role::Tool,
+        };
+        let zigzag = number >> 2;
+        let size = i64::try_from(zigzag / 2).ok()?;
+        time = time.checked_add(if zigzag & 1 == 1 { -size } else { size })?;
+        let summary = match family {
+            Family::Messages => None,
+            Family::Summaries => {
+                let (id, rest) = bytes.split_first_chunk::<8>()?;
+                bytes = rest;
+                Some((*id, u32::try_from(read_varint(&mut bytes)?).ok()?))
+            }
+        };
+        out.push(Row { time: u64::try_from(time).ok()?, role, summary });
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_rounded_up_by_at_most_a_sixteenth() {
+        for exact in (0..3_000).chain((3_000..524_288).step_by(97)) {
+            let rounded = length(quantise(exact));
+            assert!(rounded >= exact && rounded <= exact + exact / 16 + 1, "{exact}: {rounded}");
+        }
+        assert_eq!(quantise(u64::MAX), 255);
+        assert!((0..255).all(|byte| quantise(length(byte)) == byte || byte == 16));
+    }
+
+    #[test]
+    fn rows_are_read_back_and_full_values_written() {
+        let keys = Keys::new("c").unwrap();
+        for family in [Family::Messages, Family::Summaries] {
+            let mut columns = Columns::default();
+            let mut puts = Vec::new();
+            let summary = (family == Family::Summaries).then_some(([7; 8], 300));
+            let wanted: Vec<Row> = (0..5_000u64)
+                .map(|n| Row { time: (n * 7_919) % 4_000, role: Role::Tool, summary })
+                .collect();
+            for row in &wanted {
+                columns.push(&keys, family, 3, row, &mut puts).unwrap();
+            }
+            assert!(columns.is_sound(family, 5_000));
+            let chunk = rows_chunk(family);
+            assert_eq!(num::to_u64(puts.len()), 1 + 5_000 / chunk);
+            let mut found = Vec::new();
+            for number in 0..num::to_u32(columns.rows_checks.len()) {
+                let key = rows_key(&keys, family, number);
+                let put = puts.iter().find(|put| put.key == key).unwrap();
+                let bytes = codec::decode_plain(&key, put.value.as_ref().unwrap()).unwrap();
+                found.extend(rows(bytes, family).unwrap());
+            }
+            found.extend(rows(&columns.rows, family).unwrap());
+            assert_eq!(found, wanted);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The messages that are in no segment yet, searched by the same analysis as the others.
+//!
+//! In: a query and the ranges of messages that the index leaves to be read. Out: what the index
+//! would say of them. There are few: see the bounds of a flush. Not here: the messages in segments.
+
+use alloc::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
+
+use super::{
+    Allowance, COUNT_MAX, FIELD_GAP, Field, Index, Postings, columns, each_field, each_term,
+    query::TextQuery,
+};
+use crate::{
+    api::Timestamp,
+    error::Result,
+    history::{History, Placed},
+    message::{Part, Role},
+    reader::Reader,
+};
+
+/// What is known of one message that is in no segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) seq: u64,
+    /// In positions, rounded as the index does.
+    pub(crate) length: u32,
+    pub(crate) time: Timestamp,
+    pub(crate) role: Role,
+}
+
+/// The messages in no segment, as a query sees them.
+#[derive(Debug, Default)]
+pub(crate) struct Direct {
+    /// Ascending.
+    pub(crate) entries: Vec<Entry>,
+    /// Of each term of the query.
+    pub(crate) postings: Vec<Postings>,
+    /// Positions of the terms whose order matters, by term and message.
+    positions: BTreeMap<Vec<u8>, BTreeMap<u64, Vec<u32>>>,
+}
+
+impl Direct {
+    /// Reads and analyses the messages that `index` leaves to be read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::immutable`].
+    pub(crate) fn read(
+        reader: &mut Reader<'_>,
+        history: &History<'_>,
+        index: &Index,
+        query: &TextQuery,
+    ) -> Result<Self> {
+        let mut direct = Self {
+            postings: query.terms.iter().map(|_| Postings::default()).collect(),
+            ..Self::default()
+        };
+        let watched = Watched::new(query);
+        for (from, to) in index.direct() {
+            let placed = history.messages(reader, from, to)?;
+            history.fetch_texts(reader, &placed)?;
+            for placed in placed {
+                let raw = history.text(reader, &placed.stored)?;
+                direct.add(&watched, &placed, &raw);
+            }
+        }
+        Ok(direct)
+    }
+
+    fn add(&mut self, watched: &Watched<'_>, placed: &Placed, raw: &str) {
+        let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
+        let (seq, stored) = (placed.seq, &placed.stored);
+        let length = each_term_of(raw, &stored.parts, &mut |term, position| {
+            let Some(watch) = watched.find(term) else { return };
+            if let Some(number) = watch.number {
+                let count = counts.entry(number).or_default();
+                *count = COUNT_MAX.min(*count + 1);
+            }
+            if watch.is_ordered {
+                let of_term = self.positions.entry(term.to_vec()).or_default();
+                of_term.entry(seq).or_default().push(position);
+            }
+        });
+        for (number, count) in counts {
+            if let Some(postings) = self.postings.get_mut(number) {
+                postings.documents.push(seq);
+                postings.counts.push(count);
+            }
+        }
+        // As exact as the index keeps it, so that a score does not change with a flush.
+        let length = columns::length(columns::quantise(u64::from(length)));
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
+        self.entries.push(Entry { seq, length, time: stored.time, role: stored.role });
+    }
+
+    /// What is known of a message; `None`: it is in a segment.
+    pub(crate) fn find(&self, seq: u64) -> Option<&Entry> {
+        let place = self.entries.binary_search_by_key(&seq, |entry| entry.seq).ok()?;
+        self.entries.get(place)
+    }
+
+    /// Positions of a term whose order matters in a message.
+    pub(crate) fn positions(&self, term: &[u8], seq: u64) -> &[u32] {
+        self.positions.get(term).and_then(|of| of.get(&seq)).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Hands out the terms of a message with their positions; the number of positions is returned.
+fn each_term_of(raw: &str, parts: &[Part], each: &mut dyn FnMut(&[u8], u32)) -> u32 {
+    let mut allowance = Allowance::new(crate::num::to_u64(raw.len()));
+    let mut length = 0u32;
+    each_field(raw, parts, &mut |field: Field, text: Cow<'_, str>| {
+        for text in allowance.cut(&text) {
+            if !text.is_empty() {
+                let first = length;
+                let positions = each_term(field, text, &mut |term, position, _| {
+                    each(term, first.saturating_add(position));
+                });
+                length = length.saturating_add(positions).saturating_add(FIELD_GAP);
+            }
+        }
+    });
+    length
+}
+
+/// The terms of a query, for finding them in a text.
+struct Watched<'q> {
+    /// In byte order.
+    terms: Vec<Watch<'q>>,
+    /// Whether a term of this length is among them, up to 64 bytes and above.
+    lengths: u64,
+}
+
+struct Watch<'q> {
+    term: &'q [u8],
+    /// Its number in the query.
+    number: Option<usize>,
+    /// Whether its positions matter.
+    is_ordered: bool,
+}
+
+impl<'q> Watched<'q> {
+    fn new(query: &'q TextQuery) -> Self {
+        let ordered: BTreeSet<&[u8]> = query
+            .items
+            .iter()
+            .flat_map(|item| item.order.iter().map(|(term, _)| term.as_slice()))
+            .collect();
+        let numbers: BTreeMap<&[u8], usize> =
+            query.terms.iter().enumerate().map(|(at, term)| (term.as_slice(), at)).collect();
+        let all: BTreeSet<&[u8]> = numbers.keys().chain(&ordered).copied().collect();
+        let terms: Vec<Watch<'q>> = all
+            .into_iter()
+            .map(|term| Watch {
+                term,
+                number: numbers.get(term).copied(),
+                is_ordered: ordered.contains(term),
+            })
+            .collect();
+        let lengths = terms.iter().fold(0, |mask, watch| mask | bit(watch.term));
+        Self { terms, lengths }
+    }
+
+    fn find(&self, term: &[u8]) -> Option<&Watch<'q>> {
+        if self.lengths & bit(term) == 0 {
+            return None;
+        }
+        let place = self.terms.binary_search_by(|watch| watch.term.cmp(term)).ok()?;
+        self.terms.get(place)
+    }
+}
+
+fn bit(term: &[u8]) -> u64 {
+    1 << term.len().min(63)
+}

@@ -1,0 +1,149 @@
+//! The searchable texts of a message.
+//!
+//! In: a raw message with its projection. Out: texts with the field each stands in, in the order of
+//! the parts. Session, speaker and ids are no text.
+
+use alloc::borrow::Cow;
+
+use crate::{
+    json::{self, Span},
+    limits,
+    message::Part,
+    num,
+};
+
+/// Where in a message a text stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Field {
+    /// What was said; the text of a summary.
+    Text,
+    /// What was thought.
+    Reasoning,
+    /// Name of a tool, at its call and at its result.
+    ToolName,
+    /// Arguments of a call: JSON as written, or the string if they are one.
+    Arguments,
+    /// Result of a call: a string decoded, or JSON as written.
+    Result,
+    /// Name of a file.
+    FileName,
+    /// Text of a file.
+    FileText,
+}
+
+/// Bytes from each end of a text that are read for words when its message is too large for a pack.
+const EDGE_BYTES: usize = 16 << 10;
+/// Bytes of texts that are read for words in such a message.
+const LARGE_BYTES_MAX: usize = 128 << 10;
+
+/// Hands out the searchable texts of a message.
+pub(crate) fn each_field<'a>(
+    raw: &'a str,
+    parts: &[Part],
+    each: &mut dyn FnMut(Field, Cow<'a, str>),
+) {
+    let mut some = |field: Field, span: Option<Span>| {
+        if let Some(span) = span {
+            let text = json::text(raw, span);
+            if !text.is_empty() {
+                each(field, text);
+            }
+        }
+    };
+    for part in parts {
+        match *part {
+            Part::Text { text } => some(Field::Text, Some(text)),
+            Part::Reasoning { text } => some(Field::Reasoning, Some(text)),
+            Part::ToolCall { name, input, .. } => {
+                some(Field::ToolName, name);
+                some(Field::Arguments, input);
+            }
+            Part::ToolResult { name, output, .. } => {
+                some(Field::ToolName, name);
+                some(Field::Result, output);
+            }
+            Part::File { name, text, .. } => {
+                some(Field::FileName, name);
+                some(Field::FileText, text);
+            }
+            Part::Other { .. } => {}
+        }
+    }
+}
+
+/// What of the texts of one message is read for words.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    left: Option<usize>,
+}
+
+impl Allowance {
+    /// For a message of so many raw bytes.
+    pub(crate) fn new(raw_bytes: u64) -> Self {
+        let large = raw_bytes > num::to_u64(limits::PACK_BYTES_MAX);
+        Self { left: large.then_some(LARGE_BYTES_MAX) }
+    }
+
+    /// The beginning and the end of a text that are read; all of it in a message of normal size.
+    pub(crate) fn cut<'t>(&mut self, text: &'t str) -> [&'t str; 2] {
+        let Some(left) = &mut self.left else { return [text, ""] };
+        let most = (*left).min(2 * EDGE_BYTES);
+        *left -= most.min(text.len());
+        if text.len() <= most {
+            return [text, ""];
+        }
+        let (mut head, mut tail) = (most / 2, text.len() - most / 2);
+        while !text.is_char_boundary(head) {
+            head -= 1;
+        }
+        while !text.is_char_boundary(tail) {
+            tail += 1;
+        }
+        [text.get(..head).unwrap_or_default(), text.get(tail..).unwrap_or_default()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{string::String, vec::Vec};
+
+    use super::*;
+    use crate::{api::Dialect, message};
+
+    #[test]
+    fn texts_come_in_the_order_of_the_parts() {
+        let raw = r#"{"role":"assistant","session":"s","parts":[
+            {"type":"reasoning","text":"why"},{"type":"text","text":"a\nb"},
+            {"type":"tool_call","id":"c1","name":"read","input":{"path":"x"}},
+            {"type":"tool_result","call_id":"c1","name":"read","output":"done \"it\""},
+            {"type":"tool_result","call_id":"c1","output":[1,2]}]}"#;
+        let message = message::project(Dialect::Lcm, raw).unwrap();
+        let mut found: Vec<(Field, String)> = Vec::new();
+        each_field(raw, &message.parts, &mut |field, text| found.push((field, text.into_owned())));
+        let expected = [
+            (Field::Reasoning, "why"),
+            (Field::Text, "a\nb"),
+            (Field::ToolName, "read"),
+            (Field::Arguments, r#"{"path":"x"}"#),
+            (Field::ToolName, "read"),
+            (Field::Result, "done \"it\""),
+            (Field::Result, "[1,2]"),
+        ];
+        assert_eq!(found.len(), expected.len());
+        for ((field, text), (wanted, expected)) in found.iter().zip(expected) {
+            assert_eq!((*field, text.as_str()), (wanted, expected));
+        }
+    }
+
+    #[test]
+    fn of_a_large_message_the_edges_are_read_up_to_a_bound() {
+        let text = "\u{e9}".repeat(40_000);
+        assert_eq!(Allowance::new(65_536).cut(&text), [text.as_str(), ""]);
+        let mut allowance = Allowance::new(65_537);
+        for _ in 0..4 {
+            let [head, tail] = allowance.cut(&text);
+            assert_eq!((head.len(), tail.len()), (EDGE_BYTES, EDGE_BYTES));
+        }
+        assert_eq!(allowance.cut(&text), ["", ""]);
+    }
+}

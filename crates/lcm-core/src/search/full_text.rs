@@ -1,0 +1,456 @@
+//! Full text: which documents fit a query, and how well.
+//!
+//! In: a query and one family of documents of one conversation. Out, in two steps so that several
+//! conversations can be ranked as one: what the index says ([`gather`]), and scores
+//! ([`Gathered::rank`]). Everything is in flat ascending lists; nothing is allocated per posting.
+//! Not here: order, limit and snippets.
+
+use alloc::{string::String, vec::Vec};
+
+use super::{
+    Family, Index, Postings,
+    direct::Direct,
+    query::{Filter, Item, Presence, Property, TextQuery},
+    score,
+    window::Window,
+};
+use crate::{
+    api::Timestamp, error::Result, history::History, json, message::Role, num, reader::Reader,
+};
+
+/// What one family of a conversation says to a query.
+pub(crate) struct Gathered {
+    family: Family,
+    /// Postings of each item of the query, and of each of its terms that a filter names.
+    items: Vec<Postings>,
+    tools: Vec<(usize, Vec<u64>)>,
+    direct: Direct,
+    pub(crate) statistics: Statistics,
+}
+
+/// What weights depend on; sums over conversations are the statistics of all of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Statistics {
+    pub(crate) documents: u64,
+    pub(crate) length_total: u64,
+    /// Documents that hold each item.
+    pub(crate) holding: Vec<u64>,
+}
+
+impl Statistics {
+    /// Adds those of further documents.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.documents += other.documents;
+        self.length_total += other.length_total;
+        self.holding.resize(other.holding.len(), 0);
+        for (sum, more) in self.holding.iter_mut().zip(&other.holding) {
+            *sum += more;
+        }
+    }
+}
+
+/// Documents that fit, ascending, each with its score.
+#[derive(Debug, Default)]
+pub(crate) struct Ranked {
+    pub(crate) documents: Vec<u64>,
+    pub(crate) scores: Vec<u64>,
+}
+
+/// Reads what the index says to a query.
+///
+/// # Errors
+///
+/// As [`Index::postings`].
+pub(crate) fn gather(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    index: &mut Index,
+    family: Family,
+    query: &TextQuery,
+) -> Result<Gathered> {
+    let direct = match family {
+        Family::Messages => Direct::read(reader, history, index, query)?,
+        Family::Summaries => Direct::default(),
+    };
+    let mut terms = index.postings(reader, family, &query.terms)?;
+    for (postings, more) in terms.iter_mut().zip(&direct.postings) {
+        if !more.documents.is_empty() {
+            *postings = united(postings, more, |first, second| first.max(second));
+        }
+    }
+    let of_tool = |filter: &Filter| match filter.property {
+        Property::Tool(term) => Some(term),
+        _ => None,
+    };
+    let tools = query.filters.iter().filter_map(of_tool);
+    let tools = tools
+        .map(|term| (term, terms.get(term).map(|p| p.documents.clone()).unwrap_or_default()))
+        .collect();
+    let mut items = Vec::with_capacity(query.items.len());
+    for item in &query.items {
+        items.push(held(reader, index, family, &direct, item, &terms)?);
+    }
+    let lengths = direct.entries.iter().map(|entry| u64::from(entry.length)).sum::<u64>();
+    let documents = match family {
+        Family::Messages => history.head.messages,
+        Family::Summaries => index.documents(family),
+    };
+    let statistics = Statistics {
+        documents,
+        length_total: index.length_total(family) + lengths,
+        holding: items.iter().map(|item| num::to_u64(item.documents.len())).collect(),
+    };
+    Ok(Gathered { family, items, tools, direct, statistics })
+}
+
+/// The documents that hold an item, and how often.
+fn held(
+    reader: &mut Reader<'_>,
+    index: &mut Index,
+    family: Family,
+    direct: &Direct,
+    item: &Item,
+    terms: &[Postings],
+) -> Result<Postings> {
+    let mut of_terms = item.terms.iter().filter_map(|number| terms.get(*number));
+    let Some(first) = of_terms.next() else { return Ok(Postings::default()) };
+    if item.order.is_empty() {
+        return Ok(first.clone());
+    }
+    let mut documents = first.documents.clone();
+    for other in of_terms {
+        keep_common(&mut documents, &other.documents);
+    }
+    // Where the phrase would begin, for each document, as far as its terms were looked at.
+    let mut starts: Vec<Vec<u32>> = Vec::new();
+    for (at, (term, distance)) in item.order.iter().enumerate() {
+        let found = positions(reader, index, family, direct, term, &documents)?;
+        let begins = found.into_iter().map(|positions| {
+            let begin =
+                positions.into_iter().filter_map(|position| position.checked_sub(*distance));
+            begin.collect::<Vec<u32>>()
+        });
+        starts = if at == 0 {
+            begins.collect()
+        } else {
+            let both = starts.into_iter().zip(begins);
+            both.map(|(mut known, more)| {
+                known.retain(|start| more.binary_search(start).is_ok());
+                known
+            })
+            .collect()
+        };
+        let mut left = starts.iter();
+        documents.retain(|_| left.next().is_some_and(|starts| !starts.is_empty()));
+        starts.retain(|starts| !starts.is_empty());
+    }
+    let counts = starts.iter().map(|starts| num::to_u32(starts.len())).collect();
+    Ok(Postings { documents, counts })
+}
+
+/// Positions of a term in these documents, in segments or not.
+fn positions(
+    reader: &mut Reader<'_>,
+    index: &mut Index,
+    family: Family,
+    direct: &Direct,
+    term: &[u8],
+    documents: &[u64],
+) -> Result<Vec<Vec<u32>>> {
+    let stored: Vec<u64> =
+        documents.iter().copied().filter(|document| direct.find(*document).is_none()).collect();
+    let mut found = index.positions(reader, family, term, &stored)?.into_iter();
+    let of = |document: &u64| match direct.find(*document) {
+        Some(_) => direct.positions(term, *document).to_vec(),
+        None => found.next().unwrap_or_default(),
+    };
+    Ok(documents.iter().map(of).collect())
+}
+
+impl Gathered {
+    /// The documents that fit, with their scores by the statistics of all that are searched.
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::postings`].
+    pub(crate) fn rank(
+        &self,
+        reader: &mut Reader<'_>,
+        history: &History<'_>,
+        index: &mut Index,
+        query: &TextQuery,
+        window: &Window,
+        statistics: &Statistics,
+    ) -> Result<Ranked> {
+        let mut documents = self.candidates(history, index, query);
+        if !window.is_everything() {
+            let times = self.times(reader, index, &documents)?;
+            keep(&mut documents, &times, |time| window.holds(*time));
+        }
+        self.filter(reader, history, index, query, &mut documents)?;
+        if !query.asks_for_text() {
+            let scores = alloc::vec![0; documents.len()];
+            return Ok(Ranked { documents, scores });
+        }
+        let lengths = self.column(
+            &documents,
+            |entry| entry.length,
+            |stored| index.lengths(reader, self.family, stored),
+        )?;
+        let mean = score::mean_length(statistics.documents, statistics.length_total);
+        let norms: Vec<u64> = lengths.into_iter().map(|length| score::norm(length, mean)).collect();
+        let mut scores = alloc::vec![0u64; documents.len()];
+        let items = query.items.iter().zip(&self.items).zip(&statistics.holding);
+        for ((item, postings), holding) in items {
+            if item.presence != Presence::MustNot {
+                let weight = score::weight(statistics.documents, *holding);
+                add_scores(&mut scores, &documents, &norms, postings, weight);
+            }
+        }
+        Ok(Ranked { documents, scores })
+    }
+
+    /// The documents that the items of a query leave.
+    fn candidates(&self, history: &History<'_>, index: &Index, query: &TextQuery) -> Vec<u64> {
+        let of = |presence: Presence| {
+            let items = query.items.iter().zip(&self.items);
+            items.filter(move |(item, _)| item.presence == presence).map(|(_, found)| found)
+        };
+        let mut must = of(Presence::Must);
+        let mut documents = match must.next() {
+            Some(first) => {
+                let mut documents = first.documents.clone();
+                must.for_each(|other| keep_common(&mut documents, &other.documents));
+                documents
+            }
+            None if query.asks_for_text() => {
+                let mut any: Vec<&[u64]> =
+                    of(Presence::May).map(|item| item.documents.as_slice()).collect();
+                // Short lists first: what is merged often stays short.
+                any.sort_by_key(|list| list.len());
+                any.into_iter().fold(Vec::new(), merged)
+            }
+            None => match self.family {
+                Family::Messages => (1..=history.head.messages).collect(),
+                Family::Summaries => (1..=index.documents(self.family)).collect(),
+            },
+        };
+        for without in of(Presence::MustNot) {
+            drop_common(&mut documents, &without.documents);
+        }
+        documents
+    }
+
+    /// Applies the filters: those of one kind are alternatives, kinds add up.
+    fn filter(
+        &self,
+        reader: &mut Reader<'_>,
+        history: &History<'_>,
+        index: &mut Index,
+        query: &TextQuery,
+        documents: &mut Vec<u64>,
+    ) -> Result<()> {
+        if query.filters.is_empty() {
+            return Ok(());
+        }
+        if self.family == Family::Summaries {
+            // A summary has no speaker, tool or role.
+            documents.clear();
+            return Ok(());
+        }
+        self.filter_tools(query, documents);
+        let has = |kind: fn(&Property) -> bool| query.filters.iter().any(|f| kind(&f.property));
+        if has(|property| matches!(property, Property::Role(_))) {
+            let roles =
+                self.column(documents, |entry| entry.role, |stored| index.roles(reader, stored))?;
+            keep(documents, &roles, |role| passes(&query.filters, &ValueOf::Role(*role)));
+        }
+        if has(|property| matches!(property, Property::Speaker(_))) {
+            let speakers = speakers(reader, history, documents)?;
+            keep(documents, &speakers, |speaker| {
+                passes(&query.filters, &ValueOf::Speaker(speaker.as_deref()))
+            });
+        }
+        Ok(())
+    }
+
+    fn filter_tools(&self, query: &TextQuery, documents: &mut Vec<u64>) {
+        let of = |number: usize| {
+            let found = self.tools.iter().find(|(term, _)| *term == number);
+            found.map_or(&[][..], |(_, documents)| documents.as_slice())
+        };
+        let named = |negated: bool| {
+            query.filters.iter().filter(move |filter| filter.negated == negated).filter_map(
+                |filter| match filter.property {
+                    Property::Tool(term) => Some(term),
+                    _ => None,
+                },
+            )
+        };
+        if named(false).next().is_some() {
+            let any = named(false).fold(Vec::new(), |all, term| merged(all, of(term)));
+            keep_common(documents, &any);
+        }
+        named(true).for_each(|term| drop_common(documents, of(term)));
+    }
+
+    /// Times of these documents.
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::postings`].
+    pub(crate) fn times(
+        &self,
+        reader: &mut Reader<'_>,
+        index: &mut Index,
+        documents: &[u64],
+    ) -> Result<Vec<Timestamp>> {
+        self.column(
+            documents,
+            |entry| entry.time,
+            |stored| index.times(reader, self.family, stored),
+        )
+    }
+
+    /// A property of these documents: of those in segments as the index says.
+    fn column<T>(
+        &self,
+        documents: &[u64],
+        of_direct: impl Fn(&super::direct::Entry) -> T,
+        of_stored: impl FnOnce(&[u64]) -> Result<Vec<T>>,
+    ) -> Result<Vec<T>> {
+        if self.direct.entries.is_empty() {
+            return of_stored(documents);
+        }
+        let is_stored = |document: &u64| self.direct.find(*document).is_none();
+        let stored: Vec<u64> = documents.iter().copied().filter(is_stored).collect();
+        let mut values = of_stored(&stored)?.into_iter();
+        let value = |document: &u64| match self.direct.find(*document) {
+            Some(entry) => Some(of_direct(entry)),
+            None => values.next(),
+        };
+        Ok(documents.iter().filter_map(value).collect())
+    }
+}
+
+enum ValueOf<'a> {
+    Role(Role),
+    Speaker(Option<&'a str>),
+}
+
+/// Whether a value passes the filters of its kind.
+fn passes(filters: &[Filter], value: &ValueOf<'_>) -> bool {
+    let is_it = |filter: &Filter| match (&filter.property, value) {
+        (Property::Role(wanted), ValueOf::Role(role)) => Some(wanted == role),
+        (Property::Speaker(wanted), ValueOf::Speaker(speaker)) => {
+            Some(*speaker == Some(wanted.as_str()))
+        }
+        _ => None,
+    };
+    let mut wanted = filters.iter().filter(|filter| !filter.negated).filter_map(is_it).peekable();
+    let is_wanted = wanted.peek().is_none() || wanted.any(|equal| equal);
+    let mut unwanted = filters.iter().filter(|filter| filter.negated).filter_map(is_it);
+    is_wanted && !unwanted.any(|equal| equal)
+}
+
+/// The `speaker` of each of these messages, in lower case. This reads the messages themselves.
+fn speakers(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    seqs: &[u64],
+) -> Result<Vec<Option<String>>> {
+    let mut out = Vec::with_capacity(seqs.len());
+    let ranges: Vec<(u64, u64)> = seqs.iter().map(|seq| (*seq, *seq)).collect();
+    history.each_of(reader, &ranges, &mut |_, message| {
+        let members = json::object(message.text)?;
+        let speaker = json::member(&members, message.text, "speaker");
+        out.push(speaker.map(|member| json::text(message.text, member.value).to_lowercase()));
+        Ok(())
+    })?;
+    Ok(out)
+}
+
+/// Adds what an item is worth to the scores of the documents that hold it.
+fn add_scores(
+    scores: &mut [u64],
+    documents: &[u64],
+    norms: &[u64],
+    postings: &Postings,
+    weight: u64,
+) {
+    let mut held = postings.documents.iter().zip(&postings.counts).peekable();
+    for ((score, document), norm) in scores.iter_mut().zip(documents).zip(norms) {
+        while held.next_if(|(other, _)| *other < document).is_some() {}
+        if let Some((_, count)) = held.next_if(|(other, _)| *other == document) {
+            *score += score::score(weight, *count, *norm);
+        }
+    }
+}
+
+/// Keeps the documents whose value is wanted.
+fn keep<T>(documents: &mut Vec<u64>, values: &[T], is_wanted: impl Fn(&T) -> bool) {
+    let mut values = values.iter();
+    documents.retain(|_| values.next().is_some_and(&is_wanted));
+}
+
+/// Keeps what is in the other list, too. Both are ascending.
+fn keep_common(documents: &mut Vec<u64>, other: &[u64]) {
+    let mut other = other.iter().peekable();
+    documents.retain(|document| {
+        while other.next_if(|next| **next < *document).is_some() {}
+        other.peek() == Some(&document)
+    });
+}
+
+/// Drops what is in the other list, too. Both are ascending.
+fn drop_common(documents: &mut Vec<u64>, other: &[u64]) {
+    let mut other = other.iter().peekable();
+    documents.retain(|document| {
+        while other.next_if(|next| **next < *document).is_some() {}
+        other.peek() != Some(&document)
+    });
+}
+
+/// What is in either list, ascending.
+fn merged(left: Vec<u64>, right: &[u64]) -> Vec<u64> {
+    if left.is_empty() {
+        return right.to_vec();
+    }
+    let mut out = Vec::with_capacity(left.len() + right.len());
+    let mut right = right.iter().copied().peekable();
+    for document in left {
+        while let Some(next) = right.next_if(|next| *next < document) {
+            out.push(next);
+        }
+        right.next_if_eq(&document);
+        out.push(document);
+    }
+    out.extend(right);
+    out
+}
+
+/// Postings of both lists.
+fn united(left: &Postings, right: &Postings, same: impl Fn(u32, u32) -> u32) -> Postings {
+    let mut out = Postings::default();
+    let rows = |list: &Postings| {
+        let rows = list.documents.iter().copied().zip(list.counts.iter().copied());
+        rows.collect::<Vec<(u64, u32)>>()
+    };
+    let mut more = rows(right).into_iter().peekable();
+    let mut push = |(document, count): (u64, u32)| {
+        out.documents.push(document);
+        out.counts.push(count);
+    };
+    for (document, count) in rows(left) {
+        while let Some(row) = more.next_if(|(next, _)| *next < document) {
+            push(row);
+        }
+        let count = match more.next_if(|(next, _)| *next == document) {
+            Some((_, other)) => same(count, other),
+            None => count,
+        };
+        push((document, count));
+    }
+    more.for_each(push);
+    out
+}

@@ -1,0 +1,53 @@
+//! Grams: every three bytes that follow each other, for regular expressions.
+//!
+//! In: a text. Out: its grams, ASCII letters in lower case and nothing else folded, as often as
+//! they occur. What is indexed is the *unit* a gram occurs in: 64 messages, or one summary.
+
+/// Messages of one unit.
+pub(crate) const UNIT_MESSAGES: u64 = 64;
+
+/// Hands out the grams of a text, repetitions included; a text under three bytes has none. What
+/// the builder, which folds and counts in one loop, is held against.
+#[cfg(test)]
+pub(crate) fn each_gram(text: &str, each: &mut dyn FnMut([u8; 3])) {
+    for window in text.as_bytes().windows(3) {
+        if let [a, b, c] = window {
+            each([a.to_ascii_lowercase(), b.to_ascii_lowercase(), c.to_ascii_lowercase()]);
+        }
+    }
+}
+
+/// The unit that a message belongs to.
+pub(crate) const fn unit_of_message(seq: u64) -> u64 {
+    seq.saturating_sub(1) / UNIT_MESSAGES
+}
+
+/// First and last message of a unit.
+pub(crate) const fn messages_of_unit(unit: u64) -> (u64, u64) {
+    (unit * UNIT_MESSAGES + 1, (unit + 1) * UNIT_MESSAGES)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn grams_are_bytes_in_lower_case() {
+        let mut found = Vec::new();
+        each_gram("aBC\u{c9}", &mut |gram| found.push(gram));
+        assert_eq!(found, [*b"abc", [b'b', b'c', 0xc3], [b'c', 0xc3, 0x89]]);
+        each_gram("ab", &mut |_| panic!("no gram"));
+    }
+
+    #[test]
+    fn units_are_64_messages() {
+        for unit in [0, 1, 7] {
+            let (first, last) = messages_of_unit(unit);
+            assert_eq!((unit_of_message(first), unit_of_message(last)), (unit, unit));
+            assert_eq!(unit_of_message(last + 1), unit + 1);
+        }
+        assert_eq!(messages_of_unit(0), (1, 64));
+    }
+}

@@ -1,0 +1,427 @@
+//! The index as queries see it.
+//!
+//! In: terms, grams or documents. Out: where they occur, and what the columns say. Reading takes
+//! the manifest, then the roots of all segments, then the blocks that matter, each in as few calls
+//! as the bounds allow; all but the manifest is cached.
+
+use alloc::{collections::BTreeMap, rc::Rc, string::String, vec::Vec};
+
+use super::{
+    Family,
+    block::{BlockReader, EVERY_GRAM},
+    builder::{key_of, key_of_gram},
+    columns::{self, LENGTHS_CHUNK, Lengths, Row},
+    manifest::Manifest,
+    segment::{self, BLOCK_BYTES_MAX, Root, SegmentRef},
+};
+use crate::{
+    api::Timestamp, codec, error::Result, head::Head, keys::Keys, message::Role, num,
+    reader::Reader,
+};
+
+/// The documents of one term, ascending, each with how often it occurs there (at least 1).
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Postings {
+    /// Document numbers.
+    pub(crate) documents: Vec<u64>,
+    /// Occurrences in each, at most [`super::COUNT_MAX`].
+    pub(crate) counts: Vec<u32>,
+}
+
+/// The segments of a conversation, as of one head.
+#[derive(Debug)]
+pub(crate) struct Index {
+    keys: Keys,
+    manifest: Manifest,
+    unflushed: (u64, u64),
+}
+
+/// What is handed out of a list: documents, counts, positions of all in turn.
+type Each<'e> = &'e mut dyn FnMut(usize, &[u64], &[u64], &[u64]);
+
+/// A block of a segment that is to be read for some of the keys.
+struct Place<'s> {
+    segment: &'s SegmentRef,
+    root: Rc<Vec<u8>>,
+    number: usize,
+    /// Places of the keys in the list that was asked for.
+    keys: Vec<usize>,
+}
+
+impl Index {
+    /// Reads the manifest.
+    ///
+    /// # Errors
+    ///
+    /// `conflict`: the conversation moved on since the head was read; `corrupt`; of the store.
+    pub(crate) fn open(reader: &mut Reader<'_>, keys: &Keys, head: &Head) -> Result<Self> {
+        let key = keys.manifest();
+        let value = reader.fresh(core::slice::from_ref(&key))?.into_iter().next().flatten();
+        let manifest = Manifest::read(keys, value.as_deref())?;
+        if manifest.messages.documents != head.indexed.messages
+            || manifest.summaries.documents != head.summaries
+        {
+            return Err(reader.missing(&key));
+        }
+        let unflushed = (head.indexed.messages + 1, head.messages);
+        Ok(Self { keys: keys.clone(), manifest, unflushed })
+    }
+
+    /// Documents in segments.
+    pub(crate) fn documents(&self, family: Family) -> u64 {
+        self.manifest.of(family).documents
+    }
+
+    /// Sum of the lengths of all documents in segments, in positions.
+    pub(crate) fn length_total(&self, family: Family) -> u64 {
+        self.manifest.of(family).length_total
+    }
+
+    /// Messages that are in no segment and must be searched directly: inclusive ranges, ascending.
+    /// The last ones are those that were not flushed yet.
+    pub(crate) fn direct(&self) -> Vec<(u64, u64)> {
+        let mut ranges = self.manifest.direct.clone();
+        if self.unflushed.0 <= self.unflushed.1 {
+            ranges.push(self.unflushed);
+        }
+        ranges
+    }
+
+    /// The postings of each term, in the order of the terms. A term is 40 bits of a hash, so a
+    /// posting can be another term's, about once in a million absent terms: who shows a hit looks.
+    ///
+    /// # Errors
+    ///
+    /// `conflict`: the conversation moved on; `corrupt`; of the store.
+    pub(crate) fn postings(
+        &mut self,
+        reader: &mut Reader<'_>,
+        family: Family,
+        terms: &[Vec<u8>],
+    ) -> Result<Vec<Postings>> {
+        let keys: Vec<u64> = terms.iter().map(|term| key_of(term)).collect();
+        let mut out: Vec<Postings> = terms.iter().map(|_| Postings::default()).collect();
+        let segments: Vec<&SegmentRef> = self.manifest.of(family).segments.iter().collect();
+        self.lookup(reader, family, &segments, &keys, None, &mut |at, documents, counts, _| {
+            if let Some(postings) = out.get_mut(at) {
+                postings.documents.extend_from_slice(documents);
+                postings.counts.extend(counts.iter().map(|n| num::to_u32(num::to_usize(*n))));
+            }
+        })?;
+        Ok(out)
+    }
+
+    /// Positions of a term in these documents (ascending), for each document in that order; empty
+    /// where it does not occur, and for terms without positions ([`super::has_positions`]).
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::postings`].
+    pub(crate) fn positions(
+        &mut self,
+        reader: &mut Reader<'_>,
+        family: Family,
+        term: &[u8],
+        documents: &[u64],
+    ) -> Result<Vec<Vec<u32>>> {
+        let mut out: Vec<Vec<u32>> = documents.iter().map(|_| Vec::new()).collect();
+        let holds = |segment: &&SegmentRef| {
+            let from = documents.partition_point(|document| *document < segment.first);
+            documents.get(from).is_some_and(|document| *document <= segment.last)
+        };
+        let segments: Vec<&SegmentRef> =
+            self.manifest.of(family).segments.iter().filter(holds).collect();
+        let (Some(first), Some(last)) = (segments.first(), segments.last()) else {
+            return Ok(out);
+        };
+        let lengths = self.lengths_of(reader, family, first.first, last.last)?;
+        let keys = [key_of(term)];
+        self.lookup(
+            reader,
+            family,
+            &segments,
+            &keys,
+            Some(&lengths),
+            &mut |_, own, counts, all| {
+                let mut positions = all;
+                for (document, count) in own.iter().zip(counts) {
+                    let (these, rest) =
+                        positions.split_at_checked(num::to_usize(*count)).unwrap_or_default();
+                    positions = rest;
+                    if let Ok(at) = documents.binary_search(document)
+                        && let Some(slot) = out.get_mut(at)
+                    {
+                        slot.extend(these.iter().map(|n| num::to_u32(num::to_usize(*n))));
+                    }
+                }
+            },
+        )?;
+        Ok(out)
+    }
+
+    /// Units that each gram occurs in, ascending; see [`super::unit_of_message`]. A unit whose
+    /// grams are too many to keep is there for every gram.
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::postings`].
+    pub(crate) fn units(
+        &mut self,
+        reader: &mut Reader<'_>,
+        family: Family,
+        grams: &[[u8; 3]],
+    ) -> Result<Vec<Vec<u64>>> {
+        let mut keys: Vec<u64> = grams.iter().map(|gram| key_of_gram(*gram)).collect();
+        keys.push(EVERY_GRAM);
+        let mut out: Vec<Vec<u64>> = keys.iter().map(|_| Vec::new()).collect();
+        let segments: Vec<&SegmentRef> = self.manifest.of(family).segments.iter().collect();
+        self.lookup(reader, family, &segments, &keys, None, &mut |at, units, _, _| {
+            if let Some(list) = out.get_mut(at) {
+                list.extend_from_slice(units);
+            }
+        })?;
+        let every = out.pop().unwrap_or_default();
+        for list in &mut out {
+            list.extend_from_slice(&every);
+            list.sort_unstable();
+            list.dedup();
+        }
+        Ok(out)
+    }
+
+    /// Hands out the lists of keys, segment by segment.
+    fn lookup(
+        &self,
+        reader: &mut Reader<'_>,
+        family: Family,
+        segments: &[&SegmentRef],
+        keys: &[u64],
+        lengths: Option<&Lengths>,
+        each: Each<'_>,
+    ) -> Result<()> {
+        let roots: Vec<(String, u32)> = segments
+            .iter()
+            .map(|segment| (self.keys.segment(&segment.id), segment.root_bytes))
+            .collect();
+        let values = reader.immutable(&roots)?;
+        let mut places: Vec<Place<'_>> = Vec::new();
+        for ((segment, value), (name, _)) in segments.iter().zip(values).zip(&roots) {
+            let payload = codec::decode_plain(name, &value)?;
+            let root = Root::new(payload).ok_or_else(|| segment::damaged(name))?;
+            let mut wanted: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+            for (at, key) in keys.iter().enumerate() {
+                for number in root.blocks_of(*key) {
+                    wanted.entry(number).or_default().push(at);
+                }
+            }
+            for (number, keys) in wanted {
+                places.push(Place { segment, root: Rc::clone(&value), number, keys });
+            }
+        }
+        let mut names: Vec<(String, u32)> = Vec::new();
+        for place in places.iter().filter(|place| place.segment.blocks > 0) {
+            let number = num::to_u32(place.number);
+            names.push((self.keys.block(&place.segment.id, number), BLOCK_BYTES_MAX));
+        }
+        let mut values = reader.immutable(&names)?.into_iter().zip(&names);
+        for place in &places {
+            let segment = place.segment;
+            let name = self.keys.segment(&segment.id);
+            let read = |block: Option<&[u8]>, name: &str, each: Each<'_>| {
+                let block = block.ok_or_else(|| segment::damaged(name))?;
+                read_block(block, place, family, keys, lengths, each)
+                    .map_err(|()| segment::damaged(name))
+            };
+            if segment.blocks == 0 {
+                let payload = codec::decode_plain(&name, &place.root)?;
+                let block = Root::new(payload).and_then(|root| root.inline(place.number));
+                read(block, &name, each)?;
+            } else if let Some((value, (name, _))) = values.next() {
+                read(Some(codec::decode_plain(name, &value)?), name, each)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The segments of a family, in the order of their documents.
+    pub(super) fn segments(&self, family: Family) -> &[SegmentRef] {
+        &self.manifest.of(family).segments
+    }
+
+    /// Whether a message is searched without the index although it is in a segment.
+    pub(super) fn is_direct(&self, seq: u64) -> bool {
+        self.manifest.direct.iter().any(|(from, to)| (*from..=*to).contains(&seq))
+    }
+
+    /// Lengths of all documents from the value that holds `first` to the one that holds `last`.
+    pub(super) fn lengths_of(
+        &self,
+        reader: &mut Reader<'_>,
+        family: Family,
+        first: u64,
+        last: u64,
+    ) -> Result<Lengths> {
+        let columns = &self.manifest.of(family).columns;
+        let chunk = |document: u64| num::to_usize(document.saturating_sub(1) / LENGTHS_CHUNK);
+        let written = columns.lengths_checks.len();
+        let (from, to) = (chunk(first).min(written), (chunk(last) + 1).min(written));
+        let mut lengths =
+            Lengths { first: num::to_u64(from) * LENGTHS_CHUNK + 1, bytes: Vec::new() };
+        let numbers: Vec<u32> = (from..to).map(num::to_u32).collect();
+        let names: Vec<String> = numbers
+            .iter()
+            .map(|number| columns::lengths_key(&self.keys, family, *number))
+            .collect();
+        let checks = columns.lengths_checks.get(from..to).unwrap_or_default();
+        for value in values(reader, &names, checks)? {
+            lengths.bytes.extend_from_slice(value.get(2..).unwrap_or_default());
+        }
+        if to == written {
+            lengths.bytes.extend_from_slice(&columns.lengths);
+        }
+        Ok(lengths)
+    }
+
+    /// Lengths of documents (ascending) in positions, rounded up by at most a sixteenth.
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::postings`].
+    pub(crate) fn lengths(
+        &mut self,
+        reader: &mut Reader<'_>,
+        family: Family,
+        documents: &[u64],
+    ) -> Result<Vec<u32>> {
+        let (Some(first), Some(last)) = (documents.first(), documents.last()) else {
+            return Ok(Vec::new());
+        };
+        let lengths = self.lengths_of(reader, family, *first, *last)?;
+        let of = |document: &u64| num::to_u32(num::to_usize(lengths.bound(*document, 0)));
+        Ok(documents.iter().map(of).collect())
+    }
+
+    /// The rows of documents (ascending).
+    pub(super) fn rows(
+        &self,
+        reader: &mut Reader<'_>,
+        family: Family,
+        documents: &[u64],
+    ) -> Result<Vec<Row>> {
+        let columns = &self.manifest.of(family).columns;
+        let chunk = columns::rows_chunk(family);
+        let written = columns.rows_checks.len();
+        let number = |document: u64| num::to_usize(document.saturating_sub(1) / chunk);
+        let mut numbers: Vec<usize> = documents.iter().map(|document| number(*document)).collect();
+        numbers.dedup();
+        let sealed: Vec<usize> = numbers.iter().copied().filter(|n| *n < written).collect();
+        let names: Vec<String> = sealed
+            .iter()
+            .map(|number| columns::rows_key(&self.keys, family, num::to_u32(*number)))
+            .collect();
+        let checks: Vec<u32> =
+            sealed.iter().filter_map(|n| columns.rows_checks.get(*n).copied()).collect();
+        let mut decoded: BTreeMap<usize, Vec<Row>> = BTreeMap::new();
+        for ((number, name), value) in
+            sealed.iter().zip(&names).zip(values(reader, &names, &checks)?)
+        {
+            let rows = columns::rows(value.get(2..).unwrap_or_default(), family);
+            decoded.insert(*number, rows.ok_or_else(|| segment::damaged(name))?);
+        }
+        if numbers.last().is_some_and(|last| *last >= written) {
+            let rows = columns::rows(&columns.rows, family);
+            let damaged = || segment::damaged(&self.keys.manifest());
+            decoded.insert(written, rows.ok_or_else(damaged)?);
+        }
+        let mut out = Vec::with_capacity(documents.len());
+        for document in documents {
+            let at = num::to_usize(document.saturating_sub(1) % chunk);
+            let row = decoded.get(&number(*document)).and_then(|rows| rows.get(at));
+            out.push(*row.ok_or_else(|| segment::damaged(&self.keys.manifest()))?);
+        }
+        Ok(out)
+    }
+
+    /// Times of documents (ascending): of a message, or of the newest message under a summary.
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::postings`].
+    pub(crate) fn times(
+        &mut self,
+        reader: &mut Reader<'_>,
+        family: Family,
+        documents: &[u64],
+    ) -> Result<Vec<Timestamp>> {
+        let rows = self.rows(reader, family, documents)?;
+        Ok(rows.into_iter().map(|row| row.time).collect())
+    }
+
+    /// Roles of messages (ascending).
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::postings`].
+    pub(crate) fn roles(&mut self, reader: &mut Reader<'_>, messages: &[u64]) -> Result<Vec<Role>> {
+        let rows = self.rows(reader, Family::Messages, messages)?;
+        Ok(rows.into_iter().map(|row| row.role).collect())
+    }
+
+    /// Ids of summaries by ordinal (ascending), each with the size of its record.
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::postings`].
+    pub(crate) fn summaries(
+        &mut self,
+        reader: &mut Reader<'_>,
+        ordinals: &[u64],
+    ) -> Result<Vec<([u8; 8], u32)>> {
+        self.summaries_of(reader, ordinals)
+    }
+
+    /// As [`Index::summaries`].
+    pub(super) fn summaries_of(
+        &self,
+        reader: &mut Reader<'_>,
+        ordinals: &[u64],
+    ) -> Result<Vec<([u8; 8], u32)>> {
+        let rows = self.rows(reader, Family::Summaries, ordinals)?;
+        Ok(rows.into_iter().filter_map(|row| row.summary).collect())
+    }
+}
+
+/// Hands out the lists of those keys that one block is read for.
+fn read_block(
+    block: &[u8],
+    place: &Place<'_>,
+    family: Family,
+    keys: &[u64],
+    lengths: Option<&Lengths>,
+    each: Each<'_>,
+) -> core::result::Result<(), ()> {
+    for at in &place.keys {
+        let mut reader = BlockReader::new(block, place.segment.range(family)).ok_or(())?;
+        let key = keys.get(*at).copied().unwrap_or_default();
+        reader.find(key, lengths, &mut |documents, counts, positions| {
+            each(*at, documents, counts, positions);
+        })?;
+    }
+    Ok(())
+}
+
+/// Values of columns, each the one that the manifest means.
+fn values(reader: &mut Reader<'_>, names: &[String], checks: &[u32]) -> Result<Vec<Rc<Vec<u8>>>> {
+    let wanted: Vec<(String, u32)> =
+        names.iter().map(|name| (name.clone(), BLOCK_BYTES_MAX)).collect();
+    let mut out = reader.immutable(&wanted)?;
+    for ((value, check), name) in out.iter_mut().zip(checks).zip(names) {
+        let is_it = |value: &[u8]| {
+            codec::decode_plain(name, value).is_ok_and(|bytes| columns::check(bytes) == *check)
+        };
+        if !is_it(value) {
+            *value = reader.checked(name, BLOCK_BYTES_MAX, is_it)?;
+        }
+    }
+    Ok(out)
+}

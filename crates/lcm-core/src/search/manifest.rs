@@ -1,0 +1,142 @@
+//! The manifest: which segments there are, what of them is being merged, and the newest columns.
+//!
+//! One record of a conversation, written in the same commit as the head, which says up to where
+//! messages are indexed.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Family, columns::Columns, segment::SegmentRef};
+use crate::{
+    codec::{self, Sound},
+    error::Result,
+    keys::Keys,
+    num,
+};
+
+/// Most segments of one family that are sound; merging keeps them far below.
+const SEGMENTS_MAX: usize = 1_024;
+/// Most documents of one segment.
+pub(super) const SEGMENT_DOCUMENTS_MAX: u64 = 1 << 17;
+
+/// What the index holds.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(super) struct Manifest {
+    pub(super) messages: State,
+    pub(super) summaries: State,
+    /// Messages that are in no segment because their terms would not fit a commit: ranges.
+    pub(super) direct: Vec<(u64, u64)>,
+}
+
+/// What the index holds of one family.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(super) struct State {
+    /// Documents in segments, from 1.
+    pub(super) documents: u64,
+    /// Sum of their lengths, as the columns have them.
+    pub(super) length_total: u64,
+    /// In the order of their documents, without gap or overlap.
+    pub(super) segments: Vec<SegmentRef>,
+    pub(super) merge: Option<Merge>,
+    /// Segments that were merged and are still to be deleted, with their blocks.
+    pub(super) doomed: Vec<([u8; 8], u32)>,
+    pub(super) columns: Columns,
+}
+
+/// A merge that is not complete.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Merge {
+    pub(super) id: [u8; 8],
+    /// Place of the first input among the segments, and their number.
+    pub(super) from: u32,
+    pub(super) count: u32,
+    /// For each input the block that is read next.
+    pub(super) next: Vec<u32>,
+    /// What was written last: key, and document or unit.
+    pub(super) done: (u64, u64),
+    /// Blocks that were written, their index and their bytes.
+    pub(super) blocks: u32,
+    pub(super) index: Vec<u8>,
+    pub(super) bytes: u64,
+}
+
+impl State {
+    /// The inputs of the merge that is not complete.
+    pub(super) fn inputs(&self) -> &[SegmentRef] {
+        let Some(merge) = &self.merge else { return &[] };
+        let from = num::to_usize(u64::from(merge.from));
+        let to = from.saturating_add(num::to_usize(u64::from(merge.count)));
+        self.segments.get(from..to).unwrap_or_default()
+    }
+
+    fn is_sound(&self, family: Family) -> bool {
+        let mut next = 1;
+        for segment in &self.segments {
+            if segment.first != next || segment.last < segment.first {
+                return false;
+            }
+            next = segment.last + 1;
+            let small = segment.documents() <= SEGMENT_DOCUMENTS_MAX
+                && segment.blocks <= u32::from(u16::MAX)
+                && segment.level < 64;
+            if !small || segment.bytes >= 1 << 40 || !codec::countable(&[segment.last]) {
+                return false;
+            }
+        }
+        let merge = self.merge.as_ref().is_none_or(|merge| {
+            merge.count > 1
+                && self.inputs().len() == merge.next.len()
+                && num::to_usize(u64::from(merge.count)) == merge.next.len()
+                && num::to_usize(u64::from(merge.blocks)) * 8 == merge.index.len()
+                && merge.bytes < 1 << 40
+                && merge.done.0 < 1 << 43
+                && merge.done.1 < 1 << 41
+        });
+        merge
+            && next == self.documents + 1
+            && self.segments.len() <= SEGMENTS_MAX
+            && codec::countable(&[self.documents, self.length_total])
+            && self.columns.is_sound(family, self.documents)
+    }
+}
+
+impl Sound for Manifest {
+    fn is_sound(&self) -> bool {
+        let ordered =
+            |ranges: &[(u64, u64)]| ranges.iter().all(|(from, to)| from <= to && *to < 1 << 40);
+        self.messages.is_sound(Family::Messages)
+            && self.summaries.is_sound(Family::Summaries)
+            && ordered(&self.direct)
+    }
+}
+
+impl Manifest {
+    /// Reads the value under the manifest's key; an absent one is empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`codec::decode`].
+    pub(super) fn read(keys: &Keys, value: Option<&[u8]>) -> Result<Self> {
+        match value {
+            None => Ok(Self::default()),
+            Some(value) => codec::decode(&keys.manifest(), value),
+        }
+    }
+
+    /// One family.
+    pub(super) const fn of(&self, family: Family) -> &State {
+        match family {
+            Family::Messages => &self.messages,
+            Family::Summaries => &self.summaries,
+        }
+    }
+
+    /// One family, to be changed.
+    pub(super) const fn of_mut(&mut self, family: Family) -> &mut State {
+        match family {
+            Family::Messages => &mut self.messages,
+            Family::Summaries => &mut self.summaries,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Search: what is indexed of messages and summaries, and how it is found again.
+//!
+//! In: the texts of a message or summary. Out: for a term, the documents it occurs in. A document
+//! is a message, numbered by its seq, or a summary, numbered from 1 in the order they were made.
+//! Not here: what a query means, how hits are ranked and shown.
+
+mod bits;
+mod block;
+mod builder;
+mod check;
+mod columns;
+mod direct;
+mod fields;
+mod fold;
+pub(crate) mod full_text;
+mod gram_query;
+mod grams;
+mod index;
+mod manifest;
+mod merge;
+pub(crate) mod query;
+pub(crate) mod regex;
+pub(crate) mod scan;
+pub(crate) mod score;
+mod segment;
+pub(crate) mod snippet;
+mod terms;
+mod upkeep;
+pub(crate) mod window;
+
+pub(crate) use check::check;
+pub(crate) use fields::{Allowance, Field, each_field};
+#[cfg(test)]
+pub(crate) use grams::each_gram;
+pub(crate) use grams::{messages_of_unit, unit_of_message};
+pub(crate) use index::{Index, Postings};
+pub(crate) use terms::{each_term, has_positions};
+pub(crate) use upkeep::{NewMessage, Upkeep};
+
+/// What kind of document is meant; each has segments of its own.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Family {
+    /// Messages, by seq.
+    Messages,
+    /// Summaries, by ordinal.
+    Summaries,
+}
+
+impl Family {
+    /// The letter that stands for it in keys.
+    const fn letter(self) -> char {
+        match self {
+            Self::Messages => 'm',
+            Self::Summaries => 's',
+        }
+    }
+}
+
+/// Positions between two texts of a document, so that no phrase crosses from one to the next.
+pub(crate) const FIELD_GAP: u32 = 2;
+
+/// Most occurrences of a term in one document that are counted and whose positions are kept.
+pub(crate) const COUNT_MAX: u32 = 1_024;
+
+#[cfg(test)]
+#[expect(
+    clippy::as_conversions,
+    reason = "a panic in a test is its failure, and its numbers are small"
+)]
+mod tests;

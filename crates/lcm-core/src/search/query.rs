@@ -1,0 +1,350 @@
+//! What was typed as text: words, phrases, what must and must not be there, and filters.
+//!
+//! In: the text of a query. Out: the index terms it stands for and how they are joined. Nothing
+//! that is typed is refused: what has no meaning here is text. Only quotes, a leading `+` or `-`,
+//! and the filters `speaker: tool: role: since: before:` have one. Not here: the analysis of words,
+//! which is that of the stored texts, and any reading.
+
+use alloc::{borrow::Cow, collections::BTreeMap, string::String, vec::Vec};
+use core::ops::Range;
+
+use super::{Field, each_term, has_positions, window::Window};
+use crate::{message::Role, time};
+
+/// Kinds of terms, their first byte.
+const WORD: u8 = b'w';
+const IDENTIFIER: u8 = b'i';
+const CJK: u8 = b'c';
+const TOOL: u8 = b'n';
+/// Distinct terms that one query may use.
+pub(crate) const TERMS_MAX: usize = 64;
+/// Characters of an unquoted run of CJK characters that must stand as they are typed. A longer one
+/// is a sentence rather than a word, and each pair of its characters counts by itself.
+const CJK_WORD_CHARACTERS_MAX: usize = 4;
+
+/// Letters from which on a word is looked for as a name in camel case, too.
+const CAMEL_CASE_BYTES_MIN: usize = 6;
+
+/// Whether a document has to hold an item.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Presence {
+    /// It counts when it does.
+    May,
+    Must,
+    MustNot,
+}
+
+/// One thing to look for: a term, or terms in a fixed order.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Item {
+    pub(crate) presence: Presence,
+    /// Numbers of the terms in [`TextQuery::terms`] that a document must hold.
+    pub(crate) terms: Vec<usize>,
+    /// Terms that must stand at these distances from each other; empty: one term says it all.
+    pub(crate) order: Vec<(Vec<u8>, u32)>,
+}
+
+/// What a filter compares.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Property {
+    Role(Role),
+    /// Number of the term of the tool's name.
+    Tool(usize),
+    /// The `speaker` member of the message, in lower case.
+    Speaker(String),
+}
+
+/// A condition that is no text.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Filter {
+    pub(crate) property: Property,
+    /// Whether it must not be so.
+    pub(crate) negated: bool,
+}
+
+/// A query as it is understood.
+#[derive(Debug, Default)]
+pub(crate) struct TextQuery {
+    /// The terms of all items and filters, each once.
+    pub(crate) terms: Vec<Vec<u8>>,
+    pub(crate) items: Vec<Item>,
+    pub(crate) filters: Vec<Filter>,
+    pub(crate) window: Window,
+    /// More terms were typed than are used.
+    pub(crate) is_cut: bool,
+}
+
+impl TextQuery {
+    /// Understands a text.
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut reading = Reading::default();
+        let mut rest = text.trim_start();
+        while !rest.is_empty() && !reading.query.is_cut {
+            let (token, behind) = next_token(rest);
+            reading.token(&token);
+            rest = behind.trim_start();
+        }
+        let mut query = reading.query;
+        query.items.sort_unstable();
+        query.items.dedup();
+        query
+    }
+
+    /// Whether it asks for nothing that could be looked for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.filters.is_empty() && self.window.is_everything()
+    }
+
+    /// Whether a document counts only when it holds an item.
+    pub(crate) fn asks_for_text(&self) -> bool {
+        self.items.iter().any(|item| item.presence != Presence::MustNot)
+    }
+}
+
+/// Whether a text, apart from its quoted parts, looks like a regular expression: alternatives
+/// without spaces, a quantified dot, a class of characters, an escape, or an anchor.
+pub(crate) fn looks_like_regex(text: &str) -> bool {
+    let outside: Vec<&str> = text.split('"').step_by(2).collect();
+    let has = |signs: &[&str]| signs.iter().any(|sign| outside.iter().any(|t| t.contains(sign)));
+    let begins = text.starts_with('^') && text.len() > 1;
+    let ends = text.ends_with('$') && !text.ends_with(" $") && text.len() > 1;
+    begins
+        || ends
+        || has(&[".*", ".+", r"\b", r"\B", r"\d", r"\D", r"\s", r"\S", r"\w", r"\W", r"\.", "(?"])
+        || outside.iter().any(|text| has_alternatives(text) || has_class(text))
+}
+
+/// `a|b`, and not `a | b`, which is a pipe.
+fn has_alternatives(text: &str) -> bool {
+    let stands_alone = |c: Option<char>| c.is_none_or(|c| c.is_whitespace() || c == '|');
+    text.match_indices('|').any(|(at, _)| {
+        let before = text.get(..at).and_then(|text| text.chars().next_back());
+        let behind = text.get(at + 1..).and_then(|text| text.chars().next());
+        !stands_alone(before) && !stands_alone(behind)
+    })
+}
+
+/// `[a-z]`, `[^a]` or `[ab]+`, and not `[1]`, which refers to something.
+fn has_class(text: &str) -> bool {
+    text.match_indices('[').any(|(at, _)| {
+        let inside = text.get(at + 1..).unwrap_or_default();
+        let Some((class, behind)) = inside.split_once(']') else { return false };
+        let is_range = |triple: &[u8]| {
+            matches!(triple, [a, b'-', b] if a.is_ascii_alphanumeric() && b.is_ascii_alphanumeric())
+        };
+        let is_class = class.starts_with('^') || class.as_bytes().windows(3).any(is_range);
+        !class.is_empty()
+            && !class.contains(char::is_whitespace)
+            && (is_class && class.len() <= 16 || behind.starts_with(['+', '*', '?', '{']))
+    })
+}
+
+/// One word of a query with its signs taken off.
+struct Token<'a> {
+    presence: Presence,
+    /// Name of a filter it may be.
+    filter: Option<&'a str>,
+    text: Cow<'a, str>,
+    quoted: bool,
+    /// As it was typed.
+    whole: &'a str,
+}
+
+/// The token at the beginning of a text that begins with no space, and what is behind it.
+fn next_token(text: &str) -> (Token<'_>, &str) {
+    let (presence, body) = match text.as_bytes() {
+        [b'+', next, ..] if !next.is_ascii_whitespace() && *next != b'+' => (Presence::Must, 1),
+        // Two of them begin an option of a program, which is text.
+        [b'-', next, ..] if !next.is_ascii_whitespace() && *next != b'-' => (Presence::MustNot, 1),
+        _ => (Presence::May, 0),
+    };
+    let body = text.get(body..).unwrap_or_default();
+    let filter = ["speaker", "tool", "role", "since", "before"].into_iter().find(|name| {
+        let value = body.strip_prefix(name).and_then(|rest| rest.strip_prefix(':'));
+        value.is_some_and(|value| !value.is_empty() && !value.starts_with(char::is_whitespace))
+    });
+    let value = body.get(filter.map_or(0, |name| name.len() + 1)..).unwrap_or_default();
+    let quoted = value.strip_prefix('"').and_then(|inner| inner.split_once('"'));
+    let (text, behind) = quoted.unwrap_or_else(|| {
+        let end = value.find(char::is_whitespace).unwrap_or(value.len());
+        value.split_at_checked(end).unwrap_or((value, ""))
+    });
+    let whole = body.get(..body.len() - behind.len()).unwrap_or_default();
+    let token =
+        Token { presence, filter, text: Cow::Borrowed(text), quoted: quoted.is_some(), whole };
+    (token, behind)
+}
+
+/// One occurrence of a term in the text of a token.
+struct Found {
+    term: Vec<u8>,
+    position: u32,
+    bytes: Range<usize>,
+}
+
+impl Found {
+    fn is(&self, kind: u8) -> bool {
+        self.term.first() == Some(&kind)
+    }
+
+    /// Two characters of a script without spaces.
+    fn is_pair(&self) -> bool {
+        self.is(CJK) && !has_positions(&self.term)
+    }
+}
+
+#[derive(Default)]
+struct Reading {
+    query: TextQuery,
+    /// Number of each term.
+    numbers: BTreeMap<Vec<u8>, usize>,
+}
+
+impl Reading {
+    fn token(&mut self, token: &Token<'_>) {
+        match token.filter {
+            Some(name) if self.filter(name, token) => {}
+            Some(_) => self.text(token.presence, token.whole, token.quoted),
+            None => self.text(token.presence, &token.text, token.quoted),
+        }
+    }
+
+    /// Takes a token as a filter; `false`: its value makes none, so it is text.
+    fn filter(&mut self, name: &str, token: &Token<'_>) -> bool {
+        let negated = token.presence == Presence::MustNot;
+        let property = match name {
+            "since" | "before" => {
+                let (Some(at), false) = (time::parse(&token.text), negated) else { return false };
+                let window = match name {
+                    "since" => Window { since: Some(at), before: None },
+                    _ => Window { since: None, before: Some(at) },
+                };
+                self.query.window = self.query.window.and(&window);
+                return true;
+            }
+            "role" => match token.text.to_lowercase().as_str() {
+                "system" => Property::Role(Role::System),
+                "user" => Property::Role(Role::User),
+                "assistant" => Property::Role(Role::Assistant),
+                "tool" => Property::Role(Role::Tool),
+                _ => return false,
+            },
+            "tool" => {
+                let mut whole = None;
+                each_term(Field::ToolName, &token.text, &mut |term, _, _| {
+                    if term.first() == Some(&TOOL) {
+                        whole = Some(term.to_vec());
+                    }
+                });
+                match whole.and_then(|term| self.number(&term)) {
+                    Some(term) => Property::Tool(term),
+                    None => return false,
+                }
+            }
+            _ => Property::Speaker(token.text.to_lowercase()),
+        };
+        let filter = Filter { property, negated };
+        let filters = &mut self.query.filters;
+        if !filters.contains(&filter) {
+            self.query.is_cut |= filters.len() == TERMS_MAX;
+            if filters.len() < TERMS_MAX {
+                filters.push(filter);
+            }
+        }
+        true
+    }
+
+    /// The number of a term; `None`: there are too many.
+    fn number(&mut self, term: &[u8]) -> Option<usize> {
+        if let Some(number) = self.numbers.get(term) {
+            return Some(*number);
+        }
+        let number = self.query.terms.len();
+        if number == TERMS_MAX {
+            self.query.is_cut = true;
+            return None;
+        }
+        self.numbers.insert(term.to_vec(), number);
+        self.query.terms.push(term.to_vec());
+        Some(number)
+    }
+
+    /// Takes a text: what is quoted, or must or must not be there, as a phrase; else each term.
+    fn text(&mut self, presence: Presence, text: &str, is_phrase: bool) {
+        let mut found: Vec<Found> = Vec::new();
+        each_term(Field::Text, text, &mut |term, position, bytes| {
+            // What is beyond the bound is counted and no more.
+            if found.len() <= 4 * TERMS_MAX {
+                found.push(Found { term: term.to_vec(), position, bytes });
+            }
+        });
+        if is_phrase || presence != Presence::May {
+            return self.phrase(presence, &found);
+        }
+        let mut end = 0;
+        let continues = |left: &Found, right: &Found| {
+            end = left.bytes.end.max(end);
+            left.is(CJK) && right.is(CJK) && right.bytes.start < end
+        };
+        for run in found.chunk_by(continues) {
+            let characters = run.iter().filter(|found| !found.is_pair()).count();
+            if characters <= CJK_WORD_CHARACTERS_MAX {
+                self.phrase(presence, run);
+                self.camel_case(run);
+            } else {
+                let pairs = run.iter().filter(|found| found.is_pair());
+                pairs.for_each(|pair| self.phrase(presence, core::slice::from_ref(pair)));
+            }
+        }
+    }
+
+    /// Takes a word as the name of several that it may be, too: `mainloop` is `mainLoop`.
+    fn camel_case(&mut self, found: &[Found]) {
+        if let [one] = found
+            && one.is(WORD)
+            && one.term.len() > CAMEL_CASE_BYTES_MIN
+            && one.term.iter().all(u8::is_ascii_alphabetic)
+        {
+            let mut term = one.term.clone();
+            if let Some(kind) = term.first_mut() {
+                *kind = IDENTIFIER;
+            }
+            if let Some(number) = self.number(&term) {
+                let item =
+                    Item { presence: Presence::May, terms: alloc::vec![number], order: Vec::new() };
+                self.query.items.push(item);
+            }
+        }
+    }
+
+    /// Takes terms that must stand as they do here; one that does not fit is left out as a whole.
+    fn phrase(&mut self, presence: Presence, found: &[Found]) {
+        let covers = |outer: &Found, inner: &Found| {
+            outer.bytes.start <= inner.bytes.start && inner.bytes.end <= outer.bytes.end
+        };
+        // An identifier says no more than its words, a character no more than its pair.
+        let is_said = |one: &Found| {
+            let words = |other: &Found| other.is(WORD) && covers(one, other);
+            let pairs = |other: &Found| other.is_pair() && covers(other, one);
+            (one.is(IDENTIFIER) && found.iter().any(words))
+                || (one.is(CJK) && !one.is_pair() && found.iter().any(pairs))
+        };
+        let mut terms = Vec::new();
+        for one in found.iter().filter(|one| !is_said(one)) {
+            let Some(number) = self.number(&one.term) else { return };
+            terms.push(number);
+        }
+        let is_one_term = terms.len() <= 1;
+        terms.sort_unstable();
+        terms.dedup();
+        let first = found.iter().map(|one| one.position).min().unwrap_or(0);
+        let placed = found.iter().filter(|one| !is_one_term && has_positions(&one.term));
+        let order = placed.map(|one| (one.term.clone(), one.position - first)).collect();
+        if !terms.is_empty() {
+            self.query.items.push(Item { presence, terms, order });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Tests of queries: what is typed, what it means, and its bounds.
+
+use alloc::format;
+
+use super::*;
+
+/// Items as text: `+`, `-` or nothing, the terms joined by `&`, then the order.
+fn items(text: &str) -> Vec<String> {
+    let query = TextQuery::parse(text);
+    let lossy = |term: &[u8]| String::from_utf8_lossy(term).into_owned();
+    let show = |item: &Item| {
+        let sign = match item.presence {
+            Presence::May => "",
+            Presence::Must => "+",
+            Presence::MustNot => "-",
+        };
+        let terms: Vec<String> = item.terms.iter().map(|n| lossy(&query.terms[*n])).collect();
+        let order: Vec<String> =
+            item.order.iter().map(|(term, at)| format!("{}{at}", lossy(term))).collect();
+        format!("{sign}{} {}", terms.join("&"), order.join(",")).trim_end().into()
+    };
+    query.items.iter().map(show).collect()
+}
+
+#[test]
+fn case_67_nothing_typed_is_an_operator() {
+    assert_eq!(
+        items(r#"sub-agent OR "exact phrase" x:y"#),
+        [
+            "isub-agent",
+            "wsub",
+            "wagent",
+            "wor",
+            "wexact&wphrase wexact0,wphrase1",
+            "ix:y",
+            "wx",
+            "wy"
+        ]
+    );
+}
+
+#[test]
+fn signs_and_quotes_have_a_meaning_at_the_beginning_of_a_word() {
+    assert_eq!(items("+must -not may"), ["wmay", "+wmust", "-wnot"]);
+    assert_eq!(items("a+b c-d"), ["wa", "wb", "ic-d", "wc", "wd"]);
+    assert_eq!(items("--json -- - + ++ -"), ["wjson"]);
+    assert_eq!(
+        items(r#"+"two words" -"not so""#),
+        ["+wtwo&wwords wtwo0,wwords1", "-wnot&wso wnot0,wso1"]
+    );
+    assert_eq!(items("+foo_bar"), ["+wfoo&wbar wfoo0,wbar1"]);
+    assert_eq!(items("\"open quote"), ["wopen", "wquote"]);
+    assert_eq!(items(r#"say "" "x""#), ["wsay", "wx"]);
+    assert_eq!(items(r#""to be or to be""#), ["wto&wbe&wor wto0,wbe1,wor2,wto3,wbe4"]);
+    assert_eq!(items("same same SAME"), ["wsame"]);
+    assert_eq!(items("mainloop main2loop"), ["wmainloop", "imainloop", "wmain2loop"]);
+}
+
+#[test]
+fn case_70_short_runs_of_cjk_stand_as_they_are() {
+    assert_eq!(items("\u{8fc1}"), ["c\u{8fc1}"]);
+    assert_eq!(items("\u{8fc1}\u{79fb}"), ["c\u{8fc1}\u{79fb}"]);
+    let three = "c\u{8fc1}\u{79fb}&c\u{79fb}\u{8ba1} c\u{8fc1}0,c\u{79fb}1,c\u{8ba1}2";
+    assert_eq!(items("\u{8fc1}\u{79fb}\u{8ba1}"), [three]);
+    assert_eq!(items("\u{8fc1}\u{79fb}\u{8ba1} \u{8fc1}"), [three, "c\u{8fc1}"]);
+    // A sentence: each pair counts.
+    assert_eq!(
+        items("\u{4e00}\u{4e8c}\u{4e09}\u{56db}\u{4e94}"),
+        ["c\u{4e00}\u{4e8c}", "c\u{4e8c}\u{4e09}", "c\u{4e09}\u{56db}", "c\u{56db}\u{4e94}"]
+    );
+    assert_eq!(items("\"\u{4e00}\u{4e8c}\u{4e09}\u{56db}\u{4e94}\"").len(), 1);
+    assert_eq!(items("v2\u{8fc1}\u{79fb}ok"), ["wv2", "c\u{8fc1}\u{79fb}", "wok"]);
+}
+
+#[test]
+fn filters_with_a_value_that_fits_are_no_text() {
+    let query = TextQuery::parse(
+        "role:User tool:list_dir -tool:bash speaker:\"Jane Doe\" since:2026-01-02 \
+         before:2026-01-03T04:05:06Z word",
+    );
+    assert_eq!(query.items.len(), 1);
+    let tools: Vec<bool> = query
+        .filters
+        .iter()
+        .filter(|filter| matches!(filter.property, Property::Tool(_)))
+        .map(|filter| filter.negated)
+        .collect();
+    assert_eq!(tools, [false, true]);
+    assert!(
+        query
+            .filters
+            .contains(&Filter { property: Property::Speaker("jane doe".into()), negated: false })
+    );
+    assert!(query.terms.iter().any(|term| term == b"nlist_dir"));
+    assert_eq!(query.window.since, time::parse("2026-01-02"));
+    assert_eq!(query.window.before, time::parse("2026-01-03T04:05:06Z"));
+
+    for text in ["role:nobody", "since:yesterday", "-since:2026-01-02", "tool:", "speaker: x"] {
+        let query = TextQuery::parse(text);
+        assert!(query.filters.is_empty() && query.window.is_everything(), "{text}");
+        assert!(!query.items.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn hostile_queries_are_bounded() {
+    let many: Vec<String> = (0..10_000).map(|n| format!("w{n}")).collect();
+    for text in [
+        many.join(" "),
+        many.join("-"),
+        format!("\"{}\"", many.join(" ")),
+        "\"".repeat(100_000),
+        "x".repeat(100_000),
+        "+".repeat(100_000),
+        "\u{6570}".repeat(30_000),
+        "tool:a ".repeat(10_000),
+        "since:".repeat(10_000),
+        "-\" ".repeat(30_000),
+    ] {
+        let query = TextQuery::parse(&text);
+        assert!(query.terms.len() <= TERMS_MAX, "{}", query.terms.len());
+        assert!(query.items.len() <= 2 * TERMS_MAX, "{}", query.items.len());
+        assert!(query.filters.len() <= 2 * TERMS_MAX, "{}", query.filters.len());
+        assert!(!query.items.is_empty() || text.len() > 100);
+    }
+    assert!(TextQuery::parse(&many.join(" ")).is_cut);
+    assert!(TextQuery::parse("...!?").is_empty());
+}
+
+#[test]
+fn case_66_expressions_are_told_from_text() {
+    for text in
+        ["foo|bar", "a.*b", "^start", "end$", r"\bword", "[a-z]x", "[ab]+", "(?i)x", r"a\.b"]
+    {
+        assert!(looks_like_regex(text), "{text}");
+    }
+    for text in [
+        "\"foo|bar\"",
+        "ls | wc",
+        "what is this?",
+        "see [1] and [2]",
+        "costs 5 $",
+        "a.b",
+        "x = y[0]",
+        "C:\\temp",
+        "really..?",
+        "||",
+        "[todo]",
+        "^",
+        "$",
+        "",
+    ] {
+        assert!(!looks_like_regex(text), "{text}");
+    }
+}

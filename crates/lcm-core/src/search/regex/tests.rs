@@ -1,0 +1,70 @@
+//! Tests of regular expressions: bounds, and answers where the automaton has none.
+
+use super::*;
+use crate::error::ErrorCode;
+
+fn refused(pattern: &str) -> Error {
+    Regex::compile(pattern).err().unwrap_or_else(|| panic!("`{pattern}` compiles"))
+}
+
+#[test]
+fn case_65_nested_quantifiers_are_answered_in_linear_time() {
+    let mut regex = Regex::compile("(a+)+b").unwrap();
+    assert!(!regex.is_match(&"a".repeat(100_000)));
+    assert!(regex.is_match(&("a".repeat(100_000) + "b")));
+    assert_eq!(regex.find("xaab"), Some(1..4));
+}
+
+#[test]
+fn case_65_what_is_no_expression_names_its_position() {
+    let error = refused("ab[");
+    assert_eq!(error.code, ErrorCode::InvalidInput);
+    assert!(error.message.ends_with("unclosed character class at byte 2"), "{}", error.message);
+    for bad in ["(", "*", "a{2,1}", r"\p{Nonsense}", r"(?<n", &"(".repeat(101)] {
+        assert_eq!(refused(bad).code, ErrorCode::InvalidInput, "{bad}");
+    }
+    assert!(!refused(&"(".repeat(5000)).message.contains('\n'));
+}
+
+#[test]
+fn what_is_too_large_is_over_a_limit() {
+    assert!(Regex::compile(&"a".repeat(PATTERN_BYTES_MAX)).is_ok());
+    let error = refused(&"a".repeat(PATTERN_BYTES_MAX + 1));
+    assert_eq!(error.code, ErrorCode::LimitExceeded);
+    assert!(error.message.contains("10000"), "{}", error.message);
+    for large in [r"\w{1000}", "(?:(?:a{100}){100}){100}"] {
+        assert_eq!(refused(large).code, ErrorCode::LimitExceeded, "{large}");
+    }
+}
+
+/// Goal: where the automaton gives up the answer is the same. Method: word boundaries beside
+/// characters that are not ASCII, and an expression with exponentially many states.
+#[test]
+fn what_the_automaton_cannot_answer_is_answered() {
+    let mut regex = Regex::compile(r"\bna\u{ef}ve\b").unwrap();
+    assert_eq!(regex.find("\u{fc}ber na\u{ef}ve \u{fc}"), Some(6..12));
+    assert!(regex.is_match("a na\u{ef}ve \u{fc}"));
+    assert!(!regex.is_match("na\u{ef}ve\u{e9}"));
+    assert!(regex.simulation.is_some());
+    let mut regex = Regex::compile("[ab]*a[ab]{30}c").unwrap();
+    let mut text = alloc::string::String::new();
+    let mut state = 1u32;
+    for _ in 0..200_000 {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        text.push(if state >> 31 == 0 { 'a' } else { 'b' });
+    }
+    assert!(!regex.is_match(&text));
+    assert!(regex.simulation.is_some(), "the automaton should have given up");
+    let end = text.len();
+    text.insert(end - 31, 'a');
+    text.push('c');
+    assert_eq!(regex.find(&text).map(|found| found.end), Some(text.len()));
+}
+
+#[test]
+fn empty_matches_do_not_split_characters() {
+    let mut regex = Regex::compile("x*").unwrap();
+    assert_eq!(regex.find("\u{e9}x"), Some(0..0));
+    let mut regex = Regex::compile(r"\B").unwrap();
+    assert!(!regex.is_match("\u{e9}"));
+}

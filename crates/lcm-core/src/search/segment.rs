@@ -1,0 +1,235 @@
+//! Segments: blocks with an index of their first keys, written once.
+//!
+//! ```text
+//! root     blocks (2 bytes), then for each block: first key (6 bytes), bytes (2); then, if the
+//!          segment is small, the blocks themselves
+//! ```
+//!
+//! Named by a hash of what they were made from, so that another history has other names.
+
+#[cfg(test)]
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Family, block::Range, unit_of_message};
+use crate::{
+    codec,
+    error::{Error, Result},
+    keys::Keys,
+    num,
+    store::Put,
+};
+
+/// Most bytes of blocks that stand in the root.
+const INLINE_BYTES_MAX: usize = 24 << 10;
+/// Bytes of one block in the root.
+const ROW: usize = 8;
+/// Most bytes of a value that holds one block: 8 KiB until it is closed, and the largest group.
+pub(super) const BLOCK_BYTES_MAX: u32 = 20 << 10;
+
+/// A segment, as the manifest names it.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct SegmentRef {
+    pub(super) id: [u8; 8],
+    /// How often its documents were merged.
+    pub(super) level: u32,
+    pub(super) first: u64,
+    pub(super) last: u64,
+    /// Values beside the root; 0: the blocks stand in the root.
+    pub(super) blocks: u32,
+    /// Bytes of the root's value.
+    pub(super) root_bytes: u32,
+    /// Bytes of all its values.
+    pub(super) bytes: u64,
+}
+
+impl SegmentRef {
+    /// Documents and units it covers.
+    pub(super) fn range(&self, family: Family) -> Range {
+        range(family, (self.first, self.last))
+    }
+
+    /// Number of documents.
+    pub(super) fn documents(&self) -> u64 {
+        self.last - self.first + 1
+    }
+}
+
+/// Documents with their units.
+pub(super) fn range(family: Family, documents: (u64, u64)) -> Range {
+    let units = match family {
+        Family::Messages => (unit_of_message(documents.0), unit_of_message(documents.1)),
+        Family::Summaries => documents,
+    };
+    Range { documents, units }
+}
+
+/// The blocks of a segment in the order of their keys: first key and bytes.
+pub(super) type Blocks = Vec<(u64, Vec<u8>)>;
+
+/// Appends the rows of blocks to an index.
+pub(super) fn index_rows(index: &mut Vec<u8>, blocks: &[(u64, Vec<u8>)]) {
+    for (key, block) in blocks {
+        index.extend(key.to_be_bytes().iter().skip(2));
+        index.extend(u16::try_from(block.len()).unwrap_or(u16::MAX).to_be_bytes());
+    }
+}
+
+/// Writes blocks under a name, beginning with this number.
+///
+/// # Errors
+///
+/// As [`codec::encode_plain`].
+pub(super) fn put_blocks(
+    keys: &Keys,
+    id: &[u8; 8],
+    from: u32,
+    blocks: &[(u64, Vec<u8>)],
+    puts: &mut Vec<Put>,
+) -> Result<u64> {
+    let mut bytes = 0;
+    for (number, (_, block)) in (from..).zip(blocks) {
+        let value = codec::encode_plain(block)?;
+        bytes += num::to_u64(value.len());
+        puts.push(Put { key: keys.block(id, number), value: Some(value) });
+    }
+    Ok(bytes)
+}
+
+/// Writes a root over blocks that stand in values of their own.
+///
+/// # Errors
+///
+/// As [`codec::encode_plain`].
+pub(super) fn put_root(
+    keys: &Keys,
+    id: &[u8; 8],
+    index: &[u8],
+    inline: &[(u64, Vec<u8>)],
+    puts: &mut Vec<Put>,
+) -> Result<u32> {
+    let count = u16::try_from(index.len() / ROW)
+        .map_err(|_| Error::limit("a search segment of over 65,535 blocks"))?;
+    let mut root = Vec::with_capacity(2 + index.len());
+    root.extend(count.to_be_bytes());
+    root.extend_from_slice(index);
+    for (_, block) in inline {
+        root.extend_from_slice(block);
+    }
+    let value = codec::encode_plain(&root)?;
+    let bytes = num::to_u32(value.len());
+    puts.push(Put { key: keys.segment(id), value: Some(value) });
+    Ok(bytes)
+}
+
+/// Whether the blocks of a segment are to stand in its root.
+pub(super) fn fits_inline(blocks: &[(u64, Vec<u8>)]) -> bool {
+    blocks.iter().map(|(_, block)| block.len() + ROW).sum::<usize>() <= INLINE_BYTES_MAX
+}
+
+/// Writes a whole segment.
+///
+/// # Errors
+///
+/// As [`put_root`].
+pub(super) fn put_segment(
+    keys: &Keys,
+    id: [u8; 8],
+    level: u32,
+    documents: (u64, u64),
+    blocks: &Blocks,
+    puts: &mut Vec<Put>,
+) -> Result<SegmentRef> {
+    let mut index = Vec::new();
+    index_rows(&mut index, blocks);
+    let inline = fits_inline(blocks);
+    let (root_bytes, bytes) = if inline {
+        (put_root(keys, &id, &index, blocks, puts)?, 0)
+    } else {
+        let bytes = put_blocks(keys, &id, 0, blocks, puts)?;
+        (put_root(keys, &id, &index, &[], puts)?, bytes)
+    };
+    let (first, last) = documents;
+    let count = if inline { 0 } else { num::to_u32(blocks.len()) };
+    let bytes = bytes + u64::from(root_bytes);
+    Ok(SegmentRef { id, level, first, last, blocks: count, root_bytes, bytes })
+}
+
+/// A root that was read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Root<'a> {
+    index: &'a [u8],
+    /// The blocks, if they stand in the root.
+    inline: &'a [u8],
+}
+
+impl<'a> Root<'a> {
+    /// Reads the payload of a root; `None`: it is none.
+    pub(super) fn new(payload: &'a [u8]) -> Option<Self> {
+        let (count, rest) = payload.split_first_chunk::<2>()?;
+        let rows = usize::from(u16::from_be_bytes(*count)) * ROW;
+        let (index, inline) = rest.split_at_checked(rows)?;
+        let root = Self { index, inline };
+        let bytes: usize =
+            (0..root.len()).filter_map(|at| root.bytes(at)).map(|n| num::to_usize(n.into())).sum();
+        (inline.is_empty() || bytes == inline.len()).then_some(root)
+    }
+
+    /// Number of blocks.
+    pub(super) fn len(&self) -> usize {
+        self.index.len() / ROW
+    }
+
+    /// First key of a block.
+    fn key(&self, number: usize) -> Option<u64> {
+        let row: &[u8; 6] = self.index.get(number * ROW..)?.first_chunk()?;
+        Some(row.iter().fold(0, |key, byte| (key << 8) | u64::from(*byte)))
+    }
+
+    /// Bytes of a block.
+    pub(super) fn bytes(&self, number: usize) -> Option<u32> {
+        let row: &[u8; 2] = self.index.get(number * ROW + 6..)?.first_chunk()?;
+        Some(u32::from(u16::from_be_bytes(*row)))
+    }
+
+    /// The blocks that can hold a key: from the one before the first that begins with it or behind
+    /// it, to the last that does not begin behind it.
+    pub(super) fn blocks_of(&self, key: u64) -> core::ops::Range<usize> {
+        let count_while = |holds: &dyn Fn(u64) -> bool| {
+            let (mut low, mut high) = (0, self.len());
+            while low < high {
+                let middle = (low + high) / 2;
+                if self.key(middle).is_some_and(holds) { low = middle + 1 } else { high = middle }
+            }
+            low
+        };
+        let before = count_while(&|first| first < key);
+        let end = count_while(&|first| first <= key);
+        before.saturating_sub(1)..end
+    }
+
+    /// A block that stands in the root.
+    pub(super) fn inline(&self, number: usize) -> Option<&'a [u8]> {
+        let mut from = 0;
+        for before in 0..number {
+            from += num::to_usize(u64::from(self.bytes(before)?));
+        }
+        let size = num::to_usize(u64::from(self.bytes(number)?));
+        self.inline.get(from..from.checked_add(size)?)
+    }
+}
+
+/// The error for a value of the index that cannot be read.
+pub(super) fn damaged(key: &str) -> Error {
+    Error::corrupt(alloc::format!("`{key}` is no part of a search index"))
+}
+
+/// Keys of everything that a segment consists of.
+#[cfg(test)]
+pub(super) fn keys_of(keys: &Keys, id: &[u8; 8], blocks: u32) -> Vec<String> {
+    let mut out: Vec<String> = (0..blocks).map(|number| keys.block(id, number)).collect();
+    out.push(keys.segment(id));
+    out
+}

@@ -1,0 +1,151 @@
+//! Snippets: the passage of a text that shows best why it was found.
+//!
+//! In: a text and the places where something was found in it. Out: at most 200 characters around
+//! the place where the most weight is together, on one line. Not here: finding.
+
+use alloc::string::String;
+use core::ops::Range;
+
+/// Most characters of a snippet, with the marks of what was left out.
+pub(crate) const SNIPPET_CHARACTERS_MAX: usize = 200;
+/// Bytes of text that what is shown together may span.
+const SPAN_BYTES_MAX: usize = 120;
+/// Characters shown before the first thing that was found.
+const LEAD_CHARACTERS: usize = 40;
+/// Places in one text that are compared; the later ones of a long text add nothing.
+const MARKS_MAX: usize = 512;
+/// Stands for what was left out.
+const ELLIPSIS: char = '\u{2026}';
+
+/// A place where something was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    /// Where in the text.
+    pub(crate) bytes: Range<usize>,
+    /// What was found; below 64. The same thing counts once in a passage.
+    pub(crate) what: usize,
+    pub(crate) weight: u64,
+}
+
+/// The best passage of the marks (in order): its weight and where it begins.
+pub(crate) fn best_passage(marks: &[Mark]) -> Option<(u64, usize)> {
+    let marks = marks.get(..MARKS_MAX).unwrap_or(marks);
+    let mut best: Option<(u64, usize)> = None;
+    for (at, first) in marks.iter().enumerate() {
+        let (mut seen, mut weight) = (0u64, 0u64);
+        for mark in marks.iter().skip(at) {
+            if mark.bytes.end.saturating_sub(first.bytes.start) > SPAN_BYTES_MAX && seen != 0 {
+                break;
+            }
+            let bit = 1u64 << (mark.what % 64);
+            if seen & bit == 0 {
+                seen |= bit;
+                weight = weight.saturating_add(mark.weight);
+            }
+        }
+        if best.is_none_or(|(known, _)| weight > known) {
+            best = Some((weight, first.bytes.start));
+        }
+    }
+    best
+}
+
+/// The passage of a text around a place, with whitespace folded into single spaces.
+pub(crate) fn passage(text: &str, at: usize) -> String {
+    let (before, behind) = text.split_at_checked(at).unwrap_or(("", text));
+    let lead = lead(before);
+    let mut out = String::new();
+    let mut count = 0;
+    if lead.len() < before.trim_start().len() {
+        out.push(ELLIPSIS);
+        count = 1;
+    }
+    let mut space = false;
+    let mut characters = lead.chars().chain(behind.trim_end().chars());
+    for c in characters.by_ref() {
+        // A character that prints nothing could still move what is around it.
+        if c.is_whitespace() || c.is_control() {
+            space = count > 0;
+            continue;
+        }
+        if count + usize::from(space) + 1 >= SNIPPET_CHARACTERS_MAX {
+            out.push(ELLIPSIS);
+            break;
+        }
+        if space {
+            out.push(' ');
+            count += 1;
+            space = false;
+        }
+        out.push(c);
+        count += 1;
+    }
+    out
+}
+
+/// The end of a text that is shown before what follows it: from the beginning of a word, if one
+/// begins there.
+fn lead(before: &str) -> &str {
+    let Some((start, _)) = before.char_indices().rev().nth(LEAD_CHARACTERS - 1) else {
+        return before.trim_start();
+    };
+    let cut = before.get(start..).unwrap_or_default();
+    if before.get(..start).unwrap_or_default().trim_start().is_empty() {
+        return before.trim_start();
+    }
+    match cut.split_once(char::is_whitespace) {
+        Some((_, words)) => words.trim_start(),
+        None => cut,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{format, vec::Vec};
+
+    use super::*;
+
+    fn mark(at: usize, what: usize, weight: u64) -> Mark {
+        Mark { bytes: at..at + 3, what, weight }
+    }
+
+    #[test]
+    fn the_place_with_the_most_different_weight_is_shown() {
+        let marks = [mark(0, 1, 5), mark(5, 1, 5), mark(300, 1, 5), mark(400, 2, 3)];
+        assert_eq!(best_passage(&marks), Some((8, 300)));
+        let marks = [mark(0, 1, 5), mark(300, 1, 5), mark(500, 2, 3)];
+        assert_eq!(best_passage(&marks), Some((5, 0)));
+        assert_eq!(best_passage(&[]), None);
+        let long = [Mark { bytes: 7..9_000, what: 0, weight: 1 }];
+        assert_eq!(best_passage(&long), Some((1, 7)));
+    }
+
+    #[test]
+    fn a_short_text_is_shown_whole_on_one_line() {
+        assert_eq!(passage(" one\n\ttwo  three\n", 6), "one two three");
+        assert_eq!(passage("", 0), "");
+        assert_eq!(passage("a\u{7}b", 0), "a b");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_words_before_and_behind() {
+        let words: Vec<String> = (0..400).map(|n| format!("word{n}")).collect();
+        let text = words.join(" ");
+        let shown = passage(&text, text.find("word200").unwrap());
+        assert!(shown.starts_with("\u{2026}word196 word197"), "{shown}");
+        assert!(shown.contains("word200") && shown.ends_with('\u{2026}'), "{shown}");
+        assert_eq!(shown.chars().count(), SNIPPET_CHARACTERS_MAX);
+    }
+
+    #[test]
+    fn any_place_of_any_text_gives_whole_characters() {
+        for unit in ["\u{6570}", "a", "\u{1f600}", "a \u{6570}", " "] {
+            let text = unit.repeat(500);
+            for at in 0..text.len() {
+                let shown = passage(&text, at);
+                assert!(shown.chars().count() <= SNIPPET_CHARACTERS_MAX);
+                assert!(shown.is_empty() == text.trim().is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! The index against a naive one: the same lookups over the same messages, at many batch sizes.
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use super::*;
+use crate::{
+    Engine,
+    api::{AppendOptions, Dialect, IngestMode},
+    error::{Error, ErrorCode, Result},
+    head::Loaded,
+    keys::Keys,
+    message,
+    reader::{Cache, Reader},
+    store::{Entry, Guard, Put, Store},
+};
+
+/// A store in memory that can refuse reads with `would-block` now and then.
+#[derive(Default)]
+pub(super) struct Memory {
+    pub(super) entries: BTreeMap<String, Vec<u8>>,
+    blocking: bool,
+    state: u64,
+}
+
+impl Store for Memory {
+    fn get_many(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        if self.blocking && self.state >> 62 == 0 {
+            return Err(Error::new(ErrorCode::WouldBlock, "later"));
+        }
+        let values: Vec<_> = keys.iter().map(|key| self.entries.get(key).cloned()).collect();
+        let bytes: usize = values.iter().flatten().map(Vec::len).sum();
+        assert!(bytes <= 1 << 20 && keys.len() <= 1_000, "{bytes} bytes, {} keys", keys.len());
+        Ok(values)
+    }
+
+    fn scan(
+        &mut self,
+        start: &str,
+        end: &str,
+        _reverse: bool,
+        _entries_max: u32,
+        _bytes_max: u32,
+    ) -> Result<(Vec<Entry>, bool)> {
+        let range = self.entries.range(String::from(start)..String::from(end));
+        let entry =
+            |(key, value): (&String, &Vec<u8>)| Entry { key: key.clone(), value: value.clone() };
+        Ok((range.map(entry).collect(), false))
+    }
+
+    fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<()> {
+        assert!(puts.len() <= 256, "{} puts", puts.len());
+        let bytes: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
+        let guarded: usize =
+            guards.iter().filter_map(|guard| guard.value.as_ref()).map(Vec::len).sum();
+        assert!(bytes + guarded <= 1 << 20, "{bytes} bytes");
+        assert!(guards.iter().all(|guard| self.entries.get(&guard.key) == guard.value.as_ref()));
+        for put in puts {
+            match &put.value {
+                Some(value) => {
+                    assert!(value.len() <= 256 << 10, "`{}`: {}", put.key, value.len());
+                    self.entries.insert(put.key.clone(), value.clone());
+                }
+                None => {
+                    self.entries.remove(&put.key);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Numbers that look random, the same in every run.
+pub(super) fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+/// A message of words of which few are frequent, with identifiers, CJK, JSON and a rare code.
+pub(super) fn sample(n: u64) -> String {
+    let mut state = n * 7_919 + 1;
+    let mut words = String::new();
+    for _ in 0..random(&mut state) % 60 {
+        let rank = random(&mut state) % (1 + random(&mut state) % 300);
+        match rank % 11 {
+            7 => words.push_str(&format!("src/file_{rank}.rs ")),
+            9 => words.push_str("\u{6570}\u{636e}\u{5e93} "),
+            _ => words.push_str(&format!("word{rank} ")),
+        }
+    }
+    let code = format!("code{n}");
+    match n % 4 {
+        0 => format!(
+            r#"{{"role":"assistant","parts":[{{"type":"text","text":"{words}"}},{{"type":
+            "tool_call","id":"t{n}","name":"read_file","input":{{"path":"{code}","n":{n}}}}}]}}"#
+        ),
+        1 => format!(
+            r#"{{"role":"tool","parts":[{{"type":"tool_result","call_id":"t{}","name":"read_file",
+            "output":"{words}\n{code}"}}]}}"#,
+            n - 1
+        ),
+        _ => format!(r#"{{"role":"user","content":"{code} {words}"}}"#),
+    }
+}
+
+/// Term or gram, with the documents or units it occurs in and the positions there.
+#[derive(Default)]
+pub(super) struct Naive {
+    terms: BTreeMap<Vec<u8>, BTreeMap<u64, Vec<u32>>>,
+    grams: BTreeMap<[u8; 3], BTreeSet<u64>>,
+    lengths: Vec<u32>,
+}
+
+impl Naive {
+    fn new(messages: &[String]) -> Self {
+        let mut naive = Self::default();
+        for (seq, raw) in (1u64..).zip(messages) {
+            let message = message::project(Dialect::Lcm, raw).unwrap();
+            let mut base = 0;
+            let mut allowance = Allowance::new(raw.len() as u64);
+            each_field(raw, &message.parts, &mut |field, text| {
+                each_gram(&text, &mut |gram| {
+                    naive.grams.entry(gram).or_default().insert(unit_of_message(seq));
+                });
+                for piece in allowance.cut(&text).into_iter().filter(|piece| !piece.is_empty()) {
+                    let count = each_term(field, piece, &mut |term, position, _| {
+                        let documents = naive.terms.entry(term.to_vec()).or_default();
+                        documents.entry(seq).or_default().push(base + position);
+                    });
+                    base += count + FIELD_GAP;
+                }
+            });
+            naive.lengths.push(base);
+        }
+        naive
+    }
+}
+
+pub(super) fn append(engine: &mut Engine, store: &mut Memory, messages: &[String]) -> Result<u32> {
+    let options = AppendOptions { mode: IngestMode::New, partial: true, extra_json: None };
+    loop {
+        match engine.append(store, "c", Dialect::Lcm, messages, &options, 1_000) {
+            Ok(receipt) => return Ok(receipt.ingested + receipt.skipped),
+            Err(error) if error.code == ErrorCode::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+pub(super) fn ingest(messages: &[String], batch: usize, blocking: bool) -> Memory {
+    let mut store = Memory { blocking, ..Memory::default() };
+    let mut engine = Engine::new();
+    for chunk in messages.chunks(batch) {
+        let mut rest = chunk;
+        while !rest.is_empty() {
+            let taken = append(&mut engine, &mut store, rest).unwrap();
+            rest = &rest[taken as usize..];
+        }
+    }
+    store.blocking = false;
+    store
+}
+
+pub(super) fn with_index<T>(
+    store: &mut Memory,
+    look: impl FnOnce(&mut Reader<'_>, &mut Index) -> T,
+) -> T {
+    let mut cache = Cache::default();
+    let mut reader = Reader::new(store, &mut cache);
+    let keys = Keys::new("c").unwrap();
+    let (loaded, _) = Loaded::read(&mut reader, &keys, "c", &[]).unwrap();
+    let mut index = Index::open(&mut reader, &keys, &loaded.head).unwrap();
+    look(&mut reader, &mut index)
+}
+
+fn compare(store: &mut Memory, messages: &[String], place: &str) {
+    with_index(store, |reader, index| {
+        let direct = index.direct();
+        let last = direct.first().map_or(messages.len(), |range| range.0 as usize - 1);
+        assert!(messages.len() - last < 64, "{place}: {direct:?}");
+        let naive = Naive::new(&messages[..last]);
+        let terms: Vec<Vec<u8>> = naive.terms.keys().cloned().collect();
+        let found = index.postings(reader, Family::Messages, &terms).unwrap();
+        for ((term, documents), postings) in naive.terms.iter().zip(found) {
+            let name = String::from_utf8_lossy(term);
+            let expected: Vec<u64> = documents.keys().copied().collect();
+            assert_eq!(postings.documents, expected, "{place}: `{name}`");
+            let counts: Vec<u32> = documents.values().map(|list| list.len() as u32).collect();
+            assert_eq!(postings.counts, counts, "{place}: `{name}`");
+        }
+        for (term, documents) in
+            naive.terms.iter().filter(|(term, _)| has_positions(term)).step_by(5)
+        {
+            let list: Vec<u64> = documents.keys().copied().collect();
+            let found = index.positions(reader, Family::Messages, term, &list).unwrap();
+            let expected: Vec<Vec<u32>> = documents.values().cloned().collect();
+            assert_eq!(found, expected, "{place}: `{}`", String::from_utf8_lossy(term));
+        }
+        let grams: Vec<[u8; 3]> = naive.grams.keys().copied().collect();
+        let found = index.units(reader, Family::Messages, &grams).unwrap();
+        for ((gram, units), found) in naive.grams.iter().zip(found) {
+            let expected: Vec<u64> = units.iter().copied().collect();
+            assert_eq!(found, expected, "{place}: {gram:?}");
+        }
+        let all: Vec<u64> = (1..=last as u64).collect();
+        let lengths = index.lengths(reader, Family::Messages, &all).unwrap();
+        for (length, exact) in lengths.iter().zip(&naive.lengths) {
+            assert!(*length >= *exact && *length <= *exact + *exact / 16 + 1, "{length} {exact}");
+        }
+        let roles = index.roles(reader, &all).unwrap();
+        assert_eq!(roles.len(), last);
+        let absent = [b"wnothing".to_vec(), b"iabsent".to_vec()];
+        for postings in index.postings(reader, Family::Messages, &absent).unwrap() {
+            assert_eq!(postings, Postings::default());
+        }
+    });
+}
+
+/// Goal: lookups equal a naive index whatever the batches, over enough commits for merges of
+/// merges. Method: the same messages in batches of several sizes, all terms and grams compared.
+#[test]
+fn lookups_equal_a_naive_index_at_every_batch_size() {
+    let messages: Vec<String> = (0..3_000).map(sample).collect();
+    for batch in [1, 7, 64, 100] {
+        let mut store = ingest(&messages, batch, false);
+        compare(&mut store, &messages, &batch.to_string());
+    }
+}
+
+/// Goal: reads that block, at whatever place, change nothing.
+#[test]
+fn blocked_reads_leave_the_same_store() {
+    let messages: Vec<String> = (0..2_500).map(sample).collect();
+    let plain = ingest(&messages, 9, false);
+    let blocked = ingest(&messages, 9, true);
+    assert!(plain.entries == blocked.entries);
+    assert!(plain.entries.keys().filter(|key| key.contains("/p")).count() > 16);
+}
+
+/// Goal: merged segments are deleted. Method: every key of the index is one the manifest names.
+#[test]
+fn no_segment_is_left_behind() {
+    let messages: Vec<String> = (0..3_000).map(sample).collect();
+    let store = ingest(&messages, 20, false);
+    let keys = Keys::new("c").unwrap();
+    let manifest =
+        manifest::Manifest::read(&keys, store.entries.get(&keys.manifest()).map(Vec::as_slice))
+            .unwrap();
+    let state = &manifest.messages;
+    let mut named: BTreeSet<String> = BTreeSet::new();
+    for segment in &state.segments {
+        named.extend(segment::keys_of(&keys, &segment.id, segment.blocks));
+    }
+    for (id, blocks) in &state.doomed {
+        named.extend(segment::keys_of(&keys, id, *blocks));
+    }
+    if let Some(merge) = &state.merge {
+        named.extend((0..merge.blocks).map(|number| keys.block(&merge.id, number)));
+    }
+    let (from, to) = keys.range("p");
+    for key in store.entries.range(from..to).map(|(key, _)| key) {
+        assert!(named.contains(key), "`{key}` is garbage");
+    }
+    assert!(state.doomed.len() <= 32 && state.segments.len() < 48, "{}", state.segments.len());
+    assert!(state.segments.iter().any(|segment| segment.level > 0));
+}
+
+fn report(store: &mut Memory) -> String {
+    Engine::new().check(store, "c", None).unwrap()
+}
+
+/// Goal: `check` finds one posting lost or changed, and names the segment. Method: the segments of
+/// a store are replaced, one at a time, by ones of a conversation with one word more or less.
+#[test]
+fn check_finds_a_lost_and_a_doubled_posting() {
+    let messages: Vec<String> = (0..700).map(sample).collect();
+    let mut store = ingest(&messages, 100, false);
+    assert!(report(&mut store).contains("\"ok\":true"), "{}", report(&mut store));
+    for (from, to) in [("code155", "codf155"), ("code155", "code155 word1"), ("code155", "")] {
+        let mut other = messages.clone();
+        other[155] = other[155].replacen(from, to, 1);
+        assert!(other[155] != messages[155]);
+        let other = ingest(&other, 100, false);
+        let roots = |store: &Memory| -> Vec<(String, Vec<u8>)> {
+            let part = store.entries.iter().filter(|(key, _)| key.contains("/p"));
+            part.map(|(key, value)| (key.clone(), value.clone())).collect()
+        };
+        let mut found = 0;
+        let manifest = |store: &Memory| {
+            let keys = Keys::new("c").unwrap();
+            let value = store.entries.get(&keys.manifest()).cloned();
+            manifest::Manifest::read(&keys, value.as_deref()).unwrap().messages.segments
+        };
+        assert!(roots(&store).len() >= 7);
+        let keys = Keys::new("c").unwrap();
+        for (mine, theirs) in manifest(&store).iter().zip(manifest(&other)) {
+            let mut damaged = Memory { entries: store.entries.clone(), ..Memory::default() };
+            let value = other.entries[&keys.segment(&theirs.id)].clone();
+            damaged.entries.insert(keys.segment(&mine.id), value);
+            let report = report(&mut damaged);
+            if (mine.first..=mine.last).contains(&156) {
+                assert!(report.contains(&keys.segment(&mine.id)), "{report}");
+                assert!(from.len() != to.len() || report.contains("message 156"), "{report}");
+                found += 1;
+            } else {
+                assert!(report.contains("\"ok\":true"), "{report}");
+            }
+        }
+        assert_eq!(found, 1);
+    }
+}
+
+/// Goal: no value of the index, however damaged, is more than an error. Method: bytes of every
+/// value changed, cut and extended; then lookups, an append and a check.
+#[test]
+fn damaged_values_are_errors_and_no_panics() {
+    let messages: Vec<String> = (0..900).map(sample).collect();
+    let store = ingest(&messages, 45, false);
+    let names = Keys::new("c").unwrap();
+    let value = store.entries.get(&names.manifest()).cloned();
+    let manifest = manifest::Manifest::read(&names, value.as_deref()).unwrap();
+    let mut keys = alloc::vec![names.manifest()];
+    for segment in &manifest.messages.segments {
+        keys.extend(segment::keys_of(&names, &segment.id, segment.blocks));
+    }
+    keys.retain(|key| store.entries.contains_key(key));
+    let mut state = 99;
+    let (mut noticed, rounds) = (0, 300);
+    for _ in 0..rounds {
+        let mut damaged = Memory { entries: store.entries.clone(), ..Memory::default() };
+        let key = &keys[random(&mut state) as usize % keys.len()];
+        let value = damaged.entries.get_mut(key).unwrap();
+        match random(&mut state) % 3 {
+            0 => value.truncate(random(&mut state) as usize % value.len()),
+            1 => value.extend([0, 1, 2]),
+            _ => {
+                let at = 2 + random(&mut state) as usize % (value.len() - 2);
+                value[at] ^= 1 << (random(&mut state) % 8);
+            }
+        }
+        let sound = Engine::new()
+            .check(&mut damaged, "c", None)
+            .is_ok_and(|report| report.contains("\"ok\":true"));
+        noticed += u32::from(!sound);
+        let next: Vec<String> = (900..990).map(sample).collect();
+        let _ = append(&mut Engine::new(), &mut damaged, &next);
+    }
+    assert!(noticed > rounds * 8 / 10, "{noticed} of {rounds}");
+}

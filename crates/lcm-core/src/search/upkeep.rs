@@ -1,0 +1,313 @@
+//! Upkeep: what a commit does for the index.
+//!
+//! An append reads with its second read what it needs, and in its commit writes the messages that
+//! are not indexed yet as a segment, once they are enough; a summary is indexed by the commit that
+//! makes it. Every such commit also makes one step of a merge and deletes a little of what earlier
+//! merges left, both within the bounds of a host call.
+
+use alloc::{string::String, vec::Vec};
+
+use super::{
+    Family,
+    builder::Builder,
+    columns::{self, Row},
+    manifest::Manifest,
+    merge::{self, Material},
+    segment,
+};
+use crate::{
+    api::Timestamp,
+    codec,
+    error::{Error, Result},
+    head::{Head, Indexed},
+    keys::{self, Keys},
+    limits,
+    message::{Part, Role},
+    num,
+    pack::{Pack, Raw},
+    reader::Reader,
+    store::Put,
+    summary::Summary,
+};
+
+/// Messages that are indexed together at the latest.
+const FLUSH_MESSAGES: u64 = 64;
+/// Raw bytes that are indexed together at the latest: so that a text in chunks is indexed by the
+/// commit that stores it, and what is not indexed stands in packs that can be read at once.
+const FLUSH_BYTES: u64 = 64 << 10;
+/// Bytes of a commit for head, guard, journal entry and manifest.
+const RESERVED_BYTES: usize = 96 << 10;
+/// Puts of a commit for the same, the directory, columns, and the list of conversations.
+const RESERVED_PUTS: usize = 16;
+/// What a step of a merge may write, from above.
+const STEP_BYTES_MAX: usize = 220 << 10;
+const STEP_PUTS_MAX: usize = 30;
+/// Keys that one commit deletes.
+const DELETES_MAX: usize = 32;
+/// Bytes after which a block of a new segment is closed: small ones stand in one value.
+const BLOCK_TARGET_SMALL: usize = 2 << 10;
+const BLOCK_TARGET: usize = 8 << 10;
+/// Ranges of messages that stay outside the index.
+const DIRECT_MAX: usize = 256;
+
+/// A message that the commit stores.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewMessage<'a> {
+    pub(crate) raw: &'a str,
+    pub(crate) parts: &'a [Part],
+    pub(crate) role: Role,
+    pub(crate) time: Timestamp,
+    /// It stands in chunks whatever its size, so that it has to be indexed at once.
+    pub(crate) is_staged: bool,
+}
+
+/// The index of one conversation during one call.
+#[derive(Debug)]
+pub(crate) struct Upkeep<'k> {
+    keys: &'k Keys,
+    manifest: Manifest,
+    /// Family whose merge goes on in this commit.
+    family: Family,
+    packs: Vec<String>,
+    unflushed: Vec<Pack>,
+    material: Option<Material>,
+}
+
+impl<'k> Upkeep<'k> {
+    /// Begins with what stands under the manifest's key.
+    ///
+    /// # Errors
+    ///
+    /// As [`codec::decode`].
+    pub(crate) fn new(keys: &'k Keys, value: Option<&[u8]>) -> Result<Self> {
+        let manifest = Manifest::read(keys, value)?;
+        Ok(Self {
+            keys,
+            manifest,
+            family: Family::Messages,
+            packs: Vec::new(),
+            unflushed: Vec::new(),
+            material: None,
+        })
+    }
+
+    /// Keys that an append of at most these messages has to read.
+    pub(crate) fn wanted_by_append(&mut self, head: &Head, new: &[NewMessage<'_>]) -> Vec<String> {
+        let bytes = new.iter().map(|message| num::to_u64(message.raw.len())).sum();
+        let staged = new.iter().any(|message| message.is_staged);
+        if !staged && !is_due(head, num::to_u64(new.len()), bytes, new.len()) {
+            return Vec::new();
+        }
+        let unflushed = head.packs.iter().filter(|pack| pack.seq_last() > head.indexed.messages);
+        self.packs = unflushed.map(|pack| self.keys.pack(pack.seq_first)).collect();
+        let mut wanted = self.packs.clone();
+        wanted.extend(merge::wanted(self.keys, self.family, &self.manifest.messages));
+        wanted
+    }
+
+    /// Keys that the commit of a summary has to read.
+    pub(crate) fn wanted_by_summary(&mut self) -> Vec<String> {
+        merge::start(&mut self.manifest.messages, true);
+        merge::start(&mut self.manifest.summaries, false);
+        // The messages' is over after some passes and then waits for many more messages.
+        self.family = match self.manifest.messages.merge {
+            Some(_) => Family::Messages,
+            None => Family::Summaries,
+        };
+        merge::wanted(self.keys, self.family, self.manifest.of(self.family))
+    }
+
+    /// Takes the values of the keys that were asked for.
+    ///
+    /// # Errors
+    ///
+    /// `conflict`: the conversation moved on; `corrupt`.
+    pub(crate) fn take(
+        &mut self,
+        reader: &mut Reader<'_>,
+        mut values: Vec<Option<Vec<u8>>>,
+    ) -> Result<()> {
+        let rest = values.split_off(self.packs.len().min(values.len()));
+        for (key, value) in self.packs.iter().zip(values) {
+            let Some(value) = value else { return Err(reader.missing(key)) };
+            self.unflushed.push(codec::decode(key, &value)?);
+        }
+        if !rest.is_empty() {
+            let state = self.manifest.of(self.family);
+            self.material = merge::take(reader, self.keys, self.family, state, rest)?;
+        }
+        Ok(())
+    }
+
+    /// Adds to an append's commit what the index needs; `head` counts the new messages already.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`: the manifest is not of this head; as [`codec::encode`].
+    pub(crate) fn append(
+        mut self,
+        head: &mut Head,
+        new: &[NewMessage<'_>],
+        puts: &mut Vec<Put>,
+    ) -> Result<()> {
+        let staged = new.iter().any(|message| message.is_staged);
+        if !staged && !is_due(head, 0, 0, 0) {
+            return Ok(());
+        }
+        let first = head.indexed.messages + 1;
+        if self.manifest.messages.documents + 1 != first {
+            return Err(segment::damaged(&self.keys.manifest()));
+        }
+        let unflushed = core::mem::take(&mut self.unflushed);
+        let stored = unflushed.iter().flat_map(|pack| (pack.seq_first..).zip(&pack.messages));
+        let stored: Vec<_> = stored.filter(|(seq, _)| *seq >= first).collect();
+        let mut documents: Vec<NewMessage<'_>> = Vec::with_capacity(stored.len() + new.len());
+        for (_, stored) in &stored {
+            let Raw::Inline(raw) = &stored.raw else {
+                return Err(Error::corrupt("a text in chunks was not indexed when it was stored"));
+            };
+            let (parts, role, time) = (stored.parts.as_slice(), stored.role, stored.time);
+            documents.push(NewMessage { raw, parts, role, time, is_staged: false });
+        }
+        documents.extend_from_slice(new);
+        let last = head.messages;
+        if first + num::to_u64(documents.len()) != last + 1 {
+            return Err(Error::corrupt("the newest packs do not hold what is not indexed"));
+        }
+        self.write_messages(head, first, &documents, puts)?;
+        head.indexed = Indexed { messages: last, raw_bytes: head.raw_bytes };
+        merge_and_write(self.keys, self.manifest, self.family, self.material.as_ref(), puts)
+    }
+
+    fn write_messages(
+        &mut self,
+        head: &Head,
+        first: u64,
+        documents: &[NewMessage<'_>],
+        puts: &mut Vec<Put>,
+    ) -> Result<()> {
+        let (bytes_max, puts_max) = room(puts);
+        let mut kept = documents.len();
+        let (builder, blocks) = loop {
+            let mut builder = Builder::new(Family::Messages, first);
+            for (at, message) in documents.iter().enumerate() {
+                if at < kept {
+                    builder.message(message.raw, message.parts);
+                } else {
+                    builder.skip();
+                }
+            }
+            let small = builder.is_small();
+            let blocks = builder.blocks(if small { BLOCK_TARGET_SMALL } else { BLOCK_TARGET });
+            let bytes: usize = blocks.iter().map(|(_, block)| block.len() + 16).sum();
+            let inline = segment::fits_inline(&blocks);
+            if kept == 0 || (bytes <= bytes_max && (inline || blocks.len() < puts_max)) {
+                break (builder, blocks);
+            }
+            kept /= 2;
+        };
+        let last = first + num::to_u64(documents.len()) - 1;
+        if kept < documents.len() {
+            self.outside(first + num::to_u64(kept), last);
+        }
+        let state = &mut self.manifest.messages;
+        for (message, length) in documents.iter().zip(&builder.lengths.bytes) {
+            let row = Row { time: message.time, role: message.role, summary: None };
+            state.columns.push(self.keys, Family::Messages, *length, &row, puts)?;
+            state.length_total += columns::length(*length);
+        }
+        state.documents = last;
+        let revision = (head.revision + 1).to_be_bytes();
+        let id = keys::prefix(&keys::hash(&[b"lcm segment", &revision, &head.frontier]));
+        let made = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
+        state.segments.push(made);
+        Ok(())
+    }
+
+    /// Notes that messages are searched without the index.
+    fn outside(&mut self, from: u64, to: u64) {
+        let direct = &mut self.manifest.direct;
+        let full = direct.len() >= DIRECT_MAX;
+        match direct.last_mut() {
+            Some(range) if full || range.1 + 1 == from => range.1 = to,
+            _ => direct.push((from, to)),
+        }
+    }
+
+    /// Adds to a commit what the index needs for the summaries it makes, each with the size of its
+    /// value.
+    ///
+    /// # Errors
+    ///
+    /// As [`Upkeep::append`].
+    pub(crate) fn summaries(
+        mut self,
+        records: &[(&Summary, u32)],
+        puts: &mut Vec<Put>,
+    ) -> Result<()> {
+        let state = &mut self.manifest.summaries;
+        let first = state.documents + 1;
+        let mut builder = Builder::new(Family::Summaries, first);
+        let mut fields: Vec<Vec<u8>> = Vec::new();
+        for (record, _) in records {
+            builder.summary(&record.text);
+            fields.push(record.id().to_vec());
+        }
+        let blocks = builder.blocks(BLOCK_TARGET_SMALL);
+        for ((record, size), length) in records.iter().zip(&builder.lengths.bytes) {
+            let summary = Some((record.id(), *size));
+            let row = Row { time: record.latest_at, role: Role::System, summary };
+            state.columns.push(self.keys, Family::Summaries, *length, &row, puts)?;
+            state.length_total += columns::length(*length);
+        }
+        let last = first + num::to_u64(records.len()) - 1;
+        state.documents = last;
+        let ordinal = first.to_be_bytes();
+        let mut hashed: Vec<&[u8]> = alloc::vec![b"lcm summary segment", &ordinal];
+        hashed.extend(fields.iter().map(Vec::as_slice));
+        let id = keys::prefix(&keys::hash(&hashed));
+        let made = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
+        state.segments.push(made);
+        merge_and_write(self.keys, self.manifest, self.family, self.material.as_ref(), puts)
+    }
+}
+
+/// Whether messages are to be indexed now, with so many more messages, bytes and packs.
+fn is_due(head: &Head, messages: u64, bytes: u64, packs: usize) -> bool {
+    let messages = messages + head.messages - head.indexed.messages.min(head.messages);
+    let bytes = bytes + head.raw_bytes - head.indexed.raw_bytes.min(head.raw_bytes);
+    // What is not indexed must stand in packs that the head lists.
+    messages >= FLUSH_MESSAGES
+        || bytes >= FLUSH_BYTES
+        || (messages > 0 && head.packs.len() + packs > limits::RECENT_PACKS_MAX)
+}
+
+/// Bytes and puts that a commit has left.
+fn room(puts: &[Put]) -> (usize, usize) {
+    let bytes: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
+    let most = num::to_usize(u64::from(limits::CALL_BYTES_MAX));
+    let bytes = most.saturating_sub(RESERVED_BYTES + bytes);
+    (bytes, limits::PUTS_MAX.saturating_sub(RESERVED_PUTS + puts.len()))
+}
+
+/// Makes a step of the merge that goes on, deletes a little, and writes the manifest.
+fn merge_and_write(
+    keys: &Keys,
+    mut manifest: Manifest,
+    family: Family,
+    material: Option<&Material>,
+    puts: &mut Vec<Put>,
+) -> Result<()> {
+    let (bytes, count) = room(puts);
+    if let Some(material) = material.filter(|_| bytes >= STEP_BYTES_MAX && count >= STEP_PUTS_MAX) {
+        merge::step(keys, family, manifest.of_mut(family), material, puts)?;
+    }
+    for family in [Family::Messages, Family::Summaries] {
+        let (_, count) = room(puts);
+        let state = manifest.of_mut(family);
+        merge::delete(keys, state, count.min(DELETES_MAX), puts);
+        merge::start(state, false);
+    }
+    puts.push(Put { key: keys.manifest(), value: Some(codec::encode(&manifest)?) });
+    Ok(())
+}

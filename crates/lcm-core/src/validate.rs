@@ -1,0 +1,113 @@
+//! Would the provider accept this array of messages?
+//!
+//! In: a JSON array in a provider's dialect. Out: findings, each one line that names the message.
+//! Only rules that the providers publish or are known to enforce; that an image is one, a file id
+//! exists or a signature is right is theirs to tell. Written apart from the rendering, which it has
+//! to prove.
+
+mod anthropic;
+mod openai_chat;
+
+#[cfg(test)]
+mod tests;
+
+use alloc::{format, string::String, vec::Vec};
+use core::fmt;
+
+use crate::{
+    api::Dialect,
+    error::{Error, Result},
+    json::{self, Kind, Piece, Value},
+    message::Object,
+};
+
+/// Findings that are told of one array.
+const FINDINGS_MAX: usize = 100;
+
+/// Checks an array of messages and returns the findings as a JSON array of strings.
+///
+/// # Errors
+///
+/// `invalid-input`: no JSON array; `unsupported`: a dialect that has no rules here.
+pub(crate) fn validate(dialect: Dialect, messages_json: &str) -> Result<String> {
+    let check = match dialect {
+        Dialect::Anthropic => anthropic::check,
+        Dialect::OpenaiChat => openai_chat::check,
+        Dialect::Lcm | Dialect::OpenaiResponses | Dialect::Gemini => {
+            return Err(Error::unsupported(
+                "dialect: `anthropic` and `openai-chat` are checked by this version",
+            ));
+        }
+    };
+    // The scanner reads objects.
+    let raw = format!("{{\"messages\":{messages_json}}}");
+    let members = json::object(&raw)
+        .map_err(|error| Error::invalid(format!("messages-json: {}", error.message)))?;
+    let [list] = members.as_slice() else {
+        return Err(Error::invalid("messages-json: no JSON array"));
+    };
+    if list.kind != Kind::Array {
+        return Err(Error::invalid("messages-json: no JSON array"));
+    }
+    let mut findings = Findings::default();
+    let messages = json::elements(&raw, list.value);
+    if messages.is_empty() {
+        findings.list.push("no messages".into());
+    }
+    check_characters(&raw, &mut findings);
+    check(&raw, &messages, &mut findings);
+    Ok(findings.json())
+}
+
+/// Half a surrogate pair is no character, and providers read strict JSON.
+fn check_characters(raw: &str, findings: &mut Findings) {
+    let mut scanner = json::Scanner::new(raw);
+    while let Ok(Some(token)) = scanner.next_token() {
+        if let json::TokenKind::String | json::TokenKind::Key = token.kind {
+            let literal = raw.get(token.start..token.end).unwrap_or_default();
+            let mut lone = false;
+            json::each_piece(literal, &mut |piece| lone |= matches!(piece, Piece::Lone(_)));
+            if lone {
+                findings.list.push("half a surrogate pair in a string".into());
+                return;
+            }
+        }
+    }
+}
+
+/// What was found, in order.
+#[derive(Debug, Default)]
+struct Findings {
+    list: Vec<String>,
+    at: usize,
+}
+
+impl Findings {
+    /// Adds what is wrong with the current message, unless it is as it should.
+    fn expect(&mut self, holds: bool, wrong: fmt::Arguments<'_>) {
+        if !holds && self.list.len() < FINDINGS_MAX {
+            self.list.push(format!("messages[{}]: {wrong}", self.at));
+        }
+    }
+
+    fn json(&self) -> String {
+        let mut out = String::from("[");
+        for finding in &self.list {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            json::write_string(&mut out, finding);
+        }
+        out.push(']');
+        out
+    }
+}
+
+/// The message as an object, and its role.
+fn read<'a>(raw: &'a str, value: Value, findings: &mut Findings) -> Option<(Object<'a>, String)> {
+    let message = Object::of(raw, value);
+    findings.expect(message.is_some(), format_args!("no object"));
+    let message = message?;
+    let role = String::from(message.text("role"));
+    Some((message, role))
+}

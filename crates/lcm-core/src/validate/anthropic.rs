@@ -1,0 +1,184 @@
+//! The rules of the Anthropic Messages API.
+
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
+
+use super::{Findings, read};
+use crate::{
+    api::Dialect,
+    json::{self, Kind, Span, Value},
+    message::{Object, is_result},
+    tool_format,
+};
+
+/// Blocks with `cache_control` that one request may have.
+const CACHE_MARKS_MAX: usize = 4;
+
+/// What is known of the messages before the current one.
+#[derive(Default)]
+struct State {
+    role: String,
+    /// Ids of calls that the next message must answer.
+    open: Vec<String>,
+    /// Ids of all calls.
+    ids: BTreeMap<String, usize>,
+    /// Ids of calls that the provider answers; 1 while it has not.
+    served: BTreeMap<String, usize>,
+    cache_marks: usize,
+    /// Type of the last block.
+    last: String,
+}
+
+pub(super) fn check(raw: &str, messages: &[Value], findings: &mut Findings) {
+    let mut state = State::default();
+    for (at, value) in messages.iter().enumerate() {
+        findings.at = at;
+        let Some((message, role)) = read(raw, *value, findings) else { continue };
+        for member in &message.members {
+            let key = json::text(raw, member.key);
+            findings.expect(matches!(&*key, "role" | "content"), format_args!("member `{key}`"));
+        }
+        findings.expect(matches!(&*role, "user" | "assistant"), format_args!("role `{role}`"));
+        findings
+            .expect(at > 0 || role == "user", format_args!("the first message is not the user's"));
+        findings.expect(role != state.role, format_args!("`{role}` follows `{role}`"));
+        state.role = role;
+        let open = core::mem::take(&mut state.open);
+        check_content(raw, &message, &mut state, open, findings);
+        let ends_thinking = matches!(&*state.last, "thinking" | "redacted_thinking");
+        findings.expect(!ends_thinking, format_args!("the message ends with thinking"));
+    }
+    let State { role, open, served, cache_marks, last, .. } = state;
+    let is_paused = last == "server_tool_use" || last == "mcp_tool_use";
+    findings.expect(
+        role != "assistant" || is_paused,
+        format_args!("the last message is the assistant's"),
+    );
+    findings.expect(open.is_empty(), format_args!("calls without a result: {}", open.join(", ")));
+    let waits = usize::from(is_paused);
+    let open = served.values().filter(|waits| **waits == 1).count();
+    findings.expect(open <= waits, format_args!("a server tool use without its result"));
+    findings.expect(
+        cache_marks <= CACHE_MARKS_MAX,
+        format_args!("{cache_marks} blocks with `cache_control`"),
+    );
+}
+
+fn check_content(
+    raw: &str,
+    message: &Object<'_>,
+    state: &mut State,
+    open: Vec<String>,
+    findings: &mut Findings,
+) {
+    let said = |text: &str| !text.trim().is_empty();
+    let blocks = message.list("content");
+    if let Some(text) = message.string("content") {
+        findings.expect(said(&json::text(raw, text)), format_args!("blank content"));
+        state.last = "text".into();
+    } else {
+        findings.expect(!blocks.is_empty(), format_args!("no content"));
+    }
+    let mut answered: BTreeMap<String, usize> = BTreeMap::new();
+    let mut others = false;
+    for value in blocks {
+        let Some(block) = Object::of(raw, value) else {
+            findings.expect(false, format_args!("a block that is no object"));
+            continue;
+        };
+        let kind = String::from(block.text("type"));
+        state.cache_marks += tool_format::cache_marks(json::slice(raw, value.span));
+        let is_answer = kind == "tool_result";
+        findings.expect(!(is_answer && others), format_args!("a result behind other content"));
+        others |= !is_answer;
+        if is_answer {
+            let id = String::from(block.text("tool_use_id"));
+            findings.expect(open.contains(&id), format_args!("result of no open call `{id}`"));
+            findings
+                .expect(answered.insert(id, 0).is_none(), format_args!("two results of one call"));
+            check_result(raw, &block, findings);
+        }
+        check_block(&kind, &block, state, findings);
+        state.last = kind;
+    }
+    let missing: Vec<&String> = open.iter().filter(|id| !answered.contains_key(*id)).collect();
+    findings.expect(missing.is_empty(), format_args!("no result of the calls {missing:?}"));
+}
+
+fn check_block(kind: &str, block: &Object<'_>, state: &mut State, findings: &mut Findings) {
+    let is_user = state.role == "user";
+    let has = |key| !block.text(key).is_empty();
+    match kind {
+        "" => findings.expect(false, format_args!("a block without a type")),
+        "text" => {
+            findings.expect(!block.text("text").trim().is_empty(), format_args!("blank text"))
+        }
+        "thinking" | "redacted_thinking" => {
+            let stands = has("signature") || (kind == "redacted_thinking" && has("data"));
+            findings.expect(stands && !is_user, format_args!("thinking that is not the model's"));
+        }
+        "tool_use" => {
+            let (id, name) = (block.text("id"), block.text("name"));
+            findings.expect(!is_user, format_args!("a user's tool use"));
+            let fits = tool_format::is_call_id(Dialect::Anthropic, &id);
+            findings.expect(fits, format_args!("call id `{id}`"));
+            findings.expect(
+                state.ids.insert((*id).into(), 0).is_none(),
+                format_args!("two calls `{id}`"),
+            );
+            let fits = tool_format::name(Dialect::Anthropic, &name) == name && !name.is_empty();
+            findings.expect(fits, format_args!("tool name `{name}`"));
+            let input = block.field("input").is_some_and(|input| input.kind == Kind::Object);
+            findings.expect(input, format_args!("an input that is no object"));
+            state.open.push((*id).into());
+        }
+        "tool_result" => findings.expect(is_user, format_args!("an assistant's result")),
+        "server_tool_use" | "mcp_tool_use" => {
+            let id = block.text("id");
+            findings.expect(!is_user, format_args!("a user's server tool use"));
+            findings.expect(
+                state.ids.insert((*id).into(), 0).is_none(),
+                format_args!("two calls `{id}`"),
+            );
+            state.served.insert((*id).into(), 1);
+        }
+        kind if is_result(kind) => {
+            let waits = state.served.get_mut(&*block.text("tool_use_id"));
+            let known = waits.is_some_and(|waits| core::mem::take(waits) == 1);
+            findings.expect(known && !is_user, format_args!("`{kind}` without its call"));
+        }
+        "image" | "document" | "search_result" => {
+            let stands = is_user && block.any("source").is_some();
+            findings.expect(stands, format_args!("`{kind}` without a source or of the assistant"));
+        }
+        _ => {}
+    }
+}
+
+fn check_result(raw: &str, result: &Object<'_>, findings: &mut Findings) {
+    let is_error = result.is_true("is_error");
+    let blank = |span: Span| json::text(raw, span).trim().is_empty();
+    match json::member(&result.members, raw, "content") {
+        None => findings.expect(!is_error, format_args!("an error without content")),
+        Some(content) if content.kind == Kind::String => {
+            findings.expect(!is_error || !blank(content.value), format_args!("a blank error"));
+        }
+        Some(content) => {
+            findings
+                .expect(content.kind == Kind::Array, format_args!("a result that is no content"));
+            let blocks = result.list("content");
+            findings
+                .expect(!is_error || !blocks.is_empty(), format_args!("an error without content"));
+            for value in blocks {
+                let kind = Object::of(raw, value).map(|block| {
+                    let kind = String::from(block.text("type"));
+                    let says = kind != "text" || !block.text("text").trim().is_empty();
+                    findings.expect(says, format_args!("blank text in a result"));
+                    kind
+                });
+                let kind = kind.unwrap_or_default();
+                let fits = !kind.is_empty() && (!is_error || kind == "text");
+                findings.expect(fits, format_args!("`{kind}` in a result"));
+            }
+        }
+    }
+}

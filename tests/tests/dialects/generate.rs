@@ -1,0 +1,394 @@
+//! Histories that look like those of agents and of what goes wrong with them.
+
+use lcm_core::api::Dialect;
+use lcm_testing::simulation::random::Random;
+
+/// What happens in a conversation, before a dialect writes it down.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    User(String),
+    UserOfNothing,
+    System(String),
+    Assistant {
+        thought: Option<String>,
+        text: Option<String>,
+        calls: Vec<Call>,
+    },
+    Results {
+        list: Vec<Outcome>,
+        text: Option<String>,
+    },
+    /// A call that the provider answers itself.
+    Served {
+        id: String,
+        word: String,
+        is_answered: bool,
+    },
+    Media(String),
+    Unknown(String),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) id: Option<String>,
+    pub(crate) word: String,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) id: Option<String>,
+    pub(crate) word: String,
+    pub(crate) is_error: bool,
+}
+
+/// Makes events; every text has a word that no other one has.
+pub(crate) struct Generator {
+    pub(crate) random: Random,
+    words: u64,
+    ids: u64,
+    /// Results that come late.
+    late: Vec<Outcome>,
+    /// Ids that were used.
+    known: Vec<String>,
+    /// Whether anything goes wrong.
+    pub(crate) is_clean: bool,
+}
+
+impl Generator {
+    pub(crate) fn new(seed: u64, is_clean: bool) -> Self {
+        let (late, known) = (Vec::new(), Vec::new());
+        Self { random: Random::new(seed), words: 0, ids: 0, late, known, is_clean }
+    }
+
+    fn word(&mut self) -> String {
+        self.words += 1;
+        let filler = "lorem ipsum ".repeat(self.random.between(0, 12) as usize);
+        format!("w{}x {filler}", self.words)
+    }
+
+    fn odd(&mut self, permille: u64) -> bool {
+        !self.is_clean && self.random.chance(permille)
+    }
+
+    fn id(&mut self) -> Option<String> {
+        if self.odd(60) {
+            return None;
+        }
+        if self.odd(120) && !self.known.is_empty() {
+            return Some(self.random.pick(&self.known).clone());
+        }
+        self.ids += 1;
+        let number = self.ids;
+        let id = match self.random.between(0, if self.is_clean { 2 } else { 4 }) {
+            0 => format!("toolu_{number:014}"),
+            1 => format!("call_{number:024}"),
+            2 => format!("c{number}"),
+            3 => format!("functions.exec:{}", number % 3),
+            _ => format!("call-{number}-{}", "y".repeat(50)),
+        };
+        self.known.push(id.clone());
+        Some(id)
+    }
+
+    /// What happens next: one event, or a turn of calls with its results.
+    pub(crate) fn next(&mut self) -> Vec<Event> {
+        let mut out = Vec::new();
+        match self.random.between(0, 19) {
+            0..=4 => out.push(Event::User(self.word())),
+            5..=8 => {
+                let text = Some(self.word());
+                let thought = self.random.chance(300).then(|| self.word());
+                out.push(Event::Assistant { thought, text, calls: Vec::new() });
+            }
+            9..=15 => self.calls(&mut out),
+            16 if !self.is_clean => {
+                let thought = Some(self.word());
+                out.push(Event::Assistant { thought, text: None, calls: Vec::new() });
+            }
+            17 if !self.is_clean => out.push(match self.random.between(0, 3) {
+                0 => Event::UserOfNothing,
+                1 => Event::User("  ".into()),
+                2 => Event::Assistant { thought: None, text: None, calls: Vec::new() },
+                _ => Event::Unknown(self.word()),
+            }),
+            18 if !self.is_clean => {
+                self.ids += 1;
+                let id = format!("srvtoolu_{}", self.ids);
+                let is_answered = self.random.chance(700);
+                out.push(Event::Served { id, word: self.word(), is_answered });
+            }
+            19 if self.random.chance(300) => out.push(Event::System(self.word())),
+            _ => out.push(Event::Media(self.word())),
+        }
+        if self.odd(150) && !self.late.is_empty() {
+            let list = std::mem::take(&mut self.late);
+            out.push(Event::Results { list, text: None });
+        }
+        out
+    }
+
+    fn calls(&mut self, out: &mut Vec<Event>) {
+        let mut list = Vec::new();
+        let calls: Vec<Call> = (0..self.random.between(1, 3))
+            .map(|_| Call { id: self.id(), word: self.word() })
+            .collect();
+        for call in &calls {
+            let (word, is_error) = (self.word(), self.random.chance(150));
+            let outcome = Outcome { id: call.id.clone(), word, is_error };
+            if self.odd(80) {
+                // Missing.
+            } else if self.odd(80) {
+                self.late.push(outcome);
+            } else if self.odd(60) {
+                out.push(Event::Results { list: vec![outcome], text: None });
+            } else {
+                if self.odd(60) {
+                    list.push(outcome.clone());
+                }
+                list.push(outcome);
+            }
+        }
+        if self.odd(60) {
+            list.push(Outcome { id: Some("unknown".into()), word: self.word(), is_error: false });
+        }
+        if self.odd(200) {
+            list.reverse();
+        }
+        let thought = self.random.chance(300).then(|| self.word());
+        let text = self.random.chance(500).then(|| self.word());
+        out.push(Event::Assistant { thought, text, calls });
+        if self.odd(80) {
+            out.push(Event::User(self.word()));
+        }
+        if self.odd(50) {
+            out.push(Event::System(self.word()));
+        }
+        let text = self.odd(100).then(|| self.word());
+        if self.random.chance(500) || text.is_some() {
+            out.push(Event::Results { list, text });
+        } else {
+            out.extend(list.into_iter().map(|one| Event::Results { list: vec![one], text: None }));
+        }
+    }
+}
+
+fn string(text: &str) -> String {
+    serde_json::to_string(text).unwrap()
+}
+
+fn optional(key: &str, value: Option<&String>) -> String {
+    value.map_or(String::new(), |value| format!(",\"{key}\":{}", string(value)))
+}
+
+/// The messages that an event is in a dialect.
+pub(crate) fn write(dialect: Dialect, event: &Event, random: &mut Random) -> Vec<String> {
+    match dialect {
+        Dialect::Lcm => vec![lcm(event)],
+        Dialect::Anthropic => vec![anthropic(event, random)],
+        _ => openai_chat(event, random),
+    }
+}
+
+fn lcm(event: &Event) -> String {
+    let parts = |role: &str, parts: Vec<String>| {
+        format!("{{\"role\":\"{role}\",\"parts\":[{}]}}", parts.join(","))
+    };
+    let text = |text: &String| format!("{{\"type\":\"text\",\"text\":{}}}", string(text));
+    match event {
+        Event::User(said) => format!("{{\"role\":\"user\",\"content\":{}}}", string(said)),
+        Event::System(said) => format!("{{\"role\":\"system\",\"content\":{}}}", string(said)),
+        Event::UserOfNothing => r#"{"role":"user","content":[]}"#.into(),
+        Event::Assistant { thought, text: said, calls } => {
+            let mut list = Vec::new();
+            list.extend(
+                thought
+                    .iter()
+                    .map(|said| format!("{{\"type\":\"reasoning\",\"text\":{}}}", string(said))),
+            );
+            list.extend(said.iter().map(text));
+            list.extend(calls.iter().map(|call| {
+                format!(
+                    "{{\"type\":\"tool_call\"{},\"name\":\"read it\",\"input\":[{}]}}",
+                    optional("id", call.id.as_ref()),
+                    string(&call.word),
+                )
+            }));
+            parts("assistant", list)
+        }
+        Event::Results { list, text: said } => {
+            let mut all: Vec<String> = list
+                .iter()
+                .map(|one| {
+                    format!(
+                        "{{\"type\":\"tool_result\"{},\"output\":{{\"says\":{}}},\"is_error\":{}}}",
+                        optional("call_id", one.id.as_ref()),
+                        string(&one.word),
+                        one.is_error,
+                    )
+                })
+                .collect();
+            all.extend(said.iter().map(text));
+            parts("tool", all)
+        }
+        Event::Served { word, .. } => parts("assistant", vec![text(word)]),
+        Event::Media(word) => parts(
+            "user",
+            vec![
+                text(word),
+                r#"{"type":"file","name":"a.png","mime":"image/png","data":"iVBORw0K"}"#.into(),
+                r#"{"type":"file","name":"b.zip","mime":"application/zip","data":"UEsDBA"}"#.into(),
+            ],
+        ),
+        Event::Unknown(word) => {
+            parts("user", vec![format!("{{\"type\":\"odd\",\"x\":{}}}", string(word)), text(word)])
+        }
+    }
+}
+
+fn anthropic(event: &Event, random: &mut Random) -> String {
+    let message = |role: &str, blocks: Vec<String>| {
+        let content = blocks.join(",");
+        format!("{{\"role\":\"{role}\",\"content\":[{content}],\"id\":null,\"usage\":{{}}}}")
+    };
+    let cached = random.chance(60);
+    let text = |text: &String| {
+        let cache = if cached { ",\"cache_control\":{\"type\":\"ephemeral\"}" } else { "" };
+        format!("{{\"type\":\"text\",\"text\":{}{cache}}}", string(text))
+    };
+    match event {
+        Event::User(said) if random.chance(500) => {
+            format!("{{\"role\":\"user\",\"content\":{}}}", string(said))
+        }
+        Event::User(said) => message("user", vec![text(said)]),
+        Event::System(said) => format!("{{\"role\":\"system\",\"content\":{}}}", string(said)),
+        Event::UserOfNothing => message("user", vec![]),
+        Event::Assistant { thought, text: said, calls } => {
+            let mut list = Vec::new();
+            list.extend(thought.iter().map(|said| {
+                let signature = if random.chance(800) { "c2ln" } else { "" };
+                format!(
+                    "{{\"type\":\"thinking\",\"thinking\":{},\"signature\":\"{signature}\"}}",
+                    string(said)
+                )
+            }));
+            list.extend(said.iter().map(text));
+            list.extend(calls.iter().map(|call| {
+                format!(
+                    "{{\"type\":\"tool_use\"{},\"name\":\"read\",\"input\":{{\"a\": {}}}}}",
+                    optional("id", call.id.as_ref()),
+                    string(&call.word),
+                )
+            }));
+            message("assistant", list)
+        }
+        Event::Results { list, text: said } => {
+            let mut all: Vec<String> = list.iter().map(|one| result_block(one, random)).collect();
+            all.extend(said.iter().map(text));
+            message("user", all)
+        }
+        Event::Served { id, word, is_answered } => {
+            let mut list = vec![format!(
+                "{{\"type\":\"server_tool_use\",\"id\":\"{id}\",\"name\":\"web_search\",\
+                 \"input\":{{\"query\":{}}}}}",
+                string(word)
+            )];
+            if *is_answered {
+                list.push(format!(
+                    "{{\"type\":\"web_search_tool_result\",\"tool_use_id\":\"{id}\",\"content\":[]}}"
+                ));
+                list.push(text(word));
+            }
+            message("assistant", list)
+        }
+        Event::Media(word) => message(
+            "user",
+            vec![
+                text(word),
+                r#"{"type":"image","source":{"type":"url","url":"https://example.com/a"}}"#.into(),
+                "{\"type\":\"document\",\"source\":{\"type\":\"base64\",\"media_type\":\
+                 \"application/pdf\",\"data\":\"JVBE\"}}"
+                    .into(),
+            ],
+        ),
+        Event::Unknown(word) => {
+            message("user", vec![r#"{"type":"novel","x":"\ud800"}"#.into(), text(word)])
+        }
+    }
+}
+
+fn result_block(one: &Outcome, random: &mut Random) -> String {
+    let text = |text: &str| format!("{{\"type\":\"text\",\"text\":{}}}", string(text));
+    let image = "{\"type\":\"image\",\"source\":{\"type\":\"base64\",\
+        \"media_type\":\"image/png\",\"data\":\"iVBO\"}}";
+    let content = match random.between(0, 2) {
+        0 => string(&one.word),
+        1 => format!("[{},{}]", text(&one.word), text("")),
+        _ => format!("[{},{image}]", text(&one.word)),
+    };
+    format!(
+        "{{\"type\":\"tool_result\"{},\"content\":{content},\"is_error\":{}}}",
+        optional("tool_use_id", one.id.as_ref()),
+        one.is_error,
+    )
+}
+
+fn openai_chat(event: &Event, random: &mut Random) -> Vec<String> {
+    let message = |role: &str, members: String| format!("{{\"role\":\"{role}\"{members}}}");
+    let content = |text: &String| format!(",\"content\":{}", string(text));
+    vec![match event {
+        Event::User(said) => message("user", content(said)),
+        Event::System(said) => {
+            let role = if random.chance(500) { "system" } else { "developer" };
+            message(role, content(said))
+        }
+        Event::UserOfNothing => message("user", ",\"content\":[]".into()),
+        Event::Assistant { thought, text, calls } => {
+            let mut members = optional("reasoning_content", thought.as_ref());
+            members += &text.as_ref().map_or(",\"content\":null".into(), content);
+            let listed: Vec<String> = calls
+                .iter()
+                .map(|call| {
+                    let arguments = format!("{{\"a\": {}}}", string(&call.word));
+                    format!(
+                        "{{\"type\":\"function\"{},\"function\":{{\"name\":\"read\",\
+                         \"arguments\":{}}}}}",
+                        optional("id", call.id.as_ref()),
+                        string(&arguments),
+                    )
+                })
+                .collect();
+            if !listed.is_empty() || random.chance(100) {
+                members += &format!(",\"tool_calls\":[{}]", listed.join(","));
+            }
+            members += ",\"refusal\":null,\"timestamp\":5";
+            message("assistant", members)
+        }
+        Event::Results { list, text } => {
+            let mut all: Vec<String> = list
+                .iter()
+                .map(|one| {
+                    let id = optional("tool_call_id", one.id.as_ref());
+                    message("tool", id + &content(&one.word))
+                })
+                .collect();
+            all.extend(text.iter().map(|said| message("user", content(said))));
+            return all;
+        }
+        Event::Served { word, .. } => message("assistant", content(word)),
+        Event::Media(word) => message(
+            "user",
+            format!(
+                ",\"content\":[{{\"type\":\"text\",\"text\":{}}},{{\"type\":\"image_url\",\
+                 \"image_url\":{{\"url\":\"data:image/png;base64,iVBORw0K\"}}}}]",
+                string(word)
+            ),
+        ),
+        Event::Unknown(word) => message(
+            "user",
+            format!(
+                ",\"content\":[{{\"type\":\"odd\"}},{{\"type\":\"text\",\"text\":{}}},7]",
+                string(word)
+            ),
+        ),
+    }]
+}

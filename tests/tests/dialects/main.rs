@@ -1,0 +1,97 @@
+#![expect(
+    clippy::as_conversions,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure, and its numbers are small"
+)]
+//! The dialects of the providers, in and out: what was said survives, and every context that is
+//! assembled is one that the provider accepts.
+
+mod generate;
+mod properties;
+mod round_trip;
+
+use lcm_core::{
+    Engine,
+    api::{
+        AppendOptions, AssembleOptions, Assembled, CompactionMode, CompactionOptions, Dialect,
+        IngestMode, PlanStatus, Policy,
+    },
+    model::CompletionResult,
+};
+use lcm_testing::ModelStore;
+
+/// The dialects that are built.
+pub(crate) const DIALECTS: [Dialect; 3] = [Dialect::Lcm, Dialect::Anthropic, Dialect::OpenaiChat];
+
+const NOW: u64 = 1_700_000_000_000;
+
+/// One conversation in a store of its own.
+pub(crate) struct Chat {
+    engine: Engine,
+    store: ModelStore,
+}
+
+impl Chat {
+    pub(crate) fn new(config: &str) -> Self {
+        let mut engine = Engine::new();
+        engine.configure(config).unwrap();
+        Self { engine, store: ModelStore::new() }
+    }
+
+    pub(crate) fn append(&mut self, dialect: Dialect, messages: &[String]) {
+        let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+        let Self { engine, store } = self;
+        store.begin_call();
+        engine.append(store, "c", dialect, messages, &options, NOW).unwrap();
+    }
+
+    pub(crate) fn assemble(
+        &mut self,
+        dialect: Dialect,
+        budget: u32,
+        previous: Option<String>,
+    ) -> Assembled {
+        let options = AssembleOptions {
+            policy: Policy::Chronological,
+            prompt: None,
+            reserve_tokens: 0,
+            live_messages: Vec::new(),
+            previous,
+            explain: true,
+            extra_json: None,
+        };
+        let Self { engine, store } = self;
+        store.begin_call();
+        engine.assemble(store, "c", budget, dialect, &options, NOW).unwrap()
+    }
+
+    pub(crate) fn findings(&self, dialect: Dialect, messages_json: &str) -> String {
+        self.engine.validate(dialect, messages_json).unwrap()
+    }
+
+    /// One sweep with the summaries that are made without a model.
+    pub(crate) fn compact(&mut self, budget: u32) {
+        let options = CompactionOptions {
+            mode: CompactionMode::Sweep,
+            force: true,
+            target: Some(budget),
+            observed_tokens: None,
+            requests_max: 4,
+            lease_ms: 0,
+            sweep: None,
+            extra_json: None,
+        };
+        let Self { engine, store } = self;
+        store.begin_call();
+        let plan = engine.plan(store, "c", budget, &options, NOW).unwrap();
+        if plan.status != PlanStatus::NeedsCompletions {
+            return;
+        }
+        for request in plan.requests {
+            let answer = CompletionResult::Done(engine.complete_offline(&request));
+            store.begin_call();
+            engine.apply(store, "c", &request.id, &answer, &Default::default(), NOW).unwrap();
+        }
+    }
+}
