@@ -176,7 +176,7 @@ fn summaries(host: &mut Host) -> Json {
 }
 
 fn refused(result: Result<Json, Error>, code: ErrorCode, words: &str) {
-    let error = result.expect_err(words);
+    let error = result.unwrap_err();
     assert_eq!(error.code, code, "{error}");
     assert!(error.message.contains(words), "{error}, not: {words}");
 }
