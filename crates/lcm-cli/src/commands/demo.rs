@@ -10,10 +10,10 @@ use lcm_host::{
     types::Dialect,
 };
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
-    assemble, compact,
+    assemble, compact, grep,
     recall::{field, parse},
 };
 use crate::{
@@ -24,6 +24,8 @@ use crate::{
     session::Session,
 };
 
+/// What the demo looks for: it stands in messages that are summarised by then.
+const SOUGHT: &str = "TestSchedulerFiresOncePerSlot";
 const TRANSCRIPT: &[u8] = include_bytes!("../../demo/transcript.jsonl");
 const BUDGET: u32 = 8_000;
 /// More levels than the summaries of a transcript of this size have.
@@ -86,6 +88,7 @@ pub(crate) fn run(global: &Global) -> Result<End> {
         number(u64::from(BUDGET)),
         indented(&assemble::messages(&assembled)),
     ))?;
+    tell(found(&session)?)?;
 
     let fetched =
         assembled.items.iter().map(|item| fetch(&session, item)).collect::<Result<Vec<_>>>()?;
@@ -96,13 +99,13 @@ pub(crate) fn run(global: &Global) -> Result<End> {
 
     let checked = session.lcm.check_all(session.conversation, &session.cancel)?;
     tell(format!(
-        "5. check: {}, {}\n\n",
+        "6. check: {}, {}\n\n",
         count(u64::try_from(checked.checks.len()).unwrap_or(u64::MAX), "check"),
         if checked.ok { "all pass" } else { "with findings" },
     ))?;
 
     let same = by_number(&session)? == messages && from_context(&fetched) == messages;
-    let bytes: usize = messages.iter().map(String::len).sum();
+    let bytes = messages.iter().map(String::len).sum();
     if session.json {
         output::json(&Output {
             messages: messages.len(),
@@ -119,6 +122,15 @@ pub(crate) fn run(global: &Global) -> Result<End> {
     }
     tell(verdict(same, messages.len(), bytes))?;
     Ok(if same && checked.ok { End::Done } else { End::Findings })
+}
+
+/// What a search says of the name that the whole hunt is about.
+fn found(session: &Session<'_>) -> Result<String> {
+    let query = json!({"pattern": SOUGHT, "mode": "full-text", "scope": "messages", "limit": 2});
+    let (conversation, now) = (session.conversation, session.now());
+    let answer = session.lcm.grep(conversation, &query.to_string(), None, now)?;
+    let hits = grep::for_people(&parse("recall.grep", &answer)?, false);
+    Ok(format!("4. grep: `{SOUGHT}`, summarised or not\n{}\n", indented(&hits)))
 }
 
 /// The closing line.
@@ -188,7 +200,7 @@ fn expanded_for_people(item: &Item, fetched: &Fetched) -> Result<String> {
         lines.push_str(&format!("#{seq:<3} {role:<9}  {said}\n"));
     }
     Ok(format!(
-        "4. expand: `{}` stands for {}, beginning with\n{}\n",
+        "5. expand: `{}` stands for {}, beginning with\n{}\n",
         item.id,
         count(u64::try_from(fetched.texts.len()).unwrap_or(u64::MAX), "message"),
         indented(&lines),

@@ -41,7 +41,8 @@ pub(crate) fn run(global: &Global, options: &Grep) -> Result<End> {
     Ok(End::Done)
 }
 
-fn for_people(answer: &Value, all: bool) -> String {
+/// The hits of an answer, two lines each; `all`: with their conversations.
+pub(super) fn for_people(answer: &Value, all: bool) -> String {
     let list = |key: &str| answer.get(key).and_then(Value::as_array).into_iter().flatten();
     let mut out = String::new();
     for hit in list("matches") {

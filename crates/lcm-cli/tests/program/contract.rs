@@ -10,6 +10,9 @@ fn the_demo_says_that_every_message_came_back() {
     let ran = place.run(&["demo"]).ok();
     let last = ran.out.lines().last().unwrap();
     assert_eq!(last, "All 83 messages came back byte for byte (64,557 bytes compared).");
+    let sought = "4. grep: `TestSchedulerFiresOncePerSlot`";
+    let (_, hits) = ran.out.split_once(sought).unwrap();
+    assert!(hits.matches("TestSchedulerFiresOncePerSlot").count() >= 2, "{hits}");
     assert_eq!(std::fs::read_dir(&place.folder).unwrap().count(), 0, "the demo leaves no file");
     let demo = place.json(&["demo"]);
     assert_eq!(demo["byte_for_byte"], true);
