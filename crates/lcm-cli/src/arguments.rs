@@ -170,8 +170,8 @@ pub(crate) struct Grep {
     #[arg(long, value_name = "T")]
     pub(crate) before: Option<String>,
     /// Hits to show, from 1 to 200
-    #[arg(long, value_name = "N", default_value = "20", allow_negative_numbers = true)]
-    pub(crate) limit: u64,
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) limit: Option<u64>,
     /// Search every conversation of the store
     #[arg(long)]
     pub(crate) all: bool,
