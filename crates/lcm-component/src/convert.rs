@@ -79,8 +79,7 @@ macro_rules! same_fields {
     (@ $field:ident maybe) => { $field.map(Into::into) };
 }
 
-same_fields!(error::Error => types::Error { code: into, message });
-same_fields!(types::Error => error::Error { code: into, message });
+same_fields!(error::Failure => types::Error { code: into, message });
 
 same_fields!(host_store::Entry => store::Entry { key, value });
 
@@ -131,6 +130,18 @@ same_fields!(api::Assembled => context::Assembled {
     messages_json, system, tokens, summaries, fresh_tail_messages, evicted, items: each,
     prefix: into, warnings
 });
+
+impl From<error::Error> for types::Error {
+    fn from(value: error::Error) -> Self {
+        value.into_failure().into()
+    }
+}
+
+impl From<types::Error> for error::Error {
+    fn from(types::Error { code, message }: types::Error) -> Self {
+        Self::new(code.into(), message)
+    }
+}
 
 impl From<types::CompletionResult> for model::CompletionResult {
     fn from(value: types::CompletionResult) -> Self {

@@ -42,27 +42,32 @@ impl Slot {
     }
 
     fn with<T>(&self, call: impl FnOnce(&mut Engine) -> lcm_core::Result<T>) -> Result<T, Error> {
-        let Some(mut engine) = self.take() else {
-            let message = "the instance is busy or broken".into();
-            return Err(Error { code: ErrorCode::Conflict, message });
-        };
+        let mut engine = self.take()?;
         let result = call(&mut engine);
-        self.engine.store(Box::into_raw(engine), Ordering::Release);
+        self.put_back(engine);
         result.map_err(Error::from)
     }
 
-    fn take(&self) -> Option<Box<Engine>> {
+    // Apart from `with`, of which there is one for every exported function.
+    #[inline(never)]
+    fn take(&self) -> Result<Box<Engine>, Error> {
         if !self.made.swap(true, Ordering::AcqRel) {
-            return Some(Box::new(Engine::new()));
+            return Ok(Box::new(Engine::new()));
         }
         let engine = self.engine.swap(ptr::null_mut(), Ordering::AcqRel);
         if engine.is_null() {
-            return None;
+            let message = "the instance is busy or broken".into();
+            return Err(Error { code: ErrorCode::Conflict, message });
         }
-        // SAFETY: only `with` stores here, from `Box::into_raw`, and the swap above left null
+        // SAFETY: only `put_back` stores here, from `Box::into_raw`, and the swap above left null
         // behind, so nobody else takes this pointer. A component instance has one thread.
         #[expect(unsafe_code, reason = "a cell in a static, without the standard library")]
-        Some(unsafe { Box::from_raw(engine) })
+        Ok(unsafe { Box::from_raw(engine) })
+    }
+
+    #[inline(never)]
+    fn put_back(&self, engine: Box<Engine>) {
+        self.engine.store(Box::into_raw(engine), Ordering::Release);
     }
 }
 

@@ -3,7 +3,7 @@
 //! Every value of the store goes through here. A value of another format or codec is refused by
 //! name rather than guessed at.
 
-use alloc::{borrow::Cow, format, string::String, vec::Vec};
+use alloc::{borrow::Cow, string::String, vec::Vec};
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -32,9 +32,7 @@ const SEALED: u8 = 4;
 ///
 /// `limit-exceeded`: the value would be larger than 256 KiB.
 pub(crate) fn encode<T: Serialize>(record: &T) -> Result<Vec<u8>> {
-    let value = postcard::to_extend(record, alloc::vec![FORMAT, POSTCARD])
-        .map_err(|error| Error::corrupt(format!("a record cannot be written: {error}")))?;
-    bounded(value)
+    written(postcard::to_extend(record, alloc::vec![FORMAT, POSTCARD]))
 }
 
 /// Writes a record, deflated when that is smaller.
@@ -60,7 +58,7 @@ fn smaller(plain: Vec<u8>, codec: u8) -> Vec<u8> {
 
 /// The payload that [`smaller`] deflated.
 fn inflated(key: &str, payload: &[u8]) -> Result<Vec<u8>> {
-    let damaged = || Error::corrupt(format!("`{key}` cannot be inflated"));
+    let damaged = || Error::corrupt(format_args!("`{key}` cannot be inflated"));
     let (length, stream) = payload.split_first_chunk().ok_or_else(damaged)?;
     let length = num::to_usize(u64::from(u32::from_be_bytes(*length)));
     if length > limits::VALUE_BYTES_MAX {
@@ -94,11 +92,16 @@ pub(crate) fn countable(numbers: &[u64]) -> bool {
 ///
 /// `corrupt`: it is not one, or out of bounds; `unsupported`: it was written by a newer format.
 pub(crate) fn decode<T: DeserializeOwned + Sound>(key: &str, value: &[u8]) -> Result<T> {
-    let payload = match value {
-        [FORMAT, RECORD_DEFLATED, payload @ ..] => Cow::Owned(inflated(key, payload)?),
-        _ => Cow::Borrowed(payload(key, value, POSTCARD)?),
-    };
-    record(key, &payload)
+    record(key, &of_record(key, value)?)
+}
+
+/// The payload of a record.
+#[inline(never)]
+fn of_record<'v>(key: &str, value: &'v [u8]) -> Result<Cow<'v, [u8]>> {
+    match value {
+        [FORMAT, RECORD_DEFLATED, payload @ ..] => inflated(key, payload).map(Cow::Owned),
+        _ => payload(key, value, POSTCARD).map(Cow::Borrowed),
+    }
 }
 
 /// Reads the record that a payload is.
@@ -109,9 +112,9 @@ pub(crate) fn decode<T: DeserializeOwned + Sound>(key: &str, value: &[u8]) -> Re
 pub(crate) fn record<T: DeserializeOwned + Sound>(key: &str, payload: &[u8]) -> Result<T> {
     match postcard::take_from_bytes::<T>(payload) {
         Ok((record, [])) if record.is_sound() => Ok(record),
-        Ok((_, [])) => Err(Error::corrupt(format!("`{key}` holds numbers out of bounds"))),
-        Ok(_) => Err(Error::corrupt(format!("`{key}` is longer than its record"))),
-        Err(error) => Err(Error::corrupt(format!("`{key}` cannot be read: {error}"))),
+        Ok((_, [])) => Err(unsound(key)),
+        Ok(_) => Err(Error::corrupt(format_args!("`{key}` is longer than its record"))),
+        Err(error) => Err(unreadable(key, &error)),
     }
 }
 
@@ -163,8 +166,7 @@ pub(crate) fn decode_bytes<'a>(key: &str, value: &'a [u8]) -> Result<Cow<'a, [u8
 ///
 /// `limit-exceeded`: the value would be larger than 256 KiB.
 pub(crate) fn encode_sealed<T: Serialize>(head: &T, streams: [&[u8]; 2]) -> Result<Vec<u8>> {
-    let mut value = postcard::to_extend(head, alloc::vec![FORMAT, SEALED])
-        .map_err(|error| Error::corrupt(format!("a record cannot be written: {error}")))?;
+    let mut value = written(postcard::to_extend(head, alloc::vec![FORMAT, SEALED]))?;
     streams.iter().for_each(|stream| value.extend_from_slice(stream));
     bounded(value)
 }
@@ -180,14 +182,35 @@ pub(crate) fn decode_sealed<'a, T: DeserializeOwned + Sound>(
 ) -> Result<(T, &'a [u8])> {
     match postcard::take_from_bytes::<T>(payload(key, value, SEALED)?) {
         Ok((head, streams)) if head.is_sound() => Ok((head, streams)),
-        Ok(_) => Err(Error::corrupt(format!("`{key}` holds numbers out of bounds"))),
-        Err(error) => Err(Error::corrupt(format!("`{key}` cannot be read: {error}"))),
+        Ok(_) => Err(unsound(key)),
+        Err(error) => Err(unreadable(key, &error)),
     }
+}
+
+// Apart from the functions above, of which there is one for every type of record.
+
+#[inline(never)]
+fn written(value: postcard::Result<Vec<u8>>) -> Result<Vec<u8>> {
+    let value = value
+        .map_err(|error| Error::corrupt(format_args!("a record cannot be written: {error}")))?;
+    bounded(value)
+}
+
+#[cold]
+#[inline(never)]
+fn unsound(key: &str) -> Error {
+    Error::corrupt(format_args!("`{key}` holds numbers out of bounds"))
+}
+
+#[cold]
+#[inline(never)]
+fn unreadable(key: &str, error: &postcard::Error) -> Error {
+    Error::corrupt(format_args!("`{key}` cannot be read: {error}"))
 }
 
 fn bounded(value: Vec<u8>) -> Result<Vec<u8>> {
     if value.len() > limits::VALUE_BYTES_MAX {
-        return Err(Error::limit(format!(
+        return Err(Error::limit(format_args!(
             "a record of {} bytes is over the bound of {}",
             value.len(),
             limits::VALUE_BYTES_MAX
@@ -200,12 +223,12 @@ fn payload<'a>(key: &str, value: &'a [u8], codec: u8) -> Result<&'a [u8]> {
     match value {
         [FORMAT, found, payload @ ..] if *found == codec => Ok(payload),
         [FORMAT, found, ..] => {
-            Err(Error::corrupt(format!("`{key}` has codec {found} where {codec} belongs")))
+            Err(Error::corrupt(format_args!("`{key}` has codec {found} where {codec} belongs")))
         }
-        [format, ..] if *format > FORMAT => Err(Error::unsupported(format!(
+        [format, ..] if *format > FORMAT => Err(Error::unsupported(format_args!(
             "`{key}` has store format {format}; this engine reads up to {FORMAT}"
         ))),
-        _ => Err(Error::corrupt(format!("`{key}` is no value of this store format"))),
+        _ => Err(Error::corrupt(format_args!("`{key}` is no value of this store format"))),
     }
 }
 

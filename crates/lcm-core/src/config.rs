@@ -9,7 +9,6 @@ mod keys;
 mod policy;
 
 use alloc::{
-    collections::BTreeMap,
     string::{String, ToString},
     vec::Vec,
 };
@@ -83,7 +82,7 @@ pub struct Config {
     /// Operator's words in every summary prompt; default empty.
     pub custom_instructions: String,
     /// Prompts that replace built-in ones, by name; default none.
-    pub prompt_overrides: BTreeMap<String, String>,
+    pub prompt_overrides: Vec<(String, String)>,
     /// Model for summaries; `None`: the host chooses.
     pub summary_model: Option<String>,
     /// Model for descriptions of large files; `None`: the host chooses.
@@ -137,7 +136,7 @@ impl Default for Config {
             eviction_policy: api::Policy::Chronological,
             stub_large_tool_payloads: false,
             custom_instructions: String::new(),
-            prompt_overrides: BTreeMap::new(),
+            prompt_overrides: Vec::new(),
             summary_model: None,
             large_file_summary_model: None,
             expansion_model: None,

@@ -4,7 +4,7 @@
 //! nodes that are written once; replacing items writes new nodes and leaves the old ones, so that
 //! the root in an old journal entry still is the old context.
 
-use alloc::{format, vec::Vec};
+use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
@@ -177,7 +177,7 @@ impl Context {
         let wanted = self.node_keys(keys);
         for (node, (key, size)) in self.nodes.iter().zip(&wanted) {
             let is_it = |value: &[u8]| node_check(value) == node.check;
-            let value = reader.checked(key, *size, is_it)?;
+            let value = reader.checked(key, *size, &is_it)?;
             items.extend(codec::decode::<Vec<Item>>(key, &value)?);
         }
         items.extend_from_slice(&self.items);
@@ -307,7 +307,7 @@ impl NodeWriter<'_> {
         let mut nodes = Vec::new();
         self.write(&mut all, &mut nodes)?;
         if nodes.len() > limits::NODES_MAX {
-            return Err(Error::limit(format!(
+            return Err(Error::limit(format_args!(
                 "the context would have more than {} items; compact with a lower target",
                 limits::NODES_MAX * limits::NODE_ITEMS_MAX
             )));

@@ -3,7 +3,8 @@
 //! Messages are lower case, one line, without full stop; ids stand in backticks. Nothing here says
 //! what a host should do about a code: that table is in `ARCHITECTURE.md`.
 
-use alloc::string::String;
+use alloc::{boxed::Box, string::String};
+use core::{fmt, ops::Deref};
 
 /// What kind of failure an [`Error`] is. Closed: adding a case breaks every binding.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -52,52 +53,103 @@ impl ErrorCode {
     }
 }
 
-/// A failed call. Programs read `code`, people read `message`.
+/// A failed call. Programs read `code`, people read `message`; both are fields of [`Failure`].
+///
+/// One pointer wide: nearly every function of the engine hands errors on, and none is on a fast
+/// path.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{}: {message}", code.as_str())]
-pub struct Error {
+#[error("{}: {}", self.code.as_str(), self.message)]
+pub struct Error(Box<Failure>);
+
+/// What an [`Error`] says.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Failure {
     /// What kind of failure it is.
     pub code: ErrorCode,
     /// One line for a person, naming the field, id or bound.
     pub message: String,
 }
 
+impl Deref for Error {
+    type Target = Failure;
+
+    fn deref(&self) -> &Failure {
+        &self.0
+    }
+}
+
 /// The result of every fallible call of the engine.
 pub type Result<T> = core::result::Result<T, Error>;
 
+/// What a message is made of: a text, or what `format_args!` gives, which is written only here.
+pub trait Message {
+    /// The error of this code with this message.
+    fn failure(self, code: ErrorCode) -> Error;
+}
+
+impl Message for String {
+    #[cold]
+    #[inline(never)]
+    fn failure(self, code: ErrorCode) -> Error {
+        Error(Box::new(Failure { code, message: self }))
+    }
+}
+
+impl Message for &str {
+    #[cold]
+    #[inline(never)]
+    fn failure(self, code: ErrorCode) -> Error {
+        String::from(self).failure(code)
+    }
+}
+
+impl Message for fmt::Arguments<'_> {
+    #[cold]
+    #[inline(never)]
+    fn failure(self, code: ErrorCode) -> Error {
+        alloc::fmt::format(self).failure(code)
+    }
+}
+
 impl Error {
     /// An error of this code with this message.
-    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+    pub fn new(code: ErrorCode, message: impl Message) -> Self {
+        message.failure(code)
+    }
+
+    /// What it says, to keep.
+    #[must_use]
+    pub fn into_failure(self) -> Failure {
+        *self.0
     }
 
     /// An `invalid-input` error.
-    pub fn invalid(message: impl Into<String>) -> Self {
-        Self::new(ErrorCode::InvalidInput, message)
+    pub fn invalid(message: impl Message) -> Self {
+        message.failure(ErrorCode::InvalidInput)
     }
 
     /// A `corrupt` error.
-    pub fn corrupt(message: impl Into<String>) -> Self {
-        Self::new(ErrorCode::Corrupt, message)
+    pub fn corrupt(message: impl Message) -> Self {
+        message.failure(ErrorCode::Corrupt)
     }
 
     /// A `conflict` error.
-    pub fn conflict(message: impl Into<String>) -> Self {
-        Self::new(ErrorCode::Conflict, message)
+    pub fn conflict(message: impl Message) -> Self {
+        message.failure(ErrorCode::Conflict)
     }
 
     /// A `limit-exceeded` error.
-    pub fn limit(message: impl Into<String>) -> Self {
-        Self::new(ErrorCode::LimitExceeded, message)
+    pub fn limit(message: impl Message) -> Self {
+        message.failure(ErrorCode::LimitExceeded)
     }
 
     /// A `not-found` error.
-    pub fn not_found(message: impl Into<String>) -> Self {
-        Self::new(ErrorCode::NotFound, message)
+    pub fn not_found(message: impl Message) -> Self {
+        message.failure(ErrorCode::NotFound)
     }
 
     /// An `unsupported` error.
-    pub fn unsupported(message: impl Into<String>) -> Self {
-        Self::new(ErrorCode::Unsupported, message)
+    pub fn unsupported(message: impl Message) -> Self {
+        message.failure(ErrorCode::Unsupported)
     }
 }

@@ -4,7 +4,7 @@
 //! old bytes; whoever loses that race has written nothing. A head stays under 4 KiB whatever
 //! happens: each list in it has a bound in [`crate::limits`].
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub(crate) struct UserMark {
 /// One ingest call, so that its repetition is recognised.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct BatchMark {
-    /// Hash over the messages, the mode and `now` of the call.
+    /// Hash over the hashes of the messages, the mode and `now` of the call.
     pub(crate) hash: [u8; 12],
     /// How many messages of the list it consumed.
     pub(crate) consumed: u32,
@@ -179,10 +179,35 @@ impl Loaded {
             Some(value) => codec::decode::<Head>(&keys.head(), value)?,
         };
         if head.conversation != conversation {
-            return Err(Error::corrupt(format!("`{}` is not the head of this one", keys.head())));
+            return Err(Error::corrupt(format_args!(
+                "`{}` is not the head of this one",
+                keys.head()
+            )));
         }
         reader.enter(keys, &head, bytes.as_deref());
         Ok((Self { head, bytes }, rest))
+    }
+
+    /// Reads the head alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`Loaded::read`].
+    pub(crate) fn of(reader: &mut Reader<'_>, keys: &Keys, conversation: &str) -> Result<Self> {
+        Self::read(reader, keys, conversation, &[]).map(|(loaded, _)| loaded)
+    }
+
+    /// Reads the head alone of a conversation that exists.
+    ///
+    /// # Errors
+    ///
+    /// As [`Loaded::read`]; `not-found`.
+    pub(crate) fn of_existing(
+        reader: &mut Reader<'_>,
+        keys: &Keys,
+        conversation: &str,
+    ) -> Result<Self> {
+        Self::of(reader, keys, conversation)?.existing()
     }
 
     /// Refuses a conversation that does not exist.
@@ -194,7 +219,10 @@ impl Loaded {
         if self.bytes.is_some() {
             return Ok(self);
         }
-        Err(Error::not_found(format!("conversation `{}` does not exist", self.head.conversation)))
+        Err(Error::not_found(format_args!(
+            "conversation `{}` does not exist",
+            self.head.conversation
+        )))
     }
 
     /// The effective time of a call.
@@ -204,7 +232,10 @@ impl Loaded {
     /// `invalid-input`: a time behind the year 9999, which would stop the conversation's clock.
     pub(crate) fn now(&self, now: Timestamp) -> Result<Timestamp> {
         if now > time::MS_MAX {
-            return Err(Error::invalid(format!("now: at most {} (the year 9999)", time::MS_MAX)));
+            return Err(Error::invalid(format_args!(
+                "now: at most {} (the year 9999)",
+                time::MS_MAX
+            )));
         }
         Ok(now.max(self.head.time))
     }
@@ -236,7 +267,7 @@ impl Loaded {
         }
         puts.push(Put { key: keys.head(), value: Some(codec::encode(&head)?) });
         if puts.len() > limits::PUTS_MAX {
-            return Err(Error::limit(format!(
+            return Err(Error::limit(format_args!(
                 "a commit of {} writes is over the bound of {}",
                 puts.len(),
                 limits::PUTS_MAX

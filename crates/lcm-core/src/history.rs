@@ -3,7 +3,7 @@
 //! A pack's key is computable, its place is not: the head lists the newest packs, and the directory
 //! node of a seq is the seq divided by 1,024, so that finding one costs the same in any history.
 
-use alloc::{borrow::Cow, format, rc::Rc, string::String, vec::Vec};
+use alloc::{borrow::Cow, rc::Rc, string::String, vec::Vec};
 
 use crate::{
     api::{Dialect, Timestamp},
@@ -27,7 +27,7 @@ pub(crate) struct Placed {
     pub(crate) tokens_before: u64,
     /// The shape of its text.
     pub(crate) dialect: Dialect,
-    pub(crate) stored: Stored,
+    pub(crate) stored: Rc<Stored>,
     /// Running hash up to and with it; `None`: it is not stored and has to be made,
     /// see [`History::frontier`].
     pub(crate) frontier: Option<[u8; 16]>,
@@ -165,14 +165,14 @@ impl History<'_> {
             for message in found {
                 if message.seq != next {
                     let seq = message.seq;
-                    return Err(Error::corrupt(format!("`{key}` holds {seq}, not {next}")));
+                    return Err(Error::corrupt(format_args!("`{key}` holds {seq}, not {next}")));
                 }
                 next += 1;
                 out.push(message);
             }
         }
         if next <= to {
-            return Err(Error::corrupt(format!("no pack holds message {next}")));
+            return Err(Error::corrupt(format_args!("no pack holds message {next}")));
         }
         Ok(out)
     }
@@ -218,7 +218,7 @@ impl History<'_> {
             let is_it = |value: &[u8]| {
                 Opened::open(&key, value, 0).is_ok_and(|opened| opened.check() == place.check)
             };
-            opened = Opened::open(&key, &reader.checked(&key, place.bytes, is_it)?, to)?;
+            opened = Opened::open(&key, &reader.checked(&key, place.bytes, &is_it)?, to)?;
         }
         let opened = Rc::new(opened);
         reader.keep_opened(&key, &opened);
@@ -262,7 +262,7 @@ impl History<'_> {
         for seq in before + 1..=placed.seq {
             let raw = opened.text(seq).unwrap_or_default();
             let message = message::project(opened.dialect(), raw)
-                .map_err(|_| Error::corrupt(format!("message {seq} cannot be read")))?;
+                .map_err(|_| Error::corrupt(format_args!("message {seq} cannot be read")))?;
             frontier = pack::advance(&frontier, &pack::message_hash(raw, &message));
         }
         Ok(frontier)
@@ -293,7 +293,7 @@ impl History<'_> {
         }
         let held = out.iter().map(|placed| placed.seq);
         match seqs.iter().copied().zip(held.chain(core::iter::repeat(0))).find(|(a, b)| a != b) {
-            Some((seq, _)) => Err(Error::corrupt(format!("no pack holds message {seq}"))),
+            Some((seq, _)) => Err(Error::corrupt(format_args!("no pack holds message {seq}"))),
             None => Ok(out),
         }
     }
@@ -364,7 +364,7 @@ impl History<'_> {
     ) -> Result<()> {
         let last = place.seq_last().min(self.head.messages);
         let seqs = within(ranges, place).take_while(|seq| *seq <= last);
-        let missing = |seq| Error::corrupt(format!("no pack holds message {seq}"));
+        let missing = |seq| Error::corrupt(format_args!("no pack holds message {seq}"));
         if place.sealed {
             let needed = seqs.clone().last().unwrap_or(place.seq_first);
             let opened = self.opened(reader, place, value, needed)?;
@@ -421,24 +421,13 @@ impl History<'_> {
     ) -> Result<String> {
         let key = self.keys.chunk(sha256, number);
         let value = reader.immutable(&[(key.clone(), bytes.saturating_add(2))])?;
-        let value = value.first().ok_or_else(|| Error::corrupt(format!("`{key}` is missing")))?;
+        let value =
+            value.first().ok_or_else(|| Error::corrupt(format_args!("`{key}` is missing")))?;
         let chunk = codec::decode_bytes(&key, value)?;
         String::from_utf8(chunk.into_owned())
             .ok()
             .filter(|text| num::to_u32(text.len()) == bytes)
-            .ok_or_else(|| Error::corrupt(format!("`{key}` is not the chunk it should be")))
-    }
-
-    /// As [`History::text`], of a text that is taken.
-    ///
-    /// # Errors
-    ///
-    /// As [`History::text`].
-    pub(crate) fn taken(&self, reader: &mut Reader<'_>, raw: Raw) -> Result<String> {
-        match raw {
-            Raw::Inline(text) => Ok(text),
-            Raw::Chunked { sha256, chunks } => chunked(reader, self.keys, &sha256, &chunks),
-        }
+            .ok_or_else(|| Error::corrupt(format_args!("`{key}` is not the chunk it should be")))
     }
 
     /// The raw text of a message, byte for byte.
@@ -466,7 +455,7 @@ pub(crate) fn placed(pack: &Pack, from: u64, to: u64) -> Vec<Placed> {
     let mut out = Vec::new();
     for ((seq, stored), frontier) in (pack.seq_first..).zip(&pack.messages).zip(&pack.frontiers) {
         if seq >= from && seq <= to {
-            let (dialect, stored) = (pack.dialect, stored.clone());
+            let (dialect, stored) = (pack.dialect, Rc::clone(stored));
             out.push(Placed { seq, tokens_before, dialect, stored, frontier: Some(*frontier) });
         }
         tokens_before += u64::from(stored.tokens);
@@ -511,10 +500,13 @@ fn chunked(
     for (((key, _), bytes), value) in wanted.iter().zip(chunks).zip(values) {
         let chunk = codec::decode_bytes(key, &value)?;
         if num::to_u32(chunk.len()) != *bytes {
-            return Err(Error::corrupt(format!("`{key}` has {} bytes, not {bytes}", chunk.len())));
+            return Err(Error::corrupt(format_args!(
+                "`{key}` has {} bytes, not {bytes}",
+                chunk.len()
+            )));
         }
         text.extend_from_slice(&chunk);
     }
     String::from_utf8(text)
-        .map_err(|_| Error::corrupt(format!("`{}` is no text", keys.upload(sha256))))
+        .map_err(|_| Error::corrupt(format_args!("`{}` is no text", keys.upload(sha256))))
 }

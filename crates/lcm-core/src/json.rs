@@ -3,24 +3,24 @@
 //! In: the JSON text of one message or document. Out: spans of members, elements and strings, and
 //! decoded text on demand. Grammar as RFC 8259, with one exception: a `\u` escape of half a
 //! surrogate pair is accepted and shows as U+FFFD. Nothing recurses and every call is linear.
-//! Not here: what a member means, and building JSON documents (that is `serde_json`'s work).
+//! Documents that come in as arguments are read by [`Fields`], those that go out are written by
+//! [`Writer`]; neither builds a tree. Not here: what a member means.
 
-mod scan;
-mod text;
+mod fields;
+mod write;
 
-use alloc::{borrow::Cow, format, string::String, vec::Vec};
+use alloc::{borrow::Cow, string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-pub use self::text::write_string;
-pub(crate) use self::{
-    scan::{Fault, Scanner, TokenKind},
-    text::{Piece, each_compact, each_piece, each_text, inner},
-};
+pub(crate) use self::{fields::Fields, write::Writer};
 use crate::error::{Error, Result};
-
-/// Containers that may be open at once; the outermost counts.
-pub const DEPTH_MAX: u32 = 512;
+use lcm_loops::literal;
+pub use lcm_loops::{literal::write_string, scan::DEPTH_MAX};
+pub(crate) use lcm_loops::{
+    literal::{Piece, each_compact, each_piece, each_text, inner},
+    scan::{Fault, Scanner, TokenKind},
+};
 
 /// A range of bytes of a raw message, on character boundaries.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -88,7 +88,7 @@ pub fn object(raw: &str) -> Result<Vec<Member>> {
         return Err(Error::invalid("a JSON text of 4 GiB or more"));
     }
     collect_members(raw, 0).map_err(|fault| {
-        Error::invalid(format!("no JSON object: {} at byte {}", fault.what, fault.at))
+        Error::invalid(format_args!("no JSON object: {} at byte {}", fault.what, fault.at))
     })
 }
 
@@ -116,9 +116,10 @@ pub(crate) fn each_member(raw: &str, span: Span, mut take: impl FnMut(Member)) {
 }
 
 /// Hands out the elements of the array at `span` one by one, in order; none of anything else.
-pub(crate) fn each_element(raw: &str, span: Span, mut take: impl FnMut(Value)) {
-    // As above.
-    let _ = each_inside(slice(raw, span), index(span.start), TokenKind::ArrayStart, |_, v| take(v));
+/// Returns whether it is an array up to its end, which is known only after them.
+pub(crate) fn each_element(raw: &str, span: Span, mut take: impl FnMut(Value)) -> bool {
+    let base = index(span.start);
+    each_inside(slice(raw, span), base, TokenKind::ArrayStart, |_, value| take(value)).is_ok()
 }
 
 /// Whether a JSON value, or several with commas between, has more tokens than so many.
@@ -134,7 +135,17 @@ pub(crate) fn has_more_tokens(value: &str, max: usize) -> bool {
 /// The member of this (decoded) key; of several the last.
 #[must_use]
 pub fn member<'a>(members: &'a [Member], raw: &str, key: &str) -> Option<&'a Member> {
-    members.iter().rev().find(|member| text(raw, member.key) == key)
+    members.iter().rev().find(|member| is_text(raw, member.key, key))
+}
+
+/// Whether the (decoded) text of the string at `span` is this.
+pub(crate) fn is_text(raw: &str, span: Span, wanted: &str) -> bool {
+    let literal = slice(raw, span);
+    match inner(literal) {
+        // An escape takes more bytes than what it stands for.
+        Some(written) if written.len() <= wanted.len() => written == wanted,
+        _ => literal::decode(literal) == wanted,
+    }
 }
 
 /// The type of the value at `span`, told by its first character; [`Kind::Null`] for a bad span.
@@ -161,7 +172,7 @@ pub fn slice(raw: &str, span: Span) -> &str {
 /// value as it stands.
 #[must_use]
 pub fn text(raw: &str, span: Span) -> Cow<'_, str> {
-    text::decode(slice(raw, span))
+    literal::decode(slice(raw, span))
 }
 
 /// The value at `span` without the whitespace outside its strings.

@@ -103,7 +103,7 @@ impl Keys {
     /// `invalid-input`: the id is empty or longer than 512 bytes.
     pub(crate) fn new(conversation: &str) -> Result<Self> {
         if conversation.is_empty() || conversation.len() > limits::CONVERSATION_BYTES_MAX {
-            return Err(Error::invalid(format!(
+            return Err(Error::invalid(format_args!(
                 "conversation: an id has 1 to {} bytes, this one has {}",
                 limits::CONVERSATION_BYTES_MAX,
                 conversation.len()

@@ -33,6 +33,7 @@ mod limits;
 pub mod message;
 pub mod model;
 mod num;
+mod order;
 mod pack;
 pub mod prompts;
 mod reader;

@@ -11,7 +11,7 @@ mod identity;
 mod lcm;
 mod openai_chat;
 
-use alloc::{borrow::Cow, format, vec::Vec};
+use alloc::{borrow::Cow, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
@@ -318,7 +318,7 @@ fn read_time(raw: &str, member: &Member) -> Option<Timestamp> {
 }
 
 fn not_built(dialect: &str) -> Error {
-    Error::unsupported(format!("the dialect `{dialect}` is not built yet"))
+    Error::unsupported(format_args!("the dialect `{dialect}` is not built yet"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! the pack refers to it. The directory tells where the packs are, by seq. Packs whose messages
 //! were compacted are replaced by sealed ones ([`crate::sealed`]).
 
-use alloc::{string::String, vec::Vec};
+use alloc::{rc::Rc, string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,8 @@ pub(crate) struct Pack {
     pub(crate) dialect: Dialect,
     /// Tokens of all messages before the first one.
     pub(crate) tokens_before: u64,
-    pub(crate) messages: Vec<Stored>,
+    /// Shared, because who reads some of them outlives the pack, and their texts are long.
+    pub(crate) messages: Vec<Rc<Stored>>,
     /// Running hash of the sequence up to and with each message.
     pub(crate) frontiers: Vec<[u8; 16]>,
 }
@@ -152,7 +153,7 @@ impl Sound for DirectoryNode {
 
 impl Sound for Pack {
     fn is_sound(&self) -> bool {
-        let bounded = |message: &Stored| message.raw.bytes() <= limits::MESSAGE_BYTES_MAX;
+        let bounded = |message: &Rc<Stored>| message.raw.bytes() <= limits::MESSAGE_BYTES_MAX;
         self.seq_first > 0
             && codec::countable(&[self.seq_first, self.tokens_before])
             && self.messages.len() == self.frontiers.len()

@@ -3,13 +3,7 @@
 //! Values that are written once are kept in a bounded cache of the instance. Everything else is
 //! read afresh. Nothing is cached that was only about to be written.
 
-use alloc::{
-    collections::{BTreeMap, VecDeque},
-    format,
-    rc::Rc,
-    string::String,
-    vec::Vec,
-};
+use alloc::{collections::VecDeque, format, rc::Rc, string::String, vec::Vec};
 
 use crate::{
     assembly::Marks,
@@ -18,6 +12,7 @@ use crate::{
     head::Head,
     keys::{self, Keys},
     limits, num,
+    order::Sorted,
     pack::{DirectoryNode, Pack, PackRef},
     sealed::Opened,
     store::{Guard, Put, Store},
@@ -38,18 +33,18 @@ const DIRECTORY_CALL_MAX: usize = 48;
 /// Values that never change, kept between calls.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
-    values: BTreeMap<String, Rc<Vec<u8>>>,
+    values: Sorted<String, Rc<Vec<u8>>>,
     order: VecDeque<String>,
     bytes: usize,
     /// Packs as they were read, and the bytes of their values.
-    packs: BTreeMap<String, Rc<Pack>>,
+    packs: Sorted<String, Rc<Pack>>,
     packs_bytes: usize,
     /// Directory nodes. They grow, so a reader says how far it needs one to reach.
-    directory: BTreeMap<String, Rc<DirectoryNode>>,
+    directory: Sorted<String, Rc<DirectoryNode>>,
     /// Sealed packs that were opened, the longest kept first; a few dozen.
     opened: VecDeque<(String, Rc<Opened>)>,
     /// Hash of the head last seen of each conversation, by key root, with its revision.
-    heads: BTreeMap<String, (u64, [u8; 16])>,
+    heads: Sorted<String, (u64, [u8; 16])>,
     /// Of the last assembly of any conversation.
     marks: Rc<Marks>,
 }
@@ -126,7 +121,7 @@ impl<'a> Reader<'a> {
                 let (from, to) = keys.range("d");
                 self.cache
                     .directory
-                    .retain(|key, _| !(from.as_str()..to.as_str()).contains(&key.as_str()));
+                    .retain(|key| !(from.as_str()..to.as_str()).contains(&key.as_str()));
             }
         }
         if self.cache.heads.len() >= HEADS_MAX {
@@ -166,6 +161,46 @@ impl<'a> Reader<'a> {
             }
             out.extend(values);
         }
+        Ok(out)
+    }
+
+    /// As [`Reader::fresh`], of one key.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::fresh`].
+    pub(crate) fn fresh_one(&mut self, key: &str) -> Result<Option<Vec<u8>>> {
+        Ok(self.fresh(&[key.into()])?.pop().flatten())
+    }
+
+    /// Small values that are written once and named by what they hold, from the cache; the others
+    /// and, behind them, those of `fresh` in one call. What is missing is `None`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::fresh`].
+    pub(crate) fn kept(
+        &mut self,
+        keys: &[String],
+        fresh: &[String],
+    ) -> Result<Vec<Option<Rc<Vec<u8>>>>> {
+        let mut out: Vec<Option<Rc<Vec<u8>>>> =
+            keys.iter().map(|key| self.cache.values.get(key).cloned()).collect();
+        let mut missing: Vec<String> =
+            keys.iter().zip(&out).filter(|(_, v)| v.is_none()).map(|(k, _)| k.clone()).collect();
+        missing.extend_from_slice(fresh);
+        if missing.is_empty() {
+            return Ok(out);
+        }
+        let mut read = missing.iter().zip(self.fresh(&missing)?);
+        for slot in out.iter_mut().filter(|slot| slot.is_none()) {
+            let Some((key, value)) = read.next() else { break };
+            *slot = value.map(Rc::new);
+            if let Some(value) = slot {
+                self.cache.insert(key, value);
+            }
+        }
+        out.extend(read.map(|(_, value)| value.map(Rc::new)));
         Ok(out)
     }
 
@@ -236,7 +271,7 @@ impl<'a> Reader<'a> {
         &mut self,
         key: &str,
         size: u32,
-        is_it: impl Fn(&[u8]) -> bool,
+        is_it: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Rc<Vec<u8>>> {
         let wanted = [(String::from(key), size)];
         for _ in 0..2 {
@@ -270,7 +305,7 @@ impl<'a> Reader<'a> {
             let is_it = |value: &[u8]| {
                 codec::decode::<Pack>(key, value).is_ok_and(|pack| pack.check() == place.check)
             };
-            pack = codec::decode(key, &self.checked(key, place.bytes, is_it)?)?;
+            pack = codec::decode(key, &self.checked(key, place.bytes, &is_it)?)?;
         }
         let pack = Rc::new(pack);
         if !keep {
@@ -401,7 +436,7 @@ impl<'a> Reader<'a> {
                 Err(error) => return error,
             }
         }
-        Error::corrupt(format!("`{key}` is missing"))
+        Error::corrupt(format_args!("`{key}` is missing"))
     }
 
     /// All entries of `[start, end)`, page by page, given to `each`.
@@ -413,7 +448,7 @@ impl<'a> Reader<'a> {
         &mut self,
         start: &str,
         end: &str,
-        mut each: impl FnMut(&str, &[u8]) -> Result<()>,
+        each: &mut dyn FnMut(&str, &[u8]) -> Result<()>,
     ) -> Result<()> {
         let mut from = String::from(start);
         loop {
@@ -451,7 +486,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<()> {
         let bytes: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
         if num::to_u32(bytes) > limits::CALL_BYTES_MAX {
-            return Err(Error::limit(format!("a commit of {bytes} bytes is over the bound")));
+            return Err(Error::limit(format_args!("a commit of {bytes} bytes is over the bound")));
         }
         self.store.commit(guards, puts)
     }

@@ -5,7 +5,7 @@
 //! left over comes with a later one. Reading and writing are two steps, so that all reads of a call
 //! come before anything is decided.
 
-use alloc::{format, rc::Rc, string::String, vec::Vec};
+use alloc::{rc::Rc, string::String, vec::Vec};
 
 use crate::{
     codec,
@@ -13,7 +13,7 @@ use crate::{
     head::Head,
     history::{self, History},
     keys::Keys,
-    limits, num,
+    limits, num, order,
     pack::{DirectoryNode, Pack, PackRef},
     reader::Reader,
     sealed::Sealer,
@@ -113,7 +113,7 @@ pub(crate) fn read(
         let pack = history.pack(reader, place, &value)?;
         if pack.place(place.bytes) != *place {
             let key = place.key(keys);
-            return Err(Error::corrupt(format!("`{key}` is not as the directory says")));
+            return Err(Error::corrupt(format_args!("`{key}` is not as the directory says")));
         }
         packs.push((*place, pack));
     }
@@ -254,7 +254,7 @@ impl Sealable {
             let mut packs: Vec<PackRef> = node.packs.iter().filter_map(remaining).collect();
             let places = closed.packs.iter().map(|(place, _)| *place);
             packs.extend(places.filter(|new| history::directory_node(new.seq_first) == *number));
-            packs.sort_unstable_by_key(|pack| pack.seq_first);
+            order::sort_by(&mut packs, &mut |a, b| a.seq_first.cmp(&b.seq_first));
             if packs != node.packs {
                 let value = codec::encode(&DirectoryNode { packs })?;
                 puts.push(Put { key: keys.directory(*number), value: Some(value) });

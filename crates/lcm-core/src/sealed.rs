@@ -6,7 +6,7 @@
 
 use alloc::{
     borrow::ToOwned,
-    format,
+    rc::Rc,
     string::{String, ToString},
     vec::Vec,
 };
@@ -200,7 +200,7 @@ impl Sealer {
     /// `limit-exceeded`: the value would be larger than 256 KiB, which the bounds do not allow.
     pub(crate) fn finish(&self) -> Result<(PackRef, Vec<u8>)> {
         let columns = postcard::to_allocvec(&self.columns)
-            .map_err(|error| Error::corrupt(format!("a record cannot be written: {error}")))?;
+            .map_err(|error| Error::corrupt(format_args!("a record cannot be written: {error}")))?;
         let streams = [deflate::deflate(&columns), deflate::deflate(self.texts.as_bytes())];
         let head = Head {
             seq_first: self.seq_first,
@@ -266,12 +266,12 @@ impl Opened {
     /// `corrupt`: it is damaged, or not as its head says.
     pub(crate) fn open(key: &str, value: &[u8], to: u64) -> Result<Self> {
         let (head, streams): (Head, &[u8]) = codec::decode_sealed(key, value)?;
-        let damaged = || Error::corrupt(format!("`{key}` cannot be inflated"));
+        let damaged = || Error::corrupt(format_args!("`{key}` cannot be inflated"));
         let [length, stream] = head.columns.map(|bytes| num::to_usize(u64::from(bytes)));
         let (columns, texts) = streams.split_at_checked(stream).ok_or_else(damaged)?;
         let columns = deflate::inflate(columns, length).ok_or_else(damaged)?;
         let columns: Columns = codec::record(key, &columns)?;
-        let differs = || Error::corrupt(format!("`{key}` is not as its head says"));
+        let differs = || Error::corrupt(format_args!("`{key}` is not as its head says"));
         if columns.bytes.len() != num::to_usize(u64::from(head.count)) {
             return Err(differs());
         }
@@ -392,7 +392,7 @@ impl Opened {
         };
         let tokens_before = self.head.tokens_before + self.tokens.get(index)?;
         let dialect = self.dialect();
-        Some(Placed { seq, tokens_before, dialect, stored, frontier })
+        Some(Placed { seq, tokens_before, dialect, stored: Rc::new(stored), frontier })
     }
 
     /// Time and parts of a message; `None`: it is not in the pack.

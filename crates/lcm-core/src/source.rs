@@ -12,8 +12,6 @@ mod xml;
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
-use serde_json::Value;
-
 pub(crate) use self::{
     answer::{DIRECTIVE_NOTE, EXPAND_PREFIX, is_marker},
     header::{Header, inner, outer},
@@ -24,14 +22,14 @@ pub use self::{
     xml::{SummaryElement, summary_xml},
 };
 use crate::{
-    json::{self, Span},
-    message::{Part, Role},
+    json::{self, Kind, Span, Value},
+    message::{Object, Part, Role},
     time, tokens,
 };
 
-/// JSON tokens from which a value is rendered as it stands: a parsed one takes many times the
-/// memory of its text.
-const PARSED_TOKENS_MAX: usize = 1 << 16;
+/// JSON tokens from which a value is rendered as it stands: blocks that are taken apart, each with
+/// its text, take many times the memory of the value.
+const BLOCK_TOKENS_MAX: usize = 1 << 16;
 
 /// Appends one message as a block and tells whether there was anything to append.
 ///
@@ -51,19 +49,15 @@ pub fn render_message(
     time: u64,
     part_tokens_max: u32,
 ) -> bool {
-    let texts: Vec<String> = parts
-        .iter()
-        .filter_map(|part| render_part(raw, part))
-        .map(|text| shorten(&text, part_tokens_max))
-        .collect();
-    if texts.is_empty() {
-        return false;
+    let mut is_open = false;
+    for text in parts.iter().filter_map(|part| render_part(raw, part)) {
+        if !is_open {
+            open_block(out, &format!("{} {}", time::minutes(time), role.as_str()));
+            is_open = true;
+        }
+        push_content(out, &shorten(text, part_tokens_max));
     }
-    open_block(out, &format!("{} {}", time::minutes(time), role.as_str()));
-    for text in &texts {
-        push_content(out, text);
-    }
-    true
+    is_open
 }
 
 /// Appends one summary as a block: `[2026-01-02 03:04 to 2026-01-02 04:10 summary sum_...]` and
@@ -111,28 +105,39 @@ fn push_content(out: &mut String, text: &str) {
 }
 
 /// The text of a part; `None` when it has nothing to say.
-fn render_part(raw: &str, part: &Part) -> Option<String> {
+fn render_part<'r>(raw: &'r str, part: &Part) -> Option<Cow<'r, str>> {
     let text = match part {
-        Part::Text { text } => scrub::scrub(json::text(raw, *text).trim_end()),
+        Part::Text { text } => clean(json::text(raw, *text)),
         Part::Reasoning { .. } => return None,
-        Part::ToolCall { name, input, .. } => render_call(raw, *name, *input)?,
+        Part::ToolCall { name, input, .. } => Cow::Owned(render_call(raw, *name, *input)?),
         Part::ToolResult { name, output, is_error, .. } => {
-            render_result(raw, *name, *output, *is_error)
+            Cow::Owned(render_result(raw, *name, *output, *is_error))
         }
         Part::File { name, mime, text, data } => {
             let mut out = render_file_line(raw, *name, *mime);
             if let Some(text) = text {
                 out.push('\n');
-                out.push_str(&scrub::scrub(json::text(raw, *text).trim_end()));
+                out.push_str(&clean(json::text(raw, *text)));
             } else if data.is_some() {
                 out.push(' ');
                 out.push_str(MEDIA_NOTE);
             }
-            out
+            Cow::Owned(out)
         }
         Part::Other { value } => render_value(json::slice(raw, *value)),
     };
     (!text.trim().is_empty()).then_some(text)
+}
+
+/// A text without the blanks at its end and without media.
+fn clean(text: Cow<'_, str>) -> Cow<'_, str> {
+    scrub::scrub(match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim_end()),
+        Cow::Owned(mut text) => {
+            text.truncate(text.trim_end().len());
+            Cow::Owned(text)
+        }
+    })
 }
 
 fn optional(raw: &str, span: Option<Span>) -> Cow<'_, str> {
@@ -152,7 +157,7 @@ fn render_call(raw: &str, name: Option<Span>, input: Option<Span>) -> Option<Str
         (name, true) => Some(format!("tool call {name}")),
         (name, false) => {
             let space = if name.is_empty() { "" } else { " " };
-            Some(format!("tool call{space}{name}: {}", scrub::scrub(&input)))
+            Some(format!("tool call{space}{name}: {}", scrub::scrub(Cow::Borrowed(&input))))
         }
     }
 }
@@ -161,15 +166,13 @@ fn render_result(raw: &str, name: Option<Span>, output: Option<Span>, is_error: 
     let kind = if is_error { "tool error" } else { "tool result" };
     let name = optional(raw, name);
     let output = match output.map(|span| (span, json::slice(raw, span).trim_start())) {
-        Some((span, value)) if value.starts_with('"') => {
-            scrub::scrub(json::text(raw, span).trim_end())
-        }
-        Some((_, "null")) | None => String::new(),
+        Some((span, value)) if value.starts_with('"') => clean(json::text(raw, span)),
+        Some((_, "null")) | None => Cow::Borrowed(""),
         Some((_, value)) => render_value(value),
     };
     let head = if name.trim().is_empty() { kind.into() } else { format!("{kind} {}", name.trim()) };
     let output = if output.trim().is_empty() { "(no output)" } else { &output };
-    format!("{head}:\n{output}")
+    [&head, ":\n", output].concat()
 }
 
 fn render_file_line(raw: &str, name: Option<Span>, mime: Option<Span>) -> String {
@@ -190,49 +193,69 @@ fn render_file_line(raw: &str, name: Option<Span>, mime: Option<Span>) -> String
 /// A JSON value of a shape nobody declared. A list of content blocks, which is how several
 /// providers write tool output, becomes the texts of its blocks; media become the note; the rest
 /// is its JSON.
-fn render_value(value: &str) -> String {
-    if json::has_more_tokens(value, PARSED_TOKENS_MAX) {
-        return scrub::scrub(value);
+fn render_value(value: &str) -> Cow<'_, str> {
+    if json::has_more_tokens(value, BLOCK_TOKENS_MAX) {
+        return scrub::scrub(Cow::Borrowed(value));
     }
-    match serde_json::from_str::<Value>(value) {
-        Ok(Value::Array(blocks))
-            if !blocks.is_empty() && blocks.iter().all(|block| block.get("type").is_some()) =>
-        {
-            blocks.iter().map(render_block).collect::<Vec<_>>().join("\n")
+    let span = Span::between(0, value.len());
+    let mut blocks: Vec<String> = Vec::new();
+    let mut others = false;
+    let mut take = |element: Value| {
+        if !others {
+            let block = render_block(value, element);
+            others = block.is_none();
+            blocks.extend(block);
         }
-        Ok(parsed) if parsed.get("type").is_some() => render_block(&parsed),
-        // Unparsable is what is nested too deep, has a lone surrogate or is the inside of a list:
-        // its text will do.
-        _ => scrub::scrub(value),
+    };
+    let whole = match json::kind(value, span) {
+        Kind::Array => json::each_element(value, span, take),
+        kind => {
+            take(Value { span, kind });
+            true
+        }
+    };
+    // What is not whole is the inside of a list: its text will do.
+    if whole && !others && !blocks.is_empty() {
+        Cow::Owned(blocks.join("\n"))
+    } else {
+        scrub::scrub(Cow::Borrowed(value))
     }
 }
 
-fn render_block(block: &Value) -> String {
-    let kind = block.get("type").and_then(Value::as_str).unwrap_or("");
-    let text = block.get("text").and_then(Value::as_str);
-    match (kind, text) {
-        ("text" | "input_text" | "output_text", Some(text)) => scrub::scrub(text.trim_end()),
+/// The text of an object with a type; `None`: it is something else.
+fn render_block(raw: &str, value: Value) -> Option<String> {
+    let block = Object::of(raw, value)?;
+    json::member(&block.members, raw, "type")?;
+    let kind = block.text("type");
+    Some(match (&*kind, block.string("text")) {
+        ("text" | "input_text" | "output_text", Some(text)) => {
+            clean(json::text(raw, text)).into_owned()
+        }
         _ if ["image", "audio", "video"].iter().any(|media| kind.contains(media)) => {
             MEDIA_NOTE.into()
         }
-        _ => scrub::scrub(&format!("{block}")),
-    }
+        _ => scrub::scrub(Cow::Owned(json::compact(raw, value.span))).into_owned(),
+    })
 }
 
 /// Cuts a text over the limit to two thirds of head and one third of tail around a note.
-fn shorten(text: &str, tokens_max: u32) -> String {
+fn shorten(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str> {
     // LIMIT: the note costs at most 11 tokens (`[... 4294967295 tokens left out ...]` and breaks).
     const NOTE_TOKENS: u32 = 11;
-    let total = tokens::estimate(text);
+    // No byte costs more than half a token.
+    if crate::num::to_u64(text.len()) <= u64::from(tokens_max) * 2 {
+        return text;
+    }
+    let total = tokens::estimate(&text);
     if total <= tokens_max {
-        return text.into();
+        return text;
     }
     let room = tokens_max.saturating_sub(NOTE_TOKENS);
-    let end = tail(text, room / 3);
-    let start = tokens::truncate(text, room - room / 3);
+    let end = tail(&text, room / 3);
+    let start = tokens::truncate(&text, room - room / 3);
     let kept = tokens::estimate(start).saturating_add(tokens::estimate(end));
     let note = format!("[... {} tokens left out ...]", total.saturating_sub(kept));
-    [start.trim_end(), &note, end.trim_start()].join("\n").trim().into()
+    Cow::Owned([start.trim_end(), &note, end.trim_start()].join("\n").trim().into())
 }
 
 /// The longest end of `text` of at most so many tokens.

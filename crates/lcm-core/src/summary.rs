@@ -143,6 +143,19 @@ impl Summary {
         }
     }
 
+    /// The summaries that it was made from; none of a leaf.
+    pub(crate) fn source_refs(&self) -> &[SourceRef] {
+        match &self.sources {
+            Sources::Messages { .. } => &[],
+            Sources::Summaries(list) => list,
+        }
+    }
+
+    /// The printed ids of those.
+    pub(crate) fn source_names(&self) -> Vec<String> {
+        self.source_refs().iter().map(|source| name(source.id)).collect()
+    }
+
     /// The id of this record.
     pub(crate) fn id(&self) -> [u8; 8] {
         id(&self.task, self.prompt_version, self.level, &self.text)
@@ -150,10 +163,7 @@ impl Summary {
 
     /// The element that stands for the summary in an assembled context.
     pub(crate) fn xml(&self, id: [u8; 8]) -> String {
-        let names: Vec<String> = match &self.sources {
-            Sources::Messages { .. } => Vec::new(),
-            Sources::Summaries(list) => list.iter().map(|source| name(source.id)).collect(),
-        };
+        let names = self.source_names();
         let sources: Vec<&str> = names.iter().map(String::as_str).collect();
         source::summary_xml(&source::SummaryElement {
             id: &name(id),
@@ -193,10 +203,14 @@ pub(crate) fn name(id: [u8; 8]) -> String {
 pub(crate) fn parse_name(text: &str) -> Result<[u8; 8]> {
     let digits = text.strip_prefix("sum_").unwrap_or("");
     if !digits.is_empty() && digits.bytes().all(|digit| digit == b'0') {
-        return Err(Error::invalid(format!("`{text}` is a placeholder, not the id of a summary")));
+        return Err(Error::invalid(format_args!(
+            "`{text}` is a placeholder, not the id of a summary"
+        )));
     }
     match keys::unhex(digits) {
         Some(bytes) if bytes.len() == 8 => Ok(keys::prefix(&bytes)),
-        _ => Err(Error::not_found(format!("there is no summary `{text}` in this conversation"))),
+        _ => {
+            Err(Error::not_found(format_args!("there is no summary `{text}` in this conversation")))
+        }
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn validate(dialect: Dialect, messages_json: &str) -> Result<String> 
     // The scanner reads objects.
     let raw = format!("{{\"messages\":{messages_json}}}");
     let members = json::object(&raw)
-        .map_err(|error| Error::invalid(format!("messages-json: {}", error.message)))?;
+        .map_err(|error| Error::invalid(format_args!("messages-json: {}", error.message)))?;
     let [list] = members.as_slice() else {
         return Err(Error::invalid("messages-json: no JSON array"));
     };

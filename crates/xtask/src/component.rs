@@ -9,12 +9,10 @@ use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
 use wit_component::ComponentEncoder;
 
-use crate::workspace::{Workspace, capture, run, write_if_changed};
-
-/// Names a `wasm-opt` program (npm `binaryen`) that is run over the core module.
-///
-/// Asked for, not searched for: a tool that happens to be installed would change the bytes.
-const WASM_OPT: &str = "LCM_WASM_OPT";
+use crate::{
+    optimize::optimized,
+    workspace::{Workspace, capture, run, write_if_changed},
+};
 
 /// Builds the component and writes it with its checksum.
 ///
@@ -47,7 +45,8 @@ pub(crate) fn encode(workspace: &Workspace, target: &std::path::Path) -> Result<
     build.env("CARGO_ENCODED_RUSTFLAGS", remapped_paths(workspace)?.join("\u{1f}"));
     run(&mut build)?;
     let core = target.join("wasm32-unknown-unknown/component/lcm_component.wasm");
-    let core = std::fs::read(optimized(core)?).context("reading the core module")?;
+    let core = std::fs::read(core).context("reading the core module")?;
+    let core = optimized(workspace, &core, target)?;
     ComponentEncoder::default().module(&core)?.validate(true).encode()
 }
 
@@ -66,14 +65,6 @@ fn remapped_paths(workspace: &Workspace) -> Result<Vec<String>> {
     ]
     .map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()))
     .into())
-}
-
-/// The core module after `wasm-opt`, when that was asked for.
-fn optimized(core: PathBuf) -> Result<PathBuf> {
-    let Some(program) = std::env::var_os(WASM_OPT) else { return Ok(core) };
-    let smaller = core.with_extension("opt.wasm");
-    run(Command::new(program).args(["-Os", "--all-features"]).arg(&core).arg("-o").arg(&smaller))?;
-    Ok(smaller)
 }
 
 /// Writes `dist/SHA256SUMS` for what is there of the component and the program.

@@ -9,6 +9,7 @@ mod component;
 mod gate;
 mod host_table;
 mod hosts;
+mod optimize;
 mod tools;
 mod workspace;
 

@@ -16,8 +16,8 @@ const TOOLS: [(&str, &str, &str); 8] = [
     ("rustup", "--version", "adding the wasm target"),
     ("cc", "--version", "linking, SQLite"),
     ("make", "--version", "SQLite for Node 20"),
-    ("node", "--version", "the Node and edge hosts"),
-    ("npm", "--version", "the Node and edge hosts"),
+    ("node", "--version", "the component, the Node and edge hosts"),
+    ("npm", "--version", "the component, the Node and edge hosts"),
     ("python3", "--version", "the Python host"),
 ];
 

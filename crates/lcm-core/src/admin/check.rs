@@ -9,16 +9,16 @@ mod sequence;
 
 pub(super) use graph::follows;
 
-use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
-
-use serde_json::{Value, json};
+use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     codec,
     error::{Error, ErrorCode, Result},
     head::{Head, Loaded},
+    json::Writer,
     keys::Keys,
     num,
+    order::Sorted,
     reader::Reader,
     search,
     summary::Summary,
@@ -62,29 +62,39 @@ impl Report {
     pub(super) fn damage<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
-            Err(Error { code: ErrorCode::Corrupt, message }) => {
-                self.found(message);
-                Ok(None)
-            }
-            Err(error) => Err(error),
+            Err(error) => self.damaged(error).map(|()| None),
         }
     }
 
-    fn json(&self, metrics: &Value) -> Value {
+    #[cold]
+    fn damaged(&mut self, error: Error) -> Result<()> {
+        if error.code != ErrorCode::Corrupt {
+            return Err(error);
+        }
+        self.found(error.into_failure().message);
+        Ok(())
+    }
+
+    fn json(&self, metrics: Writer) -> String {
         let ok = self.checks.iter().all(|(_, _, count)| *count == 0);
-        let checks: Vec<Value> = self
-            .checks
-            .iter()
-            .map(|(name, messages, count)| {
-                let status = if *count == 0 { "pass" } else { "fail" };
-                let mut message = messages.join("; ");
-                if *count > messages.len() {
-                    message = format!("{message}; and {} more", count - messages.len());
-                }
-                json!({"name": name, "status": status, "message": message})
-            })
-            .collect();
-        json!({"ok": ok, "checks": checks, "metrics": metrics, "cursor": Value::Null})
+        let mut checks = Writer::array();
+        for (name, messages, count) in &self.checks {
+            let mut message = messages.join("; ");
+            if *count > messages.len() {
+                message = format!("{message}; and {} more", count - messages.len());
+            }
+            let mut row = Writer::object();
+            row.text("message", &message);
+            row.text("name", name);
+            row.text("status", if *count == 0 { "pass" } else { "fail" });
+            checks.push_object(row);
+        }
+        let mut report = Writer::object();
+        report.array_at("checks", checks);
+        report.null("cursor");
+        report.object_at("metrics", metrics);
+        report.flag("ok", ok);
+        report.end_object()
     }
 }
 
@@ -95,8 +105,7 @@ impl Report {
 /// `not-found`; errors of the store. Damage is no error but a finding.
 pub(crate) fn check(reader: &mut Reader<'_>, conversation: &str) -> Result<String> {
     let keys = Keys::new(conversation)?;
-    let (loaded, _) = Loaded::read(reader, &keys, conversation, &[])?;
-    let loaded = loaded.existing()?;
+    let loaded = Loaded::of_existing(reader, &keys, conversation)?;
     let bytes = loaded.bytes.as_ref().map_or(0, Vec::len);
     let head = &loaded.head;
     let mut report = Report::default();
@@ -113,16 +122,15 @@ pub(crate) fn check(reader: &mut Reader<'_>, conversation: &str) -> Result<Strin
     for message in report.damage(found)?.unwrap_or_default() {
         report.found(message);
     }
-    let metrics = json!({
-        "messages": head.messages,
-        "raw_bytes": head.raw_bytes,
-        "raw_tokens": head.raw_tokens,
-        "summaries": summaries.len(),
-        "context_items": head.context.count(),
-        "context_tokens": head.context.tokens,
-        "revision": head.revision,
-    });
-    Ok(format!("{}", report.json(&metrics)))
+    let mut metrics = Writer::object();
+    metrics.number("context_items", head.context.count());
+    metrics.number("context_tokens", head.context.tokens);
+    metrics.number("messages", head.messages);
+    metrics.number("raw_bytes", head.raw_bytes);
+    metrics.number("raw_tokens", head.raw_tokens);
+    metrics.number("revision", head.revision);
+    metrics.number("summaries", num::to_u64(summaries.len()));
+    Ok(report.json(metrics))
 }
 
 /// The list of conversations names this one.
@@ -133,7 +141,7 @@ fn names(
     report: &mut Report,
 ) -> Result<()> {
     let key = keys.name();
-    let value = reader.fresh(core::slice::from_ref(&key))?.into_iter().next().flatten();
+    let value = reader.fresh_one(&key)?;
     let Some(value) = value else {
         report.found(format!("`{key}` is missing"));
         return Ok(());
@@ -151,9 +159,9 @@ fn journal(reader: &mut Reader<'_>, keys: &Keys, head: &Head, report: &mut Repor
     let (start, end) = keys.range("j");
     let mut next = 1u64;
     let mut damaged: Vec<String> = Vec::new();
-    reader.scan(&start, &end, |key, value| {
+    reader.scan(&start, &end, &mut |key, value| {
         if let Err(error) = codec::decode::<crate::head::Journal>(key, value) {
-            damaged.push(error.message);
+            damaged.push(error.into_failure().message);
         }
         if key != keys.journal(next) {
             damaged.push(format!("`{key}` stands where revision {next} belongs"));
@@ -169,14 +177,14 @@ fn journal(reader: &mut Reader<'_>, keys: &Keys, head: &Head, report: &mut Repor
 }
 
 /// All summaries by id, with the size of their records.
-pub(super) type Summaries = BTreeMap<[u8; 8], (Summary, u32)>;
+pub(crate) type Summaries = Sorted<[u8; 8], (Summary, u32)>;
 
 fn read_summaries(reader: &mut Reader<'_>, keys: &Keys, report: &mut Report) -> Result<Summaries> {
     report.begin("summary-records");
     let (start, end) = keys.range("s");
-    let mut out = Summaries::new();
+    let mut out = Summaries::default();
     let mut findings: Vec<String> = Vec::new();
-    reader.scan(&start, &end, |key, value| {
+    reader.scan(&start, &end, &mut |key, value| {
         match codec::decode::<Summary>(key, value) {
             Ok(record) => {
                 let id = record.id();
@@ -186,7 +194,7 @@ fn read_summaries(reader: &mut Reader<'_>, keys: &Keys, report: &mut Report) -> 
                 }
                 out.insert(id, (record, num::to_u32(value.len())));
             }
-            Err(error) => findings.push(error.message),
+            Err(error) => findings.push(error.into_failure().message),
         }
         Ok(())
     })?;

@@ -4,7 +4,7 @@
 //! host. The logical digest is over messages, summaries and contexts, so that stores which were
 //! filled in other batches compare equal.
 
-use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use sha2::{Digest, Sha256};
 
@@ -15,7 +15,7 @@ use crate::{
     head::{Head, Loaded},
     history::History,
     keys::{self, Keys},
-    num,
+    num, order,
     reader::Reader,
     summary::Summary,
 };
@@ -28,18 +28,19 @@ use crate::{
 pub(crate) fn digest(reader: &mut Reader<'_>, logical: bool) -> Result<String> {
     let mut hasher = Sha256::new();
     if logical {
-        let mut names = BTreeMap::new();
-        reader.scan(keys::NAMES, keys::NAMES_END, |key, value| {
+        let mut names: Vec<String> = Vec::new();
+        reader.scan(keys::NAMES, keys::NAMES_END, &mut |key, value| {
             let (_, id): (String, String) = codec::decode(key, value)?;
-            names.insert(id, ());
+            names.push(id);
             Ok(())
         })?;
-        for id in names.keys() {
+        order::distinct(&mut names);
+        for id in &names {
             conversation(reader, id, &mut hasher)?;
         }
     } else {
         // Keys are printable ASCII: everything lies between these two.
-        reader.scan("!", "\u{7f}", |key, value| {
+        reader.scan("!", "\u{7f}", &mut |key, value| {
             field(&mut hasher, key.as_bytes());
             field(&mut hasher, value);
             Ok(())
@@ -55,7 +56,7 @@ fn field(hasher: &mut Sha256, bytes: &[u8]) {
 
 fn conversation(reader: &mut Reader<'_>, id: &str, hasher: &mut Sha256) -> Result<()> {
     let keys = Keys::new(id)?;
-    let (loaded, _) = Loaded::read(reader, &keys, id, &[])?;
+    let loaded = Loaded::of(reader, &keys, id)?;
     let head: &Head = &loaded.head;
     field(hasher, id.as_bytes());
     let history = History { keys: &keys, head };
@@ -64,7 +65,7 @@ fn conversation(reader: &mut Reader<'_>, id: &str, hasher: &mut Sha256) -> Resul
         Ok(())
     })?;
     let (start, end) = keys.range("s");
-    reader.scan(&start, &end, |key, value| {
+    reader.scan(&start, &end, &mut |key, value| {
         let summary: Summary = codec::decode(key, value)?;
         field(hasher, key.as_bytes());
         field(hasher, &summary.depth.to_be_bytes());

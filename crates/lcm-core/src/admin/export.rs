@@ -4,28 +4,27 @@
 //! the context *is* goes along; what belongs to one store does not: the journal, models' guards
 //! and ledgers, attempts, uploads that no message refers to.
 
-use alloc::{boxed::Box, format, string::String, vec::Vec};
+use alloc::string::String;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::{
-    codec,
+    codec::{self, Sound},
     context::Item,
     error::{Error, Result},
     head::{Head, Loaded},
     history::{History, Placed},
+    json::Writer,
     keys::{self, Keys},
     limits, num,
     pack::Raw,
     reader::{self, Reader},
     summary::{self, Summary},
-    time,
 };
 
-use super::portable::{
-    self, ContextLine, EndLine, FORMAT, Header, ItemLine, LargeLine, Line, MessageLine, PieceLine,
-    Sum, SummaryLine,
+use super::{
+    cursor,
+    portable::{self, FORMAT, Sum, dialect_name, line},
 };
 
 /// Bytes of lines on one page: as text of a JSON array they take up to twice that.
@@ -44,6 +43,19 @@ struct Progress {
     /// The revision that is exported; 0 before the header.
     revision: u64,
     stage: Stage,
+}
+
+impl Sound for Progress {
+    fn is_sound(&self) -> bool {
+        let (number, depth) = match self.stage {
+            Stage::Header | Stage::End => (0, 0),
+            Stage::Messages { seq, .. } => (seq, 0),
+            Stage::Summaries { depth, count, .. } => (count, depth),
+            Stage::Context { from } => (from, 0),
+        };
+        depth < 1 << 20
+            && codec::countable(&[number, self.part, self.parts, self.lines, self.revision])
+    }
 }
 
 /// What of a conversation comes next.
@@ -82,17 +94,15 @@ pub(crate) fn export_page(
 ) -> Result<String> {
     let mut progress = match cursor {
         None => begin(reader, conversation)?,
-        Some(text) => serde_json::from_str::<Progress>(text)
-            .ok()
+        Some(text) => cursor::read::<Progress>(text)
             .filter(|known| if known.all { "" } else { &known.conversation } == conversation)
             .ok_or_else(|| Error::invalid("cursor: not one of this export"))?,
     };
     let bytes_max = num::to_usize(u64::from(bytes_max)).min(PAGE_BYTES_MAX);
-    let mut page = Page { lines: Vec::new(), bytes: 0, bytes_max };
+    let mut page = Page { lines: Writer::array(), bytes: 0, bytes_max };
     loop {
         let keys = Keys::new(&progress.conversation)?;
-        let (loaded, _) = Loaded::read(reader, &keys, &progress.conversation, &[])?;
-        let head = loaded.existing()?.head;
+        let head = Loaded::of_existing(reader, &keys, &progress.conversation)?.head;
         if !matches!(progress.stage, Stage::Header) && progress.revision != head.revision {
             return Err(Error::conflict("the conversation moved on while it was exported"));
         }
@@ -104,7 +114,7 @@ pub(crate) fn export_page(
             break;
         }
         if progress.part == progress.parts {
-            return Ok(format!("{}", json!({"lines": page.lines, "cursor": null})));
+            return Ok(page.answer(None));
         }
         progress.conversation = next(reader, Some(&keys))?.ok_or_else(|| {
             Error::conflict("conversations were removed while they were exported")
@@ -112,9 +122,7 @@ pub(crate) fn export_page(
         progress.part += 1;
         progress.stage = Stage::Header;
     }
-    let cursor = serde_json::to_string(&progress)
-        .map_err(|error| Error::corrupt(format!("a cursor cannot be written: {error}")))?;
-    Ok(format!("{}", json!({"lines": page.lines, "cursor": cursor})))
+    Ok(page.answer(Some(&cursor::write(&progress)?)))
 }
 
 fn begin(reader: &mut Reader<'_>, conversation: &str) -> Result<Progress> {
@@ -123,7 +131,7 @@ fn begin(reader: &mut Reader<'_>, conversation: &str) -> Result<Progress> {
     let mut first = String::from(conversation);
     if all {
         parts = 0;
-        reader.scan(keys::NAMES, keys::NAMES_END, |_, _| {
+        reader.scan(keys::NAMES, keys::NAMES_END, &mut |_, _| {
             parts += 1;
             Ok(())
         })?;
@@ -152,9 +160,18 @@ fn next(reader: &mut Reader<'_>, after: Option<&Keys>) -> Result<Option<String>>
 }
 
 struct Page {
-    lines: Vec<String>,
+    lines: Writer,
     bytes: usize,
     bytes_max: usize,
+}
+
+impl Page {
+    fn answer(self, cursor: Option<&str>) -> String {
+        let mut answer = Writer::object();
+        answer.text_or_null("cursor", cursor);
+        answer.array_at("lines", self.lines);
+        answer.end_object()
+    }
 }
 
 /// The export of one conversation onto one page. Its methods return false when the page is full.
@@ -182,7 +199,11 @@ impl Section<'_, '_> {
                 Stage::Context { from } => self.context(from)?,
                 Stage::End => {
                     let Progress { part, parts, lines, .. } = *self.progress;
-                    return self.put(&Line::End(EndLine { part, parts, lines: lines + 1 }));
+                    let mut end = line("end");
+                    end.number("part", part);
+                    end.number("parts", parts);
+                    end.number("lines", lines + 1);
+                    return Ok(self.put(end));
                 }
             };
             if !done {
@@ -191,32 +212,31 @@ impl Section<'_, '_> {
         }
     }
 
-    fn put(&mut self, line: &Line) -> Result<bool> {
-        let (text, sum) = portable::close(line, &self.progress.sum)?;
+    fn put(&mut self, line: Writer) -> bool {
+        let (text, sum) = portable::close(line, &self.progress.sum);
         let bytes = self.page.bytes.saturating_add(text.len());
         if !self.page.lines.is_empty() && bytes > self.page.bytes_max {
-            return Ok(false);
+            return false;
         }
         self.page.bytes = bytes;
-        self.page.lines.push(text);
+        self.page.lines.push_text(&text);
         self.progress.sum = sum;
         self.progress.lines += 1;
-        Ok(true)
+        true
     }
 
     fn header(&mut self) -> Result<bool> {
         let head = self.head();
-        let header = Header {
-            format: FORMAT.into(),
-            conversation: head.conversation.clone(),
-            part: self.progress.part,
-            parts: self.progress.parts,
-            messages: head.messages,
-            frontier: keys::hex(&head.frontier),
-            summaries: head.summaries,
-            items: head.context.count(),
-        };
-        let done = self.put(&Line::Header(header))?;
+        let mut header = line("header");
+        header.text("format", FORMAT);
+        header.text("conversation", &head.conversation);
+        header.number("part", self.progress.part);
+        header.number("parts", self.progress.parts);
+        header.number("messages", head.messages);
+        header.text("frontier", &keys::hex(&head.frontier));
+        header.number("summaries", head.summaries);
+        header.number("items", head.context.count());
+        let done = self.put(header);
         if done {
             self.progress.stage = Stage::Messages { seq: 1, piece: 0 };
         }
@@ -242,25 +262,27 @@ impl Section<'_, '_> {
     fn message(&mut self, placed: &Placed, mut piece: u32) -> Result<bool> {
         let seq = placed.seq;
         self.progress.stage = Stage::Messages { seq, piece };
-        let (dialect, time) = (placed.dialect, time::iso_millis(placed.stored.time));
+        let begun = |kind: &str| {
+            let mut line = line(kind);
+            line.number("seq", seq);
+            line.text("dialect", dialect_name(placed.dialect));
+            line.time("time", placed.stored.time);
+            line
+        };
         let (sha256, chunks) = match &placed.stored.raw {
             Raw::Inline(text) => {
-                let text = text.clone();
-                return self.put(&Line::Message(MessageLine { seq, dialect, time, text }));
+                let mut line = begun("message");
+                line.text("text", text);
+                return Ok(self.put(line));
             }
             Raw::Chunked { sha256, chunks } => (sha256, chunks),
         };
         if piece == 0 {
-            let frontier = self.history.frontier(self.reader, seq)?;
-            let large = LargeLine {
-                seq,
-                dialect,
-                time,
-                bytes: placed.stored.raw.bytes(),
-                sha256: keys::hex(sha256),
-                frontier: keys::hex(&frontier),
-            };
-            if !self.put(&Line::Large(large))? {
+            let mut large = begun("large");
+            large.number("bytes", placed.stored.raw.bytes());
+            large.text("sha256", &keys::hex(sha256));
+            large.text("frontier", &keys::hex(&self.history.frontier(self.reader, seq)?));
+            if !self.put(large) {
                 return Ok(false);
             }
             piece = 1;
@@ -269,8 +291,11 @@ impl Section<'_, '_> {
         for (number, bytes) in (0u32..).zip(chunks) {
             if number + 1 >= piece {
                 self.progress.stage = Stage::Messages { seq, piece: number + 1 };
-                let text = self.history.chunk(self.reader, sha256, number, *bytes)?;
-                if !self.put(&Line::Piece(PieceLine { seq, offset, text }))? {
+                let mut line = line("piece");
+                line.number("seq", seq);
+                line.number("offset", offset);
+                line.text("text", &self.history.chunk(self.reader, sha256, number, *bytes)?);
+                if !self.put(line) {
                     return Ok(false);
                 }
             }
@@ -294,7 +319,7 @@ impl Section<'_, '_> {
             for entry in entries {
                 let record: Summary = codec::decode(&entry.key, &entry.value)?;
                 if record.depth == depth {
-                    if !self.put(&Line::Summary(Box::new(SummaryLine::of(&record))))? {
+                    if !self.put(portable::write_summary(&record)) {
                         self.progress.stage = Stage::Summaries { depth, after, count, found };
                         return Ok(false);
                     }
@@ -306,7 +331,7 @@ impl Section<'_, '_> {
                 continue;
             }
             if !found {
-                return Err(Error::corrupt(format!(
+                return Err(Error::corrupt(format_args!(
                     "{count} summaries where the head counts {}",
                     self.head().summaries
                 )));
@@ -322,8 +347,11 @@ impl Section<'_, '_> {
         let items = head.context.load(self.reader, keys)?;
         let rest = items.get(num::to_usize(from)..).unwrap_or(&[]);
         for (number, items) in (0u64..).zip(rest.chunks(portable::ITEMS_PER_LINE)) {
-            let items = items.iter().map(item).collect();
-            if !self.put(&Line::Context(ContextLine { items }))? {
+            let mut array = Writer::array();
+            items.iter().for_each(|item| array.push_object(written(item)));
+            let mut line = line("context");
+            line.array_at("items", array);
+            if !self.put(line) {
                 let done = number * num::to_u64(portable::ITEMS_PER_LINE);
                 self.progress.stage = Stage::Context { from: from + done };
                 return Ok(false);
@@ -334,10 +362,59 @@ impl Section<'_, '_> {
     }
 }
 
-fn item(item: &Item) -> ItemLine {
-    let summary = match item {
+fn written(item: &Item) -> Writer {
+    let name = match item {
         Item::Run(_) => None,
         Item::Summary(found) => Some(summary::name(found.id)),
     };
-    ItemLine { summary, seq_first: item.seq_first(), seq_last: item.seq_last() }
+    let mut object = Writer::object();
+    object.text_or_null("summary", name.as_deref());
+    object.number("seq_first", item.seq_first());
+    object.number("seq_last", item.seq_last());
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
+
+    use super::*;
+
+    fn state(stage: Stage) -> Progress {
+        Progress {
+            conversation: "c".into(),
+            all: false,
+            part: 1,
+            parts: 1,
+            lines: 7,
+            sum: [7; 8],
+            revision: 3,
+            stage,
+        }
+    }
+
+    /// A host may hand over anything: what is no state, or one that arithmetic could not bear.
+    #[test]
+    fn a_cursor_that_is_none_is_refused() {
+        let text = cursor::write(&state(Stage::Messages { seq: 5, piece: 2 })).unwrap();
+        assert_eq!(cursor::read::<Progress>(&text).unwrap().lines, 7);
+        for none in ["", "{}", "00", "0100", &text[..text.len() - 2], &text.to_uppercase()] {
+            assert!(cursor::read::<Progress>(none).is_none(), "{none}");
+        }
+        let far = [
+            Progress { lines: u64::MAX, ..state(Stage::End) },
+            Progress { part: u64::MAX, ..state(Stage::End) },
+            state(Stage::Messages { seq: u64::MAX, piece: 0 }),
+            state(Stage::Context { from: u64::MAX }),
+            state(Stage::Summaries {
+                depth: u32::MAX,
+                after: String::new(),
+                count: 0,
+                found: true,
+            }),
+        ];
+        for state in &far {
+            assert!(cursor::read::<Progress>(&cursor::write(state).unwrap()).is_none());
+        }
+    }
 }

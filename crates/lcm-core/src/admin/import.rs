@@ -11,9 +11,7 @@ mod progress;
 mod summaries;
 mod write;
 
-use alloc::{format, string::String};
-
-use serde_json::json;
+use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     api::Timestamp,
@@ -21,8 +19,9 @@ use crate::{
     error::{Error, ErrorCode, Result},
     head::Loaded,
     history::History,
-    keys::{self, Keys},
-    limits,
+    json::Writer,
+    keys::Keys,
+    limits, num,
     reader::Reader,
     summary,
 };
@@ -46,8 +45,10 @@ pub(crate) fn import_page(
     now: Timestamp,
 ) -> Result<String> {
     let bytes: usize = lines.iter().map(String::len).sum();
-    if crate::num::to_u32(bytes) > limits::CALL_BYTES_MAX {
-        return Err(Error::limit(format!("lines: {bytes} bytes are over the 1 MiB of one call")));
+    if num::to_u32(bytes) > limits::CALL_BYTES_MAX {
+        return Err(Error::limit(format_args!(
+            "lines: {bytes} bytes are over the 1 MiB of one call"
+        )));
     }
     let mut progress = Progress::read(cursor)?;
     if lines.is_empty() {
@@ -72,19 +73,16 @@ fn answer(progress: &Progress, consumed: usize, rewind: bool) -> Result<String> 
     let done = progress.verified.is_some() && progress.ended;
     let cursor = if done { None } else { Some(progress.text()?) };
     let totals = &progress.totals;
-    Ok(format!(
-        "{}",
-        json!({
-            "consumed": consumed,
-            "cursor": cursor,
-            "rewind": rewind,
-            "conversations": progress.part,
-            "messages": totals.messages,
-            "ingested": totals.ingested,
-            "summaries": totals.summaries,
-            "contexts": totals.contexts,
-        })
-    ))
+    let mut answer = Writer::object();
+    answer.number("consumed", num::to_u64(consumed));
+    answer.number("contexts", totals.contexts);
+    answer.number("conversations", progress.part);
+    answer.text_or_null("cursor", cursor.as_deref());
+    answer.number("ingested", totals.ingested);
+    answer.number("messages", totals.messages);
+    answer.flag("rewind", rewind);
+    answer.number("summaries", totals.summaries);
+    Ok(answer.end_object())
 }
 
 /// Compares an accepted line with what the store holds.
@@ -117,7 +115,7 @@ fn verify(reader: &mut Reader<'_>, progress: &mut Progress, line: &Line) -> Resu
 
 fn stored(reader: &mut Reader<'_>, header: &Header) -> Result<(Keys, Loaded)> {
     let keys = Keys::new(&header.conversation)?;
-    let (loaded, _) = Loaded::read(reader, &keys, &header.conversation, &[])?;
+    let loaded = Loaded::of(reader, &keys, &header.conversation)?;
     Ok((keys, loaded))
 }
 
@@ -162,23 +160,15 @@ impl Section {
 ///
 /// `exists`: another summary was.
 fn derived_here(reader: &mut Reader<'_>, keys: &Keys, line: &SummaryLine) -> Result<()> {
-    let Some(sources) = &line.sources else { return Ok(()) };
-    let id = summary::parse_name(&line.id)?;
-    let mut names = alloc::vec::Vec::new();
-    for source in sources {
-        names.push(keys.derived(summary::parse_name(source)?));
-    }
+    let sources = line.record.source_refs();
+    let names: Vec<String> = sources.iter().map(|source| keys.derived(source.id)).collect();
     for ((key, value), source) in names.iter().zip(reader.fresh(&names)?).zip(sources) {
         let Some(value) = value else { continue };
-        if codec::decode::<[u8; 8]>(key, &value)? != id {
+        if codec::decode::<[u8; 8]>(key, &value)? != line.id {
+            let source = summary::name(source.id);
             let message = format!("the summary `{source}` was condensed in another way here");
             return Err(Error::new(ErrorCode::Exists, message));
         }
     }
     Ok(())
-}
-
-/// Whether two hashes in different forms are the same.
-fn is_hex_of(hex: &str, bytes: &[u8]) -> bool {
-    keys::unhex(hex).as_deref() == Some(bytes)
 }

@@ -2,19 +2,17 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use serde_json::{Value, json};
-
 use crate::{
     codec,
     error::{Error, Result},
     head::{Head, Loaded},
     history::History,
+    json::Writer,
     keys::{self, Keys},
     limits, num,
     reader::{self, Reader},
     recall,
-    summary::{self, Sources, Summary},
-    time,
+    summary::{self, Summary},
 };
 
 /// Conversations of one page: each costs the read of a head of up to 4 KiB.
@@ -33,25 +31,30 @@ pub(crate) fn listing(
     bytes_max: u32,
 ) -> Result<String> {
     let needed = || {
-        conversation.ok_or_else(|| Error::invalid(format!("conversation: needed to list {kind}")))
+        conversation
+            .ok_or_else(|| Error::invalid(format_args!("conversation: needed to list {kind}")))
     };
     let (items, cursor) = match kind {
         "conversations" => conversations(reader, cursor)?,
         "summaries" => summaries(reader, needed()?, cursor, bytes_max)?,
         "messages" => messages(reader, needed()?, cursor, bytes_max)?,
         _ => {
-            return Err(Error::invalid(format!(
+            return Err(Error::invalid(format_args!(
                 "kind: `{kind}` is none of conversations, summaries, messages"
             )));
         }
     };
-    Ok(format!("{}", json!({ "items": items, "cursor": cursor })))
+    let mut answer = Writer::object();
+    answer.text_or_null("cursor", cursor.as_deref());
+    answer.array_at("items", items);
+    Ok(answer.end_object())
 }
 
 /// Bytes of a row of messages beside its raw text.
 const ROW_BYTES: usize = 192;
 
-type Page = (Vec<Value>, Option<String>);
+/// An array of rows, and the cursor of the next page.
+type Page = (Writer, Option<String>);
 
 fn conversations(reader: &mut Reader<'_>, cursor: Option<&str>) -> Result<Page> {
     let start = cursor.map_or_else(|| keys::NAMES.into(), reader::after);
@@ -68,19 +71,21 @@ fn conversations(reader: &mut Reader<'_>, cursor: Option<&str>) -> Result<Page> 
         heads.push(Keys::new(&id)?.head());
         ids.push(id);
     }
-    let mut items = Vec::new();
+    let mut items = Writer::array();
     for ((id, key), value) in ids.iter().zip(&heads).zip(reader.fresh(&heads)?) {
-        let Some(value) = value else { return Err(Error::corrupt(format!("`{key}` is missing"))) };
+        let Some(value) = value else {
+            return Err(Error::corrupt(format_args!("`{key}` is missing")));
+        };
         let head: Head = codec::decode(key, &value)?;
-        items.push(json!({
-            "conversation": id,
-            "revision": head.revision,
-            "messages": head.messages,
-            "summaries": head.summaries,
-            "raw_tokens": head.raw_tokens,
-            "context_tokens": head.context.tokens,
-            "updated_at": time::iso_millis(head.time),
-        }));
+        let mut row = Writer::object();
+        row.number("context_tokens", head.context.tokens);
+        row.text("conversation", id);
+        row.number("messages", head.messages);
+        row.number("raw_tokens", head.raw_tokens);
+        row.number("revision", head.revision);
+        row.number("summaries", head.summaries);
+        row.time("updated_at", head.time);
+        items.push_object(row);
     }
     let cursor = entries.last().filter(|_| more).map(|entry| entry.key.clone());
     Ok((items, cursor))
@@ -93,40 +98,33 @@ fn summaries(
     bytes_max: u32,
 ) -> Result<Page> {
     let keys = Keys::new(conversation)?;
-    let (loaded, _) = Loaded::read(reader, &keys, conversation, &[])?;
-    loaded.existing()?;
+    Loaded::of_existing(reader, &keys, conversation)?;
     let (first, end) = keys.range("s");
     let start = cursor.map_or_else(|| first.clone(), reader::after);
     if start < first || start >= end {
         return Err(Error::invalid("cursor: not a cursor of this listing"));
     }
     let (entries, more) = reader.page(&start, &end, bytes_max)?;
-    let mut items = Vec::new();
+    let mut items = Writer::array();
     for entry in &entries {
         let record: Summary = codec::decode(&entry.key, &entry.value)?;
-        let sources: Vec<String> = match &record.sources {
-            Sources::Messages { .. } => Vec::new(),
-            Sources::Summaries(list) => {
-                list.iter().map(|source| summary::name(source.id)).collect()
-            }
-        };
-        items.push(json!({
-            "id": summary::name(record.id()),
-            "kind": record.kind(),
-            "depth": record.depth,
-            "level": record.level.as_str(),
-            "capped": record.capped,
-            "tokens": record.tokens,
-            "source_tokens": record.source_tokens,
-            "descendant_count": record.descendant_count,
-            "descendant_tokens": record.descendant_tokens,
-            "seq_first": record.seq_first,
-            "seq_last": record.seq_last,
-            "earliest_at": time::iso_millis(record.earliest_at),
-            "latest_at": time::iso_millis(record.latest_at),
-            "model": record.model,
-            "sources": sources,
-        }));
+        let mut row = Writer::object();
+        row.flag("capped", record.capped);
+        row.number("depth", record.depth.into());
+        row.number("descendant_count", record.descendant_count);
+        row.number("descendant_tokens", record.descendant_tokens);
+        row.time("earliest_at", record.earliest_at);
+        row.text("id", &summary::name(record.id()));
+        row.text("kind", record.kind());
+        row.time("latest_at", record.latest_at);
+        row.text("level", record.level.as_str());
+        row.text("model", &record.model);
+        row.number("seq_first", record.seq_first);
+        row.number("seq_last", record.seq_last);
+        row.number("source_tokens", record.source_tokens);
+        row.texts("sources", &record.source_names());
+        row.number("tokens", record.tokens.into());
+        items.push_object(row);
     }
     let cursor = entries.last().filter(|_| more).map(|entry| entry.key.clone());
     Ok((items, cursor))
@@ -140,8 +138,7 @@ fn messages(
     bytes_max: u32,
 ) -> Result<Page> {
     let keys = Keys::new(conversation)?;
-    let (loaded, _) = Loaded::read(reader, &keys, conversation, &[])?;
-    let loaded = loaded.existing()?;
+    let loaded = Loaded::of_existing(reader, &keys, conversation)?;
     let head = &loaded.head;
     let (from, to) = match cursor {
         None => (1, head.messages),
@@ -155,7 +152,7 @@ fn messages(
     let (from, to) = (from.max(1), to.min(head.messages));
     let history = History { keys: &keys, head };
     let bytes_max = num::to_usize(u64::from(bytes_max));
-    let mut items = Vec::new();
+    let mut items = Writer::array();
     let mut bytes = 0usize;
     let mut next = from;
     while next <= to {
@@ -166,7 +163,7 @@ fn messages(
             }
             bytes = bytes.saturating_add(size);
             next = placed.seq + 1;
-            items.push(recall::row(reader, &history, &placed)?.1);
+            items.push_object(recall::row(reader, &history, &placed)?.1);
         }
     }
     Ok((items, None))

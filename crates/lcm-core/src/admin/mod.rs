@@ -1,6 +1,7 @@
 //! Administration: what is stored, whether it is sound, its digest, and its portable copy.
 
 mod check;
+mod cursor;
 mod digest;
 mod export;
 mod import;

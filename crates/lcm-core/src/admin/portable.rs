@@ -12,9 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     api::{Dialect, Timestamp},
+    codec::{self, Sound},
     error::{Error, Result},
+    json::{self, Fields, Writer},
     keys, limits,
-    summary::{self, Sources, StoredLevel, Summary, Trust},
+    summary::{self, SourceRef, Sources, StoredLevel, Summary, Trust},
     time,
 };
 
@@ -31,25 +33,37 @@ const SUM: &str = ",\"sum\":\"";
 /// Bytes from there to the end: 16 hex digits, quote, brace.
 const SUM_BYTES: usize = SUM.len() + 18;
 
+/// What a line is that cannot be read.
+const NO_LINE: &str = "is no line of an export";
+
 /// The running sum.
 pub(super) type Sum = [u8; 8];
 
+/// Dialects by name.
+const DIALECTS: [(&str, Dialect); 5] = [
+    ("lcm", Dialect::Lcm),
+    ("anthropic", Dialect::Anthropic),
+    ("openai-chat", Dialect::OpenaiChat),
+    ("openai-responses", Dialect::OpenaiResponses),
+    ("gemini", Dialect::Gemini),
+];
+const LEVELS: [StoredLevel; 3] =
+    [StoredLevel::Normal, StoredLevel::Aggressive, StoredLevel::Fallback];
+const TRUSTS: [Trust; 1] = [Trust::Untrusted];
+
 /// One line without its sum.
-#[derive(Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
 pub(super) enum Line {
     Header(Header),
     Message(MessageLine),
     Large(LargeLine),
     Piece(PieceLine),
     Summary(Box<SummaryLine>),
-    Context(ContextLine),
+    /// Items of the context, oldest first.
+    Context(Vec<ItemLine>),
     End(EndLine),
 }
 
 /// Begins a conversation.
-#[derive(Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Header {
     pub(super) format: String,
     pub(super) conversation: String,
@@ -57,39 +71,40 @@ pub(super) struct Header {
     pub(super) part: u64,
     pub(super) parts: u64,
     pub(super) messages: u64,
-    /// Running hash after the last message, in hex.
-    pub(super) frontier: String,
+    /// Running hash after the last message.
+    pub(super) frontier: [u8; 16],
     pub(super) summaries: u64,
     /// Items of the context.
     pub(super) items: u64,
 }
 
 /// A message.
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct MessageLine {
     pub(super) seq: u64,
     pub(super) dialect: Dialect,
-    pub(super) time: String,
+    pub(super) time: Timestamp,
     pub(super) text: String,
 }
 
 /// A message whose text follows in pieces.
-#[derive(Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Deserialize, Serialize)]
 pub(super) struct LargeLine {
     pub(super) seq: u64,
     pub(super) dialect: Dialect,
-    pub(super) time: String,
+    pub(super) time: Timestamp,
     pub(super) bytes: u64,
-    pub(super) sha256: String,
-    /// Running hash after this message, in hex, because no single line can tell.
-    pub(super) frontier: String,
+    pub(super) sha256: [u8; 32],
+    /// Running hash after this message, because no single line can tell.
+    pub(super) frontier: [u8; 16],
+}
+
+impl Sound for LargeLine {
+    fn is_sound(&self) -> bool {
+        codec::countable(&[self.seq, self.bytes]) && self.time <= time::MS_MAX
+    }
 }
 
 /// A piece of a large text.
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct PieceLine {
     pub(super) seq: u64,
     pub(super) offset: u64,
@@ -97,55 +112,22 @@ pub(super) struct PieceLine {
 }
 
 /// A summary. A leaf has a `frontier`, a condensed one `sources`.
-#[derive(Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone)]
 pub(super) struct SummaryLine {
-    pub(super) id: String,
-    pub(super) depth: u32,
-    pub(super) level: StoredLevel,
-    pub(super) capped: bool,
-    pub(super) seq_first: u64,
-    pub(super) seq_last: u64,
-    pub(super) frontier: Option<String>,
-    pub(super) sources: Option<Vec<String>>,
-    pub(super) task: String,
-    pub(super) text: String,
-    /// Whether the text is written in hex, because JSON would more than double it.
-    pub(super) hex: bool,
-    pub(super) tokens: u32,
-    pub(super) source_tokens: u64,
-    pub(super) message_tokens: u64,
-    pub(super) descendant_count: u64,
-    pub(super) descendant_tokens: u64,
-    pub(super) earliest_at: String,
-    pub(super) latest_at: String,
-    pub(super) created_at: String,
-    pub(super) model: String,
-    pub(super) prompt_version: u32,
-    pub(super) trust: Trust,
-    pub(super) findings: Vec<String>,
-    pub(super) file_ids: Vec<String>,
-}
-
-/// Items of the context, oldest first.
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ContextLine {
-    pub(super) items: Vec<ItemLine>,
+    pub(super) id: [u8; 8],
+    /// As the line says it, verified in no way. The sizes of its sources are not known: 0.
+    pub(super) record: Summary,
 }
 
 /// A summary, or without one a run of raw messages.
-#[derive(Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy)]
 pub(super) struct ItemLine {
-    pub(super) summary: Option<String>,
+    pub(super) summary: Option<[u8; 8]>,
     pub(super) seq_first: u64,
     pub(super) seq_last: u64,
 }
 
 /// Ends a conversation.
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct EndLine {
     pub(super) part: u64,
     pub(super) parts: u64,
@@ -153,147 +135,261 @@ pub(super) struct EndLine {
     pub(super) lines: u64,
 }
 
+/// A line of this kind, to be filled.
+pub(super) fn line(kind: &str) -> Writer {
+    Writer::on(&format!("{{\"{kind}\":{{"))
+}
+
 /// The line as it is written, and the sum after it.
-///
-/// # Errors
-///
-/// `corrupt`: it cannot be written, which no content can bring about.
-pub(super) fn close(line: &Line, before: &Sum) -> Result<(String, Sum)> {
-    let mut text = serde_json::to_string(line)
-        .map_err(|error| Error::corrupt(format!("a line cannot be written: {error}")))?;
-    text.pop();
+pub(super) fn close(line: Writer, before: &Sum) -> (String, Sum) {
+    let mut text = line.end_object();
     let sum = advance(before, &text);
     text.push_str(SUM);
     text.push_str(&keys::hex(&sum));
     text.push_str("\"}");
-    Ok((text, sum))
+    (text, sum)
 }
 
 /// Reads a line that follows one with the sum `before`; returns its own sum, too.
 ///
 /// # Errors
 ///
-/// What is wrong with it, without its number.
-pub(super) fn open(
-    text: &str,
-    before: &Sum,
-) -> core::result::Result<(Line, Sum), alloc::borrow::Cow<'static, str>> {
+/// `invalid-input`: what is wrong with it, without its number.
+pub(super) fn open(text: &str, before: &Sum) -> Result<(Line, Sum)> {
     if text.len() > LINE_BYTES_MAX {
-        return Err("is longer than any line of an export".into());
+        return Err(Error::invalid("is longer than any line of an export"));
     }
     let parts = text.len().checked_sub(SUM_BYTES).and_then(|at| text.split_at_checked(at));
-    let Some((content, rest)) = parts else { return Err("is no line of an export".into()) };
+    let (content, rest) = parts.unwrap_or_default();
     let sum = rest
         .strip_prefix(SUM)
         .and_then(|rest| rest.strip_suffix("\"}"))
         .and_then(keys::unhex)
-        .ok_or("is no line of an export")?;
+        .ok_or_else(|| Error::invalid(NO_LINE))?;
     let expected = advance(before, content);
     if sum != expected {
-        return Err("was changed, or a line before it is missing".into());
+        return Err(Error::invalid("was changed, or a line before it is missing"));
     }
-    let mut whole = String::from(content);
-    whole.push('}');
-    let line = serde_json::from_str(&whole)
-        .map_err(|error| format!("is no line of an export: {error}"))?;
-    Ok((line, expected))
+    Ok((read(text)?, expected))
 }
 
 fn advance(before: &Sum, content: &str) -> Sum {
     keys::prefix(&keys::hash(&[b"lcm export", before, content.as_bytes()]))
 }
 
-/// Bytes from hex of exactly that many.
-pub(super) fn bytes<const N: usize>(hex: &str, what: &str) -> Result<[u8; N]> {
-    keys::unhex(hex)
-        .filter(|bytes| bytes.len() == N)
-        .map(|bytes| keys::prefix(&bytes))
-        .ok_or_else(|| Error::invalid(format!("{what}: not {} hex digits", 2 * N)))
+/// Reads the content of a line; its other member is the sum.
+fn read(text: &str) -> Result<Line> {
+    let members = json::object(text)?;
+    let [content, _] = members.as_slice() else {
+        return Err(Error::invalid(NO_LINE));
+    };
+    let mut fields = Fields::new(text, json::members(text, content.value));
+    let f = &mut fields;
+    let line = match &*json::text(text, content.key) {
+        "header" => Line::Header(Header {
+            format: f.text("format"),
+            conversation: f.text("conversation"),
+            part: f.number("part"),
+            parts: f.number("parts"),
+            messages: f.number("messages"),
+            frontier: hash(f, "frontier"),
+            summaries: f.number("summaries"),
+            items: f.number("items"),
+        }),
+        "message" => Line::Message(MessageLine {
+            seq: f.number("seq"),
+            dialect: dialect(f),
+            time: timestamp(f, "time"),
+            text: f.text("text"),
+        }),
+        "large" => Line::Large(LargeLine {
+            seq: f.number("seq"),
+            dialect: dialect(f),
+            time: timestamp(f, "time"),
+            bytes: f.number("bytes"),
+            sha256: hash(f, "sha256"),
+            frontier: hash(f, "frontier"),
+        }),
+        "piece" => Line::Piece(PieceLine {
+            seq: f.number("seq"),
+            offset: f.number("offset"),
+            text: f.text("text"),
+        }),
+        "summary" => Line::Summary(Box::new(summary_line(f))),
+        "context" => Line::Context(items(text, f)?),
+        "end" => Line::End(EndLine {
+            part: f.number("part"),
+            parts: f.number("parts"),
+            lines: f.number("lines"),
+        }),
+        _ => return Err(Error::invalid(NO_LINE)),
+    };
+    fields.end(NO_LINE)?;
+    Ok(line)
 }
 
-/// A time from its ISO 8601 form.
-pub(super) fn timestamp(text: &str) -> Result<Timestamp> {
-    time::parse(text)
-        .filter(|time| *time <= time::MS_MAX)
-        .ok_or_else(|| Error::invalid(format!("`{text}` is no time")))
+/// Bytes in hex.
+fn hash<const N: usize>(fields: &mut Fields<'_>, key: &str) -> [u8; N] {
+    hash_or_none(fields, key).unwrap_or_else(|| {
+        fields.must_be(key, "a hash in hex");
+        [0; N]
+    })
 }
 
-impl SummaryLine {
-    /// The line of a record.
-    pub(super) fn of(record: &Summary) -> Self {
-        let (frontier, sources) = match &record.sources {
-            Sources::Messages { frontier, .. } => (Some(keys::hex(frontier)), None),
-            Sources::Summaries(list) => {
-                (None, Some(list.iter().map(|source| summary::name(source.id)).collect()))
-            }
-        };
-        let escaped: usize = record.text.bytes().map(escaped_bytes).sum();
-        let hex = escaped > 2 * record.text.len();
-        let text = if hex { keys::hex(record.text.as_bytes()) } else { record.text.clone() };
-        Self {
-            id: summary::name(record.id()),
-            depth: record.depth,
-            level: record.level,
-            capped: record.capped,
-            seq_first: record.seq_first,
-            seq_last: record.seq_last,
-            frontier,
-            sources,
-            task: keys::hex(&record.task),
-            text,
-            hex,
-            tokens: record.tokens,
-            source_tokens: record.source_tokens,
-            message_tokens: record.message_tokens,
-            descendant_count: record.descendant_count,
-            descendant_tokens: record.descendant_tokens,
-            earliest_at: time::iso_millis(record.earliest_at),
-            latest_at: time::iso_millis(record.latest_at),
-            created_at: time::iso_millis(record.created_at),
-            model: record.model.clone(),
-            prompt_version: record.prompt_version,
-            trust: record.trust,
-            findings: record.findings.clone(),
-            file_ids: record.file_ids.clone(),
+/// Bytes in hex; `None`: the field is not there.
+fn hash_or_none<const N: usize>(fields: &mut Fields<'_>, key: &str) -> Option<[u8; N]> {
+    let text = fields.text_or_none(key)?;
+    let bytes = keys::unhex(&text).unwrap_or_default();
+    if bytes.len() != N {
+        fields.must_be(key, "a hash in hex");
+    }
+    Some(keys::prefix(&bytes))
+}
+
+/// A time in ISO 8601.
+fn timestamp(fields: &mut Fields<'_>, key: &str) -> Timestamp {
+    let time = time::parse(&fields.text(key)).filter(|time| *time <= time::MS_MAX);
+    time.unwrap_or_else(|| {
+        fields.must_be(key, "a time");
+        0
+    })
+}
+
+fn dialect(fields: &mut Fields<'_>) -> Dialect {
+    let place = fields.place("dialect", &DIALECTS.map(|(name, _)| name));
+    DIALECTS.get(place).map_or(Dialect::Lcm, |(_, dialect)| *dialect)
+}
+
+/// The name of a dialect.
+pub(super) fn dialect_name(dialect: Dialect) -> &'static str {
+    DIALECTS.iter().find(|(_, known)| *known == dialect).map_or("", |(name, _)| name)
+}
+
+/// The id of a summary, from its name.
+fn id(fields: &mut Fields<'_>, key: &str, name: &str) -> [u8; 8] {
+    summary::parse_name(name).unwrap_or_else(|_| {
+        fields.must_be(key, "the id of a summary");
+        [0; 8]
+    })
+}
+
+fn items(text: &str, fields: &mut Fields<'_>) -> Result<Vec<ItemLine>> {
+    let mut items = Vec::new();
+    for value in fields.list("items") {
+        let mut item = Fields::new(text, json::members(text, value.span));
+        let name = item.text_or_none("summary");
+        items.push(ItemLine {
+            summary: name.map(|name| id(&mut item, "summary", &name)),
+            seq_first: item.number("seq_first"),
+            seq_last: item.number("seq_last"),
+        });
+        item.end(NO_LINE)?;
+    }
+    Ok(items)
+}
+
+fn summary_line(f: &mut Fields<'_>) -> SummaryLine {
+    let (seq_first, seq_last) = (f.number("seq_first"), f.number("seq_last"));
+    let level = f.place("level", &LEVELS.map(StoredLevel::as_str));
+    let trust = f.place("trust", &TRUSTS.map(Trust::as_str));
+    let name = f.text("id");
+    SummaryLine {
+        id: id(f, "id", &name),
+        record: Summary {
+            depth: f.small("depth"),
+            level: LEVELS.get(level).copied().unwrap_or(StoredLevel::Normal),
+            capped: f.flag("capped"),
+            sources: sources(f, seq_first, seq_last),
+            task: hash(f, "task"),
+            seq_first,
+            seq_last,
+            text: plain_text(f),
+            tokens: f.small("tokens"),
+            source_tokens: f.number("source_tokens"),
+            message_tokens: f.number("message_tokens"),
+            descendant_count: f.number("descendant_count"),
+            descendant_tokens: f.number("descendant_tokens"),
+            earliest_at: timestamp(f, "earliest_at"),
+            latest_at: timestamp(f, "latest_at"),
+            created_at: timestamp(f, "created_at"),
+            model: f.text("model"),
+            prompt_version: f.small("prompt_version"),
+            trust: TRUSTS.get(trust).copied().unwrap_or(Trust::Untrusted),
+            findings: f.texts("findings"),
+            file_ids: f.texts("file_ids"),
+        },
+    }
+}
+
+fn sources(f: &mut Fields<'_>, seq_first: u64, seq_last: u64) -> Sources {
+    match (hash_or_none(f, "frontier"), f.texts_or_none("sources")) {
+        (Some(frontier), None) => Sources::Messages { seq_first, seq_last, frontier },
+        (None, Some(names)) => {
+            let source = |name: &String| SourceRef { id: id(f, "sources", name), bytes: 0 };
+            Sources::Summaries(names.iter().map(source).collect())
+        }
+        _ => {
+            f.must_be("sources", "given, or `frontier`");
+            Sources::Summaries(Vec::new())
         }
     }
+}
 
-    /// The text as it was summarised.
-    pub(super) fn plain_text(&self) -> Result<String> {
-        if !self.hex {
-            return Ok(self.text.clone());
+/// The text as it was summarised: `hex` says whether it is written in hex.
+fn plain_text(f: &mut Fields<'_>) -> String {
+    let text = f.text("text");
+    if !f.flag("hex") {
+        return text;
+    }
+    let plain = keys::unhex(&text).and_then(|bytes| String::from_utf8(bytes).ok());
+    plain.unwrap_or_else(|| {
+        f.must_be("text", "a text in hex");
+        String::new()
+    })
+}
+
+/// Writes the line of a summary. Its text is written in hex where JSON would more than double it.
+pub(super) fn write_summary(record: &Summary) -> Writer {
+    let escaped: usize = record.text.bytes().map(escaped_bytes).sum();
+    let hex = escaped > 2 * record.text.len();
+    let mut w = line("summary");
+    w.text("id", &summary::name(record.id()));
+    w.number("depth", record.depth.into());
+    w.text("level", record.level.as_str());
+    w.flag("capped", record.capped);
+    w.number("seq_first", record.seq_first);
+    w.number("seq_last", record.seq_last);
+    match &record.sources {
+        Sources::Messages { frontier, .. } => {
+            w.text("frontier", &keys::hex(frontier));
+            w.null("sources");
         }
-        keys::unhex(&self.text)
-            .and_then(|bytes| String::from_utf8(bytes).ok())
-            .ok_or_else(|| Error::invalid("text: not a text in hex"))
+        Sources::Summaries(_) => {
+            w.null("frontier");
+            w.texts("sources", &record.source_names());
+        }
     }
-
-    /// The record, with these sources. Nothing of it is verified here.
-    pub(super) fn record(&self, sources: Sources) -> Result<Summary> {
-        Ok(Summary {
-            depth: self.depth,
-            level: self.level,
-            capped: self.capped,
-            sources,
-            task: bytes(&self.task, "task")?,
-            seq_first: self.seq_first,
-            seq_last: self.seq_last,
-            text: self.plain_text()?,
-            tokens: self.tokens,
-            source_tokens: self.source_tokens,
-            message_tokens: self.message_tokens,
-            descendant_count: self.descendant_count,
-            descendant_tokens: self.descendant_tokens,
-            earliest_at: timestamp(&self.earliest_at)?,
-            latest_at: timestamp(&self.latest_at)?,
-            created_at: timestamp(&self.created_at)?,
-            model: self.model.clone(),
-            prompt_version: self.prompt_version,
-            trust: self.trust,
-            findings: self.findings.clone(),
-            file_ids: self.file_ids.clone(),
-        })
+    w.text("task", &keys::hex(&record.task));
+    if hex {
+        w.text("text", &keys::hex(record.text.as_bytes()));
+    } else {
+        w.text("text", &record.text);
     }
+    w.flag("hex", hex);
+    w.number("tokens", record.tokens.into());
+    w.number("source_tokens", record.source_tokens);
+    w.number("message_tokens", record.message_tokens);
+    w.number("descendant_count", record.descendant_count);
+    w.number("descendant_tokens", record.descendant_tokens);
+    w.time("earliest_at", record.earliest_at);
+    w.time("latest_at", record.latest_at);
+    w.time("created_at", record.created_at);
+    w.text("model", &record.model);
+    w.number("prompt_version", record.prompt_version.into());
+    w.text("trust", record.trust.as_str());
+    w.texts("findings", &record.findings);
+    w.texts("file_ids", &record.file_ids);
+    w
 }
 
 /// Bytes that JSON writes for a byte of text.

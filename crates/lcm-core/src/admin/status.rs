@@ -1,16 +1,16 @@
 //! Status: what a conversation holds and what it costs, or what the store holds.
 
-use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
-
-use serde_json::{Value, json};
+use alloc::{format, string::String};
 
 use crate::{
     codec, compaction,
     config::Config,
     error::Result,
-    head::Loaded,
+    head::{Head, Loaded},
+    json::Writer,
     keys::{self, Keys},
     num,
+    order::Sorted,
     reader::Reader,
     summary::Summary,
 };
@@ -41,20 +41,19 @@ impl Bytes {
         *slot += bytes;
     }
 
-    fn json(&self, raw: u64) -> Value {
+    fn object(&self, raw: u64) -> Writer {
         let records = self.packs + self.summaries + self.blobs + self.identities;
-        let total = records + self.index + self.journal + self.other;
-        json!({
-            "raw": raw,
-            "packs": self.packs,
-            "summaries": self.summaries,
-            "index": self.index,
-            "blobs": self.blobs,
-            "journal": self.journal,
-            "identities": self.identities,
-            "other": self.other,
-            "total": total,
-        })
+        let mut object = Writer::object();
+        object.number("blobs", self.blobs);
+        object.number("identities", self.identities);
+        object.number("index", self.index);
+        object.number("journal", self.journal);
+        object.number("other", self.other);
+        object.number("packs", self.packs);
+        object.number("raw", raw);
+        object.number("summaries", self.summaries);
+        object.number("total", records + self.index + self.journal + self.other);
+        object
     }
 }
 
@@ -68,17 +67,17 @@ pub(crate) fn status(
     config: &Config,
     conversation: Option<&str>,
 ) -> Result<String> {
-    let value = match conversation {
+    let object = match conversation {
         Some(conversation) => of_conversation(reader, config, conversation)?,
         None => of_store(reader)?,
     };
-    Ok(format!("{value}"))
+    Ok(object.end_object())
 }
 
-fn of_store(reader: &mut Reader<'_>) -> Result<Value> {
+fn of_store(reader: &mut Reader<'_>) -> Result<Writer> {
     let (mut conversations, mut entries) = (0u64, 0u64);
     let mut bytes = Bytes::default();
-    reader.scan("!", "\u{7f}", |key, value| {
+    reader.scan("!", "\u{7f}", &mut |key, value| {
         entries += 1;
         conversations += u64::from(key.starts_with(keys::NAMES));
         let kind = key
@@ -87,80 +86,100 @@ fn of_store(reader: &mut Reader<'_>) -> Result<Value> {
         bytes.add(kind, num::to_u64(key.len() + value.len()));
         Ok(())
     })?;
-    Ok(json!({
-        "conversations": conversations,
-        "entries": entries,
-        "bytes": bytes.json(0),
-    }))
+    let mut object = Writer::object();
+    object.object_at("bytes", bytes.object(0));
+    object.number("conversations", conversations);
+    object.number("entries", entries);
+    Ok(object)
 }
 
-fn of_conversation(reader: &mut Reader<'_>, config: &Config, conversation: &str) -> Result<Value> {
+fn of_conversation(reader: &mut Reader<'_>, config: &Config, conversation: &str) -> Result<Writer> {
     let keys = Keys::new(conversation)?;
-    let (loaded, _) = Loaded::read(reader, &keys, conversation, &[])?;
-    let loaded = loaded.existing()?;
+    let loaded = Loaded::of_existing(reader, &keys, conversation)?;
     let head = &loaded.head;
     let mut bytes = Bytes::default();
-    let mut depths: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    let mut depths: Sorted<u32, (u64, u64)> = Sorted::default();
     let skip = keys.root().len() + 1;
     let (start, end) = keys.range("");
-    reader.scan(&start, &end, |key, value| {
+    reader.scan(&start, &end, &mut |key, value| {
         let kind = key.get(skip..).and_then(|rest| rest.chars().next());
         bytes.add(kind, num::to_u64(key.len() + value.len()));
         if kind == Some('s') {
             let record: Summary = codec::decode(key, value)?;
-            let row = depths.entry(record.depth).or_default();
-            row.0 += 1;
-            row.1 += u64::from(record.tokens);
+            if let Some((count, tokens)) = depths.entry(record.depth) {
+                *count += 1;
+                *tokens += u64::from(record.tokens);
+            }
         }
         Ok(())
     })?;
-    let summaries: Vec<Value> = depths
-        .iter()
-        .map(|(depth, (count, tokens))| json!({"depth": depth, "count": count, "tokens": tokens}))
-        .collect();
+    let mut summaries = Writer::array();
+    for (depth, (count, tokens)) in depths.entries() {
+        let mut row = Writer::object();
+        row.number("count", *count);
+        row.number("depth", u64::from(*depth));
+        row.number("tokens", *tokens);
+        summaries.push_object(row);
+    }
     let scope = compaction::task::scope(config.summary_model.as_deref());
-    let tokens = head.context.tokens;
-    Ok(json!({
-        "conversation": conversation,
-        "revision": head.revision,
-        "messages": head.messages,
-        "summaries": summaries,
-        "context": {"items": head.context.count(), "tokens": tokens},
-        "fresh_tail": {
-            "messages_max": config.fresh_tail_messages_max,
-            "newest_user_seq": head.newest_user.map(|mark| mark.seq),
-        },
-        "raw_tokens": head.raw_tokens,
-        // In thousandths: what the context counts of what was said.
-        "compression_ratio": ratio(tokens, head.raw_tokens),
-        "debt": Value::Null,
-        "bytes": bytes.json(head.raw_bytes),
-        "guards": guards(reader, &scope)?,
-        "ledger": {
-            "completions": head.ledger.completions,
-            "input_tokens": head.ledger.input_tokens,
-            "output_tokens": head.ledger.output_tokens,
-            "window_completions": head.ledger.window_completions,
-            "window_tokens": head.ledger.window_tokens,
-        },
-    }))
+    let guards = guards(reader, &scope)?;
+    Ok(conversation_object(head, config, &bytes, summaries, guards))
 }
 
-/// A ratio as a decimal with three digits, made without floats.
-fn ratio(part: u64, whole: u64) -> Value {
+fn conversation_object(
+    head: &Head,
+    config: &Config,
+    bytes: &Bytes,
+    summaries: Writer,
+    guards: Writer,
+) -> Writer {
+    let mut context = Writer::object();
+    context.number("items", head.context.count());
+    context.number("tokens", head.context.tokens);
+    let mut tail = Writer::object();
+    tail.number("messages_max", config.fresh_tail_messages_max.into());
+    tail.number_or_null("newest_user_seq", head.newest_user.map(|mark| mark.seq));
+    let mut ledger = Writer::object();
+    ledger.number("completions", head.ledger.completions);
+    ledger.number("input_tokens", head.ledger.input_tokens);
+    ledger.number("output_tokens", head.ledger.output_tokens);
+    ledger.number("window_completions", head.ledger.window_completions.into());
+    ledger.number("window_tokens", head.ledger.window_tokens);
+    let mut object = Writer::object();
+    object.object_at("bytes", bytes.object(head.raw_bytes));
+    // In thousandths: what the context counts of what was said.
+    object.json("compression_ratio", &ratio(head.context.tokens, head.raw_tokens));
+    object.object_at("context", context);
+    object.text("conversation", &head.conversation);
+    object.null("debt");
+    object.object_at("fresh_tail", tail);
+    object.array_at("guards", guards);
+    object.object_at("ledger", ledger);
+    object.number("messages", head.messages);
+    object.number("raw_tokens", head.raw_tokens);
+    object.number("revision", head.revision);
+    object.array_at("summaries", summaries);
+    object
+}
+
+/// A ratio as a JSON number of three places, without zeros at its end but for one.
+fn ratio(part: u64, whole: u64) -> String {
     let permille = (part * 1_000).checked_div(whole).unwrap_or(1_000);
     let text = format!("{}.{:03}", permille / 1_000, permille % 1_000);
-    serde_json::from_str(&text).unwrap_or(Value::Null)
+    let short = text.trim_end_matches('0');
+    if short.ends_with('.') { format!("{short}0") } else { short.into() }
 }
 
-fn guards(reader: &mut Reader<'_>, scope: &str) -> Result<Vec<Value>> {
+fn guards(reader: &mut Reader<'_>, scope: &str) -> Result<Writer> {
+    let mut guards = Writer::array();
     let key: String = keys::guard(scope);
-    let value = reader.fresh(core::slice::from_ref(&key))?.into_iter().next().flatten();
-    let Some(value) = value else { return Ok(Vec::new()) };
+    let value = reader.fresh_one(&key)?;
+    let Some(value) = value else { return Ok(guards) };
     let guard: compaction::ModelGuard = codec::decode(&key, &value)?;
-    Ok(alloc::vec![json!({
-        "scope": scope,
-        "failures": guard.failures,
-        "open_until": guard.open_until,
-    })])
+    let mut row = Writer::object();
+    row.number("failures", guard.failures.into());
+    row.number("open_until", guard.open_until);
+    row.text("scope", scope);
+    guards.push_object(row);
+    Ok(guards)
 }

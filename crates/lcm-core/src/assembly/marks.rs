@@ -1,12 +1,16 @@
 //! Hashes of the elements of an assembly, kept from one to the next.
 //!
-//! In: the texts of the elements, in order. Out: the hash of each. Two assemblies of a conversation
-//! share nearly all of their text, and comparing it with the last one is a tenth of the work of
-//! hashing it. A text is compared byte for byte, so that a remembered hash is always its own.
+//! In: the texts of the elements, in order. Out: the hash of each, and of a summary its text. Two
+//! assemblies of a conversation share nearly all of their elements. A remembered hash is always
+//! that of the text: it is the same record in memory, or compared byte for byte; and a summary is
+//! named by its content.
 
 use alloc::{rc::Rc, string::String, vec::Vec};
 
-use crate::keys;
+use crate::{
+    keys,
+    pack::{Raw, Stored},
+};
 
 /// Bytes of text that are remembered: what a budget of a million tokens holds.
 const REMEMBERED_BYTES_MAX: usize = 4 << 20;
@@ -14,18 +18,43 @@ const REMEMBERED_BYTES_MAX: usize = 4 << 20;
 /// context, and more than a few batches of messages do not leave it at once.
 const AHEAD_MAX: usize = 512;
 
-/// The texts of one assembly with their hashes.
+/// The elements of one assembly.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    texts: String,
+    /// Key root of the conversation.
+    root: String,
     elements: Vec<Mark>,
+    /// Bytes of the whole array.
+    bytes: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Mark {
-    start: usize,
-    end: usize,
+    text: Text,
     hash: [u8; 32],
+    tokens: u64,
+}
+
+/// Where the text of an element stands.
+#[derive(Clone, Debug)]
+enum Text {
+    /// In the pack that the message is read from.
+    Stored(Rc<Stored>),
+    /// A summary of this id and size of its record, as it was rendered.
+    Summary([u8; 8], u32, Rc<str>),
+    Own(Rc<str>),
+}
+
+impl Text {
+    fn of(&self) -> Option<&str> {
+        match self {
+            Self::Stored(stored) => match &stored.raw {
+                Raw::Inline(text) => Some(text),
+                Raw::Chunked { .. } => None,
+            },
+            Self::Summary(_, _, text) | Self::Own(text) => Some(text),
+        }
+    }
 }
 
 /// Hashes elements, with those of the last assembly at hand.
@@ -35,18 +64,8 @@ pub(super) struct Marking {
     /// Known elements before this one were passed.
     at: usize,
     made: Marks,
-}
-
-impl Marks {
-    /// Number of the element with this text, from `at` on.
-    fn find(&self, at: usize, text: &str) -> Option<usize> {
-        let ahead = self.elements.get(at..).unwrap_or_default().iter().take(AHEAD_MAX);
-        let is_it = |mark: &Mark| {
-            mark.end - mark.start == text.len()
-                && self.texts.get(mark.start..mark.end).is_some_and(|known| equal(known, text))
-        };
-        ahead.enumerate().find(|(_, mark)| is_it(mark)).map(|(index, _)| at + index)
-    }
+    /// Bytes of the texts that are remembered.
+    remembered: usize,
 }
 
 /// Whether two texts of one length are equal. In the guest, `==` goes byte by byte.
@@ -58,31 +77,91 @@ fn equal(a: &str, b: &str) -> bool {
 }
 
 impl Marking {
-    /// With what the last assembly left.
-    pub(super) fn new(known: Rc<Marks>) -> Self {
-        Self { known, ..Self::default() }
+    /// With what the last assembly left, if it was one of this conversation.
+    pub(super) fn new(known: Rc<Marks>, root: &str) -> Self {
+        let known = if known.root == root { known } else { Rc::default() };
+        let made = Marks { root: root.into(), ..Marks::default() };
+        Self { known, at: 0, made, remembered: 0 }
     }
 
-    /// The hash of the next element.
-    pub(super) fn hash(&mut self, text: &str) -> [u8; 32] {
-        let found = self.known.find(self.at, text);
-        let known = found.and_then(|index| self.known.elements.get(index));
-        let hash = known
-            .map_or_else(|| keys::hash(&[b"lcm element", text.as_bytes()]), |known| known.hash);
-        self.at = found.map_or(self.at, |index| index + 1);
-        let start = self.made.texts.len();
-        let end = start + text.len();
-        if end <= REMEMBERED_BYTES_MAX {
-            self.made.texts.push_str(text);
-            self.made.elements.push(Mark { start, end, hash });
+    /// Bytes that the array of the last assembly had.
+    pub(super) fn bytes(&self) -> usize {
+        self.known.bytes
+    }
+
+    /// The known element that fits, and all before it passed.
+    fn find(&mut self, fits: &dyn Fn(&Text) -> bool) -> Option<Mark> {
+        let ahead = self.known.elements.iter().skip(self.at).take(AHEAD_MAX);
+        let (index, mark) = ahead.enumerate().find(|(_, mark)| fits(&mark.text))?;
+        self.at += index + 1;
+        Some(mark.clone())
+    }
+
+    fn remember(&mut self, mark: Mark, bytes: usize) {
+        self.remembered = self.remembered.saturating_add(bytes);
+        if self.remembered <= REMEMBERED_BYTES_MAX {
+            self.made.elements.push(mark);
         }
+    }
+
+    /// The hash of the next element, a message as it is stored.
+    pub(super) fn message(&mut self, stored: &Rc<Stored>, text: &str) -> [u8; 32] {
+        let known = self.find(&|known| {
+            matches!(known, Text::Stored(known) if Rc::ptr_eq(known, stored)) || same(known, text)
+        });
+        let hash = known.map_or_else(|| hash(text), |known| known.hash);
+        let text_of = Text::Stored(Rc::clone(stored));
+        self.remember(Mark { text: text_of, hash, tokens: 0 }, text.len());
         hash
     }
 
-    /// What the next assembly is given.
-    pub(super) fn finish(self) -> Rc<Marks> {
+    /// The hash of the next element, of another text.
+    pub(super) fn text(&mut self, text: &str) -> [u8; 32] {
+        let known = self.find(&|known| same(known, text));
+        let hash = known.map_or_else(|| hash(text), |known| known.hash);
+        self.remember(Mark { text: Text::Own(text.into()), hash, tokens: 0 }, text.len());
+        hash
+    }
+
+    /// The next element, if it is a summary that the last assembly rendered: its text, hash and
+    /// tokens.
+    pub(super) fn known_summary(
+        &mut self,
+        id: [u8; 8],
+        bytes: u32,
+    ) -> Option<(Rc<str>, [u8; 32], u64)> {
+        let is_it = |known: &Text| match known {
+            Text::Summary(other, size, _) => (*other, *size) == (id, bytes),
+            _ => false,
+        };
+        let mark = self.find(&is_it)?;
+        let Text::Summary(_, _, text) = &mark.text else { return None };
+        let (text, hash, tokens) = (Rc::clone(text), mark.hash, mark.tokens);
+        self.remember(mark, text.len());
+        Some((text, hash, tokens))
+    }
+
+    /// The hash of the next element, a summary of this id and size that was rendered now.
+    pub(super) fn summary(&mut self, id: [u8; 8], bytes: u32, text: &str, tokens: u64) -> [u8; 32] {
+        let hash = hash(text);
+        let text_of = Text::Summary(id, bytes, text.into());
+        self.remember(Mark { text: text_of, hash, tokens }, text.len());
+        hash
+    }
+
+    /// What the next assembly is given, after an array of so many bytes.
+    pub(super) fn finish(mut self, bytes: usize) -> Rc<Marks> {
+        self.made.bytes = bytes;
         Rc::new(self.made)
     }
+}
+
+fn same(known: &Text, text: &str) -> bool {
+    known.of().is_some_and(|known| known.len() == text.len() && equal(known, text))
+}
+
+fn hash(text: &str) -> [u8; 32] {
+    keys::hash(&[b"lcm element", text.as_bytes()])
 }
 
 #[cfg(test)]
@@ -99,17 +178,17 @@ mod tests {
         let mut known = Rc::default();
         let mut remembered = 0;
         for (from, without) in [(0, 5), (1, 5), (1, 900), (800, 7), (0, 3), (1_500, 1)] {
-            let mut marking = Marking::new(known);
+            let mut marking = Marking::new(known, "c");
             for (index, text) in texts.iter().enumerate().skip(from) {
                 if index % 1_000 == without {
                     continue;
                 }
                 let at = marking.at;
-                let hash = marking.hash(text);
+                let hash = marking.text(text);
                 assert_eq!(hash, keys::hash(&[b"lcm element", text.as_bytes()]));
                 remembered += usize::from(marking.at > at);
             }
-            known = marking.finish();
+            known = marking.finish(0);
         }
         assert!(remembered > 5_000, "{remembered}");
     }
@@ -118,9 +197,10 @@ mod tests {
     fn what_is_too_much_is_hashed_and_not_remembered() {
         let text = "x".repeat(REMEMBERED_BYTES_MAX);
         let mut marking = Marking::default();
-        assert_ne!(marking.hash(&text), marking.hash("y"));
-        let known = marking.finish();
+        assert_ne!(marking.text(&text), marking.text("y"));
+        let known = marking.finish(7);
         assert_eq!(known.elements.len(), 1);
-        assert_eq!(known.texts.len(), REMEMBERED_BYTES_MAX);
+        assert_eq!(Marking::new(Rc::clone(&known), "").bytes(), 7);
+        assert_eq!(Marking::new(known, "another conversation").bytes(), 0);
     }
 }

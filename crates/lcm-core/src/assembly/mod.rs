@@ -48,8 +48,7 @@ pub(crate) fn assemble(
         return Err(Error::invalid("reserve-tokens: nothing is left of the budget"));
     }
     let policy = policy.less(options.reserve_tokens);
-    let (loaded, _) = Loaded::read(reader, &keys, conversation, &[])?;
-    let loaded = loaded.existing()?;
+    let loaded = Loaded::of_existing(reader, &keys, conversation)?;
     let head = &loaded.head;
     let history = History { keys: &keys, head };
     let mut items = choose::load(reader, &history, &policy)?;
@@ -79,7 +78,7 @@ pub(crate) fn assemble(
     let evicted =
         pieces.iter().filter(|piece| !piece.included).map(|piece| piece.count(&items)).sum::<u64>();
     Ok(Assembled {
-        prefix: render::prefix(&rendered, options.previous.as_deref()),
+        prefix: render::prefix(&rendered, options.previous.as_deref(), &keys, &items),
         tokens: num::tokens_u32(rendered.tokens),
         summaries: rendered.summaries,
         fresh_tail_messages: num::tokens_u32((head.messages + 1).saturating_sub(tail.seq_first)),

@@ -4,14 +4,15 @@
 //! message with its element; the dialects of the providers are [`dialect`]'s matter. Leading system
 //! messages are returned beside the array in all of them.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{rc::Rc, string::String, vec::Vec};
 
 use crate::{
     api::{Dialect, Prefix},
-    context::Item,
+    context::{Item, SummaryItem},
     error::Result,
     history::{History, Placed},
-    json, keys,
+    json,
+    keys::{self, Keys},
     message::{self, Part, Role},
     num,
     pack::Stored,
@@ -27,6 +28,8 @@ use super::{
 
 /// Characters of one element's hash in a prefix token.
 const MARK_CHARACTERS: usize = 6;
+/// Bytes that an array may have more than the last one before it is copied.
+const CAPACITY_SPARED: usize = 32 << 10;
 /// First characters of a prefix token.
 const TOKEN_VERSION: &str = "p1.";
 /// Elements that a prefix token remembers.
@@ -39,7 +42,7 @@ pub(super) struct Rendered {
     pub(super) system: Option<String>,
     pub(super) tokens: u64,
     pub(super) summaries: u32,
-    /// Each element with its id, hash and tokens, for comparison with an earlier assembly.
+    /// Each element with its hash and tokens, for comparison with an earlier assembly.
     elements: Vec<Element>,
     entries: Vec<Entry>,
     notes: Notes,
@@ -48,7 +51,6 @@ pub(super) struct Rendered {
 
 #[derive(Debug)]
 struct Element {
-    id: String,
     hash: [u8; 32],
     tokens: u64,
     /// Index of the item, and the first seq it stands for.
@@ -74,23 +76,31 @@ pub(super) fn render(
     choice: &Choice,
     dialect: Dialect,
 ) -> Result<Rendered> {
-    let mut out = Rendered {
-        messages_json: String::from("["),
-        marking: Marking::new(reader.marks()),
-        ..Rendered::default()
-    };
+    let marking = Marking::new(reader.marks(), history.keys.root());
+    // About as many bytes as last time: growing step by step would copy all of it several times.
+    let mut messages_json = String::with_capacity(marking.bytes() + CAPACITY_SPARED);
+    messages_json.push('[');
+    let mut out = Rendered { messages_json, marking, ..Rendered::default() };
     let mut leading = true;
     for (index, item) in items.iter().enumerate() {
         match item {
             Item::Summary(summary) if choice.has_summary(index) => {
+                if dialect == Dialect::Lcm && out.repeat(summary, index) {
+                    leading = false;
+                    continue;
+                }
                 let records =
                     crate::compaction::records_of(reader, history, core::slice::from_ref(item))?;
                 for record in records {
                     leading = false;
                     out.summaries += 1;
-                    let (id, raw) = (crate::summary::name(summary.id), record.xml(summary.id));
+                    let raw = record.xml(summary.id);
+                    if dialect == Dialect::Lcm {
+                        out.summary(summary, index, &raw);
+                        continue;
+                    }
                     let (seq, origin) = (summary.seq_first, Origin::Summary);
-                    out.take(dialect, Entry { id, index, seq, origin, raw });
+                    out.entries.push(Entry { index, seq, origin, raw });
                 }
             }
             Item::Summary(_) => {}
@@ -101,15 +111,18 @@ pub(super) fn render(
                     let messages = history.messages(reader, from, to)?;
                     history.fetch_texts(reader, &messages)?;
                     for Placed { seq, dialect: shape, stored, .. } in messages {
-                        let Stored { raw, role, tokens, parts, .. } = stored;
-                        let raw = history.taken(reader, raw)?;
+                        let Stored { role, tokens, .. } = *stored;
+                        let raw = history.text(reader, &stored)?;
                         leading &= role == Role::System;
-                        let id = history.keys.message_name(seq);
+                        let place = (index, seq);
                         if leading {
-                            out.system_message((index, seq), id, &raw, &parts, tokens);
+                            out.system_message(place, &raw, &stored.parts, tokens);
+                        } else if dialect == Dialect::Lcm {
+                            out.message(place, shape, &stored, &raw);
                         } else {
-                            let origin = Origin::Message { dialect: shape, role, parts, tokens };
-                            out.take(dialect, Entry { id, index, seq, origin, raw });
+                            let (raw, parts) = (raw.into_owned(), stored.parts.clone());
+                            let origin = Origin::Message { dialect: shape, role, parts };
+                            out.entries.push(Entry { index, seq, origin, raw });
                         }
                     }
                 }
@@ -120,37 +133,54 @@ pub(super) fn render(
         out.finish(dialect);
     }
     out.messages_json.push(']');
-    reader.keep_marks(core::mem::take(&mut out.marking).finish());
+    let bytes = out.messages_json.len();
+    reader.keep_marks(core::mem::take(&mut out.marking).finish(bytes));
     Ok(out)
 }
 
 impl Rendered {
-    /// Writes an entry, or keeps it until all are known: a provider's rules are about all of them.
-    fn take(&mut self, dialect: Dialect, entry: Entry) {
-        if dialect != Dialect::Lcm {
-            self.entries.push(entry);
-            return;
+    /// Writes a summary that the last assembly wrote, too, if it did.
+    fn repeat(&mut self, summary: &SummaryItem, index: usize) -> bool {
+        let known = self.marking.known_summary(summary.id, summary.bytes);
+        let Some((json, hash, tokens)) = known else { return false };
+        self.summaries += 1;
+        self.push(&json);
+        self.element((index, summary.seq_first), hash, tokens);
+        true
+    }
+
+    /// Writes a summary from its element.
+    fn summary(&mut self, summary: &SummaryItem, index: usize, element: &str) {
+        let mut json = String::with_capacity(element.len() + element.len() / 8);
+        json.push_str("{\"role\":\"user\",\"content\":");
+        json::write_string(&mut json, element);
+        json.push('}');
+        let tokens = u64::from(tokens::estimate(element));
+        self.push(&json);
+        let hash = self.marking.summary(summary.id, summary.bytes, &json, tokens);
+        self.element((index, summary.seq_first), hash, tokens);
+    }
+
+    /// Writes a message that came in this shape.
+    fn message(&mut self, place: (usize, u64), dialect: Dialect, stored: &Rc<Stored>, raw: &str) {
+        if dialect == Dialect::Lcm {
+            self.push(raw);
+            let hash = self.marking.message(stored, raw);
+            return self.element(place, hash, u64::from(stored.tokens));
         }
-        let place = (entry.index, entry.seq);
-        let (json, tokens) = match entry.origin {
-            Origin::Summary => {
-                let mut json = String::from("{\"role\":\"user\",\"content\":");
-                json::write_string(&mut json, &entry.raw);
-                json.push('}');
-                (json, u64::from(tokens::estimate(&entry.raw)))
-            }
-            Origin::Message { dialect: Dialect::Lcm, tokens, .. } => (entry.raw, u64::from(tokens)),
-            Origin::Message { dialect, role, .. } => {
-                let json = dialect::from_provider(dialect, role, &entry.raw);
-                let quarters = message::quarters(Dialect::Lcm, &json);
-                (json, u64::from(tokens::from_quarters(quarters)))
-            }
-        };
+        let json = dialect::from_provider(dialect, stored.role, raw);
+        let tokens = tokens::from_quarters(message::quarters(Dialect::Lcm, &json));
+        self.push(&json);
+        let hash = self.marking.text(&json);
+        self.element(place, hash, u64::from(tokens));
+    }
+
+    /// Writes an element.
+    fn push(&mut self, json: &str) {
         if self.messages_json.len() > 1 {
             self.messages_json.push(',');
         }
-        self.messages_json.push_str(&json);
-        self.element(place, entry.id, &json, tokens);
+        self.messages_json.push_str(json);
     }
 
     /// Writes the entries that were kept.
@@ -160,28 +190,22 @@ impl Rendered {
         self.notes = output.notes;
         for element in output.elements {
             if let Some(entry) = self.entries.get(element.entry) {
-                let (place, id) = ((entry.index, entry.seq), entry.id.clone());
-                self.element(place, id, &element.text, element.tokens);
+                let place = (entry.index, entry.seq);
+                let hash = self.marking.text(&element.text);
+                self.element(place, hash, element.tokens);
             }
         }
     }
 
-    fn element(&mut self, place: (usize, u64), id: String, text: &str, tokens: u64) {
+    fn element(&mut self, place: (usize, u64), hash: [u8; 32], tokens: u64) {
         self.tokens += tokens;
-        let hash = self.marking.hash(text);
-        self.elements.push(Element { id, hash, tokens, place });
+        self.elements.push(Element { hash, tokens, place });
     }
 
-    fn system_message(
-        &mut self,
-        place: (usize, u64),
-        id: String,
-        raw: &str,
-        parts: &[Part],
-        tokens: u32,
-    ) {
+    fn system_message(&mut self, place: (usize, u64), raw: &str, parts: &[Part], tokens: u32) {
         let text = system_text(raw, parts);
-        self.element(place, id, &text, u64::from(tokens));
+        let hash = self.marking.text(&text);
+        self.element(place, hash, u64::from(tokens));
         match &mut self.system {
             Some(system) => {
                 system.push_str("\n\n");
@@ -222,13 +246,26 @@ fn system_text(raw: &str, parts: &[Part]) -> String {
     texts.join("\n")
 }
 
-/// What is equal to the assembly that `previous` names.
-pub(super) fn prefix(rendered: &Rendered, previous: Option<&str>) -> Prefix {
+/// What is equal to the assembly that `previous` names; `keys` and `items` are those of the
+/// context.
+pub(super) fn prefix(
+    rendered: &Rendered,
+    previous: Option<&str>,
+    keys: &Keys,
+    items: &[Item],
+) -> Prefix {
     let system = rendered.system.as_deref().unwrap_or("");
-    let elements: Vec<[u8; 32]> = rendered.elements.iter().map(|element| element.hash).collect();
-    let hash = keys::hash(&[b"lcm assembly", system.as_bytes(), elements.as_flattened()]);
-    let marks = rendered.elements.iter().take(MARKS_MAX).map(Element::mark);
-    let token = format!("{TOKEN_VERSION}{}", marks.collect::<String>());
+    let count = rendered.elements.len();
+    let mut elements: Vec<u8> = Vec::with_capacity(count * 32);
+    let mut token = String::with_capacity(TOKEN_VERSION.len() + count * MARK_CHARACTERS);
+    token.push_str(TOKEN_VERSION);
+    for (index, element) in rendered.elements.iter().enumerate() {
+        elements.extend_from_slice(&element.hash);
+        if index < MARKS_MAX {
+            token.push_str(&element.mark());
+        }
+    }
+    let hash = keys::hash(&[b"lcm assembly", system.as_bytes(), &elements]);
     let Some(old) = previous.and_then(|token| token.strip_prefix(TOKEN_VERSION)) else {
         return Prefix { stable_tokens: None, broken_by: None, sha256: keys::hex(&hash), token };
     };
@@ -241,7 +278,10 @@ pub(super) fn prefix(rendered: &Rendered, previous: Option<&str>) -> Prefix {
             // What follows the end of the earlier assembly is new and breaks nothing.
             None => break,
             Some(_) => {
-                broken_by = Some(element.id.clone());
+                broken_by = Some(match items.get(element.place.0) {
+                    Some(Item::Summary(summary)) => crate::summary::name(summary.id),
+                    _ => keys.message_name(element.place.1),
+                });
                 break;
             }
         }

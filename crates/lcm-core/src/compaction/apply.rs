@@ -262,8 +262,7 @@ impl<'a> Desk<'a> {
         let history = History { keys: self.keys, head };
         let mut nodes = self.directory_nodes();
         nodes.extend(seal::nodes(&history));
-        nodes.sort_unstable();
-        nodes.dedup();
+        crate::order::distinct_numbers(&mut nodes);
         reader.prefetch(self.keys, &head.context.node_keys(self.keys), &nodes)?;
         let items = head.context.load(reader, self.keys)?;
         let (from, to) = match self.task.span {
@@ -406,14 +405,14 @@ impl<'a> Desk<'a> {
             }
             Span::Items { first, .. } => {
                 let key = self.keys.derived(first);
-                match reader.fresh(core::slice::from_ref(&key))?.into_iter().next().flatten() {
+                match reader.fresh_one(&key)? {
                     Some(value) => codec::decode::<[u8; 8]>(&key, &value)?,
                     None => return Ok(None),
                 }
             }
         };
         let key = self.keys.summary(id);
-        let value = reader.fresh(core::slice::from_ref(&key))?.into_iter().next().flatten();
+        let value = reader.fresh_one(&key)?;
         let Some(value) = value else { return Ok(None) };
         let record: Summary = codec::decode(&key, &value)?;
         let same = record.task == self.task.sources && record.level == level;
@@ -536,11 +535,8 @@ impl<'a> Desk<'a> {
             now: self.now,
             prompt_version: self.task.prompt_version,
         });
-        let wanted = self.upkeep.wanted_by_summary();
-        if !wanted.is_empty() {
-            let values = reader.fresh(&wanted)?;
-            self.upkeep.take(reader, values)?;
-        }
+        let passes_left = self.tokens() / place.gathered.tokens.max(1);
+        self.upkeep.read_for_summary(reader, passes_left)?;
         let before = self.loaded.head.context.clone();
         let id = record.id();
         let value = codec::encode_small(&record)?;

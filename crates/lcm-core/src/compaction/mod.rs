@@ -16,13 +16,12 @@ mod sources;
 mod sweep;
 pub(crate) mod task;
 
-use alloc::format;
-
 use crate::{
     api::{CompactionMode, CompactionOptions, Decision},
     config::{Config, Policy},
     error::{Error, Result},
     head::{Head, Loaded},
+    json::Writer,
     keys::Keys,
     num,
     reader::Reader,
@@ -136,8 +135,7 @@ pub(crate) fn evaluate(
 ) -> Result<Decision> {
     let keys = Keys::new(conversation)?;
     let policy = config.policy(budget)?;
-    let (loaded, _) = Loaded::read(reader, &keys, conversation, &[])?;
-    let loaded = loaded.existing()?;
+    let loaded = Loaded::of_existing(reader, &keys, conversation)?;
     let sweep = Sweep::begin(loaded.head.context.tokens, options.observed_tokens);
     let goal = goal(&loaded.head, &policy, options, &sweep)?;
     let due = config.enabled && (options.force || goal.due());
@@ -148,24 +146,24 @@ pub(crate) fn evaluate(
         (true, false, _) => reason::BELOW_THRESHOLD,
     };
     let rule = if goal.inclusive { "tokens >= threshold" } else { "tokens > threshold" };
-    let explanation_json = serde_json::json!({
-        "inputs": {
-            "budget": budget,
-            "threshold": policy.threshold,
-            "stored_tokens": loaded.head.context.tokens,
-            "observed_tokens": options.observed_tokens,
-            "target": options.target,
-            "forced": options.force,
-        },
-        "rule": rule,
-        "outcome": reason,
-    });
+    let optional = |number: Option<u32>| number.map(u64::from);
+    let mut inputs = Writer::object();
+    inputs.number("budget", budget.into());
+    inputs.flag("forced", options.force);
+    inputs.number_or_null("observed_tokens", optional(options.observed_tokens));
+    inputs.number("stored_tokens", loaded.head.context.tokens);
+    inputs.number_or_null("target", optional(options.target));
+    inputs.number("threshold", policy.threshold.into());
+    let mut explanation = Writer::object();
+    explanation.object_at("inputs", inputs);
+    explanation.text("outcome", reason);
+    explanation.text("rule", rule);
     Ok(Decision {
         due,
         must: goal.current > u64::from(policy.budget),
         reason: reason.into(),
         tokens: num::tokens_u32(goal.current),
         threshold: num::tokens_u32(goal.due_above),
-        explanation_json: format!("{explanation_json}"),
+        explanation_json: explanation.end_object(),
     })
 }

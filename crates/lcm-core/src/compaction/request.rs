@@ -29,7 +29,7 @@ pub(crate) fn build(
     previous: Option<&str>,
     findings: &str,
 ) -> CompletionRequest {
-    let boundary: String = sources::boundary(&gathered.text);
+    let boundary: String = sources::boundary(&task.sources);
     let prompt = prompts::build(&PromptInput {
         purpose: task.purpose(),
         depth: task.depth,

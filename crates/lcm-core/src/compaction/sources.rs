@@ -406,11 +406,15 @@ fn push_unique(list: &mut Vec<String>, id: &str) {
 
 /// Adds the file ids that occur in a text: `file_` and exactly 16 hex digits.
 fn collect_file_ids(text: &str, list: &mut Vec<String>) {
-    for (at, _) in text.match_indices("file_") {
+    for (at, _) in text.match_indices('_') {
+        let (before, rest) = text.split_at_checked(at).unwrap_or((text, ""));
+        if !before.ends_with("file") {
+            continue;
+        }
         if list.len() == limits::FILE_IDS_MAX {
             return;
         }
-        let rest = text.get(at + 5..).unwrap_or("");
+        let rest = rest.get(1..).unwrap_or("");
         let digits =
             rest.bytes().take_while(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')).count();
         if digits == 16 {
@@ -419,8 +423,9 @@ fn collect_file_ids(text: &str, list: &mut Vec<String>) {
     }
 }
 
-/// The boundary that encloses the material of a prompt: no text can contain a hash over itself.
-pub(crate) fn boundary(text: &str) -> String {
-    let hash = keys::hash(&[b"lcm boundary", text.as_bytes()]);
+/// The boundary that encloses the material of a prompt, from the hash of its sources: no text can
+/// contain a hash over itself.
+pub(crate) fn boundary(sources: &[u8; 16]) -> String {
+    let hash = keys::hash(&[b"lcm boundary", sources]);
     keys::hex(hash.get(..8).unwrap_or(&[]))
 }

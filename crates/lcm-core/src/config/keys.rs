@@ -5,14 +5,11 @@
 //! the order of the table. Keys that are known but not the engine's are reported, not read.
 
 use alloc::{
-    collections::{BTreeMap, BTreeSet},
     format,
     string::{String, ToString},
     vec::Vec,
 };
 use core::cmp::Reverse;
-
-use serde::Serialize;
 
 use super::{
     Config, TailCap,
@@ -21,7 +18,8 @@ use super::{
 use crate::{
     api,
     error::{Error, Result},
-    json::{self, Kind, Member},
+    json::{self, Kind, Member, Writer},
+    order::{self, Sorted},
 };
 
 /// One setting.
@@ -45,7 +43,7 @@ enum Take {
     /// A text; empty or `null` for `None`.
     Name(fn(&mut Config, Option<String>)),
     Texts(fn(&mut Config, Vec<String>)),
-    NamedTexts(fn(&mut Config, BTreeMap<String, String>)),
+    NamedTexts(fn(&mut Config, Vec<(String, String)>)),
     /// Thousandths under our name, a decimal under the other.
     Threshold,
     /// A policy under our name, whether it is `prompt-aware` under the others.
@@ -245,13 +243,13 @@ const HOST: [&str; 22] = [
 ];
 
 /// What became of each key, every list sorted.
-#[derive(Default, Serialize)]
+#[derive(Default)]
 struct Report {
     /// Our names of the settings that were given under any name.
-    accepted: BTreeSet<&'static str>,
+    accepted: Vec<&'static str>,
     reserved: Vec<&'static str>,
     /// Our names of those that were not.
-    defaulted: BTreeSet<&'static str>,
+    defaulted: Vec<&'static str>,
     /// Other names under which settings were given.
     aliased: Vec<Alias>,
     deprecated: Vec<String>,
@@ -259,11 +257,36 @@ struct Report {
     unknown: Vec<String>,
 }
 
-#[derive(Serialize)]
 struct Alias {
     key: String,
-    #[serde(rename = "as")]
     name: &'static str,
+}
+
+impl Report {
+    fn json(&self) -> String {
+        let mut aliased = Writer::array();
+        for Alias { key, name } in &self.aliased {
+            let mut alias = Writer::object();
+            alias.text("key", key);
+            alias.text("as", name);
+            aliased.push_object(alias);
+        }
+        let mut report = Writer::object();
+        report.array_at("accepted", array(&self.accepted));
+        report.texts("reserved", &self.reserved);
+        report.array_at("defaulted", array(&self.defaulted));
+        report.array_at("aliased", aliased);
+        report.texts("deprecated", &self.deprecated);
+        report.texts("host", &self.host);
+        report.texts("unknown", &self.unknown);
+        report.end_object()
+    }
+}
+
+fn array(names: &[&str]) -> Writer {
+    let mut array = Writer::array();
+    names.iter().for_each(|name| array.push_text(name));
+    array
 }
 
 /// A setting that was given.
@@ -288,14 +311,13 @@ struct Given {
 /// `invalid-input`: no JSON object, or a value of the wrong type or out of bounds; the message
 /// names key and bound.
 pub fn parse(config_json: &str) -> Result<(Config, String)> {
-    // Inserted one by one, here and below: `collect` brings a sorting algorithm of its own.
-    let mut members: BTreeMap<String, Member> = BTreeMap::new();
+    let mut members = Vec::new();
     for member in json::object(config_json)? {
-        members.insert(json::text(config_json, member.key).into_owned(), member);
+        members.push((json::text(config_json, member.key).into_owned(), member));
     }
     let mut report = Report::default();
     let mut given = Vec::new();
-    for (spelled, value) in members {
+    for (spelled, value) in Sorted::of(members).into_entries() {
         let camel = camel_case(&spelled);
         if let Some((setting, rank)) = find(&spelled, &camel) {
             given.push(Given { setting, rank, spelled, value });
@@ -307,9 +329,8 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
             report.unknown.push(spelled);
         }
     }
-    report.defaulted.extend(KEYS.iter().map(|key| key.name));
     // All are checked, the one that wins is set last.
-    given.sort_unstable_by(|a, b| {
+    order::sort_by(&mut given, &mut |a, b| {
         let place = |given: &Given| (given.setting, Reverse(given.rank));
         place(a).cmp(&place(b)).then_with(|| a.spelled.cmp(&b.spelled))
     });
@@ -317,19 +338,20 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
     for Given { setting, rank, spelled, value } in given {
         let Some(key) = KEYS.get(setting) else { continue };
         take(&mut config, config_json, &key.take, rank > 0, &value)
-            .map_err(|wanted| Error::invalid(format!("`{spelled}` must be {wanted}")))?;
-        report.accepted.insert(key.name);
-        report.defaulted.remove(key.name);
+            .map_err(|wanted| Error::invalid(format_args!("`{spelled}` must be {wanted}")))?;
+        report.accepted.push(key.name);
         if rank > 0 {
             report.aliased.push(Alias { key: spelled, name: key.name });
         }
     }
-    report.aliased.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    order::distinct(&mut report.accepted);
+    let names = KEYS.iter().map(|key| key.name);
+    report.defaulted = names.filter(|name| !report.accepted.contains(name)).collect();
+    order::sort(&mut report.defaulted);
+    order::sort_by(&mut report.aliased, &mut |a, b| a.key.cmp(&b.key));
     report.reserved =
         RESERVED.iter().copied().filter(|name| report.accepted.contains(name)).collect();
-    let report = serde_json::to_string(&report)
-        .map_err(|error| Error::invalid(format!("a report that is no JSON: {error}")))?;
-    Ok((config, report))
+    Ok((config, report.json()))
 }
 
 /// The setting of this name, and the rank of the name.
@@ -452,13 +474,13 @@ fn texts(raw: &str, value: &Member) -> Option<Vec<String>> {
     elements.iter().map(text).collect()
 }
 
-fn named_texts(raw: &str, value: &Member) -> Option<BTreeMap<String, String>> {
+fn named_texts(raw: &str, value: &Member) -> Option<Vec<(String, String)>> {
     let is_object = value.kind == Kind::Object;
     let members = is_object.then(|| json::members(raw, value.value))?;
-    let mut texts = BTreeMap::new();
+    let mut texts = Vec::new();
     for m in &members {
         let text = (m.kind == Kind::String).then(|| json::text(raw, m.value).into_owned())?;
-        texts.insert(json::text(raw, m.key).into_owned(), text);
+        texts.push((json::text(raw, m.key).into_owned(), text));
     }
-    Some(texts)
+    Some(Sorted::of(texts).into_entries())
 }

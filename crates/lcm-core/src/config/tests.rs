@@ -12,7 +12,7 @@ fn config(json: &str) -> Config {
 fn refusal(json: &str) -> String {
     let error = parse(json).unwrap_err();
     assert_eq!(error.code, ErrorCode::InvalidInput);
-    error.message
+    error.into_failure().message
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn values_that_are_no_numbers_are_kept() {
     assert_eq!(read.eviction_policy, api::Policy::Layered);
     assert_eq!(read.custom_instructions, "be \"brief\"");
     assert_eq!(read.expansion_model, None);
-    assert_eq!(read.prompt_overrides["leaf"], "x");
+    assert_eq!(read.prompt_overrides, [("leaf".into(), "x".into())]);
     assert!(read.strip_injected_context_tags.is_empty());
     assert_eq!(read.new_session_retain_depth, None);
     assert_eq!(read.large_payload_tokens_min, 2000);

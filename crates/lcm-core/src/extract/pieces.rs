@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::tokens;
+use super::scan::char_at;
+use crate::{num, tokens};
 
 /// Length of a line, in quarter tokens, up to which it stays whole; and of a piece made by joining.
 const WHOLE_MAX: u32 = 80;
@@ -87,16 +88,31 @@ impl Mark {
         }
     }
 
-    /// Whether a piece can end after this character at all, which is cheaper to ask first.
-    fn may_end(self, last: char, next: u8) -> bool {
-        let spaced = next == b' ' || !(b'!'..=b'~').contains(&next);
+    /// Whether a piece can end between these bytes at all, which is cheaper to ask first.
+    #[inline(always)]
+    const fn may_end(self, last: u8, next: u8) -> bool {
+        let spaced = !matches!(next, b'!'..=b'~');
         match self {
-            Self::Value => matches!(last, ',' | '[' | 'n'),
-            Self::Sentence => !last.is_ascii() || (spaced && matches!(last, '.' | '!' | '?')),
+            Self::Value => matches!(last, b',' | b'[' | b'n'),
+            Self::Sentence => !last.is_ascii() || (spaced && matches!(last, b'.' | b'!' | b'?')),
             Self::Clause => !last.is_ascii() || spaced,
             Self::Space => spaced,
             Self::Any => !last.is_ascii(),
         }
+    }
+
+    /// How many ASCII characters a text begins with after none of which a piece may end. The last
+    /// character of the text is not among them.
+    fn passed(self, mut bytes: &[u8]) -> usize {
+        let mut count = 0;
+        while let [last, rest @ ..] = bytes {
+            match rest.first() {
+                Some(next) if last.is_ascii() && !self.may_end(*last, *next) => count += 1,
+                _ => break,
+            }
+            bytes = rest;
+        }
+        count
     }
 
     /// Whether a piece may end between these: what was read of it, and what follows.
@@ -149,13 +165,18 @@ fn split(line: &str, range: Range<usize>, mark: Mark, atoms: &mut Vec<Range<usiz
         atoms.push(range);
         return;
     }
-    let mut from = 0;
+    let bytes = text.as_bytes();
+    let (mut from, mut at) = (0, 0);
     let mut length = 0_u32;
-    for (at, c) in text.char_indices() {
-        let to = at + c.len_utf8();
-        length = length.saturating_add(tokens::weight(c));
-        let next = text.as_bytes().get(to);
-        if next.is_some_and(|next| !mark.may_end(c, *next)) {
+    loop {
+        let passed = mark.passed(bytes.get(at..).unwrap_or_default());
+        let Some(c) = char_at(text, at + passed) else { return };
+        let to = at + passed + c.len_utf8();
+        at = to;
+        length = length.saturating_add(num::to_u32(passed)).saturating_add(tokens::weight(c));
+        let (last, next) = (bytes.get(to - 1), bytes.get(to));
+        let inside = |(last, next): (&u8, &u8)| !mark.may_end(*last, *next);
+        if last.zip(next).is_some_and(inside) {
             continue;
         }
         let (done, rest) = (text.get(from..to).unwrap_or(""), text.get(to..).unwrap_or(""));
@@ -203,8 +224,19 @@ fn is_opaque(text: &str) -> bool {
 }
 
 fn looks_like_data(line: &str) -> bool {
-    let value = line.trim_start_matches(|c: char| c != '{' && c != '[');
-    value.starts_with(['{', '[']) && value.contains("\":") && line.contains(['}', ']'])
+    // A name after the first bracket that opens, and one that closes.
+    let (mut opened, mut named, mut closed) = (false, false, false);
+    let mut before = 0;
+    for byte in line.bytes() {
+        match byte {
+            b'{' | b'[' => opened = true,
+            b'}' | b']' => closed = true,
+            b':' => named |= opened && before == b'"',
+            _ => {}
+        }
+        before = byte;
+    }
+    named && closed
 }
 
 /// Finds, for each piece, the one in which the JSON object around its beginning opens.

@@ -8,7 +8,7 @@ use super::{
     select::{Selection, separator},
     terms::{Class, Term},
 };
-use crate::source::EXPAND_PREFIX;
+use crate::{order, source::EXPAND_PREFIX};
 
 /// Stands for details when none of them has a name.
 const NAMELESS: &str = "the full text";
@@ -65,10 +65,11 @@ pub(super) fn footer(
 ) {
     let Some(mut room) = room.checked_sub(quarters(EXPAND_PREFIX)) else { return };
     let mut line = String::from(EXPAND_PREFIX);
-    let mut push = |line: &mut String, name: &str| {
+    // Whether it fits is asked first: the text is long.
+    let mut push = |line: &mut String, name: &str, is_new: &dyn Fn(&str) -> bool| {
         let separator = if line.len() == EXPAND_PREFIX.len() { " " } else { ", " };
         let cost = quarters(name).saturating_add(quarters(separator));
-        if let Some(rest) = room.checked_sub(cost) {
+        if let Some(rest) = room.checked_sub(cost).filter(|_| is_new(line)) {
             room = rest;
             line.push_str(separator);
             line.push_str(name);
@@ -76,17 +77,13 @@ pub(super) fn footer(
     };
     // A name can stand in the text as part of a longer term.
     for name in names(material, selection) {
-        if !out.contains(name) {
-            push(&mut line, name);
-        }
+        push(&mut line, name, &|_| !out.contains(name));
     }
-    for lead in leads.iter().take(LEADS_MAX) {
-        if *lead != NAMELESS && !out.contains(*lead) && !line.contains(*lead) {
-            push(&mut line, lead);
-        }
+    for lead in leads.iter().take(LEADS_MAX).filter(|lead| **lead != NAMELESS) {
+        push(&mut line, lead, &|line| !out.contains(*lead) && !line.contains(*lead));
     }
     if line.len() == EXPAND_PREFIX.len() {
-        push(&mut line, NAMELESS);
+        push(&mut line, NAMELESS, &|_| true);
     }
     if line.len() > EXPAND_PREFIX.len() {
         out.push_str(&line);
@@ -124,6 +121,6 @@ fn names<'a>(material: &Material<'a>, selection: &Selection<'_, 'a>) -> Vec<&'a 
         .filter(|(number, term)| is_listable(term) && !selection.covers(*number))
         .map(|(number, term)| (term.class == Class::Name, u32::MAX - term.count, number, term.text))
         .collect();
-    names.sort_unstable();
+    order::sort(&mut names);
     names.into_iter().map(|(_, _, _, text)| text).collect()
 }

@@ -49,12 +49,18 @@ pub(super) fn scan<'a>(text: &'a str, emit: &mut impl FnMut(Word<'a>)) {
 }
 
 /// The character at a boundary; ASCII without decoding.
-fn char_at(text: &str, at: usize) -> Option<char> {
+#[inline(always)]
+pub(super) fn char_at(text: &str, at: usize) -> Option<char> {
     match text.as_bytes().get(at) {
         Some(byte) if byte.is_ascii() => Some(char::from(*byte)),
-        Some(_) => text.get(at..).and_then(|rest| rest.chars().next()),
+        Some(_) => decoded(text, at),
         None => None,
     }
+}
+
+#[inline(never)]
+fn decoded(text: &str, at: usize) -> Option<char> {
+    text.get(at..).and_then(|rest| rest.chars().next())
 }
 
 /// The length of the line number that a listing puts before a line: it names nothing.
@@ -156,9 +162,11 @@ impl Token {
     /// where it ends.
     fn read(&mut self, text: &str, mut at: usize) -> usize {
         loop {
-            while let Some(c) = char_at(text, at).filter(|c| is_word(*c) && !is_gram(*c)) {
+            at += self.ascii(text.as_bytes().get(at..).unwrap_or_default());
+            if let Some(c) = char_at(text, at).filter(|c| is_word(*c) && !is_gram(*c)) {
                 self.add(c);
                 at += c.len_utf8();
+                continue;
             }
             let Some(joiner) = char_at(text, at).and_then(|c| self.joiner(text, at, c)) else {
                 return at;
@@ -187,6 +195,51 @@ impl Token {
             _ => is_word(next) && !is_gram(next),
         };
         if goes_on { text.get(at..at + length) } else { None }
+    }
+
+    /// Adds the word characters of ASCII that a text starts with, as [`Token::add`] does one by
+    /// one; returns how many they are.
+    fn ascii(&mut self, bytes: &[u8]) -> usize {
+        let mut key = self.key;
+        let mut after_lower = self.previous.is_lowercase();
+        let (mut length, mut letters, mut upper, mut digits, mut marks) = (0, 0, 0, 0, 0);
+        for byte in bytes {
+            match byte {
+                b'a'..=b'z' => {
+                    letters += 1;
+                    after_lower = true;
+                }
+                b'A'..=b'Z' => {
+                    letters += 1;
+                    upper += 1;
+                    self.inner_capital |= after_lower;
+                    after_lower = false;
+                }
+                b'0'..=b'9' => {
+                    digits += 1;
+                    after_lower = false;
+                }
+                b'_' => {
+                    marks += 1;
+                    after_lower = false;
+                }
+                _ => break,
+            }
+            key = key.with(byte.to_ascii_lowercase());
+            length += 1;
+        }
+        let Some((last, _)) = bytes.get(..length).and_then(<[u8]>::split_last) else { return 0 };
+        if self.characters == 0 {
+            self.first = bytes.first().copied().map_or(' ', char::from);
+        }
+        self.previous = char::from(*last);
+        self.key = key;
+        self.characters = self.characters.saturating_add(letters + digits + marks);
+        self.letters += letters;
+        self.upper += upper;
+        self.digits += digits;
+        self.marks += marks;
+        length
     }
 
     fn add(&mut self, c: char) {

@@ -1,11 +1,7 @@
 //! Chooses pieces: reserves for requests, errors and outcomes first, then whatever covers most of
 //! the terms that are not covered yet for what it costs.
 
-use alloc::{
-    collections::{BTreeSet, BinaryHeap},
-    vec::Vec,
-};
-use core::cmp::Reverse;
+use alloc::{collections::BinaryHeap, vec::Vec};
 
 use super::{
     cues,
@@ -13,6 +9,7 @@ use super::{
     parse::{Block, Voice},
     pieces::quarters,
 };
+use crate::{num, order};
 
 /// Stands between pieces of one line that are not neighbours.
 pub(super) const GAP: &str = " ... ";
@@ -37,7 +34,7 @@ const DATE_QUARTERS: u32 = 11;
 pub(super) struct Selection<'m, 'a> {
     material: &'m Material<'a>,
     /// Chosen pieces, and by piece whether it is one of them.
-    chosen: BTreeSet<usize>,
+    chosen: Vec<u64>,
     is_chosen: Vec<bool>,
     /// By block: what its header costs, without the date.
     headers: Vec<u32>,
@@ -48,7 +45,7 @@ pub(super) struct Selection<'m, 'a> {
     blocks: Vec<bool>,
     days: Vec<bool>,
     /// Shapes of the error lines that are chosen.
-    shapes: BTreeSet<u64>,
+    shapes: Vec<u64>,
     used: u32,
 }
 
@@ -59,14 +56,14 @@ impl<'m, 'a> Selection<'m, 'a> {
         let days = usize::try_from(days).unwrap_or(usize::MAX);
         let mut this = Self {
             material,
-            chosen: BTreeSet::new(),
+            chosen: Vec::new(),
             is_chosen: alloc::vec![false; material.pieces.len()],
             headers: material.blocks.iter().map(header_cost).collect(),
             covered: alloc::vec![false; material.terms.len()],
             lines: alloc::vec![false; material.lines.len()],
             blocks: alloc::vec![false; material.blocks.len()],
             days: alloc::vec![false; days],
-            shapes: BTreeSet::new(),
+            shapes: Vec::new(),
             used: 0,
         };
         let share = |percent: u32| budget / 100 * percent + budget % 100 * percent / 100;
@@ -91,7 +88,7 @@ impl<'m, 'a> Selection<'m, 'a> {
 
     /// The chosen pieces, in the order of the source.
     pub(super) fn pieces(&self) -> impl Iterator<Item = &'m Piece<'a>> {
-        self.chosen.iter().filter_map(|number| self.material.pieces.get(*number))
+        self.chosen.iter().filter_map(|number| self.material.pieces.get(num::to_usize(*number)))
     }
 
     fn has(&self, piece: usize) -> bool {
@@ -117,8 +114,9 @@ impl<'m, 'a> Selection<'m, 'a> {
         };
         let candidates = candidates.into_iter().filter(|piece| fits(self, *piece));
         let entries: Vec<_> = candidates.filter_map(|piece| self.entry(piece)).collect();
-        let mut heap: BinaryHeap<(u64, Reverse<usize>)> = BinaryHeap::from(entries);
-        while let Some((score, Reverse(piece))) = heap.pop() {
+        let mut heap: BinaryHeap<(u64, u64)> = BinaryHeap::from(entries);
+        while let Some((score, place)) = heap.pop() {
+            let piece = at(place);
             if !fits(self, piece) {
                 continue;
             }
@@ -132,7 +130,8 @@ impl<'m, 'a> Selection<'m, 'a> {
         }
     }
 
-    fn entry(&self, number: usize) -> Option<(u64, Reverse<usize>)> {
+    /// Score and [`place`] of a piece that is not chosen.
+    fn entry(&self, number: usize) -> Option<(u64, u64)> {
         let piece = self.material.pieces.get(number).filter(|_| !self.has(number))?;
         let mut gain = self.gain(piece);
         let mut cost = self.cost(number, piece);
@@ -141,7 +140,7 @@ impl<'m, 'a> Selection<'m, 'a> {
             cost = cost.saturating_add(self.cost(piece.record, record));
         }
         let score = u64::from(gain).saturating_mul(4096) / u64::from(cost.max(1));
-        (gain > 0).then_some((score, Reverse(number)))
+        (gain > 0).then_some((score, place(number)))
     }
 
     /// The piece that says what the values of this one belong to, if it is not chosen yet.
@@ -169,7 +168,7 @@ impl<'m, 'a> Selection<'m, 'a> {
 
     fn take(&mut self, number: usize, piece: &Piece<'a>) {
         self.used = self.used.saturating_add(self.cost(number, piece));
-        self.chosen.insert(number);
+        insert(&mut self.chosen, num::to_u64(number));
         set(&mut self.is_chosen, number);
         set(&mut self.lines, piece.line);
         set(&mut self.blocks, piece.block);
@@ -180,7 +179,7 @@ impl<'m, 'a> Selection<'m, 'a> {
             set(&mut self.covered, usize::try_from(found.term).unwrap_or(usize::MAX));
         }
         if piece.cues & cues::ERROR != 0 {
-            self.shapes.insert(piece.shape);
+            insert(&mut self.shapes, piece.shape);
         }
     }
 
@@ -198,7 +197,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         };
         sum = sum.saturating_mul(voice) / 4;
         let is = |cue: u16| piece.cues & cue != 0;
-        if is(cues::ERROR) && !self.shapes.contains(&piece.shape) {
+        if is(cues::ERROR) && self.shapes.binary_search(&piece.shape).is_err() {
             // A report is worth keeping even if it names nothing rare.
             let (report, word) = (REPORT_GAIN, if sum > 0 { ERROR_GAIN } else { 0 });
             sum = sum.saturating_add(if is(cues::REPORT) { report } else { word });
@@ -220,8 +219,11 @@ impl<'m, 'a> Selection<'m, 'a> {
     fn cost(&self, number: usize, piece: &Piece<'a>) -> u32 {
         let mut cost = piece.quarters;
         if self.lines.get(piece.line).copied().unwrap_or(false) {
-            let before = self.same_line(piece, self.chosen.range(..number).next_back());
-            let after = self.same_line(piece, self.chosen.range(number + 1..).next());
+            let number = num::to_u64(number);
+            let (before, after) =
+                self.chosen.split_at(self.chosen.partition_point(|other| *other < number));
+            let before = self.same_line(piece, before.last());
+            let after = self.same_line(piece, after.iter().find(|other| **other != number));
             let between = |left, right| self.between(left, right);
             cost = cost.saturating_add(before.map_or(0, |left| between(left, piece)));
             cost = cost.saturating_add(after.map_or(0, |right| between(piece, right)));
@@ -245,8 +247,8 @@ impl<'m, 'a> Selection<'m, 'a> {
     }
 
     /// The other piece, if it is of the same line.
-    fn same_line(&self, piece: &Piece<'a>, other: Option<&usize>) -> Option<&'m Piece<'a>> {
-        let other = self.material.pieces.get(*other?)?;
+    fn same_line(&self, piece: &Piece<'a>, other: Option<&u64>) -> Option<&'m Piece<'a>> {
+        let other = self.material.pieces.get(num::to_usize(*other?))?;
         (other.line == piece.line).then_some(other)
     }
 
@@ -256,7 +258,7 @@ impl<'m, 'a> Selection<'m, 'a> {
 
     /// One piece of each message of the user: the one that says most for its length.
     fn requests(&self) -> Vec<usize> {
-        let mut best: Vec<(usize, (u64, Reverse<usize>))> = Vec::new();
+        let mut best: Vec<(usize, (u64, u64))> = Vec::new();
         for (number, piece) in self.material.pieces.iter().enumerate() {
             if piece.voice != Voice::User {
                 continue;
@@ -267,18 +269,20 @@ impl<'m, 'a> Selection<'m, 'a> {
                 _ => best.push((piece.block, entry)),
             }
         }
-        best.into_iter().map(|(_, (_, Reverse(number)))| number).collect()
+        best.into_iter().map(|(_, (_, place))| at(place)).collect()
     }
 
     /// The first error line of each shape.
     fn errors(&self) -> Vec<usize> {
-        let mut seen = BTreeSet::new();
         let is_error = |piece: &Piece<'a>| piece.cues & cues::ERROR != 0;
-        let pieces = self.material.pieces.iter().enumerate();
-        pieces
-            .filter(|(_, piece)| is_error(piece) && seen.insert(piece.shape))
-            .map(|(number, _)| number)
-            .collect()
+        let pieces = self.material.pieces.iter().zip(0u64..);
+        let errors = pieces.filter(|(piece, _)| is_error(piece));
+        let mut errors: Vec<(u64, u64)> = errors.map(|(piece, at)| (piece.shape, at)).collect();
+        order::sort(&mut errors);
+        errors.dedup_by_key(|(shape, _)| *shape);
+        let mut firsts: Vec<u64> = errors.into_iter().map(|(_, at)| at).collect();
+        order::numbers(&mut firsts);
+        firsts.into_iter().map(num::to_usize).collect()
     }
 
     /// The last piece of each turn of the assistant, or of each tool result.
@@ -324,6 +328,22 @@ pub(super) fn separator<'a>(
 /// What the header of a block costs, without the date.
 fn header_cost(block: &Block<'_>) -> u32 {
     quarters("[00:00] ") + quarters(block.role) + u32::from(!block.role.is_empty())
+}
+
+/// What orders the numbers of pieces so that the earlier one is the greater; [`at`] goes back.
+fn place(number: usize) -> u64 {
+    u64::MAX - num::to_u64(number)
+}
+
+fn at(place: u64) -> usize {
+    num::to_usize(u64::MAX - place)
+}
+
+/// Adds a number to an ascending list, once.
+fn insert(list: &mut Vec<u64>, number: u64) {
+    if let Err(place) = list.binary_search(&number) {
+        list.insert(place, number);
+    }
 }
 
 fn set(flags: &mut [bool], at: usize) {

@@ -1,6 +1,6 @@
 //! From the strings of one append to packs: reading, bounding, laying out.
 
-use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{borrow::Cow, string::String, vec::Vec};
 
 use crate::{
     api::{Dialect, Timestamp},
@@ -12,6 +12,7 @@ use crate::{
     limits,
     message::{self, Message, Part, Role},
     num,
+    order::Sorted,
     pack::{self, DirectoryNode, Pack, PackRef, Raw, Stored},
     reader::Reader,
     search::NewMessage,
@@ -117,7 +118,7 @@ pub(super) fn fitting(messages: &[String], partial: bool) -> Result<&[String]> {
     for message in messages.iter().take(limits::BATCH_MESSAGES_MAX) {
         if message.len() > limits::BATCH_BYTES_MAX {
             if count == 0 || !partial {
-                return Err(Error::limit(format!(
+                return Err(Error::limit(format_args!(
                     "messages[{count}]: {} bytes are over the {} of one call; stage the text",
                     message.len(),
                     limits::BATCH_BYTES_MAX
@@ -132,7 +133,7 @@ pub(super) fn fitting(messages: &[String], partial: bool) -> Result<&[String]> {
         count += 1;
     }
     if count < messages.len() && !partial {
-        return Err(Error::limit(format!(
+        return Err(Error::limit(format_args!(
             "messages: {count} of {} fit into one call (at most {} messages and {} bytes)",
             messages.len(),
             limits::BATCH_MESSAGES_MAX,
@@ -154,7 +155,9 @@ pub(super) fn read(dialect: Dialect, list: &[String], partial: bool) -> Result<V
     for (index, raw) in list.iter().enumerate() {
         if let Some(name) = raw.strip_prefix(UPLOAD) {
             let sha256 = keys::unhex(name).filter(|bytes| bytes.len() == 32).ok_or_else(|| {
-                Error::invalid(format!("messages[{index}]: an upload is named by 64 hex digits"))
+                Error::invalid(format_args!(
+                    "messages[{index}]: an upload is named by 64 hex digits"
+                ))
             })?;
             identities += IDENTITIES_STAGED;
             out.push(Candidate {
@@ -178,7 +181,7 @@ pub(super) fn read(dialect: Dialect, list: &[String], partial: bool) -> Result<V
                 out.pop();
                 return Ok(out);
             }
-            return Err(Error::limit(format!(
+            return Err(Error::limit(format_args!(
                 "messages: {index} of {} fit into one call (at most {IDENTITY_PUTS_MAX} ids)",
                 list.len()
             )));
@@ -203,8 +206,9 @@ fn blank() -> Message {
 }
 
 fn project(dialect: Dialect, raw: &str, index: usize) -> Result<Message> {
-    message::project(dialect, raw)
-        .map_err(|error| Error::new(error.code, format!("messages[{index}]: {}", error.message)))
+    message::project(dialect, raw).map_err(|error| {
+        Error::new(error.code, format_args!("messages[{index}]: {}", error.message))
+    })
 }
 
 /// What was found of the uploads that a batch names.
@@ -233,7 +237,7 @@ pub(super) fn resolve(
     for (index, candidate) in candidates.iter_mut().enumerate() {
         let Some(name) = candidate.waiting() else { continue };
         let Some((key, Some(value))) = found.next() else {
-            return Err(Error::not_found(format!(
+            return Err(Error::not_found(format_args!(
                 "messages[{index}]: nothing was staged as `{}`",
                 keys::hex(&name)
             )));
@@ -242,7 +246,7 @@ pub(super) fn resolve(
         bytes += upload.bytes;
         if bytes > limits::BATCH_STAGED_BYTES_MAX && index > 0 {
             if !staged.partial {
-                return Err(Error::limit(format!(
+                return Err(Error::limit(format_args!(
                     "messages: {index} fit into one call (at most {} staged bytes)",
                     limits::BATCH_STAGED_BYTES_MAX
                 )));
@@ -252,7 +256,7 @@ pub(super) fn resolve(
         }
         let text = upload.text(reader, keys, &name)?;
         if sha256(&text) != name {
-            return Err(Error::invalid(format!(
+            return Err(Error::invalid(format_args!(
                 "messages[{index}]: what was staged as `{}` has another SHA-256 or is incomplete",
                 keys::hex(&name)
             )));
@@ -283,7 +287,7 @@ fn bound(candidates: &mut Vec<Candidate<'_>>, partial: bool) -> Result<()> {
         count += 1;
     }
     if count < candidates.len() && !partial {
-        return Err(Error::limit(format!(
+        return Err(Error::limit(format_args!(
             "messages: {count} of {} fit into one call (at most {} bytes of records)",
             candidates.len(),
             COMMIT_RECORDS_BYTES_MAX
@@ -342,7 +346,7 @@ pub(super) struct Builder<'a> {
     keys: &'a Keys,
     dialect: Dialect,
     /// Chunk lengths of the large texts that are stored.
-    large: BTreeMap<[u8; 32], Vec<u32>>,
+    large: Sorted<[u8; 32], Vec<u32>>,
     open: Option<Open>,
     packs: Vec<PackRef>,
     puts: Vec<Put>,
@@ -350,11 +354,7 @@ pub(super) struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     /// A builder for one commit; `large` names the large texts that are stored already.
-    pub(super) fn new(
-        keys: &'a Keys,
-        dialect: Dialect,
-        large: BTreeMap<[u8; 32], Vec<u32>>,
-    ) -> Self {
+    pub(super) fn new(keys: &'a Keys, dialect: Dialect, large: Sorted<[u8; 32], Vec<u32>>) -> Self {
         Self { keys, dialect, large, open: None, packs: Vec::new(), puts: Vec::new() }
     }
 
@@ -409,7 +409,7 @@ impl<'a> Builder<'a> {
             let pack = Pack { seq_first: seq, dialect, tokens_before, messages, frontiers };
             Open { pack, texts: 0, record: 0 }
         });
-        open.pack.messages.push(stored);
+        open.pack.messages.push(stored.into());
         open.pack.frontiers.push(head.frontier);
         open.texts += inline;
         open.record += record;

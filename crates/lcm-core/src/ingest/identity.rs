@@ -5,7 +5,7 @@
 //! the newest stored messages that has at least one discriminating message in it: users do say "ok"
 //! twice.
 
-use alloc::{borrow::Cow, collections::BTreeMap, format, vec::Vec};
+use alloc::{borrow::Cow, format, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
@@ -15,12 +15,16 @@ use crate::{
     json, keys,
     message::{Message, Role},
     num,
+    order::Sorted,
 };
 
 use super::{Decided, batch::Candidate};
 
 /// The part of an identity's hash that its key holds; shorter to compare than the key.
 pub(crate) type Place = [u8; 9];
+
+/// What is known at each place that a batch asks for.
+pub(super) type Identities = Sorted<Place, Option<Known>>;
 
 /// What kind of identity a key stands for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -120,14 +124,10 @@ pub(super) enum Verdict {
 }
 
 /// Judges a message by its identities alone.
-pub(super) fn verdict(
-    lookups: &[Lookup],
-    message: &Message,
-    known: &BTreeMap<Place, Known>,
-) -> Verdict {
+pub(super) fn verdict(lookups: &[Lookup], message: &Message, known: &Identities) -> Verdict {
     let mut call_key = true;
     for lookup in lookups {
-        let record = known.get(&lookup.place());
+        let record = known.get(&lookup.place()).and_then(Option::as_ref);
         let Some(record) = record.filter(|record| record.is_of(lookup)) else { continue };
         if !lookup.is_call() {
             return Verdict::Stored { seq: record.seq };

@@ -10,9 +10,7 @@ mod reconcile;
 mod restore;
 mod stage;
 
-use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
-
-use serde::Deserialize;
+use alloc::{string::String, vec::Vec};
 
 use crate::{
     api::{AppendOptions, Dialect, IngestMode, Receipt, Timestamp},
@@ -21,14 +19,17 @@ use crate::{
     error::{Error, ErrorCode, Result},
     head::{Act, BatchMark, Head, Journal, Loaded},
     history,
+    json::Fields,
     keys::{self, Keys},
     limits, num,
+    order::Sorted,
     reader::Reader,
     search::{NewMessage, Upkeep},
     store::Put,
 };
 use batch::Candidate;
-pub(crate) use identity::{Known, Lookup, Place, lookups};
+use identity::Identities;
+pub(crate) use identity::{Known, Lookup, lookups};
 pub(crate) use reconcile::{identify, reconcile};
 pub(crate) use restore::{Restored, restore};
 pub(crate) use stage::{Upload, stage};
@@ -36,8 +37,6 @@ pub(crate) use stage::{Upload, stage};
 /// Identity puts of one commit; the rest of the bound is for packs, chunks and the head.
 const IDENTITY_PUTS_MAX: usize = 200;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
 struct Extra {
     /// The call repeats one whose outcome is unknown.
     repeat: bool,
@@ -75,13 +74,13 @@ pub(crate) fn append(
     let staged = batch::Staged { records: &records, found, partial: options.partial };
     batch::resolve(reader, &keys, dialect, &mut candidates, staged)?;
     if extra.revision.is_some_and(|revision| revision != loaded.head.revision) {
-        return Err(Error::conflict(format!(
+        return Err(Error::conflict(format_args!(
             "the conversation moved on since revision {}, to {}",
             extra.revision.unwrap_or(0),
             loaded.head.revision
         )));
     }
-    let mark = mark(messages, options.mode, now);
+    let mark = mark(&candidates, options.mode, now);
     let marked = loaded.head.batches.iter().find(|batch| batch.hash == mark);
     if let Some(batch) = marked
         && (extra.repeat || options.mode == IngestMode::Transcript)
@@ -104,27 +103,32 @@ pub(crate) fn append(
 }
 
 fn extra(options: &AppendOptions) -> Result<Extra> {
-    match options.extra_json.as_deref() {
-        None | Some("") => Ok(Extra::default()),
-        Some(json) => serde_json::from_str(json)
-            .map_err(|error| Error::invalid(format!("extra-json: {error}"))),
-    }
+    const EXTRA: &str = "extra-json";
+    let json = options.extra_json.as_deref().filter(|json| !json.is_empty());
+    let mut fields = Fields::of_argument(EXTRA, json.unwrap_or("{}"))?;
+    let extra = Extra {
+        repeat: fields.flag("repeat"),
+        revision: fields.number_or_none("revision"),
+        refuse_replay: fields.flag("refuse_replay"),
+    };
+    fields.end(EXTRA)?;
+    Ok(extra)
 }
 
-/// What names one call: equal only for the same list, mode and time.
-fn mark(messages: &[String], mode: IngestMode, now: Timestamp) -> [u8; 12] {
+/// What names one call: equal only for the same messages, mode and time. Their hashes stand for
+/// the messages, so that a repetition may space and escape them in another way.
+fn mark(candidates: &[Candidate<'_>], mode: IngestMode, now: Timestamp) -> [u8; 12] {
     let mode = [u8::from(mode == IngestMode::New)];
     let now = now.to_be_bytes();
-    let mut fields: Vec<&[u8]> = alloc::vec![b"lcm batch", &mode, &now];
-    fields.extend(messages.iter().map(String::as_bytes));
-    keys::prefix(&keys::hash(&fields))
+    let hashes: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.hash).collect();
+    keys::prefix(&keys::hash(&[b"lcm batch", &mode, &now, hashes.as_flattened()]))
 }
 
 /// Directory node that the commit may have to extend: its number and what it holds.
 type Node = Option<(u64, crate::pack::DirectoryNode)>;
 
 /// Known identities by place, chunk lengths of stored large texts by name, and the node.
-type SecondRead = (BTreeMap<Place, Known>, BTreeMap<[u8; 32], Vec<u32>>, Node);
+type SecondRead = (Identities, Sorted<[u8; 32], Vec<u32>>, Node);
 
 /// The second and last read: identities, records of large texts, one directory node.
 fn second_read(
@@ -150,17 +154,17 @@ fn second_read(
         candidates.iter().map(|candidate| candidate.searchable(0)).collect();
     wanted.extend(upkeep.wanted_by_append(&loaded.head, &new));
     if wanted.is_empty() {
-        return Ok((BTreeMap::new(), BTreeMap::new(), None));
+        return Ok((Sorted::default(), Sorted::default(), None));
     }
-    let mut known = BTreeMap::new();
-    let mut stored = BTreeMap::new();
+    let mut known = Sorted::of(lookups.iter().map(|lookup| (lookup.place(), None)).collect());
+    let mut stored = Sorted::default();
     let mut directory = node.map(|number| (number, crate::pack::DirectoryNode::default()));
     let mut values = reader.fresh(&wanted)?;
     upkeep.take(reader, values.split_off(own.min(values.len())))?;
     for (index, (key, value)) in wanted.iter().zip(values).enumerate() {
         let Some(value) = value else { continue };
         if let Some(lookup) = lookups.get(index) {
-            known.insert(lookup.place(), codec::decode(key, &value)?);
+            known.insert(lookup.place(), Some(codec::decode(key, &value)?));
         } else if let Some(sha256) = large.get(index - lookups.len()) {
             let upload: Upload = codec::decode(key, &value)?;
             if upload.stored {
@@ -188,7 +192,7 @@ fn decide(
     config: &Config,
     loaded: &Loaded,
     candidates: &[Candidate<'_>],
-    mut known: BTreeMap<Place, Known>,
+    mut known: Identities,
     mode: IngestMode,
 ) -> Decided {
     let head = &loaded.head;
@@ -207,7 +211,7 @@ fn decide(
         for lookup in &candidate.lookups {
             if call_key || !lookup.is_call() {
                 let value = Known::new(seq, lookup, &candidate.message);
-                known.insert(lookup.place(), value);
+                known.insert(lookup.place(), Some(value));
             }
         }
         let hash: [u8; 12] = keys::prefix(&candidate.hash);
@@ -223,7 +227,7 @@ fn decide(
 /// How many candidates at the beginning are the newest stored messages.
 ///
 /// What ingest would skip anyway is no part of the comparison.
-fn aligned(head: &Head, candidates: &[Candidate<'_>], known: &BTreeMap<Place, Known>) -> usize {
+fn aligned(head: &Head, candidates: &[Candidate<'_>], known: &Identities) -> usize {
     let mut entries = Vec::new();
     let mut indexes = Vec::new();
     for (index, candidate) in candidates.iter().enumerate() {
@@ -260,7 +264,7 @@ struct Write<'a> {
     /// Of messages without a time of their own; none: the time of the call.
     times: &'a [Timestamp],
     decided: Decided,
-    large: BTreeMap<[u8; 32], Vec<u32>>,
+    large: Sorted<[u8; 32], Vec<u32>>,
     node: Node,
     /// Names the call, so that its repetition is recognised; `None`: something else does that.
     mark: Option<BatchMark>,

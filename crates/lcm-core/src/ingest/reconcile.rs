@@ -5,14 +5,7 @@
 //! messages are the beginning of the transcript; otherwise ids decide entry by entry, and entries
 //! without one by alignment with the newest stored messages.
 
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    format,
-    string::String,
-    vec::Vec,
-};
-
-use serde::{Deserialize, Serialize};
+use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     api::Dialect,
@@ -20,9 +13,9 @@ use crate::{
     error::{Error, Result},
     head::{Head, Loaded},
     history::History,
-    json,
+    json::{self, Fields, Span, Writer},
     keys::{self, Keys},
-    message, num,
+    message, num, order,
     pack::{self, advance},
     reader::Reader,
 };
@@ -35,47 +28,31 @@ use super::{
 /// Most entries of one transcript.
 const ENTRIES_MAX: usize = 2_000_000;
 
+/// Name of the argument that holds the transcript.
+const TRANSCRIPT: &str = "transcript-json";
+
 /// What identifies one message of a transcript.
-#[derive(Clone, Debug, Deserialize, Serialize)]
 struct Entry {
     entry_id: Option<String>,
     event_key: Option<String>,
-    /// Hash over content and ids, 32 hex digits.
-    hash: String,
+    /// Hash over content and ids.
+    hash: [u8; 16],
     /// Whether equal content is evidence of being the same message.
-    #[serde(default)]
     discriminating: bool,
     /// Call id of a single tool result without id of the host: the same result again is skipped.
-    #[serde(default)]
     call_id: Option<String>,
     /// Whether ingest skips it: a failed turn without content.
-    #[serde(default)]
     empty: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct Transcript {
-    entries: Vec<Entry>,
 }
 
 /// Anchors that a transcript needs to count as lying wholly among the stored messages.
 const INSIDE_ANCHORS_MIN: usize = 2;
 
 /// A range of entries, by 0-based inclusive index.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy)]
 struct Missing {
     from: u64,
     to: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct Plan {
-    missing: Vec<Missing>,
-    stored: u64,
-    by: &'static str,
-    /// Revision of the conversation that this is true of; 0 when it does not exist.
-    revision: u64,
-    warnings: Vec<String>,
 }
 
 /// The identities of messages, as a JSON array. Reads nothing.
@@ -84,28 +61,55 @@ struct Plan {
 ///
 /// `invalid-input` naming the message by its index.
 pub(crate) fn identify(dialect: Dialect, messages: &[String]) -> Result<String> {
-    let mut entries = Vec::with_capacity(messages.len());
+    let mut entries = Writer::array();
     for (index, raw) in messages.iter().enumerate() {
         let message = message::project(dialect, raw).map_err(|error| {
-            Error::new(error.code, format!("messages[{index}]: {}", error.message))
+            Error::new(error.code, format_args!("messages[{index}]: {}", error.message))
         })?;
-        entries.push(Entry {
-            entry_id: message.entry_id.map(|span| json::text(raw, span).into_owned()),
-            event_key: message.event_key.map(|span| json::text(raw, span).into_owned()),
-            hash: keys::hex(&pack::message_hash(raw, &message)),
-            discriminating: message.discriminating,
-            call_id: message
-                .unique_call_id
-                .filter(|_| message.entry_id.is_none() && message.event_key.is_none())
-                .map(|span| json::text(raw, span).into_owned()),
-            empty: message.failed_and_empty,
-        });
+        let call_id = message
+            .unique_call_id
+            .filter(|_| message.entry_id.is_none() && message.event_key.is_none());
+        let mut entry = Writer::object();
+        text_at(&mut entry, "entry_id", raw, message.entry_id);
+        text_at(&mut entry, "event_key", raw, message.event_key);
+        entry.text("hash", &keys::hex(&pack::message_hash(raw, &message)));
+        entry.flag("discriminating", message.discriminating);
+        text_at(&mut entry, "call_id", raw, call_id);
+        entry.flag("empty", message.failed_and_empty);
+        entries.push_object(entry);
     }
-    to_json(&entries)
+    Ok(entries.end_array())
 }
 
-fn to_json<T: Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Error::corrupt(format!("{error}")))
+fn text_at(object: &mut Writer, key: &str, raw: &str, span: Option<Span>) {
+    object.text_or_null(key, span.map(|span| json::text(raw, span)).as_deref());
+}
+
+/// Reads a transcript; a field that is not known is passed over.
+fn entries(transcript: &str) -> Result<Vec<Entry>> {
+    let mut fields = Fields::of_argument(TRANSCRIPT, transcript)?;
+    let list = fields.list("entries");
+    fields.end_of_known(TRANSCRIPT)?;
+    if list.len() > ENTRIES_MAX {
+        return Err(Error::limit(format_args!("entries: at most {ENTRIES_MAX}")));
+    }
+    let mut entries = Vec::with_capacity(list.len());
+    for (index, value) in list.into_iter().enumerate() {
+        let mut fields = Fields::new(transcript, json::members(transcript, value.span));
+        let hash = keys::unhex(&fields.text("hash")).filter(|bytes| bytes.len() == 16);
+        let hash = hash
+            .ok_or_else(|| Error::invalid(format_args!("entries[{index}].hash: 32 hex digits")))?;
+        entries.push(Entry {
+            entry_id: fields.text_or_none("entry_id"),
+            event_key: fields.text_or_none("event_key"),
+            hash: keys::prefix(&hash),
+            discriminating: fields.flag("discriminating"),
+            call_id: fields.text_or_none("call_id"),
+            empty: fields.flag("empty"),
+        });
+        fields.end_of_known(TRANSCRIPT)?;
+    }
+    Ok(entries)
 }
 
 /// Says which entries of a transcript are not stored, as a JSON plan.
@@ -119,74 +123,76 @@ pub(crate) fn reconcile(
     transcript_json: &str,
 ) -> Result<String> {
     let keys = Keys::new(conversation)?;
-    let transcript: Transcript = serde_json::from_str(transcript_json)
-        .map_err(|error| Error::invalid(format!("transcript-json: {error}")))?;
-    let entries = transcript.entries;
-    if entries.len() > ENTRIES_MAX {
-        return Err(Error::limit(format!("entries: at most {ENTRIES_MAX}")));
-    }
-    let mut hashes = Vec::with_capacity(entries.len());
-    for (index, entry) in entries.iter().enumerate() {
-        let bytes = keys::unhex(&entry.hash).filter(|bytes| bytes.len() == 16);
-        let bytes =
-            bytes.ok_or_else(|| Error::invalid(format!("entries[{index}].hash: 32 hex digits")))?;
-        hashes.push(keys::prefix::<16>(&bytes));
-    }
-    let (loaded, _) = Loaded::read(reader, &keys, conversation, &[])?;
+    let entries = entries(transcript_json)?;
+    let loaded = Loaded::of(reader, &keys, conversation)?;
     let head = &loaded.head;
     let effective = effective(&entries);
-    if let Some(from) = prefix(&effective, &hashes, head) {
-        return plan(head, "prefix", &entries, |index| index < from);
+    if let Some(from) = prefix(&effective, &entries, head) {
+        return Ok(plan(head, "prefix", entries.len(), &|index| index < from));
     }
     let known = known(reader, &keys, &entries)?;
     let alignable: Vec<Alignable> = effective
         .iter()
-        .map(|index| Alignable {
-            hash: hashes.get(*index).map(|hash| keys::prefix(hash)).unwrap_or_default(),
-            seq: known.get(*index).copied().flatten(),
-            discriminating: entries.get(*index).is_some_and(|entry| entry.discriminating),
+        .filter_map(|index| {
+            let entry = entries.get(*index)?;
+            Some(Alignable {
+                hash: keys::prefix(&entry.hash),
+                seq: known.get(*index).copied().flatten(),
+                discriminating: entry.discriminating,
+            })
         })
         .collect();
-    let (from, to) = covered(reader, &keys, head, &alignable, &effective, &hashes)?;
+    let (from, to) = covered(reader, &keys, head, &alignable, &|| frontier(&effective, &entries))?;
     let by = match (known.iter().any(Option::is_some), to > from) {
         (_, true) => "alignment",
         (true, false) => "ids",
         (false, false) => "none",
     };
     let aligned = effective.get(from..to).unwrap_or(&[]);
-    plan(head, by, &entries, |index| {
+    Ok(plan(head, by, entries.len(), &|index| {
         // What ingest skips anyway is never missing.
         known.get(index).copied().flatten().is_some()
             || aligned.binary_search(&index).is_ok()
             || effective.binary_search(&index).is_err()
-    })
+    }))
 }
 
 /// Indexes of the entries that ingest would store if nothing was stored yet: without failed turns
 /// and without what carries an id that came before.
 fn effective(entries: &[Entry]) -> Vec<usize> {
-    let mut seen: BTreeSet<(u8, &str, &str)> = BTreeSet::new();
-    let mut out = Vec::new();
+    // Kind, id, and where it counts only together with equal content: the content.
+    let mut ids: Vec<((u8, &str, &[u8]), usize)> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
-        let ids = [(0, entry.entry_id.as_deref()), (1, entry.event_key.as_deref())];
-        let mut again = false;
-        for (kind, id) in ids {
-            again |= id.is_some_and(|id| !seen.insert((kind, id, "")));
-        }
-        // A call id counts only together with equal content.
-        let call = entry.call_id.as_deref();
-        again |= call.is_some_and(|id| !seen.insert((2, id, &entry.hash)));
-        if !entry.empty && !again {
-            out.push(index);
+        let of_entry = [
+            (0, entry.entry_id.as_deref(), &[][..]),
+            (1, entry.event_key.as_deref(), &[][..]),
+            (2, entry.call_id.as_deref(), entry.hash.as_slice()),
+        ];
+        for (kind, id, content) in of_entry {
+            ids.extend(id.map(|id| ((kind, id, content), index)));
         }
     }
-    out
+    order::sort(&mut ids);
+    let mut again = alloc::vec![false; entries.len()];
+    for pair in ids.windows(2) {
+        if let [(first, _), (second, index)] = pair
+            && first == second
+            && let Some(again) = again.get_mut(*index)
+        {
+            *again = true;
+        }
+    }
+    let counts = |(index, again): (usize, bool)| {
+        let is_empty = entries.get(index).is_none_or(|entry| entry.empty);
+        (!again && !is_empty).then_some(index)
+    };
+    again.into_iter().enumerate().filter_map(counts).collect()
 }
 
 /// Index behind the stored messages, when they are the beginning of the transcript.
-fn prefix(effective: &[usize], hashes: &[[u8; 16]], head: &Head) -> Option<usize> {
+fn prefix(effective: &[usize], entries: &[Entry], head: &Head) -> Option<usize> {
     let count = num::to_usize(head.messages);
-    let frontier = frontier(effective.get(..count)?, hashes);
+    let frontier = frontier(effective.get(..count)?, entries);
     let behind = || match count.checked_sub(1) {
         None => Some(0),
         Some(last) => effective.get(last).map(|index| index + 1),
@@ -194,9 +200,9 @@ fn prefix(effective: &[usize], hashes: &[[u8; 16]], head: &Head) -> Option<usize
     (frontier == head.frontier).then(behind).flatten()
 }
 
-fn frontier(indexes: &[usize], hashes: &[[u8; 16]]) -> [u8; 16] {
-    let hashes = indexes.iter().filter_map(|index| hashes.get(*index));
-    hashes.fold([0; 16], |running, hash| advance(&running, hash))
+fn frontier(indexes: &[usize], entries: &[Entry]) -> [u8; 16] {
+    let entries = indexes.iter().filter_map(|index| entries.get(*index));
+    entries.fold([0; 16], |running, entry| advance(&running, &entry.hash))
 }
 
 /// Which range of the effective entries is stored, going by alignment.
@@ -209,8 +215,7 @@ fn covered(
     keys: &Keys,
     head: &Head,
     entries: &[Alignable],
-    effective: &[usize],
-    hashes: &[[u8; 16]],
+    whole: &dyn Fn() -> [u8; 16],
 ) -> Result<(usize, usize)> {
     let newest = Newest { hashes: &head.hashes, seq_last: head.messages };
     let stored = newest.hashes.len();
@@ -234,26 +239,31 @@ fn covered(
     }
     let seq = num::to_u64(entries.len());
     let stored = History { keys, head }.frontier(reader, seq)?;
-    let same = stored == frontier(effective, hashes);
+    let same = stored == whole();
     Ok((0, if same { entries.len() } else { 0 }))
 }
 
 /// Which entries are stored by id or event key.
 fn known(reader: &mut Reader<'_>, keys: &Keys, entries: &[Entry]) -> Result<Vec<Option<u64>>> {
-    let mut lookups: BTreeMap<String, Vec<(usize, Lookup)>> = BTreeMap::new();
+    let mut lookups: Vec<(String, usize, Lookup)> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let of_entry = entry.entry_id.as_deref().map(Lookup::entry);
         let of_event = entry.event_key.as_deref().map(Lookup::event);
         for lookup in of_entry.into_iter().chain(of_event) {
-            lookups.entry(keys.identity(&lookup.hash)).or_default().push((index, lookup));
+            lookups.push((keys.identity(&lookup.hash), index, lookup));
         }
     }
     let mut out = alloc::vec![None; entries.len()];
-    let names: Vec<String> = lookups.keys().cloned().collect();
-    for (name, value) in names.iter().zip(reader.fresh(&names)?) {
+    order::sort_by(&mut lookups, &mut |left, right| left.0.cmp(&right.0));
+    let of_name =
+        |left: &(String, usize, Lookup), right: &(String, usize, Lookup)| left.0 == right.0;
+    let mut names: Vec<String> = lookups.iter().map(|(name, ..)| name.clone()).collect();
+    names.dedup();
+    let of_names = lookups.chunk_by(of_name);
+    for ((name, value), lookups) in names.iter().zip(reader.fresh(&names)?).zip(of_names) {
         let Some(value) = value else { continue };
         let record: Known = codec::decode(name, &value)?;
-        for (index, lookup) in lookups.get(name).into_iter().flatten() {
+        for (_, index, lookup) in lookups {
             if let Some(slot) = out.get_mut(*index)
                 && record.is_of(lookup)
             {
@@ -267,12 +277,11 @@ fn known(reader: &mut Reader<'_>, keys: &Keys, entries: &[Entry]) -> Result<Vec<
 fn plan(
     head: &Head,
     by: &'static str,
-    entries: &[Entry],
-    is_stored: impl Fn(usize) -> bool,
-) -> Result<String> {
+    entries: usize,
+    is_stored: &dyn Fn(usize) -> bool,
+) -> String {
     let mut missing: Vec<Missing> = Vec::new();
-    let mut warnings = Vec::new();
-    for index in 0..entries.len() {
+    for index in 0..entries {
         if is_stored(index) {
             continue;
         }
@@ -283,11 +292,26 @@ fn plan(
         }
     }
     let stored = head.messages;
+    let mut warnings = Writer::array();
     if by == "none" && stored > 0 && !missing.is_empty() {
-        warnings.push(format!(
+        warnings.push_text(&format!(
             "no-overlap: the transcript does not go on where the {stored} stored messages end; \
              all of it counts as new"
         ));
     }
-    to_json(&Plan { missing, stored, by, revision: head.revision, warnings })
+    let mut ranges = Writer::array();
+    for Missing { from, to } in missing {
+        let mut range = Writer::object();
+        range.number("from", from);
+        range.number("to", to);
+        ranges.push_object(range);
+    }
+    let mut plan = Writer::object();
+    plan.array_at("missing", ranges);
+    plan.number("stored", stored);
+    plan.text("by", by);
+    // Of the conversation that this is true of; 0 when it does not exist.
+    plan.number("revision", head.revision);
+    plan.array_at("warnings", warnings);
+    plan.end_object()
 }

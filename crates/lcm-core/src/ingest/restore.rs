@@ -5,7 +5,7 @@
 //! and the caller has compared what comes before. A message that an append would take for one that
 //! is stored cannot be part of an export.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{string::String, vec::Vec};
 
 use crate::{
     api::{Dialect, IngestMode, Receipt, Timestamp},
@@ -65,14 +65,16 @@ pub(crate) fn restore(
     if !all_new {
         let kept = (0..).zip(&decided.new).take_while(|(at, (index, _))| at == index).count();
         let seq = loaded.head.messages + num::to_u64(kept) + 1;
-        return Err(Error::invalid(format!("message {seq} is one that comes before it, or none")));
+        return Err(Error::invalid(format_args!(
+            "message {seq} is one that comes before it, or none"
+        )));
     }
     let reached = candidates
         .iter()
         .fold(loaded.head.frontier, |frontier, one| pack::advance(&frontier, &one.hash));
     if frontier.is_some_and(|frontier| frontier != reached) {
         let seq = loaded.head.messages + num::to_u64(candidates.len());
-        return Err(Error::invalid(format!("message {seq} is not the one its hash is of")));
+        return Err(Error::invalid(format_args!("message {seq} is not the one its hash is of")));
     }
     let candidates = &candidates;
     let mark = None;

@@ -4,7 +4,7 @@
 //! piece changes nothing, and another text at the same offset starts over from there, until a
 //! message refers to the upload and it is final.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +68,8 @@ impl Upload {
             }
         }
         let name = keys::hex(name);
-        String::from_utf8(text).map_err(|_| Error::corrupt(format!("upload `{name}` is no text")))
+        String::from_utf8(text)
+            .map_err(|_| Error::corrupt(format_args!("upload `{name}` is no text")))
     }
 }
 
@@ -93,14 +94,14 @@ pub(crate) fn stage(
         .ok_or_else(|| Error::invalid("upload: the SHA-256 of the text in 64 hex digits"))?;
     let end = offset.saturating_add(num::to_u64(text.len()));
     if text.is_empty() || text.len() > limits::CHUNK_BYTES_MAX {
-        return Err(Error::invalid(format!(
+        return Err(Error::invalid(format_args!(
             "text: a piece has 1 to {} bytes, this one has {}",
             limits::CHUNK_BYTES_MAX,
             text.len()
         )));
     }
     if end > limits::MESSAGE_BYTES_MAX {
-        return Err(Error::limit(format!(
+        return Err(Error::limit(format_args!(
             "text: a message has at most {} bytes",
             limits::MESSAGE_BYTES_MAX
         )));
@@ -117,7 +118,7 @@ pub(crate) fn stage(
     let number = number_at(&record, offset)?;
     let chunk = keys.chunk(&name, number);
     if offset < record.bytes {
-        let value = reader.fresh(core::slice::from_ref(&chunk))?.into_iter().next().flatten();
+        let value = reader.fresh_one(&chunk)?;
         if let Some(value) = value
             && *codec::decode_bytes(&chunk, &value)? == *text.as_bytes()
         {
@@ -149,7 +150,7 @@ fn number_at(record: &Upload, offset: u64) -> Result<u32> {
     if at == offset {
         return Ok(num::to_u32(record.chunks.len()));
     }
-    Err(Error::invalid(format!(
+    Err(Error::invalid(format_args!(
         "offset: {offset} is not the beginning of a piece; {} bytes are staged",
         record.bytes
     )))

@@ -4,7 +4,7 @@
 //! In: an object of a message. Out: spans of its fields, or parts. Not here: which fields a dialect
 //! has.
 
-use alloc::{borrow::Cow, format, string::String, vec::Vec};
+use alloc::{borrow::Cow, string::String, vec::Vec};
 
 use super::{Part, Role, read_id};
 use crate::{
@@ -147,7 +147,7 @@ pub(super) fn read_role(
     role.map(|(_, role)| *role).ok_or_else(|| {
         let plain = |c: char| if c.is_control() { ' ' } else { c };
         let shown: String = text.chars().take(SHOWN_CHARACTERS_MAX).map(plain).collect();
-        Error::invalid(format!("no role of the dialect `{dialect}`: `{shown}`"))
+        Error::invalid(format_args!("no role of the dialect `{dialect}`: `{shown}`"))
     })
 }
 

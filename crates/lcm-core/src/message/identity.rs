@@ -15,7 +15,10 @@ use core::cmp::Ordering;
 
 use sha2::{Digest, Sha256};
 
-use crate::json::{self, Member, Piece, Scanner, TokenKind};
+use crate::{
+    json::{self, Member, Piece, Scanner, TokenKind},
+    order,
+};
 
 /// Sets these hashes apart from all others of the engine.
 const DOMAIN: &[u8] = b"lcm message identity 1\0";
@@ -27,13 +30,15 @@ pub(super) fn of(raw: &str, members: &[Member]) -> [u8; 16] {
     let key = |member: &Member| json::slice(raw, member.key);
     let mut sorted: Vec<&Member> = members.iter().collect();
     // By place, too, so that of equal keys the last one of the message stays the last.
-    sorted
-        .sort_unstable_by(|a, b| order(key(a), key(b)).then_with(|| a.key.start.cmp(&b.key.start)));
+    order::sort_by(&mut sorted, &mut |a, b| {
+        compare(key(a), key(b)).then_with(|| a.key.start.cmp(&b.key.start))
+    });
     let mut hash = Sha256::new();
     hash.update(DOMAIN);
     for (at, member) in sorted.iter().enumerate() {
-        let repeated = sorted.get(at + 1).is_some_and(|next| order(key(member), key(next)).is_eq());
-        if !repeated && !NO_CONTENT.iter().any(|id| order(key(member), id).is_eq()) {
+        let repeated =
+            sorted.get(at + 1).is_some_and(|next| compare(key(member), key(next)).is_eq());
+        if !repeated && !NO_CONTENT.iter().any(|id| compare(key(member), id).is_eq()) {
             add_string(&mut hash, key(member));
             add_value(&mut hash, json::slice(raw, member.value));
         }
@@ -43,7 +48,7 @@ pub(super) fn of(raw: &str, members: &[Member]) -> [u8; 16] {
 }
 
 /// The order of two keys by their decoded bytes. Few have escapes; the others need no copy.
-fn order(a: &str, b: &str) -> Ordering {
+fn compare(a: &str, b: &str) -> Ordering {
     // Without the quotes, which are not below every byte of a longer key.
     let plain = |key| json::inner(key).filter(|key| !key.as_bytes().contains(&b'\\'));
     match (plain(a), plain(b)) {

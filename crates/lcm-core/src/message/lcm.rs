@@ -3,7 +3,7 @@
 //! In: the JSON text. Out: role and parts. What does not have the documented shape is kept as
 //! [`Part::Other`]; only a missing or unknown role is an error.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{string::String, vec::Vec};
 
 use super::{Message, Part, Role, complete, read_id, visible};
 use crate::{
@@ -62,7 +62,7 @@ fn read_role(raw: &str, members: &[Member]) -> Result<Role> {
                 .take(SHOWN_CHARACTERS_MAX)
                 .map(|c| if c.is_control() { ' ' } else { c })
                 .collect();
-            Err(Error::invalid(format!("no role of the dialect `lcm`: `{shown}`")))
+            Err(Error::invalid(format_args!("no role of the dialect `lcm`: `{shown}`")))
         }
     }
 }

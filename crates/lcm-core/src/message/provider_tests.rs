@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ErrorCode;
-use alloc::string::String;
+use alloc::{format, string::String};
 
 /// Role, and the kind of each part with what it was told by.
 fn outline(dialect: Dialect, raw: &str) -> String {

@@ -1,6 +1,6 @@
 //! Tests of the projection of the `lcm` dialect.
 
-use alloc::{string::String, vec};
+use alloc::{format, string::String, vec};
 
 use super::*;
 use crate::{ErrorCode, tokens::estimate};

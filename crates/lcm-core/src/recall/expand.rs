@@ -5,14 +5,12 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use crate::{
     codec,
     error::{Error, Result},
     head::Loaded,
     history::History,
+    json::Writer,
     keys::Keys,
     limits,
     reader::Reader,
@@ -26,8 +24,6 @@ const MESSAGES_PER_READ: u64 = 64;
 /// First characters of a cursor.
 const CURSOR_VERSION: &str = "e1:";
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
 struct Options {
     /// How many levels of sources; 0: none. Absent: one, or with `messages` as many as there are,
     /// because whoever wants messages does not want to know how deep they lie.
@@ -52,7 +48,7 @@ pub(crate) fn expand(
 ) -> Result<String> {
     let keys = Keys::new(conversation)?;
     super::ungranted(grant)?;
-    let options: Options = super::options(options_json)?;
+    let options = options(options_json)?;
     let named = super::named(&keys, id)?;
     let skip = match options.after.as_deref() {
         None => 0,
@@ -61,14 +57,13 @@ pub(crate) fn expand(
             .and_then(|count| count.parse().ok())
             .ok_or_else(|| Error::invalid("after: not a cursor of this engine"))?,
     };
-    let (loaded, _) = Loaded::read(reader, &keys, conversation, &[])?;
-    let loaded = loaded.existing()?;
+    let loaded = Loaded::of_existing(reader, &keys, conversation)?;
     let history = History { keys: &keys, head: &loaded.head };
     let mut walk = Walk::new(options, skip);
     let name = match named {
         Named::Message(seq) => {
             if seq == 0 || seq > loaded.head.messages {
-                return Err(Error::not_found(format!("there is no message {seq}")));
+                return Err(Error::not_found(format_args!("there is no message {seq}")));
             }
             walk.message_range(reader, &history, seq, seq)?;
             keys.message_name(seq)
@@ -79,7 +74,19 @@ pub(crate) fn expand(
             summary::name(id)
         }
     };
-    Ok(super::json(&walk.answer(&name)))
+    Ok(walk.answer(&name))
+}
+
+fn options(options_json: &str) -> Result<Options> {
+    let mut fields = super::options(options_json)?;
+    let options = Options {
+        depth: fields.small_or_none("depth"),
+        messages: fields.flag("messages"),
+        token_cap: fields.number_or_none("token_cap"),
+        after: fields.text_or_none("after"),
+    };
+    fields.end(super::OPTIONS)?;
+    Ok(options)
 }
 
 struct Walk {
@@ -89,8 +96,9 @@ struct Walk {
     skip: u64,
     /// Entries seen, passed over or listed.
     seen: u64,
-    summaries: Vec<Value>,
-    messages: Vec<Value>,
+    /// Arrays of what is listed.
+    summaries: Writer,
+    messages: Writer,
     tokens: u64,
     bytes: usize,
     /// The token cap or the page was reached.
@@ -111,8 +119,8 @@ impl Walk {
             depth,
             skip,
             seen: 0,
-            summaries: Vec::new(),
-            messages: Vec::new(),
+            summaries: Writer::array(),
+            messages: Writer::array(),
             tokens: 0,
             bytes: 0,
             ended: None,
@@ -162,12 +170,11 @@ impl Walk {
     /// Whether the entry belongs on this page; counts it if so.
     fn takes(&mut self, tokens: u64, bytes: usize) -> bool {
         let over = self.options.token_cap.is_some_and(|cap| self.tokens + tokens > cap);
-        let empty = self.summaries.is_empty() && self.messages.is_empty();
         if over {
             self.ended = Some(End::TokenCap);
             return false;
         }
-        if !empty && self.bytes + bytes > limits::PAGE_BYTES_MAX {
+        if !self.is_empty() && self.bytes + bytes > limits::PAGE_BYTES_MAX {
             self.ended = Some(End::Page);
             return false;
         }
@@ -186,15 +193,15 @@ impl Walk {
         if !self.takes(u64::from(record.tokens), record.text.len()) {
             return false;
         }
-        self.summaries.push(json!({
-            "id": summary::name(record.id()),
-            "kind": record.kind(),
-            "depth": record.depth,
-            "tokens": record.tokens,
-            "text": record.text,
-            "seq_first": record.seq_first,
-            "seq_last": record.seq_last,
-        }));
+        let mut row = Writer::object();
+        row.number("depth", record.depth.into());
+        row.text("id", &summary::name(record.id()));
+        row.text("kind", record.kind());
+        row.number("seq_first", record.seq_first);
+        row.number("seq_last", record.seq_last);
+        row.text("text", &record.text);
+        row.number("tokens", record.tokens.into());
+        self.summaries.push_object(row);
         true
     }
 
@@ -212,28 +219,32 @@ impl Walk {
         while from <= seq_last {
             let to = seq_last.min(from + MESSAGES_PER_READ - 1);
             for placed in history.messages(reader, from, to)? {
-                let (bytes, value) = row(reader, history, &placed)?;
+                let (bytes, row) = row(reader, history, &placed)?;
                 if !self.takes(u64::from(placed.stored.tokens), bytes) {
                     return Ok(());
                 }
-                self.messages.push(value);
+                self.messages.push_object(row);
             }
             from = to + 1;
         }
         Ok(())
     }
 
-    fn answer(self, id: &str) -> Value {
+    fn is_empty(&self) -> bool {
+        self.summaries.is_empty() && self.messages.is_empty()
+    }
+
+    fn answer(self, id: &str) -> String {
         // A cap that lets nothing through would come to the same place again and again.
-        let empty = self.summaries.is_empty() && self.messages.is_empty();
-        let next = self.ended.filter(|_| !empty).map(|_| format!("{CURSOR_VERSION}{}", self.seen));
-        json!({
-            "id": id,
-            "summaries": self.summaries,
-            "messages": self.messages,
-            "tokens": self.tokens,
-            "truncated": self.ended.is_some(),
-            "next": next,
-        })
+        let more = self.ended.is_some() && !self.is_empty();
+        let next = more.then(|| format!("{CURSOR_VERSION}{}", self.seen));
+        let mut answer = Writer::object();
+        answer.text("id", id);
+        answer.array_at("messages", self.messages);
+        answer.text_or_null("next", next.as_deref());
+        answer.array_at("summaries", self.summaries);
+        answer.number("tokens", self.tokens);
+        answer.flag("truncated", self.ended.is_some());
+        answer.end_object()
     }
 }

@@ -1,6 +1,6 @@
 //! Verbatim messages, byte for byte as they came in.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{string::String, vec::Vec};
 
 use crate::{
     error::{Error, Result},
@@ -25,10 +25,9 @@ pub(crate) fn messages(
 ) -> Result<Vec<String>> {
     let keys = Keys::new(conversation)?;
     if seq_from == 0 || seq_to < seq_from {
-        return Err(Error::invalid(format!("seq-from: {seq_from} to {seq_to} is no range")));
+        return Err(Error::invalid(format_args!("seq-from: {seq_from} to {seq_to} is no range")));
     }
-    let (loaded, _) = Loaded::read(reader, &keys, conversation, &[])?;
-    let loaded = loaded.existing()?;
+    let loaded = Loaded::of_existing(reader, &keys, conversation)?;
     let history = History { keys: &keys, head: &loaded.head };
     let bytes_max = num::to_usize(u64::from(bytes_max));
     let mut out: Vec<String> = Vec::new();

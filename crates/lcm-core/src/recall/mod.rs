@@ -5,11 +5,10 @@ mod expand;
 mod grep;
 mod messages;
 
-use alloc::{format, string::String};
-
 use crate::{
     codec,
     error::{Error, Result},
+    json::Fields,
     keys::Keys,
     reader::Reader,
     summary::{self, Summary},
@@ -18,6 +17,9 @@ pub(crate) use describe::{describe, row};
 pub(crate) use expand::expand;
 pub(crate) use grep::grep;
 pub(crate) use messages::messages;
+
+/// Name of the argument that holds options.
+const OPTIONS: &str = "options-json";
 
 /// What an id names.
 enum Named {
@@ -36,13 +38,15 @@ fn named(keys: &Keys, text: &str) -> Result<Named> {
     let id = text
         .split(|c: char| !is_word(c))
         .find(|word| ["sum_", "msg_", "file_"].iter().any(|kind| word.starts_with(kind)))
-        .ok_or_else(|| Error::not_found(format!("`{text}` holds no id of a summary or message")))?;
+        .ok_or_else(|| {
+            Error::not_found(format_args!("`{text}` holds no id of a summary or message"))
+        })?;
     if id.starts_with("file_") {
-        return Err(Error::unsupported(format!("`{id}`: files are not kept by this version")));
+        return Err(Error::unsupported(format_args!("`{id}`: files are not kept by this version")));
     }
     if id.starts_with("msg_") {
         return keys.message_seq(id).map(Named::Message).ok_or_else(|| {
-            Error::not_found(format!("there is no message `{id}` in this conversation"))
+            Error::not_found(format_args!("there is no message `{id}` in this conversation"))
         });
     }
     summary::parse_name(id).map(Named::Summary)
@@ -55,10 +59,10 @@ fn named(keys: &Keys, text: &str) -> Result<Named> {
 /// `not-found`: there is none of this id in the conversation.
 fn summary(reader: &mut Reader<'_>, keys: &Keys, id: [u8; 8]) -> Result<Summary> {
     let key = keys.summary(id);
-    let value = reader.fresh(core::slice::from_ref(&key))?.into_iter().next().flatten();
+    let value = reader.fresh_one(&key)?;
     let name = summary::name(id);
     let value = value.ok_or_else(|| {
-        Error::not_found(format!(
+        Error::not_found(format_args!(
             "there is no summary `{name}` in this conversation; ids belong to one conversation"
         ))
     })?;
@@ -66,12 +70,9 @@ fn summary(reader: &mut Reader<'_>, keys: &Keys, id: [u8; 8]) -> Result<Summary>
 }
 
 /// Options as JSON; an empty text means none.
-fn options<T: serde::de::DeserializeOwned + Default>(options_json: &str) -> Result<T> {
-    if options_json.trim().is_empty() {
-        return Ok(T::default());
-    }
-    serde_json::from_str(options_json)
-        .map_err(|error| Error::invalid(format!("options-json: {error}")))
+fn options(options_json: &str) -> Result<Fields<'_>> {
+    let none = options_json.trim().is_empty();
+    Fields::of_argument(OPTIONS, if none { "{}" } else { options_json })
 }
 
 /// Grants are not offered yet; whoever names one is refused rather than given everything.
@@ -80,9 +81,4 @@ fn ungranted(grant: Option<&str>) -> Result<()> {
         None => Ok(()),
         Some(_) => Err(Error::unsupported("grant: not offered by this version")),
     }
-}
-
-/// JSON text of a value.
-fn json(value: &serde_json::Value) -> String {
-    format!("{value}")
 }

@@ -1,409 +1,95 @@
-//! From documents to postings in memory, and from there to the blocks of a new segment.
+//! From messages and summaries to the blocks of a new segment.
 //!
-//! In: documents in ascending order. Terms become keys at once (a hash, see [`key_of`]); an
-//! occurrence is two numbers, and one pass in the order of the keys writes the lists. Grams are
-//! collected once per unit.
+//! In: documents in ascending order. Out: their texts, read for terms and grams; postings are
+//! collected by [`lcm_loops::collect`].
 
 use alloc::vec::Vec;
 
-use super::{
-    Allowance, COUNT_MAX, FIELD_GAP, Family, Field,
-    block::{
-        BARE, BlockWriter, EVERY_GRAM, GRAMS, PART_DOCUMENTS_MAX, PART_OCCURRENCES_MAX, Range,
-    },
-    columns::{self, Lengths},
-    each_field, each_term, terms, unit_of_message,
-};
+pub(super) use lcm_loops::collect::{key_of, key_of_gram};
+use lcm_loops::{block::Range, collect::Collector, lengths::Lengths};
+
+use super::{Allowance, FIELD_GAP, Family, Field, each_field, each_term, segment, unit_of_message};
 use crate::{message::Part, num};
-
-/// Most grams of one unit; a unit with more is listed for every gram.
-pub(super) const UNIT_GRAMS_MAX: usize = 16_384;
-/// Bits of a position in an occurrence; no document has more positions (see [`Allowance`]).
-const POSITION_BITS: u32 = 20;
-const POSITION_MAX: u64 = (1 << POSITION_BITS) - 1;
-
-/// The key of a term.
-pub(super) fn key_of(term: &[u8]) -> u64 {
-    let key = terms::hash(term) >> 24;
-    if terms::has_positions(term) { key } else { BARE + key }
-}
-
-/// The key of a gram.
-pub(super) fn key_of_gram(gram: [u8; 3]) -> u64 {
-    let [a, b, c] = gram;
-    GRAMS + u64::from(u32::from_be_bytes([0, a, b, c]))
-}
-
-/// Numbers given to keys, in the order of their first occurrence.
-#[derive(Debug, Default)]
-struct KeyTable {
-    /// Number of a key plus one; 0: free. A power of two.
-    slots: Vec<u32>,
-    keys: Vec<u64>,
-}
-
-impl KeyTable {
-    fn place(&self, key: u64) -> usize {
-        // Grams are not spread by themselves.
-        let spread = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        num::to_usize(spread >> 32) & self.slots.len().wrapping_sub(1)
-    }
-
-    /// The number of a key, and whether it is new.
-    fn number(&mut self, key: u64) -> (u32, bool) {
-        if self.keys.len() * 2 >= self.slots.len() {
-            self.grow();
-        }
-        let mut at = self.place(key);
-        loop {
-            let slot = self.slots.get(at).copied().unwrap_or(0);
-            let Some(number) = slot.checked_sub(1) else { break };
-            if self.keys.get(num::to_usize(u64::from(number))) == Some(&key) {
-                return (number, false);
-            }
-            at = (at + 1) & (self.slots.len() - 1);
-        }
-        let number = num::to_u32(self.keys.len());
-        if let Some(slot) = self.slots.get_mut(at) {
-            *slot = number + 1;
-        }
-        self.keys.push(key);
-        (number, true)
-    }
-
-    fn grow(&mut self) {
-        let size = (self.slots.len() * 2).max(8_192);
-        self.slots = alloc::vec![0; size];
-        for (number, key) in (1u32..).zip(&self.keys) {
-            let mut at = self.place(*key);
-            while self.slots.get(at).is_some_and(|slot| *slot != 0) {
-                at = (at + 1) & (size - 1);
-            }
-            if let Some(slot) = self.slots.get_mut(at) {
-                *slot = number;
-            }
-        }
-    }
-
-    fn clear(&mut self) {
-        self.slots.fill(0);
-        self.keys.clear();
-    }
-}
-
-/// The grams of the unit that is being read.
-#[derive(Debug, Default)]
-struct UnitGrams {
-    unit: Option<u64>,
-    /// One bit for each gram of ASCII, and which of the words are not 0.
-    ascii: Vec<u64>,
-    touched: Vec<u32>,
-    others: KeyTable,
-    /// The units that were read, with their grams in order; `None`: too many.
-    done: Vec<(u64, Option<Vec<u64>>)>,
-    keeps_all: bool,
-}
-
-impl UnitGrams {
-    fn enter(&mut self, unit: u64) {
-        if self.unit == Some(unit) {
-            return;
-        }
-        self.finish();
-        self.unit = Some(unit);
-        if self.ascii.is_empty() {
-            self.ascii = alloc::vec![0; 1 << 15];
-        }
-    }
-
-    fn add(&mut self, text: &str) {
-        let mut bytes = text.bytes().map(|byte| byte.to_ascii_lowercase());
-        let (Some(first), Some(second)) = (bytes.next(), bytes.next()) else { return };
-        let mut window = (u32::from(first) << 8) | u32::from(second);
-        for byte in bytes {
-            window = ((window << 8) | u32::from(byte)) & 0xFF_FFFF;
-            if window & 0x80_8080 == 0 {
-                let code = (window & 0x7f) | ((window >> 1) & 0x3f80) | ((window >> 2) & 0x1f_c000);
-                if let Some(word) = self.ascii.get_mut(num::to_usize(u64::from(code >> 6))) {
-                    if *word == 0 {
-                        self.touched.push(code >> 6);
-                    }
-                    *word |= 1 << (code & 63);
-                }
-            } else {
-                self.others.number(GRAMS + u64::from(window));
-            }
-        }
-    }
-
-    /// Collects the grams of the unit, in order.
-    fn finish(&mut self) {
-        let Some(unit) = self.unit.take() else { return };
-        let mut grams = Vec::with_capacity(4_096);
-        self.touched.sort_unstable();
-        for index in self.touched.drain(..).map(u64::from) {
-            let Some(word) = self.ascii.get_mut(num::to_usize(index)) else { continue };
-            let mut bits = core::mem::take(word);
-            while bits != 0 {
-                let code = index * 64 + u64::from(bits.trailing_zeros());
-                bits &= bits - 1;
-                let [a, b, c] = [code >> 14, (code >> 7) & 0x7f, code & 0x7f];
-                grams.push(GRAMS + ((a << 16) | (b << 8) | c));
-            }
-        }
-        if !self.others.keys.is_empty() {
-            grams.extend_from_slice(&self.others.keys);
-            grams.sort_unstable();
-            self.others.clear();
-        }
-        let kept = self.keeps_all || grams.len() <= UNIT_GRAMS_MAX;
-        self.done.push((unit, kept.then_some(grams)));
-    }
-
-    /// Writes the units of each gram.
-    fn write(&self, writer: &mut BlockWriter<'_>) {
-        let mut rests: Vec<(u64, &[u64])> =
-            self.done.iter().filter_map(|(unit, grams)| Some((*unit, grams.as_deref()?))).collect();
-        let mut units = Vec::new();
-        let mut counts = Vec::new();
-        while let Some(key) = rests.iter().filter_map(|(_, rest)| rest.first()).min().copied() {
-            units.clear();
-            for (unit, rest) in &mut rests {
-                if let Some((first, later)) = rest.split_first()
-                    && *first == key
-                {
-                    units.push(*unit);
-                    *rest = later;
-                }
-            }
-            counts.resize(units.len(), 1);
-            writer.push(key, &units, &counts, &[]);
-        }
-        let every: Vec<u64> =
-            self.done.iter().filter(|(_, grams)| grams.is_none()).map(|(unit, _)| *unit).collect();
-        if !every.is_empty() {
-            writer.push(EVERY_GRAM, &every, &alloc::vec![1; every.len()], &[]);
-        }
-    }
-}
 
 /// Postings of consecutive documents.
 #[derive(Debug)]
 pub(super) struct Builder {
     pub(super) family: Family,
-    pub(super) lengths: Lengths,
-    keys: KeyTable,
-    /// Number of the key, and document (counted from the first one) with position.
-    occurrences: Vec<(u32, u32)>,
-    grams: UnitGrams,
+    collector: Collector,
 }
 
 impl Builder {
     /// Nothing yet; the first document will be `first`.
     pub(super) fn new(family: Family, first: u64) -> Self {
-        Self {
-            family,
-            lengths: Lengths { first, bytes: Vec::new() },
-            keys: KeyTable::default(),
-            occurrences: Vec::new(),
-            grams: UnitGrams::default(),
-        }
+        Self { family, collector: Collector::new(first) }
     }
 
     /// Begins anew with another first document; the memory is used again.
     pub(super) fn restart(&mut self, first: u64) {
-        self.lengths.first = first;
-        self.lengths.bytes.clear();
-        if !self.keys.keys.is_empty() {
-            self.keys.clear();
-        }
-        self.occurrences.clear();
-        self.grams.finish();
-        self.grams.done.clear();
+        self.collector.restart(first);
     }
 
-    /// Number of the document that comes next.
-    pub(super) fn next(&self) -> u64 {
-        self.lengths.first + num::to_u64(self.lengths.bytes.len())
+    /// Lengths of the documents.
+    pub(super) const fn lengths(&self) -> &Lengths {
+        &self.collector.lengths
     }
 
-    /// Adds the next message; with `is_empty` only its length of 0.
+    /// Adds the next message.
     pub(super) fn message(&mut self, raw: &str, parts: &[Part]) {
-        self.grams.enter(unit_of_message(self.next()));
+        let collector = &mut self.collector;
+        collector.enter(unit_of_message(collector.next()));
         let mut allowance = Allowance::new(num::to_u64(raw.len()));
         let mut position = 0;
         each_field(raw, parts, &mut |field, text| {
-            self.grams.add(&text);
+            collector.grams(&text);
             for piece in allowance.cut(&text) {
-                position = self.text(field, piece, position);
+                position = add_text(collector, field, piece, position);
             }
         });
-        self.close(position);
+        collector.close(position);
     }
 
     /// Adds the next summary.
     pub(super) fn summary(&mut self, text: &str) {
-        self.grams.enter(self.next());
-        self.grams.add(text);
-        let position = self.text(Field::Text, text, 0);
-        self.close(position);
+        let collector = &mut self.collector;
+        let position = add_text(collector, Field::Text, text, 0);
+        collector.close(position);
     }
 
     /// Adds the next document without any text: it is searched in another way.
     pub(super) fn skip(&mut self) {
-        self.close(0);
-    }
-
-    /// Adds a text of the next document; returns where the positions of the one after it begin.
-    fn text(&mut self, field: Field, text: &str, from: u32) -> u32 {
-        if text.is_empty() {
-            return from;
-        }
-        let document = num::to_u32(self.lengths.bytes.len()) << POSITION_BITS;
-        let (keys, occurrences) = (&mut self.keys, &mut self.occurrences);
-        let count = each_term(field, text, &mut |term, position, _| {
-            let (number, _) = keys.number(key_of(term));
-            let position = u64::from(from + position).min(POSITION_MAX);
-            occurrences.push((number, document | num::to_u32(num::to_usize(position))));
-        });
-        from + count + FIELD_GAP
-    }
-
-    fn close(&mut self, positions: u32) {
-        let length = u64::from(positions).min(POSITION_MAX + 1);
-        self.lengths.bytes.push(columns::quantise(length));
+        self.collector.close(0);
     }
 
     /// No unit has too many grams.
     pub(super) fn keep_all_grams(&mut self) {
-        self.grams.keeps_all = true;
+        self.collector.keep_all_grams();
     }
 
     /// Documents and units.
     pub(super) fn range(&self) -> Range {
-        let documents = (self.lengths.first, self.next().saturating_sub(1).max(1));
-        super::segment::range(self.family, documents)
+        let last = self.collector.next().saturating_sub(1).max(1);
+        segment::range(self.family, (self.lengths().first, last))
     }
 
     /// Bytes that its occurrences suggest a segment takes.
     pub(super) fn is_small(&self) -> bool {
-        self.occurrences.len() < 20_000
+        self.collector.is_small()
     }
 
     /// The blocks of a segment, in the order of the keys.
     pub(super) fn blocks(&mut self, target: usize) -> Vec<(u64, Vec<u8>)> {
-        self.grams.finish();
-        let mut order: Vec<(u64, u32)> = self.keys.keys.iter().copied().zip(0u32..).collect();
-        order.sort_unstable();
-        let (starts, sorted) = self.by_key();
-        let mut writer = BlockWriter::new(self.range(), &self.lengths, target);
-        let mut list = List::default();
-        for (key, number) in order {
-            let number = num::to_usize(u64::from(number));
-            let from = starts.get(number).copied().unwrap_or(0);
-            let to = starts.get(number + 1).copied().unwrap_or(from);
-            for place in sorted.get(from..to).unwrap_or_default() {
-                let document = self.lengths.first + u64::from(*place >> POSITION_BITS);
-                let position = u64::from(*place) & POSITION_MAX;
-                list.add(key, document, position, &mut writer);
-            }
-            list.flush(key, &mut writer);
-        }
-        self.grams.write(&mut writer);
-        writer.finish()
-    }
-
-    /// The places of all occurrences ordered by key number, and where those of each number begin.
-    fn by_key(&self) -> (Vec<usize>, Vec<u32>) {
-        let mut starts = alloc::vec![0usize; self.keys.keys.len() + 1];
-        for (number, _) in &self.occurrences {
-            if let Some(start) = starts.get_mut(num::to_usize(u64::from(*number)) + 1) {
-                *start += 1;
-            }
-        }
-        let mut sum = 0;
-        for start in &mut starts {
-            sum += *start;
-            *start = sum;
-        }
-        let mut next = starts.clone();
-        let mut sorted = alloc::vec![0u32; self.occurrences.len()];
-        for (number, place) in &self.occurrences {
-            if let Some(at) = next.get_mut(num::to_usize(u64::from(*number)))
-                && let Some(slot) = sorted.get_mut(*at)
-            {
-                *slot = *place;
-                *at += 1;
-            }
-        }
-        (starts, sorted)
+        self.collector.blocks(self.range(), target)
     }
 }
 
-/// The list of one key that is being made, parted where it is long.
-#[derive(Debug, Default)]
-pub(super) struct List {
-    documents: Vec<u64>,
-    counts: Vec<u64>,
-    positions: Vec<u64>,
-    occurrences: u64,
-}
-
-impl List {
-    /// Adds one occurrence.
-    fn add(&mut self, key: u64, document: u64, position: u64, writer: &mut BlockWriter<'_>) {
-        if self.documents.last() == Some(&document) {
-            let Some(count) = self.counts.last_mut() else { return };
-            if *count == u64::from(COUNT_MAX) {
-                return;
-            }
-            *count += 1;
-        } else {
-            if self.is_full() {
-                self.flush(key, writer);
-            }
-            self.documents.push(document);
-            self.counts.push(1);
-        }
-        self.occurrences += 1;
-        if key < BARE {
-            self.positions.push(position);
-        }
+/// Adds a text of the next document; returns where the positions of the one after it begin.
+fn add_text(collector: &mut Collector, field: Field, text: &str, from: u32) -> u32 {
+    if text.is_empty() {
+        return from;
     }
-
-    /// Adds a document with all its occurrences, unless it is the one that was added last.
-    pub(super) fn add_document(
-        &mut self,
-        key: u64,
-        document: u64,
-        count: u64,
-        positions: &[u64],
-        writer: &mut BlockWriter<'_>,
-    ) {
-        if self.documents.last() == Some(&document) {
-            return;
-        }
-        if self.is_full() {
-            self.flush(key, writer);
-        }
-        self.documents.push(document);
-        self.counts.push(count);
-        self.positions.extend_from_slice(positions);
-        self.occurrences += count;
-    }
-
-    fn is_full(&self) -> bool {
-        self.documents.len() >= PART_DOCUMENTS_MAX || self.occurrences >= PART_OCCURRENCES_MAX
-    }
-
-    /// Writes what was added.
-    pub(super) fn flush(&mut self, key: u64, writer: &mut BlockWriter<'_>) {
-        if !self.documents.is_empty() {
-            writer.push(key, &self.documents, &self.counts, &self.positions);
-        }
-        self.documents.clear();
-        self.counts.clear();
-        self.positions.clear();
-        self.occurrences = 0;
-    }
+    let count = each_term(field, text, &mut |term, position, _| {
+        collector.term(term, from + position);
+    });
+    from + count + FIELD_GAP
 }

@@ -4,13 +4,16 @@
 //! by a sum over hashes for each document and each unit, in which order does not matter. A finding
 //! names the segment and the first document or unit that differs.
 
-use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
+
+use lcm_loops::{
+    block::{BARE, BlockReader, Damaged, EVERY_GRAM, GRAMS, Group, Range},
+    lengths::Lengths,
+};
 
 use super::{
     Family, Index,
-    block::{BARE, BlockReader, EVERY_GRAM, GRAMS, Group, Range},
     builder::Builder,
-    columns::Lengths,
     grams::UNIT_MESSAGES,
     segment::{self, BLOCK_BYTES_MAX, Root, SegmentRef},
 };
@@ -21,6 +24,7 @@ use crate::{
     history::History,
     keys::Keys,
     num,
+    order::Sorted,
     reader::Reader,
     summary::Summary,
 };
@@ -29,7 +33,7 @@ use crate::{
 const BLOCKS_AT_ONCE: usize = 32;
 
 /// All summaries by id, with the size of their records.
-type Summaries = BTreeMap<[u8; 8], (Summary, u32)>;
+type Summaries = Sorted<[u8; 8], (Summary, u32)>;
 
 /// Sums over postings.
 #[derive(Debug)]
@@ -70,8 +74,8 @@ impl Sums {
         block: &[u8],
         range: Range,
         lengths: &Lengths,
-    ) -> core::result::Result<(), ()> {
-        let mut reader = BlockReader::new(block, range).ok_or(())?;
+    ) -> core::result::Result<(), Damaged> {
+        let mut reader = BlockReader::new(block, range).ok_or(Damaged)?;
         let mut group = Group::default();
         while reader.next(Some(lengths), &mut group)?.is_some() {
             let mut rows = group.documents.iter().zip(&group.counts);
@@ -127,7 +131,9 @@ pub(crate) fn check(
                     length_total += lengths;
                     findings.extend(finding.map(|what| format!("search segment `{name}` {what}")));
                 }
-                Err(Error { code: ErrorCode::Corrupt, message }) => findings.push(message),
+                Err(error) if error.code == ErrorCode::Corrupt => {
+                    findings.push(error.into_failure().message);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -178,12 +184,12 @@ fn check_segment(
         }
         let range = builder.range();
         for (_, block) in builder.blocks(usize::from(u16::MAX) / 4) {
-            let damaged = |()| segment::damaged("a block made anew");
-            made.block(&block, range, &builder.lengths).map_err(damaged)?;
+            let damaged = |_| segment::damaged("a block made anew");
+            made.block(&block, range, builder.lengths()).map_err(damaged)?;
         }
         for document in first..=last {
-            let length = builder.lengths.bound(document, 0);
-            total += if builder.lengths.is_zero(document) { 0 } else { length };
+            let length = builder.lengths().bound(document, 0);
+            total += if builder.lengths().is_zero(document) { 0 } else { length };
             if length != lengths.bound(document, 0) {
                 return Ok((Some(format!("covers document {document} of another length")), 0));
             }
@@ -236,7 +242,7 @@ fn stored(
     if segment.blocks == 0 {
         for number in 0..root.len() {
             let block = root.inline(number).ok_or_else(damaged)?;
-            sums.block(block, range, lengths).map_err(|()| damaged())?;
+            sums.block(block, range, lengths).map_err(|_| damaged())?;
         }
         return Ok(sums);
     }
@@ -248,7 +254,7 @@ fn stored(
     for slice in names.chunks(BLOCKS_AT_ONCE) {
         for (value, (name, _)) in reader.immutable(slice)?.iter().zip(slice) {
             let block = codec::decode_plain(name, value)?;
-            sums.block(block, range, lengths).map_err(|()| segment::damaged(name))?;
+            sums.block(block, range, lengths).map_err(|_| segment::damaged(name))?;
         }
     }
     Ok(sums)

@@ -22,51 +22,6 @@ pub(super) const fn rows_chunk(family: Family) -> u64 {
     }
 }
 
-/// A length as one byte: exact below 17, then rounded up to one of 16 steps for each doubling.
-pub(super) fn quantise(length: u64) -> u8 {
-    if length < 16 {
-        return u8::try_from(length).unwrap_or(0);
-    }
-    let mut shift = 0u8;
-    while shift < 14 && (32u64 << shift) < length {
-        shift += 1;
-    }
-    let step = length.div_ceil(1 << shift).saturating_sub(17).min(15);
-    16 + 16 * shift + u8::try_from(step).unwrap_or(15)
-}
-
-/// The length that a byte stands for.
-pub(super) fn length(byte: u8) -> u64 {
-    match byte.checked_sub(16) {
-        None => u64::from(byte),
-        Some(above) => (17 + u64::from(above % 16)) << (above / 16),
-    }
-}
-
-/// Lengths of consecutive documents.
-#[derive(Debug, Default)]
-pub(super) struct Lengths {
-    pub(super) first: u64,
-    pub(super) bytes: Vec<u8>,
-}
-
-impl Lengths {
-    /// Bound of the positions in a document with so many of them: at least that many.
-    pub(super) fn bound(&self, document: u64, count: u64) -> u64 {
-        let at = document.checked_sub(self.first).map(num::to_usize);
-        let byte = at.and_then(|at| self.bytes.get(at)).copied().unwrap_or(0);
-        length(byte).max(count).max(1)
-    }
-}
-
-impl Lengths {
-    /// Whether a document has no positions at all.
-    pub(super) fn is_zero(&self, document: u64) -> bool {
-        let at = document.checked_sub(self.first).map(num::to_usize);
-        at.and_then(|at| self.bytes.get(at)).is_none_or(|byte| *byte == 0)
-    }
-}
-
 /// One document's row.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Row {
@@ -219,16 +174,6 @@ pub(super) fn rows(mut bytes: &[u8], family: Family) -> Option<Vec<Row>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lengths_are_rounded_up_by_at_most_a_sixteenth() {
-        for exact in (0..3_000).chain((3_000..524_288).step_by(97)) {
-            let rounded = length(quantise(exact));
-            assert!(rounded >= exact && rounded <= exact + exact / 16 + 1, "{exact}: {rounded}");
-        }
-        assert_eq!(quantise(u64::MAX), 255);
-        assert!((0..255).all(|byte| quantise(length(byte)) == byte || byte == 16));
-    }
 
     #[test]
     fn rows_are_read_back_and_full_values_written() {

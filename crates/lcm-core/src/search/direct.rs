@@ -3,21 +3,19 @@
 //! In: a query and the ranges of messages that the index leaves to be read. Out: what the index
 //! would say of them. There are few: see the bounds of a flush. Not here: the messages in segments.
 
-use alloc::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-    vec::Vec,
-};
+use alloc::{borrow::Cow, vec::Vec};
+
+use lcm_loops::{lengths, list::COUNT_MAX};
 
 use super::{
-    Allowance, COUNT_MAX, FIELD_GAP, Field, Index, Postings, columns, each_field, each_term,
-    query::TextQuery,
+    Allowance, FIELD_GAP, Field, Index, Postings, each_field, each_term, query::TextQuery,
 };
 use crate::{
     api::Timestamp,
     error::Result,
     history::{History, Placed},
     message::{Part, Role},
+    order::{self, Sorted},
     reader::Reader,
 };
 
@@ -39,7 +37,7 @@ pub(crate) struct Direct {
     /// Of each term of the query.
     pub(crate) postings: Vec<Postings>,
     /// Positions of the terms whose order matters, by term and message.
-    positions: BTreeMap<Vec<u8>, BTreeMap<u64, Vec<u32>>>,
+    positions: Sorted<Vec<u8>, Vec<(u64, Vec<u32>)>>,
 }
 
 impl Direct {
@@ -71,29 +69,39 @@ impl Direct {
     }
 
     fn add(&mut self, watched: &Watched<'_>, placed: &Placed, raw: &str) {
-        let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
+        let mut counts: Vec<u32> = alloc::vec![0; self.postings.len()];
         let (seq, stored) = (placed.seq, &placed.stored);
         let length = each_term_of(raw, &stored.parts, &mut |term, position| {
             let Some(watch) = watched.find(term) else { return };
-            if let Some(number) = watch.number {
-                let count = counts.entry(number).or_default();
+            if let Some(count) = watch.number.and_then(|number| counts.get_mut(number)) {
                 *count = COUNT_MAX.min(*count + 1);
             }
             if watch.is_ordered {
-                let of_term = self.positions.entry(term.to_vec()).or_default();
-                of_term.entry(seq).or_default().push(position);
+                self.place(term, seq, position);
             }
         });
-        for (number, count) in counts {
-            if let Some(postings) = self.postings.get_mut(number) {
+        for (postings, count) in self.postings.iter_mut().zip(counts) {
+            if count > 0 {
                 postings.documents.push(seq);
                 postings.counts.push(count);
             }
         }
         // As exact as the index keeps it, so that a score does not change with a flush.
-        let length = columns::length(columns::quantise(u64::from(length)));
+        let length = lengths::length(lengths::quantise(u64::from(length)));
         let length = u32::try_from(length).unwrap_or(u32::MAX);
         self.entries.push(Entry { seq, length, time: stored.time, role: stored.role });
+    }
+
+    /// Adds a position in the newest message.
+    fn place(&mut self, term: &[u8], seq: u64, position: u32) {
+        if !self.positions.contains_key(term) {
+            self.positions.insert(term.to_vec(), Vec::new());
+        }
+        let Some(of_term) = self.positions.find_mut(term) else { return };
+        match of_term.last_mut() {
+            Some((newest, positions)) if *newest == seq => positions.push(position),
+            _ => of_term.push((seq, alloc::vec![position])),
+        }
     }
 
     /// What is known of a message; `None`: it is in a segment.
@@ -104,7 +112,9 @@ impl Direct {
 
     /// Positions of a term whose order matters in a message.
     pub(crate) fn positions(&self, term: &[u8], seq: u64) -> &[u32] {
-        self.positions.get(term).and_then(|of| of.get(&seq)).map_or(&[], Vec::as_slice)
+        let Some(of_term) = self.positions.get(term) else { return &[] };
+        let place = of_term.binary_search_by(|(known, _)| known.cmp(&seq)).ok();
+        place.and_then(|place| of_term.get(place)).map_or(&[], |(_, positions)| positions)
     }
 }
 
@@ -144,22 +154,19 @@ struct Watch<'q> {
 
 impl<'q> Watched<'q> {
     fn new(query: &'q TextQuery) -> Self {
-        let ordered: BTreeSet<&[u8]> = query
-            .items
-            .iter()
-            .flat_map(|item| item.order.iter().map(|(term, _)| term.as_slice()))
-            .collect();
-        let numbers: BTreeMap<&[u8], usize> =
-            query.terms.iter().enumerate().map(|(at, term)| (term.as_slice(), at)).collect();
-        let all: BTreeSet<&[u8]> = numbers.keys().chain(&ordered).copied().collect();
-        let terms: Vec<Watch<'q>> = all
-            .into_iter()
-            .map(|term| Watch {
-                term,
-                number: numbers.get(term).copied(),
-                is_ordered: ordered.contains(term),
-            })
-            .collect();
+        let mut ordered: Vec<&[u8]> = Vec::new();
+        for item in &query.items {
+            ordered.extend(item.order.iter().map(|(term, _)| term.as_slice()));
+        }
+        let mut all = ordered.clone();
+        all.extend(query.terms.iter().map(Vec::as_slice));
+        order::distinct(&mut all);
+        let watch = |term| Watch {
+            term,
+            number: query.terms.iter().position(|known| known == term),
+            is_ordered: ordered.contains(&term),
+        };
+        let terms: Vec<Watch<'q>> = all.into_iter().map(watch).collect();
         let lengths = terms.iter().fold(0, |mask, watch| mask | bit(watch.term));
         Self { terms, lengths }
     }

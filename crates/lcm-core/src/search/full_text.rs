@@ -15,7 +15,8 @@ use super::{
     window::Window,
 };
 use crate::{
-    api::Timestamp, error::Result, history::History, json, message::Role, num, reader::Reader,
+    api::Timestamp, error::Result, history::History, json, message::Role, num, order,
+    reader::Reader,
 };
 
 /// What one family of a conversation says to a query.
@@ -227,7 +228,7 @@ impl Gathered {
                 let mut any: Vec<&[u64]> =
                     of(Presence::May).map(|item| item.documents.as_slice()).collect();
                 // Short lists first: what is merged often stays short.
-                any.sort_by_key(|list| list.len());
+                order::sort_by(&mut any, &mut |left, right| left.len().cmp(&right.len()));
                 any.into_iter().fold(Vec::new(), merged)
             }
             None => match self.family {

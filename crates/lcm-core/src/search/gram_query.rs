@@ -9,6 +9,8 @@ use alloc::{vec, vec::Vec};
 
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
+use crate::order;
+
 /// Bytes of one gram.
 pub(crate) const GRAM_BYTES: usize = 3;
 /// Strings of one set that are followed; more say little about a text.
@@ -61,8 +63,7 @@ impl GramQuery {
                 Self::And(list) | Self::Or(list) => open.extend(list),
             }
         }
-        grams.sort_unstable();
-        grams.dedup();
+        order::distinct(&mut grams);
         grams
     }
 
@@ -82,8 +83,7 @@ impl GramQuery {
                 for query in list {
                     all.extend(query.units(of_gram)?);
                 }
-                all.sort_unstable();
-                all.dedup();
+                order::distinct_numbers(&mut all);
                 Some(all)
             }
         }
@@ -124,8 +124,7 @@ impl GramQuery {
                 query => flat.push(query),
             }
         }
-        flat.sort_unstable();
-        flat.dedup();
+        order::distinct(&mut flat);
         if is_and {
             flat.truncate(GRAMS_MAX);
         } else if flat.len() > GRAMS_MAX || flat.iter().any(Self::is_everything) {
@@ -226,8 +225,7 @@ impl Known {
 fn shorten(strings: &mut Vec<Vec<u8>>, cut: impl Fn(&mut Vec<u8>, usize)) {
     for length in (0..GRAM_BYTES).rev() {
         strings.iter_mut().for_each(|string| cut(string, length));
-        strings.sort_unstable();
-        strings.dedup();
+        order::distinct(strings);
         if strings.len() <= STRINGS_MAX {
             return;
         }
@@ -249,8 +247,7 @@ fn all_of(string: &[u8]) -> GramQuery {
         .filter_map(|window| window.try_into().ok())
         .map(|gram: [u8; GRAM_BYTES]| (gram.iter().map(|byte| frequency(*byte)).sum(), gram))
         .collect();
-    grams.sort_unstable();
-    grams.dedup();
+    order::distinct(&mut grams);
     grams.truncate(GRAMS_PER_STRING_MAX);
     GramQuery::And(grams.into_iter().map(|(_, gram)| GramQuery::Gram(gram)).collect()).joined()
 }
@@ -301,8 +298,7 @@ fn of_class(class: &Class) -> Known {
             }
         }
     }
-    strings.sort_unstable();
-    strings.dedup();
+    order::distinct(&mut strings);
     Known::Exactly(strings)
 }
 
@@ -341,8 +337,7 @@ fn product(left: &[Vec<u8>], right: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
             out.push(string);
         }
     }
-    out.sort_unstable();
-    out.dedup();
+    order::distinct(&mut out);
     Some(out)
 }
 
@@ -375,8 +370,7 @@ fn alternative(left: Known, right: Known) -> Known {
             if strings.len() + more.len() <= STRINGS_MAX =>
         {
             strings.extend(more);
-            strings.sort_unstable();
-            strings.dedup();
+            order::distinct(&mut strings);
             Known::Exactly(strings)
         }
         (left, right) => {

@@ -1,7 +1,7 @@
 //! Grams: every three bytes that follow each other, for regular expressions.
 //!
 //! In: a text. Out: its grams, ASCII letters in lower case and nothing else folded, as often as
-//! they occur. What is indexed is the *unit* a gram occurs in: 64 messages, or one summary.
+//! they occur. What is indexed is the *unit* a gram occurs in: 64 messages.
 
 /// Messages of one unit.
 pub(crate) const UNIT_MESSAGES: u64 = 64;

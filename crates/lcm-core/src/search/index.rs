@@ -4,18 +4,29 @@
 //! the manifest, then the roots of all segments, then the blocks that matter, each in as few calls
 //! as the bounds allow; all but the manifest is cached.
 
-use alloc::{collections::BTreeMap, rc::Rc, string::String, vec::Vec};
+use alloc::{rc::Rc, string::String, vec::Vec};
+
+use lcm_loops::{
+    block::{BlockReader, Damaged, EVERY_GRAM},
+    lengths::Lengths,
+};
 
 use super::{
     Family,
-    block::{BlockReader, EVERY_GRAM},
     builder::{key_of, key_of_gram},
-    columns::{self, LENGTHS_CHUNK, Lengths, Row},
+    columns::{self, LENGTHS_CHUNK, Row},
     manifest::Manifest,
     segment::{self, BLOCK_BYTES_MAX, Root, SegmentRef},
 };
 use crate::{
-    api::Timestamp, codec, error::Result, head::Head, keys::Keys, message::Role, num,
+    api::Timestamp,
+    codec,
+    error::Result,
+    head::Head,
+    keys::Keys,
+    message::Role,
+    num,
+    order::{self, Sorted},
     reader::Reader,
 };
 
@@ -24,7 +35,7 @@ use crate::{
 pub(crate) struct Postings {
     /// Document numbers.
     pub(crate) documents: Vec<u64>,
-    /// Occurrences in each, at most [`super::COUNT_MAX`].
+    /// Occurrences in each, at most [`lcm_loops::list::COUNT_MAX`].
     pub(crate) counts: Vec<u32>,
 }
 
@@ -56,7 +67,7 @@ impl Index {
     /// `conflict`: the conversation moved on since the head was read; `corrupt`; of the store.
     pub(crate) fn open(reader: &mut Reader<'_>, keys: &Keys, head: &Head) -> Result<Self> {
         let key = keys.manifest();
-        let value = reader.fresh(core::slice::from_ref(&key))?.into_iter().next().flatten();
+        let value = reader.fresh_one(&key)?;
         let manifest = Manifest::read(keys, value.as_deref())?;
         if manifest.messages.documents != head.indexed.messages
             || manifest.summaries.documents != head.summaries
@@ -183,8 +194,7 @@ impl Index {
         let every = out.pop().unwrap_or_default();
         for list in &mut out {
             list.extend_from_slice(&every);
-            list.sort_unstable();
-            list.dedup();
+            order::distinct_numbers(list);
         }
         Ok(out)
     }
@@ -208,13 +218,15 @@ impl Index {
         for ((segment, value), (name, _)) in segments.iter().zip(values).zip(&roots) {
             let payload = codec::decode_plain(name, &value)?;
             let root = Root::new(payload).ok_or_else(|| segment::damaged(name))?;
-            let mut wanted: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+            let mut wanted: Sorted<usize, Vec<usize>> = Sorted::default();
             for (at, key) in keys.iter().enumerate() {
                 for number in root.blocks_of(*key) {
-                    wanted.entry(number).or_default().push(at);
+                    if let Some(list) = wanted.entry(number) {
+                        list.push(at);
+                    }
                 }
             }
-            for (number, keys) in wanted {
+            for (number, keys) in wanted.into_entries() {
                 places.push(Place { segment, root: Rc::clone(&value), number, keys });
             }
         }
@@ -230,7 +242,7 @@ impl Index {
             let read = |block: Option<&[u8]>, name: &str, each: Each<'_>| {
                 let block = block.ok_or_else(|| segment::damaged(name))?;
                 read_block(block, place, family, keys, lengths, each)
-                    .map_err(|()| segment::damaged(name))
+                    .map_err(|_| segment::damaged(name))
             };
             if segment.blocks == 0 {
                 let payload = codec::decode_plain(&name, &place.root)?;
@@ -321,7 +333,7 @@ impl Index {
             .collect();
         let checks: Vec<u32> =
             sealed.iter().filter_map(|n| columns.rows_checks.get(*n).copied()).collect();
-        let mut decoded: BTreeMap<usize, Vec<Row>> = BTreeMap::new();
+        let mut decoded: Sorted<usize, Vec<Row>> = Sorted::default();
         for ((number, name), value) in
             sealed.iter().zip(&names).zip(values(reader, &names, &checks)?)
         {
@@ -399,9 +411,9 @@ fn read_block(
     keys: &[u64],
     lengths: Option<&Lengths>,
     each: Each<'_>,
-) -> core::result::Result<(), ()> {
+) -> core::result::Result<(), Damaged> {
     for at in &place.keys {
-        let mut reader = BlockReader::new(block, place.segment.range(family)).ok_or(())?;
+        let mut reader = BlockReader::new(block, place.segment.range(family)).ok_or(Damaged)?;
         let key = keys.get(*at).copied().unwrap_or_default();
         reader.find(key, lengths, &mut |documents, counts, positions| {
             each(*at, documents, counts, positions);
@@ -420,7 +432,7 @@ fn values(reader: &mut Reader<'_>, names: &[String], checks: &[u32]) -> Result<V
             codec::decode_plain(name, value).is_ok_and(|bytes| columns::check(bytes) == *check)
         };
         if !is_it(value) {
-            *value = reader.checked(name, BLOCK_BYTES_MAX, is_it)?;
+            *value = reader.checked(name, BLOCK_BYTES_MAX, &is_it)?;
         }
     }
     Ok(out)

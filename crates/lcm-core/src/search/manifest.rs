@@ -51,6 +51,8 @@ pub(super) struct Merge {
     /// Place of the first input among the segments, and their number.
     pub(super) from: u32,
     pub(super) count: u32,
+    /// Bytes of input after which a step ends.
+    pub(super) step_bytes: u32,
     /// For each input the block that is read next.
     pub(super) next: Vec<u32>,
     /// What was written last: key, and document or unit.
@@ -89,6 +91,7 @@ impl State {
                 && self.inputs().len() == merge.next.len()
                 && num::to_usize(u64::from(merge.count)) == merge.next.len()
                 && num::to_usize(u64::from(merge.blocks)) * 8 == merge.index.len()
+                && merge.step_bytes > 0
                 && merge.bytes < 1 << 40
                 && merge.done.0 < 1 << 43
                 && merge.done.1 < 1 << 41

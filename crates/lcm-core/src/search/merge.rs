@@ -5,13 +5,17 @@
 //! the manifest alone: of each input at most two blocks, from where the last step ended, and the
 //! lengths of the documents. A step ends where the next block of some input would be needed.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{rc::Rc, string::String, vec::Vec};
+
+use lcm_loops::{
+    block::BlockWriter,
+    lengths::Lengths,
+    merge::{Cursor, run},
+};
 
 use super::{
     Family,
-    block::{BARE, BlockReader, BlockWriter, Group, Range},
-    builder::List,
-    columns::{self, LENGTHS_CHUNK, Lengths},
+    columns::{self, LENGTHS_CHUNK},
     manifest::{Merge, SEGMENT_DOCUMENTS_MAX, State},
     segment::{self, Blocks, Root, SegmentRef},
 };
@@ -26,10 +30,11 @@ use crate::{
 
 /// Segments of one level that become one of the next.
 const FAN_OUT: usize = 16;
+/// Most documents of a segment that is merged anew before there are enough of its level: of larger
+/// ones nearly nothing is saved.
+const MAJOR_DOCUMENTS_MAX: u64 = 1 << 14;
 /// Blocks of one input that one step reads.
 const BLOCKS_AHEAD: u32 = 2;
-/// Bytes of input after which a step ends.
-const STEP_BYTES: usize = 96 << 10;
 /// Bytes of a block after which the next begins.
 const BLOCK_TARGET: usize = 8 << 10;
 /// The next block of an input that was read to its end.
@@ -39,29 +44,65 @@ const FINISHED: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Material {
     /// For each input its blocks from the next one on.
-    inputs: Vec<Vec<Vec<u8>>>,
+    inputs: Vec<Vec<Block>>,
     /// Whether each input has further blocks.
     more: Vec<bool>,
     lengths: Lengths,
 }
 
-/// Begins a merge if there is none and enough is there to be merged. `major`: fewer segments will
-/// do, if that makes the index smaller by much.
-pub(super) fn start(state: &mut State, major: bool) {
-    if state.merge.is_some() {
-        return;
+/// A block of an input, within the value that it was read in.
+#[derive(Debug)]
+struct Block {
+    value: Rc<Vec<u8>>,
+    start: usize,
+}
+
+impl Block {
+    fn bytes(&self) -> &[u8] {
+        self.value.get(self.start..).unwrap_or_default()
     }
-    let Some(found) =
-        full_level(&state.segments).or_else(|| if major { newest(&state.segments) } else { None })
-    else {
-        return;
-    };
+}
+
+/// Bytes of input after which a step of a merge ends: of messages, of which an append brings many,
+/// and of summaries, which are made one by one, each waited for.
+const STEP_BYTES: u32 = 96 << 10;
+const STEP_BYTES_MIN: u32 = 16 << 10;
+
+/// Begins a merge if there is none and enough is there to be merged.
+pub(super) fn start(state: &mut State, family: Family) {
+    if state.merge.is_none()
+        && let Some(found) = full_level(&state.segments)
+    {
+        let step_bytes = if family == Family::Messages { STEP_BYTES } else { STEP_BYTES_MIN };
+        begin(state, found, step_bytes);
+    }
+}
+
+/// As [`start`] for messages, but fewer segments will do if that makes the index smaller by much.
+/// Its steps are as small as they can be to end within so many commits.
+pub(super) fn start_major(state: &mut State, commits: u64) {
+    start(state, Family::Messages);
+    if state.merge.is_none()
+        && let Some(found) = newest(&state.segments)
+    {
+        let inputs = state.segments.get(found.clone()).unwrap_or_default();
+        let share = inputs.iter().map(|input| input.bytes).sum::<u64>() / commits.max(1);
+        let step_bytes = num::to_u32(num::to_usize(share)).clamp(STEP_BYTES_MIN, STEP_BYTES);
+        begin(state, found, step_bytes);
+    }
+}
+
+fn begin(state: &mut State, found: Places, step_bytes: u32) {
     let inputs = state.segments.get(found.clone()).unwrap_or_default();
-    let fields: Vec<&[u8]> = inputs.iter().map(|input| input.id.as_slice()).collect();
+    // Where steps end decides what stands in the blocks of the output.
+    let step = step_bytes.to_be_bytes();
+    let mut fields: Vec<&[u8]> = alloc::vec![b"lcm merge", &step];
+    fields.extend(inputs.iter().map(|input| input.id.as_slice()));
     state.merge = Some(Merge {
         id: keys::prefix(&keys::hash(&fields)),
         from: num::to_u32(found.start),
         count: num::to_u32(found.len()),
+        step_bytes,
         next: alloc::vec![0; found.len()],
         done: (0, 0),
         blocks: 0,
@@ -96,9 +137,15 @@ fn full_level(segments: &[SegmentRef]) -> Option<Places> {
     best.map(|(_, places)| places)
 }
 
+/// Place of the first segment behind all large ones.
+fn after_large(segments: &[SegmentRef]) -> usize {
+    let is_large = |segment: &SegmentRef| segment.documents() > MAJOR_DOCUMENTS_MAX;
+    segments.iter().rposition(is_large).map_or(0, |at| at + 1)
+}
+
 /// The newest segments, if the largest of them is not nearly all of them.
 fn newest(segments: &[SegmentRef]) -> Option<Places> {
-    let mut from = segments.len().saturating_sub(FAN_OUT);
+    let mut from = segments.len().saturating_sub(FAN_OUT).max(after_large(segments));
     while documents(segments.get(from..)?) > SEGMENT_DOCUMENTS_MAX {
         from += 1;
     }
@@ -107,10 +154,10 @@ fn newest(segments: &[SegmentRef]) -> Option<Places> {
     (largest <= documents(inputs) / 8 * 7).then_some(from..segments.len())
 }
 
-/// Keys of what the next step of a merge reads.
-pub(super) fn wanted(keys: &Keys, family: Family, state: &State) -> Vec<String> {
-    let Some(merge) = &state.merge else { return Vec::new() };
+/// Keys of what the next step of a merge reads: blocks, and values of lengths.
+pub(super) fn wanted(keys: &Keys, family: Family, state: &State) -> [Vec<String>; 2] {
     let mut out = Vec::new();
+    let Some(merge) = &state.merge else { return [out, Vec::new()] };
     for (input, next) in state.inputs().iter().zip(&merge.next) {
         match (*next, input.blocks) {
             (FINISHED, _) => {}
@@ -122,8 +169,7 @@ pub(super) fn wanted(keys: &Keys, family: Family, state: &State) -> Vec<String> 
         }
     }
     let (from, to) = lengths_chunks(state);
-    out.extend((from..to).map(|number| columns::lengths_key(keys, family, number)));
-    out
+    [out, (from..to).map(|number| columns::lengths_key(keys, family, number)).collect()]
 }
 
 /// Values of lengths that the inputs need, beside what the manifest holds.
@@ -146,14 +192,15 @@ pub(super) fn take(
     keys: &Keys,
     family: Family,
     state: &State,
-    values: Vec<Option<Vec<u8>>>,
+    values: Vec<Option<Rc<Vec<u8>>>>,
 ) -> Result<Option<Material>> {
     let Some(merge) = &state.merge else { return Ok(None) };
     let names = wanted(keys, family, state);
-    let mut payloads = Vec::with_capacity(names.len());
-    for (key, value) in names.iter().zip(values) {
+    let mut payloads = Vec::with_capacity(values.len());
+    for (key, value) in names.iter().flatten().zip(values) {
         let Some(value) = value else { return Err(reader.missing(key)) };
-        payloads.push((key, codec::decode_plain(key, &value)?.to_vec()));
+        let start = value.len() - codec::decode_plain(key, &value)?.len();
+        payloads.push((key, Block { value, start }));
     }
     let mut payloads = payloads.into_iter();
     let mut material =
@@ -165,10 +212,10 @@ pub(super) fn take(
             (FINISHED, _) => {}
             (_, 0) => {
                 let Some((key, root)) = payloads.next() else { continue };
-                let root = Root::new(&root).ok_or_else(|| segment::damaged(key))?;
+                let root = Root::new(root.bytes()).ok_or_else(|| segment::damaged(key))?;
                 for number in num::to_usize(u64::from(*next))..root.len() {
                     let block = root.inline(number).ok_or_else(|| segment::damaged(key))?;
-                    blocks.push(block.to_vec());
+                    blocks.push(Block { value: Rc::new(block.to_vec()), start: 0 });
                 }
             }
             (next, count) => {
@@ -185,116 +232,10 @@ pub(super) fn take(
     let (from, _) = lengths_chunks(state);
     material.lengths.first = u64::from(from) * LENGTHS_CHUNK + 1;
     for (_, chunk) in payloads {
-        material.lengths.bytes.extend(chunk);
+        material.lengths.bytes.extend_from_slice(chunk.bytes());
     }
     material.lengths.bytes.extend_from_slice(&state.columns.lengths);
     Ok(Some(material))
-}
-
-/// One input, read entry by entry.
-struct Cursor<'a> {
-    blocks: &'a [Vec<u8>],
-    /// Block that is read, counted from the first one given.
-    at: usize,
-    reader: Option<BlockReader<'a>>,
-    group: Group,
-    /// Key, first document and first position that were not taken.
-    entry: usize,
-    document: usize,
-    position: usize,
-    has_more: bool,
-    is_finished: bool,
-    /// It needs a block that was not given.
-    is_starved: bool,
-}
-
-impl<'a> Cursor<'a> {
-    fn new(blocks: &'a [Vec<u8>], has_more: bool) -> Self {
-        Self {
-            blocks,
-            at: 0,
-            reader: None,
-            group: Group::default(),
-            entry: 0,
-            document: 0,
-            position: 0,
-            has_more,
-            is_finished: blocks.is_empty() && !has_more,
-            is_starved: blocks.is_empty() && has_more,
-        }
-    }
-
-    /// Goes to the next entry behind `done`; `None`: a block cannot be read. Bytes of the groups
-    /// it read are returned.
-    fn load(&mut self, range: Range, lengths: &Lengths, done: (u64, u64)) -> Option<usize> {
-        let mut read = 0;
-        while !self.is_finished && !self.is_starved {
-            if let Some((size, _)) = self.group.sizes.get(self.entry) {
-                let last = self.group.documents.get(self.document + size.checked_sub(1)?)?;
-                if (*self.group.keys.get(self.entry)?, *last) > done {
-                    return Some(read);
-                }
-                self.advance();
-                continue;
-            }
-            if self.reader.is_none() {
-                let Some(block) = self.blocks.get(self.at) else {
-                    (self.is_finished, self.is_starved) = (!self.has_more, self.has_more);
-                    continue;
-                };
-                self.reader = Some(BlockReader::new(block, range)?);
-            }
-            let Some(reader) = &mut self.reader else { return None };
-            reader.skip_below(done.0);
-            (self.entry, self.document, self.position) = (0, 0, 0);
-            match reader.next(Some(lengths), &mut self.group) {
-                Ok(Some(bytes)) => read += bytes,
-                Ok(None) => {
-                    self.group.clear();
-                    self.reader = None;
-                    self.at += 1;
-                }
-                Err(()) => return None,
-            }
-        }
-        Some(read)
-    }
-
-    fn key(&self) -> Option<u64> {
-        self.group.keys.get(self.entry).copied()
-    }
-
-    /// Passes the current entry.
-    fn advance(&mut self) {
-        if let Some((size, occurrences)) = self.group.sizes.get(self.entry) {
-            self.document += size;
-            if self.key().is_some_and(|key| key < BARE) {
-                self.position += num::to_usize(*occurrences);
-            }
-        }
-        self.entry += 1;
-    }
-
-    /// Adds the documents of the current entry that are behind `done` to a list.
-    fn emit(&self, done: (u64, u64), list: &mut List, writer: &mut BlockWriter<'_>) -> (u64, u64) {
-        let mut last = done;
-        let Some(key) = self.key() else { return last };
-        let size = self.group.sizes.get(self.entry).map_or(0, |(size, _)| *size);
-        let to = self.document + size;
-        let documents = self.group.documents.get(self.document..to).unwrap_or_default();
-        let counts = self.group.counts.get(self.document..to).unwrap_or_default();
-        let mut positions = self.group.positions.get(self.position..).unwrap_or_default();
-        for (document, count) in documents.iter().zip(counts) {
-            let take = if key < BARE { num::to_usize(*count) } else { 0 };
-            let (own, rest) = positions.split_at_checked(take).unwrap_or_default();
-            positions = rest;
-            if (key, *document) > done {
-                list.add_document(key, *document, *count, own, writer);
-                last = (key, *document);
-            }
-        }
-        last
-    }
 }
 
 /// Makes one step and writes what it made.
@@ -314,14 +255,18 @@ pub(super) fn step(
     let Some(merge) = &mut state.merge else { return Ok(()) };
     let range = segment::range(family, (first.first, last.last));
     let mut writer = BlockWriter::new(range, &material.lengths, BLOCK_TARGET);
-    let rows = material.inputs.iter().zip(&material.more);
-    let mut cursors: Vec<Cursor<'_>> =
-        rows.map(|(input, more)| Cursor::new(input, *more)).collect();
-    merge.done = run(family, &inputs, &mut cursors, &material.lengths, merge.done, &mut writer)
-        .map_err(|at| {
-            let input = inputs.get(at).unwrap_or(first);
-            segment::damaged(&keys.segment(&input.id))
-        })?;
+    let rows = inputs.iter().zip(material.inputs.iter().zip(&material.more));
+    let mut cursors: Vec<Cursor<'_>> = rows
+        .map(|(input, (blocks, more))| {
+            let blocks = blocks.iter().map(Block::bytes).collect();
+            Cursor::new(input.range(family), blocks, *more)
+        })
+        .collect();
+    let (lengths, bytes_max) = (&material.lengths, num::to_usize(u64::from(merge.step_bytes)));
+    merge.done = run(&mut cursors, lengths, merge.done, bytes_max, &mut writer).map_err(|at| {
+        let input = inputs.get(at).unwrap_or(first);
+        segment::damaged(&keys.segment(&input.id))
+    })?;
     for (next, cursor) in merge.next.iter_mut().zip(&cursors) {
         if cursor.is_finished {
             *next = FINISHED;
@@ -336,49 +281,6 @@ pub(super) fn step(
         replace(keys, state, &inputs, &blocks, puts)?;
     }
     Ok(())
-}
-
-/// Takes entries in the order of their keys, and of one key in the order of the inputs, until a
-/// block is needed that was not given or enough was read. Returns what was taken last; `Err`: the
-/// input at this place cannot be read.
-fn run(
-    family: Family,
-    inputs: &[SegmentRef],
-    cursors: &mut [Cursor<'_>],
-    lengths: &Lengths,
-    mut done: (u64, u64),
-    writer: &mut BlockWriter<'_>,
-) -> core::result::Result<(u64, u64), usize> {
-    const NONE: u64 = u64::MAX;
-    let mut heads = Vec::with_capacity(cursors.len());
-    for (at, (cursor, input)) in cursors.iter_mut().zip(inputs).enumerate() {
-        cursor.load(input.range(family), lengths, done).ok_or(at)?;
-        heads.push(cursor.key().unwrap_or(NONE));
-    }
-    let mut starved = cursors.iter().any(|cursor| cursor.is_starved);
-    let mut list = List::default();
-    let mut current = 0;
-    let mut read = 0;
-    while read < STEP_BYTES && !starved {
-        let key = heads.iter().copied().min().unwrap_or(NONE);
-        let Some(at) = heads.iter().position(|head| *head == key).filter(|_| key != NONE) else {
-            break;
-        };
-        if key != current {
-            list.flush(current, writer);
-            current = key;
-        }
-        let (Some(cursor), Some(input)) = (cursors.get_mut(at), inputs.get(at)) else { break };
-        done = cursor.emit(done, &mut list, writer);
-        cursor.advance();
-        read += cursor.load(input.range(family), lengths, done).ok_or(at)?;
-        starved = cursor.is_starved;
-        if let Some(head) = heads.get_mut(at) {
-            *head = cursor.key().unwrap_or(NONE);
-        }
-    }
-    list.flush(current, writer);
-    Ok(done)
 }
 
 /// Writes the blocks of a step, unless they are all there is and may stand in the root.

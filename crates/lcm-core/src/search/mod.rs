@@ -4,14 +4,11 @@
 //! is a message, numbered by its seq, or a summary, numbered from 1 in the order they were made.
 //! Not here: what a query means, how hits are ranked and shown.
 
-mod bits;
-mod block;
 mod builder;
 mod check;
 mod columns;
 mod direct;
 mod fields;
-mod fold;
 pub(crate) mod full_text;
 mod gram_query;
 mod grams;
@@ -58,9 +55,6 @@ impl Family {
 
 /// Positions between two texts of a document, so that no phrase crosses from one to the next.
 pub(crate) const FIELD_GAP: u32 = 2;
-
-/// Most occurrences of a term in one document that are counted and whose positions are kept.
-pub(crate) const COUNT_MAX: u32 = 1_024;
 
 #[cfg(test)]
 #[expect(

@@ -5,11 +5,11 @@
 //! and the filters `speaker: tool: role: since: before:` have one. Not here: the analysis of words,
 //! which is that of the stored texts, and any reading.
 
-use alloc::{borrow::Cow, collections::BTreeMap, string::String, vec::Vec};
+use alloc::{borrow::Cow, string::String, vec::Vec};
 use core::ops::Range;
 
 use super::{Field, each_term, has_positions, window::Window};
-use crate::{message::Role, time};
+use crate::{message::Role, order, time};
 
 /// Kinds of terms, their first byte.
 const WORD: u8 = b'w';
@@ -85,8 +85,7 @@ impl TextQuery {
             rest = behind.trim_start();
         }
         let mut query = reading.query;
-        query.items.sort_unstable();
-        query.items.dedup();
+        order::distinct(&mut query.items);
         query
     }
 
@@ -196,8 +195,6 @@ impl Found {
 #[derive(Default)]
 struct Reading {
     query: TextQuery,
-    /// Number of each term.
-    numbers: BTreeMap<Vec<u8>, usize>,
 }
 
 impl Reading {
@@ -256,15 +253,15 @@ impl Reading {
 
     /// The number of a term; `None`: there are too many.
     fn number(&mut self, term: &[u8]) -> Option<usize> {
-        if let Some(number) = self.numbers.get(term) {
-            return Some(*number);
+        // There are few.
+        if let Some(number) = self.query.terms.iter().position(|known| known == term) {
+            return Some(number);
         }
         let number = self.query.terms.len();
         if number == TERMS_MAX {
             self.query.is_cut = true;
             return None;
         }
-        self.numbers.insert(term.to_vec(), number);
         self.query.terms.push(term.to_vec());
         Some(number)
     }
@@ -335,8 +332,7 @@ impl Reading {
             terms.push(number);
         }
         let is_one_term = terms.len() <= 1;
-        terms.sort_unstable();
-        terms.dedup();
+        order::distinct(&mut terms);
         let first = found.iter().map(|one| one.position).min().unwrap_or(0);
         let placed = found.iter().filter(|one| !is_one_term && has_positions(&one.term));
         let order = placed.map(|one| (one.term.clone(), one.position - first)).collect();

@@ -5,7 +5,10 @@
 //! states) a simulation of the same expression answers instead, slower but linear too, so that
 //! every answer is complete. Not here: which texts are read.
 
-use alloc::{boxed::Box, format};
+mod classes;
+mod translate;
+
+use alloc::boxed::Box;
 use core::ops::Range;
 
 use regex_automata::{
@@ -16,8 +19,12 @@ use regex_automata::{
         pikevm::{self, PikeVM},
     },
 };
-use regex_syntax::hir::Hir;
+use regex_syntax::{
+    ast::{self, parse::ParserBuilder},
+    hir::Hir,
+};
 
+use self::translate::translate;
 use super::gram_query::GramQuery;
 use crate::error::{Error, Result};
 
@@ -63,15 +70,16 @@ impl Regex {
     pub(crate) fn compile(pattern: &str) -> Result<Self> {
         if pattern.len() > PATTERN_BYTES_MAX {
             let length = pattern.len();
-            return Err(Error::limit(format!(
+            return Err(Error::limit(format_args!(
                 "pattern: an expression of {length} bytes is over the bound of {PATTERN_BYTES_MAX}"
             )));
         }
-        let hir = regex_syntax::ParserBuilder::new()
+        let ast = ParserBuilder::new()
             .nest_limit(NESTING_MAX)
             .build()
             .parse(pattern)
             .map_err(|error| not_an_expression(&error))?;
+        let hir = translate(&ast)?;
         let forward = Automaton::build(&hir, false)?;
         Ok(Self { hir, forward, backward: None, simulation: None })
     }
@@ -149,10 +157,9 @@ impl Automaton {
             .skip_cache_capacity_check(true)
             .minimum_cache_clear_count(Some(FRESH_STARTS_MIN))
             .minimum_bytes_per_state(Some(BYTES_PER_STATE_MIN));
-        let dfa = DFA::builder()
-            .configure(config)
-            .build_from_nfa(nfa)
-            .map_err(|error| Error::limit(format!("pattern: too large to compile: {error}")))?;
+        let dfa = DFA::builder().configure(config).build_from_nfa(nfa).map_err(|error| {
+            Error::limit(format_args!("pattern: too large to compile: {error}"))
+        })?;
         let cache = dfa.create_cache();
         Ok(Self { dfa, cache })
     }
@@ -160,21 +167,19 @@ impl Automaton {
 
 fn not_compiled(error: &thompson::BuildError) -> Error {
     match error.size_limit() {
-        Some(limit) => Error::limit(format!(
+        Some(limit) => Error::limit(format_args!(
             "pattern: compiled, the expression is over the bound of {limit} bytes"
         )),
-        None => Error::invalid(format!("pattern: {error}")),
+        None => Error::invalid(format_args!("pattern: {error}")),
     }
 }
 
-fn not_an_expression(error: &regex_syntax::Error) -> Error {
-    let (what, at) = match error {
-        regex_syntax::Error::Parse(error) => (format!("{}", error.kind()), error.span().start),
-        regex_syntax::Error::Translate(error) => (format!("{}", error.kind()), error.span().start),
-        error => return Error::invalid(format!("pattern: no regular expression: {error}")),
-    };
-    Error::invalid(format!("pattern: no regular expression: {what} at byte {}", at.offset))
+fn not_an_expression(error: &ast::Error) -> Error {
+    let (what, at) = (error.kind(), error.span().start.offset);
+    Error::invalid(format_args!("pattern: no regular expression: {what} at byte {at}"))
 }
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod translate_tests;

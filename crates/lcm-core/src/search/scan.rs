@@ -8,7 +8,7 @@ use alloc::{string::String, vec::Vec};
 
 use super::{Family, Index, each_field, messages_of_unit, regex::Regex, window::Window};
 use crate::{
-    api::Timestamp, codec, error::Result, history::History, reader::Reader, summary::Summary,
+    api::Timestamp, codec, error::Result, history::History, order, reader::Reader, summary::Summary,
 };
 
 /// Summaries that are read at a time.
@@ -30,6 +30,11 @@ pub(crate) fn scan(
     regex: &mut Regex,
     window: &Window,
 ) -> Result<Vec<Match>> {
+    if family == Family::Summaries {
+        // There are no grams of them: a history has one for hundreds of messages.
+        let ordinals: Vec<u64> = (1..=index.documents(family)).collect();
+        return summaries(reader, history, index, &ordinals, regex, window);
+    }
     let query = regex.grams();
     let grams = query.grams();
     let units = if query.is_everything() {
@@ -42,18 +47,9 @@ pub(crate) fn scan(
         };
         query.units(&of_gram)
     };
-    match family {
-        Family::Messages => {
-            let ranges = ranges(history, index, units.as_deref());
-            let ranges = within(reader, index, ranges, window)?;
-            messages(reader, history, &ranges, regex, window)
-        }
-        Family::Summaries => {
-            let all = index.documents(family);
-            let ordinals = units.unwrap_or_else(|| (1..=all).collect());
-            summaries(reader, history, index, &ordinals, regex, window)
-        }
-    }
+    let ranges = ranges(history, index, units.as_deref());
+    let ranges = within(reader, index, ranges, window)?;
+    messages(reader, history, &ranges, regex, window)
 }
 
 /// The ranges of messages that may match: those of the units, and what is in no unit yet.
@@ -66,7 +62,7 @@ fn ranges(history: &History<'_>, index: &Index, units: Option<&[u64]>) -> Vec<(u
 
 /// Ascending ranges, those that touch or overlap joined.
 fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
-    ranges.sort_unstable();
+    order::sort(&mut ranges);
     let mut out: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
     for (from, to) in ranges.into_iter().filter(|(from, to)| from <= to) {
         match out.last_mut() {

@@ -4,7 +4,6 @@
 //! fractional bits, so that every host orders alike. Not here: what is a hit.
 
 use alloc::{collections::BinaryHeap, vec::Vec};
-use core::cmp::Reverse;
 
 /// Fractional bits of a score.
 const FRACTION_BITS: u32 = 16;
@@ -77,18 +76,27 @@ pub(crate) const fn thousandths(score: u64) -> u64 {
 }
 
 /// The greatest of many, greatest first.
-pub(crate) fn greatest<T: Ord + Copy>(items: impl Iterator<Item = T>, limit: usize) -> Vec<T> {
-    let mut heap: BinaryHeap<Reverse<T>> = BinaryHeap::with_capacity(limit + 1);
-    for item in items {
+pub(crate) fn greatest(
+    items: &mut dyn Iterator<Item = (u64, u64)>,
+    limit: usize,
+) -> Vec<(u64, u64)> {
+    // The least first: complements.
+    let turned = |(rank, number): (u64, u64)| (!rank, !number);
+    let mut heap: BinaryHeap<(u64, u64)> = BinaryHeap::with_capacity(limit + 1);
+    for item in items.map(turned) {
         if heap.len() < limit {
-            heap.push(Reverse(item));
-        } else if let Some(mut least) = heap.peek_mut()
-            && item > least.0
-        {
-            *least = Reverse(item);
+            heap.push(item);
+        } else if heap.peek().is_some_and(|least| item < *least) {
+            heap.pop();
+            heap.push(item);
         }
     }
-    heap.into_sorted_vec().into_iter().map(|Reverse(item)| item).collect()
+    let mut out = Vec::with_capacity(heap.len());
+    while let Some(item) = heap.pop() {
+        out.push(turned(item));
+    }
+    out.reverse();
+    out
 }
 
 #[cfg(test)]
@@ -136,9 +144,11 @@ mod tests {
 
     #[test]
     fn the_greatest_come_first() {
-        let numbers = (0..1_000u64).map(|number| number * 7_919 % 1_000);
-        assert_eq!(greatest(numbers, 3), [999, 998, 997]);
-        assert_eq!(greatest([2, 1].into_iter(), 3), [2, 1]);
-        assert_eq!(greatest([2, 1].into_iter(), 0), Vec::<i32>::new());
+        let mut pairs = (0..1_000u64).map(|number| (number * 7_919 % 1_000, number));
+        let ranks = greatest(&mut pairs, 3).into_iter().map(|(rank, _)| rank);
+        assert_eq!(ranks.collect::<Vec<_>>(), [999, 998, 997]);
+        let two = [(7, 1), (7, 2)];
+        assert_eq!(greatest(&mut two.into_iter(), 3), [(7, 2), (7, 1)]);
+        assert_eq!(greatest(&mut two.into_iter(), 0), []);
     }
 }

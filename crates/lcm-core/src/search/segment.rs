@@ -11,9 +11,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use lcm_loops::block::Range;
 use serde::{Deserialize, Serialize};
 
-use super::{Family, block::Range, unit_of_message};
+use super::{Family, unit_of_message};
 use crate::{
     codec,
     error::{Error, Result},
@@ -223,7 +224,7 @@ impl<'a> Root<'a> {
 
 /// The error for a value of the index that cannot be read.
 pub(super) fn damaged(key: &str) -> Error {
-    Error::corrupt(alloc::format!("`{key}` is no part of a search index"))
+    Error::corrupt(format_args!("`{key}` is no part of a search index"))
 }
 
 /// Keys of everything that a segment consists of.

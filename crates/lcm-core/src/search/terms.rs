@@ -1,97 +1,14 @@
-//! Index terms of a text.
+//! Index terms of a text of a message.
 //!
-//! In: a text and its field. Out: terms, each with its position and the bytes it was made from.
-//! The first byte of a term is its kind: `w` word, `i` identifier as typed, `c` characters of a
-//! script without spaces, `n` tool name. Words are runs of letters and digits, folded (see
-//! [`super::fold`]), cut at camel case and at inner punctuation; the whole of what was cut is an
-//! identifier beside its words. ASCII takes a path of its own, because it is nearly everything.
+//! In: a text and its field. Out: terms as [`lcm_loops::walk`] has them, of tool names the whole
+//! (kind `n`), of JSON the keys, strings and numbers.
 
-use alloc::vec::Vec;
-use core::ops::Range;
+pub(crate) use lcm_loops::walk::has_positions;
+pub(super) use lcm_loops::walk::hash;
+use lcm_loops::walk::{EachTerm, Walk};
 
-use super::{Field, fold};
-use crate::{
-    json::{self, Scanner, Span, TokenKind},
-    tokens,
-};
-
-/// Most bytes of a term after its kind; longer ones are cut.
-pub(crate) const TERM_BYTES_MAX: usize = 64;
-/// Longest run that counts as one identifier.
-const IDENTIFIER_BYTES_MAX: usize = 256;
-/// Most words that camel case parts a run into; more is no name but encoded data.
-const CAMEL_PARTS_MAX: usize = 8;
-
-/// Classes of bytes.
-const SEPARATOR: u8 = 0;
-const LOWER: u8 = 1;
-const UPPER: u8 = 2;
-const DIGIT: u8 = 3;
-const HIGH: u8 = 4;
-const JOINER: u8 = 5;
-
-const CLASSES: [u8; 256] = classes();
-
-const fn classes() -> [u8; 256] {
-    let mut table = [SEPARATOR; 256];
-    let mut byte = 0u8;
-    loop {
-        #[expect(clippy::as_conversions, clippy::indexing_slicing, reason = "evaluated by rustc")]
-        {
-            table[byte as usize] = match byte {
-                b'a'..=b'z' => LOWER,
-                b'A'..=b'Z' => UPPER,
-                b'0'..=b'9' => DIGIT,
-                0x80..=0xff => HIGH,
-                b'_' | b'-' | b'.' | b'/' | b':' => JOINER,
-                _ => SEPARATOR,
-            };
-        }
-        if byte == 255 {
-            return table;
-        }
-        byte += 1;
-    }
-}
-
-fn class(bytes: &[u8], at: usize) -> u8 {
-    bytes.get(at).and_then(|byte| CLASSES.get(usize::from(*byte))).copied().unwrap_or(SEPARATOR)
-}
-
-/// A hash of bytes: the same everywhere, and not meant to withstand whoever wants collisions.
-pub(super) fn hash(bytes: &[u8]) -> u64 {
-    const FACTOR: u64 = 0x9FB2_1C65_1E98_DF25;
-    let mut hash = crate::num::to_u64(bytes.len()).wrapping_mul(FACTOR);
-    let (words, rest) = bytes.as_chunks::<8>();
-    for word in words {
-        hash = (hash ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR);
-        hash ^= hash >> 29;
-    }
-    let mut last = 0u64;
-    for byte in rest {
-        last = (last << 8) | u64::from(*byte);
-    }
-    hash = (hash ^ last).wrapping_mul(FACTOR);
-    hash ^= hash >> 32;
-    hash = hash.wrapping_mul(0xD6E8_FEB8_6659_FD93);
-    hash ^ (hash >> 32)
-}
-
-/// Whether the positions of a term are kept: words and single characters. An identifier stands
-/// where its first word stands, a pair of characters where its first one does.
-pub(crate) fn has_positions(term: &[u8]) -> bool {
-    match term {
-        [b'w', ..] => true,
-        [b'c', rest @ ..] => core::str::from_utf8(rest).is_ok_and(|text| {
-            let mut characters = text.chars();
-            characters.next().is_some() && characters.next().is_none()
-        }),
-        _ => false,
-    }
-}
-
-/// Takes a term with its kind, its position, and the bytes of the text it stands for.
-pub(crate) type EachTerm<'e> = &'e mut dyn FnMut(&[u8], u32, Range<usize>);
+use super::Field;
+use crate::json::{self, Scanner, Span, TokenKind};
 
 /// Hands out the terms of a text: kind and bytes, position, and the bytes of `text` it stands for.
 ///
@@ -99,317 +16,46 @@ pub(crate) type EachTerm<'e> = &'e mut dyn FnMut(&[u8], u32, Range<usize>);
 /// arguments and results the keys, strings and numbers are read, not the syntax; a term of a string
 /// with escapes stands for the whole string.
 pub(crate) fn each_term(field: Field, text: &str, each: EachTerm<'_>) -> u32 {
-    let mut walk = Walk { each, position: 0, shift: 0, whole: None, term: Vec::new() };
+    let mut walk = Walk::new(each);
     match field {
         Field::ToolName if text.is_empty() => {}
         Field::ToolName => {
-            walk.start(b'n');
-            walk.folded(text);
-            walk.emit(0, 0, text.len());
+            walk.folded_whole(b'n', text);
             walk.text(text);
         }
-        Field::Arguments | Field::Result => walk.json_or_text(text),
+        Field::Arguments | Field::Result => json_or_text(&mut walk, text),
         Field::Text | Field::Reasoning | Field::FileName | Field::FileText => walk.text(text),
     }
     walk.position
 }
 
-struct Walk<'e> {
-    each: EachTerm<'e>,
-    position: u32,
-    /// Where the text that is read begins in the text that was given.
-    shift: usize,
-    /// What every term stands for, when its own place is unknown.
-    whole: Option<Range<usize>>,
-    /// The term that is made.
-    term: Vec<u8>,
-}
-
-impl Walk<'_> {
-    fn start(&mut self, kind: u8) {
-        self.term.clear();
-        self.term.push(kind);
+fn json_or_text(walk: &mut Walk<'_>, text: &str) {
+    let container = text.trim_start().starts_with(['{', '[']);
+    if !container || !is_json(text) {
+        return walk.text(text);
     }
-
-    /// Adds text to the term, in lower case and without accents.
-    fn folded(&mut self, text: &str) {
-        for c in text.chars() {
-            if self.term.len() > TERM_BYTES_MAX {
-                break;
-            }
-            let term = &mut self.term;
-            fold::fold(c, &mut |c| {
-                term.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-            });
-        }
-        self.term.truncate(TERM_BYTES_MAX + 1);
-    }
-
-    fn emit(&mut self, position: u32, from: usize, to: usize) {
-        let range = match &self.whole {
-            None => self.shift + from..self.shift + to,
-            Some(whole) => whole.clone(),
-        };
-        (self.each)(&self.term, position, range);
-    }
-
-    /// Hands out ASCII as a term of a kind, at a position.
-    fn ascii(&mut self, kind: u8, bytes: &[u8], position: u32, from: usize, to: usize) {
-        let to_cut = to.min(from + TERM_BYTES_MAX);
-        let source = bytes.get(from..to_cut).unwrap_or_default();
-        self.term.clear();
-        self.term.push(kind);
-        self.term.extend_from_slice(source);
-        self.term.make_ascii_lowercase();
-        // The kind itself is a lower-case letter.
-        self.emit(position, from, to);
-    }
-
-    fn word(&mut self, bytes: &[u8], from: usize, to: usize) {
-        self.ascii(b'w', bytes, self.position, from, to);
-        self.position += 1;
-    }
-
-    fn json_or_text(&mut self, text: &str) {
-        let container = text.trim_start().starts_with(['{', '[']);
-        if !container || !is_json(text) {
-            return self.text(text);
-        }
-        let mut scanner = Scanner::new(text);
-        while let Ok(Some(token)) = scanner.next_token() {
-            match token.kind {
-                TokenKind::Key | TokenKind::String => {
-                    let span = Span::between(token.start, token.end);
-                    let inner = json::slice(text, span);
-                    if inner.contains('\\') {
-                        self.whole = Some(token.start..token.end);
-                        self.text(&json::text(text, span));
-                        self.whole = None;
-                    } else {
-                        self.shift = token.start + 1;
-                        self.text(inner.trim_matches('"'));
-                    }
+    let mut scanner = Scanner::new(text);
+    while let Ok(Some(token)) = scanner.next_token() {
+        match token.kind {
+            TokenKind::Key | TokenKind::String => {
+                let span = Span::between(token.start, token.end);
+                let inner = json::slice(text, span);
+                if inner.contains('\\') {
+                    walk.whole = Some(token.start..token.end);
+                    walk.text(&json::text(text, span));
+                    walk.whole = None;
+                } else {
+                    walk.shift = token.start + 1;
+                    walk.text(inner.trim_matches('"'));
                 }
-                TokenKind::Number => {
-                    self.shift = token.start;
-                    self.text(json::slice(text, Span::between(token.start, token.end)));
-                }
-                _ => {}
             }
+            TokenKind::Number => {
+                walk.shift = token.start;
+                walk.text(json::slice(text, Span::between(token.start, token.end)));
+            }
+            _ => {}
         }
     }
-
-    fn text(&mut self, text: &str) {
-        let bytes = text.as_bytes();
-        let mut at = 0;
-        while at < bytes.len() {
-            let first = class(bytes, at);
-            if first == SEPARATOR || first == JOINER {
-                at += 1;
-                continue;
-            }
-            let run = run(bytes, at);
-            if run.high {
-                self.mixed(text, at, run.end);
-            } else if run.joined || run.camel {
-                self.identifier(bytes, at, run.end, run.joined);
-            } else {
-                self.word(bytes, at, run.end);
-            }
-            at = run.end;
-        }
-    }
-
-    /// An ASCII run with inner punctuation or camel case: the whole, and its words.
-    fn identifier(&mut self, bytes: &[u8], from: usize, to: usize, joined: bool) {
-        if joined && to - from <= IDENTIFIER_BYTES_MAX {
-            self.ascii(b'i', bytes, self.position, from, to);
-        }
-        let mut at = from;
-        while at < to {
-            if class(bytes, at) == JOINER {
-                at += 1;
-                continue;
-            }
-            let mut end = at;
-            while end < to && class(bytes, end) != JOINER {
-                end += 1;
-            }
-            self.camel(bytes, at, end);
-            at = end;
-        }
-    }
-
-    /// Letters and digits, parted where camel case begins a word.
-    fn camel(&mut self, bytes: &[u8], from: usize, to: usize) {
-        let begins = |at: usize| {
-            let (before, here) = (class(bytes, at - 1), class(bytes, at));
-            let next_lower = at + 1 < to && class(bytes, at + 1) == LOWER;
-            here == UPPER && (before == LOWER || (before == UPPER && next_lower))
-        };
-        let parts = 1 + (from + 1..to).filter(|at| begins(*at)).count();
-        if parts == 1 || parts > CAMEL_PARTS_MAX || to - from > TERM_BYTES_MAX {
-            return self.word(bytes, from, to);
-        }
-        self.ascii(b'i', bytes, self.position, from, to);
-        let mut start = from;
-        for at in from + 1..to {
-            if begins(at) {
-                self.word(bytes, start, at);
-                start = at;
-            }
-        }
-        self.word(bytes, start, to);
-    }
-
-    /// A run with characters beyond ASCII: parted at those that are no part of a word.
-    fn mixed(&mut self, text: &str, from: usize, to: usize) {
-        let run = text.get(from..to).unwrap_or_default();
-        let mut start = None;
-        for (offset, c) in run.char_indices() {
-            let inside = c.is_ascii() || is_word(c) || fold::is_mark(c);
-            match (inside, start) {
-                (true, None) => start = Some(from + offset),
-                (false, Some(begin)) => {
-                    self.piece(text, begin, from + offset);
-                    start = None;
-                }
-                _ => {}
-            }
-        }
-        if let Some(begin) = start {
-            self.piece(text, begin, to);
-        }
-    }
-
-    /// Word characters, marks and joiners only.
-    fn piece(&mut self, text: &str, from: usize, to: usize) {
-        let whole = text.get(from..to).unwrap_or_default();
-        if whole.is_ascii() {
-            // What is left may begin or end with a joiner.
-            let bytes = text.as_bytes();
-            let mut at = from;
-            while at < to {
-                if class(bytes, at) == JOINER {
-                    at += 1;
-                    continue;
-                }
-                let end = run(bytes, at).end.min(to);
-                self.identifier(bytes, at, end, end_is_joined(bytes, at, end));
-                at = end;
-            }
-            return;
-        }
-        let joiner = |c: char| c.is_ascii() && !c.is_ascii_alphanumeric();
-        let trimmed = whole.trim_matches(joiner);
-        let spaced = !trimmed.chars().any(is_unspaced);
-        if spaced && trimmed.contains(joiner) && trimmed.len() <= IDENTIFIER_BYTES_MAX {
-            let begin = from + (whole.len() - whole.trim_start_matches(joiner).len());
-            self.start(b'i');
-            self.folded(trimmed);
-            self.emit(self.position, begin, begin + trimmed.len());
-        }
-        let mut at = from;
-        for part in whole.split(joiner) {
-            self.scripts(text, at, at + part.len());
-            at += part.len() + 1;
-        }
-    }
-
-    /// Word characters and marks: words, and characters of scripts without spaces.
-    fn scripts(&mut self, text: &str, from: usize, to: usize) {
-        let part = text.get(from..to).unwrap_or_default();
-        let mut start = None;
-        // Where the last character without spaces begins and ends.
-        let mut last: Option<(usize, usize)> = None;
-        for (offset, c) in part.char_indices() {
-            let at = from + offset;
-            if is_unspaced(c) {
-                self.finish(text, &mut start, at);
-                let end = at + c.len_utf8();
-                if let Some((begin, _)) = last.filter(|(_, end)| *end == at) {
-                    self.characters(text, self.position - 1, begin, end);
-                }
-                self.characters(text, self.position, at, end);
-                self.position += 1;
-                last = Some((at, end));
-            } else if start.is_none() && !fold::is_mark(c) {
-                start = Some(at);
-            }
-        }
-        self.finish(text, &mut start, to);
-    }
-
-    /// One character of a script without spaces, or two.
-    fn characters(&mut self, text: &str, position: u32, from: usize, to: usize) {
-        self.start(b'c');
-        self.term.extend_from_slice(text.get(from..to).unwrap_or_default().as_bytes());
-        self.emit(position, from, to);
-    }
-
-    fn finish(&mut self, text: &str, start: &mut Option<usize>, to: usize) {
-        if let Some(from) = start.take() {
-            self.start(b'w');
-            self.folded(text.get(from..to).unwrap_or_default());
-            self.emit(self.position, from, to);
-            self.position += 1;
-        }
-    }
-}
-
-/// A run of word characters with single joiners between them.
-struct Run {
-    end: usize,
-    /// It has bytes beyond ASCII.
-    high: bool,
-    joined: bool,
-    /// A capital follows a letter.
-    camel: bool,
-}
-
-fn run(bytes: &[u8], from: usize) -> Run {
-    let mut run = Run { end: from, high: false, joined: false, camel: false };
-    let mut before = SEPARATOR;
-    loop {
-        let here = class(bytes, run.end);
-        match here {
-            LOWER | DIGIT => run.end += 1,
-            UPPER => {
-                run.camel |= before == LOWER || before == UPPER;
-                run.end += 1;
-            }
-            HIGH => {
-                run.high = true;
-                run.end += 1;
-            }
-            JOINER => {
-                let width = joiner(bytes, run.end);
-                if width == 0 {
-                    return run;
-                }
-                run.joined = true;
-                run.end += width;
-            }
-            _ => return run,
-        }
-        before = here;
-    }
-}
-
-/// Bytes of the joiner at an offset: one, `::` or `://`, with a word character behind it; else 0.
-fn joiner(bytes: &[u8], at: usize) -> usize {
-    let rest = bytes.get(at..).unwrap_or_default();
-    let width = match rest {
-        [b':', b'/', b'/', ..] => 3,
-        [b':', b':', ..] => 2,
-        _ => 1,
-    };
-    let follows = matches!(class(bytes, at + width), LOWER | UPPER | DIGIT | HIGH);
-    if follows { width } else { 0 }
-}
-
-fn end_is_joined(bytes: &[u8], from: usize, to: usize) -> bool {
-    (from..to).any(|at| class(bytes, at) == JOINER)
 }
 
 fn is_json(text: &str) -> bool {
@@ -423,23 +69,11 @@ fn is_json(text: &str) -> bool {
     }
 }
 
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric()
-}
-
-/// Scripts written without spaces: Chinese, Japanese and Korean, and those of South East Asia.
-fn is_unspaced(c: char) -> bool {
-    if u32::from(c) < 0xE00 {
-        return false;
-    }
-    let south_east = matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}'
-        | '\u{1780}'..='\u{17ff}');
-    (tokens::is_cjk(c) && !fold::narrow(c).is_ascii() && c.is_alphanumeric()) || south_east
-}
-
 #[cfg(test)]
 mod tests {
-    use alloc::{format, string::String, vec};
+    use alloc::{format, string::String, vec, vec::Vec};
+
+    use lcm_loops::walk::TERM_BYTES_MAX;
 
     use super::*;
 

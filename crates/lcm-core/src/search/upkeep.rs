@@ -5,12 +5,14 @@
 //! makes it. Every such commit also makes one step of a merge and deletes a little of what earlier
 //! merges left, both within the bounds of a host call.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{rc::Rc, string::String, vec::Vec};
+
+use lcm_loops::lengths;
 
 use super::{
     Family,
     builder::Builder,
-    columns::{self, Row},
+    columns::Row,
     manifest::Manifest,
     merge::{self, Material},
     segment,
@@ -39,6 +41,12 @@ const FLUSH_BYTES: u64 = 64 << 10;
 const RESERVED_BYTES: usize = 96 << 10;
 /// Puts of a commit for the same, the directory, columns, and the list of conversations.
 const RESERVED_PUTS: usize = 16;
+/// Segments of summaries that may wait for a merge of messages.
+const SUMMARIES_WAITING_MAX: usize = 128;
+/// Passes of a compaction after the end of a merge, in which its inputs are deleted; and those that
+/// it is spread over at the least.
+const PASSES_SPARED: u64 = 16;
+const PASSES_MIN: u64 = 8;
 /// What a step of a merge may write, from above.
 const STEP_BYTES_MAX: usize = 220 << 10;
 const STEP_PUTS_MAX: usize = 30;
@@ -101,20 +109,38 @@ impl<'k> Upkeep<'k> {
         let unflushed = head.packs.iter().filter(|pack| pack.seq_last() > head.indexed.messages);
         self.packs = unflushed.map(|pack| self.keys.pack(pack.seq_first)).collect();
         let mut wanted = self.packs.clone();
-        wanted.extend(merge::wanted(self.keys, self.family, &self.manifest.messages));
+        let merge = merge::wanted(self.keys, self.family, &self.manifest.messages);
+        wanted.extend(merge.into_iter().flatten());
         wanted
     }
 
-    /// Keys that the commit of a summary has to read.
-    pub(crate) fn wanted_by_summary(&mut self) -> Vec<String> {
-        merge::start(&mut self.manifest.messages, true);
-        merge::start(&mut self.manifest.summaries, false);
-        // The messages' is over after some passes and then waits for many more messages.
+    /// Reads what the commit of a summary needs, of which about so many will follow.
+    ///
+    /// # Errors
+    ///
+    /// As [`Upkeep::take`]; of the store.
+    pub(crate) fn read_for_summary(
+        &mut self,
+        reader: &mut Reader<'_>,
+        passes_left: u64,
+    ) -> Result<()> {
+        // While an output is not complete its inputs are there, too: it is to be complete before
+        // the history is compacted.
+        let passes = passes_left.saturating_sub(PASSES_SPARED).max(PASSES_MIN);
+        merge::start_major(&mut self.manifest.messages, passes);
+        merge::start(&mut self.manifest.summaries, Family::Summaries);
+        // The messages' are over after some passes and then wait for many more messages.
+        let waiting = self.manifest.summaries.segments.len() > SUMMARIES_WAITING_MAX;
         self.family = match self.manifest.messages.merge {
-            Some(_) => Family::Messages,
-            None => Family::Summaries,
+            Some(_) if !waiting => Family::Messages,
+            _ => Family::Summaries,
         };
-        merge::wanted(self.keys, self.family, self.manifest.of(self.family))
+        let state = self.manifest.of(self.family);
+        let [blocks, lengths] = merge::wanted(self.keys, self.family, state);
+        // A step ends within its blocks, so that the next one reads the same.
+        let values = reader.kept(&blocks, &lengths)?;
+        self.material = merge::take(reader, self.keys, self.family, state, values)?;
+        Ok(())
     }
 
     /// Takes the values of the keys that were asked for.
@@ -133,6 +159,7 @@ impl<'k> Upkeep<'k> {
             self.unflushed.push(codec::decode(key, &value)?);
         }
         if !rest.is_empty() {
+            let rest = rest.into_iter().map(|value| value.map(Rc::new)).collect();
             let state = self.manifest.of(self.family);
             self.material = merge::take(reader, self.keys, self.family, state, rest)?;
         }
@@ -176,7 +203,7 @@ impl<'k> Upkeep<'k> {
         }
         self.write_messages(head, first, &documents, puts)?;
         head.indexed = Indexed { messages: last, raw_bytes: head.raw_bytes };
-        merge_and_write(self.keys, self.manifest, self.family, self.material.as_ref(), puts)
+        merge_and_write(self, puts)
     }
 
     fn write_messages(
@@ -211,10 +238,10 @@ impl<'k> Upkeep<'k> {
             self.outside(first + num::to_u64(kept), last);
         }
         let state = &mut self.manifest.messages;
-        for (message, length) in documents.iter().zip(&builder.lengths.bytes) {
+        for (message, length) in documents.iter().zip(&builder.lengths().bytes) {
             let row = Row { time: message.time, role: message.role, summary: None };
             state.columns.push(self.keys, Family::Messages, *length, &row, puts)?;
-            state.length_total += columns::length(*length);
+            state.length_total += lengths::length(*length);
         }
         state.documents = last;
         let revision = (head.revision + 1).to_be_bytes();
@@ -254,11 +281,11 @@ impl<'k> Upkeep<'k> {
             fields.push(record.id().to_vec());
         }
         let blocks = builder.blocks(BLOCK_TARGET_SMALL);
-        for ((record, size), length) in records.iter().zip(&builder.lengths.bytes) {
+        for ((record, size), length) in records.iter().zip(&builder.lengths().bytes) {
             let summary = Some((record.id(), *size));
             let row = Row { time: record.latest_at, role: Role::System, summary };
             state.columns.push(self.keys, Family::Summaries, *length, &row, puts)?;
-            state.length_total += columns::length(*length);
+            state.length_total += lengths::length(*length);
         }
         let last = first + num::to_u64(records.len()) - 1;
         state.documents = last;
@@ -268,7 +295,7 @@ impl<'k> Upkeep<'k> {
         let id = keys::prefix(&keys::hash(&hashed));
         let made = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
         state.segments.push(made);
-        merge_and_write(self.keys, self.manifest, self.family, self.material.as_ref(), puts)
+        merge_and_write(self, puts)
     }
 }
 
@@ -291,22 +318,17 @@ fn room(puts: &[Put]) -> (usize, usize) {
 }
 
 /// Makes a step of the merge that goes on, deletes a little, and writes the manifest.
-fn merge_and_write(
-    keys: &Keys,
-    mut manifest: Manifest,
-    family: Family,
-    material: Option<&Material>,
-    puts: &mut Vec<Put>,
-) -> Result<()> {
+fn merge_and_write(upkeep: Upkeep<'_>, puts: &mut Vec<Put>) -> Result<()> {
+    let Upkeep { keys, mut manifest, family, material, .. } = upkeep;
     let (bytes, count) = room(puts);
     if let Some(material) = material.filter(|_| bytes >= STEP_BYTES_MAX && count >= STEP_PUTS_MAX) {
-        merge::step(keys, family, manifest.of_mut(family), material, puts)?;
+        merge::step(keys, family, manifest.of_mut(family), &material, puts)?;
     }
     for family in [Family::Messages, Family::Summaries] {
         let (_, count) = room(puts);
         let state = manifest.of_mut(family);
         merge::delete(keys, state, count.min(DELETES_MAX), puts);
-        merge::start(state, false);
+        merge::start(state, family);
     }
     puts.push(Put { key: keys.manifest(), value: Some(codec::encode(&manifest)?) });
     Ok(())

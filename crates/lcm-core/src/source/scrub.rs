@@ -1,6 +1,6 @@
 //! Leaves media out of text: data URLs, base64 and `MEDIA:` lines become a short note.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{borrow::Cow, string::String, vec::Vec};
 
 /// Stands where media were.
 pub(crate) const MEDIA_NOTE: &str = "[media omitted]";
@@ -11,7 +11,19 @@ const RUN_MIN: usize = 256;
 const LINE_MIN: usize = 60;
 
 /// The text with every piece of media replaced by [`MEDIA_NOTE`].
-pub(super) fn scrub(text: &str) -> String {
+pub(super) fn scrub(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.split('\n').all(is_clean) { text } else { Cow::Owned(scrubbed(&text)) }
+}
+
+/// Whether a line stays as it is, whatever is around it: nearly all do.
+fn is_clean(line: &str) -> bool {
+    let trimmed = line.trim();
+    !(trimmed.starts_with("MEDIA:/")
+        || (trimmed.len() >= LINE_MIN && looks_encoded(trimmed))
+        || may_hold_media(line))
+}
+
+fn scrubbed(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut wrapped: Vec<&str> = Vec::new();
     for line in text.split('\n') {
@@ -57,8 +69,14 @@ fn push_line(out: &mut String, line: &str) {
 fn may_hold_media(line: &str) -> bool {
     let bytes = line.as_bytes();
     // A long run covers one of these places.
-    let in_run = |byte: &u8| in_alphabet(*byte);
-    if bytes.iter().skip(RUN_MIN - 1).step_by(RUN_MIN).any(in_run) {
+    let in_run = |byte: &&u8| in_alphabet(**byte);
+    let is_long = |at: usize| {
+        let (before, after) = bytes.split_at_checked(at).unwrap_or_default();
+        let ahead = after.iter().take(RUN_MIN).take_while(in_run).count();
+        let behind = || before.iter().rev().take(RUN_MIN).take_while(in_run).count();
+        ahead > 0 && ahead + behind() >= RUN_MIN
+    };
+    if (RUN_MIN - 1..bytes.len()).step_by(RUN_MIN).any(is_long) {
         return true;
     }
     line.match_indices(':').any(|(at, _)| {

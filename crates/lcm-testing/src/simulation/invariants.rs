@@ -1,4 +1,5 @@
-//! The ten invariants of a conversation, each a function of that name.
+//! The invariants of a conversation, each a function of that name; the eleventh, about search, has
+//! a module of its own.
 //!
 //! In: a host, a conversation and the reference list. Out: the first thing that does not hold, as
 //! one line. They look only through public calls, so they hold for every host; invariants 5 to 8
@@ -8,7 +9,11 @@ use std::collections::BTreeMap;
 
 use lcm_core::ErrorCode;
 
-use crate::{host::Host, json::Json, simulation::reference::Reference};
+use crate::{
+    host::Host,
+    json::Json,
+    simulation::{found::every_message_is_found, reference::Reference},
+};
 
 /// Every reason that a plan or an outcome may give, beside none.
 pub const REASONS: [&str; 14] = [
@@ -470,6 +475,7 @@ pub fn all(
         stored.into_iter().filter(|item| !seen.depths.contains_key(&item.id)).collect();
     every_message_is_reachable(host, conversation, &fresh, reference)?;
     summaries_have_sources(host, conversation, &fresh, seen)?;
+    every_message_is_found(host, conversation, reference)?;
     the_store_checks_out(host, conversation)
 }
 

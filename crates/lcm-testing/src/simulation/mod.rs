@@ -6,6 +6,7 @@
 
 pub mod actor;
 mod driver;
+pub mod found;
 pub mod invariants;
 pub mod random;
 pub mod reference;

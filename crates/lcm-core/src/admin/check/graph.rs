@@ -92,7 +92,7 @@ pub(super) fn summaries(
     report.expect(count == head.summaries, || {
         format!("{count} summaries where the head counts {}", head.summaries)
     });
-    for (id, (record, _)) in summaries {
+    for (id, (record, _)) in summaries.entries() {
         let name = summary::name(*id);
         report.expect(record.tokens == tokens::estimate(&record.text), || {
             format!("the tokens of `{name}` differ from its text")
@@ -178,7 +178,7 @@ fn leaves(
     report: &mut Report,
 ) -> Result<()> {
     let history = History { keys, head };
-    for (id, (record, _)) in summaries {
+    for (id, (record, _)) in summaries.entries() {
         let Sources::Messages { seq_first, seq_last, frontier } = &record.sources else {
             continue;
         };

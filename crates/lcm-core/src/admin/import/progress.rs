@@ -3,20 +3,25 @@
 //! In: lines, one after the other. Out: the same state whichever page they came on, which is also
 //! the cursor. Nothing here reads the store.
 
-use alloc::{format, string::String};
+use alloc::{boxed::Box, string::String};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    codec,
+    codec::{self, Sound},
     error::{Error, Result},
     keys::Keys,
-    limits, message, num, pack, summary, tokens,
+    limits, message, num, pack,
+    summary::Sources,
+    tokens,
 };
 
-use super::super::portable::{
-    self, ContextLine, EndLine, FORMAT, Header, LargeLine, Line, MessageLine, PieceLine, Sum,
-    SummaryLine,
+use super::super::{
+    cursor,
+    portable::{
+        self, EndLine, FORMAT, Header, ItemLine, LargeLine, Line, MessageLine, PieceLine, Sum,
+        SummaryLine,
+    },
 };
 
 /// What was stored.
@@ -41,7 +46,8 @@ pub(super) struct Progress {
     pub(super) ended: bool,
     pub(super) part: u64,
     parts: u64,
-    pub(super) section: Option<Section>,
+    /// Boxed, because states are copied line by line.
+    pub(super) section: Option<Box<Section>>,
     pub(super) totals: Totals,
 }
 
@@ -70,15 +76,36 @@ pub(super) struct Section {
     pub(super) stored_frontier: [u8; 16],
 }
 
+impl Sound for Progress {
+    fn is_sound(&self) -> bool {
+        let Totals { messages, ingested, summaries, contexts } = self.totals;
+        codec::countable(&[self.lines, self.part, self.parts])
+            && codec::countable(&[messages, ingested, summaries, contexts])
+            && self.section.as_ref().is_none_or(|section| section.is_sound())
+    }
+}
+
+impl Sound for Section {
+    fn is_sound(&self) -> bool {
+        let large = self
+            .large
+            .as_ref()
+            .is_none_or(|(line, bytes)| line.is_sound() && codec::countable(&[*bytes]));
+        large
+            && self.pending.as_ref().is_none_or(Sound::is_sound)
+            && codec::countable(&[self.messages, self.summaries, self.items, self.seen])
+            && codec::countable(&[self.seen_summaries, self.seen_items, self.covered, self.stored])
+    }
+}
+
 impl Progress {
-    pub(super) fn read(cursor: Option<&str>) -> Result<Self> {
-        let Some(text) = cursor else { return Ok(Self::default()) };
-        serde_json::from_str(text).map_err(|_| Error::invalid("cursor: not one of an import"))
+    pub(super) fn read(text: Option<&str>) -> Result<Self> {
+        let Some(text) = text else { return Ok(Self::default()) };
+        cursor::read(text).ok_or_else(|| Error::invalid("cursor: not one of an import"))
     }
 
     pub(super) fn text(&self) -> Result<String> {
-        serde_json::to_string(self)
-            .map_err(|error| Error::corrupt(format!("a cursor cannot be written: {error}")))
+        cursor::write(self)
     }
 
     /// The beginning of the second time.
@@ -88,7 +115,7 @@ impl Progress {
 
     /// What is wrong with the next line.
     pub(super) fn wrong(&self, what: &str) -> Error {
-        Error::invalid(format!("line {} {what}", self.lines + 1))
+        Error::invalid(format_args!("line {} {what}", self.lines + 1))
     }
 
     /// The next line, if its sum fits.
@@ -96,7 +123,8 @@ impl Progress {
         if self.ended {
             return Err(self.wrong("stands behind the end of the export"));
         }
-        let (line, sum) = portable::open(text, &self.sum).map_err(|what| self.wrong(&what))?;
+        let (line, sum) =
+            portable::open(text, &self.sum).map_err(|what| self.wrong(&what.message))?;
         self.sum = sum;
         Ok(line)
     }
@@ -110,10 +138,12 @@ impl Progress {
             (Line::Large(line), Some(section)) => section.large(line),
             (Line::Piece(line), Some(section)) => section.piece(line),
             (Line::Summary(line), Some(section)) => section.summary(line),
-            (Line::Context(line), Some(section)) => section.context(line),
+            (Line::Context(items), Some(section)) => section.context(items),
             (Line::End(line), Some(section)) => section.is_whole().and_then(|()| self.end(line)),
         };
-        let placed = |error: Error| Error::new(error.code, self.wrong(&error.message).message);
+        let placed = |error: Error| {
+            Error::new(error.code, self.wrong(&error.message).into_failure().message)
+        };
         taken.map_err(placed)?;
         self.lines += 1;
         Ok(())
@@ -121,7 +151,7 @@ impl Progress {
 
     fn header(&mut self, header: &Header) -> Result<()> {
         if header.format != FORMAT {
-            return Err(Error::invalid(format!(
+            return Err(Error::invalid(format_args!(
                 "is of the format `{}`; this engine reads `{FORMAT}`",
                 header.format
             )));
@@ -138,10 +168,10 @@ impl Progress {
         Keys::new(&header.conversation)?;
         (self.part, self.parts) = (header.part, header.parts);
         self.totals.messages += header.messages;
-        self.section = Some(Section {
+        self.section = Some(Box::new(Section {
             conversation: header.conversation.clone(),
             messages: header.messages,
-            frontier: portable::bytes(&header.frontier, "frontier")?,
+            frontier: header.frontier,
             summaries: header.summaries,
             items: header.items,
             seen: 0,
@@ -154,7 +184,7 @@ impl Progress {
             covered: 0,
             stored: 0,
             stored_frontier: [0; 16],
-        });
+        }));
         Ok(())
     }
 
@@ -191,7 +221,6 @@ impl Section {
         if line.text.len() > portable::INLINE_BYTES_MAX {
             return refused("holds a text that has to come in pieces");
         }
-        portable::timestamp(&line.time)?;
         let message = message::project(line.dialect, &line.text)?;
         let hash = pack::message_hash(&line.text, &message);
         self.running = pack::advance(&self.running, &hash);
@@ -205,10 +234,7 @@ impl Section {
         if line.bytes <= inline || line.bytes > limits::MESSAGE_BYTES_MAX {
             return refused("has a size that no large message has");
         }
-        portable::timestamp(&line.time)?;
-        portable::bytes::<32>(&line.sha256, "sha256")?;
-        portable::bytes::<16>(&line.frontier, "frontier")?;
-        self.large = Some((line.clone(), 0));
+        self.large = Some((*line, 0));
         Ok(())
     }
 
@@ -221,7 +247,7 @@ impl Section {
         }
         *bytes = end;
         if end == large.bytes {
-            self.running = portable::bytes(&large.frontier, "frontier")?;
+            self.running = large.frontier;
             self.seen = large.seq;
             self.large = None;
         }
@@ -241,52 +267,44 @@ impl Section {
 
     fn summary(&mut self, line: &SummaryLine) -> Result<()> {
         self.has_messages()?;
-        if line.depth < self.depth
+        let record = &line.record;
+        if record.depth < self.depth
             || self.seen_summaries == self.summaries
             || self.seen_items > 0
-            || line.seq_last > self.messages
+            || record.seq_last > self.messages
         {
             return refused("stands out of order");
         }
-        let text = line.plain_text()?;
-        let task: [u8; 16] = portable::bytes(&line.task, "task")?;
-        let id = summary::id(&task, line.prompt_version, line.level, &text);
-        if summary::parse_name(&line.id)? != id || line.tokens != tokens::estimate(&text) {
+        if line.id != record.id() || record.tokens != tokens::estimate(&record.text) {
             return refused("holds another summary than its id says");
         }
-        let kind = match (&line.frontier, &line.sources) {
-            (Some(frontier), None) => {
-                line.depth == 0 && portable::bytes::<16>(frontier, "frontier").is_ok()
+        let kind = match &record.sources {
+            Sources::Messages { .. } => record.depth == 0,
+            Sources::Summaries(list) => {
+                record.depth > 0 && list.len() >= 2 && list.len() <= limits::SOURCES_MAX
             }
-            (None, Some(sources)) => {
-                line.depth > 0 && sources.len() >= 2 && sources.len() <= limits::SOURCES_MAX
-            }
-            _ => false,
         };
-        let listed = line.file_ids.len() <= limits::FILE_IDS_MAX
-            && line.model.len() <= limits::MODEL_BYTES_MAX;
+        let listed = record.file_ids.len() <= limits::FILE_IDS_MAX
+            && record.model.len() <= limits::MODEL_BYTES_MAX;
         if !kind || !listed {
             return refused("is no sound summary");
         }
-        self.depth = line.depth;
+        self.depth = record.depth;
         self.seen_summaries += 1;
         Ok(())
     }
 
-    fn context(&mut self, line: &ContextLine) -> Result<()> {
+    fn context(&mut self, items: &[ItemLine]) -> Result<()> {
         self.has_messages()?;
         if self.seen_summaries != self.summaries {
             return refused("comes before all summaries have");
         }
-        if line.items.is_empty() || line.items.len() > portable::ITEMS_PER_LINE {
+        if items.is_empty() || items.len() > portable::ITEMS_PER_LINE {
             return refused("has no items, or too many");
         }
-        for item in &line.items {
+        for item in items {
             if item.seq_first != self.covered + 1 || item.seq_last < item.seq_first {
                 return refused("leaves messages out of the context");
-            }
-            if let Some(name) = &item.summary {
-                summary::parse_name(name)?;
             }
             self.covered = item.seq_last;
             self.seen_items += 1;

@@ -3,7 +3,7 @@
 //! In: lines in the order of an export. Out: at most one commit. A leaf must be made of the very
 //! messages that stand here, a condensed summary of summaries that do.
 
-use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{string::String, vec::Vec};
 
 use crate::{
     api::Timestamp,
@@ -15,6 +15,7 @@ use crate::{
     history::History,
     keys::Keys,
     num,
+    order::Sorted,
     reader::Reader,
     search::Upkeep,
     store::Put,
@@ -27,7 +28,7 @@ use super::{
         check::follows,
         portable::{ItemLine, SummaryLine},
     },
-    derived_here, is_hex_of,
+    derived_here,
 };
 
 /// Summaries of one host call, whose sizes are not known: the bounds of four values fill it.
@@ -48,23 +49,20 @@ pub(super) fn store(
 ) -> Result<u64> {
     let mut puts: Vec<Put> = Vec::new();
     let mut added = 0u32;
-    let mut ids = Vec::new();
-    for line in lines {
-        ids.push(summary::parse_name(&line.id)?);
-    }
+    let ids: Vec<[u8; 8]> = lines.iter().map(|line| line.id).collect();
     let known = records(reader, keys, &ids)?;
     let manifest = reader.fresh(&[keys.manifest()])?.pop().flatten();
     let mut upkeep = Upkeep::new(keys, manifest.as_deref())?;
-    let wanted = upkeep.wanted_by_summary();
-    let values = reader.fresh(&wanted)?;
-    upkeep.take(reader, values)?;
+    upkeep.read_for_summary(reader, 1)?;
     let mut made: Vec<(Summary, u32)> = Vec::new();
-    for (line, id) in lines.iter().zip(ids) {
+    for line in lines {
+        let id = line.id;
         if known.contains_key(&id) {
             continue;
         }
-        let record = record(reader, keys, &loaded.head, line)
-            .map_err(|error| Error::new(error.code, format!("`{}`: {}", line.id, error.message)))?;
+        let record = record(reader, keys, &loaded.head, line).map_err(|error| {
+            Error::new(error.code, format_args!("`{}`: {}", summary::name(id), error.message))
+        })?;
         if let Sources::Summaries(list) = &record.sources {
             for source in list {
                 let value = Some(codec::encode(&id)?);
@@ -93,8 +91,8 @@ fn records(
     reader: &mut Reader<'_>,
     keys: &Keys,
     ids: &[[u8; 8]],
-) -> Result<BTreeMap<[u8; 8], (Summary, u32)>> {
-    let mut out = BTreeMap::new();
+) -> Result<Sorted<[u8; 8], (Summary, u32)>> {
+    let mut out = Sorted::default();
     for slice in ids.chunks(RECORDS_PER_READ) {
         let names: Vec<String> = slice.iter().map(|id| keys.summary(*id)).collect();
         for ((id, key), value) in slice.iter().zip(&names).zip(reader.fresh(&names)?) {
@@ -106,7 +104,7 @@ fn records(
 }
 
 fn not_so(what: &str) -> Error {
-    Error::invalid(format!("does not follow from {what} that are stored"))
+    Error::invalid(format_args!("does not follow from {what} that are stored"))
 }
 
 /// The record of a line, verified against its sources.
@@ -116,12 +114,11 @@ fn record(
     head: &Head,
     line: &SummaryLine,
 ) -> Result<Summary> {
-    let Some(names) = &line.sources else { return leaf(reader, keys, head, line) };
+    let Sources::Summaries(list) = &line.record.sources else {
+        return leaf(reader, keys, head, &line.record);
+    };
     derived_here(reader, keys, line)?;
-    let mut ids = Vec::new();
-    for name in names {
-        ids.push(summary::parse_name(name)?);
-    }
+    let ids: Vec<[u8; 8]> = list.iter().map(|source| source.id).collect();
     let known = records(reader, keys, &ids)?;
     let mut list = Vec::new();
     let mut sources = Vec::new();
@@ -130,12 +127,12 @@ fn record(
         list.push(SourceRef { id, bytes: *bytes });
         sources.push(source);
     }
-    let record = line.record(Sources::Summaries(list))?;
+    let record = Summary { sources: Sources::Summaries(list), ..line.record.clone() };
     if follows(&record, &sources) { Ok(record) } else { Err(not_so("the summaries")) }
 }
 
-fn leaf(reader: &mut Reader<'_>, keys: &Keys, head: &Head, line: &SummaryLine) -> Result<Summary> {
-    let (seq_first, seq_last) = (line.seq_first, line.seq_last);
+fn leaf(reader: &mut Reader<'_>, keys: &Keys, head: &Head, record: &Summary) -> Result<Summary> {
+    let (seq_first, seq_last) = (record.seq_first, record.seq_last);
     if seq_first == 0 || seq_first > seq_last || seq_last > head.messages {
         return Err(not_so("the messages"));
     }
@@ -144,14 +141,13 @@ fn leaf(reader: &mut Reader<'_>, keys: &Keys, head: &Head, line: &SummaryLine) -
     let placed = history.messages(reader, seq_first, seq_last)?;
     let sum: u64 = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
     let times = placed.iter().map(|message| message.stored.time);
-    let record = line.record(Sources::Messages { seq_first, seq_last, frontier })?;
-    let same = line.frontier.as_deref().is_some_and(|hex| is_hex_of(hex, &frontier))
+    let same = record.sources == Sources::Messages { seq_first, seq_last, frontier }
         && record.task == task::messages_hash(seq_first, seq_last, &frontier)
         && (record.message_tokens, record.source_tokens) == (sum, sum)
         && (record.descendant_count, record.descendant_tokens) == (0, 0)
         && times.clone().min() == Some(record.earliest_at)
         && times.max() == Some(record.latest_at);
-    if same { Ok(record) } else { Err(not_so("the messages")) }
+    if same { Ok(record.clone()) } else { Err(not_so("the messages")) }
 }
 
 /// Puts the context of the export in place of the stored one, unless that is the same or has gone
@@ -203,16 +199,16 @@ fn items(
     head: &Head,
     lines: &[ItemLine],
 ) -> Result<Vec<Item>> {
-    let mut wanted: BTreeMap<String, Option<SummaryItem>> = BTreeMap::new();
+    let mut wanted: Sorted<String, Option<SummaryItem>> = Sorted::default();
     for line in lines {
-        if let Some(name) = &line.summary {
-            wanted.insert(keys.summary(summary::parse_name(name)?), None);
+        if let Some(id) = line.summary {
+            wanted.insert(keys.summary(id), None);
         }
     }
     // All records are read in pages, because their sizes are not known.
     let (start, end) = keys.range("s");
-    reader.scan(&start, &end, |key, value| {
-        if let Some(slot) = wanted.get_mut(key) {
+    reader.scan(&start, &end, &mut |key, value| {
+        if let Some(slot) = wanted.find_mut(key) {
             let record: Summary = codec::decode(key, value)?;
             let id = record.id();
             *slot = Some(SummaryItem {
@@ -231,14 +227,16 @@ fn items(
     let mut out = Vec::new();
     for line in lines {
         let (seq_first, seq_last) = (line.seq_first, line.seq_last);
-        out.push(match &line.summary {
-            Some(name) => {
-                let key = keys.summary(summary::parse_name(name)?);
-                let item = wanted.get(&key).copied().flatten();
+        out.push(match line.summary {
+            Some(id) => {
+                let item = wanted.get(&keys.summary(id)).copied().flatten();
                 let same =
                     |item: &SummaryItem| (item.seq_first, item.seq_last) == (seq_first, seq_last);
                 let item = item.filter(same).ok_or_else(|| {
-                    Error::invalid(format!("the context names `{name}`, which is not its part"))
+                    let name = summary::name(id);
+                    Error::invalid(format_args!(
+                        "the context names `{name}`, which is not its part"
+                    ))
                 })?;
                 Item::Summary(item)
             }

@@ -11,13 +11,13 @@ use crate::{
     error::{Error, ErrorCode, Result},
     head::Loaded,
     ingest::{self, Restored},
-    keys::Keys,
+    keys::{self, Keys},
     limits, num,
     reader::Reader,
 };
 
 use super::{
-    super::portable::{self, ItemLine, LargeLine, Line, MessageLine, SummaryLine},
+    super::portable::{ItemLine, LargeLine, Line, MessageLine, SummaryLine},
     progress::Progress,
     summaries,
 };
@@ -100,7 +100,7 @@ pub(super) fn page(
     let unfinished = progress.section.is_some() && matches!(writer.batch, Batch::Context(_));
     if let Some((before, state)) = before_context.filter(|_| unfinished) {
         if before == 0 {
-            return Err(Error::invalid(format!(
+            return Err(Error::invalid(format_args!(
                 "lines: the context of a conversation has to come in one call, with its end; {} \
                  lines are too few",
                 lines.len()
@@ -123,7 +123,7 @@ struct Writer<'r, 's> {
 impl Writer<'_, '_> {
     fn enter(&mut self, conversation: &str) -> Result<()> {
         let keys = Keys::new(conversation)?;
-        let (loaded, _) = Loaded::read(self.reader, &keys, conversation, &[])?;
+        let loaded = Loaded::of(self.reader, &keys, conversation)?;
         self.stored = Some((keys, loaded));
         Ok(())
     }
@@ -169,7 +169,7 @@ impl Writer<'_, '_> {
             }
             Line::Summary(_) | Line::Context(_) if self.has_gone_on(next) => Ok(Take::Taken),
             Line::Summary(line) => Ok(self.summary(line)),
-            Line::Context(line) => Ok(self.context(&line.items)),
+            Line::Context(items) => Ok(self.context(items)),
             // An end that follows its context belongs to the same commit.
             Line::End(_) if matches!(self.batch, Batch::Context(_)) => Ok(Take::Last),
             Line::End(_) if self.has_batch() => Ok(Take::Stop),
@@ -182,7 +182,6 @@ impl Writer<'_, '_> {
     }
 
     fn message(&mut self, line: &MessageLine, before: &Progress, next: &Progress) -> Result<Take> {
-        let time = portable::timestamp(&line.time)?;
         if !self.has_batch() {
             self.batch = Batch::Messages(Messages {
                 dialect: line.dialect,
@@ -203,7 +202,7 @@ impl Writer<'_, '_> {
         }
         batch.bytes = bytes;
         batch.texts.push(line.text.clone());
-        batch.times.push(time);
+        batch.times.push(line.time);
         batch.after.push(next.clone());
         Ok(Take::Taken)
     }
@@ -217,10 +216,11 @@ impl Writer<'_, '_> {
     ) -> Result<Take> {
         let Some(section) = &mut next.section else { return Ok(Take::Stop) };
         if section.large.is_none() {
-            section.pending = Some(large.clone());
+            section.pending = Some(*large);
         }
         let conversation = section.conversation.clone();
-        ingest::stage(self.reader, &conversation, &large.sha256, offset, text, self.now)?;
+        let upload = keys::hex(&large.sha256);
+        ingest::stage(self.reader, &conversation, &upload, offset, text, self.now)?;
         Ok(Take::Last)
     }
 
@@ -228,9 +228,9 @@ impl Writer<'_, '_> {
         let Some((keys, loaded)) = self.stored.take() else { return Ok(()) };
         let restored = Restored {
             dialect: large.dialect,
-            texts: &[format!("@upload {}", large.sha256)],
-            times: &[portable::timestamp(&large.time)?],
-            frontier: Some(portable::bytes(&large.frontier, "frontier")?),
+            texts: &[format!("@upload {}", keys::hex(&large.sha256))],
+            times: &[large.time],
+            frontier: Some(large.frontier),
         };
         follows(&loaded, large.seq, &loaded.head.frontier)?;
         ingest::restore(self.reader, &keys, loaded, &restored, self.now)?;
@@ -240,18 +240,18 @@ impl Writer<'_, '_> {
 
     fn summary(&mut self, line: &SummaryLine) -> Take {
         // From above: the text, and as much again for its lists.
-        let of_line = line.text.len() + (16 << 10);
-        let puts_of_line = 1 + line.sources.as_ref().map_or(0, Vec::len);
+        let of_line = line.record.text.len() + (16 << 10);
+        let puts_of_line = 1 + line.record.source_refs().len();
         match &mut self.batch {
             Batch::Nothing => {
-                let (depth, bytes, puts) = (line.depth, of_line, puts_of_line);
+                let (depth, bytes, puts) = (line.record.depth, of_line, puts_of_line);
                 let lines = alloc::vec![line.clone()];
                 self.batch = Batch::Summaries { lines, depth, bytes, puts };
                 Take::Taken
             }
             // Sources are looked for in the store, so that they come with an earlier commit.
             Batch::Summaries { lines, depth, bytes, puts }
-                if *depth == line.depth
+                if *depth == line.record.depth
                     && *bytes + of_line <= SUMMARIES_BYTES_MAX
                     && *puts + puts_of_line <= SUMMARIES_PUTS_MAX =>
             {

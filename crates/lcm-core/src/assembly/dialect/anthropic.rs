@@ -11,6 +11,7 @@ use super::{
     Note, Notes,
     answer::{self, Piece},
     file::{self, field},
+    pair::number,
     sink::{Bit, Sink},
     turns::{Answer, Block, Body, Call, Turn},
 };
@@ -133,7 +134,7 @@ impl Served {
         for (at, turn) in turns.iter().enumerate() {
             for block in &turn.blocks {
                 let Body::Served { id, is_result } = &block.body else { continue };
-                let index = *ids.entry(String::from(&**id)).or_insert(pairs.len());
+                let index = number(&mut ids, id);
                 if index == pairs.len() {
                     pairs.push((None, None));
                 }

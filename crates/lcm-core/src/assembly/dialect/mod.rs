@@ -30,8 +30,6 @@ use crate::{
 /// One chosen message or summary.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// `msg_...` or `sum_...`.
-    pub(super) id: String,
     /// Index of its item in the stored context.
     pub(super) index: usize,
     /// Seq of the message, or of the first one that the summary stands for.
@@ -45,7 +43,7 @@ pub(super) struct Entry {
 #[derive(Clone, Debug)]
 pub(super) enum Origin {
     Summary,
-    Message { dialect: Dialect, role: Role, parts: Vec<Part>, tokens: u32 },
+    Message { dialect: Dialect, role: Role, parts: Vec<Part> },
 }
 
 /// A rendered array.

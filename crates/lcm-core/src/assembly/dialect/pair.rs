@@ -46,7 +46,7 @@ pub(super) fn pair(dialect: Dialect, turns: &mut Vec<Turn<'_>>, notes: &mut Note
     let mut groups: Vec<(Vec<usize>, bool)> = Vec::new();
     for (at, event) in events.iter().enumerate() {
         let Some(id) = &event.id else { continue };
-        let index = *ids.entry(id.clone()).or_insert(groups.len());
+        let index = number(&mut ids, id);
         if index == groups.len() {
             groups.push((Vec::new(), false));
         }
@@ -57,8 +57,9 @@ pub(super) fn pair(dialect: Dialect, turns: &mut Vec<Turn<'_>>, notes: &mut Note
     }
     let mut fates: Vec<Fate> = Vec::new();
     fates.resize_with(events.len(), Fate::default);
-    for (id, index) in &ids {
-        if let Some((group, _)) = groups.get(*index) {
+    for (group, _) in &groups {
+        let first = group.first().and_then(|at| events.get(*at));
+        if let Some(id) = first.and_then(|event| event.id.as_deref()) {
             decide(id, group, &events, &mut fates);
         }
     }
@@ -145,6 +146,16 @@ fn give_ids(turns: &[Turn<'_>], events: &mut [Event]) {
             }
         }
     }
+}
+
+/// The number of an id: they are counted in the order of their first occurrence.
+pub(super) fn number(ids: &mut BTreeMap<String, usize>, id: &str) -> usize {
+    if let Some(number) = ids.get(id) {
+        return *number;
+    }
+    let number = ids.len();
+    ids.insert(id.into(), number);
+    number
 }
 
 /// Decides the fates of the calls of one id.

@@ -8,9 +8,9 @@ use crate::{json, message, tool_format};
 
 fn entry(seq: u64, dialect: Dialect, raw: &str) -> Entry {
     let message = message::project(dialect, raw).unwrap();
-    let (role, parts, tokens) = (message.role, message.parts, message.tokens);
-    let origin = Origin::Message { dialect, role, parts, tokens };
-    Entry { id: format!("msg_{seq}"), index: 0, seq, origin, raw: raw.into() }
+    let (role, parts) = (message.role, message.parts);
+    let origin = Origin::Message { dialect, role, parts };
+    Entry { index: 0, seq, origin, raw: raw.into() }
 }
 
 fn rendered(out: Dialect, dialect: Dialect, raws: &[&str]) -> String {

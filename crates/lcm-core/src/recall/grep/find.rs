@@ -10,7 +10,7 @@ use crate::{
     api::Timestamp,
     error::Result,
     history::History,
-    num,
+    num, order,
     reader::Reader,
     search::{
         Family, Index,
@@ -83,7 +83,7 @@ fn matches(
         for family in families {
             let found = scan(reader, &history, index, *family, regex, &bounds.window)?;
             total += num::to_u64(found.len());
-            let newest = found.into_iter().map(|(document, time)| (time, document));
+            let mut newest = found.into_iter().map(|(document, time)| (time, document));
             let hit = |(time, document)| Hit {
                 place: number,
                 family: *family,
@@ -92,7 +92,7 @@ fn matches(
                 rank: time,
                 time,
             };
-            lists.push(score::greatest(newest, bounds.limit).into_iter().map(hit).collect());
+            lists.push(score::greatest(&mut newest, bounds.limit).into_iter().map(hit).collect());
         }
     }
     Ok(total)
@@ -155,17 +155,17 @@ fn best(
     let ranked = gathered.rank(reader, &history, index, query, &window, statistics)?;
     let rows = || ranked.documents.iter().copied().zip(ranked.scores.iter().copied());
     let best: Vec<(u64, u64)> = if bounds.sort == Sort::Relevance {
-        score::greatest(rows().map(|(document, score)| (score, document)), bounds.limit)
+        score::greatest(&mut rows().map(|(document, score)| (score, document)), bounds.limit)
     } else {
         let times = gathered.times(reader, index, &ranked.documents)?;
         let rank = |((document, score), time): ((u64, u64), Timestamp)| match bounds.sort {
             Sort::Hybrid => (score::aged(score, bounds.now.saturating_sub(time)), document),
             Sort::Recency | Sort::Relevance => (time, document),
         };
-        score::greatest(rows().zip(times).map(rank), bounds.limit)
+        score::greatest(&mut rows().zip(times).map(rank), bounds.limit)
     };
     let mut documents: Vec<u64> = best.iter().map(|(_, document)| *document).collect();
-    documents.sort_unstable();
+    order::numbers(&mut documents);
     let times = gathered.times(reader, index, &documents)?;
     let time_of = |document: u64| {
         let place = documents.binary_search(&document).ok();

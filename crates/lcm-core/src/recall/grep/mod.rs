@@ -9,13 +9,11 @@ mod show;
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use crate::{
     api::Timestamp,
     error::{Error, Result},
     head::Loaded,
+    json::{Fields, Kind, Writer},
     keys::{self, Keys},
     reader::Reader,
     search::{
@@ -31,54 +29,63 @@ use crate::{
 const LIMIT: u64 = 50;
 const LIMIT_MAX: u64 = 200;
 
+/// Name of the argument that holds the query.
+const QUERY: &str = "query-json";
+
 /// A query as it comes in.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
 struct Query {
     pattern: String,
     mode: Mode,
     scope: Scope,
     sort: Sort,
-    since: Option<Value>,
-    before: Option<Value>,
-    limit: Option<u64>,
+    window: Window,
+    limit: u64,
     all: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Eq, PartialEq)]
 enum Mode {
     /// Whatever the pattern looks like.
-    #[default]
     Auto,
     Regex,
-    #[serde(alias = "full_text")]
     FullText,
 }
 
 /// What is searched.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Scope {
     Messages,
     Summaries,
-    #[default]
     Both,
     Files,
 }
 
 /// What comes first.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Sort {
     /// The newest.
     Recency,
     /// The best; of equals, and of an expression's matches, the newest.
-    #[default]
     Relevance,
     /// The best, where what is old counts less.
     Hybrid,
 }
+
+/// Names of the modes, in either spelling.
+const MODES: [(&str, Mode); 4] = [
+    ("auto", Mode::Auto),
+    ("regex", Mode::Regex),
+    ("full-text", Mode::FullText),
+    ("full_text", Mode::FullText),
+];
+const SCOPES: [(&str, Scope); 4] = [
+    ("messages", Scope::Messages),
+    ("summaries", Scope::Summaries),
+    ("both", Scope::Both),
+    ("files", Scope::Files),
+];
+const SORTS: [(&str, Sort); 3] =
+    [("recency", Sort::Recency), ("relevance", Sort::Relevance), ("hybrid", Sort::Hybrid)];
 
 /// What is looked for.
 enum Sought {
@@ -106,7 +113,7 @@ impl Place {
     /// The conversation of this id; `None`: it does not exist.
     fn read(reader: &mut Reader<'_>, name: &str) -> Result<Option<Self>> {
         let keys = Keys::new(name)?;
-        let (loaded, _) = Loaded::read(reader, &keys, name, &[])?;
+        let loaded = Loaded::of(reader, &keys, name)?;
         Ok(loaded.bytes.is_some().then(|| Self { name: name.into(), keys, loaded }))
     }
 
@@ -130,8 +137,7 @@ pub(crate) fn grep(
     now: Timestamp,
 ) -> Result<String> {
     super::ungranted(grant)?;
-    let query: Query = serde_json::from_str(query_json)
-        .map_err(|error| Error::invalid(alloc::format!("query-json: {error}")))?;
+    let query = query(query_json)?;
     let bounds = bounds(&query, now)?;
     let mut notes = Vec::new();
     let mut sought = sought(&query, &mut notes)?;
@@ -144,23 +150,41 @@ pub(crate) fn grep(
     let (hits, total) = find::find(reader, &places, &mut indexes, &mut sought, &bounds)?;
     let truncated = total > crate::num::to_u64(hits.len());
     let matches = show::show(reader, &places, &mut indexes, &mut sought, &hits)?;
-    Ok(super::json(&json!({
-        "matches": matches,
-        "total": total,
-        "truncated": truncated,
-        "notes": notes,
-    })))
+    let mut answer = Writer::object();
+    answer.array_at("matches", matches);
+    answer.texts("notes", &notes);
+    answer.number("total", total);
+    answer.flag("truncated", truncated);
+    Ok(answer.end_object())
+}
+
+fn query(query_json: &str) -> Result<Query> {
+    let mut fields = Fields::of_argument(QUERY, query_json)?;
+    let mut choice = |key, names: &[&str]| fields.choice(key, names);
+    let mode = choice("mode", &MODES.map(|(name, _)| name)).and_then(|at| MODES.get(at));
+    let scope = choice("scope", &SCOPES.map(|(name, _)| name)).and_then(|at| SCOPES.get(at));
+    let sort = choice("sort", &SORTS.map(|(name, _)| name)).and_then(|at| SORTS.get(at));
+    let query = Query {
+        pattern: fields.text_or_none("pattern").unwrap_or_default(),
+        mode: mode.map_or(Mode::Auto, |(_, mode)| *mode),
+        scope: scope.map_or(Scope::Both, |(_, scope)| *scope),
+        sort: sort.map_or(Sort::Relevance, |(_, sort)| *sort),
+        window: Window { since: at(&mut fields, "since")?, before: at(&mut fields, "before")? },
+        limit: fields.number_or_none("limit").unwrap_or(LIMIT),
+        all: fields.flag("all"),
+    };
+    fields.end(QUERY)?;
+    Ok(query)
 }
 
 fn bounds(query: &Query, now: Timestamp) -> Result<Bounds> {
-    let limit = query.limit.unwrap_or(LIMIT);
+    let Query { limit, window, .. } = *query;
     if limit == 0 || limit > LIMIT_MAX {
-        return Err(Error::invalid(alloc::format!("limit: {limit} is not from 1 to {LIMIT_MAX}")));
+        return Err(Error::invalid(format_args!("limit: {limit} is not from 1 to {LIMIT_MAX}")));
     }
     if query.scope == Scope::Files {
         return Err(Error::unsupported("scope: this version keeps no files apart from messages"));
     }
-    let window = Window { since: at("since", &query.since)?, before: at("before", &query.before)? };
     if let (Some(since), Some(before)) = (window.since, window.before)
         && since >= before
     {
@@ -171,15 +195,15 @@ fn bounds(query: &Query, now: Timestamp) -> Result<Bounds> {
 }
 
 /// A time of the query: ISO 8601, or milliseconds since the epoch.
-fn at(name: &str, value: &Option<Value>) -> Result<Option<Timestamp>> {
-    let time = match value {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::String(text)) => time::parse(text),
-        Some(value) => value.as_u64().filter(|ms| *ms <= time::MS_MAX),
+fn at(fields: &mut Fields<'_>, key: &str) -> Result<Option<Timestamp>> {
+    let time = match fields.any(key) {
+        None | Some((_, Kind::Null)) => return Ok(None),
+        Some((text, Kind::String)) => time::parse(&text),
+        Some((text, _)) => text.parse().ok().filter(|ms| *ms <= time::MS_MAX),
     };
     match time {
         Some(time) => Ok(Some(time)),
-        None => Err(Error::invalid(alloc::format!("{name}: no time of ISO 8601"))),
+        None => Err(Error::invalid(format_args!("{key}: no time of ISO 8601"))),
     }
 }
 
@@ -223,18 +247,18 @@ fn places(reader: &mut Reader<'_>, conversation: &str, all: bool) -> Result<Vec<
         let place = Place::read(reader, conversation)?;
         return match place {
             Some(place) => Ok(alloc::vec![place]),
-            None => Err(Error::not_found(alloc::format!(
-                "conversation `{conversation}` does not exist"
-            ))),
+            None => {
+                Err(Error::not_found(format_args!("conversation `{conversation}` does not exist")))
+            }
         };
     }
     let mut names: Vec<String> = Vec::new();
-    reader.scan(keys::NAMES, keys::NAMES_END, |key, value| {
+    reader.scan(keys::NAMES, keys::NAMES_END, &mut |key, value| {
         let (_, name): (String, String) = crate::codec::decode(key, value)?;
         names.push(name);
         Ok(())
     })?;
-    names.sort_unstable();
+    crate::order::sort(&mut names);
     let mut places = Vec::new();
     for name in names {
         places.extend(Place::read(reader, &name)?);

@@ -1,15 +1,15 @@
 //! What is shown of hits: the documents themselves are read only here, and only those of the hits.
 
-use alloc::{collections::BTreeMap, string::String, vec::Vec};
-
-use serde_json::{Value, json};
+use alloc::{string::String, vec::Vec};
 
 use super::{Place, Sought, find::Hit};
 use crate::{
+    api::Timestamp,
     codec,
     error::{Error, Result},
     history::{History, Placed},
-    json as scanner,
+    json::{self, Writer},
+    order::{self, Sorted},
     reader::Reader,
     search::{
         Allowance, Family, Field, Index, each_field, each_term,
@@ -18,10 +18,9 @@ use crate::{
         snippet::{Mark, best_passage, passage},
     },
     summary::{self, Summary},
-    time,
 };
 
-/// The hits as JSON, in their order.
+/// The hits as an array, in their order.
 ///
 /// # Errors
 ///
@@ -32,9 +31,9 @@ pub(super) fn show(
     indexes: &mut [Index],
     sought: &mut Sought,
     hits: &[Hit],
-) -> Result<Vec<Value>> {
+) -> Result<Writer> {
     let mut glass = Glass::new(sought);
-    let mut shown: Vec<Option<Value>> = hits.iter().map(|_| None).collect();
+    let mut shown: Vec<String> = hits.iter().map(|_| String::new()).collect();
     for ((number, place), index) in places.iter().enumerate().zip(indexes) {
         for family in [Family::Messages, Family::Summaries] {
             let mut wanted: Vec<(u64, usize)> = hits
@@ -46,26 +45,64 @@ pub(super) fn show(
             if wanted.is_empty() {
                 continue;
             }
-            wanted.sort_unstable();
+            order::sort(&mut wanted);
             place.enter(reader);
             let documents: Vec<u64> = wanted.iter().map(|(document, _)| *document).collect();
             let rows = match family {
                 Family::Messages => messages(reader, place, &documents, &mut glass)?,
                 Family::Summaries => summaries(reader, place, index, &documents, &mut glass)?,
             };
-            for ((_, at), mut row) in wanted.into_iter().zip(rows) {
+            for ((_, at), row) in wanted.into_iter().zip(rows) {
                 let score = hits.get(at).and_then(|hit| hit.score).map(score::thousandths);
-                if let Some(object) = row.as_object_mut() {
-                    object.insert("conversation".into(), place.name.as_str().into());
-                    object.insert("score".into(), score.into());
-                }
                 if let Some(slot) = shown.get_mut(at) {
-                    *slot = Some(row);
+                    *slot = row.json(&place.name, score);
                 }
             }
         }
     }
-    Ok(shown.into_iter().flatten().collect())
+    let mut matches = Writer::array();
+    shown.iter().filter(|row| !row.is_empty()).for_each(|row| matches.push_json(row));
+    Ok(matches)
+}
+
+/// What is shown of a hit.
+struct Row {
+    id: String,
+    created_at: Timestamp,
+    snippet: String,
+    of: Of,
+}
+
+/// What the hit is.
+enum Of {
+    Message { entry_id: Option<String>, seq: u64, role: &'static str },
+    Summary { depth: u32, kind: &'static str },
+}
+
+impl Row {
+    fn json(&self, conversation: &str, score: Option<u64>) -> String {
+        let (depth, kind, entry_id, seq, role, of) = match &self.of {
+            Of::Message { entry_id, seq, role } => {
+                (None, "message", entry_id.as_deref(), Some(*seq), Some(*role), "message")
+            }
+            Of::Summary { depth, kind } => {
+                (Some(u64::from(*depth)), *kind, None, None, None, "summary")
+            }
+        };
+        let mut w = Writer::object();
+        w.text("conversation", conversation);
+        w.time("created_at", self.created_at);
+        w.number_or_null("depth", depth);
+        w.text_or_null("entry_id", entry_id);
+        w.text("id", &self.id);
+        w.text("kind", kind);
+        w.text_or_null("role", role);
+        w.number_or_null("score", score);
+        w.number_or_null("seq", seq);
+        w.text("snippet", &self.snippet);
+        w.text("type", of);
+        w.end_object()
+    }
 }
 
 fn messages(
@@ -73,7 +110,7 @@ fn messages(
     place: &Place,
     seqs: &[u64],
     glass: &mut Glass<'_>,
-) -> Result<Vec<Value>> {
+) -> Result<Vec<Row>> {
     let history = History { keys: &place.keys, head: &place.loaded.head };
     let placed = history.scattered(reader, seqs)?;
     history.fetch_texts(reader, &placed)?;
@@ -85,7 +122,7 @@ fn message(
     history: &History<'_>,
     placed: &Placed,
     glass: &mut Glass<'_>,
-) -> Result<Value> {
+) -> Result<Row> {
     let stored = &placed.stored;
     let raw = history.text(reader, stored)?;
     let mut found = Passage::default();
@@ -93,17 +130,13 @@ fn message(
     each_field(&raw, &stored.parts, &mut |field, text| {
         glass.look(field, &text, &mut allowance, &mut found);
     });
-    Ok(json!({
-        "type": "message",
-        "id": history.keys.message_name(placed.seq),
-        "entry_id": stored.entry_id.map(|span| scanner::text(&raw, span).into_owned()),
-        "seq": placed.seq,
-        "role": stored.role.as_str(),
-        "created_at": time::iso_millis(stored.time),
-        "snippet": found.text,
-        "depth": Value::Null,
-        "kind": "message",
-    }))
+    let entry_id = stored.entry_id.map(|span| json::text(&raw, span).into_owned());
+    Ok(Row {
+        id: history.keys.message_name(placed.seq),
+        created_at: stored.time,
+        snippet: found.text,
+        of: Of::Message { entry_id, seq: placed.seq, role: stored.role.as_str() },
+    })
 }
 
 fn summaries(
@@ -112,7 +145,7 @@ fn summaries(
     index: &mut Index,
     ordinals: &[u64],
     glass: &mut Glass<'_>,
-) -> Result<Vec<Value>> {
+) -> Result<Vec<Row>> {
     let places = index.summaries(reader, ordinals)?;
     let wanted: Vec<(String, u32)> =
         places.iter().map(|(id, bytes)| (place.keys.summary(*id), *bytes)).collect();
@@ -126,17 +159,12 @@ fn summaries(
         let mut found = Passage::default();
         let mut allowance = Allowance::new(0);
         glass.look(Field::Text, &record.text, &mut allowance, &mut found);
-        rows.push(json!({
-            "type": "summary",
-            "id": summary::name(*id),
-            "entry_id": Value::Null,
-            "seq": Value::Null,
-            "role": Value::Null,
-            "created_at": time::iso_millis(record.created_at),
-            "snippet": found.text,
-            "depth": record.depth,
-            "kind": record.kind(),
-        }));
+        rows.push(Row {
+            id: summary::name(*id),
+            created_at: record.created_at,
+            snippet: found.text,
+            of: Of::Summary { depth: record.depth, kind: record.kind() },
+        });
     }
     Ok(rows)
 }
@@ -151,7 +179,7 @@ struct Passage {
 /// Looks for what was sought in the texts of a hit.
 enum Glass<'s> {
     /// Number of each term of the query, and what it is worth showing.
-    Text(BTreeMap<&'s [u8], usize>),
+    Text(Sorted<&'s [u8], usize>),
     Regex(&'s mut crate::search::regex::Regex),
 }
 
@@ -187,16 +215,16 @@ impl<'s> Glass<'s> {
 }
 
 /// The terms whose places are shown: those that count for a document.
-fn terms(query: &TextQuery) -> BTreeMap<&[u8], usize> {
+fn terms(query: &TextQuery) -> Sorted<&[u8], usize> {
     let counting = query.items.iter().filter(|item| item.presence != Presence::MustNot);
-    counting
+    let found = counting
         .flat_map(|item| &item.terms)
-        .filter_map(|number| Some((query.terms.get(*number)?.as_slice(), *number)))
-        .collect()
+        .filter_map(|number| Some((query.terms.get(*number)?.as_slice(), *number)));
+    Sorted::of(found.collect())
 }
 
 /// Where the terms stand in a text. The longer a term the more it says.
-fn marks(terms: &BTreeMap<&[u8], usize>, field: Field, text: &str) -> Vec<Mark> {
+fn marks(terms: &Sorted<&[u8], usize>, field: Field, text: &str) -> Vec<Mark> {
     let mut marks = Vec::new();
     each_term(field, text, &mut |term, _, bytes| {
         if let Some(what) = terms.get(term) {

@@ -5,11 +5,11 @@
 
 use alloc::{borrow::Cow, string::String};
 
-use super::scan::{plain_length, string_end};
+use crate::scan::{plain_length, string_end};
 
 /// A stretch of decoded text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Piece<'a> {
+pub enum Piece<'a> {
     /// As it stands in the literal.
     Plain(&'a str),
     /// An escaped character.
@@ -19,7 +19,8 @@ pub(crate) enum Piece<'a> {
 }
 
 /// What stands between the quotes of a literal; `None`: it is no string.
-pub(crate) fn inner(literal: &str) -> Option<&str> {
+#[must_use]
+pub fn inner(literal: &str) -> Option<&str> {
     match literal.as_bytes() {
         [b'"', .., b'"'] => literal.get(1..literal.len() - 1),
         _ => None,
@@ -28,7 +29,7 @@ pub(crate) fn inner(literal: &str) -> Option<&str> {
 
 /// Hands out the decoded text of a JSON value piece by piece; a value that is no string is one
 /// piece.
-pub(crate) fn each_piece<'a>(value: &'a str, emit: &mut dyn FnMut(Piece<'a>)) {
+pub fn each_piece<'a>(value: &'a str, emit: &mut dyn FnMut(Piece<'a>)) {
     let Some(mut rest) = inner(value) else {
         return emit(Piece::Plain(value));
     };
@@ -46,7 +47,7 @@ pub(crate) fn each_piece<'a>(value: &'a str, emit: &mut dyn FnMut(Piece<'a>)) {
 }
 
 /// As [`each_piece`], with U+FFFD for each half of a surrogate pair.
-pub(crate) fn each_text(value: &str, emit: &mut dyn FnMut(&str)) {
+pub fn each_text(value: &str, emit: &mut dyn FnMut(&str)) {
     each_piece(value, &mut |piece| match piece {
         Piece::Plain(plain) => emit(plain),
         Piece::Char(c) => emit(c.encode_utf8(&mut [0; 4])),
@@ -55,7 +56,8 @@ pub(crate) fn each_text(value: &str, emit: &mut dyn FnMut(&str)) {
 }
 
 /// The text of a JSON value: a string decoded, anything else as it stands.
-pub(super) fn decode(value: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn decode(value: &str) -> Cow<'_, str> {
     match inner(value) {
         None => Cow::Borrowed(value),
         Some(plain) if !plain.contains('\\') => Cow::Borrowed(plain),
@@ -68,7 +70,7 @@ pub(super) fn decode(value: &str) -> Cow<'_, str> {
 }
 
 /// Hands out a JSON value without the whitespace outside its strings, piece by piece.
-pub(crate) fn each_compact<'a>(value: &'a str, emit: &mut dyn FnMut(&'a str)) {
+pub fn each_compact<'a>(value: &'a str, emit: &mut dyn FnMut(&'a str)) {
     let bytes = value.as_bytes();
     let (mut from, mut at) = (0, 0);
     while let Some(byte) = bytes.get(at) {

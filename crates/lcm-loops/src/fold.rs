@@ -20,7 +20,7 @@ ssssssssssttttttttuuuuuuuuuuvvvvwwwwwwwwwwxxxxyyzzzzzzhtwy......aaaaaaaaaaaaaaaa
 eeeeeeeeiiiioooooooooooooooooooooooouuuuuuuuuuuuuuyyyyyyyy......";
 
 /// Whether a character only modifies the one before it, so that it is no part of a term.
-pub(crate) const fn is_mark(c: char) -> bool {
+pub const fn is_mark(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{591}'..='\u{5bd}'
         | '\u{64b}'..='\u{65f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
         | '\u{200c}' | '\u{200d}' | '\u{20d0}'..='\u{20ff}' | '\u{fe00}'..='\u{fe0f}'
@@ -28,7 +28,7 @@ pub(crate) const fn is_mark(c: char) -> bool {
 }
 
 /// ASCII for a full-width form of it, else the character itself.
-pub(crate) fn narrow(c: char) -> char {
+pub fn narrow(c: char) -> char {
     match u32::from(c) {
         code @ 0xFF01..=0xFF5E => char::from_u32(code - 0xFEE0).unwrap_or(c),
         _ => c,
@@ -36,7 +36,7 @@ pub(crate) fn narrow(c: char) -> char {
 }
 
 /// Hands out what stands for a character in a term: nothing, one character or several.
-pub(crate) fn fold(c: char, each: &mut dyn FnMut(char)) {
+pub fn fold(c: char, each: &mut dyn FnMut(char)) {
     if c.is_ascii() {
         return each(c.to_ascii_lowercase());
     }

@@ -7,44 +7,47 @@
 //!          each key its documents and how often it occurs in each
 //! ```
 //!
-//! All as [`super::bits`]. A long list is parted; each part begins a group of its own, so that the
+//! All as `bits`. A long list is parted; each part begins a group of its own, so that the
 //! same key stands in several. A part has at most 1,024 documents or 4,096 occurrences.
 
 use alloc::vec::Vec;
 
-use super::{
+use crate::{
     bits::{BitReader, BitWriter},
-    columns::Lengths,
+    lengths::Lengths,
+    num,
 };
-use crate::num;
 
 /// Most keys of one group.
 const GROUP_KEYS_MAX: usize = 32;
 /// Documents and occurrences from which on a group is closed.
 const GROUP_DOCUMENTS: usize = 768;
 const GROUP_OCCURRENCES: usize = 1_536;
-/// Most documents and occurrences of one part of a list.
-pub(super) const PART_DOCUMENTS_MAX: usize = 1_024;
-pub(super) const PART_OCCURRENCES_MAX: u64 = 4_096;
+/// Most documents of one part of a list.
+pub const PART_DOCUMENTS_MAX: usize = 1_024;
+/// Most occurrences of one part of a list.
+pub const PART_OCCURRENCES_MAX: u64 = 4_096;
 /// Documents from which on a list says where it begins and ends.
 const BOUNDED_DOCUMENTS: usize = 16;
 /// Bytes of one group in the table.
 const TABLE_ROW: usize = 10;
 /// Bits of a key: 40 of a hash, and two for the kind.
-pub(super) const KEY_BITS: u32 = 42;
+pub const KEY_BITS: u32 = 42;
 
 /// First key of terms without positions.
-pub(super) const BARE: u64 = 1 << 40;
+pub const BARE: u64 = 1 << 40;
 /// First key of grams.
-pub(super) const GRAMS: u64 = 1 << 41;
+pub const GRAMS: u64 = 1 << 41;
 /// The key of units whose grams are too many to keep.
-pub(super) const EVERY_GRAM: u64 = GRAMS + (1 << 24);
+pub const EVERY_GRAM: u64 = GRAMS + (1 << 24);
 
 /// Documents and units that a segment covers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Range {
-    pub(super) documents: (u64, u64),
-    pub(super) units: (u64, u64),
+pub struct Range {
+    /// First and last document.
+    pub documents: (u64, u64),
+    /// First and last unit.
+    pub units: (u64, u64),
 }
 
 impl Range {
@@ -55,18 +58,22 @@ impl Range {
 
 /// Lists of one or several keys, one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Group {
-    pub(super) keys: Vec<u64>,
+pub struct Group {
+    /// The keys, ascending.
+    pub keys: Vec<u64>,
     /// Documents of each key, and occurrences in all of them.
-    pub(super) sizes: Vec<(usize, u64)>,
-    pub(super) documents: Vec<u64>,
-    pub(super) counts: Vec<u64>,
+    pub sizes: Vec<(usize, u64)>,
+    /// Documents of all keys in turn, or units.
+    pub documents: Vec<u64>,
+    /// Occurrences in each of them.
+    pub counts: Vec<u64>,
     /// Positions of the keys below [`BARE`].
-    pub(super) positions: Vec<u64>,
+    pub positions: Vec<u64>,
 }
 
 impl Group {
-    pub(super) fn clear(&mut self) {
+    /// Forgets all lists; the memory is used again.
+    pub fn clear(&mut self) {
         self.keys.clear();
         self.sizes.clear();
         self.documents.clear();
@@ -231,9 +238,20 @@ fn decode_counts(bits: &mut BitReader<'_>, counts: &mut [u64], occurrences: u64)
     *last = occurrences - before;
 }
 
+/// Appends numbers. Most lists have one or two, and in the guest a copy is a call of the host.
+#[inline]
+pub(crate) fn extend(list: &mut Vec<u64>, more: &[u64]) {
+    if more.len() > 16 {
+        return list.extend_from_slice(more);
+    }
+    for number in more {
+        list.push(*number);
+    }
+}
+
 /// Makes blocks from ascending lists.
 #[derive(Debug)]
-pub(super) struct BlockWriter<'a> {
+pub struct BlockWriter<'a> {
     range: Range,
     lengths: &'a Lengths,
     /// Bytes from which on a block is closed.
@@ -244,11 +262,13 @@ pub(super) struct BlockWriter<'a> {
     documents: Vec<u8>,
     positions: Vec<u8>,
     /// First key and bytes of each block.
-    pub(super) blocks: Vec<(u64, Vec<u8>)>,
+    pub blocks: Vec<(u64, Vec<u8>)>,
 }
 
 impl<'a> BlockWriter<'a> {
-    pub(super) fn new(range: Range, lengths: &'a Lengths, target: usize) -> Self {
+    /// For blocks of a segment that covers `range`, of about `target` bytes.
+    #[must_use]
+    pub fn new(range: Range, lengths: &'a Lengths, target: usize) -> Self {
         Self {
             range,
             lengths,
@@ -264,15 +284,15 @@ impl<'a> BlockWriter<'a> {
 
     /// Adds the documents of a key, or a part of them; keys and documents ascend. `positions` are
     /// those of all documents in turn, and none for keys from [`BARE`] on.
-    pub(super) fn push(&mut self, key: u64, documents: &[u64], counts: &[u64], positions: &[u64]) {
+    pub fn push(&mut self, key: u64, documents: &[u64], counts: &[u64], positions: &[u64]) {
         if self.group.keys.last() == Some(&key) || self.group.is_full() {
             self.close_group();
         }
         self.group.keys.push(key);
         self.group.sizes.push((documents.len(), counts.iter().sum()));
-        self.group.documents.extend_from_slice(documents);
-        self.group.counts.extend_from_slice(counts);
-        self.group.positions.extend_from_slice(positions);
+        extend(&mut self.group.documents, documents);
+        extend(&mut self.group.counts, counts);
+        extend(&mut self.group.positions, positions);
     }
 
     fn close_group(&mut self) {
@@ -303,7 +323,7 @@ impl<'a> BlockWriter<'a> {
     }
 
     /// Closes the last block and hands out all.
-    pub(super) fn finish(mut self) -> Vec<(u64, Vec<u8>)> {
+    pub fn finish(mut self) -> Vec<(u64, Vec<u8>)> {
         self.close_group();
         self.close_block();
         self.blocks
@@ -321,12 +341,16 @@ fn size_of(row: &[u8], at: usize) -> Option<usize> {
     Some(usize::from(u16::from_le_bytes(*bytes)))
 }
 
+/// A block that cannot be read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Damaged;
+
 /// Takes the documents of a list, how often each has the key, and the positions in all of them.
-pub(super) type EachList<'e> = &'e mut dyn FnMut(&[u64], &[u64], &[u64]);
+pub type EachList<'e> = &'e mut dyn FnMut(&[u64], &[u64], &[u64]);
 
 /// A block that is read group by group.
 #[derive(Debug)]
-pub(super) struct BlockReader<'a> {
+pub struct BlockReader<'a> {
     table: &'a [u8],
     documents: &'a [u8],
     positions: &'a [u8],
@@ -335,7 +359,8 @@ pub(super) struct BlockReader<'a> {
 
 impl<'a> BlockReader<'a> {
     /// Opens a block; `None`: it is none.
-    pub(super) fn new(block: &'a [u8], range: Range) -> Option<Self> {
+    #[must_use]
+    pub fn new(block: &'a [u8], range: Range) -> Option<Self> {
         let (groups, rest) = block.split_first_chunk::<2>()?;
         let rows = usize::from(u16::from_le_bytes(*groups)) * TABLE_ROW;
         let (table, rest) = rest.split_at_checked(rows)?;
@@ -357,7 +382,7 @@ impl<'a> BlockReader<'a> {
     }
 
     /// Passes groups that end before a key.
-    pub(super) fn skip_below(&mut self, key: u64) {
+    pub fn skip_below(&mut self, key: u64) {
         while self.table.get(TABLE_ROW..).and_then(key_of).is_some_and(|next| next < key) {
             if self.take().is_none() {
                 return;
@@ -375,37 +400,44 @@ impl<'a> BlockReader<'a> {
         Some((key, documents, positions))
     }
 
-    /// Reads the next group, with positions if lengths are given. `Ok(None)`: there is none;
-    /// `Err`: it cannot be read. The number is the bytes it takes.
-    pub(super) fn next(
+    /// Reads the next group, with positions if lengths are given. `None`: there is none.
+    /// The number is the bytes it takes.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    pub fn next(
         &mut self,
         lengths: Option<&Lengths>,
         into: &mut Group,
-    ) -> Result<Option<usize>, ()> {
+    ) -> Result<Option<usize>, Damaged> {
         if self.table.is_empty() {
             return Ok(None);
         }
-        let (key, documents, positions) = self.take().ok_or(())?;
-        into.decode(documents, key, &self.range).ok_or(())?;
+        let (key, documents, positions) = self.take().ok_or(Damaged)?;
+        into.decode(documents, key, &self.range).ok_or(Damaged)?;
         if let Some(lengths) = lengths {
-            into.decode_positions(positions, lengths).ok_or(())?;
+            into.decode_positions(positions, lengths).ok_or(Damaged)?;
         }
         Ok(Some(documents.len() + positions.len()))
     }
 
-    /// Hands out the lists of a key, each with its group and place in it. `Err`: a group cannot be
-    /// read.
-    pub(super) fn find(
+    /// Hands out the lists of a key, part by part.
+    ///
+    /// # Errors
+    ///
+    /// A group cannot be read.
+    pub fn find(
         &mut self,
         key: u64,
         lengths: Option<&Lengths>,
         each: EachList<'_>,
-    ) -> Result<(), ()> {
+    ) -> Result<(), Damaged> {
         let mut group = Group::default();
         while let Some(first) = self.next_key().filter(|first| *first <= key) {
             let next = self.table.get(TABLE_ROW..).and_then(key_of);
             if first < key && next.is_some_and(|next| next <= key) && !self.may_hold(key, next) {
-                self.take().ok_or(())?;
+                self.take().ok_or(Damaged)?;
                 continue;
             }
             self.next(lengths, &mut group)?;

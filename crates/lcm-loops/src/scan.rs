@@ -3,43 +3,56 @@
 //! In: a text. Out: tokens with their byte range and depth, or the first fault. Which containers
 //! are open is a bit each, so memory is constant and nothing recurses.
 
-use super::DEPTH_MAX;
 use crate::num;
+
+/// Containers that may be open at once; the outermost counts.
+pub const DEPTH_MAX: u32 = 512;
 
 /// The first thing in a text that is not JSON.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Fault {
+pub struct Fault {
     /// What is wrong, to stand before "at byte".
-    pub(crate) what: &'static str,
+    pub what: &'static str,
     /// Byte offset.
-    pub(crate) at: usize,
+    pub at: usize,
 }
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum TokenKind {
+pub enum TokenKind {
+    /// `{`.
     ObjectStart,
+    /// `}`.
     ObjectEnd,
+    /// `[`.
     ArrayStart,
+    /// `]`.
     ArrayEnd,
+    /// A key, quotes included; its colon is passed.
     Key,
+    /// A string, quotes included.
     String,
+    /// A number.
     Number,
+    /// `true`.
     True,
+    /// `false`.
     False,
+    /// `null`.
     Null,
 }
 
 /// One token. Colons and commas are none.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Token {
-    pub(crate) kind: TokenKind,
+pub struct Token {
+    /// What it is.
+    pub kind: TokenKind,
     /// Offset of its first byte.
-    pub(crate) start: usize,
+    pub start: usize,
     /// Offset behind its last byte.
-    pub(crate) end: usize,
+    pub end: usize,
     /// Containers around it; the start and end of a container do not count for themselves.
-    pub(crate) depth: u32,
+    pub depth: u32,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -54,7 +67,7 @@ enum Expect {
 
 /// Reads one JSON value with whitespace around it, token by token.
 #[derive(Debug)]
-pub(crate) struct Scanner<'a> {
+pub struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
     depth: u32,
@@ -66,18 +79,25 @@ pub(crate) struct Scanner<'a> {
 type Result<T> = core::result::Result<T, Fault>;
 
 impl<'a> Scanner<'a> {
-    pub(crate) const fn new(text: &'a str) -> Self {
+    /// At the beginning of a text.
+    #[must_use]
+    pub const fn new(text: &'a str) -> Self {
         Self { bytes: text.as_bytes(), at: 0, depth: 0, objects: [0; 8], expect: Expect::Value }
     }
 
     /// Reads values with commas between, as they stand inside an array, which counts as open. The
     /// end of the text is a fault; what is read before it is sound.
-    pub(crate) const fn inside_array(text: &'a str) -> Self {
+    #[must_use]
+    pub const fn inside_array(text: &'a str) -> Self {
         Self { bytes: text.as_bytes(), at: 0, depth: 1, objects: [0; 8], expect: Expect::Value }
     }
 
     /// The next token; `None` once, and whenever, the text is over.
-    pub(crate) fn next_token(&mut self) -> Result<Option<Token>> {
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is not JSON.
+    pub fn next_token(&mut self) -> Result<Option<Token>> {
         loop {
             self.skip_whitespace();
             let Some(&byte) = self.bytes.get(self.at) else {
@@ -194,7 +214,7 @@ impl<'a> Scanner<'a> {
 }
 
 /// Offset behind the string literal that starts at `start`.
-pub(super) fn string_end(bytes: &[u8], start: usize) -> Result<usize> {
+pub(crate) fn string_end(bytes: &[u8], start: usize) -> Result<usize> {
     let mut at = start + 1;
     loop {
         at += plain_length(bytes.get(at..).unwrap_or_default());
@@ -220,7 +240,7 @@ pub(super) fn string_end(bytes: &[u8], start: usize) -> Result<usize> {
 /// How many bytes at the beginning stand for themselves in a string.
 ///
 /// Most of what is scanned is text, and every text is scanned several times: eight bytes at once.
-pub(super) fn plain_length(bytes: &[u8]) -> usize {
+pub(crate) fn plain_length(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let mut at = 0;
     let (words, rest) = bytes.as_chunks::<8>();

@@ -11,7 +11,7 @@ use crate::num;
 
 /// Collects bits, the first in the lowest bit of the first byte.
 #[derive(Debug, Default)]
-pub(super) struct BitWriter {
+pub(crate) struct BitWriter {
     bytes: Vec<u8>,
     pending: u64,
     filled: u32,
@@ -42,7 +42,7 @@ impl BitWriter {
     }
 
     /// Appends a number below `bound`.
-    pub(super) fn below(&mut self, value: u64, bound: u64) {
+    pub(crate) fn below(&mut self, value: u64, bound: u64) {
         if bound <= 1 {
             return;
         }
@@ -58,15 +58,15 @@ impl BitWriter {
     }
 
     /// Appends a number from 1 to 2^32 - 1.
-    pub(super) fn gamma(&mut self, value: u64) {
+    pub(crate) fn gamma(&mut self, value: u64) {
         let width = value.max(1).ilog2();
-        self.bits(0, width);
-        self.bits(1, 1);
+        // The zeros and the first one; then what is below it.
+        self.bits(1 << width, width + 1);
         self.bits(value - (1 << width), width);
     }
 
     /// Appends a strictly ascending list within `low..=high`.
-    pub(super) fn ascending(&mut self, list: &[u64], low: u64, high: u64) {
+    pub(crate) fn ascending(&mut self, list: &[u64], low: u64, high: u64) {
         if let [one] = list {
             return self.below(*one - low, high - low + 1);
         }
@@ -89,7 +89,7 @@ impl BitWriter {
     }
 
     /// Appends everything to `out`, filled up to whole bytes, and starts anew.
-    pub(super) fn drain_into(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn drain_into(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.bytes);
         let bytes = num::to_usize(u64::from(self.filled.div_ceil(8)));
         out.extend(self.pending.to_le_bytes().iter().take(bytes));
@@ -99,7 +99,7 @@ impl BitWriter {
 
 /// Reads what a [`BitWriter`] wrote.
 #[derive(Debug)]
-pub(super) struct BitReader<'a> {
+pub(crate) struct BitReader<'a> {
     rest: &'a [u8],
     pending: u64,
     filled: u32,
@@ -107,12 +107,12 @@ pub(super) struct BitReader<'a> {
 }
 
 impl<'a> BitReader<'a> {
-    pub(super) const fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, pending: 0, filled: 0, over: false }
     }
 
     /// Whether more was read than there is.
-    pub(super) const fn is_over(&self) -> bool {
+    pub(crate) const fn is_over(&self) -> bool {
         self.over
     }
 
@@ -158,7 +158,7 @@ impl<'a> BitReader<'a> {
     }
 
     /// A number below `bound`.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         if bound <= 1 {
             return 0;
         }
@@ -169,17 +169,19 @@ impl<'a> BitReader<'a> {
     }
 
     /// A number from 1 to 2^32 - 1.
-    pub(super) fn gamma(&mut self) -> u64 {
-        let mut width = 0;
-        while width < 31 && self.bits(1) == 0 {
-            width += 1;
+    pub(crate) fn gamma(&mut self) -> u64 {
+        if self.filled < 32 {
+            self.fill();
         }
+        let width = self.pending.trailing_zeros().min(31);
+        self.pending >>= width + 1;
+        self.filled -= width + 1;
         (1 << width) | self.bits(width)
     }
 
     /// A strictly ascending list within `low..=high`, which must have room for it, as long as
     /// `list`.
-    pub(super) fn ascending(&mut self, list: &mut [u64], low: u64, high: u64) {
+    pub(crate) fn ascending(&mut self, list: &mut [u64], low: u64, high: u64) {
         if let [one] = list {
             *one = low + self.below(high - low + 1);
             return;

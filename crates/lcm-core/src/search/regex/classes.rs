@@ -1,0 +1,205 @@
+//! What the classes of an expression hold: `\w`, `\d`, `\s`, `[:alpha:]`, and case folding.
+//!
+//! Made from what the component has anyway (the standard library's lower case and white space, the
+//! word characters that `\b` needs) and two short lists, which the tests compare with Unicode's own
+//! tables, character by character.
+
+use alloc::vec::Vec;
+use core::ops::RangeInclusive;
+
+use regex_syntax::{
+    ast::{ClassAsciiKind, ClassPerlKind},
+    hir::{ClassUnicode, ClassUnicodeRange},
+};
+
+use crate::order;
+
+/// The zero of each row of ten decimal digits (general category Nd, Unicode 16).
+const ZEROS: [u32; 76] = [
+    0x30, 0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66,
+    0xDE6, 0xE50, 0xED0, 0xF20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90,
+    0x1B50, 0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0, 0xA9F0, 0xAA50, 0xABF0, 0xFF10,
+    0x104A0, 0x10D30, 0x10D40, 0x11066, 0x110F0, 0x11136, 0x111D0, 0x112F0, 0x11450, 0x114D0,
+    0x11650, 0x116C0, 0x116D0, 0x116DA, 0x11730, 0x118E0, 0x11950, 0x11BF0, 0x11C50, 0x11D50,
+    0x11DA0, 0x11F50, 0x16130, 0x16A60, 0x16AC0, 0x16B50, 0x16D70, 0x1CCF0, 0x1D7CE, 0x1D7D8,
+    0x1D7E2, 0x1D7EC, 0x1D7F6, 0x1E140, 0x1E2F0, 0x1E4F0, 0x1E5F1, 0x1E950, 0x1FBF0,
+];
+
+/// Characters whose simple case folding is not their lower case (CaseFolding.txt, Unicode 16).
+const FOLDED: [(char, char); 25] = [
+    ('\u{b5}', '\u{3bc}'),
+    ('\u{17f}', 's'),
+    ('\u{345}', '\u{3b9}'),
+    ('\u{3c2}', '\u{3c3}'),
+    ('\u{3d0}', '\u{3b2}'),
+    ('\u{3d1}', '\u{3b8}'),
+    ('\u{3d5}', '\u{3c6}'),
+    ('\u{3d6}', '\u{3c0}'),
+    ('\u{3f0}', '\u{3ba}'),
+    ('\u{3f1}', '\u{3c1}'),
+    ('\u{3f5}', '\u{3b5}'),
+    ('\u{1c80}', '\u{432}'),
+    ('\u{1c81}', '\u{434}'),
+    ('\u{1c82}', '\u{43e}'),
+    ('\u{1c83}', '\u{441}'),
+    ('\u{1c84}', '\u{442}'),
+    ('\u{1c85}', '\u{442}'),
+    ('\u{1c86}', '\u{44a}'),
+    ('\u{1c87}', '\u{463}'),
+    ('\u{1c88}', '\u{a64b}'),
+    ('\u{1e9b}', '\u{1e61}'),
+    ('\u{1fbe}', '\u{3b9}'),
+    ('\u{1fd3}', '\u{390}'),
+    ('\u{1fe3}', '\u{3b0}'),
+    ('\u{fb05}', '\u{fb06}'),
+];
+
+/// Where characters that have a case are looked for: the last one known is U+1E943.
+const CASED: RangeInclusive<char> = '\0'..='\u{1efff}';
+
+/// Where word characters are looked for. Between and after there are none, as the tests say.
+const WORDS: [RangeInclusive<char>; 2] = ['\0'..='\u{32fff}', '\u{e0000}'..='\u{e0fff}'];
+
+/// The classes that take time to make, each made once for an expression.
+#[derive(Default)]
+pub(super) struct Classes {
+    word: Option<ClassUnicode>,
+    /// Characters that are equal but for their case, by what they fold to; empty: not made yet.
+    same: Vec<(char, char)>,
+}
+
+impl Classes {
+    /// The class of `\d`, `\s` or `\w`, of all scripts or of ASCII.
+    pub(super) fn perl(&mut self, kind: &ClassPerlKind, ascii: bool) -> ClassUnicode {
+        match kind {
+            ClassPerlKind::Digit if ascii => Self::ascii(&ClassAsciiKind::Digit),
+            ClassPerlKind::Space if ascii => Self::ascii(&ClassAsciiKind::Space),
+            ClassPerlKind::Word if ascii => Self::ascii(&ClassAsciiKind::Word),
+            ClassPerlKind::Digit => digits(),
+            ClassPerlKind::Space => holding(['\0'..='\u{3000}'], char::is_whitespace),
+            ClassPerlKind::Word => self.word.get_or_insert_with(|| holding(WORDS, is_word)).clone(),
+        }
+    }
+
+    /// The class of a name as in `[[:alpha:]]`, as POSIX has them.
+    pub(super) fn ascii(kind: &ClassAsciiKind) -> ClassUnicode {
+        let ranges: &[(char, char)] = match kind {
+            ClassAsciiKind::Alnum => &[('0', '9'), ('A', 'Z'), ('a', 'z')],
+            ClassAsciiKind::Alpha => &[('A', 'Z'), ('a', 'z')],
+            ClassAsciiKind::Ascii => &[('\0', '\x7f')],
+            ClassAsciiKind::Blank => &[('\t', '\t'), (' ', ' ')],
+            ClassAsciiKind::Cntrl => &[('\0', '\x1f'), ('\x7f', '\x7f')],
+            ClassAsciiKind::Digit => &[('0', '9')],
+            ClassAsciiKind::Graph => &[('!', '~')],
+            ClassAsciiKind::Lower => &[('a', 'z')],
+            ClassAsciiKind::Print => &[(' ', '~')],
+            ClassAsciiKind::Punct => &[('!', '/'), (':', '@'), ('[', '`'), ('{', '~')],
+            ClassAsciiKind::Space => &[('\t', '\r'), (' ', ' ')],
+            ClassAsciiKind::Upper => &[('A', 'Z')],
+            ClassAsciiKind::Word => &[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')],
+            ClassAsciiKind::Xdigit => &[('0', '9'), ('A', 'F'), ('a', 'f')],
+        };
+        ClassUnicode::new(ranges.iter().map(|(start, end)| ClassUnicodeRange::new(*start, *end)))
+    }
+
+    /// The class and every character that differs from one of it only in case.
+    pub(super) fn folded(&mut self, mut class: ClassUnicode, ascii: bool) -> ClassUnicode {
+        if ascii {
+            let both = class.ranges().iter().copied().flat_map(|range| {
+                let upper =
+                    overlap(range, 'A', 'Z').map(|range| moved(range, char::to_ascii_lowercase));
+                let lower =
+                    overlap(range, 'a', 'z').map(|range| moved(range, char::to_ascii_uppercase));
+                [upper, lower].into_iter().flatten()
+            });
+            class.union(&ClassUnicode::new(both.collect::<Vec<_>>()));
+            return class;
+        }
+        if self.same.is_empty() {
+            self.same = same_but_for_case();
+        }
+        let mut more = Vec::new();
+        for same in self.same.chunk_by(|one, other| one.0 == other.0) {
+            if same.iter().any(|(_, char)| holds(&class, *char)) {
+                more.extend(same.iter().map(|(_, char)| ClassUnicodeRange::new(*char, *char)));
+            }
+        }
+        class.union(&ClassUnicode::new(more));
+        class
+    }
+}
+
+fn is_word(char: char) -> bool {
+    regex_syntax::try_is_word_character(char).unwrap_or(false)
+}
+
+fn digits() -> ClassUnicode {
+    ClassUnicode::new(ZEROS.iter().filter_map(|zero| {
+        let nine = char::from_u32(zero.checked_add(9)?)?;
+        Some(ClassUnicodeRange::new(char::from_u32(*zero)?, nine))
+    }))
+}
+
+/// The characters of these ranges that have a property.
+fn holding(
+    ranges: impl IntoIterator<Item = RangeInclusive<char>>,
+    has: impl Fn(char) -> bool,
+) -> ClassUnicode {
+    let mut found: Vec<ClassUnicodeRange> = Vec::new();
+    for range in ranges {
+        let mut first = None;
+        let mut last = '\0';
+        for char in range {
+            if has(char) {
+                first.get_or_insert(char);
+                last = char;
+            } else if let Some(first) = first.take() {
+                found.push(ClassUnicodeRange::new(first, last));
+            }
+        }
+        found.extend(first.map(|first| ClassUnicodeRange::new(first, last)));
+    }
+    ClassUnicode::new(found)
+}
+
+/// Every character that has another case, with what it folds to, and what they fold to; sorted.
+fn same_but_for_case() -> Vec<(char, char)> {
+    let mut same: Vec<(char, char)> = Vec::new();
+    for char in CASED {
+        let folded = fold(char);
+        // The standard library may know letters of a newer Unicode than the word characters.
+        if folded != char && is_word(char) && is_word(folded) {
+            same.push((folded, char));
+            same.push((folded, folded));
+        }
+    }
+    order::distinct(&mut same);
+    same
+}
+
+/// Simple case folding. The standard library's lower case is that but for [`FOLDED`].
+fn fold(char: char) -> char {
+    if let Ok(at) = FOLDED.binary_search_by_key(&char, |(from, _)| *from) {
+        return FOLDED.get(at).map_or(char, |(_, to)| *to);
+    }
+    let mut lower = char.to_lowercase();
+    match (lower.next(), lower.next()) {
+        (Some(one), None) => one,
+        _ => char,
+    }
+}
+
+fn holds(class: &ClassUnicode, char: char) -> bool {
+    let after = class.ranges().partition_point(|range| range.start() <= char);
+    let before = after.checked_sub(1).and_then(|at| class.ranges().get(at));
+    before.is_some_and(|range| char <= range.end())
+}
+
+fn overlap(range: ClassUnicodeRange, start: char, end: char) -> Option<ClassUnicodeRange> {
+    let (start, end) = (range.start().max(start), range.end().min(end));
+    (start <= end).then(|| ClassUnicodeRange::new(start, end))
+}
+
+fn moved(range: ClassUnicodeRange, to: impl Fn(&char) -> char) -> ClassUnicodeRange {
+    ClassUnicodeRange::new(to(&range.start()), to(&range.end()))
+}

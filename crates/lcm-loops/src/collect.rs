@@ -1,0 +1,370 @@
+//! From documents to postings in memory, and from there to the blocks of a new segment.
+//!
+//! In: documents in ascending order. Terms become keys at once (a hash, see [`key_of`]); an
+//! occurrence is two numbers, and one pass in the order of the keys writes the lists. Grams are
+//! collected once per unit.
+
+use alloc::vec::Vec;
+
+use crate::{
+    block::{BARE, BlockWriter, EVERY_GRAM, GRAMS, KEY_BITS, Range},
+    lengths::{Lengths, quantise},
+    list::List,
+    num, walk,
+};
+
+/// Most grams of one unit; a unit with more is listed for every gram.
+pub const UNIT_GRAMS_MAX: usize = 16_384;
+/// Bits of a position in an occurrence; no document has more positions in what is read of it.
+const POSITION_BITS: u32 = 20;
+/// Bits of the number of a key: as many keys as bytes that one commit indexes.
+const NUMBER_BITS: u32 = 64 - KEY_BITS;
+const POSITION_MAX: u64 = (1 << POSITION_BITS) - 1;
+
+/// The key of a term.
+#[must_use]
+pub fn key_of(term: &[u8]) -> u64 {
+    let key = walk::hash(term) >> 24;
+    if walk::has_positions(term) { key } else { BARE + key }
+}
+
+/// The key of a gram.
+#[must_use]
+pub fn key_of_gram(gram: [u8; 3]) -> u64 {
+    let [a, b, c] = gram;
+    GRAMS + u64::from(u32::from_be_bytes([0, a, b, c]))
+}
+
+/// Sorts numbers, byte by byte from the lowest.
+fn sort(numbers: &mut Vec<u64>) {
+    let all = numbers.iter().fold(0, |all, number| all | number);
+    let mut other = alloc::vec![0; numbers.len()];
+    for shift in (0..64).step_by(8) {
+        if (all >> shift) & 0xFF == 0 {
+            continue;
+        }
+        let mut starts = [0usize; 256];
+        let digit = |number: u64| num::to_usize((number >> shift) & 0xFF);
+        for number in numbers.iter() {
+            if let Some(start) = starts.get_mut(digit(*number)) {
+                *start += 1;
+            }
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            (*start, sum) = (sum, sum + *start);
+        }
+        for number in numbers.iter() {
+            if let Some(start) = starts.get_mut(digit(*number))
+                && let Some(slot) = other.get_mut(*start)
+            {
+                *slot = *number;
+                *start += 1;
+            }
+        }
+        core::mem::swap(numbers, &mut other);
+    }
+}
+
+/// Numbers given to keys, in the order of their first occurrence.
+#[derive(Debug, Default)]
+struct KeyTable {
+    /// Number of a key plus one; 0: free. A power of two.
+    slots: Vec<u32>,
+    keys: Vec<u64>,
+}
+
+impl KeyTable {
+    fn place(&self, key: u64) -> usize {
+        // Grams are not spread by themselves.
+        let spread = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        num::to_usize(spread >> 32) & self.slots.len().wrapping_sub(1)
+    }
+
+    /// The number of a key, and whether it is new.
+    fn number(&mut self, key: u64) -> (u32, bool) {
+        if self.keys.len() * 2 >= self.slots.len() {
+            self.grow();
+        }
+        let mut at = self.place(key);
+        loop {
+            let slot = self.slots.get(at).copied().unwrap_or(0);
+            let Some(number) = slot.checked_sub(1) else { break };
+            if self.keys.get(num::to_usize(u64::from(number))) == Some(&key) {
+                return (number, false);
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        let number = num::to_u32(self.keys.len());
+        if let Some(slot) = self.slots.get_mut(at) {
+            *slot = number + 1;
+        }
+        self.keys.push(key);
+        (number, true)
+    }
+
+    fn grow(&mut self) {
+        let size = (self.slots.len() * 2).max(8_192);
+        self.slots = alloc::vec![0; size];
+        for (number, key) in (1u32..).zip(&self.keys) {
+            let mut at = self.place(*key);
+            while self.slots.get(at).is_some_and(|slot| *slot != 0) {
+                at = (at + 1) & (size - 1);
+            }
+            if let Some(slot) = self.slots.get_mut(at) {
+                *slot = number;
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.slots.fill(0);
+        self.keys.clear();
+    }
+}
+
+/// The grams of the unit that is being read.
+#[derive(Debug, Default)]
+struct UnitGrams {
+    unit: Option<u64>,
+    /// One bit for each gram of ASCII, and which of the words are not 0.
+    ascii: Vec<u64>,
+    touched: Vec<u64>,
+    others: KeyTable,
+    /// The units that were read, with their grams in order; `None`: too many.
+    done: Vec<(u64, Option<Vec<u64>>)>,
+    keeps_all: bool,
+}
+
+impl UnitGrams {
+    fn enter(&mut self, unit: u64) {
+        if self.unit == Some(unit) {
+            return;
+        }
+        self.finish();
+        self.unit = Some(unit);
+        if self.ascii.is_empty() {
+            self.ascii = alloc::vec![0; 1 << 15];
+        }
+    }
+
+    fn add(&mut self, text: &str) {
+        let mut bytes = text.bytes().map(|byte| byte.to_ascii_lowercase());
+        let (Some(first), Some(second)) = (bytes.next(), bytes.next()) else { return };
+        let mut window = (u32::from(first) << 8) | u32::from(second);
+        for byte in bytes {
+            window = ((window << 8) | u32::from(byte)) & 0xFF_FFFF;
+            if window & 0x80_8080 == 0 {
+                let code = (window & 0x7f) | ((window >> 1) & 0x3f80) | ((window >> 2) & 0x1f_c000);
+                if let Some(word) = self.ascii.get_mut(num::to_usize(u64::from(code >> 6))) {
+                    if *word == 0 {
+                        self.touched.push(u64::from(code >> 6));
+                    }
+                    *word |= 1 << (code & 63);
+                }
+            } else {
+                self.others.number(GRAMS + u64::from(window));
+            }
+        }
+    }
+
+    /// Collects the grams of the unit, in order.
+    fn finish(&mut self) {
+        let Some(unit) = self.unit.take() else { return };
+        let mut grams = Vec::with_capacity(4_096);
+        sort(&mut self.touched);
+        for index in self.touched.drain(..) {
+            let Some(word) = self.ascii.get_mut(num::to_usize(index)) else { continue };
+            let mut bits = core::mem::take(word);
+            while bits != 0 {
+                let code = index * 64 + u64::from(bits.trailing_zeros());
+                bits &= bits - 1;
+                let [a, b, c] = [code >> 14, (code >> 7) & 0x7f, code & 0x7f];
+                grams.push(GRAMS + ((a << 16) | (b << 8) | c));
+            }
+        }
+        if !self.others.keys.is_empty() {
+            grams.extend_from_slice(&self.others.keys);
+            sort(&mut grams);
+            self.others.clear();
+        }
+        let kept = self.keeps_all || grams.len() <= UNIT_GRAMS_MAX;
+        self.done.push((unit, kept.then_some(grams)));
+    }
+
+    /// Writes the units of each gram.
+    fn write(&self, writer: &mut BlockWriter<'_>) {
+        let mut rests: Vec<(u64, &[u64])> =
+            self.done.iter().filter_map(|(unit, grams)| Some((*unit, grams.as_deref()?))).collect();
+        let mut units = Vec::new();
+        let mut counts = Vec::new();
+        while let Some(key) = rests.iter().filter_map(|(_, rest)| rest.first()).min().copied() {
+            units.clear();
+            for (unit, rest) in &mut rests {
+                if let Some((first, later)) = rest.split_first()
+                    && *first == key
+                {
+                    units.push(*unit);
+                    *rest = later;
+                }
+            }
+            counts.resize(units.len(), 1);
+            writer.push(key, &units, &counts, &[]);
+        }
+        let every: Vec<u64> =
+            self.done.iter().filter(|(_, grams)| grams.is_none()).map(|(unit, _)| *unit).collect();
+        if !every.is_empty() {
+            writer.push(EVERY_GRAM, &every, &alloc::vec![1; every.len()], &[]);
+        }
+    }
+}
+
+/// Postings of consecutive documents.
+#[derive(Debug)]
+pub struct Collector {
+    /// Lengths of the documents that were closed.
+    pub lengths: Lengths,
+    keys: KeyTable,
+    /// Number of the key, and document (counted from the first one) with position.
+    occurrences: Vec<(u32, u32)>,
+    grams: UnitGrams,
+}
+
+impl Collector {
+    /// Nothing yet; the first document will be `first`.
+    #[must_use]
+    pub fn new(first: u64) -> Self {
+        Self {
+            lengths: Lengths { first, bytes: Vec::new() },
+            keys: KeyTable::default(),
+            occurrences: Vec::new(),
+            grams: UnitGrams::default(),
+        }
+    }
+
+    /// Begins anew with another first document; the memory is used again.
+    pub fn restart(&mut self, first: u64) {
+        self.lengths.first = first;
+        self.lengths.bytes.clear();
+        if !self.keys.keys.is_empty() {
+            self.keys.clear();
+        }
+        self.occurrences.clear();
+        self.grams.finish();
+        self.grams.done.clear();
+    }
+
+    /// Number of the document that comes next.
+    #[must_use]
+    pub fn next(&self) -> u64 {
+        self.lengths.first + num::to_u64(self.lengths.bytes.len())
+    }
+
+    /// What follows belongs to this unit.
+    pub fn enter(&mut self, unit: u64) {
+        self.grams.enter(unit);
+    }
+
+    /// Adds the grams of a text to the unit.
+    pub fn grams(&mut self, text: &str) {
+        self.grams.add(text);
+    }
+
+    /// Adds an occurrence of a term in the next document.
+    pub fn term(&mut self, term: &[u8], position: u32) {
+        let document = num::to_u32(self.lengths.bytes.len()) << POSITION_BITS;
+        let (number, _) = self.keys.number(key_of(term));
+        let position = u64::from(position).min(POSITION_MAX);
+        self.occurrences.push((number, document | num::to_u32(num::to_usize(position))));
+    }
+
+    /// Ends the next document, which has so many positions.
+    pub fn close(&mut self, positions: u32) {
+        let length = u64::from(positions).min(POSITION_MAX + 1);
+        self.lengths.bytes.push(quantise(length));
+    }
+
+    /// No unit has too many grams.
+    pub fn keep_all_grams(&mut self) {
+        self.grams.keeps_all = true;
+    }
+
+    /// Bytes that its occurrences suggest a segment takes.
+    pub fn is_small(&self) -> bool {
+        self.occurrences.len() < 20_000
+    }
+
+    /// The blocks of a segment that covers `range`, in the order of the keys; one of over `target`
+    /// bytes is closed.
+    #[inline(never)]
+    pub fn blocks(&mut self, range: Range, target: usize) -> Vec<(u64, Vec<u8>)> {
+        self.grams.finish();
+        let numbered = self.keys.keys.iter().zip(0u64..);
+        let mut order: Vec<u64> = numbered.map(|(key, n)| (key << NUMBER_BITS) | n).collect();
+        sort(&mut order);
+        let (starts, sorted) = self.by_key();
+        let mut writer = BlockWriter::new(range, &self.lengths, target);
+        let mut list = List::default();
+        for place in order {
+            let key = place >> NUMBER_BITS;
+            let number = num::to_usize(place & ((1 << NUMBER_BITS) - 1));
+            let from = starts.get(number).copied().unwrap_or(0);
+            let to = starts.get(number + 1).copied().unwrap_or(from);
+            for place in sorted.get(from..to).unwrap_or_default() {
+                let document = self.lengths.first + u64::from(*place >> POSITION_BITS);
+                let position = u64::from(*place) & POSITION_MAX;
+                list.add(key, document, position, &mut writer);
+            }
+            list.flush(key, &mut writer);
+        }
+        self.grams.write(&mut writer);
+        writer.finish()
+    }
+
+    /// The places of all occurrences ordered by key number, and where those of each number begin.
+    fn by_key(&self) -> (Vec<usize>, Vec<u32>) {
+        let mut starts = alloc::vec![0usize; self.keys.keys.len() + 1];
+        for (number, _) in &self.occurrences {
+            if let Some(start) = starts.get_mut(num::to_usize(u64::from(*number)) + 1) {
+                *start += 1;
+            }
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        let mut next = starts.clone();
+        let mut sorted = alloc::vec![0u32; self.occurrences.len()];
+        for (number, place) in &self.occurrences {
+            if let Some(at) = next.get_mut(num::to_usize(u64::from(*number)))
+                && let Some(slot) = sorted.get_mut(*at)
+            {
+                *slot = *place;
+                *at += 1;
+            }
+        }
+        (starts, sorted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_any_size_are_sorted() {
+        let mut state = 7u64;
+        for count in [0, 1, 2, 255, 3_000] {
+            let mut list = Vec::new();
+            for at in 0..count {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                list.push(state >> (at % 64));
+            }
+            let mut expected = list.clone();
+            expected.sort_unstable();
+            sort(&mut list);
+            assert_eq!(list, expected);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Several ascending inputs become one, a bounded piece at a time.
+//!
+//! In: of each input some blocks, and how far earlier pieces went. Out: blocks, and how far this
+//! piece went.
+
+use alloc::vec::Vec;
+
+use crate::{
+    block::{BARE, BlockReader, BlockWriter, Damaged, Group, Range},
+    lengths::Lengths,
+    list::List,
+    num,
+};
+
+/// Bits of the place of an input: there are far fewer, and with a key they fit 64.
+const PLACE_BITS: u32 = 16;
+
+/// One input, read entry by entry.
+#[derive(Debug)]
+pub struct Cursor<'a> {
+    range: Range,
+    blocks: Vec<&'a [u8]>,
+    /// Block that is read, counted from the first one given.
+    pub at: usize,
+    reader: Option<BlockReader<'a>>,
+    group: Group,
+    /// Key, first document and first position that were not taken.
+    entry: usize,
+    document: usize,
+    position: usize,
+    has_more: bool,
+    /// Nothing is left of the input.
+    pub is_finished: bool,
+    /// It needs a block that was not given.
+    is_starved: bool,
+}
+
+impl<'a> Cursor<'a> {
+    /// At the beginning of these blocks of an input that covers `range`; `has_more`: it has blocks
+    /// behind them.
+    #[must_use]
+    pub fn new(range: Range, blocks: Vec<&'a [u8]>, has_more: bool) -> Self {
+        let is_empty = blocks.is_empty();
+        Self {
+            range,
+            blocks,
+            at: 0,
+            reader: None,
+            group: Group::default(),
+            entry: 0,
+            document: 0,
+            position: 0,
+            has_more,
+            is_finished: is_empty && !has_more,
+            is_starved: is_empty && has_more,
+        }
+    }
+
+    /// Goes to the next entry behind `done`; `None`: a block cannot be read. Bytes of the groups
+    /// it read are returned.
+    fn load(&mut self, lengths: &Lengths, done: (u64, u64)) -> Option<usize> {
+        let mut read = 0;
+        while !self.is_finished && !self.is_starved {
+            if let Some((size, _)) = self.group.sizes.get(self.entry) {
+                let last = self.group.documents.get(self.document + size.checked_sub(1)?)?;
+                if (*self.group.keys.get(self.entry)?, *last) > done {
+                    return Some(read);
+                }
+                self.advance();
+                continue;
+            }
+            if self.reader.is_none() {
+                let Some(block) = self.blocks.get(self.at) else {
+                    (self.is_finished, self.is_starved) = (!self.has_more, self.has_more);
+                    continue;
+                };
+                self.reader = Some(BlockReader::new(block, self.range)?);
+            }
+            let Some(reader) = &mut self.reader else { return None };
+            reader.skip_below(done.0);
+            (self.entry, self.document, self.position) = (0, 0, 0);
+            match reader.next(Some(lengths), &mut self.group) {
+                Ok(Some(bytes)) => read += bytes,
+                Ok(None) => {
+                    self.group.clear();
+                    self.reader = None;
+                    self.at += 1;
+                }
+                Err(Damaged) => return None,
+            }
+        }
+        Some(read)
+    }
+
+    fn key(&self) -> Option<u64> {
+        self.group.keys.get(self.entry).copied()
+    }
+
+    /// Passes the current entry.
+    fn advance(&mut self) {
+        if let Some((size, occurrences)) = self.group.sizes.get(self.entry) {
+            self.document += size;
+            if self.key().is_some_and(|key| key < BARE) {
+                self.position += num::to_usize(*occurrences);
+            }
+        }
+        self.entry += 1;
+    }
+
+    /// Adds the documents of the current entry that are behind `done` to a list.
+    fn emit(&self, done: (u64, u64), list: &mut List, writer: &mut BlockWriter<'_>) -> (u64, u64) {
+        let mut last = done;
+        let Some(key) = self.key() else { return last };
+        let size = self.group.sizes.get(self.entry).map_or(0, |(size, _)| *size);
+        let to = self.document + size;
+        let documents = self.group.documents.get(self.document..to).unwrap_or_default();
+        let counts = self.group.counts.get(self.document..to).unwrap_or_default();
+        let mut positions = self.group.positions.get(self.position..).unwrap_or_default();
+        for (document, count) in documents.iter().zip(counts) {
+            let take = if key < BARE { num::to_usize(*count) } else { 0 };
+            let (own, rest) = positions.split_at_checked(take).unwrap_or_default();
+            positions = rest;
+            if (key, *document) > done {
+                list.add_document(key, *document, *count, own, writer);
+                last = (key, *document);
+            }
+        }
+        last
+    }
+}
+
+/// Takes entries in the order of their keys, and of one key in the order of the inputs, until a
+/// block is needed that was not given or so many bytes were read. Returns what was taken last.
+///
+/// # Errors
+///
+/// The place of an input that cannot be read.
+#[inline(never)]
+pub fn run(
+    cursors: &mut [Cursor<'_>],
+    lengths: &Lengths,
+    mut done: (u64, u64),
+    bytes_max: usize,
+    writer: &mut BlockWriter<'_>,
+) -> core::result::Result<(u64, u64), usize> {
+    // The next key of each input with the input's place below it: the least is what comes next.
+    let head = |cursor: &Cursor<'_>, at: usize| match cursor.key() {
+        Some(key) => (key << PLACE_BITS) | num::to_u64(at),
+        None => u64::MAX,
+    };
+    let mut heads = Vec::with_capacity(cursors.len());
+    for (at, cursor) in cursors.iter_mut().enumerate() {
+        cursor.load(lengths, done).ok_or(at)?;
+        heads.push(head(cursor, at));
+    }
+    let mut starved = cursors.iter().any(|cursor| cursor.is_starved);
+    let mut list = List::default();
+    let mut current = 0;
+    let mut read = 0;
+    while read < bytes_max && !starved {
+        let least = heads.iter().fold(u64::MAX, |least, head| least.min(*head));
+        let (key, at) = (least >> PLACE_BITS, num::to_usize(least & ((1 << PLACE_BITS) - 1)));
+        if least == u64::MAX {
+            break;
+        }
+        if key != current {
+            list.flush(current, writer);
+            current = key;
+        }
+        let Some(cursor) = cursors.get_mut(at) else { break };
+        done = cursor.emit(done, &mut list, writer);
+        cursor.advance();
+        read += cursor.load(lengths, done).ok_or(at)?;
+        starved = cursor.is_starved;
+        if let Some(slot) = heads.get_mut(at) {
+            *slot = head(cursor, at);
+        }
+    }
+    list.flush(current, writer);
+    Ok(done)
+}

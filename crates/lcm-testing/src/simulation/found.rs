@@ -1,0 +1,87 @@
+//! Invariant 11: what a conversation holds is found in it, by words and by expression, and nothing
+//! else is.
+//!
+//! In: a host, a conversation and the reference list. Out: the first search that answers wrongly.
+//! The reference is a scan of the raw messages; the workload numbers them, so that both kinds of
+//! search must find the same few.
+
+use crate::{
+    host::Host,
+    json::Json,
+    simulation::{invariants::Verdict, reference::Reference},
+};
+
+/// What comes before the number of a message in its text.
+const LABEL: &str = "number ";
+/// The most hits that one answer lists.
+const LIMIT_MAX: u64 = 200;
+
+/// Invariant 11, for the newest message, an older one, and one that does not exist.
+///
+/// # Errors
+///
+/// The first search whose hits are not those of the scan.
+pub fn every_message_is_found(
+    host: &mut Host,
+    conversation: &str,
+    reference: &Reference,
+) -> Verdict {
+    let count = reference.messages().len();
+    let labels = [count.checked_sub(1), count.checked_mul(7).map(|sum| sum / 13)];
+    let numbers = labels.into_iter().flatten().filter_map(|at| number_of(reference, at));
+    for number in numbers.chain(["999999".to_owned()]) {
+        let expected = numbered(reference, &number);
+        for (mode, pattern) in [
+            ("full-text", format!("\"{LABEL}{number}\"")),
+            ("regex", format!("(?i)NUMBER {number}\\b")),
+        ] {
+            let found = search(host, conversation, mode, &pattern)?;
+            if found != expected {
+                return Err(format!("{mode} {pattern} finds {found:?}, there is {expected:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The number in the text of the message at this place; `None`: it has none.
+fn number_of(reference: &Reference, at: usize) -> Option<String> {
+    let (_, rest) = reference.messages().get(at)?.raw.split_once(LABEL)?;
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    (!digits.is_empty()).then_some(digits)
+}
+
+/// Sequence numbers of the messages that bear this number, by a scan.
+fn numbered(reference: &Reference, number: &str) -> Vec<u64> {
+    let label = format!("{LABEL}{number}");
+    let bears = |raw: &str| {
+        raw.match_indices(&label)
+            .any(|(at, _)| !raw[at + label.len()..].starts_with(|next: char| next.is_ascii_digit()))
+    };
+    let messages = reference.messages().iter().enumerate();
+    messages.filter(|(_, message)| bears(&message.raw)).map(|(index, _)| index as u64 + 1).collect()
+}
+
+/// Sequence numbers of the messages that a search finds, in order.
+fn search(
+    host: &mut Host,
+    conversation: &str,
+    mode: &str,
+    pattern: &str,
+) -> Result<Vec<u64>, String> {
+    let query = Json::object([
+        ("pattern", pattern.into()),
+        ("mode", mode.into()),
+        ("scope", "messages".into()),
+        ("limit", LIMIT_MAX.into()),
+    ]);
+    let args = Json::object([("conversation", conversation.into()), ("query_json", query)]);
+    let answer = host.ask("recall.grep", &args).map_err(|error| format!("recall.grep: {error}"))?;
+    let answer = Json::parse(answer.as_str().unwrap_or_default())?;
+    let matches = answer.field("matches").map(Json::elements).unwrap_or_default();
+    let seqs: Option<Vec<u64>> =
+        matches.iter().map(|found| found.field("seq").and_then(Json::as_u64)).collect();
+    let mut seqs = seqs.ok_or_else(|| format!("a hit without `seq` in {answer}"))?;
+    seqs.sort_unstable();
+    Ok(seqs)
+}
