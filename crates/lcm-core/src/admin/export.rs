@@ -376,8 +376,6 @@ fn written(item: &Item) -> Writer {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
-
     use super::*;
 
     fn state(stage: Stage) -> Progress {
@@ -398,7 +396,7 @@ mod tests {
     fn a_cursor_that_is_none_is_refused() {
         let text = cursor::write(&state(Stage::Messages { seq: 5, piece: 2 })).unwrap();
         assert_eq!(cursor::read::<Progress>(&text).unwrap().lines, 7);
-        for none in ["", "{}", "00", "0100", &text[..text.len() - 2], &text.to_uppercase()] {
+        for none in ["", "{}", "00", "0100", "zz", text.get(2..).unwrap()] {
             assert!(cursor::read::<Progress>(none).is_none(), "{none}");
         }
         let far = [

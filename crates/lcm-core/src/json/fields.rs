@@ -207,9 +207,10 @@ mod tests {
     use super::*;
 
     fn read<T>(raw: &str, read: impl Fn(&mut Fields<'_>) -> T) -> core::result::Result<T, String> {
-        let mut fields = Fields::of_argument("name", raw).map_err(|error| error.message)?;
+        let mut fields =
+            Fields::of_argument("name", raw).map_err(|error| error.into_failure().message)?;
         let value = read(&mut fields);
-        fields.end("name").map(|()| value).map_err(|error| error.message)
+        fields.end("name").map(|()| value).map_err(|error| error.into_failure().message)
     }
 
     #[test]
