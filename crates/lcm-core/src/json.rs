@@ -3,8 +3,8 @@
 //! In: the JSON text of one message or document. Out: spans of members, elements and strings, and
 //! decoded text on demand. Grammar as RFC 8259, with one exception: a `\u` escape of half a
 //! surrogate pair is accepted and shows as U+FFFD. Nothing recurses and every call is linear.
-//! Documents that come in as arguments are read by [`Fields`], those that go out are written by
-//! [`Writer`]; neither builds a tree. Not here: what a member means.
+//! Documents that come in as arguments are read by `fields`, those that go out are written by
+//! `write`; neither builds a tree. Not here: what a member means.
 
 mod fields;
 mod write;

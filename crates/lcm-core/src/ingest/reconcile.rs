@@ -157,11 +157,13 @@ pub(crate) fn reconcile(
     }))
 }
 
+/// Kind, id, and where it counts only together with equal content: the content.
+type Identity<'a> = (u8, &'a str, &'a [u8]);
+
 /// Indexes of the entries that ingest would store if nothing was stored yet: without failed turns
 /// and without what carries an id that came before.
 fn effective(entries: &[Entry]) -> Vec<usize> {
-    // Kind, id, and where it counts only together with equal content: the content.
-    let mut ids: Vec<((u8, &str, &[u8]), usize)> = Vec::new();
+    let mut ids: Vec<(Identity<'_>, usize)> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let of_entry = [
             (0, entry.entry_id.as_deref(), &[][..]),
