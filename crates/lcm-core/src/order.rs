@@ -1,18 +1,14 @@
 //! Sorting, and maps that are sorted lists.
 //!
 //! The component holds one copy of each algorithm for every type that it is used with, and the
-//! library's sort and tree are large. So there is one sort for numbers, which is fast, one that
-//! works on places and compares by a call, for everything else, and a map that is a list. Not here:
-//! maps from texts to numbers that grow in any order; they are trees of the library.
+//! library's sort and tree are large. So there is one sort for numbers, which is fast, the library's
+//! on places, comparing by a call, for everything else, and a map that is a list. Not here: maps
+//! from texts to numbers that grow in any order; they are trees of the library.
 
 use alloc::{borrow::Borrow, vec::Vec};
 use core::{cmp::Ordering, mem};
 
-/// Sorts numbers.
-#[inline(never)]
-pub(crate) fn numbers(list: &mut [u64]) {
-    list.sort_unstable();
-}
+pub(crate) use lcm_loops::sort::numbers;
 
 /// Sorts numbers and leaves out repetitions.
 #[inline(never)]
@@ -46,7 +42,8 @@ pub(crate) fn sort_by<T>(list: &mut [T], compare: &mut dyn FnMut(&T, &T) -> Orde
 /// The swaps that sort a list of this length, given the order of the items at two places.
 #[inline(never)]
 fn swaps(length: usize, compare: &mut dyn FnMut(usize, usize) -> Ordering) -> Vec<(usize, usize)> {
-    let mut sources = merged(length, compare);
+    let mut sources: Vec<usize> = (0..length).collect();
+    sources.sort_by(|left, right| compare(*left, *right));
     let mut steps = Vec::new();
     for start in 0..length {
         let mut at = start;
@@ -61,35 +58,6 @@ fn swaps(length: usize, compare: &mut dyn FnMut(usize, usize) -> Ordering) -> Ve
         }
     }
     steps
-}
-
-/// The places of a list in the order of their items, by merging.
-fn merged(length: usize, compare: &mut dyn FnMut(usize, usize) -> Ordering) -> Vec<usize> {
-    let mut from: Vec<usize> = (0..length).collect();
-    let mut to = Vec::with_capacity(length);
-    let mut width = 1;
-    while width < length {
-        to.clear();
-        for pair in from.chunks(width * 2) {
-            let (mut left, mut right) = pair.split_at_checked(width).unwrap_or((pair, &[]));
-            while let (Some((a, rest_a)), Some((b, rest_b))) =
-                (left.split_first(), right.split_first())
-            {
-                if compare(*a, *b).is_gt() {
-                    to.push(*b);
-                    right = rest_b;
-                } else {
-                    to.push(*a);
-                    left = rest_a;
-                }
-            }
-            to.extend_from_slice(left);
-            to.extend_from_slice(right);
-        }
-        mem::swap(&mut from, &mut to);
-        width *= 2;
-    }
-    from
 }
 
 /// Where an item stands in an ordered list of this length, or would stand, given how the item at a

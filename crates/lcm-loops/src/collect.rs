@@ -10,7 +10,7 @@ use crate::{
     block::{BARE, BlockWriter, EVERY_GRAM, GRAMS, KEY_BITS, Range},
     lengths::{Lengths, quantise},
     list::List,
-    num, walk,
+    num, sort, walk,
 };
 
 /// Most grams of one unit; a unit with more is listed for every gram.
@@ -33,37 +33,6 @@ pub fn key_of(term: &[u8]) -> u64 {
 pub fn key_of_gram(gram: [u8; 3]) -> u64 {
     let [a, b, c] = gram;
     GRAMS + u64::from(u32::from_be_bytes([0, a, b, c]))
-}
-
-/// Sorts numbers, byte by byte from the lowest.
-fn sort(numbers: &mut Vec<u64>) {
-    let all = numbers.iter().fold(0, |all, number| all | number);
-    let mut other = alloc::vec![0; numbers.len()];
-    for shift in (0..64).step_by(8) {
-        if (all >> shift) & 0xFF == 0 {
-            continue;
-        }
-        let mut starts = [0usize; 256];
-        let digit = |number: u64| num::to_usize((number >> shift) & 0xFF);
-        for number in numbers.iter() {
-            if let Some(start) = starts.get_mut(digit(*number)) {
-                *start += 1;
-            }
-        }
-        let mut sum = 0;
-        for start in &mut starts {
-            (*start, sum) = (sum, sum + *start);
-        }
-        for number in numbers.iter() {
-            if let Some(start) = starts.get_mut(digit(*number))
-                && let Some(slot) = other.get_mut(*start)
-            {
-                *slot = *number;
-                *start += 1;
-            }
-        }
-        core::mem::swap(numbers, &mut other);
-    }
 }
 
 /// Numbers given to keys, in the order of their first occurrence.
@@ -172,7 +141,7 @@ impl UnitGrams {
     fn finish(&mut self) {
         let Some(unit) = self.unit.take() else { return };
         let mut grams = Vec::with_capacity(4_096);
-        sort(&mut self.touched);
+        sort::numbers(&mut self.touched);
         for index in self.touched.drain(..) {
             let Some(word) = self.ascii.get_mut(num::to_usize(index)) else { continue };
             let mut bits = core::mem::take(word);
@@ -185,7 +154,7 @@ impl UnitGrams {
         }
         if !self.others.keys.is_empty() {
             grams.extend_from_slice(&self.others.keys);
-            sort(&mut grams);
+            sort::numbers(&mut grams);
             self.others.clear();
         }
         let kept = self.keeps_all || grams.len() <= UNIT_GRAMS_MAX;
@@ -301,7 +270,7 @@ impl Collector {
         self.grams.finish();
         let numbered = self.keys.keys.iter().zip(0u64..);
         let mut order: Vec<u64> = numbered.map(|(key, n)| (key << NUMBER_BITS) | n).collect();
-        sort(&mut order);
+        sort::numbers(&mut order);
         let (starts, sorted) = self.by_key();
         let mut writer = BlockWriter::new(range, &self.lengths, target);
         let mut list = List::default();
@@ -345,26 +314,5 @@ impl Collector {
             }
         }
         (starts, sorted)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_of_any_size_are_sorted() {
-        let mut state = 7u64;
-        for count in [0, 1, 2, 255, 3_000] {
-            let mut list = Vec::new();
-            for at in 0..count {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                list.push(state >> (at % 64));
-            }
-            let mut expected = list.clone();
-            expected.sort_unstable();
-            sort(&mut list);
-            assert_eq!(list, expected);
-        }
     }
 }

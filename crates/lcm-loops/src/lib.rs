@@ -19,4 +19,5 @@ pub mod literal;
 pub mod merge;
 pub mod num;
 pub mod scan;
+pub mod sort;
 pub mod walk;

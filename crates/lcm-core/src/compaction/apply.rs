@@ -17,7 +17,7 @@ use crate::{
     history::{self, History},
     keys::{self, Keys},
     model::{Completion, CompletionErrorCode, CompletionResult, Level},
-    num,
+    num, order,
     reader::Reader,
     seal::{self, Sealable},
     search::Upkeep,
@@ -262,7 +262,7 @@ impl<'a> Desk<'a> {
         let history = History { keys: self.keys, head };
         let mut nodes = self.directory_nodes();
         nodes.extend(seal::nodes(&history));
-        crate::order::distinct_numbers(&mut nodes);
+        order::distinct_numbers(&mut nodes);
         reader.prefetch(self.keys, &head.context.node_keys(self.keys), &nodes)?;
         let items = head.context.load(reader, self.keys)?;
         let (from, to) = match self.task.span {
