@@ -1,9 +1,9 @@
 //! Sorting, and maps that are sorted lists.
 //!
 //! The component holds one copy of each algorithm for every type that it is used with, and the
-//! library's sort and tree are large. So there is one sort for numbers, which is fast, the library's
-//! on places, comparing by a call, for everything else, and a map that is a list. Not here: maps
-//! from texts to numbers that grow in any order; they are trees of the library.
+//! library's sort and tree are large. So there is one sort for numbers, which is fast, the
+//! library's on places, comparing by a call, for everything else, and a map that is a list. Not
+//! here: maps from texts to numbers that grow in any order; they are trees of the library.
 
 use alloc::{borrow::Borrow, vec::Vec};
 use core::{cmp::Ordering, mem};
