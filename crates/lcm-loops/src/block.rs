@@ -3,7 +3,7 @@
 //! ```text
 //! block    groups (2 bytes), then for each group: first key (6 bytes), bytes of its documents (2),
 //!          bytes of its positions (2); then the documents of all groups, then their positions
-//! group    at most 32 keys, ascending: keys, how many documents, how many occurrences; then for
+//! group    at most 64 keys, ascending: keys, how many documents, how many occurrences; then for
 //!          each key its documents and how often it occurs in each
 //! ```
 //!
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Most keys of one group.
-const GROUP_KEYS_MAX: usize = 32;
+const GROUP_KEYS_MAX: usize = 64;
 /// Documents and occurrences from which on a group is closed.
 const GROUP_DOCUMENTS: usize = 768;
 const GROUP_OCCURRENCES: usize = 1_536;
@@ -263,6 +263,8 @@ pub struct BlockWriter<'a> {
     positions: Vec<u8>,
     /// First key and bytes of each block.
     pub blocks: Vec<(u64, Vec<u8>)>,
+    /// Bytes of all groups that were closed.
+    pub bytes: usize,
 }
 
 impl<'a> BlockWriter<'a> {
@@ -279,6 +281,7 @@ impl<'a> BlockWriter<'a> {
             documents: Vec::new(),
             positions: Vec::new(),
             blocks: Vec::new(),
+            bytes: 0,
         }
     }
 
@@ -303,6 +306,7 @@ impl<'a> BlockWriter<'a> {
         self.table.extend(first.to_be_bytes().iter().skip(2));
         for bytes in [self.documents.len() - documents, self.positions.len() - positions] {
             self.table.extend(u16::try_from(bytes).unwrap_or(u16::MAX).to_le_bytes());
+            self.bytes += bytes;
         }
         self.group.clear();
         if self.documents.len() + self.positions.len() + self.table.len() >= self.target {
@@ -400,26 +404,21 @@ impl<'a> BlockReader<'a> {
         Some((key, documents, positions))
     }
 
-    /// Reads the next group, with positions if lengths are given. `None`: there is none.
-    /// The number is the bytes it takes.
+    /// Reads the next group, with positions if lengths are given; `false`: there is none.
     ///
     /// # Errors
     ///
     /// It cannot be read.
-    pub fn next(
-        &mut self,
-        lengths: Option<&Lengths>,
-        into: &mut Group,
-    ) -> Result<Option<usize>, Damaged> {
+    pub fn next(&mut self, lengths: Option<&Lengths>, into: &mut Group) -> Result<bool, Damaged> {
         if self.table.is_empty() {
-            return Ok(None);
+            return Ok(false);
         }
         let (key, documents, positions) = self.take().ok_or(Damaged)?;
         into.decode(documents, key, &self.range).ok_or(Damaged)?;
         if let Some(lengths) = lengths {
             into.decode_positions(positions, lengths).ok_or(Damaged)?;
         }
-        Ok(Some(documents.len() + positions.len()))
+        Ok(true)
     }
 
     /// Hands out the lists of a key, part by part.

@@ -14,6 +14,8 @@ use crate::{
 
 /// Bits of the place of an input: there are far fewer, and with a key they fit 64.
 const PLACE_BITS: u32 = 16;
+/// Inputs whose least key is kept together.
+const FEW: usize = 6;
 
 /// One input, read entry by entry.
 #[derive(Debug)]
@@ -56,15 +58,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes to the next entry behind `done`; `None`: a block cannot be read. Bytes of the groups
-    /// it read are returned.
-    fn load(&mut self, lengths: &Lengths, done: (u64, u64)) -> Option<usize> {
-        let mut read = 0;
+    /// Goes to the next entry behind `done`; `None`: a block cannot be read.
+    fn load(&mut self, lengths: &Lengths, done: (u64, u64)) -> Option<()> {
         while !self.is_finished && !self.is_starved {
             if let Some((size, _)) = self.group.sizes.get(self.entry) {
                 let last = self.group.documents.get(self.document + size.checked_sub(1)?)?;
                 if (*self.group.keys.get(self.entry)?, *last) > done {
-                    return Some(read);
+                    return Some(());
                 }
                 self.advance();
                 continue;
@@ -80,8 +80,8 @@ impl<'a> Cursor<'a> {
             reader.skip_below(done.0);
             (self.entry, self.document, self.position) = (0, 0, 0);
             match reader.next(Some(lengths), &mut self.group) {
-                Ok(Some(bytes)) => read += bytes,
-                Ok(None) => {
+                Ok(true) => {}
+                Ok(false) => {
                     self.group.clear();
                     self.reader = None;
                     self.at += 1;
@@ -89,7 +89,7 @@ impl<'a> Cursor<'a> {
                 Err(Damaged) => return None,
             }
         }
-        Some(read)
+        Some(())
     }
 
     fn key(&self) -> Option<u64> {
@@ -130,7 +130,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// Takes entries in the order of their keys, and of one key in the order of the inputs, until a
-/// block is needed that was not given or so many bytes were read. Returns what was taken last.
+/// block is needed that was not given or so many bytes were made. Returns what was taken last.
 ///
 /// # Errors
 ///
@@ -153,12 +153,14 @@ pub fn run(
         cursor.load(lengths, done).ok_or(at)?;
         heads.push(head(cursor, at));
     }
+    // Of every few inputs the least, so that not all are looked at for each entry.
+    let least_of = |few: &[u64]| few.iter().fold(u64::MAX, |least, head| least.min(*head));
+    let mut leasts: Vec<u64> = heads.chunks(FEW).map(least_of).collect();
     let mut starved = cursors.iter().any(|cursor| cursor.is_starved);
     let mut list = List::default();
     let mut current = 0;
-    let mut read = 0;
-    while read < bytes_max && !starved {
-        let least = heads.iter().fold(u64::MAX, |least, head| least.min(*head));
+    while writer.bytes < bytes_max && !starved {
+        let least = least_of(&leasts);
         let (key, at) = (least >> PLACE_BITS, num::to_usize(least & ((1 << PLACE_BITS) - 1)));
         if least == u64::MAX {
             break;
@@ -170,10 +172,14 @@ pub fn run(
         let Some(cursor) = cursors.get_mut(at) else { break };
         done = cursor.emit(done, &mut list, writer);
         cursor.advance();
-        read += cursor.load(lengths, done).ok_or(at)?;
+        cursor.load(lengths, done).ok_or(at)?;
         starved = cursor.is_starved;
-        if let Some(slot) = heads.get_mut(at) {
+        if let Some(few) = heads.chunks_mut(FEW).nth(at / FEW)
+            && let Some(slot) = few.get_mut(at % FEW)
+            && let Some(of_few) = leasts.get_mut(at / FEW)
+        {
             *slot = head(cursor, at);
+            *of_few = least_of(few);
         }
     }
     list.flush(current, writer);

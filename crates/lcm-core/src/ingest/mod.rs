@@ -152,15 +152,18 @@ fn second_read(
     let own = wanted.len();
     let new: Vec<NewMessage<'_>> =
         candidates.iter().map(|candidate| candidate.searchable(0)).collect();
-    wanted.extend(upkeep.wanted_by_append(&loaded.head, &new));
-    if wanted.is_empty() {
+    let [blocks, fresh] = upkeep.wanted_by_append(&loaded.head, &new);
+    wanted.extend(fresh);
+    if wanted.is_empty() && blocks.is_empty() {
         return Ok((Sorted::default(), Sorted::default(), None));
     }
     let mut known = Sorted::of(lookups.iter().map(|lookup| (lookup.place(), None)).collect());
     let mut stored = Sorted::default();
     let mut directory = node.map(|number| (number, crate::pack::DirectoryNode::default()));
-    let mut values = reader.fresh(&wanted)?;
-    upkeep.take(reader, values.split_off(own.min(values.len())))?;
+    let mut kept = reader.kept(&blocks, &wanted)?;
+    let mut values = kept.split_off(blocks.len().min(kept.len()));
+    let fresh = values.split_off(own.min(values.len()));
+    upkeep.take(reader, kept, fresh)?;
     for (index, (key, value)) in wanted.iter().zip(values).enumerate() {
         let Some(value) = value else { continue };
         if let Some(lookup) = lookups.get(index) {

@@ -77,7 +77,7 @@ impl Sums {
     ) -> core::result::Result<(), Damaged> {
         let mut reader = BlockReader::new(block, range).ok_or(Damaged)?;
         let mut group = Group::default();
-        while reader.next(Some(lengths), &mut group)?.is_some() {
+        while reader.next(Some(lengths), &mut group)? {
             let mut rows = group.documents.iter().zip(&group.counts);
             let mut positions = group.positions.iter();
             for ((size, _), key) in group.sizes.iter().zip(&group.keys) {

@@ -51,7 +51,7 @@ pub(super) struct Merge {
     /// Place of the first input among the segments, and their number.
     pub(super) from: u32,
     pub(super) count: u32,
-    /// Bytes of input after which a step ends.
+    /// Bytes of output after which a step ends.
     pub(super) step_bytes: u32,
     /// For each input the block that is read next.
     pub(super) next: Vec<u32>,

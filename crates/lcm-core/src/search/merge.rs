@@ -6,6 +6,7 @@
 //! lengths of the documents. A step ends where the next block of some input would be needed.
 
 use alloc::{rc::Rc, string::String, vec::Vec};
+use core::ops::Range;
 
 use lcm_loops::{
     block::BlockWriter,
@@ -17,7 +18,7 @@ use super::{
     Family,
     columns::{self, LENGTHS_CHUNK},
     manifest::{Merge, SEGMENT_DOCUMENTS_MAX, State},
-    segment::{self, Blocks, Root, SegmentRef},
+    segment::{self, BLOCK_BYTES_MAX, Blocks, Root, SegmentRef},
 };
 use crate::{
     codec,
@@ -28,11 +29,15 @@ use crate::{
     store::Put,
 };
 
-/// Segments of one level that become one of the next.
-const FAN_OUT: usize = 16;
+/// Most segments of one level that become one of the next. With 16, each posting of 100,000
+/// messages was written twice again, with 32 once, and a search looks into a few segments more.
+const FAN_OUT_MAX: usize = 32;
+/// Bytes that one step reads at most, so that an append reads them together with what else it needs
+/// (packs of up to 200 KiB, a directory node, identities, lengths) in one host call.
+const READ_BYTES_MAX: u64 = 760 << 10;
 /// Most documents of a segment that is merged anew before there are enough of its level: of larger
-/// ones nearly nothing is saved.
-const MAJOR_DOCUMENTS_MAX: u64 = 1 << 14;
+/// ones little is saved, and the passes of a compaction would wait for it.
+const MAJOR_DOCUMENTS_MAX: u64 = 1 << 11;
 /// Blocks of one input that one step reads.
 const BLOCKS_AHEAD: u32 = 2;
 /// Bytes of a block after which the next begins.
@@ -54,27 +59,32 @@ pub(super) struct Material {
 #[derive(Debug)]
 struct Block {
     value: Rc<Vec<u8>>,
-    start: usize,
+    place: Range<usize>,
 }
 
 impl Block {
     fn bytes(&self) -> &[u8] {
-        self.value.get(self.start..).unwrap_or_default()
+        self.value.get(self.place.clone()).unwrap_or_default()
     }
 }
 
-/// Bytes of input after which a step of a merge ends: of messages, of which an append brings many,
-/// and of summaries, which are made one by one, each waited for.
-const STEP_BYTES: u32 = 96 << 10;
+/// Most bytes that a step of a merge writes before it ends: of messages, of which an append brings
+/// many, and of summaries, which are made one by one, each waited for.
+const STEP_BYTES_MAX: u32 = 96 << 10;
 const STEP_BYTES_MIN: u32 = 16 << 10;
 
 /// Begins a merge if there is none and enough is there to be merged.
+///
+/// Its steps are small enough that all commits up to the next merge share it, unless others wait.
 pub(super) fn start(state: &mut State, family: Family) {
     if state.merge.is_none()
         && let Some(found) = full_level(&state.segments)
     {
-        let step_bytes = if family == Family::Messages { STEP_BYTES } else { STEP_BYTES_MIN };
-        begin(state, found, step_bytes);
+        let level = state.segments.get(found.start).map_or(0, |first| first.level);
+        let waiting = state.segments.iter().filter(|segment| segment.level == level).count();
+        let commits = (2 * found.len()).saturating_sub(waiting) * 3 / 4;
+        let most = if family == Family::Messages { STEP_BYTES_MAX } else { STEP_BYTES_MIN };
+        begin(state, found, num::to_u64(commits), most);
     }
 }
 
@@ -85,15 +95,15 @@ pub(super) fn start_major(state: &mut State, commits: u64) {
     if state.merge.is_none()
         && let Some(found) = newest(&state.segments)
     {
-        let inputs = state.segments.get(found.clone()).unwrap_or_default();
-        let share = inputs.iter().map(|input| input.bytes).sum::<u64>() / commits.max(1);
-        let step_bytes = num::to_u32(num::to_usize(share)).clamp(STEP_BYTES_MIN, STEP_BYTES);
-        begin(state, found, step_bytes);
+        begin(state, found, commits, STEP_BYTES_MAX);
     }
 }
 
-fn begin(state: &mut State, found: Places, step_bytes: u32) {
+/// Begins a merge that is to end within so many commits, if its steps may be that large.
+fn begin(state: &mut State, found: Places, commits: u64, step_bytes_max: u32) {
     let inputs = state.segments.get(found.clone()).unwrap_or_default();
+    let share = inputs.iter().map(|input| input.bytes).sum::<u64>() / commits.max(1);
+    let step_bytes = num::to_u32(num::to_usize(share)).clamp(STEP_BYTES_MIN, step_bytes_max);
     // Where steps end decides what stands in the blocks of the output.
     let step = step_bytes.to_be_bytes();
     let mut fields: Vec<&[u8]> = alloc::vec![b"lcm merge", &step];
@@ -111,26 +121,45 @@ fn begin(state: &mut State, found: Places, step_bytes: u32) {
     });
 }
 
-type Places = core::ops::Range<usize>;
+type Places = Range<usize>;
 
 fn documents(segments: &[SegmentRef]) -> u64 {
     segments.iter().map(SegmentRef::documents).sum()
 }
 
-/// The oldest segments of the lowest level of which there are enough next to each other.
+/// Bytes that a step reads of a segment, from above.
+fn read_bytes(segment: &SegmentRef) -> u64 {
+    match segment.blocks {
+        0 => u64::from(segment.root_bytes),
+        blocks => u64::from(blocks.min(BLOCKS_AHEAD) * BLOCK_BYTES_MAX),
+    }
+}
+
+/// How many of these segments one merge can take, in their order.
+fn mergeable<'s>(segments: impl Iterator<Item = &'s SegmentRef>) -> usize {
+    let (mut bytes, mut documents) = (0, 0);
+    let fits = |segment: &&SegmentRef| {
+        bytes += read_bytes(segment);
+        documents += segment.documents();
+        bytes <= READ_BYTES_MAX && documents <= SEGMENT_DOCUMENTS_MAX
+    };
+    segments.take(FAN_OUT_MAX).take_while(fits).count()
+}
+
+/// The oldest segments of the lowest level of which there are enough next to each other: as many as
+/// one merge can take.
 fn full_level(segments: &[SegmentRef]) -> Option<Places> {
     let mut best: Option<(u32, Places)> = None;
     let mut from = 0;
     while let Some(first) = segments.get(from) {
-        let same = |segment: &&SegmentRef| segment.level == first.level;
         let rest = segments.get(from..).unwrap_or_default();
+        let same = |segment: &&SegmentRef| segment.level == first.level;
         let count = rest.iter().take_while(same).count();
-        let places = from..from + count.min(FAN_OUT);
-        let inputs = segments.get(places.clone()).unwrap_or_default();
-        let fits = documents(inputs) <= SEGMENT_DOCUMENTS_MAX;
-        let lower = best.as_ref().is_none_or(|(level, _)| first.level < *level);
-        if count >= FAN_OUT && fits && lower {
-            best = Some((first.level, places));
+        let taken = mergeable(rest.iter().take(count));
+        let is_full = taken > 1 && (taken == FAN_OUT_MAX || taken < count);
+        let is_lower = best.as_ref().is_none_or(|(level, _)| first.level < *level);
+        if is_full && is_lower {
+            best = Some((first.level, from..from + taken));
         }
         from += count;
     }
@@ -145,10 +174,9 @@ fn after_large(segments: &[SegmentRef]) -> usize {
 
 /// The newest segments, if the largest of them is not nearly all of them.
 fn newest(segments: &[SegmentRef]) -> Option<Places> {
-    let mut from = segments.len().saturating_sub(FAN_OUT).max(after_large(segments));
-    while documents(segments.get(from..)?) > SEGMENT_DOCUMENTS_MAX {
-        from += 1;
-    }
+    let small = segments.get(after_large(segments)..)?;
+    let taken = mergeable(small.iter().rev());
+    let from = segments.len() - taken;
     let inputs = segments.get(from..).filter(|inputs| inputs.len() > 1)?;
     let largest = inputs.iter().map(SegmentRef::documents).max()?;
     (largest <= documents(inputs) / 8 * 7).then_some(from..segments.len())
@@ -200,7 +228,8 @@ pub(super) fn take(
     for (key, value) in names.iter().flatten().zip(values) {
         let Some(value) = value else { return Err(reader.missing(key)) };
         let start = value.len() - codec::decode_plain(key, &value)?.len();
-        payloads.push((key, Block { value, start }));
+        let place = start..value.len();
+        payloads.push((key, Block { value, place }));
     }
     let mut payloads = payloads.into_iter();
     let mut material =
@@ -212,10 +241,11 @@ pub(super) fn take(
             (FINISHED, _) => {}
             (_, 0) => {
                 let Some((key, root)) = payloads.next() else { continue };
-                let root = Root::new(root.bytes()).ok_or_else(|| segment::damaged(key))?;
-                for number in num::to_usize(u64::from(*next))..root.len() {
-                    let block = root.inline(number).ok_or_else(|| segment::damaged(key))?;
-                    blocks.push(Block { value: Rc::new(block.to_vec()), start: 0 });
+                let next = num::to_usize(u64::from(*next));
+                let places = Root::new(root.bytes()).and_then(|read| read.places_from(next));
+                for place in places.ok_or_else(|| segment::damaged(key))? {
+                    let place = root.place.start + place.start..root.place.start + place.end;
+                    blocks.push(Block { value: Rc::clone(&root.value), place });
                 }
             }
             (next, count) => {

@@ -10,8 +10,9 @@
 #[cfg(test)]
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
-use lcm_loops::block::Range;
+use lcm_loops::block;
 use serde::{Deserialize, Serialize};
 
 use super::{Family, unit_of_message};
@@ -48,7 +49,7 @@ pub(super) struct SegmentRef {
 
 impl SegmentRef {
     /// Documents and units it covers.
-    pub(super) fn range(&self, family: Family) -> Range {
+    pub(super) fn range(&self, family: Family) -> block::Range {
         range(family, (self.first, self.last))
     }
 
@@ -59,12 +60,12 @@ impl SegmentRef {
 }
 
 /// Documents with their units.
-pub(super) fn range(family: Family, documents: (u64, u64)) -> Range {
+pub(super) fn range(family: Family, documents: (u64, u64)) -> block::Range {
     let units = match family {
         Family::Messages => (unit_of_message(documents.0), unit_of_message(documents.1)),
         Family::Summaries => documents,
     };
-    Range { documents, units }
+    block::Range { documents, units }
 }
 
 /// The blocks of a segment in the order of their keys: first key and bytes.
@@ -213,12 +214,27 @@ impl<'a> Root<'a> {
 
     /// A block that stands in the root.
     pub(super) fn inline(&self, number: usize) -> Option<&'a [u8]> {
+        self.inline.get(self.place(number)?)
+    }
+
+    /// Where a block stands behind the index.
+    fn place(&self, number: usize) -> Option<Range<usize>> {
         let mut from = 0;
         for before in 0..number {
             from += num::to_usize(u64::from(self.bytes(before)?));
         }
         let size = num::to_usize(u64::from(self.bytes(number)?));
-        self.inline.get(from..from.checked_add(size)?)
+        Some(from..from.checked_add(size)?)
+    }
+
+    /// Where the blocks from this one on stand in the payload.
+    pub(super) fn places_from(&self, number: usize) -> Option<Vec<Range<usize>>> {
+        let behind = 2 + self.index.len();
+        let place = |number| {
+            let place = self.place(number).filter(|place| place.end <= self.inline.len())?;
+            Some(behind + place.start..behind + place.end)
+        };
+        (number..self.len()).map(place).collect()
     }
 }
 

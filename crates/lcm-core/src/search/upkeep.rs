@@ -47,9 +47,9 @@ const SUMMARIES_WAITING_MAX: usize = 128;
 /// it is spread over at the least.
 const PASSES_SPARED: u64 = 16;
 const PASSES_MIN: u64 = 8;
-/// What a step of a merge may write, from above.
-const STEP_BYTES_MAX: usize = 220 << 10;
-const STEP_PUTS_MAX: usize = 30;
+/// What a step of a merge may write, from above: it ends behind 96 KiB, but between two groups.
+const OUTPUT_BYTES_MAX: usize = 220 << 10;
+const OUTPUT_PUTS_MAX: usize = 30;
 /// Keys that one commit deletes.
 const DELETES_MAX: usize = 32;
 /// Bytes after which a block of a new segment is closed: small ones stand in one value.
@@ -99,19 +99,24 @@ impl<'k> Upkeep<'k> {
         })
     }
 
-    /// Keys that an append of at most these messages has to read.
-    pub(crate) fn wanted_by_append(&mut self, head: &Head, new: &[NewMessage<'_>]) -> Vec<String> {
+    /// Keys that an append of at most these messages has to read: of values that are written once
+    /// and named by what they hold, and of others.
+    pub(crate) fn wanted_by_append(
+        &mut self,
+        head: &Head,
+        new: &[NewMessage<'_>],
+    ) -> [Vec<String>; 2] {
         let bytes = new.iter().map(|message| num::to_u64(message.raw.len())).sum();
         let staged = new.iter().any(|message| message.is_staged);
         if !staged && !is_due(head, num::to_u64(new.len()), bytes, new.len()) {
-            return Vec::new();
+            return [Vec::new(), Vec::new()];
         }
         let unflushed = head.packs.iter().filter(|pack| pack.seq_last() > head.indexed.messages);
         self.packs = unflushed.map(|pack| self.keys.pack(pack.seq_first)).collect();
-        let mut wanted = self.packs.clone();
-        let merge = merge::wanted(self.keys, self.family, &self.manifest.messages);
-        wanted.extend(merge.into_iter().flatten());
-        wanted
+        let [blocks, lengths] = merge::wanted(self.keys, self.family, &self.manifest.messages);
+        let mut fresh = self.packs.clone();
+        fresh.extend(lengths);
+        [blocks, fresh]
     }
 
     /// Reads what the commit of a summary needs, of which about so many will follow.
@@ -151,17 +156,18 @@ impl<'k> Upkeep<'k> {
     pub(crate) fn take(
         &mut self,
         reader: &mut Reader<'_>,
-        mut values: Vec<Option<Vec<u8>>>,
+        mut blocks: Vec<Option<Rc<Vec<u8>>>>,
+        mut fresh: Vec<Option<Rc<Vec<u8>>>>,
     ) -> Result<()> {
-        let rest = values.split_off(self.packs.len().min(values.len()));
-        for (key, value) in self.packs.iter().zip(values) {
+        let lengths = fresh.split_off(self.packs.len().min(fresh.len()));
+        for (key, value) in self.packs.iter().zip(fresh) {
             let Some(value) = value else { return Err(reader.missing(key)) };
             self.unflushed.push(codec::decode(key, &value)?);
         }
-        if !rest.is_empty() {
-            let rest = rest.into_iter().map(|value| value.map(Rc::new)).collect();
+        blocks.extend(lengths);
+        if !blocks.is_empty() {
             let state = self.manifest.of(self.family);
-            self.material = merge::take(reader, self.keys, self.family, state, rest)?;
+            self.material = merge::take(reader, self.keys, self.family, state, blocks)?;
         }
         Ok(())
     }
@@ -321,7 +327,8 @@ fn room(puts: &[Put]) -> (usize, usize) {
 fn merge_and_write(upkeep: Upkeep<'_>, puts: &mut Vec<Put>) -> Result<()> {
     let Upkeep { keys, mut manifest, family, material, .. } = upkeep;
     let (bytes, count) = room(puts);
-    if let Some(material) = material.filter(|_| bytes >= STEP_BYTES_MAX && count >= STEP_PUTS_MAX) {
+    let fits = bytes >= OUTPUT_BYTES_MAX && count >= OUTPUT_PUTS_MAX;
+    if let Some(material) = material.filter(|_| fits) {
         merge::step(keys, family, manifest.of_mut(family), &material, puts)?;
     }
     for family in [Family::Messages, Family::Summaries] {
