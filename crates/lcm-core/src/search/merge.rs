@@ -18,7 +18,7 @@ use super::{
     Family,
     columns::{self, LENGTHS_CHUNK},
     manifest::{Merge, SEGMENT_DOCUMENTS_MAX, State},
-    segment::{self, BLOCK_BYTES_MAX, Blocks, Root, SegmentRef},
+    segment::{self, Blocks, Root, SegmentRef},
 };
 use crate::{
     codec,
@@ -29,15 +29,11 @@ use crate::{
     store::Put,
 };
 
-/// Most segments of one level that become one of the next. With 16, each posting of 100,000
-/// messages was written twice again, with 32 once, and a search looks into a few segments more.
-const FAN_OUT_MAX: usize = 32;
-/// Bytes that one step reads at most, so that an append reads them together with what else it needs
-/// (packs of up to 200 KiB, a directory node, identities, lengths) in one host call.
-const READ_BYTES_MAX: u64 = 760 << 10;
+/// Segments of one level that become one of the next.
+const FAN_OUT: usize = 16;
 /// Most documents of a segment that is merged anew before there are enough of its level: of larger
-/// ones little is saved, and the passes of a compaction would wait for it.
-const MAJOR_DOCUMENTS_MAX: u64 = 1 << 11;
+/// ones nearly nothing is saved.
+const MAJOR_DOCUMENTS_MAX: u64 = 1 << 14;
 /// Blocks of one input that one step reads.
 const BLOCKS_AHEAD: u32 = 2;
 /// Bytes of a block after which the next begins.
@@ -82,7 +78,7 @@ pub(super) fn start(state: &mut State, family: Family) {
     {
         let level = state.segments.get(found.start).map_or(0, |first| first.level);
         let waiting = state.segments.iter().filter(|segment| segment.level == level).count();
-        let commits = (2 * found.len()).saturating_sub(waiting) * 3 / 4;
+        let commits = (2 * FAN_OUT).saturating_sub(waiting) * 3 / 4;
         let most = if family == Family::Messages { STEP_BYTES_MAX } else { STEP_BYTES_MIN };
         begin(state, found, num::to_u64(commits), most);
     }
@@ -127,39 +123,20 @@ fn documents(segments: &[SegmentRef]) -> u64 {
     segments.iter().map(SegmentRef::documents).sum()
 }
 
-/// Bytes that a step reads of a segment, from above.
-fn read_bytes(segment: &SegmentRef) -> u64 {
-    match segment.blocks {
-        0 => u64::from(segment.root_bytes),
-        blocks => u64::from(blocks.min(BLOCKS_AHEAD) * BLOCK_BYTES_MAX),
-    }
-}
-
-/// How many of these segments one merge can take, in their order.
-fn mergeable<'s>(segments: impl Iterator<Item = &'s SegmentRef>) -> usize {
-    let (mut bytes, mut documents) = (0, 0);
-    let fits = |segment: &&SegmentRef| {
-        bytes += read_bytes(segment);
-        documents += segment.documents();
-        bytes <= READ_BYTES_MAX && documents <= SEGMENT_DOCUMENTS_MAX
-    };
-    segments.take(FAN_OUT_MAX).take_while(fits).count()
-}
-
-/// The oldest segments of the lowest level of which there are enough next to each other: as many as
-/// one merge can take.
+/// The oldest segments of the lowest level of which there are enough next to each other.
 fn full_level(segments: &[SegmentRef]) -> Option<Places> {
     let mut best: Option<(u32, Places)> = None;
     let mut from = 0;
     while let Some(first) = segments.get(from) {
-        let rest = segments.get(from..).unwrap_or_default();
         let same = |segment: &&SegmentRef| segment.level == first.level;
+        let rest = segments.get(from..).unwrap_or_default();
         let count = rest.iter().take_while(same).count();
-        let taken = mergeable(rest.iter().take(count));
-        let is_full = taken > 1 && (taken == FAN_OUT_MAX || taken < count);
-        let is_lower = best.as_ref().is_none_or(|(level, _)| first.level < *level);
-        if is_full && is_lower {
-            best = Some((first.level, from..from + taken));
+        let places = from..from + count.min(FAN_OUT);
+        let inputs = segments.get(places.clone()).unwrap_or_default();
+        let fits = documents(inputs) <= SEGMENT_DOCUMENTS_MAX;
+        let lower = best.as_ref().is_none_or(|(level, _)| first.level < *level);
+        if count >= FAN_OUT && fits && lower {
+            best = Some((first.level, places));
         }
         from += count;
     }
@@ -174,9 +151,10 @@ fn after_large(segments: &[SegmentRef]) -> usize {
 
 /// The newest segments, if the largest of them is not nearly all of them.
 fn newest(segments: &[SegmentRef]) -> Option<Places> {
-    let small = segments.get(after_large(segments)..)?;
-    let taken = mergeable(small.iter().rev());
-    let from = segments.len() - taken;
+    let mut from = segments.len().saturating_sub(FAN_OUT).max(after_large(segments));
+    while documents(segments.get(from..)?) > SEGMENT_DOCUMENTS_MAX {
+        from += 1;
+    }
     let inputs = segments.get(from..).filter(|inputs| inputs.len() > 1)?;
     let largest = inputs.iter().map(SegmentRef::documents).max()?;
     (largest <= documents(inputs) / 8 * 7).then_some(from..segments.len())
