@@ -8,7 +8,7 @@
 //! ```
 //!
 //! All as `bits`. A long list is parted; each part begins a group of its own, so that the
-//! same key stands in several. A part has at most 1,024 documents or 4,096 occurrences.
+//! same key stands in several. A part ends behind 1,024 documents or 4,096 occurrences.
 
 use alloc::vec::Vec;
 

@@ -19,6 +19,8 @@ pub const UNIT_GRAMS_MAX: usize = 16_384;
 const POSITION_BITS: u32 = 20;
 /// Bits of the number of a key: as many keys as bytes that one commit indexes.
 const NUMBER_BITS: u32 = 64 - KEY_BITS;
+/// Occurrences of a segment that is to stand in one value.
+const SMALL_OCCURRENCES_MAX: usize = 20_000;
 const POSITION_MAX: u64 = (1 << POSITION_BITS) - 1;
 
 /// The key of a term.
@@ -258,9 +260,9 @@ impl Collector {
         self.grams.keeps_all = true;
     }
 
-    /// Bytes that its occurrences suggest a segment takes.
+    /// Whether its occurrences suggest that the segment fits one value: each takes about a byte.
     pub fn is_small(&self) -> bool {
-        self.occurrences.len() < 20_000
+        self.occurrences.len() < SMALL_OCCURRENCES_MAX
     }
 
     /// The blocks of a segment that covers `range`, in the order of the keys; one of over `target`

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::num;
 
-/// A length as one byte: exact below 17, then rounded up to one of 16 steps for each doubling.
+/// A length as one byte: exact below 16, then rounded up to one of 16 steps for each doubling.
 pub fn quantise(length: u64) -> u8 {
     if length < 16 {
         return u8::try_from(length).unwrap_or(0);

@@ -14,8 +14,8 @@ use crate::{
 
 /// Bits of the place of an input: there are far fewer, and with a key they fit 64.
 const PLACE_BITS: u32 = 16;
-/// Inputs whose least key is kept together.
-const FEW: usize = 6;
+/// Inputs whose least key is kept together: about the root of their number.
+const FEW: usize = 4;
 
 /// One input, read entry by entry.
 #[derive(Debug)]

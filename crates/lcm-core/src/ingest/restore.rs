@@ -56,6 +56,9 @@ pub(crate) fn restore(
     records.push(keys.manifest());
     let mut found = reader.fresh(&records)?;
     let mut upkeep = Upkeep::new(keys, found.pop().flatten().as_deref())?;
+    if !upkeep.is_of(&loaded.head) {
+        return Err(reader.missing(&keys.manifest()));
+    }
     let staged = batch::Staged { records: &records, found, partial: true };
     batch::resolve(reader, keys, dialect, &mut candidates, staged)?;
     let (known, large, node) = second_read(reader, keys, &loaded, &candidates, &mut upkeep)?;

@@ -72,7 +72,7 @@ impl Builder {
         segment::range(self.family, (self.lengths().first, last))
     }
 
-    /// Bytes that its occurrences suggest a segment takes.
+    /// Whether its occurrences suggest that the segment fits one value.
     pub(super) fn is_small(&self) -> bool {
         self.collector.is_small()
     }

@@ -88,7 +88,8 @@ impl Index {
         self.manifest.of(family).length_total
     }
 
-    /// Messages that are in no segment and must be searched directly: inclusive ranges, ascending.
+    /// Messages whose terms are in no segment and that must be searched directly: inclusive ranges,
+    /// ascending.
     /// The last ones are those that were not flushed yet.
     pub(crate) fn direct(&self) -> Vec<(u64, u64)> {
         let mut ranges = self.manifest.direct.clone();

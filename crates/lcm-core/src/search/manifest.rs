@@ -7,7 +7,11 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Family, columns::Columns, segment::SegmentRef};
+use super::{
+    Family,
+    columns::Columns,
+    segment::{ROW, SegmentRef},
+};
 use crate::{
     codec::{self, Sound},
     error::Result,
@@ -15,17 +19,22 @@ use crate::{
     num,
 };
 
-/// Most segments of one family that are sound; merging keeps them far below.
-const SEGMENTS_MAX: usize = 1_024;
+/// Most segments of one family, so that the manifest takes at most half of what a commit keeps free
+/// for it. Merging keeps them below 64, unless over a thousand commits in a row have no room for it;
+/// then an append is refused, and a compaction merges.
+pub(super) const SEGMENTS_MAX: usize = 1_536;
 /// Most documents of one segment.
 pub(super) const SEGMENT_DOCUMENTS_MAX: u64 = 1 << 17;
+/// Most bytes of segments that are merged: while it lasts, 8 bytes for each block of the output
+/// stand in the manifest.
+pub(super) const MERGE_BYTES_MAX: u64 = 32 << 20;
 
 /// What the index holds.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Manifest {
     pub(super) messages: State,
     pub(super) summaries: State,
-    /// Messages that are in no segment because their terms would not fit a commit: ranges.
+    /// Messages that a segment covers without their terms, which would not fit a commit: ranges.
     pub(super) direct: Vec<(u64, u64)>,
 }
 
@@ -90,7 +99,7 @@ impl State {
             merge.count > 1
                 && self.inputs().len() == merge.next.len()
                 && num::to_usize(u64::from(merge.count)) == merge.next.len()
-                && num::to_usize(u64::from(merge.blocks)) * 8 == merge.index.len()
+                && num::to_usize(u64::from(merge.blocks)) * ROW == merge.index.len()
                 && merge.step_bytes > 0
                 && merge.bytes < 1 << 40
                 && merge.done.0 < 1 << 43

@@ -1,9 +1,9 @@
 //! Merging: several adjacent segments become one, a bounded piece in each commit.
 //!
 //! Readers use the inputs until the output is complete; then the manifest names the output, and the
-//! inputs are deleted over the commits that follow. Everything that a step reads can be named from
-//! the manifest alone: of each input at most two blocks, from where the last step ended, and the
-//! lengths of the documents. A step ends where the next block of some input would be needed.
+//! inputs are deleted by that commit and those that follow. Everything that a step reads can be
+//! named from the manifest alone: of each input at most two blocks, from where the last step ended,
+//! and the lengths of the documents. A step ends where the next block of some input would be needed.
 
 use alloc::{rc::Rc, string::String, vec::Vec};
 use core::ops::Range;
@@ -17,8 +17,8 @@ use lcm_loops::{
 use super::{
     Family,
     columns::{self, LENGTHS_CHUNK},
-    manifest::{Merge, SEGMENT_DOCUMENTS_MAX, State},
-    segment::{self, Blocks, Root, SegmentRef},
+    manifest::{MERGE_BYTES_MAX, Merge, SEGMENT_DOCUMENTS_MAX, State},
+    segment::{self, BLOCK_TARGET, Blocks, Root, SegmentRef},
 };
 use crate::{
     codec,
@@ -36,8 +36,6 @@ const FAN_OUT: usize = 16;
 const MAJOR_DOCUMENTS_MAX: u64 = 1 << 14;
 /// Blocks of one input that one step reads.
 const BLOCKS_AHEAD: u32 = 2;
-/// Bytes of a block after which the next begins.
-const BLOCK_TARGET: usize = 8 << 10;
 /// The next block of an input that was read to its end.
 const FINISHED: u32 = u32::MAX;
 
@@ -64,14 +62,16 @@ impl Block {
     }
 }
 
-/// Most bytes that a step of a merge writes before it ends: of messages, of which an append brings
-/// many, and of summaries, which are made one by one, each waited for.
-const STEP_BYTES_MAX: u32 = 96 << 10;
+/// Bytes that a step of a merge writes at the least, and of messages, of which an append brings
+/// many, at the most. Steps on summaries, which are made one by one, each waited for, are all of
+/// the least size.
 const STEP_BYTES_MIN: u32 = 16 << 10;
+const STEP_BYTES_MAX: u32 = 96 << 10;
 
 /// Begins a merge if there is none and enough is there to be merged.
 ///
-/// Its steps are small enough that all commits up to the next merge share it, unless others wait.
+/// Its steps are such that it ends after three quarters of the commits in which as many segments
+/// again come to wait; when more wait already, the steps are larger.
 pub(super) fn start(state: &mut State, family: Family) {
     if state.merge.is_none()
         && let Some(found) = full_level(&state.segments)
@@ -119,11 +119,23 @@ fn begin(state: &mut State, found: Places, commits: u64, step_bytes_max: u32) {
 
 type Places = Range<usize>;
 
+/// How many of these segments, in their order, are not too large to become one.
+fn mergeable<'s>(segments: impl Iterator<Item = &'s SegmentRef>) -> usize {
+    let (mut documents, mut bytes) = (0, 0);
+    let fits = |segment: &&SegmentRef| {
+        documents += segment.documents();
+        bytes += segment.bytes;
+        documents <= SEGMENT_DOCUMENTS_MAX && bytes <= MERGE_BYTES_MAX
+    };
+    segments.take_while(fits).count()
+}
+
 fn documents(segments: &[SegmentRef]) -> u64 {
     segments.iter().map(SegmentRef::documents).sum()
 }
 
-/// The oldest segments of the lowest level of which there are enough next to each other.
+/// The oldest segments of the lowest level of which there are enough next to each other; fewer of
+/// them where all would be too large.
 fn full_level(segments: &[SegmentRef]) -> Option<Places> {
     let mut best: Option<(u32, Places)> = None;
     let mut from = 0;
@@ -131,12 +143,10 @@ fn full_level(segments: &[SegmentRef]) -> Option<Places> {
         let same = |segment: &&SegmentRef| segment.level == first.level;
         let rest = segments.get(from..).unwrap_or_default();
         let count = rest.iter().take_while(same).count();
-        let places = from..from + count.min(FAN_OUT);
-        let inputs = segments.get(places.clone()).unwrap_or_default();
-        let fits = documents(inputs) <= SEGMENT_DOCUMENTS_MAX;
+        let taken = mergeable(rest.iter().take(FAN_OUT));
         let lower = best.as_ref().is_none_or(|(level, _)| first.level < *level);
-        if count >= FAN_OUT && fits && lower {
-            best = Some((first.level, places));
+        if count >= FAN_OUT && taken > 1 && lower {
+            best = Some((first.level, from..from + taken));
         }
         from += count;
     }
@@ -151,10 +161,8 @@ fn after_large(segments: &[SegmentRef]) -> usize {
 
 /// The newest segments, if the largest of them is not nearly all of them.
 fn newest(segments: &[SegmentRef]) -> Option<Places> {
-    let mut from = segments.len().saturating_sub(FAN_OUT).max(after_large(segments));
-    while documents(segments.get(from..)?) > SEGMENT_DOCUMENTS_MAX {
-        from += 1;
-    }
+    let small = segments.get(after_large(segments)..)?;
+    let from = segments.len() - mergeable(small.iter().rev().take(FAN_OUT));
     let inputs = segments.get(from..).filter(|inputs| inputs.len() > 1)?;
     let largest = inputs.iter().map(SegmentRef::documents).max()?;
     (largest <= documents(inputs) / 8 * 7).then_some(from..segments.len())
@@ -360,3 +368,6 @@ pub(super) fn delete(keys: &Keys, state: &mut State, most: usize, puts: &mut Vec
         left -= 1;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,8 @@
 //!
 //! In: the texts of a message or summary. Out: for a term, the documents it occurs in. A document
 //! is a message, numbered by its seq, or a summary, numbered from 1 in the order they were made.
-//! Not here: what a query means, how hits are ranked and shown.
+//! And what a query means, which documents it finds in which order, and the passage to be shown.
+//! Not here: conversations, scopes and the texts of hits; that is `recall`.
 
 mod builder;
 mod check;

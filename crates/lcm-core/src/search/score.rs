@@ -15,8 +15,6 @@ const LN_2: u64 = 45_426;
 const K1_PLUS_1: u64 = 104_858;
 const K1_FIXED: u64 = 23_593;
 const K1_LENGTH: u64 = 15_729;
-/// More occurrences add nothing that could be seen.
-const COUNT_MAX: u64 = 1 << 16;
 /// Milliseconds of 1,000 hours, by which a hit's weight halves in the order `hybrid`.
 const HALF_LIFE_MS: u64 = 3_600_000_000;
 
@@ -59,7 +57,7 @@ pub(crate) fn norm(length: u32, mean_length: u64) -> u64 {
 
 /// What a document of this norm gets for a term of this weight that it holds `count` times.
 pub(crate) fn score(weight: u64, count: u32, norm: u64) -> u64 {
-    let count = u64::from(count).min(COUNT_MAX);
+    let count = u64::from(count);
     weight * K1_PLUS_1 * count / ((count << FRACTION_BITS) + norm)
 }
 

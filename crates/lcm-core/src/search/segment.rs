@@ -27,7 +27,9 @@ use crate::{
 /// Most bytes of blocks that stand in the root.
 const INLINE_BYTES_MAX: usize = 24 << 10;
 /// Bytes of one block in the root.
-const ROW: usize = 8;
+pub(super) const ROW: usize = 8;
+/// Bytes of a block after which the next begins.
+pub(super) const BLOCK_TARGET: usize = 8 << 10;
 /// Most bytes of a value that holds one block: 8 KiB until it is closed, and the largest group.
 pub(super) const BLOCK_BYTES_MAX: u32 = 20 << 10;
 
@@ -35,7 +37,7 @@ pub(super) const BLOCK_BYTES_MAX: u32 = 20 << 10;
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct SegmentRef {
     pub(super) id: [u8; 8],
-    /// How often its documents were merged.
+    /// How often its documents were merged with others of their level.
     pub(super) level: u32,
     pub(super) first: u64,
     pub(super) last: u64,

@@ -261,6 +261,27 @@ fn lookups_equal_a_naive_index_after_merges_of_merges() {
     compare(&mut store, &messages, "merged twice");
 }
 
+/// Goal: commits that are nearly full make steps of merges, too, and put no term outside the index.
+/// Method: batches of the most identities, with 300 KiB of text.
+#[test]
+fn full_commits_merge_and_index_everything() {
+    let message = |n: u64| {
+        let words: String = (0..330u64).map(|at| format!("word{} ", n * at % 7_919)).collect();
+        format!(r#"{{"id":"m{n}","event_key":"e{n}","role":"user","content":"{words}"}}"#)
+    };
+    let messages: Vec<String> = (1..=4_000).map(message).collect();
+    let store = ingest(&messages, 100, false);
+    let state = segments(&store);
+    assert!(state.segments.len() < 40, "{}", state.segments.len());
+    assert_eq!(levels(&store), 1);
+    let key = Keys::new("c").unwrap().manifest();
+    let whole = manifest::Manifest::read(
+        &Keys::new("c").unwrap(),
+        store.entries.get(&key).map(Vec::as_slice),
+    );
+    assert_eq!(whole.unwrap().direct, []);
+}
+
 /// Goal: reads that block, at whatever place, change nothing.
 #[test]
 fn blocked_reads_leave_the_same_store() {

@@ -13,9 +13,9 @@ use super::{
     Family,
     builder::Builder,
     columns::Row,
-    manifest::Manifest,
+    manifest::{Manifest, SEGMENTS_MAX},
     merge::{self, Material},
-    segment,
+    segment::{self, BLOCK_TARGET},
 };
 use crate::{
     api::Timestamp,
@@ -47,14 +47,14 @@ const SUMMARIES_WAITING_MAX: usize = 128;
 /// it is spread over at the least.
 const PASSES_SPARED: u64 = 16;
 const PASSES_MIN: u64 = 8;
-/// What a step of a merge may write, from above: it ends behind 96 KiB, but between two groups.
-const OUTPUT_BYTES_MAX: usize = 220 << 10;
-const OUTPUT_PUTS_MAX: usize = 30;
+/// What a step of a merge may write, from above: it ends behind 96 KiB, but between two entries,
+/// with a group and a part of a list still to be written and the last block under its target.
+const OUTPUT_BYTES_MAX: usize = 140 << 10;
+const OUTPUT_PUTS_MAX: usize = 19;
 /// Keys that one commit deletes.
 const DELETES_MAX: usize = 32;
-/// Bytes after which a block of a new segment is closed: small ones stand in one value.
+/// Bytes after which a block of a small segment is closed: they stand in one value.
 const BLOCK_TARGET_SMALL: usize = 2 << 10;
-const BLOCK_TARGET: usize = 8 << 10;
 /// Ranges of messages that stay outside the index.
 const DIRECT_MAX: usize = 256;
 
@@ -97,6 +97,12 @@ impl<'k> Upkeep<'k> {
             unflushed: Vec::new(),
             material: None,
         })
+    }
+
+    /// Whether the manifest is the one that was written with this head.
+    pub(crate) fn is_of(&self, head: &Head) -> bool {
+        self.manifest.messages.documents == head.indexed.messages
+            && self.manifest.summaries.documents == head.summaries
     }
 
     /// Keys that an append of at most these messages has to read: of values that are written once
@@ -230,8 +236,7 @@ impl<'k> Upkeep<'k> {
                     builder.skip();
                 }
             }
-            let small = builder.is_small();
-            let blocks = builder.blocks(if small { BLOCK_TARGET_SMALL } else { BLOCK_TARGET });
+            let blocks = message_blocks(&mut builder);
             let bytes: usize = blocks.iter().map(|(_, block)| block.len() + 16).sum();
             let inline = segment::fits_inline(&blocks);
             if kept == 0 || (bytes <= bytes_max && (inline || blocks.len() < puts_max)) {
@@ -251,7 +256,9 @@ impl<'k> Upkeep<'k> {
         }
         state.documents = last;
         let revision = (head.revision + 1).to_be_bytes();
-        let id = keys::prefix(&keys::hash(&[b"lcm segment", &revision, &head.frontier]));
+        let range = [first.to_be_bytes(), last.to_be_bytes()];
+        let made_of: [&[u8]; 4] = [b"lcm segment", &revision, &head.frontier, range.as_flattened()];
+        let id = keys::prefix(&keys::hash(&made_of));
         let made = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
         state.segments.push(made);
         Ok(())
@@ -305,6 +312,17 @@ impl<'k> Upkeep<'k> {
     }
 }
 
+/// The blocks of a segment of messages: small ones if they stand in the root.
+fn message_blocks(builder: &mut Builder) -> segment::Blocks {
+    if builder.is_small() {
+        let blocks = builder.blocks(BLOCK_TARGET_SMALL);
+        if segment::fits_inline(&blocks) {
+            return blocks;
+        }
+    }
+    builder.blocks(BLOCK_TARGET)
+}
+
 /// Whether messages are to be indexed now, with so many more messages, bytes and packs.
 fn is_due(head: &Head, messages: u64, bytes: u64, packs: usize) -> bool {
     let messages = messages + head.messages - head.indexed.messages.min(head.messages);
@@ -336,6 +354,11 @@ fn merge_and_write(upkeep: Upkeep<'_>, puts: &mut Vec<Put>) -> Result<()> {
         let state = manifest.of_mut(family);
         merge::delete(keys, state, count.min(DELETES_MAX), puts);
         merge::start(state, family);
+        if state.segments.len() > SEGMENTS_MAX {
+            return Err(Error::limit(format_args!(
+                "over {SEGMENTS_MAX} segments of the index wait to be merged: compact the conversation"
+            )));
+        }
     }
     puts.push(Put { key: keys.manifest(), value: Some(codec::encode(&manifest)?) });
     Ok(())

@@ -27,6 +27,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_millis(5_000);
 /// Pages of the write-ahead log, 16 MiB, after which they are copied into the file. Commits write
 /// the same pages again and again; with SQLite's 1,000 a commit of 100 messages took 15 % longer.
 const LOG_PAGES: u32 = 4_000;
+/// 32 MB of pages in memory, as SQLite counts them: below zero in thousands of bytes.
+const CACHE_SIZE: i32 = -32_000;
 const MAGIC: &[u8] = b"SQLite format 3\0";
 const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS kv (k TEXT PRIMARY KEY, v BLOB NOT NULL)";
 const SELECT: &str = "SELECT v FROM kv WHERE k = ?1";
@@ -231,7 +233,7 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
-    connection.pragma_update(None, "cache_size", -32_000)
+    connection.pragma_update(None, "cache_size", CACHE_SIZE)
 }
 
 /// Looks at the first bytes of the file without opening it as a database, which could change it.
