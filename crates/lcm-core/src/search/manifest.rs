@@ -20,8 +20,8 @@ use crate::{
 };
 
 /// Most segments of one family, so that the manifest takes at most half of what a commit keeps free
-/// for it. Merging keeps them below 64, unless over a thousand commits in a row have no room for it;
-/// then an append is refused, and a compaction merges.
+/// for it. Merging keeps them below 64, unless over a thousand commits in a row have no room for
+/// it; then an append is refused, and a compaction merges.
 pub(super) const SEGMENTS_MAX: usize = 1_536;
 /// Most documents of one segment.
 pub(super) const SEGMENT_DOCUMENTS_MAX: u64 = 1 << 17;

@@ -3,7 +3,8 @@
 //! Readers use the inputs until the output is complete; then the manifest names the output, and the
 //! inputs are deleted by that commit and those that follow. Everything that a step reads can be
 //! named from the manifest alone: of each input at most two blocks, from where the last step ended,
-//! and the lengths of the documents. A step ends where the next block of some input would be needed.
+//! and the lengths of the documents. A step ends where the next block of some input would be
+//! needed, or when enough was written.
 
 use alloc::{rc::Rc, string::String, vec::Vec};
 use core::ops::Range;

@@ -356,7 +356,7 @@ fn merge_and_write(upkeep: Upkeep<'_>, puts: &mut Vec<Put>) -> Result<()> {
         merge::start(state, family);
         if state.segments.len() > SEGMENTS_MAX {
             return Err(Error::limit(format_args!(
-                "over {SEGMENTS_MAX} segments of the index wait to be merged: compact the conversation"
+                "over {SEGMENTS_MAX} search segments wait to be merged: compact the conversation"
             )));
         }
     }
