@@ -99,7 +99,7 @@ impl Sums {
     }
 }
 
-/// As [`lcm_loops::walk::hash`], of two numbers. Nothing of it is stored.
+/// A hash of two numbers, for sums that are compared and forgotten.
 fn mix(key: u64, what: u64) -> u64 {
     let mut hash = (key ^ what.rotate_left(40)).wrapping_mul(0x9FB2_1C65_1E98_DF25);
     hash ^= hash >> 32;

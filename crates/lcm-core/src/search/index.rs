@@ -69,9 +69,7 @@ impl Index {
         let key = keys.manifest();
         let value = reader.fresh_one(&key)?;
         let manifest = Manifest::read(keys, value.as_deref())?;
-        if manifest.messages.documents != head.indexed.messages
-            || manifest.summaries.documents != head.summaries
-        {
+        if !manifest.is_of(head) {
             return Err(reader.missing(&key));
         }
         let unflushed = (head.indexed.messages + 1, head.messages);
@@ -89,8 +87,7 @@ impl Index {
     }
 
     /// Messages whose terms are in no segment and that must be searched directly: inclusive ranges,
-    /// ascending.
-    /// The last ones are those that were not flushed yet.
+    /// ascending. The last ones are those that were not flushed yet.
     pub(crate) fn direct(&self) -> Vec<(u64, u64)> {
         let mut ranges = self.manifest.direct.clone();
         if self.unflushed.0 <= self.unflushed.1 {

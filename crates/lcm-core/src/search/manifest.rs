@@ -15,6 +15,7 @@ use super::{
 use crate::{
     codec::{self, Sound},
     error::Result,
+    head::Head,
     keys::Keys,
     num,
 };
@@ -134,6 +135,12 @@ impl Manifest {
             None => Ok(Self::default()),
             Some(value) => codec::decode(&keys.manifest(), value),
         }
+    }
+
+    /// Whether it was written with this head.
+    pub(super) fn is_of(&self, head: &Head) -> bool {
+        self.messages.documents == head.indexed.messages
+            && self.summaries.documents == head.summaries
     }
 
     /// One family.

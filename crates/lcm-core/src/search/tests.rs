@@ -223,14 +223,14 @@ fn compare(store: &mut Memory, messages: &[String], place: &str) {
     });
 }
 
-fn segments(store: &Memory) -> manifest::State {
-    let key = Keys::new("c").unwrap();
-    let value = store.entries.get(&key.manifest()).map(Vec::as_slice);
-    manifest::Manifest::read(&key, value).unwrap().messages
+fn manifest(store: &Memory) -> manifest::Manifest {
+    let keys = Keys::new("c").unwrap();
+    let value = store.entries.get(&keys.manifest()).map(Vec::as_slice);
+    manifest::Manifest::read(&keys, value).unwrap()
 }
 
 fn levels(store: &Memory) -> u32 {
-    segments(store).segments.iter().map(|segment| segment.level).max().unwrap_or(0)
+    manifest(store).messages.segments.iter().map(|segment| segment.level).max().unwrap_or(0)
 }
 
 /// Goal: lookups equal a naive index whatever the batches, before, during and after a merge.
@@ -244,7 +244,7 @@ fn lookups_equal_a_naive_index_at_every_batch_size() {
         assert_eq!(levels(&store), 1, "batches of {batch}");
     }
     let mut store = ingest(&messages[..2_200], 64, false);
-    assert!(segments(&store).merge.is_some());
+    assert!(manifest(&store).messages.merge.is_some());
     compare(&mut store, &messages[..2_200], "during a merge");
 }
 
@@ -271,15 +271,11 @@ fn full_commits_merge_and_index_everything() {
     };
     let messages: Vec<String> = (1..=4_000).map(message).collect();
     let store = ingest(&messages, 100, false);
-    let state = segments(&store);
-    assert!(state.segments.len() < 40, "{}", state.segments.len());
+    let manifest = manifest(&store);
+    let count = manifest.messages.segments.len();
+    assert!(count < 40, "{count}");
     assert_eq!(levels(&store), 1);
-    let key = Keys::new("c").unwrap().manifest();
-    let whole = manifest::Manifest::read(
-        &Keys::new("c").unwrap(),
-        store.entries.get(&key).map(Vec::as_slice),
-    );
-    assert_eq!(whole.unwrap().direct, []);
+    assert_eq!(manifest.direct, []);
 }
 
 /// Goal: reads that block, at whatever place, change nothing.
@@ -298,7 +294,7 @@ fn no_segment_is_left_behind() {
     let messages: Vec<String> = (0..3_000).map(sample).collect();
     let store = ingest(&messages, 20, false);
     let keys = Keys::new("c").unwrap();
-    let state = &segments(&store);
+    let state = &manifest(&store).messages;
     let mut named: BTreeSet<String> = BTreeSet::new();
     for segment in &state.segments {
         named.extend(segment::keys_of(&keys, &segment.id, segment.blocks));
@@ -338,14 +334,10 @@ fn check_finds_a_lost_and_a_doubled_posting() {
             part.map(|(key, value)| (key.clone(), value.clone())).collect()
         };
         let mut found = 0;
-        let manifest = |store: &Memory| {
-            let keys = Keys::new("c").unwrap();
-            let value = store.entries.get(&keys.manifest()).cloned();
-            manifest::Manifest::read(&keys, value.as_deref()).unwrap().messages.segments
-        };
         assert!(roots(&store).len() >= 7);
         let keys = Keys::new("c").unwrap();
-        for (mine, theirs) in manifest(&store).iter().zip(manifest(&other)) {
+        let [own, others] = [&store, &other].map(|store| manifest(store).messages.segments);
+        for (mine, theirs) in own.iter().zip(others) {
             let mut damaged = Memory { entries: store.entries.clone(), ..Memory::default() };
             let value = other.entries[&keys.segment(&theirs.id)].clone();
             damaged.entries.insert(keys.segment(&mine.id), value);

@@ -101,8 +101,7 @@ impl<'k> Upkeep<'k> {
 
     /// Whether the manifest is the one that was written with this head.
     pub(crate) fn is_of(&self, head: &Head) -> bool {
-        self.manifest.messages.documents == head.indexed.messages
-            && self.manifest.summaries.documents == head.summaries
+        self.manifest.is_of(head)
     }
 
     /// Keys that an append of at most these messages has to read: of values that are written once
