@@ -51,6 +51,14 @@ impl Chat {
         serde_json::from_str(&plan).unwrap()
     }
 
+    fn plan_error(&mut self, transcript: &[String]) {
+        self.store.begin_call();
+        let entries = self.engine.identify(Dialect::Lcm, transcript).unwrap();
+        let json = format!("{{\"entries\":{entries}}}");
+        let error = self.engine.reconcile(&mut self.store, CHAT, &json, self.now).unwrap_err();
+        assert_eq!(error.code, ErrorCode::Exists, "{error:?}");
+    }
+
     /// Ingests a transcript as hosts do; returns how many messages were stored.
     fn ingest(&mut self, transcript: &[String]) -> u32 {
         let plan = self.plan(transcript);
@@ -59,7 +67,9 @@ impl Chat {
             let at =
                 |key: &str| usize::try_from(range.get(key).unwrap().as_u64().unwrap()).unwrap();
             let missing = transcript.get(at("from")..=at("to")).unwrap();
-            stored += self.append_with(missing, Some("{}")).unwrap();
+            for batch in missing.chunks(100) {
+                stored += self.append_with(batch, Some("{}")).unwrap();
+            }
         }
         stored
     }
@@ -242,4 +252,51 @@ fn compact(chat: &mut Chat, mode: CompactionMode, target: Option<u32>) {
         budgeted -= 1;
         assert!(budgeted > 0, "the sweep does not end");
     }
+}
+
+#[test]
+fn a_transcript_that_was_changed_is_refused_and_a_branch_is_not() {
+    for (length, at) in [(12, 6), (12, 2), (300, 150), (300, 2)] {
+        let mut chat = Chat::new();
+        let file = lines(1, length);
+        assert_eq!(chat.ingest(&file), length);
+        let mut changed = file.clone();
+        changed[at] = said("user", "somebody wrote this into the file afterwards");
+        let entries = chat.engine.identify(Dialect::Lcm, &changed).unwrap();
+        let json = format!("{{\"entries\":{entries}}}");
+        chat.store.begin_call();
+        let error = chat.engine.reconcile(&mut chat.store, CHAT, &json, chat.now).unwrap_err();
+        assert_eq!(error.code, ErrorCode::Exists, "{error:?}");
+        assert!(error.message.contains(&format!("message {} is not", at + 1)), "{error:?}");
+        let mut branch = file.get(..at).unwrap().to_vec();
+        branch.extend(lines(1_000, 1_009));
+        assert_eq!(chat.ingest(&branch), 10, "what is new in a branch of {length} at {at}");
+        assert_eq!(chat.ingest(&branch), 0, "the branch, read again");
+    }
+}
+
+#[test]
+fn a_copy_in_which_a_secret_was_covered_is_the_same_message() {
+    let secret = said("user", "the key for the staging host is sk-12345, try again");
+    let covered = said("user", "the key for the staging host is [REDACTED], try again");
+    let other = said("user", "the key for the other host is [REDACTED], try again");
+    let with = |message: &String, to: u32| {
+        let mut list = lines(1, 3);
+        list.push(message.clone());
+        list.extend(lines(4, to));
+        list
+    };
+    for to in [5, 200] {
+        let mut chat = Chat::new();
+        assert_eq!(chat.ingest(&with(&secret, to)), to + 1);
+        assert_eq!(chat.ingest(&with(&covered, to + 4)), 4, "the file, read again");
+        assert_eq!(chat.ingest(&with(&covered, to + 4)), 0);
+        chat.plan_error(&with(&other, to + 4));
+    }
+    let mut chat = Chat::new();
+    assert_eq!(chat.append(&with(&secret, 5)), 6);
+    assert_eq!(chat.append(&with(&covered, 8)), 3, "the newest messages, handed over again");
+    assert_eq!(chat.append(&[lines(8, 8), vec![covered.clone()]].concat()), 1, "a new message");
+    assert_eq!(chat.append(&[secret]), 1);
+    assert_eq!(chat.append(&[covered]), 1, "alone it proves nothing");
 }

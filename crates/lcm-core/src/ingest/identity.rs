@@ -5,7 +5,7 @@
 //! the newest stored messages that has at least one discriminating message in it: users do say "ok"
 //! twice.
 
-use alloc::{borrow::Cow, format, vec::Vec};
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ use crate::{
     order::Sorted,
 };
 
-use super::{Decided, batch::Candidate};
+use super::{Decided, batch::Candidate, redaction::Redacted};
 
 /// The part of an identity's hash that its key holds; shorter to compare than the key.
 pub(crate) type Place = [u8; 9];
@@ -150,12 +150,16 @@ pub(super) struct Alignable {
     pub(super) seq: Option<u64>,
     /// Whether equal content is evidence of being the same message.
     pub(super) discriminating: bool,
+    /// What it says of the text that it may be a redacted copy of.
+    pub(super) redacted: Option<Redacted>,
 }
 
 /// The newest stored messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Newest<'a> {
     pub(super) hashes: &'a [[u8; 12]],
+    /// Texts of the newest of them, oldest first; none where nothing can be a redacted copy.
+    pub(super) texts: &'a [String],
     /// Seq of the newest.
     pub(super) seq_last: u64,
 }
@@ -167,11 +171,18 @@ impl Newest<'_> {
         let first = self.seq_last + 1 - num::to_u64(self.hashes.len());
         let stored = self.hashes.get(from..).unwrap_or(&[]);
         let mut anchors = 0usize;
-        for ((entry, hash), seq) in run.iter().zip(stored).zip(first + num::to_u64(from)..) {
-            if entry.hash != *hash && entry.seq != Some(seq) {
+        let skipped = self.hashes.len() - self.texts.len().min(self.hashes.len());
+        for (at, (entry, hash)) in (from..).zip(run.iter().zip(stored)) {
+            let seq = first + num::to_u64(at);
+            if entry.hash == *hash || entry.seq == Some(seq) {
+                anchors += usize::from(entry.discriminating || entry.seq.is_some());
+                continue;
+            }
+            let text = at.checked_sub(skipped).and_then(|at| self.texts.get(at));
+            let copied = |text: &String| entry.redacted.is_some_and(|copy| copy.may_be_of(text));
+            if !text.is_some_and(copied) {
                 return false;
             }
-            anchors += usize::from(entry.discriminating || entry.seq.is_some());
         }
         !run.is_empty() && stored.len() >= run.len() && anchors >= anchors_min
     }

@@ -6,7 +6,9 @@
 
 mod batch;
 mod identity;
+mod overlap;
 mod reconcile;
+mod redaction;
 mod restore;
 mod stage;
 
@@ -31,6 +33,7 @@ use batch::Candidate;
 use identity::Identities;
 pub(crate) use identity::{Known, Lookup, lookups};
 pub(crate) use reconcile::{identify, reconcile};
+use redaction::Redacted;
 pub(crate) use restore::{Restored, restore};
 pub(crate) use stage::{Upload, stage};
 
@@ -88,7 +91,11 @@ pub(crate) fn append(
         return Ok(receipt(&loaded.head, 0, batch.consumed, None, Vec::new()));
     }
     let (known, large, node) = second_read(reader, &keys, &loaded, &candidates, &mut upkeep)?;
-    let decided = decide(config, &loaded, &candidates, known, options.mode);
+    let texts = match options.mode {
+        IngestMode::Transcript => newest_texts(reader, &keys, &loaded.head, &candidates)?,
+        IngestMode::New => Vec::new(),
+    };
+    let decided = decide(config, &loaded, &candidates, known, options.mode, &texts);
     if decided.new.is_empty() {
         let consumed = num::to_u32(candidates.len());
         return Ok(receipt(&loaded.head, 0, consumed, None, decided.warnings));
@@ -180,6 +187,26 @@ fn second_read(
     Ok((known, stored, directory))
 }
 
+/// Texts of the newest stored messages, oldest first, as many as the batch may repeat. Only a batch
+/// with a redacted copy in it needs them: this is the one third read of an append.
+fn newest_texts(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    head: &Head,
+    candidates: &[Candidate<'_>],
+) -> Result<Vec<String>> {
+    let mut texts = Vec::new();
+    if candidates.iter().any(|candidate| Redacted::of(&candidate.raw).is_some()) {
+        let history = history::History { keys, head };
+        let count = candidates.len().min(head.hashes.len());
+        let from = head.messages + 1 - num::to_u64(count);
+        for placed in history.messages(reader, from, head.messages)? {
+            texts.push(history.text(reader, &placed.stored)?.into_owned());
+        }
+    }
+    Ok(texts)
+}
+
 /// Which messages of the batch are new, in order.
 #[derive(Debug, Default)]
 struct Decided {
@@ -197,11 +224,12 @@ fn decide(
     candidates: &[Candidate<'_>],
     mut known: Identities,
     mode: IngestMode,
+    texts: &[String],
 ) -> Decided {
     let head = &loaded.head;
     let mut decided = Decided::default();
     let aligned = match mode {
-        IngestMode::Transcript => aligned(head, candidates, &known),
+        IngestMode::Transcript => aligned(head, candidates, &known, texts),
         IngestMode::New => 0,
     };
     for (index, candidate) in candidates.iter().enumerate().skip(aligned) {
@@ -230,7 +258,12 @@ fn decide(
 /// How many candidates at the beginning are the newest stored messages.
 ///
 /// What ingest would skip anyway is no part of the comparison.
-fn aligned(head: &Head, candidates: &[Candidate<'_>], known: &Identities) -> usize {
+fn aligned(
+    head: &Head,
+    candidates: &[Candidate<'_>],
+    known: &Identities,
+    texts: &[String],
+) -> usize {
     let mut entries = Vec::new();
     let mut indexes = Vec::new();
     for (index, candidate) in candidates.iter().enumerate() {
@@ -243,10 +276,11 @@ fn aligned(head: &Head, candidates: &[Candidate<'_>], known: &Identities) -> usi
         };
         let hash = keys::prefix(&candidate.hash);
         let discriminating = candidate.message.discriminating;
-        entries.push(identity::Alignable { hash, seq, discriminating });
+        let redacted = if texts.is_empty() { None } else { Redacted::of(&candidate.raw) };
+        entries.push(identity::Alignable { hash, seq, discriminating, redacted });
         indexes.push(index);
     }
-    let newest = identity::Newest { hashes: &head.hashes, seq_last: head.messages };
+    let newest = identity::Newest { hashes: &head.hashes, texts, seq_last: head.messages };
     let count = identity::align(&newest, &entries);
     count.checked_sub(1).and_then(|last| indexes.get(last)).map_or(0, |index| index + 1)
 }

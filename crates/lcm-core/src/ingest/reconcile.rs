@@ -23,6 +23,8 @@ use crate::{
 use super::{
     Known,
     identity::{Alignable, Lookup, Newest},
+    overlap::{self, Comparable, Parting},
+    redaction::Redacted,
 };
 
 /// Most entries of one transcript.
@@ -43,6 +45,15 @@ struct Entry {
     call_id: Option<String>,
     /// Whether ingest skips it: a failed turn without content.
     empty: bool,
+    /// What it says of the text that it may be a redacted copy of.
+    redacted: Option<Redacted>,
+}
+
+impl Entry {
+    fn comparable(&self) -> Comparable {
+        let Self { hash, discriminating, redacted, .. } = *self;
+        Comparable { hash, discriminating, redacted }
+    }
 }
 
 /// Anchors that a transcript needs to count as lying wholly among the stored messages.
@@ -76,6 +87,8 @@ pub(crate) fn identify(dialect: Dialect, messages: &[String]) -> Result<String> 
         entry.flag("discriminating", message.discriminating);
         text_at(&mut entry, "call_id", raw, call_id);
         entry.flag("empty", message.failed_and_empty);
+        let redacted = Redacted::of(raw).map(|redacted| redacted.written());
+        entry.text_or_null("redacted", redacted.as_deref());
         entries.push_object(entry);
     }
     Ok(entries.end_array())
@@ -106,6 +119,7 @@ fn entries(transcript: &str) -> Result<Vec<Entry>> {
             discriminating: fields.flag("discriminating"),
             call_id: fields.text_or_none("call_id"),
             empty: fields.flag("empty"),
+            redacted: fields.text_or_none("redacted").as_deref().and_then(Redacted::read),
         });
         fields.end_of_known(TRANSCRIPT)?;
     }
@@ -131,6 +145,28 @@ pub(crate) fn reconcile(
         return Ok(plan(head, "prefix", entries.len(), &|index| index < from));
     }
     let known = known(reader, &keys, &entries)?;
+    let by_id = known.iter().any(Option::is_some);
+    let of = |index: &usize| entries.get(*index).map(Entry::comparable);
+    let comparable: Vec<Comparable> = effective.iter().filter_map(of).collect();
+    let history = History { keys: &keys, head };
+    let parting = match by_id || head.messages == 0 {
+        true => Parting::Apart,
+        false => overlap::parting(reader, &history, &comparable)?,
+    };
+    let behind = |count: usize| count.checked_sub(1).and_then(|last| effective.get(last));
+    match parting {
+        Parting::Together { entries: count } => {
+            let from = behind(count).map_or(0, |index| index + 1);
+            return Ok(plan(head, "prefix", entries.len(), &|index| index < from));
+        }
+        Parting::Branch { entries: count } => {
+            let from = behind(count).map_or(0, |index| index + 1);
+            return Ok(plan(head, "branch", entries.len(), &|index| {
+                index < from || effective.binary_search(&index).is_err()
+            }));
+        }
+        Parting::Apart => {}
+    }
     let alignable: Vec<Alignable> = effective
         .iter()
         .filter_map(|index| {
@@ -139,11 +175,15 @@ pub(crate) fn reconcile(
                 hash: keys::prefix(&entry.hash),
                 seq: known.get(*index).copied().flatten(),
                 discriminating: entry.discriminating,
+                redacted: None,
             })
         })
         .collect();
     let (from, to) = covered(reader, &keys, head, &alignable, &|| frontier(&effective, &entries))?;
-    let by = match (known.iter().any(Option::is_some), to > from) {
+    if !by_id && to == from && head.messages > 0 {
+        overlap::refuse_change(reader, &history, &comparable, 0)?;
+    }
+    let by = match (by_id, to > from) {
         (_, true) => "alignment",
         (true, false) => "ids",
         (false, false) => "none",
@@ -219,7 +259,7 @@ fn covered(
     entries: &[Alignable],
     whole: &dyn Fn() -> [u8; 16],
 ) -> Result<(usize, usize)> {
-    let newest = Newest { hashes: &head.hashes, seq_last: head.messages };
+    let newest = Newest { hashes: &head.hashes, texts: &[], seq_last: head.messages };
     let stored = newest.hashes.len();
     let ends = |end: &usize| {
         let count = stored.min(*end);
@@ -299,6 +339,13 @@ fn plan(
         warnings.push_text(&format!(
             "no-overlap: the transcript does not go on where the {stored} stored messages end; \
              all of it counts as new"
+        ));
+    }
+    if by == "branch" {
+        let first = missing.first().map_or(0, |range| range.from);
+        warnings.push_text(&format!(
+            "branch: entry {first} of the transcript is not the message that is stored in its \
+             place; what is stored from there on stays, and the entries from there on follow it"
         ));
     }
     let mut ranges = Writer::array();
