@@ -261,7 +261,7 @@ fn a_transcript_that_was_changed_is_refused_and_a_branch_is_not() {
         let file = lines(1, length);
         assert_eq!(chat.ingest(&file), length);
         let mut changed = file.clone();
-        changed[at] = said("user", "somebody wrote this into the file afterwards");
+        *changed.get_mut(at).unwrap() = said("user", "somebody wrote this into it afterwards");
         let entries = chat.engine.identify(Dialect::Lcm, &changed).unwrap();
         let json = format!("{{\"entries\":{entries}}}");
         chat.store.begin_call();

@@ -91,11 +91,20 @@ pub(crate) fn append(
         return Ok(receipt(&loaded.head, 0, batch.consumed, None, Vec::new()));
     }
     let (known, large, node) = second_read(reader, &keys, &loaded, &candidates, &mut upkeep)?;
+    let is_copy = |candidate: &Candidate<'_>| Redacted::of(&candidate.raw).is_some();
     let texts = match options.mode {
-        IngestMode::Transcript => newest_texts(reader, &keys, &loaded.head, &candidates)?,
-        IngestMode::New => Vec::new(),
+        // The one third read of an append.
+        IngestMode::Transcript if candidates.iter().any(is_copy) => {
+            let history = history::History { keys: &keys, head: &loaded.head };
+            overlap::newest_texts(reader, &history, candidates.len())?
+        }
+        _ => Vec::new(),
     };
-    let decided = decide(config, &loaded, &candidates, known, options.mode, &texts);
+    let mut decided = decide(&loaded, &candidates, known, options.mode, &texts);
+    // `reconcile` has compared the whole transcript: what repeats in it was said again.
+    if extra.revision.is_none() || extra.refuse_replay {
+        identity::warn_of_replay(config, &candidates, &mut decided);
+    }
     if decided.new.is_empty() {
         let consumed = num::to_u32(candidates.len());
         return Ok(receipt(&loaded.head, 0, consumed, None, decided.warnings));
@@ -187,26 +196,6 @@ fn second_read(
     Ok((known, stored, directory))
 }
 
-/// Texts of the newest stored messages, oldest first, as many as the batch may repeat. Only a batch
-/// with a redacted copy in it needs them: this is the one third read of an append.
-fn newest_texts(
-    reader: &mut Reader<'_>,
-    keys: &Keys,
-    head: &Head,
-    candidates: &[Candidate<'_>],
-) -> Result<Vec<String>> {
-    let mut texts = Vec::new();
-    if candidates.iter().any(|candidate| Redacted::of(&candidate.raw).is_some()) {
-        let history = history::History { keys, head };
-        let count = candidates.len().min(head.hashes.len());
-        let from = head.messages + 1 - num::to_u64(count);
-        for placed in history.messages(reader, from, head.messages)? {
-            texts.push(history.text(reader, &placed.stored)?.into_owned());
-        }
-    }
-    Ok(texts)
-}
-
 /// Which messages of the batch are new, in order.
 #[derive(Debug, Default)]
 struct Decided {
@@ -219,7 +208,6 @@ struct Decided {
 }
 
 fn decide(
-    config: &Config,
     loaded: &Loaded,
     candidates: &[Candidate<'_>],
     mut known: Identities,
@@ -251,7 +239,6 @@ fn decide(
         }
         decided.new.push((index, call_key));
     }
-    identity::warn_of_replay(config, candidates, &mut decided);
     decided
 }
 

@@ -11,7 +11,7 @@ use crate::{
     error::{Error, ErrorCode, Result},
     head::Head,
     history::History,
-    keys, limits, message, num, order,
+    keys, message, num, order,
     pack::{advance, message_hash},
     reader::Reader,
 };
@@ -22,9 +22,10 @@ use super::{
 };
 
 /// Messages behind the parting that are compared: those that follow it on either side.
-const WINDOW: u64 = 64;
-/// Messages of a transcript that begins otherwise which must be stored for it to count as changed.
-const SHARED_MIN: usize = 3;
+const WINDOW: usize = 64;
+/// Messages behind the parting which must be stored for the transcript to count as changed, of one
+/// that begins as the stored messages do and of another. A user may well say one thing again.
+const SHARED_MIN: [usize; 2] = [2, 3];
 
 /// One entry of a transcript.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +34,14 @@ pub(super) struct Comparable {
     /// Whether equal content is evidence of being the same message.
     pub(super) discriminating: bool,
     pub(super) redacted: Option<Redacted>,
+}
+
+impl Comparable {
+    /// As alignment sees it; `seq`: where it stands already, by an id of its own.
+    pub(super) fn alignable(&self, seq: Option<u64>) -> Alignable {
+        let Self { hash, discriminating, redacted } = *self;
+        Alignable { hash: keys::prefix(&hash), seq, discriminating, redacted }
+    }
 }
 
 /// Which entries of a transcript are stored.
@@ -47,7 +56,8 @@ pub(super) enum Parting {
     Apart,
 }
 
-/// Compares a transcript with the stored messages from their beginning on.
+/// Compares a transcript with the stored messages from their beginning on, and behind that with the
+/// newest ones, whose texts are there if any entry may be a redacted copy.
 ///
 /// # Errors
 ///
@@ -55,6 +65,7 @@ pub(super) enum Parting {
 pub(super) fn parting(
     reader: &mut Reader<'_>,
     history: &History<'_>,
+    texts: &[String],
     entries: &[Comparable],
 ) -> Result<Parting> {
     let most = num::to_usize(history.head.messages).min(entries.len());
@@ -62,10 +73,11 @@ pub(super) fn parting(
     if together == most {
         return Ok(Parting::Together { entries: together });
     }
-    if together == 0 {
+    // Any conversation may begin with "ok".
+    if !entries.iter().take(together).any(|entry| entry.discriminating) {
         return Ok(Parting::Apart);
     }
-    let repeated = repeated(history, entries.get(together..).unwrap_or(&[]));
+    let repeated = repeated(history, texts, entries.get(together..).unwrap_or(&[]));
     if repeated > 0 {
         return Ok(Parting::Together { entries: together + repeated });
     }
@@ -87,8 +99,8 @@ pub(super) fn refuse_change(
 ) -> Result<()> {
     let next = page(reader, history, num::to_u64(together) + 1)?;
     let (shared, looked_at) = shared(history, &next, entries.get(together..).unwrap_or(&[]));
-    let least = if together > 0 { 1 } else { SHARED_MIN };
-    if shared < least || shared * 2 < looked_at {
+    let [of_same, of_other] = SHARED_MIN;
+    if shared < if together > 0 { of_same } else { of_other } || shared * 2 < looked_at {
         return Ok(());
     }
     let number = together + 1;
@@ -163,7 +175,7 @@ struct Kept {
 /// Stored messages from this seq on, so many as are compared at a time.
 fn page(reader: &mut Reader<'_>, history: &History<'_>, from: u64) -> Result<Vec<Kept>> {
     let mut out = Vec::new();
-    for placed in history.messages(reader, from, from + WINDOW - 1)? {
+    for placed in history.messages(reader, from, from + num::to_u64(WINDOW) - 1)? {
         let text = history.text(reader, &placed.stored)?.into_owned();
         let message = message::project(placed.dialect, &text)
             .map_err(|_| Error::corrupt(format_args!("message {} cannot be read", placed.seq)))?;
@@ -172,30 +184,45 @@ fn page(reader: &mut Reader<'_>, history: &History<'_>, from: u64) -> Result<Vec
     Ok(out)
 }
 
+/// Texts of the newest stored messages, at most `count` of them, oldest first.
+///
+/// # Errors
+///
+/// Of the store.
+pub(super) fn newest_texts(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    count: usize,
+) -> Result<Vec<String>> {
+    let last = history.head.messages;
+    let count = count.min(history.head.hashes.len());
+    let mut texts = Vec::with_capacity(count);
+    for placed in history.messages(reader, last + 1 - num::to_u64(count), last)? {
+        texts.push(history.text(reader, &placed.stored)?.into_owned());
+    }
+    Ok(texts)
+}
+
 /// How many of the entries behind an equal beginning, such as system messages, are the newest
 /// stored messages, each compared.
-fn repeated(history: &History<'_>, rest: &[Comparable]) -> usize {
+fn repeated(history: &History<'_>, texts: &[String], rest: &[Comparable]) -> usize {
     let Head { hashes, messages, .. } = history.head;
-    let newest = Newest { hashes, texts: &[], seq_last: *messages };
-    let alignable = |entry: &Comparable| Alignable {
-        hash: keys::prefix(&entry.hash),
-        seq: None,
-        discriminating: entry.discriminating,
-        redacted: None,
-    };
+    let newest = Newest { hashes, texts, seq_last: *messages };
+    let alignable = |entry: &Comparable| entry.alignable(None);
     let entries: Vec<Alignable> = rest.iter().take(newest.hashes.len()).map(alignable).collect();
     align(&newest, &entries)
 }
 
-/// How many of the next discriminating entries are among the newest stored messages or the next
-/// ones, and how many were looked at.
+/// How many discriminating entries are among the newest stored messages or the next ones, and how
+/// many there are up to the last of these. New ones follow in a transcript that goes on.
 fn shared(history: &History<'_>, next: &[Kept], rest: &[Comparable]) -> (usize, usize) {
     let mut stored: Vec<[u8; 12]> = history.head.hashes.clone();
     stored.extend(next.iter().map(|kept| keys::prefix::<12>(&kept.hash)));
     order::sort(&mut stored);
-    let looked_at = rest.iter().filter(|entry| entry.discriminating);
-    let looked_at: Vec<[u8; 12]> =
-        looked_at.take(limits::RECENT_HASHES_MAX).map(|entry| keys::prefix(&entry.hash)).collect();
-    let shared = looked_at.iter().filter(|hash| stored.binary_search(hash).is_ok()).count();
-    (shared, looked_at.len())
+    let looked_at = rest.iter().take(WINDOW).filter(|entry| entry.discriminating);
+    let looked_at: Vec<[u8; 12]> = looked_at.map(|entry| keys::prefix(&entry.hash)).collect();
+    let is_shared = |hash: &[u8; 12]| stored.binary_search(hash).is_ok();
+    let last = looked_at.iter().rposition(is_shared).map_or(0, |last| last + 1);
+    let shared = looked_at.iter().filter(|hash| is_shared(hash)).count();
+    (shared, last)
 }

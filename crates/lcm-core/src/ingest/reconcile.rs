@@ -149,9 +149,13 @@ pub(crate) fn reconcile(
     let of = |index: &usize| entries.get(*index).map(Entry::comparable);
     let comparable: Vec<Comparable> = effective.iter().filter_map(of).collect();
     let history = History { keys: &keys, head };
+    let texts = match comparable.iter().any(|entry| entry.redacted.is_some()) {
+        true => overlap::newest_texts(reader, &history, head.hashes.len())?,
+        false => Vec::new(),
+    };
     let parting = match by_id || head.messages == 0 {
         true => Parting::Apart,
-        false => overlap::parting(reader, &history, &comparable)?,
+        false => overlap::parting(reader, &history, &texts, &comparable)?,
     };
     let behind = |count: usize| count.checked_sub(1).and_then(|last| effective.get(last));
     match parting {
@@ -167,19 +171,11 @@ pub(crate) fn reconcile(
         }
         Parting::Apart => {}
     }
-    let alignable: Vec<Alignable> = effective
-        .iter()
-        .filter_map(|index| {
-            let entry = entries.get(*index)?;
-            Some(Alignable {
-                hash: keys::prefix(&entry.hash),
-                seq: known.get(*index).copied().flatten(),
-                discriminating: entry.discriminating,
-                redacted: None,
-            })
-        })
-        .collect();
-    let (from, to) = covered(reader, &keys, head, &alignable, &|| frontier(&effective, &entries))?;
+    let seqs = effective.iter().map(|index| known.get(*index).copied().flatten());
+    let alignable = comparable.iter().zip(seqs).map(|(entry, seq)| entry.alignable(seq));
+    let alignable: Vec<Alignable> = alignable.collect();
+    let (from, to) =
+        covered(reader, &history, &texts, &alignable, &|| frontier(&effective, &entries))?;
     if !by_id && to == from && head.messages > 0 {
         overlap::refuse_change(reader, &history, &comparable, 0)?;
     }
@@ -254,12 +250,13 @@ fn frontier(indexes: &[usize], entries: &[Entry]) -> [u8; 16] {
 /// anchors, because a single message may well be said again.
 fn covered(
     reader: &mut Reader<'_>,
-    keys: &Keys,
-    head: &Head,
+    history: &History<'_>,
+    texts: &[String],
     entries: &[Alignable],
     whole: &dyn Fn() -> [u8; 16],
 ) -> Result<(usize, usize)> {
-    let newest = Newest { hashes: &head.hashes, texts: &[], seq_last: head.messages };
+    let head = history.head;
+    let newest = Newest { hashes: &head.hashes, texts, seq_last: head.messages };
     let stored = newest.hashes.len();
     let ends = |end: &usize| {
         let count = stored.min(*end);
@@ -280,7 +277,7 @@ fn covered(
         return Ok((0, entries.len()));
     }
     let seq = num::to_u64(entries.len());
-    let stored = History { keys, head }.frontier(reader, seq)?;
+    let stored = history.frontier(reader, seq)?;
     let same = stored == whole();
     Ok((0, if same { entries.len() } else { 0 }))
 }

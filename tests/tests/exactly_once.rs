@@ -1,0 +1,503 @@
+#![expect(
+    clippy::as_conversions,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure, and its numbers are small"
+)]
+//! Every message exactly once, whatever a host does with its transcript.
+//!
+//! A life is one conversation of one host: it says something, hands it over in one of the ways that
+//! hosts have, covers secrets, cuts its transcript, goes back and takes another way, gets its clock
+//! wrong, and dies at any operation of the store. Beside it stands a plain list of what was said.
+//! Nothing handed over may be missing or altered, ever. Nothing may be there twice where a message
+//! carries an id, or where what is handed over again repeats an exact message of the newest ones.
+//! What is left is counted: see [`Life::may_double`].
+//!
+//! 2,000 lives run always. `LCM_SEEDS=100000` runs more, `LCM_SEED=123` one: a failing seed is
+//! printed as the command that repeats it.
+
+use std::{collections::BTreeMap, env};
+
+use lcm_core::{
+    Engine,
+    api::{AppendOptions, Dialect, IngestMode},
+    error::{Error, ErrorCode, Result},
+};
+use lcm_testing::{Fault, FaultStore, ModelStore, simulation::random::Random};
+use serde_json::json;
+
+const CHAT: &str = "c";
+/// Lives that run always.
+const SEEDS: u64 = 2_000;
+/// Steps of a life.
+const STEPS: u64 = 24;
+/// Most messages of one life, so that all of them are read in one call.
+const MESSAGES_MAX: usize = 400;
+
+/// By what the messages of a life can be known.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Known {
+    EntryId,
+    EventKey,
+    Content,
+}
+
+/// A message that was said, once.
+#[derive(Clone, Debug)]
+struct Said {
+    text: String,
+    role: &'static str,
+    /// What the host's file has for it now; it may have been covered.
+    raw: String,
+    handed: bool,
+}
+
+/// A bug between the host and the engine, to see that it is found.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Plant {
+    None,
+    /// The last message of a batch does not arrive.
+    Loses,
+    /// A batch arrives twice.
+    Doubles,
+    /// A character is changed on the way.
+    Alters,
+}
+
+/// What went on in many lives.
+#[derive(Clone, Copy, Debug, Default)]
+struct Figures {
+    lives: u64,
+    said: u64,
+    handed: u64,
+    faults: u64,
+    covered: u64,
+    branches: u64,
+    cuts: u64,
+    refused: u64,
+    /// Messages that are stored once more than they were said, of a kind that may be.
+    doubled: u64,
+}
+
+impl Figures {
+    fn add(&mut self, other: &Self) {
+        self.lives += other.lives;
+        self.said += other.said;
+        self.handed += other.handed;
+        self.faults += other.faults;
+        self.covered += other.covered;
+        self.branches += other.branches;
+        self.cuts += other.cuts;
+        self.refused += other.refused;
+        self.doubled += other.doubled;
+    }
+}
+
+struct Life {
+    random: Random,
+    engine: Engine,
+    store: ModelStore,
+    now: u64,
+    plant: Plant,
+    known: Known,
+    /// Whether long texts are said again word for word. Without ids, a host that does so must not
+    /// hand over ends of its file, in which nobody could tell a repetition from a replay.
+    repeats: bool,
+    said: Vec<Said>,
+    /// The host's file: which messages, in order.
+    file: Vec<usize>,
+    /// Every text under which a message was ever handed over.
+    variants: BTreeMap<String, Vec<usize>>,
+    /// Whether what was handed over could not be known again.
+    may_double: bool,
+    figures: Figures,
+}
+
+impl Life {
+    fn new(seed: u64, plant: Plant) -> Self {
+        let mut random = Random::new(seed);
+        let known = *random.pick(&[Known::EntryId, Known::EventKey, Known::Content]);
+        let repeats = random.chance(250);
+        Self {
+            random,
+            engine: Engine::new(),
+            store: ModelStore::new(),
+            now: 1_700_000_000_000,
+            plant,
+            known,
+            repeats,
+            said: Vec::new(),
+            file: Vec::new(),
+            variants: BTreeMap::new(),
+            may_double: false,
+            figures: Figures { lives: 1, ..Figures::default() },
+        }
+    }
+
+    fn lead(mut self) -> std::result::Result<Figures, String> {
+        for _ in 0..STEPS {
+            self.tick();
+            let only_whole = self.repeats && self.known == Known::Content;
+            match self.random.between(0, 99) {
+                0..=29 => self.say(),
+                30..=54 | 78..=95 if only_whole => self.hand_over_what_is_new()?,
+                30..=54 => self.hand_over_the_end()?,
+                55..=64 => self.hand_over_what_is_new()?,
+                65..=77 => self.hand_over_the_file()?,
+                78..=83 => self.hand_over_again()?,
+                84..=88 => self.cover(),
+                89..=92 => self.cut(),
+                93..=95 => self.go_another_way(),
+                _ => self.engine = Engine::new(),
+            }
+            self.check()?;
+        }
+        self.sound()?;
+        Ok(self.figures)
+    }
+
+    /// Mostly forward; sometimes the clock was wrong.
+    fn tick(&mut self) {
+        self.now += self.random.between(1, 90_000);
+        if self.random.chance(60) {
+            self.now -= self.random.between(1, 86_400_000);
+        }
+    }
+
+    fn say(&mut self) {
+        for _ in 0..self.random.between(1, 6) {
+            let kind = self.random.between(0, 9);
+            self.say_one(kind);
+        }
+    }
+
+    fn say_one(&mut self, kind: u64) {
+        let number = self.said.len();
+        if number >= MESSAGES_MAX {
+            return;
+        }
+        let (role, text) = match kind {
+            0 => ("user", "ok".to_owned()),
+            1 if number > 0 && self.repeats => {
+                // Word for word what was said before: a program that runs again.
+                let earlier = &self.said[self.random.between(0, number as u64 - 1) as usize];
+                (earlier.role, earlier.text.clone())
+            }
+            kind => {
+                let role = if kind % 2 == 0 { "user" } else { "assistant" };
+                (role, format!("what was said as number {number}, with the key sk-{number}9"))
+            }
+        };
+        let raw = self.written(number, role, &text);
+        self.file.push(number);
+        self.said.push(Said { text, role, raw, handed: false });
+        self.figures.said += 1;
+    }
+
+    fn written(&self, number: usize, role: &str, text: &str) -> String {
+        match self.known {
+            Known::EntryId => json!({"role": role, "content": text, "id": format!("e{number}")}),
+            Known::EventKey => {
+                json!({"role": role, "content": text, "event_key": format!("k{number}")})
+            }
+            Known::Content => json!({"role": role, "content": text}),
+        }
+        .to_string()
+    }
+
+    /// Covers the secret in a message that was said, as hosts do that clean their files.
+    fn cover(&mut self) {
+        if self.file.is_empty() {
+            return;
+        }
+        let at = self.random.between(0, self.file.len() as u64 - 1) as usize;
+        let number = self.file[at];
+        let secret = format!("sk-{number}9");
+        if self.said[number].raw.contains(&secret) {
+            self.said[number].raw = self.said[number].raw.replace(&secret, "[REDACTED]");
+            self.figures.covered += 1;
+        }
+    }
+
+    /// The file loses its beginning, as files do that are rotated.
+    fn cut(&mut self) {
+        let behind = self.first_new();
+        if behind > 2 {
+            let from = self.random.between(1, behind as u64 - 1) as usize;
+            self.file.drain(..from);
+            self.figures.cuts += 1;
+        }
+    }
+
+    /// The host goes back to an earlier message and takes another way.
+    fn go_another_way(&mut self) {
+        let behind = self.first_new();
+        if behind < 3 || behind < self.file.len() {
+            return;
+        }
+        let left = self.random.between(1, behind as u64 - 1) as usize;
+        self.file.truncate(left);
+        self.figures.branches += 1;
+        // Without ids, the end of the file is now in the middle of what is stored.
+        self.may_double |= self.known == Known::Content;
+        // Two ways that begin with the same words are one way up to there.
+        self.say_one(2);
+    }
+
+    /// Place in the file of the first message that was not handed over.
+    fn first_new(&self) -> usize {
+        let is_new = |number: &usize| !self.said[*number].handed;
+        self.file.iter().position(is_new).unwrap_or(self.file.len())
+    }
+
+    /// The end of the file: what is new, and before it some of what was handed over.
+    fn hand_over_the_end(&mut self) -> std::result::Result<(), String> {
+        let behind = self.first_new();
+        let overlap = self.random.between(1, 12).min(behind as u64) as usize;
+        let batch: Vec<usize> = self.file[behind - overlap..].to_vec();
+        self.doubt(&batch[..overlap]);
+        self.append(&batch, IngestMode::Transcript)
+    }
+
+    /// Without ids a run is known again by a message that is long enough and was not covered.
+    fn doubt(&mut self, again: &[usize]) {
+        let is_exact = |number: &usize| {
+            let said = &self.said[*number];
+            said.text.len() > 10 && said.raw.contains(&said.text)
+        };
+        if !again.is_empty() && !again.iter().any(is_exact) {
+            self.may_double |= self.known == Known::Content;
+        }
+    }
+
+    fn hand_over_what_is_new(&mut self) -> std::result::Result<(), String> {
+        let batch: Vec<usize> = self.file[self.first_new()..].to_vec();
+        self.append(&batch, IngestMode::New)
+    }
+
+    /// A piece of the file that was handed over long ago, as after a restart of the host.
+    fn hand_over_again(&mut self) -> std::result::Result<(), String> {
+        let behind = self.first_new();
+        if behind < 2 {
+            return Ok(());
+        }
+        let from = self.random.between(0, behind as u64 - 1) as usize;
+        let to = self.random.between(from as u64 + 1, behind as u64) as usize;
+        let batch: Vec<usize> = self.file[from..to].to_vec();
+        if to < behind {
+            // Without ids nobody can tell it from the same words said again.
+            self.may_double |= self.known == Known::Content;
+        }
+        self.doubt(&batch);
+        self.append(&batch, IngestMode::Transcript)
+    }
+
+    /// The whole file, as `lcm ingest FILE` does it.
+    fn hand_over_the_file(&mut self) -> std::result::Result<(), String> {
+        for _ in 0..8 {
+            let raws: Vec<String> = self.file.iter().map(|n| self.said[*n].raw.clone()).collect();
+            let entries = self.engine.identify(Dialect::Lcm, &raws).map_err(|e| e.to_string())?;
+            let entries = format!("{{\"entries\":{entries}}}");
+            self.store.begin_call();
+            let plan = match self.engine.reconcile(&mut self.store, CHAT, &entries, self.now) {
+                Ok(plan) => plan,
+                Err(error) if error.code == ErrorCode::Exists => {
+                    self.figures.refused += 1;
+                    return match self.known {
+                        Known::Content => Ok(()),
+                        _ => Err(format!("a transcript with ids is refused: {error}")),
+                    };
+                }
+                Err(error) => return Err(error.to_string()),
+            };
+            let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+            if plan["by"] == "none" && plan["stored"] != 0 {
+                self.may_double |= self.known == Known::Content;
+            }
+            if self.store_missing(&plan)? {
+                // All of the file is stored now, or was before.
+                for number in &self.file {
+                    self.said[*number].handed = true;
+                    let variants = self.variants.entry(self.said[*number].raw.clone());
+                    variants.or_default().push(*number);
+                }
+                return Ok(());
+            }
+        }
+        Err("the file does not come to an end".to_owned())
+    }
+
+    /// Stores what a plan says is missing; `false`: the store failed, and it has to be asked again.
+    fn store_missing(&mut self, plan: &serde_json::Value) -> std::result::Result<bool, String> {
+        let mut revision = plan["revision"].as_u64().expect("a revision");
+        for range in plan["missing"].as_array().expect("a list") {
+            let [from, to] =
+                ["from", "to"].map(|key| range[key].as_u64().expect("a number") as usize);
+            for batch in self.file[from..=to].to_vec().chunks(100) {
+                let raws: Vec<String> = batch.iter().map(|n| self.said[*n].raw.clone()).collect();
+                let extra = json!({"revision": revision}).to_string();
+                match self.call(&raws, IngestMode::New, Some(extra)) {
+                    Ok(reached) => revision = reached,
+                    Err(error) if error.code == ErrorCode::StoreUnavailable => {
+                        self.engine = Engine::new();
+                        return Ok(false);
+                    }
+                    Err(error) => return Err(error.to_string()),
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// One batch; a call whose outcome is unknown is repeated in a new instance, as hosts do.
+    fn append(&mut self, batch: &[usize], mode: IngestMode) -> std::result::Result<(), String> {
+        for batch in batch.chunks(100) {
+            let raws: Vec<String> = batch.iter().map(|n| self.said[*n].raw.clone()).collect();
+            let sent = self.planted(&raws);
+            let mut extra = None;
+            for _ in 0..8 {
+                match self.call(&sent, mode, extra.clone()) {
+                    Ok(_) => break,
+                    Err(error) if error.code == ErrorCode::StoreUnavailable => {
+                        self.engine = Engine::new();
+                        extra = Some(json!({"repeat": true}).to_string());
+                    }
+                    Err(error) => return Err(error.to_string()),
+                }
+            }
+            for (number, raw) in batch.iter().zip(raws) {
+                self.said[*number].handed = true;
+                self.variants.entry(raw).or_default().push(*number);
+                self.figures.handed += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// What arrives of a batch.
+    fn planted(&self, raws: &[String]) -> Vec<String> {
+        let (last, rest) = match raws.split_last() {
+            Some((last, rest)) if self.plant != Plant::None => (last, rest),
+            _ => return raws.to_vec(),
+        };
+        match self.plant {
+            Plant::Loses => rest.to_vec(),
+            Plant::Doubles => [raws, raws].concat(),
+            _ => [rest, &[last.replacen("said", "sa1d", 1)]].concat(),
+        }
+    }
+
+    /// One call of `append`, in which an operation of the store may fail. The revision it reached.
+    fn call(&mut self, raws: &[String], mode: IngestMode, extra: Option<String>) -> Result<u64> {
+        let options = AppendOptions { mode, partial: false, extra_json: extra };
+        let at = if self.random.chance(120) { self.random.between(1, 4) } else { 0 };
+        let fault = *self.random.pick(&[Fault::Before, Fault::ReplyLost]);
+        self.store.begin_call();
+        let mut store = FaultStore::new(&mut self.store, at, fault);
+        let done = self.engine.append(&mut store, CHAT, Dialect::Lcm, raws, &options, self.now);
+        self.figures.faults += u64::from(store.fired());
+        done.map(|receipt| receipt.revision)
+    }
+
+    fn stored(&mut self) -> std::result::Result<Vec<String>, Error> {
+        self.store.begin_call();
+        match self.engine.messages(&mut self.store, CHAT, 1, u64::MAX >> 12, 1 << 20) {
+            Err(error) if error.code == ErrorCode::NotFound => Ok(Vec::new()),
+            other => other,
+        }
+    }
+
+    /// Nothing is lost, nothing altered, and nothing doubled that need not be.
+    fn check(&mut self) -> std::result::Result<(), String> {
+        let stored = self.stored().map_err(|error| error.to_string())?;
+        let mut copies: BTreeMap<&str, i64> = BTreeMap::new();
+        for raw in &stored {
+            let Some(numbers) = self.variants.get(raw) else {
+                return Err(format!("{raw} was never handed over"));
+            };
+            *copies.entry(&self.said[numbers[0]].text).or_default() += 1;
+        }
+        let mut handed: BTreeMap<&str, i64> = BTreeMap::new();
+        for said in self.said.iter().filter(|said| said.handed) {
+            *handed.entry(&said.text).or_default() += 1;
+        }
+        let mut doubled = 0;
+        for (text, wanted) in handed {
+            let found = copies.get(text).copied().unwrap_or_default();
+            if found < wanted {
+                return Err(format!("`{text}` was handed over {wanted} times, stored {found}"));
+            }
+            doubled += found - wanted;
+        }
+        if doubled > 0 && !self.may_double {
+            return Err(format!("{doubled} messages are doubled, known {:?}", self.known));
+        }
+        self.figures.doubled = doubled as u64;
+        Ok(())
+    }
+
+    fn sound(&mut self) -> std::result::Result<(), String> {
+        self.store.begin_call();
+        match self.engine.check(&mut self.store, CHAT, None) {
+            Ok(report) if report.contains("\"ok\":true") => Ok(()),
+            Ok(report) => Err(report),
+            Err(error) if error.code == ErrorCode::NotFound => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    env::var(variable).ok().map(|value| value.parse().expect("a number"))
+}
+
+fn failure(seed: u64, why: &str) -> String {
+    format!(
+        "seed {seed}: {why}\n  LCM_SEED={seed} cargo test --release -p lcm-tests \
+         --test exactly_once one_life -- --nocapture"
+    )
+}
+
+#[test]
+fn nothing_is_lost_altered_or_doubled() {
+    let seeds = number("LCM_SEEDS").unwrap_or(SEEDS);
+    let mut total = Figures::default();
+    let mut failures = Vec::new();
+    for seed in 0..seeds {
+        match Life::new(seed, Plant::None).lead() {
+            Ok(figures) => total.add(&figures),
+            Err(why) => failures.push(failure(seed, &why)),
+        }
+    }
+    println!("{total:?}");
+    failures.iter().for_each(|failure| println!("{failure}"));
+    assert!(failures.is_empty(), "{} of {seeds} lives: {}", failures.len(), failures[0]);
+    // Lives in which nothing happens prove nothing.
+    let Figures { handed, faults, covered, branches, cuts, refused, doubled, .. } = total;
+    assert!(handed > 20 * seeds && faults > seeds / 4, "too little happens: {total:?}");
+    assert!(covered.min(branches).min(cuts) > seeds / 10, "too little is changed: {total:?}");
+    assert!(refused > 0 && doubled > 0, "what is only counted does not happen: {total:?}");
+    assert!(doubled * 20 < handed, "too much is doubled: {total:?}");
+}
+
+#[test]
+fn a_planted_bug_is_found() {
+    for (plant, why) in [
+        (Plant::Loses, "was handed over"),
+        (Plant::Doubles, "are doubled"),
+        (Plant::Alters, "was never handed over"),
+    ] {
+        let found = (0..50).find_map(|seed| Life::new(seed, plant).lead().err());
+        assert!(found.as_ref().is_some_and(|found| found.contains(why)), "{plant:?}: {found:?}");
+    }
+}
+
+#[test]
+fn one_life() {
+    let Some(seed) = number("LCM_SEED") else { return };
+    match Life::new(seed, Plant::None).lead() {
+        Ok(figures) => println!("{figures:?}"),
+        Err(why) => panic!("{}", failure(seed, &why)),
+    }
+}
