@@ -104,7 +104,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `unsupported` (dialect).
+    /// `invalid-input`.
     pub fn identify(&self, dialect: Dialect, messages: &[String]) -> Result<String> {
         ingest::identify(dialect, messages)
     }
@@ -233,7 +233,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: no JSON array; `unsupported`: a dialect without rules in this version.
+    /// `invalid-input`: no JSON array; `unsupported`: `lcm`, which is no provider's dialect.
     pub fn validate(&self, dialect: Dialect, messages_json: &str) -> Result<String> {
         validate::validate(dialect, messages_json)
     }

@@ -7,9 +7,11 @@
 mod anthropic;
 mod blocks;
 mod cost;
+mod gemini;
 mod identity;
 mod lcm;
 mod openai_chat;
+mod openai_responses;
 
 use alloc::{borrow::Cow, vec::Vec};
 
@@ -18,10 +20,12 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::{
     anthropic::is_result,
     blocks::{Block, Object},
+    gemini::below,
+    openai_responses::{CALLS, answered, item_kind},
 };
 use crate::{
     api::{Dialect, Timestamp},
-    error::{Error, Result},
+    error::Result,
     json::{self, Kind, Member, Span, Value},
     time, tokens,
 };
@@ -141,15 +145,14 @@ pub struct Message {
 ///
 /// # Errors
 ///
-/// `invalid-input`: no JSON object, no role of the dialect, or nesting deeper than 512;
-/// `unsupported`: a dialect that is not built yet.
+/// `invalid-input`: no JSON object, no role of the dialect, or nesting deeper than 512.
 pub fn project(dialect: Dialect, raw: &str) -> Result<Message> {
     match dialect {
         Dialect::Lcm => lcm::read(raw),
         Dialect::Anthropic => anthropic::read(raw),
         Dialect::OpenaiChat => openai_chat::read(raw),
-        Dialect::OpenaiResponses => Err(not_built("openai-responses")),
-        Dialect::Gemini => Err(not_built("gemini")),
+        Dialect::OpenaiResponses => openai_responses::read(raw),
+        Dialect::Gemini => gemini::read(raw),
     }
 }
 
@@ -159,16 +162,19 @@ pub(crate) fn blocks(dialect: Dialect, raw: &str) -> Vec<Block> {
     match dialect {
         Dialect::Anthropic => anthropic::blocks(raw),
         Dialect::OpenaiChat => openai_chat::blocks(raw),
-        Dialect::Lcm | Dialect::OpenaiResponses | Dialect::Gemini => Vec::new(),
+        Dialect::OpenaiResponses => openai_responses::blocks(raw),
+        Dialect::Gemini => gemini::blocks(raw),
+        Dialect::Lcm => Vec::new(),
     }
 }
 
-/// What a rendered piece costs in quarter tokens: one block of an `anthropic` message, one whole
-/// message of any other dialect. Nothing for what is none.
+/// What a rendered piece costs in quarter tokens: one block of an `anthropic` message, one part of
+/// a `gemini` content, one whole message of any other dialect. Nothing for what is none.
 pub(crate) fn quarters(dialect: Dialect, raw: &str) -> u64 {
     let whole = Value { span: Span::between(0, raw.len()), kind: Kind::Object };
     match dialect {
         Dialect::Anthropic => cost::quarters(raw, &anthropic::read_block(raw, whole)),
+        Dialect::Gemini => cost::quarters(raw, &gemini::read_part(raw, whole)),
         Dialect::Lcm => lcm::read(raw)
             .map_or(0, |message| message.parts.iter().map(|part| cost::quarters(raw, part)).sum()),
         _ => blocks(dialect, raw).iter().map(|block| cost::quarters(raw, &block.part)).sum(),
@@ -315,10 +321,6 @@ fn read_time(raw: &str, member: &Member) -> Option<Timestamp> {
         }
         _ => None,
     }
-}
-
-fn not_built(dialect: &str) -> Error {
-    Error::unsupported(format_args!("the dialect `{dialect}` is not built yet"))
 }
 
 #[cfg(test)]

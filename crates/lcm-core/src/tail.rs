@@ -1,6 +1,7 @@
 //! The fresh tail: the newest messages, which stay raw. Used alike by compaction and assembly.
 //!
-//! Messages count in units: a call and its results are one unit and never parted. The newest unit
+//! Messages count in units: a call and its results are one unit and never parted; nor are the items
+//! that one response of `openai-responses` put out from a silent one on. The newest unit
 //! always belongs to the tail; more join while count and tokens allow, and then back to the newest
 //! user message while tokens allow. When they do not, that message alone is pinned: it stays raw
 //! though messages after it may be compacted.
@@ -8,6 +9,7 @@
 use alloc::vec::Vec;
 
 use crate::{
+    api::Dialect,
     config::Policy,
     context::{Item, Run},
     error::Result,
@@ -61,25 +63,44 @@ fn is_result(stored: &Stored) -> bool {
         || (stored.role != Role::Assistant && stored.parts.iter().any(is_result))
 }
 
+/// What the unit that is open takes next.
+#[derive(Clone, Copy, Debug, Default)]
+struct Takes {
+    results: bool,
+    items: bool,
+}
+
+/// Whether it is what a model put out, of which a response has several.
+fn is_item(dialect: Dialect, stored: &Stored) -> bool {
+    dialect == Dialect::OpenaiResponses && stored.role == Role::Assistant
+}
+
 /// Groups messages into units, one at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Units {
-    open: Option<(Unit, bool)>,
+    open: Option<(Unit, Takes)>,
 }
 
 impl Units {
     /// Takes the next message; returns the unit that it closed.
-    pub(crate) fn push(&mut self, seq: u64, stored: &Stored) -> Option<Unit> {
+    pub(crate) fn push(&mut self, placed: &Placed) -> Option<Unit> {
+        let (seq, stored) = (placed.seq, &*placed.stored);
         let tokens = u64::from(stored.tokens);
-        if let Some((unit, true)) = &mut self.open
-            && is_result(stored)
+        let is_item = is_item(placed.dialect, stored);
+        if let Some((unit, takes)) = &mut self.open
+            && ((takes.results && is_result(stored)) || (takes.items && is_item))
         {
+            takes.results |= calls(stored);
+            // What comes after a result is another response.
+            takes.items &= is_item;
             unit.seq_last = seq;
             unit.tokens += tokens;
             return None;
         }
         let unit = Unit { seq_first: seq, seq_last: seq, tokens };
-        self.open.replace((unit, calls(stored))).map(|(unit, _)| unit)
+        let is_silent = !stored.parts.iter().any(|part| matches!(part, Part::Text { .. }));
+        let takes = Takes { results: calls(stored), items: is_item && is_silent };
+        self.open.replace((unit, takes)).map(|(unit, _)| unit)
     }
 
     /// The unit that is still open.
@@ -91,8 +112,7 @@ impl Units {
 /// The units of consecutive messages.
 pub(crate) fn units(messages: &[Placed]) -> Vec<Unit> {
     let mut grouping = Units::default();
-    let mut out: Vec<Unit> =
-        messages.iter().filter_map(|placed| grouping.push(placed.seq, &placed.stored)).collect();
+    let mut out: Vec<Unit> = messages.iter().filter_map(|placed| grouping.push(placed)).collect();
     out.extend(grouping.finish());
     out
 }
@@ -168,8 +188,8 @@ pub(crate) fn fresh_tail(
     Ok(Tail { pin: pin(history, items, &tail, policy.budget), ..tail })
 }
 
-/// The messages of a run in these packs and up to `to`, with as many older packs as it takes not
-/// to begin in the middle of a unit.
+/// The messages of a run in these packs and up to `to`, with as many older ones as it takes not to
+/// begin in the middle of a unit.
 ///
 /// # Errors
 ///
@@ -181,18 +201,36 @@ pub(crate) fn window(
     mut refs: Vec<PackRef>,
     to: u64,
 ) -> Result<Vec<Placed>> {
+    let wanted = refs.first().map_or(to, |pack| pack.seq_first);
     loop {
         let from = refs.first().map_or(to, |pack| pack.seq_first).max(run.seq_first);
-        let messages = history.of_packs(reader, &refs, from, to)?;
-        let cut = from > run.seq_first
-            && messages.first().is_some_and(|placed| is_result(&placed.stored));
-        if !cut {
+        let mut messages = history.of_packs(reader, &refs, from, to)?;
+        let is_inner =
+            |placed: &Placed| is_result(&placed.stored) || is_item(placed.dialect, &placed.stored);
+        if from == run.seq_first || !messages.first().is_some_and(is_inner) {
+            return Ok(messages);
+        }
+        if let Some(begin) = begin_of_item(&messages, wanted) {
+            messages.drain(..begin);
             return Ok(messages);
         }
         let mut longer = history.refs(reader, from - 1, from - 1)?;
         longer.append(&mut refs);
         refs = longer;
     }
+}
+
+/// Where, at this seq or before it, an item begins a unit whatever came before these messages:
+/// behind something that is no item.
+fn begin_of_item(messages: &[Placed], wanted: u64) -> Option<usize> {
+    let before = messages.iter().skip(1).take_while(|placed| placed.seq <= wanted);
+    let mut found = None;
+    for (at, (last, next)) in messages.iter().zip(before).enumerate() {
+        if is_item(next.dialect, &next.stored) && !is_item(last.dialect, &last.stored) {
+            found = Some(at + 1);
+        }
+    }
+    found
 }
 
 /// Takes units from the newest on, by the rule of the module.

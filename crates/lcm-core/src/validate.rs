@@ -6,7 +6,9 @@
 //! to prove.
 
 mod anthropic;
+mod gemini;
 mod openai_chat;
+mod openai_responses;
 
 #[cfg(test)]
 mod tests;
@@ -33,10 +35,10 @@ pub(crate) fn validate(dialect: Dialect, messages_json: &str) -> Result<String> 
     let check = match dialect {
         Dialect::Anthropic => anthropic::check,
         Dialect::OpenaiChat => openai_chat::check,
-        Dialect::Lcm | Dialect::OpenaiResponses | Dialect::Gemini => {
-            return Err(Error::unsupported(
-                "dialect: `anthropic` and `openai-chat` are checked by this version",
-            ));
+        Dialect::OpenaiResponses => openai_responses::check,
+        Dialect::Gemini => gemini::check,
+        Dialect::Lcm => {
+            return Err(Error::unsupported("dialect: `lcm` is no provider's, and has no rules"));
         }
     };
     // The scanner reads objects.

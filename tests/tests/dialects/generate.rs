@@ -3,6 +3,8 @@
 use lcm_core::api::Dialect;
 use lcm_testing::simulation::random::Random;
 
+use crate::write;
+
 /// What happens in a conversation, before a dialect writes it down.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
@@ -172,11 +174,11 @@ impl Generator {
     }
 }
 
-fn string(text: &str) -> String {
+pub(crate) fn string(text: &str) -> String {
     serde_json::to_string(text).unwrap()
 }
 
-fn optional(key: &str, value: Option<&String>) -> String {
+pub(crate) fn optional(key: &str, value: Option<&String>) -> String {
     value.map_or(String::new(), |value| format!(",\"{key}\":{}", string(value)))
 }
 
@@ -185,7 +187,9 @@ pub(crate) fn write(dialect: Dialect, event: &Event, random: &mut Random) -> Vec
     match dialect {
         Dialect::Lcm => vec![lcm(event)],
         Dialect::Anthropic => vec![anthropic(event, random)],
-        _ => openai_chat(event, random),
+        Dialect::OpenaiChat => openai_chat(event, random),
+        Dialect::OpenaiResponses => write::openai_responses(event, random),
+        Dialect::Gemini => vec![write::gemini(event, random)],
     }
 }
 

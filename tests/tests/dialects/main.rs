@@ -7,9 +7,11 @@
 //! The dialects of the providers, in and out: what was said survives, and every context that is
 //! assembled is one that the provider accepts.
 
+mod exact;
 mod generate;
 mod properties;
 mod round_trip;
+mod write;
 
 use lcm_core::{
     Engine,
@@ -21,8 +23,14 @@ use lcm_core::{
 };
 use lcm_testing::ModelStore;
 
-/// The dialects that are built.
-pub(crate) const DIALECTS: [Dialect; 3] = [Dialect::Lcm, Dialect::Anthropic, Dialect::OpenaiChat];
+/// All dialects.
+pub(crate) const DIALECTS: [Dialect; 5] = [
+    Dialect::Lcm,
+    Dialect::Anthropic,
+    Dialect::OpenaiChat,
+    Dialect::OpenaiResponses,
+    Dialect::Gemini,
+];
 
 const NOW: u64 = 1_700_000_000_000;
 

@@ -105,21 +105,57 @@ fn results_follow_in_order(dialect: Dialect, messages: &[Value]) {
         of_kind.map(|block| block[key].as_str().unwrap().to_owned()).collect()
     };
     for (at, message) in messages.iter().enumerate() {
-        let (calls, results) = if dialect == Dialect::Anthropic {
-            let next = messages.get(at + 1).map_or(&Value::Null, |next| &next["content"]);
-            let calls = ids(&message["content"], "tool_use", "id");
-            let is_call = message["role"] == "assistant";
-            (calls, if is_call { ids(next, "tool_result", "tool_use_id") } else { Vec::new() })
-        } else {
-            let calls = ids(&message["tool_calls"], "", "id");
-            let results = messages[at + 1..]
-                .iter()
-                .take(calls.len())
-                .map(|next| next["tool_call_id"].as_str().unwrap().to_owned());
-            (calls, results.collect())
+        let next = messages.get(at + 1).unwrap_or(&Value::Null);
+        let (calls, results) = match dialect {
+            Dialect::Anthropic => {
+                let calls = ids(&message["content"], "tool_use", "id");
+                let results = ids(&next["content"], "tool_result", "tool_use_id");
+                (calls, if message["role"] == "assistant" { results } else { Vec::new() })
+            }
+            Dialect::Gemini => {
+                let calls = of_parts(message, "functionCall");
+                let results = of_parts(next, "functionResponse");
+                (calls, if message["role"] == "model" { results } else { Vec::new() })
+            }
+            Dialect::OpenaiResponses => return results_follow_their_response(messages),
+            _ => {
+                let calls = ids(&message["tool_calls"], "", "id");
+                let results = messages[at + 1..]
+                    .iter()
+                    .take(calls.len())
+                    .map(|next| next["tool_call_id"].as_str().unwrap().to_owned());
+                (calls, results.collect())
+            }
         };
         assert_eq!(calls, results);
     }
+}
+
+/// Name and id of each part of a content that holds this.
+fn of_parts(content: &Value, key: &str) -> Vec<String> {
+    let parts = content["parts"].as_array().cloned().unwrap_or_default();
+    let held = parts.iter().filter(|part| part[key].is_object());
+    held.map(|part| format!("{} {}", part[key]["name"], part[key]["id"])).collect()
+}
+
+/// Between a call and its result, which may come in any order, stand only other items of the model
+/// and other results.
+fn results_follow_their_response(items: &[Value]) {
+    let id = |item: &Value| item["call_id"].as_str().unwrap_or_default().to_owned();
+    let kind = |item: &Value| item["type"].as_str().unwrap_or_default().to_owned();
+    let mut open: Vec<String> = Vec::new();
+    for item in items {
+        let kind = kind(item);
+        if kind == "function_call" || kind == "custom_tool_call" {
+            open.push(id(item));
+        } else if kind.ends_with("_output") {
+            open.retain(|call| *call != id(item));
+        } else {
+            let is_model = item["role"] == "assistant" || !matches!(&*kind, "" | "message");
+            assert!(is_model || open.is_empty(), "{item} before the results of {open:?}");
+        }
+    }
+    assert_eq!(open, Vec::<String>::new());
 }
 
 /// Every text that was said is in a context that leaves nothing out; so is every call and result
@@ -176,8 +212,15 @@ fn the_beginning_stays(history: &mut History, dialect: Dialect) {
     let after = history.chat.assemble(dialect, LARGE, Some(before.prefix.token.clone()));
     assert!(after.messages_json.contains(word));
     // Of what was there, only what closes the array may go, and the user that was put at its end.
-    let placeholder = ",{\"role\":\"user\",\"content\":[{\"type\":\"text\",\
-        \"text\":\"[the conversation continues here]\"}]}";
+    let placeholder = match dialect {
+        Dialect::Gemini => {
+            ",{\"role\":\"user\",\"parts\":[{\"text\":\"[the conversation continues here]\"}]}"
+        }
+        _ => {
+            ",{\"role\":\"user\",\"content\":[{\"type\":\"text\",\
+             \"text\":\"[the conversation continues here]\"}]}"
+        }
+    };
     let closing = if dialect == Dialect::Anthropic { "]}]" } else { "]" };
     let old = before.messages_json.strip_suffix(closing).unwrap_or("[");
     let old =

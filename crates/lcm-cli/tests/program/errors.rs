@@ -41,7 +41,7 @@ fn arguments_that_cannot_be_meant_are_named() {
     let unsupported = |arguments: &[&str], contains: &str| {
         place.run(arguments).failed(2, "unsupported", contains);
     };
-    unsupported(&["ingest", "--dialect", "gemini", DEMO], "gemini");
+    unsupported(&["ingest", "--dialect", "auto", DEMO], "auto");
     unsupported(&["status", "--store", "postgres://host/db"], "--store");
     assert_eq!(place.digest(), before);
 }

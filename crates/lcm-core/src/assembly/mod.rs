@@ -32,7 +32,7 @@ use render::Rendered;
 /// # Errors
 ///
 /// `not-found`: no such conversation; `invalid-input`: budget 0 or nothing left of it;
-/// `unsupported`: a dialect, policy or option that is not offered yet; errors of the store.
+/// `unsupported`: a policy or option that is not offered yet; errors of the store.
 pub(crate) fn assemble(
     reader: &mut Reader<'_>,
     config: &Config,
@@ -43,7 +43,7 @@ pub(crate) fn assemble(
 ) -> Result<Assembled> {
     let keys = Keys::new(conversation)?;
     let policy = config.policy(budget)?;
-    supported(dialect, options)?;
+    supported(options)?;
     if options.reserve_tokens >= policy.budget {
         return Err(Error::invalid("reserve-tokens: nothing is left of the budget"));
     }
@@ -133,12 +133,7 @@ fn all_raw(head: &Head) -> Vec<Item> {
     alloc::vec![Item::Run(run)]
 }
 
-fn supported(dialect: Dialect, options: &AssembleOptions) -> Result<()> {
-    if let Dialect::OpenaiResponses | Dialect::Gemini = dialect {
-        return Err(Error::unsupported(
-            "dialect: `lcm`, `anthropic` and `openai-chat` are rendered by this version",
-        ));
-    }
+fn supported(options: &AssembleOptions) -> Result<()> {
     if options.policy != api::Policy::Chronological {
         return Err(Error::unsupported("policy: only `chronological` is offered by this version"));
     }

@@ -168,7 +168,7 @@ pub(crate) fn chunks(
         let to = refs.last().map_or(to, PackRef::seq_last).min(to);
         let messages: Vec<Placed> = history.of_packs(reader, refs, from, to)?;
         for placed in &messages {
-            if let Some(unit) = units.push(placed.seq, &placed.stored) {
+            if let Some(unit) = units.push(placed) {
                 out.extend(chunker.push(&unit).into_iter().flatten());
             }
         }

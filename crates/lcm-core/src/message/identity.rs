@@ -9,6 +9,7 @@
 //! order. A string (or key) is `s`, its length in bytes as u64 big-endian, and its decoded bytes; a
 //! number likewise with `n`, as written; the rest are the single bytes `{ } [ ] t f z`.
 //! Strings are taken as WTF-8, so that each half of a surrogate pair is a character of its own.
+//! Where `id` says what a message is about, it is hashed like any other member.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -27,6 +28,16 @@ const DOMAIN: &[u8] = b"lcm message identity 1\0";
 const NO_CONTENT: [&str; 2] = ["\"id\"", "\"event_key\""];
 
 pub(super) fn of(raw: &str, members: &[Member]) -> [u8; 16] {
+    without(raw, members, &NO_CONTENT)
+}
+
+/// The identity of a message whose `id` is content.
+pub(super) fn with_id(raw: &str, members: &[Member]) -> [u8; 16] {
+    let [_, event_key] = NO_CONTENT;
+    without(raw, members, &[event_key])
+}
+
+fn without(raw: &str, members: &[Member], no_content: &[&str]) -> [u8; 16] {
     let key = |member: &Member| json::slice(raw, member.key);
     let mut sorted: Vec<&Member> = members.iter().collect();
     // By place, too, so that of equal keys the last one of the message stays the last.
@@ -38,7 +49,7 @@ pub(super) fn of(raw: &str, members: &[Member]) -> [u8; 16] {
     for (at, member) in sorted.iter().enumerate() {
         let repeated =
             sorted.get(at + 1).is_some_and(|next| compare(key(member), key(next)).is_eq());
-        if !repeated && !NO_CONTENT.iter().any(|id| compare(key(member), id).is_eq()) {
+        if !repeated && !no_content.iter().any(|id| compare(key(member), id).is_eq()) {
             add_string(&mut hash, key(member));
             add_value(&mut hash, json::slice(raw, member.value));
         }

@@ -133,7 +133,12 @@ fn openai_chat_messages_are_read() {
 
 #[test]
 fn a_role_of_another_dialect_is_refused_by_name() {
-    for (dialect, role) in [(Dialect::Anthropic, "tool"), (Dialect::OpenaiChat, "model")] {
+    for (dialect, role) in [
+        (Dialect::Anthropic, "tool"),
+        (Dialect::OpenaiChat, "model"),
+        (Dialect::OpenaiResponses, "tool"),
+        (Dialect::Gemini, "assistant"),
+    ] {
         let error = project(dialect, &format!("{{\"role\":\"{role}\"}}")).unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidInput);
         assert!(error.message.contains(role), "{error}");
@@ -153,18 +158,150 @@ fn a_provider_message_of_very_many_parts_is_bounded() {
         assert!(!json::slice(&raw, value).contains(']'), "one list only");
     }
     assert_eq!(blocks(Dialect::OpenaiChat, &raw).len(), 4_000);
-    let raw = format!("{{\"role\":\"user\",\"content\":[{texts}]}}");
+    let raw = format!("{{\"role\":\"user\",\"content\":[{texts}],\"parts\":[{texts}]}}");
     assert_eq!(project(Dialect::Anthropic, &raw).unwrap().parts.len(), 1_023);
+    assert_eq!(project(Dialect::Gemini, &raw).unwrap().parts.len(), 1_023);
+    let raw = format!(
+        "{{\"type\":\"reasoning\",\"summary\":[{texts}],\"content\":[{texts}],\
+         \"encrypted_content\":\"e\"}}"
+    );
+    assert_eq!(project(Dialect::OpenaiResponses, &raw).unwrap().parts.len(), 681);
 }
 
 #[test]
 fn any_cut_of_a_provider_message_is_refused_and_never_panics() {
     let raw = r#"{"role":"assistant","content":[{"type":"text","text":"\ud83d"}],"tool_calls":
         [{"id":"i","function":{"name":"n","arguments":"{}"}}],"audio":{"id":"a"}}"#;
-    for dialect in [Dialect::Anthropic, Dialect::OpenaiChat] {
+    let content = r#"{"role":"model","parts":[{"text":"\ud83d"},{"functionCall":{"name":"n"}}]}"#;
+    assert!(project(Dialect::Gemini, content).is_ok());
+    for end in 0..content.len() {
+        assert!(project(Dialect::Gemini, &content[..end]).is_err());
+    }
+    for dialect in [Dialect::Anthropic, Dialect::OpenaiChat, Dialect::OpenaiResponses] {
         assert!(project(dialect, raw).is_ok());
         for end in 0..raw.len() {
             assert!(project(dialect, &raw[..end]).is_err());
         }
+    }
+}
+
+fn item(raw: &str) -> String {
+    outline(Dialect::OpenaiResponses, raw)
+}
+
+#[test]
+fn openai_responses_items_are_read() {
+    let check = |raw: &str, expected: &str| assert_eq!(item(raw), expected, "{raw}");
+    check(r#"{"role":"user","content":"hi"}"#, "user: text \"hi\";");
+    check(r#"{"type":null,"role":"developer","content":"hi"}"#, "system: text \"hi\";");
+    check(
+        r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"},
+            {"type":"refusal","refusal":"b"},{"type":"output_text"},7]}"#,
+        "assistant: text \"a\"; text \"b\"; other {\"type\":\"output_text\"}; other 7;",
+    );
+    check(
+        r#"{"role":"user","content":[{"type":"input_file","filename":"f","file_data":"d"},
+            {"type":"input_audio","input_audio":{"data":"QQ"}},{"type":"input_image"}]}"#,
+        "user: file \"f\" - - \"d\"; file - - - \"QQ\"; other {\"type\":\"input_image\"};",
+    );
+    check(
+        r#"{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"s"}],
+            "content":[{"text":"c"}],"encrypted_content":"e"}"#,
+        "assistant: reasoning \"s\"; reasoning \"c\"; other \"e\";",
+    );
+    let bare = r#"{"type":"reasoning","id":"rs_1","summary":[]}"#;
+    check(&format!(" {bare}\n"), &format!("assistant: other {bare};"));
+    check(
+        r#"{"type":"function_call","call_id":"c","id":"fc","name":"n","arguments":"{}"}"#,
+        "assistant: call \"c\" \"n\" \"{}\";",
+    );
+    check(
+        r#"{"type":"computer_call","call_id":"c","action":{"type":"wait"}}"#,
+        "assistant: call \"c\" \"computer_call\" {\"type\":\"wait\"};",
+    );
+    check(
+        r#"{"type":"shell_call_output","call_id":"c","output":[1],"status":"failed"}"#,
+        "tool: result \"c\" - [1] true;",
+    );
+    check(r#"{"type":"local_shell_call_output","id":"c","output":"o"}"#, {
+        "tool: result \"c\" - \"o\" false;"
+    });
+    check(
+        r#"{"type":"mcp_call","id":"m","name":"n","arguments":"{}","output":null,"error":"e"}"#,
+        "assistant: call \"m\" \"n\" \"{}\"; result \"m\" - \"e\" true;",
+    );
+    check(
+        r#"{"type":"web_search_call","id":"w","status":"completed","action":{}}"#,
+        "assistant: call \"w\" \"web_search_call\" {}; result \"w\" - \"completed\" false;",
+    );
+    check(r#"{"type":"image_generation_call","id":"i","result":"QQ"}"#, {
+        "assistant: file - - - \"QQ\";"
+    });
+    for (role, kept) in [
+        ("assistant", r#"{"type":"of_tomorrow","x":1}"#),
+        ("user", r#"{"type":"of_tomorrow","role":"user"}"#),
+        ("assistant", r#"{"type":"item_reference","id":"m"}"#),
+        ("assistant", r#"{"id":"m"}"#),
+        ("user", r#"{"type":"mcp_approval_response","approve":true}"#),
+        ("assistant", r#"{"type":"image_generation_call","result":null}"#),
+    ] {
+        check(kept, &format!("{role}: other {kept};"));
+    }
+}
+
+#[test]
+fn the_id_of_a_reference_is_what_it_says() {
+    let of = |raw: &str| project(Dialect::OpenaiResponses, raw).unwrap();
+    let reference = |id: &str| of(&format!("{{\"type\":\"item_reference\",\"id\":\"{id}\"}}"));
+    assert_eq!(reference("a").entry_id, None);
+    assert_eq!(reference("a").identity, reference("a").identity);
+    assert_ne!(reference("a").identity, reference("b").identity);
+    let call = |id: &str| of(&format!("{{\"type\":\"function_call\",\"id\":\"{id}\"}}"));
+    assert!(call("a").entry_id.is_some());
+    assert_eq!(call("a").identity, call("b").identity);
+    let output = "{\"type\":\"function_call_output\",\"call_id\":\"call_abcdefghijkl\"}";
+    assert!(of(output).unique_call_id.is_some());
+    assert_eq!(of(&output.replace("abcdefghijkl", "1")).unique_call_id, None);
+    // Both halves of a provider's own call are in one item, and that is no tool's result.
+    let served = r#"{"type":"mcp_call","id":"call_abcdefghijkl","output":"o"}"#;
+    assert_eq!(of(served).unique_call_id, None);
+}
+
+#[test]
+fn gemini_contents_are_read() {
+    let check = |role: &str, parts: &str, expected: &str| {
+        let raw = format!("{{\"role\":\"{role}\",\"parts\":{parts}}}");
+        assert_eq!(outline(Dialect::Gemini, &raw), expected, "{parts}");
+    };
+    check("user", r#"[{"text":"a","thoughtSignature":"s"}]"#, "user: text \"a\";");
+    check("system", r#"[{"text":"a"}]"#, "system: text \"a\";");
+    check("user", "[]", "user:");
+    check("user", "\"odd\"", "user: other \"odd\";");
+    assert_eq!(outline(Dialect::Gemini, r#"{"parts":[{"text":"a"}]}"#), "user: text \"a\";");
+    check(
+        "model",
+        r#"[{"text":"t","thought":true},{"functionCall":{"id":"i","name":"n","args":{}}},
+            {"function_call":{"name":"m"}},{"executableCode":{"code":"c"}},
+            {"codeExecutionResult":{"outcome":"OUTCOME_FAILED","output":"o"}}]"#,
+        "assistant: reasoning \"t\"; call \"i\" \"n\" {}; call - \"m\" -; \
+         call - \"executableCode\" {\"code\":\"c\"}; result - - \"o\" true;",
+    );
+    check(
+        "function",
+        r#"[{"functionResponse":{"name":"n","response":{"output":"o"}}},
+            {"functionResponse":{"id":"i","name":"n","response":{"error":{"a":1}}}},
+            {"function_response":{"name":"n","response":{"output":1,"b":2}}}]"#,
+        "tool: result - \"n\" \"o\" false; result \"i\" \"n\" {\"a\":1} true; \
+         result - \"n\" {\"output\":1,\"b\":2} false;",
+    );
+    check(
+        "user",
+        r#"[{"functionResponse":{"name":"n"}},{"inline_data":{"mime_type":"m","data":"QQ"}}]"#,
+        "user: result - \"n\" - false; file - \"m\" - \"QQ\";",
+    );
+    for odd in
+        ["7", "{}", r#"{"text":5}"#, r#"{"functionCall":{}}"#, r#"{"fileData":{"fileUri":"u"}}"#]
+    {
+        check("user", &format!("[{odd}]"), &format!("user: other {odd};"));
     }
 }

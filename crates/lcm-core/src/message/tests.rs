@@ -190,9 +190,6 @@ fn only_shape_role_and_depth_are_refused() {
     }
     let error = project(Dialect::Lcm, "{\"role\":\"a\\nb\"}").unwrap_err();
     assert_eq!(error.message, "no role of the dialect `lcm`: `a b`");
-    let error = project(Dialect::Gemini, "{}").unwrap_err();
-    assert_eq!(error.code, ErrorCode::Unsupported);
-    assert!(error.message.contains("`gemini`"));
 }
 
 #[test]

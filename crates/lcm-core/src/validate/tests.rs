@@ -96,6 +96,79 @@ fn openai_chat_rules() {
 }
 
 #[test]
+fn openai_responses_rules() {
+    let refuses = |items: &str, finding: &str| refuses(Dialect::OpenaiResponses, items, finding);
+    let call = r#"{"type":"function_call","call_id":"c1","name":"n","arguments":"{}"}"#;
+    let result = r#"{"type":"function_call_output","call_id":"c1","output":"r"}"#;
+    let thought = r#"{"type":"reasoning","id":"rs_1","summary":[]}"#;
+    let of = |items: &[&str]| format!("[{}]", items.join(","));
+    let fine = of(&[r#"{"role":"user","content":"q"}"#, thought, call, r#"{"id":"x"}"#, result]);
+    assert_eq!(findings(Dialect::OpenaiResponses, &fine), "[]");
+    refuses("[7]", "no object");
+    refuses(r#"[{"role":"user","content":"q","timestamp":1}]"#, "member `timestamp`");
+    refuses(r#"[{"role":"user","content":"q","id":"e1"}]"#, "id `e1` of a `message`");
+    refuses(r#"[{"role":"tool","content":"q"}]"#, "role `tool`");
+    refuses(r#"[{"role":"user","content":[]}]"#, "no content");
+    refuses(r#"[{"role":"user","content":[{"type":"output_text","text":"t"}]}]"#, "no content");
+    refuses(r#"[{"role":"assistant","content":[{"type":"input_text","text":""}]}]"#, "no content");
+    refuses(r#"[{"role":"user","content":[{"type":"input_text"}]}]"#, "no content");
+    refuses(&of(&[call]), "no result of the calls");
+    refuses(&of(&[result, call]), "of no open call");
+    refuses(&of(&[call, result, result]), "of no open call");
+    refuses(&of(&[call, call, result]), "two calls");
+    refuses(&of(&[call, &result.replace("function", "custom_tool")]), "of no open call");
+    refuses(&of(&[call, &result.replace("\"r\"", "{}")]), "no content");
+    refuses(&of(&[call, &result.replace("\"r\"", "[{}]")]), "no content");
+    refuses(&of(&[&call.replace("c1", &"c".repeat(65))]), "call id");
+    refuses(&of(&[&call.replace("\"n\"", "\"a b\""), result]), "tool name");
+    refuses(&of(&[&call.replace("\"{}\"", "{}"), result]), "is no string");
+    refuses(&of(&[thought]), "reasoning without the item");
+    refuses(&of(&[thought, r#"{"role":"user","content":"q"}"#]), "reasoning without the item");
+    refuses(&of(&[&thought.replace("[]", "7"), call, result]), "without a list");
+    refuses(r#"[{"type":"item_reference"}]"#, "a reference to nothing");
+    refuses(r#"[{"type":"mcp_approval_response","approval_request_id":"r"}]"#, "no request `r`");
+}
+
+#[test]
+fn gemini_rules() {
+    let refuses = |items: &str, finding: &str| refuses(Dialect::Gemini, items, finding);
+    let turn = |model: &str, user: &str| {
+        format!(
+            r#"[{{"parts":[{{"text":"q"}}]}},{{"role":"model","parts":[{model}]}},
+                {{"role":"user","parts":[{user}]}}]"#
+        )
+    };
+    let text = r#"{"text":"t"}"#;
+    let call = r#"{"functionCall":{"name":"n","args":{}}}"#;
+    let result = r#"{"functionResponse":{"name":"n","response":{}}}"#;
+    assert_eq!(findings(Dialect::Gemini, &turn(call, result)), "[]");
+    refuses("[7]", "no object");
+    refuses(r#"[{"role":"user","parts":[{"text":"q"}],"id":1}]"#, "member `id`");
+    refuses(r#"[{"role":"system","parts":[{"text":"q"}]}]"#, "role `system`");
+    refuses(r#"[{"role":"model","parts":[{"text":"q"}]}]"#, "not the user's");
+    refuses(r#"[{"role":"user","parts":[]}]"#, "no parts");
+    refuses(r#"[{"role":"user","parts":[{"text":""}]}]"#, "blank text");
+    refuses(r#"[{"role":"user","parts":[{"thoughtSignature":"s"}]}]"#, "a part of nothing");
+    refuses(r#"[{"role":"user","parts":[7]}]"#, "no object");
+    refuses(r#"[{"parts":[{"inlineData":{"data":"QQ"}}]}]"#, "without a type");
+    refuses(r#"[{"parts":[{"fileData":{"mimeType":"m"}}]}]"#, "without its address");
+    refuses(&turn(text, result), "1 responses to 0 calls");
+    refuses(&turn(call, text), "0 responses to 1 calls");
+    refuses(&turn(call, &format!("{result},{text}")), "other parts");
+    refuses(&turn(call, &result.replace("\"n\"", "\"m\"")), "response of no open call `m`");
+    refuses(&turn(call, &result.replace("{}", "7")), "a response that is no object");
+    refuses(&turn(&call.replace("{}", "[]"), result), "no object");
+    refuses(&turn(&call.replace("\"n\"", "\"1n\""), result), "tool name `1n`");
+    refuses(&turn(result, text), "a model's function response");
+    refuses(&turn(text, call), "a user's function call");
+    refuses(&turn(text, &format!("{text}]}},{{\"role\":\"model\",\"parts\":[{text}")), {
+        "the last content is the model's"
+    });
+    let twice = format!("{text}]}},{{\"role\":\"model\",\"parts\":[{call}");
+    refuses(&turn(&twice, result), "do not follow a user's");
+}
+
+#[test]
 fn what_is_no_array_is_an_error() {
     for odd in ["", "{}", "7", "[", "[1]]", "[],\"x\":[]", "null"] {
         let error = validate(Dialect::Anthropic, odd).unwrap_err();

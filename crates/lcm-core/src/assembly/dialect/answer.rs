@@ -3,8 +3,9 @@
 //! Providers write tool output as a string or as a list of blocks; hosts of the `lcm` dialect may
 //! return any JSON value, which then is text.
 
-use alloc::{borrow::Cow, string::String, vec::Vec};
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
+use super::turns::Answer;
 use crate::{
     json::{self, Kind, Span},
     message::Object,
@@ -21,7 +22,15 @@ pub(super) enum Piece<'a> {
 /// Types of blocks that hold text.
 const TEXTS: [&str; 3] = ["text", "input_text", "output_text"];
 /// Types of blocks that hold something else.
-const MEDIA: [&str; 5] = ["image", "document", "search_result", "tool_reference", "image_url"];
+const MEDIA: [&str; 7] = [
+    "image",
+    "document",
+    "search_result",
+    "tool_reference",
+    "image_url",
+    "input_image",
+    "input_file",
+];
 
 /// The pieces of an output, which is JSON or empty.
 pub(super) fn pieces(output: &str) -> Vec<Piece<'_>> {
@@ -29,9 +38,16 @@ pub(super) fn pieces(output: &str) -> Vec<Piece<'_>> {
     match json::kind(output, whole) {
         Kind::Null => Vec::new(),
         Kind::String => Vec::from([Piece::Text(json::text(output, whole))]),
+        Kind::Object if is_screenshot(output) => Vec::from([Piece::Media(output)]),
         Kind::Array => listed(output, whole).unwrap_or_else(|| as_json(output, whole)),
         _ => as_json(output, whole),
     }
+}
+
+/// Whether an output is what `openai-responses` returns of a computer.
+fn is_screenshot(output: &str) -> bool {
+    let members = json::object(output).unwrap_or_default();
+    Object::new(output, members).text("type") == "computer_screenshot"
 }
 
 fn as_json(output: &str, whole: Span) -> Vec<Piece<'_>> {
@@ -52,6 +68,19 @@ fn listed(output: &str, whole: Span) -> Option<Vec<Piece<'_>>> {
             is_media.then(|| Piece::Media(json::slice(output, value.span)))
         })
         .collect()
+}
+
+/// Begins the text of a result that is an error, where a dialect has no field for it.
+const ERROR: &str = "[tool error]";
+
+/// What an output says, an error marked as one, and whether that is all of it.
+pub(super) fn told(answer: &Answer<'_>) -> (String, bool) {
+    let (text, whole) = text(answer.output);
+    match (answer.is_error, text.is_empty()) {
+        (false, _) => (text, whole),
+        (true, true) => (ERROR.into(), whole),
+        (true, false) => (format!("{ERROR} {text}"), whole),
+    }
 }
 
 /// The texts of an output, one below the other, and whether that is all of it.

@@ -9,6 +9,7 @@ use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
 use super::{
     Note, Notes,
+    alternate::{self, Message, begin_and_end, push},
     answer::{self, Piece},
     file::{self, field},
     pair::number,
@@ -29,16 +30,6 @@ const KNOWN: [&str; 6] = ["", "text", "thinking", "redacted_thinking", "tool_use
 /// Blocks that only a user message may have.
 const OF_USER: [&str; 3] = ["image", "document", "search_result"];
 
-/// Stands before an assistant that would be first.
-const BEFORE: &str = "[earlier messages are not shown]";
-/// Stands behind an assistant that would be last.
-const BEHIND: &str = "[the conversation continues here]";
-
-struct Message {
-    role: &'static str,
-    bits: Vec<Bit>,
-}
-
 /// Writes all turns.
 pub(super) fn write(turns: &[Turn<'_>], notes: &mut Notes) -> Sink {
     let served = Served::of(turns);
@@ -55,46 +46,13 @@ pub(super) fn write(turns: &[Turn<'_>], notes: &mut Notes) -> Sink {
         });
         push(&mut out, "user", answers.collect());
     }
-    begin_and_end(&mut out, served.is_paused(turns), notes);
+    begin_and_end(&mut out, text_json, served.is_paused(turns), notes);
     limit_cache_marks(&mut out);
-    let mut sink = Sink::new(Dialect::Anthropic);
-    for message in &out {
-        let open = format!("{{\"role\":\"{}\",\"content\":[", message.role);
-        sink.message(&open, &message.bits, "]}", notes);
-    }
-    sink
+    alternate::write(Dialect::Anthropic, &out, "content", notes)
 }
 
 fn role(turn: &Turn<'_>) -> &'static str {
     if turn.role == Role::Assistant { "assistant" } else { "user" }
-}
-
-fn push(out: &mut Vec<Message>, role: &'static str, bits: Vec<Bit>) {
-    if bits.is_empty() {
-        return;
-    }
-    match out.last_mut().filter(|last| last.role == role) {
-        Some(last) => last.bits.extend(bits),
-        None => out.push(Message { role, bits }),
-    }
-}
-
-/// The first message is the user's, and the last one, too, unless the provider is at work.
-fn begin_and_end(out: &mut Vec<Message>, is_paused: bool, notes: &mut Notes) {
-    let placeholder = |entry: usize, text: &str, notes: &mut Notes| {
-        notes.add(entry, Note::SyntheticTurn);
-        Message { role: "user", bits: Vec::from([Bit::new(entry, text_json(text))]) }
-    };
-    let is_assistant = |message: &&Message| message.role == "assistant";
-    let entry = |bit: Option<&Bit>| bit.map_or(0, |bit| bit.entry);
-    if let Some(first) = out.first().filter(is_assistant) {
-        let message = placeholder(entry(first.bits.first()), BEFORE, notes);
-        out.insert(0, message);
-    }
-    if let Some(last) = out.last().filter(|last| is_assistant(last) && !is_paused) {
-        let message = placeholder(entry(last.bits.last()), BEHIND, notes);
-        out.push(message);
-    }
 }
 
 /// Of blocks with `cache_control`, the newest keep it. It is no part of what is said, so that
@@ -337,9 +295,7 @@ fn media_json(media: &str) -> Option<String> {
     if block.text("type") == "tool_reference" {
         return Some(media.into());
     }
-    let value = whole(media).span;
-    let part = crate::message::Part::Other { value };
-    file::read(Dialect::OpenaiChat, media, &part, value)?.anthropic()
+    file::of_media(media)?.anthropic()
 }
 
 /// Whether the content of a result is as the provider takes it.

@@ -1,4 +1,4 @@
-//! Files, images and documents between the dialects.
+//! Files, images and documents between the dialects, and a few ways to write an object.
 //!
 //! In: a part or a block that names one. Out: its name, type and bytes, or its address, and the
 //! block for another dialect. What a dialect has no block for is `None`.
@@ -8,10 +8,10 @@ use alloc::{borrow::Cow, format, string::String};
 use crate::{
     api::Dialect,
     json::{self, Kind, Span, Value},
-    message::{Object, Part},
+    message::{self, Object, Part},
 };
 
-/// Image types that both providers read.
+/// Image types that all providers read.
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 const PDF: &str = "application/pdf";
 
@@ -45,7 +45,7 @@ pub(super) fn read<'a>(
         data: text(data),
         url: None,
     };
-    if dialect == Dialect::OpenaiChat {
+    if let Dialect::OpenaiChat | Dialect::OpenaiResponses = dialect {
         let value = Value { span: whole, kind: json::kind(raw, whole) };
         let audio = Object::of(raw, value).and_then(|block| block.object("input_audio"));
         if let Some(audio) = audio {
@@ -54,6 +54,24 @@ pub(super) fn read<'a>(
     }
     file.open_data_url();
     Some(file)
+}
+
+/// The file that a block of media in a tool's output is, in any dialect.
+pub(super) fn of_media(media: &str) -> Option<File<'_>> {
+    let whole = Span::between(0, media.len());
+    let block = Object::of(media, Value { span: whole, kind: json::kind(media, whole) })?;
+    if block.text("type") == "input_file" && block.string("file_data").is_some() {
+        let (name, data) = (block.text("filename"), Some(block.text("file_data")));
+        let mut file = File { name, data, ..File::default() };
+        file.open_data_url();
+        return Some(file);
+    }
+    if let Some(source) = block.object("source").filter(|source| source.text("type") == "base64") {
+        let (mime, data) = (source.text("media_type"), Some(source.text("data")));
+        return Some(File { mime, data, ..File::default() });
+    }
+    let dialects = [Dialect::Anthropic, Dialect::OpenaiChat, Dialect::OpenaiResponses];
+    dialects.into_iter().find_map(|dialect| linked(dialect, media, whole))
 }
 
 /// An image or document that stands elsewhere.
@@ -71,6 +89,20 @@ fn linked(dialect: Dialect, raw: &str, whole: Span) -> Option<File<'_>> {
                 None => block.string("image_url")?,
             };
             (url, true)
+        }
+        (Dialect::OpenaiResponses, "input_image" | "computer_screenshot") => {
+            (block.string("image_url")?, true)
+        }
+        (Dialect::OpenaiResponses, "input_file") => (block.string("file_url")?, false),
+        (Dialect::Gemini, _) => {
+            let data = message::below(&block, "fileData", "file_data")?;
+            let mime = match data.text("mimeType") {
+                mime if mime.is_empty() => data.text("mime_type"),
+                mime => mime,
+            };
+            let url = data.string("fileUri").or_else(|| data.string("file_uri"))?;
+            let url = Some((json::text(raw, url), mime.starts_with("image/")));
+            return Some(File { mime, url, ..File::default() });
         }
         _ => return None,
     };
@@ -180,6 +212,55 @@ impl<'a> File<'a> {
         Some(out)
     }
 
+    /// Its part in an `openai-responses` user message.
+    pub(super) fn openai_responses(&self) -> Option<String> {
+        let mut out = String::from("{\"type\":");
+        let url = |data: &str| format!("data:{};base64,{data}", self.mime);
+        if let Some(data) = self.data_of(&IMAGES) {
+            out.push_str("\"input_image\"");
+            field(&mut out, "image_url", &url(data));
+        } else if let Some((url, is_image)) = &self.url {
+            let (kind, key) = if *is_image { ("image", "image_url") } else { ("file", "file_url") };
+            out.push_str(&format!("\"input_{kind}\""));
+            field(&mut out, key, url);
+        } else if let Some(data) = self.data_of(&[PDF]) {
+            let name = if self.name.trim().is_empty() { "file.pdf" } else { &self.name };
+            out.push_str("\"input_file\"");
+            field(&mut out, "filename", name);
+            field(&mut out, "file_data", &url(data));
+        } else {
+            out.push_str("\"input_text\"");
+            field(&mut out, "text", &self.titled()?);
+        }
+        out.push('}');
+        Some(out)
+    }
+
+    /// Its part in a `gemini` content.
+    pub(super) fn gemini(&self) -> Option<String> {
+        let mut out = String::new();
+        let kind = self.mime.split('/').next().unwrap_or_default();
+        let is_media = ["image", "audio", "video", "text"].contains(&kind) || self.mime == PDF;
+        if let Some(data) = self.data.as_deref().filter(|_| is_media) {
+            out.push_str("{\"inlineData\":{\"mimeType\":");
+            json::write_string(&mut out, &self.mime);
+            field(&mut out, "data", data);
+            out.push('}');
+        } else if let Some((url, _)) = &self.url {
+            out.push_str("{\"fileData\":{\"fileUri\":");
+            json::write_string(&mut out, url);
+            if !self.mime.is_empty() {
+                field(&mut out, "mimeType", &self.mime);
+            }
+            out.push('}');
+        } else {
+            out.push_str("{\"text\":");
+            json::write_string(&mut out, &self.titled()?);
+        }
+        out.push('}');
+        Some(out)
+    }
+
     /// Its part in an `lcm` message; `None` for one that stands elsewhere.
     pub(super) fn lcm(&self) -> Option<String> {
         if self.url.is_some() {
@@ -208,6 +289,23 @@ pub(super) fn field(out: &mut String, key: &str, value: &str) {
     out.push_str(key);
     out.push_str("\":");
     json::write_string(out, value);
+}
+
+/// The members of an object without those of these keys; of equal keys, the last counts.
+pub(super) fn members_but(raw: &str, object: &Object<'_>, keys: &[&str]) -> String {
+    let mut out = String::new();
+    for member in &object.members {
+        let key = json::text(raw, member.key);
+        let is_last = json::member(&object.members, raw, &key) == Some(member);
+        if is_last && !keys.contains(&&*key) {
+            out.push_str(if out.is_empty() { "{" } else { "," });
+            out.push_str(json::slice(raw, member.key));
+            out.push(':');
+            out.push_str(json::slice(raw, member.value));
+        }
+    }
+    out.push_str(if out.is_empty() { "{}" } else { "}" });
+    out
 }
 
 /// Whether a value is an object, by its first character.

@@ -5,12 +5,15 @@
 //! ([`turns`]), calls and results find each other ([`pair`]), the dialect writes the turns down.
 //! What is chosen is decided before; nothing here reads the store.
 
+mod alternate;
 mod answer;
 mod anthropic;
 mod file;
+mod gemini;
 mod lcm;
 mod note;
 mod openai_chat;
+mod openai_responses;
 mod pair;
 mod sink;
 mod turns;
@@ -74,7 +77,9 @@ pub(super) fn render(dialect: Dialect, entries: &[Entry]) -> Output {
     pair::pair(dialect, &mut turns, &mut notes);
     let sink = match dialect {
         Dialect::Anthropic => anthropic::write(&turns, &mut notes),
-        _ => openai_chat::write(&turns, &mut notes),
+        Dialect::OpenaiResponses => openai_responses::write(&turns, &mut notes),
+        Dialect::Gemini => gemini::write(&turns, entries, &mut notes),
+        Dialect::OpenaiChat | Dialect::Lcm => openai_chat::write(&turns, &mut notes),
     };
     Output { json: sink.json, elements: sink.elements, notes }
 }

@@ -8,7 +8,7 @@ use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use super::{
     Note, Notes, answer,
-    file::{File, field},
+    file::{File, field, members_but},
     sink::{Bit, Sink},
     turns::{Answer, Body, Call, Turn},
 };
@@ -21,8 +21,6 @@ use crate::{
 
 /// Members that are the host's and not the provider's.
 const OF_HOST: [&str; 6] = ["id", "timestamp", "event_key", "speaker", "session", "stop_reason"];
-/// Begins the text of a result that is an error, for which the dialect has no field.
-const ERROR: &str = "[tool error]";
 
 /// Writes all turns.
 pub(super) fn write(turns: &[Turn<'_>], notes: &mut Notes) -> Sink {
@@ -219,12 +217,9 @@ fn answer_json(answer: &Answer<'_>, notes: &mut Notes) -> String {
     {
         return json;
     }
-    let (mut text, is_whole) = answer::text(answer.output);
+    let (text, is_whole) = answer::told(answer);
     if !is_whole {
         notes.add(answer.entry, Note::BlockLeftOut);
-    }
-    if answer.is_error {
-        text = if text.is_empty() { ERROR.into() } else { format!("{ERROR} {text}") };
     }
     let mut out = String::from("{\"role\":\"tool\"");
     field(&mut out, "tool_call_id", &answer.id);
@@ -242,17 +237,5 @@ fn native_answer(raw: &str, answer: &Answer<'_>) -> Option<String> {
     if !(stands && takes) {
         return None;
     }
-    let mut out = String::new();
-    for member in &message.members {
-        let key = json::text(raw, member.key);
-        let is_last = json::member(&message.members, raw, &key) == Some(member);
-        if is_last && !OF_HOST.contains(&&*key) {
-            out.push_str(if out.is_empty() { "{" } else { "," });
-            out.push_str(json::slice(raw, member.key));
-            out.push(':');
-            out.push_str(json::slice(raw, member.value));
-        }
-    }
-    out.push('}');
-    Some(out)
+    Some(members_but(raw, &message, &OF_HOST))
 }

@@ -8,12 +8,12 @@ use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec
 
 use super::{
     Note, Notes, answer,
-    turns::{Answer, Block, Body, Call, Turn},
+    turns::{Answer, Block, Body, Turn},
 };
 use crate::{
     api::Dialect,
     message::{Role, strong_call_id},
-    tool_format,
+    order, tool_format,
 };
 
 /// Characters of an id that is replaced which stay in the new one.
@@ -85,6 +85,38 @@ pub(super) fn pair(dialect: Dialect, turns: &mut Vec<Turn<'_>>, notes: &mut Note
         if turn.role == Role::Tool {
             turn.role = Role::Assistant;
             turn.native = None;
+        }
+    }
+    // Chat Completions has the results of a message right behind it.
+    if dialect != Dialect::OpenaiChat {
+        gather(dialect, turns);
+    }
+}
+
+/// Moves the answers of items behind the last item that its response put out before them.
+fn gather(dialect: Dialect, turns: &mut [Turn<'_>]) {
+    let mut moved: Vec<Answer<'_>> = Vec::new();
+    let mut follows = turns
+        .iter()
+        .skip(1)
+        .map(|turn| turn.is_item && turn.role == Role::Assistant && !turn.blocks.is_empty());
+    let follows: Vec<bool> = turns
+        .iter()
+        .map(|turn| {
+            let next = follows.next().unwrap_or(false);
+            next && turn.is_item && turn.role == Role::Assistant && !turn.blocks.is_empty()
+        })
+        .collect();
+    for (turn, goes_on) in turns.iter_mut().zip(follows) {
+        if goes_on {
+            moved.append(&mut turn.answers);
+        } else if !moved.is_empty() {
+            moved.append(&mut turn.answers);
+            turn.answers = core::mem::take(&mut moved);
+            if dialect == Dialect::OpenaiResponses {
+                // Their order is free, and the one in which they came is the tool's.
+                order::sort_by(&mut turn.answers, &mut |a, b| a.entry.cmp(&b.entry));
+            }
         }
     }
 }
@@ -244,20 +276,33 @@ fn settle<'a>(
         if is_renamed || tool_format::name(dialect, &call.name) != call.name {
             notes.add(entry, Note::RenamedCall);
         }
-        let id = call.id.clone();
+        // Gemini takes calls without an id, by their names and order.
+        let is_bare = dialect == Dialect::Gemini && call.given.is_none();
+        let id = if is_bare { String::new() } else { call.id.clone() };
+        let name = call.name.clone();
         let found = answered.and_then(|at| answers.get_mut(at)).and_then(Option::take);
         if found.is_none() {
             notes.add(entry, Note::SyntheticResult);
         }
-        let answer = found.unwrap_or_else(|| missing(entry, call));
-        turn.answers.push(Answer { id, ..answer });
+        let answer = found.unwrap_or_else(|| missing(entry));
+        if answer.has_more {
+            notes.add(answer.entry, Note::BlockLeftOut);
+        }
+        turn.answers.push(Answer { id, name, ..answer });
     }
 }
 
-fn missing<'a>(entry: usize, call: &Call<'a>) -> Answer<'a> {
-    let name = call.name.clone();
-    let output = MISSING_LITERAL;
-    Answer { entry, given: None, id: String::new(), name, output, is_error: true, native: None }
+fn missing<'a>(entry: usize) -> Answer<'a> {
+    Answer {
+        entry,
+        given: None,
+        id: String::new(),
+        name: Cow::Borrowed(""),
+        output: MISSING_LITERAL,
+        is_error: true,
+        native: None,
+        has_more: false,
+    }
 }
 
 /// [`super::turns::MISSING`] as JSON.

@@ -6,6 +6,9 @@ use alloc::{format, vec};
 use super::{answer::Piece, sink::Bit, *};
 use crate::{json, message, tool_format};
 
+const PROVIDERS: [Dialect; 4] =
+    [Dialect::Anthropic, Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Gemini];
+
 fn entry(seq: u64, dialect: Dialect, raw: &str) -> Entry {
     let message = message::project(dialect, raw).unwrap();
     let (role, parts) = (message.role, message.parts);
@@ -40,6 +43,10 @@ fn tool_output_is_texts_and_media_or_one_text() {
     let image = r#"{"type":"image","source":{}}"#;
     let list = format!("[{{\"type\":\"text\",\"text\":\"a\"}}, {image}]");
     assert_eq!(answer::pieces(&list), [text("a"), Piece::Media(image)]);
+    let screen = r#"{"type":"computer_screenshot","image_url":"data:image/png;base64,QQ"}"#;
+    assert_eq!(answer::pieces(screen), [Piece::Media(screen)]);
+    let image = super::file::of_media(screen).unwrap();
+    assert_eq!((&*image.mime, image.data.as_deref()), ("image/png", Some("QQ")));
     let other = r#"[{"type":"text","text":"a"},{"type":"row"}]"#;
     assert_eq!(answer::pieces(other), [text(other)]);
 }
@@ -79,7 +86,7 @@ fn what_an_assistant_says_after_a_result_of_its_own_comes_after_it() {
 fn media_without_a_block_in_the_dialect_are_named() {
     let raw = r#"{"role":"user","parts":[{"type":"file","name":"a b.zip","mime":"application/zip",
         "data":"UEs"},{"type":"file","name":"n.txt","text":"notes"}]}"#;
-    for dialect in [Dialect::Anthropic, Dialect::OpenaiChat] {
+    for dialect in PROVIDERS {
         let output = render(dialect, &[entry(1, Dialect::Lcm, raw)]);
         assert!(output.json.contains("[file a b.zip (application/zip) left out]"));
         assert!(output.json.contains("file n.txt\\nnotes"));
@@ -94,12 +101,78 @@ fn ids_and_names_are_those_a_provider_accepts() {
             {{"type":"tool_call","id":"{}","name":"a.b"}},{{"type":"tool_call"}}]}}"#,
         "long:".repeat(20)
     );
-    for dialect in [Dialect::Anthropic, Dialect::OpenaiChat] {
+    for dialect in PROVIDERS {
         let first = r#"{"role":"user","content":"q"}"#;
         let out = rendered(dialect, Dialect::Lcm, &[first, &raw]);
         assert_eq!(crate::validate::validate(dialect, &out).unwrap(), "[]");
+        if dialect == Dialect::Gemini {
+            // It takes longer ids and more names, and calls without an id.
+            assert!(out.contains("\"long:long:") && out.contains("\"a.b\""), "{out}");
+            assert!(!out.contains("call_2_1"), "{out}");
+            continue;
+        }
         assert!(out.contains("\"long_long_long_l_2_0\"") && out.contains("\"call_2_1\""), "{out}");
         assert!(out.contains("\"a_b\"") && out.contains("\"tool\""));
+    }
+}
+
+#[test]
+fn names_begin_as_a_provider_takes_them() {
+    let gemini = |name: &str| tool_format::name(Dialect::Gemini, name).into_owned();
+    assert_eq!(gemini("a.b:c-d"), "a.b:c-d");
+    assert_eq!(gemini("_a"), "_a");
+    assert_eq!(gemini("1a"), "_1a");
+    assert_eq!(gemini("\u{e9}a"), "_a");
+    assert_eq!(gemini(&"n".repeat(70)).len(), 64);
+    assert_eq!(gemini(&format!(".{}", "n".repeat(70))).len(), 64);
+    assert_eq!(tool_format::name(Dialect::OpenaiResponses, "1a.b"), "1a_b");
+}
+
+#[test]
+fn an_item_that_a_host_named_goes_out_without_its_name() {
+    let sent = |raw: &str| rendered(Dialect::OpenaiResponses, Dialect::OpenaiResponses, &[raw]);
+    assert_eq!(sent(r#"{"role":"user","content":"q","id":"e1"}"#), {
+        r#"[{"role":"user","content":"q"}]"#
+    });
+    let own = r#"{"role":"user","content":"q","id":"msg_1"}"#;
+    assert_eq!(sent(own), format!("[{own}]"));
+    let other = r#"{"type":"of_tomorrow","id":"e1"}"#;
+    assert_eq!(sent(other), format!("[{other}]"));
+}
+
+#[test]
+fn calls_of_one_response_are_answered_together() {
+    let raws = [
+        r#"{"role":"user","content":"q"}"#,
+        r#"{"type":"function_call","call_id":"c1","name":"n","arguments":"{}"}"#,
+        r#"{"type":"reasoning","summary":[]}"#,
+        r#"{"type":"function_call","call_id":"c2","name":"n","arguments":"{}"}"#,
+        r#"{"type":"function_call_output","call_id":"c2","output":"2"}"#,
+        r#"{"type":"function_call_output","call_id":"c1","output":"1"}"#,
+        r#"{"type":"function_call","call_id":"c3","name":"n","arguments":"{}"}"#,
+        r#"{"type":"function_call_output","call_id":"c3","output":"3"}"#,
+    ];
+    let out = rendered(Dialect::OpenaiResponses, Dialect::OpenaiResponses, &raws);
+    assert_eq!(out, format!("[{}]", raws.join(",")));
+    let out = rendered(Dialect::Gemini, Dialect::OpenaiResponses, &raws);
+    assert_eq!(out.matches("\"role\":\"model\"").count(), 2, "{out}");
+    let out = rendered(Dialect::OpenaiChat, Dialect::OpenaiResponses, &raws);
+    assert_eq!(crate::validate::validate(Dialect::OpenaiChat, &out).unwrap(), "[]");
+}
+
+#[test]
+fn what_only_one_dialect_can_return_is_named() {
+    let raws = [
+        r#"{"role":"user","parts":[{"text":"q"}]}"#,
+        r#"{"role":"model","parts":[{"functionCall":{"name":"n"}}]}"#,
+        r#"{"role":"user","parts":[{"functionResponse":{"name":"n","response":{"output":"r"},
+            "parts":[{"inlineData":{"mimeType":"image/png","data":"QQ"}}]}}]}"#,
+    ];
+    let entries: Vec<Entry> =
+        (1..).zip(raws).map(|(seq, raw)| entry(seq, Dialect::Gemini, raw)).collect();
+    for dialect in PROVIDERS {
+        let notes = render(dialect, &entries).notes.counts(&|_| true);
+        assert_eq!(notes.contains("block-left-out"), dialect != Dialect::Gemini, "{notes}");
     }
 }
 

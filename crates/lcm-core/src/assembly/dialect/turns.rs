@@ -27,8 +27,11 @@ pub(super) struct Turn<'a> {
     pub(super) answers: Vec<Answer<'a>>,
     /// The message, when it is asked for in its own dialect.
     pub(super) native: Option<&'a str>,
-    /// Whether it had blocks that pairing took out.
+    /// Whether it had blocks that pairing took out, or has nothing but thoughts, of which a note
+    /// tells.
     pub(super) is_emptied: bool,
+    /// Whether it is an item of `openai-responses`, of which one response puts out several.
+    pub(super) is_item: bool,
 }
 
 /// A piece of a turn.
@@ -80,6 +83,8 @@ pub(super) struct Answer<'a> {
     pub(super) is_error: bool,
     /// Its block or message, when it is asked for in its own dialect.
     pub(super) native: Option<&'a str>,
+    /// Whether it returned media that only its own dialect can express.
+    pub(super) has_more: bool,
 }
 
 /// The turns of all entries.
@@ -94,6 +99,10 @@ pub(super) fn of(out: Dialect, entries: &[Entry]) -> Vec<Turn<'_>> {
             answers: Vec::new(),
             native: None,
             is_emptied: false,
+            is_item: matches!(
+                entry.origin,
+                Origin::Message { dialect: Dialect::OpenaiResponses, .. }
+            ),
         };
         let Origin::Message { dialect, role, parts, .. } = &entry.origin else {
             let body = Body::Text(Cow::Borrowed(entry.raw.as_str()));
@@ -102,19 +111,24 @@ pub(super) fn of(out: Dialect, entries: &[Entry]) -> Vec<Turn<'_>> {
         };
         let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
         let is_bare_tool = *role == Role::Tool && !parts.iter().any(is_result);
-        let scope =
-            Scope { at, out, dialect: *dialect, role: *role, raw: &entry.raw, is_bare_tool };
+        let item = match dialect {
+            Dialect::OpenaiResponses => message::item_kind(&entry.raw),
+            _ => "",
+        };
+        let (dialect, role, raw) = (*dialect, *role, entry.raw.as_str());
+        let scope = Scope { at, out, dialect, role, raw, item, is_bare_tool };
         let blocks = scope.blocks(parts);
-        if *role == Role::Assistant {
+        if role == Role::Assistant {
             // What an assistant says after a result in its own message, it says after it.
             let pieces = split(blocks);
             let is_whole = pieces.len() == 1;
             for blocks in pieces {
                 let native = scope.native().filter(|_| is_whole);
-                turns.push(Turn { native, ..turn(*role, blocks) });
+                let is_emptied = scope.item == "reasoning";
+                turns.push(Turn { native, is_emptied, ..turn(role, blocks) });
             }
         } else {
-            turns.push(Turn { native: scope.native(), ..turn(*role, blocks) });
+            turns.push(Turn { native: scope.native(), ..turn(role, blocks) });
         }
     }
     turns
@@ -144,6 +158,8 @@ struct Scope<'a> {
     dialect: Dialect,
     role: Role,
     raw: &'a str,
+    /// Type of an item of `openai-responses`, else empty.
+    item: &'a str,
     /// A tool that returned no result, but may say one.
     is_bare_tool: bool,
 }
@@ -174,6 +190,7 @@ impl<'a> Scope<'a> {
         let whole = json::slice(self.raw, read.whole);
         let native = self.is_own().then_some(whole);
         let body = match &read.part {
+            _ if self.item == "reasoning" => Body::Thought,
             // A tool that only says a text returned it.
             Part::Text { text: said } if self.is_bare_tool => {
                 Body::Answer(self.answer(None, None, Some(*said), false))
@@ -202,6 +219,7 @@ impl<'a> Scope<'a> {
                         if self.out == Dialect::OpenaiChat {
                             answer.native = self.native();
                         }
+                        answer.has_more = native.is_none() && self.has_media(read.whole);
                         Body::Answer(answer)
                     }
                 }
@@ -235,19 +253,42 @@ impl<'a> Scope<'a> {
         is_error: bool,
     ) -> Answer<'a> {
         let (name, output) = (self.text(name), self.value(output));
-        let (entry, id, native) = (self.at, String::new(), None);
-        Answer { entry, given, id, name, output, is_error, native }
+        let (entry, id, native, has_more) = (self.at, String::new(), None, false);
+        Answer { entry, given, id, name, output, is_error, native, has_more }
+    }
+
+    /// Whether a function's response holds media beside what it returned.
+    fn has_media(&self, whole: Span) -> bool {
+        let value = Value { span: whole, kind: json::kind(self.raw, whole) };
+        self.dialect == Dialect::Gemini
+            && Object::of(self.raw, value)
+                .and_then(|part| message::below(&part, "functionResponse", "function_response"))
+                .is_some_and(|response| !response.list("parts").is_empty())
     }
 
     /// The id of a block that the provider answers itself, when it stays in its dialect.
     fn served(&self, whole: Span, is_result: bool) -> Option<Cow<'a, str>> {
-        if !(self.is_own() && self.dialect == Dialect::Anthropic) {
+        if !self.is_own() {
             return None;
         }
-        let (own, key) =
-            if is_result { ("tool_result", "tool_use_id") } else { ("tool_use", "id") };
         let block = Object::of(self.raw, Value { span: whole, kind: Kind::Object })?;
-        (block.text("type") != own).then(|| block.text(key))
+        let (is_served, key) = match self.dialect {
+            Dialect::Anthropic if is_result => (block.text("type") != "tool_result", "tool_use_id"),
+            Dialect::Anthropic => (block.text("type") != "tool_use", "id"),
+            Dialect::OpenaiResponses => (self.role != Role::Tool && !self.is_call(), "id"),
+            Dialect::Gemini => {
+                let camel = if is_result { "functionResponse" } else { "functionCall" };
+                let snake = if is_result { "function_response" } else { "function_call" };
+                (message::below(&block, camel, snake).is_none(), "id")
+            }
+            _ => (false, ""),
+        };
+        is_served.then(|| block.text(key))
+    }
+
+    /// Whether it is an item that the host answers.
+    fn is_call(&self) -> bool {
+        message::CALLS.contains(&self.item)
     }
 
     /// The type of a block that nobody documented.

@@ -1,0 +1,191 @@
+//! The events of a history as items of `openai-responses` and contents of `gemini`.
+
+use lcm_testing::simulation::random::Random;
+
+use crate::generate::{Event, Outcome, optional, string};
+
+/// Whether the calls of an id are those of a custom tool: call and result have nothing else in
+/// common.
+fn is_custom(id: Option<&String>) -> bool {
+    id.is_some_and(|id| id.len().is_multiple_of(5))
+}
+
+fn name(prefix: &str, random: &mut Random) -> String {
+    format!("{prefix}_{:016x}", random.between(0, u64::MAX - 1))
+}
+
+pub(crate) fn openai_responses(event: &Event, random: &mut Random) -> Vec<String> {
+    let said =
+        |role: &str, text: &str| format!("{{\"role\":\"{role}\",\"content\":{}}}", string(text));
+    let listed = |content: String| {
+        format!("{{\"type\":\"message\",\"role\":\"user\",\"content\":[{content}]}}")
+    };
+    let text = |text: &str| format!("{{\"type\":\"input_text\",\"text\":{}}}", string(text));
+    match event {
+        Event::User(word) if random.chance(500) => vec![said("user", word)],
+        Event::User(word) => vec![listed(text(word))],
+        Event::System(word) => {
+            let role = if random.chance(500) { "system" } else { "developer" };
+            vec![said(role, word)]
+        }
+        Event::UserOfNothing => vec![listed(String::new())],
+        Event::Assistant { thought, text, calls } => {
+            let mut out: Vec<String> = thought.iter().map(|word| reasoning(word, random)).collect();
+            out.extend(text.iter().map(|word| output_message(word, random)));
+            for call in calls {
+                let arguments = string(&format!("{{\"a\": {}}}", string(&call.word)));
+                let (kind, key) = match is_custom(call.id.as_ref()) {
+                    true => ("custom_tool_call", "input"),
+                    false => ("function_call", "arguments"),
+                };
+                out.push(format!(
+                    "{{\"type\":\"{kind}\",\"id\":\"{}\"{},\"name\":\"read\",\"{key}\":{arguments},\
+                     \"status\":\"completed\"}}",
+                    name("fc", random),
+                    optional("call_id", call.id.as_ref()),
+                ));
+            }
+            if out.is_empty() {
+                out.push(r#"{"type":"message","role":"assistant","content":[]}"#.into());
+            }
+            out
+        }
+        Event::Results { list, text } => {
+            let mut out: Vec<String> = list.iter().map(|one| output(one, random)).collect();
+            out.extend(text.iter().map(|word| said("user", word)));
+            out
+        }
+        Event::Served { word, is_answered, .. } => {
+            let mut out = vec![
+                reasoning("look it up", random),
+                format!(
+                    "{{\"type\":\"web_search_call\",\"id\":\"{}\",\"status\":\"completed\",\
+                     \"action\":{{\"type\":\"search\",\"query\":\"q\"}}}}",
+                    name("ws", random)
+                ),
+            ];
+            out.extend(is_answered.then(|| output_message(word, random)));
+            out
+        }
+        Event::Media(word) => vec![listed(
+            [
+                text(word),
+                r#"{"type":"input_image","image_url":"data:image/png;base64,iVBORw0K"}"#.into(),
+                r#"{"type":"input_image","file_id":"file-1","detail":"low"}"#.into(),
+                "{\"type\":\"input_file\",\"filename\":\"a.pdf\",\
+                 \"file_data\":\"data:application/pdf;base64,JVBE\"}"
+                    .into(),
+            ]
+            .join(","),
+        )],
+        Event::Unknown(word) => {
+            vec![r#"{"type":"of_tomorrow","x":"\ud800"}"#.into(), said("user", word)]
+        }
+    }
+}
+
+fn reasoning(word: &str, random: &mut Random) -> String {
+    let encrypted = if random.chance(500) { ",\"encrypted_content\":\"ZW5j\"" } else { "" };
+    format!(
+        "{{\"type\":\"reasoning\",\"id\":\"{}\",\"summary\":[{{\"type\":\"summary_text\",\
+         \"text\":{}}}]{encrypted}}}",
+        name("rs", random),
+        string(word)
+    )
+}
+
+fn output_message(word: &str, random: &mut Random) -> String {
+    format!(
+        "{{\"type\":\"message\",\"id\":\"{}\",\"role\":\"assistant\",\"status\":\"completed\",\
+         \"content\":[{{\"type\":\"output_text\",\"text\":{},\"annotations\":[]}}]}}",
+        name("msg", random),
+        string(word)
+    )
+}
+
+fn output(one: &Outcome, random: &mut Random) -> String {
+    let kind = if is_custom(one.id.as_ref()) { "custom_tool_call" } else { "function_call" };
+    let text = format!("{{\"type\":\"input_text\",\"text\":{}}}", string(&one.word));
+    let output = match random.between(0, 3) {
+        0 => format!("[{text}]"),
+        1 => format!("[{text},{{\"type\":\"input_image\",\"image_url\":\"https://a.example/b\"}}]"),
+        2 => format!("{{\"says\":{}}}", string(&one.word)),
+        _ => string(&one.word),
+    };
+    let id = optional("call_id", one.id.as_ref());
+    format!("{{\"type\":\"{kind}_output\"{id},\"output\":{output}}}")
+}
+
+pub(crate) fn gemini(event: &Event, random: &mut Random) -> String {
+    let content = |role: &str, parts: Vec<String>| {
+        format!("{{\"role\":\"{role}\",\"parts\":[{}]}}", parts.join(","))
+    };
+    let text = |text: &str| format!("{{\"text\":{}}}", string(text));
+    match event {
+        Event::User(word) if random.chance(100) => format!("{{\"parts\":[{}]}}", text(word)),
+        Event::User(word) => content("user", vec![text(word)]),
+        Event::System(word) => content("system", vec![text(word)]),
+        Event::UserOfNothing => content("user", Vec::new()),
+        Event::Assistant { thought, text: said, calls } => {
+            let mut parts = Vec::new();
+            parts.extend(
+                thought
+                    .iter()
+                    .map(|word| format!("{{\"thought\":true,\"text\":{}}}", string(word))),
+            );
+            parts.extend(said.iter().map(|word| text(word)));
+            if random.chance(200) {
+                parts.push(r#"{"text":"","thoughtSignature":"c2ln"}"#.into());
+            }
+            parts.extend(calls.iter().map(|call| {
+                format!(
+                    "{{\"functionCall\":{{\"name\":\"read\",\"args\":{{\"a\": {}}}{}}},\
+                     \"thoughtSignature\":\"c2ln\"}}",
+                    string(&call.word),
+                    optional("id", call.id.as_ref()),
+                )
+            }));
+            content("model", parts)
+        }
+        Event::Results { list, text: said } => {
+            let mut parts: Vec<String> = list.iter().map(|one| response(one, random)).collect();
+            parts.extend(said.iter().map(|word| text(word)));
+            content(if random.chance(200) { "function" } else { "user" }, parts)
+        }
+        Event::Served { word, is_answered, .. } => {
+            let mut parts = vec![
+                r#"{"executableCode":{"language":"PYTHON","code":"print(1)"}}"#.into(),
+                r#"{"code_execution_result":{"outcome":"OUTCOME_OK","output":"1"}}"#.into(),
+            ];
+            parts.extend(is_answered.then(|| text(word)));
+            content("model", parts)
+        }
+        Event::Media(word) => content(
+            "user",
+            vec![
+                text(word),
+                r#"{"inlineData":{"mimeType":"image/png","data":"iVBORw0K"}}"#.into(),
+                r#"{"fileData":{"mimeType":"image/png","fileUri":"https://a.example/b"}}"#.into(),
+            ],
+        ),
+        Event::Unknown(word) => content(
+            "user",
+            vec![r#"{"ofTomorrow":{"x":"\ud800"}}"#.into(), "{}".into(), text(word)],
+        ),
+    }
+}
+
+fn response(one: &Outcome, random: &mut Random) -> String {
+    let word = string(&one.word);
+    let (response, parts) = match random.between(0, 4) {
+        0 => (format!("{{\"result\":{word}}}"), ""),
+        1 => (format!("{{\"says\":{word},\"more\":1}}"), ""),
+        2 => (
+            format!("{{\"output\":{word}}}"),
+            ",\"parts\":[{\"inlineData\":{\"mimeType\":\"image/png\",\"data\":\"iVBO\"}}]",
+        ),
+        _ => (format!("{{\"{}\":{word}}}", if one.is_error { "error" } else { "output" }), ""),
+    };
+    let id = optional("id", one.id.as_ref());
+    format!("{{\"functionResponse\":{{\"name\":\"read\"{id},\"response\":{response}{parts}}}}}")
+}
