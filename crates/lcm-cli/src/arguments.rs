@@ -87,9 +87,13 @@ pub(crate) enum Command {
 
 #[derive(Args, Debug)]
 pub(crate) struct Ingest {
-    /// Shape of the messages: lcm, anthropic, openai-chat, openai-responses, gemini, or auto
+    /// Shape of the messages: lcm, anthropic, openai-chat, openai-responses, gemini, or auto, which
+    /// finds it out and reads session files of Claude Code, Codex and OpenClaw, too
     #[arg(long, value_name = "D", default_value = "lcm")]
     pub(crate) dialect: Dialect,
+    /// Follow one file while it grows, until interrupted; one result for each time it did
+    #[arg(long, conflicts_with = "new")]
+    pub(crate) tail: bool,
     /// Every message is new unless its id or event key is stored
     #[arg(long)]
     pub(crate) new: bool,

@@ -1,7 +1,8 @@
 //! Reads transcripts: lines of files and of standard input.
 //!
-//! In: files of one message a line. Out: the messages with their places, and what was dropped
-//! between them. Whether a line is a message is the component's decision.
+//! In: files of one message a line, or session files. Out: the messages with their places, and what
+//! was dropped between them. Whether a line is a message is the component's decision; what a
+//! session file has in its lines is read by `lcm_host::session_files`.
 
 use std::{
     fs::File,
@@ -10,7 +11,9 @@ use std::{
     rc::Rc,
 };
 
-use lcm_host::{Code, Error, Result};
+use lcm_host::{Code, Error, Result, session_files, types::Dialect as WitDialect};
+
+use crate::arguments::Dialect;
 
 /// The messages of some files, in order.
 #[derive(Debug, Default)]
@@ -21,9 +24,14 @@ pub(crate) struct Transcript {
     blank_lines: usize,
     byte_order_marks: usize,
     carriage_returns: usize,
+    /// What the files were found to be, when that was to be found out.
+    format: Option<session_files::Format>,
+    dialect: Option<WitDialect>,
+    /// What was not taken of session files.
+    left: Vec<String>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Place {
     file: Rc<Path>,
     /// From 1.
@@ -37,23 +45,82 @@ impl std::fmt::Display for Place {
 }
 
 impl Transcript {
-    /// Reads the files one after the other.
-    pub(crate) fn read(files: &[PathBuf]) -> Result<Self> {
-        let mut transcript = Self::default();
+    /// Reads the files one after the other. `growing`: a last line that has no end and is not
+    /// whole yet is still being written, and is passed over.
+    pub(crate) fn read(files: &[PathBuf], dialect: Dialect, growing: bool) -> Result<Self> {
+        let mut transcript = Self { dialect: dialect.wit(), ..Self::default() };
         for file in files {
-            transcript.add(file, &mut open(file)?)?;
+            let first = transcript.messages.len();
+            transcript.add(file, &mut open(file)?, growing)?;
+            if dialect.wit().is_none() {
+                transcript.recognise(file, first)?;
+            }
         }
         Ok(transcript)
     }
 
+    /// The shape of the messages.
+    pub(crate) fn dialect(&self) -> WitDialect {
+        self.dialect.unwrap_or(WitDialect::Lcm)
+    }
+
+    /// What the files were found to be; `None`: it was given, or nothing tells yet.
+    pub(crate) fn format(&self) -> Option<&'static str> {
+        self.format.map(session_files::Format::name)
+    }
+
+    /// Takes the lines of a file, which are those from `first` on, for what they are.
+    fn recognise(&mut self, file: &Path, first: usize) -> Result<()> {
+        let lines = self.messages.split_off(first);
+        let places = self.places.split_off(first);
+        let count = lines.len();
+        let read = session_files::read(lines).map_err(|error| {
+            let place = error.line.and_then(|line| places.get(line));
+            let place = place.map_or_else(|| shown(file), Place::to_string);
+            Error::new(Code::InvalidInput, format!("{place} {}", error.reason))
+        })?;
+        let Some(format) = read.format else {
+            if count > 0 {
+                self.left.push(format!("{} has no message yet", shown(file)));
+            }
+            return Ok(());
+        };
+        if let Some(dialect) = self.dialect
+            && dialect != read.dialect
+        {
+            let before = self.format.map_or("another form", session_files::Format::name);
+            let message = format!(
+                "{} is {}, and the files before it are {before}; ingest them one by one",
+                shown(file),
+                format.name()
+            );
+            return Err(Error::new(Code::InvalidInput, message));
+        }
+        (self.format, self.dialect) = (Some(format), Some(read.dialect));
+        self.left.extend(read.warnings);
+        for message in read.messages {
+            self.places.extend(places.get(message.line).cloned());
+            self.messages.push(message.text);
+        }
+        Ok(())
+    }
+
     /// Adds the lines of one file, one at a time: a transcript is held in memory once.
-    pub(crate) fn add(&mut self, file: &Path, source: &mut dyn BufRead) -> Result<()> {
+    pub(crate) fn add(
+        &mut self,
+        file: &Path,
+        source: &mut dyn BufRead,
+        growing: bool,
+    ) -> Result<()> {
         let shared: Rc<Path> = file.into();
         let mut bytes = Vec::new();
         for line in 1.. {
             bytes.clear();
             let read = source.read_until(b'\n', &mut bytes);
             if read.map_err(|error| unreadable(file, &error))? == 0 {
+                break;
+            }
+            if growing && !bytes.ends_with(b"\n") && !is_whole(&bytes) {
                 break;
             }
             let without_mark = bytes.strip_prefix(b"\xEF\xBB\xBF").filter(|_| line == 1);
@@ -96,8 +163,14 @@ impl Transcript {
             let plural = if *count == 1 { "" } else { "s" };
             format!("dropped {count} {what}{plural}")
         });
-        dropped.collect()
+        dropped.chain(self.left.iter().cloned()).collect()
     }
+}
+
+/// Whether a line without its end is a JSON object, so that nothing can be missing of it.
+fn is_whole(line: &[u8]) -> bool {
+    let whole = || serde_json::from_slice::<&serde_json::value::RawValue>(line).is_ok();
+    line.trim_ascii_end().ends_with(b"}") && whole()
 }
 
 /// The text of a small file.
@@ -140,7 +213,7 @@ mod tests {
 
     fn transcript(mut bytes: &[u8]) -> Result<Transcript> {
         let mut transcript = Transcript::default();
-        transcript.add(Path::new("t.jsonl"), &mut bytes).map(|()| transcript)
+        transcript.add(Path::new("t.jsonl"), &mut bytes, false).map(|()| transcript)
     }
 
     #[test]
@@ -157,6 +230,18 @@ mod tests {
         assert!(transcript(b"{}\n").unwrap().warnings().is_empty());
         assert!(transcript(b"{}").unwrap().warnings().is_empty());
         assert!(transcript(b"").unwrap().messages.is_empty());
+    }
+
+    #[test]
+    fn a_line_that_is_being_written_waits() {
+        let growing = |mut bytes: &[u8]| {
+            let mut transcript = Transcript::default();
+            transcript.add(Path::new("t.jsonl"), &mut bytes, true).unwrap();
+            transcript.messages
+        };
+        assert_eq!(growing(b"{}\n{\"a\":{}"), ["{}"]);
+        assert_eq!(growing(b"{}\n\xE4\xBD"), ["{}"]);
+        assert_eq!(growing(b"{}\n{\"a\":{}}"), ["{}", "{\"a\":{}}"]);
     }
 
     #[test]

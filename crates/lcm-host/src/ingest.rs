@@ -36,15 +36,26 @@ pub struct IngestOptions {
     pub new: bool,
     /// A transcript that looks like a replay is refused instead of reported.
     pub refuse_replay: bool,
+    /// What is known to be stored; it is not asked for again while that holds.
+    pub proven: Option<Proven>,
     /// The time of the calls.
     pub clock: Clock,
+}
+
+/// That the first messages of a transcript are stored, as an ingest of them found.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Proven {
+    /// How many messages.
+    pub messages: usize,
+    /// The revision that this is true of: it says nothing about a conversation that moved on.
+    pub revision: u64,
 }
 
 impl IngestOptions {
     /// A transcript in this dialect, of which what is stored is recognised.
     #[must_use]
     pub const fn new(dialect: Dialect, clock: Clock) -> Self {
-        Self { dialect, new: false, refuse_replay: false, clock }
+        Self { dialect, new: false, refuse_replay: false, proven: None, clock }
     }
 
     /// Options of a call; `revision`: what the conversation must be at.
@@ -154,6 +165,7 @@ impl Lcm {
     ///
     /// - `invalid-input`, with the index: a message that is none; nothing was stored.
     /// - `cancelled`: what was stored before stays, and the next ingest goes on after it.
+    /// - `exists`: the transcript was changed among messages that are stored; nothing was stored.
     /// - what the component answers; with `refuse_replay` also its refusal.
     pub fn ingest(
         &self,
@@ -173,10 +185,11 @@ impl Lcm {
             uploads: BTreeMap::new(),
             done: 0,
         };
-        let identities = intake.identify_all(messages)?;
         if options.new {
+            intake.identify_all(messages, 0)?;
             intake.append_all(messages)?;
-        } else {
+        } else if !intake.append_after(messages)? {
+            let identities = intake.identify_all(messages, 0)?;
             intake.append_missing(messages, &identities)?;
         }
         (intake.progress)(messages.len());
@@ -206,17 +219,17 @@ impl Intake<'_> {
         self.options.clock.now_ms()
     }
 
-    /// The identity of every message, as the component computes it.
-    fn identify_all(&self, messages: &[String]) -> IngestResult<Vec<Box<RawValue>>> {
-        let mut identities = Vec::with_capacity(messages.len());
-        let mut rest = messages;
+    /// The identity of every message from an index on, as the component computes it.
+    fn identify_all(&self, messages: &[String], from: usize) -> IngestResult<Vec<Box<RawValue>>> {
+        let mut rest = messages.get(from..).unwrap_or(&[]);
+        let mut identities = Vec::with_capacity(rest.len());
         while !rest.is_empty() {
             self.cancel.check()?;
             let (batch, after) = rest.split_at(batch_length(rest));
             let text = self
                 .lcm
                 .identify(self.options.dialect, batch)
-                .map_err(|error| self.locate(batch, identities.len(), error))?;
+                .map_err(|error| self.locate(batch, from + identities.len(), error))?;
             let of_batch: Vec<Box<RawValue>> = json::read("ingest.identify", &text)?;
             if of_batch.len() != batch.len() {
                 let message = "`ingest.identify` answered for another number of messages";
@@ -247,6 +260,25 @@ impl Intake<'_> {
             messages.len().checked_sub(1).map(|to| Range { from: 0, to }).into_iter().collect();
         self.stage_large(messages, &all)?;
         self.append_ranges(messages, &all, None).map_err(|failure| failure.error.into())
+    }
+
+    /// Stores what stands behind the messages that are proven to be stored, under the revision of
+    /// that proof; returns whether it still held.
+    fn append_after(&mut self, messages: &[String]) -> IngestResult<bool> {
+        let Some(proven) = self.options.proven.filter(|proven| proven.messages < messages.len())
+        else {
+            return Ok(false);
+        };
+        self.identify_all(messages, proven.messages)?;
+        let rest = [Range { from: proven.messages, to: messages.len() - 1 }];
+        if self.stage_large(messages, &rest)? {
+            return Ok(false);
+        }
+        match self.append_ranges(messages, &rest, Some(proven.revision)) {
+            Ok(()) => Ok(true),
+            Err(failure) if is_outdated(&failure) => Ok(false),
+            Err(failure) => Err(failure.error.into()),
+        }
     }
 
     /// Stores what is missing. While others write, too, what is missing is asked again, and given

@@ -45,6 +45,7 @@ mod portable;
 mod record;
 
 pub mod completion;
+pub mod session_files;
 pub mod store;
 
 pub use bindings::{context, ingestion, types, work};
@@ -52,7 +53,7 @@ pub use clock::{Cancel, Clock};
 pub use compaction::{CompactOptions, CompactReport, CompactStatus, Pass};
 pub use component::{Component, Limits, LoadOptions};
 pub use error::{Code, Error, Result};
-pub use ingest::{IngestError, IngestOptions, IngestReport};
+pub use ingest::{IngestError, IngestOptions, IngestReport, Proven};
 pub use lcm::Lcm;
 pub use pages::{Checked, ExpandOptions, Expanded};
 pub use portable::ImportReport;

@@ -56,7 +56,7 @@ struct Fetched {
 pub(crate) fn run(global: &Global) -> Result<End> {
     let global = Global { store: "memory:".to_owned(), ..global.clone() };
     let mut transcript = Transcript::default();
-    transcript.add("demo".as_ref(), &mut &*TRANSCRIPT)?;
+    transcript.add("demo".as_ref(), &mut &*TRANSCRIPT, false)?;
     let messages = transcript.messages;
     let session = Session::open(&global)?;
     let tell = |text: String| if session.json { Ok(()) } else { output::text(&text) };

@@ -1,6 +1,11 @@
-//! `lcm ingest`.
+//! `lcm ingest`, once or following a file.
+//!
+//! In: files. Out: what was stored, one result for each ingest. What is stored already is decided
+//! by the component; how a file is followed is said in `lcm_host::session_files`.
 
-use lcm_host::{Code, Error, IngestOptions, IngestReport, Result};
+use std::time::Duration;
+
+use lcm_host::{Code, Error, IngestOptions, IngestReport, Proven, Result, session_files::Follower};
 use serde::Serialize;
 
 use crate::{
@@ -12,6 +17,9 @@ use crate::{
     session::Session,
 };
 
+/// How often a followed file is looked at.
+const POLL: Duration = Duration::from_millis(300);
+
 #[derive(Serialize)]
 struct Output<'a> {
     conversation: &'a str,
@@ -21,20 +29,68 @@ struct Output<'a> {
     seq_last: Option<u64>,
     context_tokens: u64,
     revision: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'static str>,
     warnings: &'a [String],
 }
 
 /// Reads all lines first: nothing is stored when one of them is no message.
 pub(crate) fn run(global: &Global, options: &Ingest) -> Result<End> {
-    let Some(dialect) = options.dialect.wit() else {
-        return Err(Error::new(Code::Unsupported, "`--dialect auto` is not built yet"));
-    };
-    let transcript = Transcript::read(&options.files)?;
+    if options.tail {
+        return tail(global, options);
+    }
+    let transcript = Transcript::read(&options.files, options.dialect, false)?;
     let session = Session::open(global)?;
+    let report = ingest(&session, options, &transcript, None)?;
+    print(&session, &transcript, &report)?;
+    Ok(End::Done)
+}
+
+/// Ingests a file and again whenever it changed, until interrupted.
+fn tail(global: &Global, options: &Ingest) -> Result<End> {
+    let path = match options.files.as_slice() {
+        [path] if path.as_os_str() != "-" => path,
+        _ => return Err(Error::new(Code::InvalidInput, "`--tail` follows one file")),
+    };
+    let mut follower = Follower::new(path);
+    follower.has_changed()?;
+    let mut transcript = Transcript::read(&options.files, options.dialect, true)?;
+    let session = Session::open(global)?;
+    let report = ingest(&session, options, &transcript, None)?;
+    follower.confirm(&transcript.messages, report.revision);
+    print(&session, &transcript, &report)?;
+    loop {
+        session.cancel.check()?;
+        session.cancel.sleep(POLL);
+        if !follower.has_changed()? {
+            continue;
+        }
+        transcript = match Transcript::read(&options.files, options.dialect, true) {
+            // It is being replaced.
+            Err(error) if error.code == Code::NotFound => continue,
+            read => read?,
+        };
+        let proven = follower.proven(&transcript.messages);
+        if proven.is_some_and(|proven| proven.messages == transcript.messages.len()) {
+            continue;
+        }
+        let report = ingest(&session, options, &transcript, proven)?;
+        follower.confirm(&transcript.messages, report.revision);
+        print(&session, &transcript, &report)?;
+    }
+}
+
+fn ingest(
+    session: &Session<'_>,
+    options: &Ingest,
+    transcript: &Transcript,
+    proven: Option<Proven>,
+) -> Result<IngestReport> {
     let ingest = IngestOptions {
-        dialect,
+        dialect: transcript.dialect(),
         new: options.new,
         refuse_replay: options.refuse_replay,
+        proven,
         clock: session.clock,
     };
     let messages = &transcript.messages;
@@ -50,11 +106,10 @@ pub(crate) fn run(global: &Global, options: &Ingest) -> Result<End> {
         })?;
     drop(progress);
     report.warnings.extend(transcript.warnings());
-    print(&session, &report)?;
-    Ok(End::Done)
+    Ok(report)
 }
 
-fn print(session: &Session<'_>, report: &IngestReport) -> Result<()> {
+fn print(session: &Session<'_>, transcript: &Transcript, report: &IngestReport) -> Result<()> {
     if session.json {
         return output::json(&Output {
             conversation: session.conversation,
@@ -64,6 +119,7 @@ fn print(session: &Session<'_>, report: &IngestReport) -> Result<()> {
             seq_last: report.seq_last,
             context_tokens: report.context_tokens,
             revision: report.revision,
+            format: transcript.format(),
             warnings: &report.warnings,
         });
     }
@@ -71,8 +127,10 @@ fn print(session: &Session<'_>, report: &IngestReport) -> Result<()> {
         (Some(first), Some(last)) => format!(" ({} to {})", number(first), number(last)),
         _ => String::new(),
     };
+    let format = transcript.format().map(|format| format!("read as {format}\n"));
     output::text(&format!(
-        "{}: {} stored{seqs}, {} skipped\ncontext: {}, revision {}\n{}",
+        "{}{}: {} stored{seqs}, {} skipped\ncontext: {}, revision {}\n{}",
+        format.unwrap_or_default(),
         session.conversation,
         count(report.ingested, "message"),
         number(report.skipped),

@@ -12,6 +12,7 @@ mod providers;
 #[path = "../../../lcm-host/tests/host/server.rs"]
 #[expect(dead_code, reason = "the tests of the host use more of it")]
 mod server;
+mod session_files;
 
 use std::{
     fs,

@@ -1,0 +1,333 @@
+//! `lcm ingest --dialect auto` and `--tail`: session files from end to end.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    process::{Child, ChildStdout, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::{DEMO, Place};
+
+const AUTO: [&str; 3] = ["ingest", "--dialect", "auto"];
+
+fn jsonl(lines: &[Value]) -> String {
+    lines.iter().map(|line| line.to_string() + "\n").collect()
+}
+
+/// A session of Claude Code with so many turns.
+fn claude_code(turns: usize) -> Vec<Value> {
+    let mut lines = Vec::new();
+    for turn in 0..turns {
+        let on = if turn == 0 { Value::Null } else { json!(format!("a{}", turn - 1)) };
+        lines.push(json!({"type": "user", "uuid": format!("u{turn}"), "parentUuid": on,
+            "sessionId": "s", "message": {"role": "user", "content": "ok"}}));
+        lines.push(json!({"type": "assistant", "uuid": format!("a{turn}"),
+            "parentUuid": format!("u{turn}"), "sessionId": "s",
+            "message": {"id": format!("msg_{turn}"), "role": "assistant",
+                "content": [{"type": "text", "text": format!("answer {turn}")}]}}));
+    }
+    lines
+}
+
+/// A session of Codex; its items have no ids, and say the same again.
+fn codex(items: usize) -> Vec<Value> {
+    let item = |at: usize| {
+        json!({"timestamp": format!("2026-01-02T03:04:{at:02}.000Z"), "type": "response_item",
+            "payload": {"type": "message", "role": if at.is_multiple_of(2) { "user" } else { "assistant" },
+                "content": [{"type": "input_text", "text": "ok"}]}})
+    };
+    let meta = json!({"timestamp": "2026-01-02T03:04:00.000Z", "type": "session_meta",
+        "payload": {"id": "s"}});
+    std::iter::once(meta).chain((0..items).map(item)).collect()
+}
+
+fn open_claw(entries: usize) -> Vec<Value> {
+    let entry = |at: usize| {
+        let on = if at == 0 { Value::Null } else { json!(format!("{}", at - 1)) };
+        json!({"type": "message", "id": at.to_string(), "parentId": on,
+            "timestamp": "2026-01-02T03:04:05.000Z",
+            "message": {"role": "user", "content": "ok"}})
+    };
+    let header = json!({"type": "session", "id": "s", "timestamp": "2026-01-02T03:04:05.000Z"});
+    std::iter::once(header).chain((0..entries).map(entry)).collect()
+}
+
+#[test]
+fn a_session_is_stored_once_and_in_halves() {
+    let cases = [(claude_code(6), 12), (codex(12), 12), (open_claw(12), 12)];
+    for (lines, count) in cases {
+        let place = Place::new();
+        let half = place.write("half.jsonl", jsonl(lines.split_at(lines.len() / 2 + 1).0));
+        let whole = place.write("whole.jsonl", jsonl(&lines));
+        let first = place.json(&[&AUTO[..], &[&half]].concat())["ingested"].as_u64().unwrap();
+        assert!(first > 4 && first < count, "{first}");
+        let rest = place.json(&[&AUTO[..], &[&whole]].concat());
+        assert_eq!(rest["ingested"], count - first, "exactly what was missing");
+        let again = place.json(&[&AUTO[..], &[&whole]].concat());
+        assert_eq!((&again["ingested"], &again["skipped"]), (&json!(0), &json!(count)));
+        assert!(again["format"].as_str().unwrap().ends_with("session"), "{again}");
+        assert_eq!(place.json(&["check"])["ok"], true);
+        assert_eq!(place.run(&["messages", "--raw"]).ok().out.lines().count(), 12);
+    }
+}
+
+#[test]
+fn a_session_can_be_assembled_for_its_provider() {
+    let place = Place::new();
+    let call = |uuid: &str, on: &str, id: &str| {
+        json!({"type": "assistant", "uuid": uuid, "parentUuid": on, "message": {"id": "m1",
+            "role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "Bash",
+                "input": {}}]}})
+    };
+    let result = |uuid: &str, on: &str, id: &str| {
+        json!({"type": "user", "uuid": uuid, "parentUuid": on, "message": {"role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": id, "content": "out"}]}})
+    };
+    let lines = [
+        json!({"type": "user", "uuid": "u", "parentUuid": null,
+            "message": {"role": "user", "content": "go"}}),
+        call("a1", "u", "toolu_1"),
+        call("a2", "a1", "toolu_2"),
+        result("r1", "a1", "toolu_1"),
+        result("r2", "a2", "toolu_2"),
+    ];
+    let file = place.write("s.jsonl", jsonl(&lines));
+    place.json(&[&AUTO[..], &[&file]].concat());
+    let context = place.json(&["assemble", "--budget", "4000", "--dialect", "anthropic"]);
+    // Calls made side by side are several lines; each is answered right behind it.
+    let messages = context["messages"].as_array().unwrap();
+    let ids: Vec<(&Value, &Value)> = messages
+        .iter()
+        .skip(1)
+        .flat_map(|message| message["content"].as_array().unwrap())
+        .map(|block| (&block["id"], &block["tool_use_id"]))
+        .collect();
+    let (one, two, none) = (json!("toolu_1"), json!("toolu_2"), Value::Null);
+    assert_eq!(ids, [(&one, &none), (&none, &one), (&two, &none), (&none, &two)], "{context}");
+    assert_eq!(context["warnings"], json!([]));
+}
+
+#[test]
+fn plain_messages_are_recognised_too() {
+    let place = Place::new();
+    let report = place.json(&[&AUTO[..], &[DEMO]].concat());
+    assert_eq!((&report["ingested"], &report["format"]), (&json!(83), &json!("messages of `lcm`")));
+    assert_eq!(place.json(&["ingest", DEMO])["ingested"], 0, "the same messages");
+    let bytes = fs::read(DEMO).unwrap();
+    assert_eq!(place.run(&["messages", "--raw"]).ok().out.as_bytes(), bytes);
+}
+
+#[test]
+fn a_file_that_was_changed_before_its_end_is_refused() {
+    // With ids, and without any: the demo has none.
+    let demo: Vec<Value> = fs::read_to_string(DEMO)
+        .unwrap()
+        .lines()
+        .map(|line| {
+            let mut message: Value = serde_json::from_str(line).unwrap();
+            for key in ["id", "timestamp", "session"] {
+                message.as_object_mut().unwrap().remove(key);
+            }
+            message
+        })
+        .collect();
+    for (lines, count) in [(codex(20), 20), (demo, 83)] {
+        let place = Place::new();
+        let file = place.write("s.jsonl", jsonl(&lines));
+        assert_eq!(place.json(&[&AUTO[..], &[&file]].concat())["ingested"], count);
+        let before = place.digest();
+        let mut changed = lines.clone();
+        let text = jsonl(&changed[10..11]).replacen("\":\"", "\":\"changed ", 20);
+        changed[10] = match count {
+            20 => json!({"timestamp": "2026-01-02T03:04:59.000Z", "type": "response_item",
+                "payload": {"type": "message", "role": "user", "content": "changed"}}),
+            _ => json!({"role": "user", "content": text}),
+        };
+        changed.push(lines[3].clone());
+        let file = place.write("s.jsonl", jsonl(&changed));
+        let place_of_it = if count == 20 { "entry 10" } else { "entry 11" };
+        place.run(&[&AUTO[..], &[&file]].concat()).failed(4, "exists", place_of_it);
+        assert_eq!(place.digest(), before, "nothing is stored");
+    }
+}
+
+#[test]
+fn bad_lines_are_named_and_store_nothing() {
+    let place = Place::new();
+    let good = jsonl(&claude_code(2));
+    let cut = good.trim_end().strip_suffix('}').unwrap().to_owned();
+    let deep = format!(
+        "{{\"type\":\"user\",\"uuid\":\"x\",\"message\":{{\"role\":\"user\",\
+        \"content\":{}{}}}}}\n",
+        "[".repeat(600),
+        "]".repeat(600)
+    );
+    let cases: [(Vec<u8>, &str); 7] = [
+        (cut.into_bytes(), "`s.jsonl` line 4 ends in the middle"),
+        ([good.as_bytes(), b"\0\0\0\n"].concat(), "`s.jsonl` line 5 has a NUL byte"),
+        ([good.as_bytes(), b"\n\xFF\n"].concat(), "`s.jsonl` line 6 is no valid UTF-8"),
+        ([good.as_bytes(), b"nonsense\n"].concat(), "`s.jsonl` line 5 is no JSON object"),
+        ([good.as_bytes(), deep.as_bytes()].concat(), "`s.jsonl` line 5: "),
+        ([good.as_bytes(), jsonl(&codex(1)).as_bytes()].concat(), "line 5 looks like a Codex"),
+        (
+            [good.as_bytes(), b"{\"role\":\"user\",\"content\":\"a\"}\n"].concat(),
+            "line 5 looks like",
+        ),
+    ];
+    for (bytes, says) in cases {
+        place.write("s.jsonl", bytes);
+        let ran = place.run(&[&AUTO[..], &["s.jsonl"]].concat());
+        ran.failed(2, "invalid-input", says);
+    }
+    place.run(&["conversations"]).ok();
+    assert_eq!(place.json(&["conversations"])["conversations"], json!([]));
+}
+
+#[test]
+fn files_of_two_dialects_are_no_transcript() {
+    let place = Place::new();
+    let one = place.write("one.jsonl", jsonl(&claude_code(1)));
+    let two = place.write("two.jsonl", jsonl(&codex(1)));
+    let ran = place.run(&[&AUTO[..], &[&one, &two]].concat());
+    ran.failed(2, "invalid-input", "one by one");
+}
+
+#[test]
+fn tail_needs_one_file_and_no_other_mode() {
+    let place = Place::new();
+    place.run(&["ingest", "--tail"]).failed(2, "invalid-input", "one file");
+    place.run(&["ingest", "--tail", DEMO, DEMO]).failed(2, "invalid-input", "one file");
+    place.run(&["ingest", "--tail", "--new", DEMO]).failed(2, "invalid-input", "--new");
+    place.run(&["ingest", "--tail", "none.jsonl"]).failed(3, "not-found", "none.jsonl");
+}
+
+/// A running `lcm ingest --tail`, ended with the test.
+struct Tail {
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Tail {
+    fn of(place: &Place, file: &str) -> Self {
+        let mut command = place.command(&["ingest", "--dialect", "auto", "--tail", "--json", file]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Self { child, out }
+    }
+
+    /// The next result; waits for it.
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.out.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    fn ingested(&mut self) -> u64 {
+        self.next().get("ingested").and_then(Value::as_u64).unwrap()
+    }
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn append(file: &str, bytes: &str) {
+    let mut opened = fs::OpenOptions::new().append(true).open(file).unwrap();
+    opened.write_all(bytes.as_bytes()).unwrap();
+}
+
+#[test]
+fn tail_follows_growth_and_waits_for_whole_lines() {
+    let place = Place::new();
+    let lines = claude_code(3);
+    let file = place.write("s.jsonl", jsonl(&lines[..2]));
+    let mut tail = Tail::of(&place, &file);
+    assert_eq!(tail.ingested(), 2);
+    let third = lines[2].to_string();
+    let (begin, end) = third.split_at(third.len() / 2);
+    append(&file, begin);
+    // Two polls: half a line is nothing.
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    append(&file, &format!("{end}\n{}", jsonl(&lines[3..4])));
+    assert_eq!(tail.ingested(), 2);
+    append(&file, &jsonl(&lines[4..]));
+    assert_eq!(tail.ingested(), 2);
+    drop(tail);
+    assert_eq!(place.json(&[&AUTO[..], &[&file]].concat())["ingested"], 0);
+    assert_eq!(place.json(&["check"])["ok"], true);
+}
+
+#[test]
+fn tail_finds_what_is_new_after_a_rotation_or_a_cut() {
+    let place = Place::new();
+    let lines = codex(6);
+    let file = place.write("s.jsonl", jsonl(&lines));
+    let mut tail = Tail::of(&place, &file);
+    assert_eq!(tail.ingested(), 6);
+    // Cut, and then as it was with one more.
+    place.write("s.jsonl", jsonl(&lines[..4]));
+    let cut = tail.next();
+    assert_eq!((&cut["ingested"], &cut["skipped"]), (&json!(0), &json!(3)));
+    place.write("s.jsonl", jsonl(&codex(7)));
+    assert_eq!(tail.ingested(), 1);
+    // Replaced by the file of another session.
+    let other = claude_code(2);
+    fs::rename(&file, place.folder.join("old.jsonl")).unwrap();
+    place.write("new.jsonl", jsonl(&other));
+    fs::rename(place.folder.join("new.jsonl"), &file).unwrap();
+    assert_eq!(tail.ingested(), 4);
+    // Somebody else writes in between: the revision of the checkpoint is gone.
+    let more = place.write("more.jsonl", "{\"role\":\"user\",\"content\":\"from elsewhere\"}\n");
+    place.json(&["ingest", "--new", &more]);
+    append(&file, &jsonl(&claude_code(3)[4..]));
+    assert_eq!(tail.ingested(), 2);
+    drop(tail);
+    assert_eq!(place.run(&["messages", "--raw"]).ok().out.lines().count(), 14);
+}
+
+#[test]
+fn tail_says_the_same_again_without_losing_it() {
+    // No ids, no times: only the checkpoint and the running hash tell these apart.
+    let place = Place::new();
+    let ok = "{\"role\":\"user\",\"content\":\"ok\"}\n";
+    let file = place.write("s.jsonl", ok);
+    let mut tail = Tail::of(&place, &file);
+    assert_eq!(tail.ingested(), 1);
+    for _ in 0..3 {
+        append(&file, ok);
+        assert_eq!(tail.ingested(), 1);
+    }
+    drop(tail);
+    assert_eq!(place.json(&[&AUTO[..], &[&file]].concat())["ingested"], 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_a_tail_with_a_sound_store() {
+    let place = Place::new();
+    let file = place.write("s.jsonl", jsonl(&claude_code(2)));
+    let mut tail = Tail::of(&place, &file);
+    assert_eq!(tail.ingested(), 4);
+    let id = tail.child.id().to_string();
+    let sent = std::process::Command::new("kill").args(["-INT", &id]).status().unwrap();
+    assert!(sent.success());
+    assert_eq!(tail.child.wait().unwrap().code(), Some(130));
+    assert_eq!(place.json(&["check"])["ok"], true);
+    assert_eq!(place.json(&[&AUTO[..], &[&file]].concat())["ingested"], 0);
+}
+
+#[test]
+fn a_bad_line_ends_a_tail_and_keeps_what_was_stored() {
+    let place = Place::new();
+    let file = place.write("s.jsonl", jsonl(&claude_code(1)));
+    let mut tail = Tail::of(&place, &file);
+    assert_eq!(tail.ingested(), 2);
+    append(&file, &format!("{}nonsense\n", jsonl(&claude_code(2)[2..])));
+    assert_eq!(tail.child.wait().unwrap().code(), Some(2));
+    assert_eq!(place.run(&["messages", "--raw"]).ok().out.lines().count(), 2);
+}

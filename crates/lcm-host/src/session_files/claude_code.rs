@@ -1,0 +1,149 @@
+//! Reads sessions of Claude Code.
+//!
+//! In: lines with `type`; those of a conversation have `uuid`, and `parentUuid` names the line that
+//! they continue (after a compaction `logicalParentUuid` does). Out: the `user` and `assistant`
+//! lines of the live branch, in the order of the file, as messages of `anthropic`.
+//!
+//! A streamed answer stands in several lines with one `message.id`, one block in each, and each has
+//! a `uuid`. Each becomes a message: joined ones would change with every line that is written, and
+//! a stored message never does. Assembly joins neighbours of one role.
+//!
+//! Results of calls made side by side continue different lines of one answer, so all but one look
+//! like abandoned branches. A line of a live answer and the result of a live call are live.
+//!
+//! Lines with `isSidechain` are of sub-agents and not taken; a file of nothing else is the session
+//! of a sub-agent and is read as one. Messages that the program wrote itself (`isMeta`, errors of
+//! the API) were part of what the model or the person saw and are taken, with that mark.
+
+use std::collections::HashSet;
+
+use super::{
+    FileMessage, Found, LineError,
+    entries::{Ids, Left},
+    line::{Object, Text},
+    tree::{self, Node},
+};
+
+const SIDECHAIN: &str = "messages of sub-agents";
+const ABANDONED: &str = "messages of abandoned branches: the conversation went on without them";
+const SUMMARY: &str = "summaries of the program: the messages that they stand for are taken";
+
+/// Marks of a line that say what a message is.
+const MARKS: [&str; 3] = ["isMeta", "isApiErrorMessage", "isCompactSummary"];
+
+/// One `user` or `assistant` line.
+struct Line<'a> {
+    index: usize,
+    id: String,
+    is_user: bool,
+    object: &'a Object<'a>,
+    message: Object<'a>,
+}
+
+pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, LineError> {
+    let mut ids = Ids::default();
+    let mut left = Left::default();
+    let mut messages = Vec::new();
+    for (index, (line, object)) in lines.iter().zip(objects).enumerate() {
+        let kind = object.text("type").unwrap_or_default();
+        if kind != "user" && kind != "assistant" {
+            left.other(&kind);
+            continue;
+        }
+        let Some(message) = object.object("message") else {
+            return Err(LineError::at(index, format!("is a `{kind}` line without a `message`")));
+        };
+        let id = match object.text("uuid") {
+            Some(uuid) => ids.own(&uuid, line),
+            None => ids.of_line(line),
+        };
+        messages.push(Line { index, id, is_user: kind == "user", object, message });
+    }
+    let is_main = messages.iter().any(|line| !line.object.is_true("isSidechain"));
+    let live = live(objects, &messages, is_main);
+    let mut taken = Vec::new();
+    for (place, line) in messages.iter().enumerate() {
+        if is_main && line.object.is_true("isSidechain") {
+            left.message(SIDECHAIN);
+        } else if !live.contains(&line.index) {
+            left.message(ABANDONED);
+        } else if place > 0 && line.object.is_true("isCompactSummary") {
+            left.message(SUMMARY);
+        } else {
+            taken.push(FileMessage { text: text(line), line: line.index });
+        }
+    }
+    let warnings = left.warnings().into_iter().chain(ids.warning()).collect();
+    Ok(Found { messages: taken, warnings })
+}
+
+/// Indexes of the lines that are live.
+fn live(objects: &[Object<'_>], messages: &[Line<'_>], is_main: bool) -> HashSet<usize> {
+    let node = |object: &Object<'_>| {
+        if is_main && object.is_true("isSidechain") {
+            return Node::default();
+        }
+        let id = object.text("uuid");
+        let continues = object.text("parentUuid").or_else(|| object.text("logicalParentUuid"));
+        Node { continues: continues.filter(|_| id.is_some()), id }
+    };
+    let nodes: Vec<Node> = objects.iter().map(node).collect();
+    let on_branch = tree::live(&nodes).into_iter().enumerate();
+    let mut live: HashSet<usize> =
+        on_branch.filter(|(_, live)| *live).map(|(index, _)| index).collect();
+    let of_branch = |live: &HashSet<usize>, line: &Line<'_>| live.contains(&line.index);
+    let answers: HashSet<String> = messages
+        .iter()
+        .filter(|line| !line.is_user && of_branch(&live, line))
+        .filter_map(|line| line.message.text("id"))
+        .collect();
+    let of_answer = |line: &&Line<'_>| {
+        !line.is_user && line.message.text("id").is_some_and(|id| answers.contains(&id))
+    };
+    live.extend(messages.iter().filter(of_answer).map(|line| line.index));
+    let blocks = |is_user: bool, key: &'static str| -> Vec<(usize, String)> {
+        let lines = messages.iter().filter(|line| line.is_user == is_user);
+        lines.flat_map(|line| ids_of(line, key).into_iter().map(|id| (line.index, id))).collect()
+    };
+    let calls: HashSet<String> = blocks(false, "id")
+        .into_iter()
+        .filter(|(index, _)| live.contains(index))
+        .map(|(_, id)| id)
+        .collect();
+    let results = blocks(true, "tool_use_id");
+    let answered: HashSet<String> = results
+        .iter()
+        .filter(|(index, _)| live.contains(index))
+        .map(|(_, id)| id.clone())
+        .collect();
+    let missing = results.iter().filter(|(_, id)| calls.contains(id) && !answered.contains(id));
+    live.extend(missing.map(|(index, _)| *index));
+    live
+}
+
+/// The ids that blocks of a message have under this name: of calls, or of calls that are answered.
+fn ids_of(line: &Line<'_>, key: &str) -> Vec<String> {
+    let kind = if line.is_user { "tool_result" } else { "tool_use" };
+    let blocks = line.message.list("content").unwrap_or_default();
+    let blocks = blocks.into_iter().filter_map(Object::of);
+    let of_kind = blocks.filter(|block| block.text("type").as_deref() == Some(kind));
+    of_kind.filter_map(|block| block.text(key)).collect()
+}
+
+/// The message as it is written, with the id and the time of its line.
+fn text(line: &Line<'_>) -> String {
+    let Line { object, message, .. } = line;
+    let time = object.any("timestamp").or_else(|| message.any("timestamp"));
+    let text = Text::default()
+        .string("id", &line.id)
+        .kept("timestamp", time)
+        .kept("message_id", message.any("id"))
+        .rest(message, &["id", "timestamp", "message_id"]);
+    MARKS
+        .iter()
+        .fold(text, |text, mark| match object.is_true(mark) {
+            true => text.raw(mark, "true"),
+            false => text,
+        })
+        .end()
+}

@@ -1,0 +1,197 @@
+//! Reads sessions of the Codex CLI, which it calls rollouts.
+//!
+//! In: lines of `timestamp`, `type` and `payload`, of which `response_item` has an item in the
+//! shape of the `OpenAI` Responses API; early files have a header and the bare items. Out: the
+//! items as messages of `lcm`, one each, in the order of the file.
+//!
+//! Everything else is the program's own record: `event_msg` repeats messages for a screen,
+//! `turn_context` and `session_meta` are settings, `compacted` is a summary of items that stand
+//! before it. Turns that were rolled back later stay, because what counts as a turn is not written
+//! anywhere; the warnings say how often that happened.
+//!
+//! Items are read as `lcm` and not as items of the API because the program leaves out ids that the
+//! API needs to take them again, and adds items that it does not know.
+
+use serde_json::value::RawValue;
+
+use super::{
+    FileMessage, Found, LineError,
+    entries::{Ids, Left},
+    line::{self, Object, Text},
+};
+
+const SNAPSHOT: &str = "snapshots of the program";
+const SUMMARY: &str = "summaries of the program: the items that they stand for are taken";
+const ROLE: &str = "items of a role that is none of system, developer, user and assistant";
+
+pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, LineError> {
+    let mut ids = Ids::default();
+    let mut left = Left::default();
+    let mut messages = Vec::new();
+    let mut rolled_back = 0_usize;
+    for (index, (line, object)) in lines.iter().zip(objects).enumerate() {
+        let kind = object.text("type").unwrap_or_else(|| "header".to_owned());
+        let payload = object.object("payload");
+        let item = match (kind.as_str(), payload) {
+            ("response_item", Some(item)) => Some(item),
+            ("compacted", Some(payload)) if messages.is_empty() => summary(&payload),
+            ("compacted", _) => {
+                left.message(SUMMARY);
+                continue;
+            }
+            (_, payload) => {
+                let event = payload.and_then(|payload| payload.text("type"));
+                rolled_back += usize::from(event.as_deref() == Some("thread_rolled_back"));
+                None
+            }
+        };
+        let bare = !object.has("payload") && object.has("type");
+        let Some(item) = item.as_ref().or_else(|| bare.then_some(object)) else {
+            left.other(&kind);
+            continue;
+        };
+        let id = match item.text("id") {
+            Some(id) => ids.own(&id, line),
+            None => ids.of_line(line),
+        };
+        let head = Text::default().string("id", &id).kept("timestamp", object.any("timestamp"));
+        match message(head, item) {
+            Ok(text) => messages.push(FileMessage { text, line: index }),
+            Err(reason) => left.message(reason),
+        }
+    }
+    let mut warnings = left.warnings();
+    warnings.extend(ids.warning());
+    if rolled_back > 0 {
+        warnings.push(format!("turns were rolled back {rolled_back} times; they are kept"));
+    }
+    Ok(Found { messages, warnings })
+}
+
+/// A summary with nothing before it: the only trace of what it stands for.
+fn summary<'a>(payload: &Object<'a>) -> Option<Object<'a>> {
+    payload.text("message").map(|_| payload.clone())
+}
+
+/// An item as a message; `Err`: it is none, for this reason.
+fn message(head: Text, item: &Object<'_>) -> Result<String, &'static str> {
+    let kind = item.text("type").unwrap_or_default();
+    let source = |used: &[&str]| Text::default().rest(item, used).end();
+    let one = |role: &str, part: String, used: &[&str]| {
+        let parts = line::array(&[part]);
+        head.clone().string("role", role).raw("parts", &parts).raw("source", &source(used)).end()
+    };
+    match kind.as_str() {
+        "" => {
+            let text = item.any("message").map(RawValue::get).unwrap_or("\"\"");
+            Ok(head
+                .string("role", "assistant")
+                .raw("content", text)
+                .raw("source", r#"{"type":"compacted"}"#)
+                .end())
+        }
+        "message" => {
+            let role = match item.text("role").as_deref() {
+                Some("user") => "user",
+                Some("assistant") => "assistant",
+                Some("system" | "developer") => "system",
+                _ => return Err(ROLE),
+            };
+            let used: &[&str] = if item.text("role").as_deref() == Some("developer") {
+                &["content"]
+            } else {
+                &["role", "content"]
+            };
+            let head = head.string("role", role);
+            let head = match item.list("content") {
+                Some(blocks) => {
+                    let parts: Vec<String> = blocks.into_iter().map(part).collect();
+                    head.raw("parts", &line::array(&parts))
+                }
+                None => head.kept("content", item.any("content")),
+            };
+            Ok(head.raw("source", &source(used)).end())
+        }
+        "reasoning" => {
+            Ok(one("assistant", reasoning(item), &["summary", "content", "encrypted_content"]))
+        }
+        "function_call" | "custom_tool_call" | "local_shell_call" => Ok(one(
+            "assistant",
+            call(item, &kind),
+            &["call_id", "name", "arguments", "input", "action"],
+        )),
+        "ghost_snapshot" => Err(SNAPSHOT),
+        "compaction" | "compaction_summary" | "context_compaction" => Err(SUMMARY),
+        kind if kind.ends_with("_call_output") && item.has("output") => {
+            Ok(one("tool", result(item), &["call_id", "output"]))
+        }
+        // Calls that the provider answers itself, and what is not known: kept as it is.
+        kind => {
+            let role = if kind.ends_with("_output") { "tool" } else { "assistant" };
+            let parts = line::array(&[source(&[])]);
+            Ok(head.string("role", role).raw("parts", &parts).end())
+        }
+    }
+}
+
+/// One block of a message.
+fn part(value: &RawValue) -> String {
+    let Some(block) = Object::of(value) else { return value.get().to_owned() };
+    match block.text("type").as_deref() {
+        Some("input_text" | "output_text" | "text") => Text::default()
+            .string("type", "text")
+            .kept("text", block.any("text"))
+            .rest(&block, &["type", "text"])
+            .end(),
+        Some("input_image") => image(&block).unwrap_or_else(|| value.get().to_owned()),
+        _ => value.get().to_owned(),
+    }
+}
+
+/// An image that the message holds; one that it only names is kept as it is.
+fn image(block: &Object<'_>) -> Option<String> {
+    let url = block.text("image_url")?;
+    let (mime, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    let text = Text::default().string("type", "file").string("mime", mime).string("data", data);
+    Some(text.rest(block, &["type", "image_url"]).end())
+}
+
+fn reasoning(item: &Object<'_>) -> String {
+    let texts = |key| item.list(key).unwrap_or_default();
+    let blocks = texts("summary").into_iter().chain(texts("content")).filter_map(Object::of);
+    let said: Vec<String> = blocks.filter_map(|block| block.text("text")).collect();
+    Text::default()
+        .string("type", "reasoning")
+        .string("text", &said.join("\n\n"))
+        .kept("summary", item.any("summary"))
+        .kept("content", item.any("content"))
+        .kept("encrypted_content", item.any("encrypted_content"))
+        .end()
+}
+
+/// Arguments are JSON inside of a string; where they are an object, they stand as one.
+fn call(item: &Object<'_>, kind: &str) -> String {
+    let text = Text::default().string("type", "tool_call");
+    let text = text.kept("id", item.any("call_id").or_else(|| item.any("id")));
+    if kind == "local_shell_call" {
+        return text.string("name", "local_shell").kept("input", item.any("action")).end();
+    }
+    let text = text.kept("name", item.any("name"));
+    let arguments = item.text("arguments").filter(|inner| Object::read(inner).is_ok());
+    match arguments {
+        Some(arguments) => text.raw("input", arguments.trim()),
+        None => text.kept("input", item.any("arguments").or_else(|| item.any("input"))),
+    }
+    .end()
+}
+
+/// Early files have the text of an output, and whether it is one of success, in an object.
+fn result(item: &Object<'_>) -> String {
+    let text = Text::default().string("type", "tool_result").kept("call_id", item.any("call_id"));
+    let wrapped = item.object("output").filter(|output| output.has("content"));
+    let Some(output) = wrapped else { return text.kept("output", item.any("output")).end() };
+    let failed = output.any("success").is_some_and(|success| success.get() == "false");
+    let text = text.kept("output", output.any("content"));
+    let text = if failed { text.raw("is_error", "true") } else { text };
+    text.rest(&output, &["content", "is_error", "type", "call_id", "name", "output"]).end()
+}

@@ -1,0 +1,226 @@
+//! Finds out what a file is, by its lines.
+//!
+//! In: the objects of all lines. Out: the one form that every line fits. Each line says which forms
+//! it can be of, and what all lines agree on is the answer: nothing is guessed from the first line
+//! or the name. A new dialect is a bit here and what tells it apart in [`dialects`].
+//!
+//! Lines of nothing but a role and text are the same message in every dialect that has them; a file
+//! of only such lines is read as `lcm`.
+
+use serde_json::value::RawValue;
+
+use super::{
+    Format, LineError,
+    line::{self, Object},
+};
+use crate::bindings::types::Dialect;
+
+const CLAUDE_CODE: u8 = 1;
+const CODEX: u8 = 2;
+const OPEN_CLAW: u8 = 4;
+const LCM: u8 = 8;
+const ANTHROPIC: u8 = 16;
+const CHAT: u8 = 32;
+const RESPONSES: u8 = 64;
+const GEMINI: u8 = 128;
+
+/// Dialects in which a list of blocks with `type` is the content.
+const BLOCKS: u8 = LCM | ANTHROPIC | CHAT | RESPONSES;
+
+const FORMATS: [(u8, Format); 8] = [
+    (CLAUDE_CODE, Format::ClaudeCode),
+    (CODEX, Format::Codex),
+    (OPEN_CLAW, Format::OpenClaw),
+    (LCM, Format::Messages(Dialect::Lcm)),
+    (ANTHROPIC, Format::Messages(Dialect::Anthropic)),
+    (CHAT, Format::Messages(Dialect::OpenaiChat)),
+    (RESPONSES, Format::Messages(Dialect::OpenaiResponses)),
+    (GEMINI, Format::Messages(Dialect::Gemini)),
+];
+
+/// What a line can be.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Fits {
+    forms: u8,
+    /// Whether it means the same in all of them.
+    plain: bool,
+}
+
+impl Fits {
+    const fn only(forms: u8) -> Self {
+        Self { forms, plain: true }
+    }
+}
+
+/// The form that all lines fit; `None`: there is no line yet that only one form has.
+///
+/// # Errors
+///
+/// The first line that fits none, or none of those that the lines before it fit; or lines that fit
+/// several, in which they would not mean the same.
+pub(super) fn format(objects: &[Object<'_>]) -> Result<Option<Format>, LineError> {
+    let mut left = u8::MAX;
+    let mut doubtful = None;
+    for (index, object) in objects.iter().enumerate() {
+        let fits = fits(object, index == 0);
+        if fits.forms == 0 {
+            let reason = format!(
+                "fits no known form: it has {}; a message has `role`, a line of a session `type` \
+                 with `message` or `payload`",
+                object.names()
+            );
+            return Err(LineError::at(index, reason));
+        }
+        if left & fits.forms == 0 {
+            let reason = format!(
+                "looks like {}, but the lines before it look like {}",
+                names(fits.forms),
+                names(left)
+            );
+            return Err(LineError::at(index, reason));
+        }
+        left &= fits.forms;
+        if !fits.plain {
+            doubtful = doubtful.or(Some(index));
+        }
+    }
+    let found: Vec<Format> = formats(left).collect();
+    let dialects = LCM | ANTHROPIC | CHAT | RESPONSES | GEMINI;
+    match (objects.is_empty(), found.as_slice(), doubtful) {
+        (true, ..) => Ok(None),
+        (_, [only], _) => Ok(Some(*only)),
+        // The early form of Codex begins with a header, which leaves nothing else.
+        (_, [Format::Codex, items @ Format::Messages(_)], _) => Ok(Some(*items)),
+        (_, [Format::Messages(Dialect::Lcm), ..], None) if left & !dialects == 0 => {
+            Ok(Some(Format::Messages(Dialect::Lcm)))
+        }
+        (_, _, doubtful) if left & dialects != 0 => {
+            let reason = format!("fits {}; say which with `--dialect`", names(left));
+            Err(LineError { line: doubtful, reason })
+        }
+        // Lines that many programs write, and no message among them yet.
+        _ => Ok(None),
+    }
+}
+
+fn formats(forms: u8) -> impl Iterator<Item = Format> {
+    FORMATS.into_iter().filter(move |(bit, _)| forms & bit != 0).map(|(_, format)| format)
+}
+
+fn names(forms: u8) -> String {
+    formats(forms).map(Format::name).collect::<Vec<_>>().join(" or ")
+}
+
+fn fits(object: &Object<'_>, first: bool) -> Fits {
+    let kind = object.text("type").unwrap_or_default();
+    if object.any("role").is_some_and(line::is_string) {
+        let mut fits = dialects(object, &kind);
+        // A bare item of an early file.
+        if kind == "message" && fits.forms & RESPONSES != 0 {
+            fits.forms |= CODEX;
+        }
+        return fits;
+    }
+    let has = |key: &str| object.has(key);
+    let is_object = |key: &str| object.any(key).is_some_and(line::is_object);
+    let forms = match kind.as_str() {
+        "" if first && object.text("id").is_some() && object.text("timestamp").is_some() => CODEX,
+        "" if has("record_type") => CODEX,
+        "" if object.list("parts").is_some() => GEMINI,
+        "" => 0,
+        _ if is_object("payload") => CODEX,
+        "user" | "assistant" if is_object("message") => CLAUDE_CODE,
+        "session" if object.text("id").is_some() => OPEN_CLAW,
+        "message" if is_object("message") => OPEN_CLAW,
+        "user" | "assistant" => 0,
+        _ if has("parentId") => OPEN_CLAW,
+        // Of the first version, whose entries have no parent.
+        "compaction" if has("summary") => OPEN_CLAW,
+        kind if is_item(kind) => CODEX | RESPONSES,
+        _ if has("uuid") || has("sessionId") || has("leafUuid") || has("messageId") => CLAUDE_CODE,
+        _ => CLAUDE_CODE | OPEN_CLAW,
+    };
+    Fits::only(forms)
+}
+
+/// Whether it is an item of the Responses API beside messages.
+fn is_item(kind: &str) -> bool {
+    const OTHERS: [&str; 5] =
+        ["reasoning", "item_reference", "ghost_snapshot", "compaction", "mcp_list_tools"];
+    OTHERS.contains(&kind)
+        || kind.ends_with("_call")
+        || kind.ends_with("_call_output")
+        || kind.starts_with("mcp_approval_")
+}
+
+/// The dialects in which an object with `role` is a message.
+fn dialects(object: &Object<'_>, kind: &str) -> Fits {
+    let mut forms = match object.text("role").as_deref() {
+        Some("user") => BLOCKS | GEMINI,
+        Some("assistant" | "system") => BLOCKS,
+        Some("developer") => CHAT | RESPONSES,
+        Some("tool") => LCM | CHAT,
+        Some("function") => CHAT | GEMINI,
+        Some("model") => GEMINI,
+        _ => 0,
+    };
+    match kind {
+        "" => (),
+        "message" => forms &= ANTHROPIC | RESPONSES,
+        _ => forms = 0,
+    }
+    let has = |keys: &[&str]| keys.iter().any(|key| object.any(key).is_some());
+    if has(&["tool_calls", "tool_call_id", "function_call", "refusal", "audio"]) {
+        forms &= CHAT;
+    } else if object.text("role").as_deref() == Some("tool") {
+        // Without the id of a call it is no message of the other dialect.
+        forms &= LCM;
+    }
+    let (key, blocks) = match object.list("parts") {
+        Some(parts) => ("parts", Some(parts)),
+        None => ("content", object.list("content")),
+    };
+    if key == "content" {
+        forms &= !GEMINI;
+    }
+    let mut plain = true;
+    for block in blocks.unwrap_or_default() {
+        let fits = if key == "parts" { of_parts(block) } else { of_content(block) };
+        forms &= fits.forms;
+        plain &= fits.plain;
+    }
+    if key == "parts" {
+        forms &= LCM | GEMINI;
+    }
+    Fits { forms, plain }
+}
+
+fn of_parts(block: &RawValue) -> Fits {
+    let typed = Object::of(block).is_some_and(|part| part.any("type").is_some());
+    Fits::only(if typed { LCM } else { GEMINI })
+}
+
+fn of_content(block: &RawValue) -> Fits {
+    let unknown = Fits { forms: BLOCKS, plain: false };
+    let Some(block) = Object::of(block) else { return unknown };
+    let has = |key: &str| block.any(key).is_some();
+    let forms = match block.text("type").unwrap_or_default().as_str() {
+        "text" if has("cache_control") || has("citations") => ANTHROPIC,
+        "text" => LCM | ANTHROPIC | CHAT,
+        "tool_use" | "server_tool_use" | "mcp_tool_use" | "thinking" | "redacted_thinking" => {
+            ANTHROPIC
+        }
+        "image" | "document" if has("source") => ANTHROPIC,
+        "tool_result" if has("call_id") => LCM,
+        "tool_result" => ANTHROPIC,
+        kind if kind.ends_with("_tool_result") => ANTHROPIC,
+        "tool_call" | "reasoning" => LCM,
+        "image_url" | "input_audio" => CHAT,
+        "file" if block.any("file").is_some_and(line::is_object) => CHAT,
+        "file" => LCM,
+        "input_text" | "output_text" | "input_image" | "input_file" => RESPONSES,
+        "refusal" => CHAT | RESPONSES,
+        _ => return unknown,
+    };
+    Fits::only(forms)
+}

@@ -1,0 +1,118 @@
+//! What the readers share: entry ids, and the account of what was not taken.
+
+use std::collections::{BTreeMap, HashMap};
+
+use sha2::{Digest as _, Sha256};
+
+/// Hex digits of a line's hash in its id.
+const HASH_DIGITS: usize = 16;
+
+/// Gives entries their ids.
+#[derive(Debug, Default)]
+pub(super) struct Ids {
+    /// Lines by the id that they have.
+    lines: HashMap<String, Vec<String>>,
+    renamed: usize,
+}
+
+impl Ids {
+    /// The id of an entry that has one. The same line again is the same entry.
+    pub(super) fn own(&mut self, id: &str, line: &str) -> String {
+        let hash = hash(line);
+        let lines = self.lines.entry(id.to_owned()).or_default();
+        let known = lines.iter().position(|known| *known == hash);
+        let place = known.unwrap_or_else(|| {
+            lines.push(hash);
+            lines.len() - 1
+        });
+        self.renamed += usize::from(known.is_none() && place > 0);
+        numbered(id, place)
+    }
+
+    /// The id of an entry that has none. The same line again is another entry.
+    pub(super) fn of_line(&mut self, line: &str) -> String {
+        let id = format!("line:{}", hash(line));
+        let lines = self.lines.entry(id.clone()).or_default();
+        lines.push(String::new());
+        numbered(&id, lines.len() - 1)
+    }
+
+    /// What to say about ids that came again with other content.
+    pub(super) fn warning(&self) -> Option<String> {
+        (self.renamed > 0)
+            .then(|| format!("ids that another entry has, too ({}): kept as `id#2`", self.renamed))
+    }
+}
+
+fn numbered(id: &str, place: usize) -> String {
+    if place == 0 { id.to_owned() } else { format!("{id}#{}", place + 1) }
+}
+
+fn hash(line: &str) -> String {
+    let digest = Sha256::digest(line.as_bytes());
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    hex.chars().take(HASH_DIGITS).collect()
+}
+
+/// Counts what is not taken, by what it is.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    /// Lines that are no messages, by their type.
+    others: BTreeMap<String, usize>,
+    /// Messages, by the reason.
+    messages: BTreeMap<&'static str, usize>,
+}
+
+impl Left {
+    /// A line that is no message.
+    pub(super) fn other(&mut self, kind: &str) {
+        const CHARACTERS_MAX: usize = 40;
+        let plain = kind.chars().filter(|c| !c.is_control()).take(CHARACTERS_MAX);
+        *self.others.entry(plain.collect()).or_default() += 1;
+    }
+
+    /// A message that is not taken for this reason.
+    pub(super) fn message(&mut self, reason: &'static str) {
+        *self.messages.entry(reason).or_default() += 1;
+    }
+
+    /// One line for each reason.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let mut out: Vec<String> = self
+            .messages
+            .iter()
+            .map(|(reason, count)| format!("not taken ({count}): {reason}"))
+            .collect();
+        if !self.others.is_empty() {
+            let kinds: Vec<String> =
+                self.others.iter().map(|(kind, count)| format!("{count} `{kind}`")).collect();
+            out.push(format!("not taken: lines that are no messages: {}", kinds.join(", ")));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_with_other_content_is_another_entry() {
+        let mut ids = Ids::default();
+        assert_eq!(ids.own("a", "1"), "a");
+        assert_eq!(ids.own("a", "1"), "a");
+        assert_eq!(ids.warning(), None);
+        assert_eq!(ids.own("a", "2"), "a#2");
+        assert_eq!(ids.own("a", "1"), "a");
+        assert!(ids.warning().unwrap().contains("(1)"));
+    }
+
+    #[test]
+    fn equal_lines_without_an_id_are_different_entries() {
+        let mut ids = Ids::default();
+        let first = ids.of_line("ok");
+        assert_eq!(first.len(), "line:".len() + HASH_DIGITS);
+        assert_eq!(ids.of_line("ok"), format!("{first}#2"));
+        assert_ne!(ids.of_line("no"), first);
+    }
+}

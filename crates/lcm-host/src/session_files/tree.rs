@@ -1,0 +1,128 @@
+//! Which entries of a session tree are the live conversation.
+//!
+//! In: entries in the order of the file, each with its id and the id of the one it continues. Out:
+//! for each, whether it is live. A file can hold several trees, where a continuation names an entry
+//! that is not in it; one of them is no evidence against another, so each has a live branch.
+//!
+//! An entry is left out on evidence only: where one entry has several continuations, the one that
+//! leads to the latest entry of the tree is live and the others are abandoned.
+
+use std::collections::HashMap;
+
+/// One entry with its place in the tree.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Node {
+    /// `None`: nothing can continue it.
+    pub(super) id: Option<String>,
+    /// The entry that it continues; `None`: it begins a tree.
+    pub(super) continues: Option<String>,
+}
+
+/// For each entry whether it is on the live branch of its tree. Of entries with one id the first
+/// stands for all.
+pub(super) fn live(nodes: &[Node]) -> Vec<bool> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (index, node) in nodes.iter().enumerate() {
+        if let Some(id) = &node.id {
+            places.entry(id).or_insert(index);
+        }
+    }
+    let place = |id: &Option<String>| id.as_deref().and_then(|id| places.get(id).copied());
+    // An entry of an id that came before is no entry of its own.
+    let first = |index: usize, node: &Node| place(&node.id).unwrap_or(index);
+    let root = roots(nodes, &|node| place(&node.continues));
+    let mut live = vec![false; nodes.len()];
+    let mut decided = vec![false; nodes.len()];
+    for (index, node) in nodes.iter().enumerate().rev() {
+        if first(index, node) != index {
+            continue;
+        }
+        let Some(tree) = root.get(index).copied() else { continue };
+        let Some(is_decided) = decided.get_mut(tree) else { continue };
+        if std::mem::replace(is_decided, true) {
+            continue;
+        }
+        // The latest entry of its tree, and all that it continues.
+        let mut at = Some(index);
+        while let Some(here) = at {
+            let Some(mark) = live.get_mut(here) else { break };
+            if std::mem::replace(mark, true) {
+                break;
+            }
+            at = nodes.get(here).and_then(|node| place(&node.continues));
+        }
+    }
+    let of_first =
+        |(index, node): (usize, &Node)| live.get(first(index, node)).copied().unwrap_or_default();
+    nodes.iter().enumerate().map(of_first).collect()
+}
+
+/// The first entry of each one's tree. Entries that continue each other in a circle are one tree.
+fn roots(nodes: &[Node], before: &dyn Fn(&Node) -> Option<usize>) -> Vec<usize> {
+    let mut roots: Vec<Option<usize>> = vec![None; nodes.len()];
+    let mut walked: Vec<bool> = vec![false; nodes.len()];
+    for start in 0..nodes.len() {
+        let mut path = Vec::new();
+        let mut at = start;
+        let root = loop {
+            if let Some(root) = roots.get(at).copied().flatten() {
+                break root;
+            }
+            match walked.get_mut(at) {
+                Some(walked) if !*walked => *walked = true,
+                _ => break at,
+            }
+            path.push(at);
+            match nodes.get(at).and_then(before) {
+                Some(next) => at = next,
+                None => break at,
+            }
+        };
+        for index in path {
+            if let Some(slot) = roots.get_mut(index) {
+                *slot = Some(root);
+            }
+        }
+    }
+    roots.into_iter().enumerate().map(|(index, root)| root.unwrap_or(index)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nodes(edges: &[(&str, &str)]) -> Vec<Node> {
+        let some = |id: &str| (!id.is_empty()).then(|| id.to_owned());
+        edges.iter().map(|(id, on)| Node { id: some(id), continues: some(on) }).collect()
+    }
+
+    fn live_of(edges: &[(&str, &str)]) -> String {
+        let live = live(&nodes(edges));
+        edges.iter().zip(live).filter(|(_, live)| *live).map(|((id, _), _)| *id).collect()
+    }
+
+    #[test]
+    fn the_branch_of_the_latest_entry_is_live() {
+        assert_eq!(live_of(&[("a", ""), ("b", "a"), ("c", "b"), ("d", "a"), ("e", "d")]), "ade");
+    }
+
+    #[test]
+    fn going_back_to_a_branch_makes_it_live_again() {
+        assert_eq!(live_of(&[("a", ""), ("b", "a"), ("c", "a"), ("d", "b")]), "abd");
+    }
+
+    #[test]
+    fn every_tree_has_a_live_branch() {
+        assert_eq!(live_of(&[("a", ""), ("b", "a"), ("c", "gone"), ("d", "c")]), "abcd");
+    }
+
+    #[test]
+    fn an_entry_that_comes_again_is_where_it_was() {
+        assert_eq!(live_of(&[("a", ""), ("b", "a"), ("c", "a"), ("b", "a")]), "ac");
+    }
+
+    #[test]
+    fn circles_end() {
+        assert_eq!(live_of(&[("a", "b"), ("b", "a"), ("c", "c")]), "abc");
+    }
+}
