@@ -41,7 +41,7 @@ fn arguments_that_cannot_be_meant_are_named() {
     let unsupported = |arguments: &[&str], contains: &str| {
         place.run(arguments).failed(2, "unsupported", contains);
     };
-    unsupported(&["ingest", "--dialect", "auto", DEMO], "auto");
+    invalid(&["assemble", "--budget", "100", "--dialect", "auto"], "--dialect auto");
     unsupported(&["status", "--store", "postgres://host/db"], "--store");
     assert_eq!(place.digest(), before);
 }

@@ -120,8 +120,7 @@ fn plain_messages_are_recognised_too() {
 }
 
 #[test]
-fn a_file_that_was_changed_before_its_end_is_refused() {
-    // With ids, and without any: the demo has none.
+fn a_file_that_was_changed_is_refused_when_it_has_no_ids() {
     let demo: Vec<Value> = fs::read_to_string(DEMO)
         .unwrap()
         .lines()
@@ -133,24 +132,30 @@ fn a_file_that_was_changed_before_its_end_is_refused() {
             message
         })
         .collect();
-    for (lines, count) in [(codex(20), 20), (demo, 83)] {
-        let place = Place::new();
-        let file = place.write("s.jsonl", jsonl(&lines));
-        assert_eq!(place.json(&[&AUTO[..], &[&file]].concat())["ingested"], count);
-        let before = place.digest();
-        let mut changed = lines.clone();
-        let text = jsonl(&changed[10..11]).replacen("\":\"", "\":\"changed ", 20);
-        changed[10] = match count {
-            20 => json!({"timestamp": "2026-01-02T03:04:59.000Z", "type": "response_item",
-                "payload": {"type": "message", "role": "user", "content": "changed"}}),
-            _ => json!({"role": "user", "content": text}),
-        };
-        changed.push(lines[3].clone());
-        let file = place.write("s.jsonl", jsonl(&changed));
-        let place_of_it = if count == 20 { "entry 10" } else { "entry 11" };
-        place.run(&[&AUTO[..], &[&file]].concat()).failed(4, "exists", place_of_it);
-        assert_eq!(place.digest(), before, "nothing is stored");
-    }
+    let place = Place::new();
+    let file = place.write("s.jsonl", jsonl(&demo));
+    assert_eq!(place.json(&[&AUTO[..], &[&file]].concat())["ingested"], 83);
+    let before = place.digest();
+    let mut changed = demo.clone();
+    changed[10] = json!({"role": "user", "content": "this was written into the file afterwards"});
+    let file = place.write("s.jsonl", jsonl(&changed));
+    let refused = place.run(&[&AUTO[..], &[&file]].concat());
+    refused.failed(4, "exists", "message 11 is not the one that is stored there");
+    assert_eq!(place.digest(), before, "nothing is stored");
+}
+
+#[test]
+fn a_line_that_was_changed_in_a_file_with_ids_is_kept_as_another_entry() {
+    let place = Place::new();
+    let lines = codex(20);
+    let file = place.write("s.jsonl", jsonl(&lines));
+    assert_eq!(place.json(&[&AUTO[..], &[&file]].concat())["ingested"], 20);
+    let mut changed = lines.clone();
+    changed[10] = json!({"timestamp": "2026-01-02T03:04:59.000Z", "type": "response_item",
+        "payload": {"type": "message", "role": "user", "content": "changed"}});
+    let file = place.write("s.jsonl", jsonl(&changed));
+    assert_eq!(place.json(&[&AUTO[..], &[&file]].concat())["ingested"], 1);
+    assert_eq!(place.json(&[&AUTO[..], &[&file]].concat())["ingested"], 0);
 }
 
 #[test]
