@@ -113,7 +113,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `limit-exceeded`; errors of the store.
+    /// `invalid-input`, `limit-exceeded`; `exists`: one without ids was changed among messages that
+    /// are stored; errors of the store.
     pub fn reconcile(
         &mut self,
         store: &mut dyn Store,

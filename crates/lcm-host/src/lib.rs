@@ -13,7 +13,7 @@
 //! };
 //!
 //! # fn main() -> lcm_host::Result<()> {
-//! let wasm = std::fs::read("dist/lcm.wasm").unwrap_or_default();
+//! let wasm = std::fs::read("dist/lcm.wasm").expect("built by build.sh");
 //! let component = Component::load(&wasm, &LoadOptions::default())?;
 //! let model = Arc::new(Chain::new(vec![Arc::new(Offline::new(&component))]));
 //! let lcm = Lcm::new(&component, Box::new(Sqlite::open("agent.lcm.db".as_ref())?), model);

@@ -145,7 +145,7 @@ fn a_file_that_was_changed_is_refused_when_it_has_no_ids() {
 }
 
 #[test]
-fn a_line_that_was_changed_in_a_file_with_ids_is_kept_as_another_entry() {
+fn a_changed_line_without_an_id_of_its_own_is_kept_as_another_entry() {
     let place = Place::new();
     let lines = codex(20);
     let file = place.write("s.jsonl", jsonl(&lines));

@@ -23,9 +23,11 @@ use super::{
 
 /// Messages behind the parting that are compared: those that follow it on either side.
 const WINDOW: usize = 64;
-/// Messages behind the parting which must be stored for the transcript to count as changed, of one
-/// that begins as the stored messages do and of another. A user may well say one thing again.
-const SHARED_MIN: [usize; 2] = [2, 3];
+/// Messages behind the parting which must be stored for a transcript to count as changed that begins
+/// as the stored messages do. A user may well say one thing again.
+const SHARED_AFTER_SAME_MIN: usize = 2;
+/// Likewise for one that begins otherwise.
+const SHARED_AFTER_OTHER_MIN: usize = 3;
 
 /// One entry of a transcript.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +49,8 @@ impl Comparable {
 /// Which entries of a transcript are stored.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Parting {
-    /// So many at the beginning, which are the first stored messages: all there are of one of them,
-    /// or some, behind which the transcript repeats the newest stored ones.
+    /// So many at the beginning: they are the first stored messages, or some of these followed by
+    /// the newest ones once more.
     Together { entries: usize },
     /// So many at the beginning, and then it goes another way.
     Branch { entries: usize },
@@ -57,7 +59,8 @@ pub(super) enum Parting {
 }
 
 /// Compares a transcript with the stored messages from their beginning on, and behind that with the
-/// newest ones, whose texts are there if any entry may be a redacted copy.
+/// newest ones, whose texts are there if any entry may be a redacted copy. `place` says where an
+/// entry stands in the transcript, from 0.
 ///
 /// # Errors
 ///
@@ -67,6 +70,7 @@ pub(super) fn parting(
     history: &History<'_>,
     texts: &[String],
     entries: &[Comparable],
+    place: &dyn Fn(usize) -> usize,
 ) -> Result<Parting> {
     let most = num::to_usize(history.head.messages).min(entries.len());
     let together = along(reader, history, entries, most)?;
@@ -81,7 +85,7 @@ pub(super) fn parting(
     if repeated > 0 {
         return Ok(Parting::Together { entries: together + repeated });
     }
-    refuse_change(reader, history, entries, together)?;
+    refuse_change(reader, history, entries, together, place)?;
     Ok(Parting::Branch { entries: together })
 }
 
@@ -96,14 +100,15 @@ pub(super) fn refuse_change(
     history: &History<'_>,
     entries: &[Comparable],
     together: usize,
+    place: &dyn Fn(usize) -> usize,
 ) -> Result<()> {
     let next = page(reader, history, num::to_u64(together) + 1)?;
     let (shared, looked_at) = shared(history, &next, entries.get(together..).unwrap_or(&[]));
-    let [of_same, of_other] = SHARED_MIN;
-    if shared < if together > 0 { of_same } else { of_other } || shared * 2 < looked_at {
+    let least = if together > 0 { SHARED_AFTER_SAME_MIN } else { SHARED_AFTER_OTHER_MIN };
+    if shared < least || shared * 2 < looked_at {
         return Ok(());
     }
-    let number = together + 1;
+    let number = place(together) + 1;
     Err(Error::new(
         ErrorCode::Exists,
         format!(

@@ -1,9 +1,10 @@
 //! Reconcile: which entries of a whole transcript are missing here.
 //!
 //! The host computes nothing: [`identify`] gives an entry per message, and [`reconcile`] compares
-//! the list of them with what is stored. One comparison of the running hash proves that the stored
-//! messages are the beginning of the transcript; otherwise ids decide entry by entry, and entries
-//! without one by alignment with the newest stored messages.
+//! the list of them with what is stored. The running hash proves how many messages at the beginning
+//! are stored ([`overlap`]); behind them a transcript without ids goes on, is another branch, or was
+//! changed, which is refused. With ids, these decide entry by entry, and entries without one by
+//! alignment with the newest stored messages.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -130,7 +131,8 @@ fn entries(transcript: &str) -> Result<Vec<Entry>> {
 ///
 /// # Errors
 ///
-/// `invalid-input`: no list of entries; `limit-exceeded`: too many; errors of the store.
+/// `invalid-input`: no list of entries; `limit-exceeded`: too many; `exists`: one without ids was
+/// changed among messages that are stored; errors of the store.
 pub(crate) fn reconcile(
     reader: &mut Reader<'_>,
     conversation: &str,
@@ -141,8 +143,13 @@ pub(crate) fn reconcile(
     let loaded = Loaded::of(reader, &keys, conversation)?;
     let head = &loaded.head;
     let effective = effective(&entries);
+    // What ingest skips anyway is never missing.
+    let is_skipped = |index: usize| effective.binary_search(&index).is_err();
+    let after = |by, from: usize| {
+        Ok(plan(head, by, entries.len(), &|index| index < from || is_skipped(index)))
+    };
     if let Some(from) = prefix(&effective, &entries, head) {
-        return Ok(plan(head, "prefix", entries.len(), &|index| index < from));
+        return after("prefix", from);
     }
     let known = known(reader, &keys, &entries)?;
     let by_id = known.iter().any(Option::is_some);
@@ -153,31 +160,23 @@ pub(crate) fn reconcile(
         true => overlap::newest_texts(reader, &history, head.hashes.len())?,
         false => Vec::new(),
     };
-    let parting = match by_id || head.messages == 0 {
-        true => Parting::Apart,
-        false => overlap::parting(reader, &history, &texts, &comparable)?,
-    };
-    let behind = |count: usize| count.checked_sub(1).and_then(|last| effective.get(last));
-    match parting {
-        Parting::Together { entries: count } => {
-            let from = behind(count).map_or(0, |index| index + 1);
-            return Ok(plan(head, "prefix", entries.len(), &|index| index < from));
+    let is_compared = !by_id && head.messages > 0;
+    // Place of an entry that is stored or not, in the transcript.
+    let place = |number: usize| effective.get(number).copied().unwrap_or(entries.len());
+    if is_compared {
+        match overlap::parting(reader, &history, &texts, &comparable, &place)? {
+            Parting::Together { entries: count } => return after("prefix", place(count)),
+            Parting::Branch { entries: count } => return after("branch", place(count)),
+            Parting::Apart => {}
         }
-        Parting::Branch { entries: count } => {
-            let from = behind(count).map_or(0, |index| index + 1);
-            return Ok(plan(head, "branch", entries.len(), &|index| {
-                index < from || effective.binary_search(&index).is_err()
-            }));
-        }
-        Parting::Apart => {}
     }
     let seqs = effective.iter().map(|index| known.get(*index).copied().flatten());
     let alignable = comparable.iter().zip(seqs).map(|(entry, seq)| entry.alignable(seq));
     let alignable: Vec<Alignable> = alignable.collect();
     let (from, to) =
         covered(reader, &history, &texts, &alignable, &|| frontier(&effective, &entries))?;
-    if !by_id && to == from && head.messages > 0 {
-        overlap::refuse_change(reader, &history, &comparable, 0)?;
+    if is_compared && to == from {
+        overlap::refuse_change(reader, &history, &comparable, 0, &place)?;
     }
     let by = match (by_id, to > from) {
         (_, true) => "alignment",
@@ -186,10 +185,9 @@ pub(crate) fn reconcile(
     };
     let aligned = effective.get(from..to).unwrap_or(&[]);
     Ok(plan(head, by, entries.len(), &|index| {
-        // What ingest skips anyway is never missing.
         known.get(index).copied().flatten().is_some()
             || aligned.binary_search(&index).is_ok()
-            || effective.binary_search(&index).is_err()
+            || is_skipped(index)
     }))
 }
 
@@ -339,10 +337,10 @@ fn plan(
         ));
     }
     if by == "branch" {
-        let first = missing.first().map_or(0, |range| range.from);
+        let first = missing.first().map_or(0, |range| range.from) + 1;
         warnings.push_text(&format!(
-            "branch: entry {first} of the transcript is not the message that is stored in its \
-             place; what is stored from there on stays, and the entries from there on follow it"
+            "branch: message {first} of the transcript is not the one that is stored in its \
+             place; what is stored from there on stays, and the rest of the transcript follows it"
         ));
     }
     let mut ranges = Writer::array();

@@ -113,7 +113,7 @@ impl Lcm {
         )
     }
 
-    /// Identities of messages, as a JSON array of `{entry_id, event_key, hash}`. Reads nothing.
+    /// Identities of messages, as the JSON array that `wit/ingest.wit` describes. Reads nothing.
     pub fn identify(&self, dialect: Dialect, messages: &[String]) -> Result<String> {
         self.call(
             "ingest.identify",

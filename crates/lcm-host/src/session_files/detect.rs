@@ -157,7 +157,8 @@ fn is_item(kind: &str) -> bool {
 fn dialects(object: &Object<'_>, kind: &str) -> Fits {
     let mut forms = match object.text("role").as_deref() {
         Some("user") => BLOCKS | GEMINI,
-        Some("assistant" | "system") => BLOCKS,
+        Some("system") => BLOCKS | GEMINI,
+        Some("assistant") => BLOCKS,
         Some("developer") => CHAT | RESPONSES,
         Some("tool") => LCM | CHAT,
         Some("function") => CHAT | GEMINI,
