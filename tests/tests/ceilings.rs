@@ -93,6 +93,18 @@ fn ingest_makes_two_reads_and_one_commit() {
 }
 
 #[test]
+fn ingest_of_a_redacted_copy_reads_the_newest_messages_too() {
+    each_history(|host, place| {
+        let args =
+            json(r#"{"messages": [{"role": "user", "content": "the key is [REDACTED] now"}]}"#);
+        host.store.begin_call();
+        host.ask("ingest.append", &args).unwrap();
+        let counts = host.store.counts();
+        assert!(counts.reads() <= 3 && counts.commit == 1, "{place}: {counts:?}");
+    });
+}
+
+#[test]
 fn ingest_of_staged_text_reads_it_once() {
     let mut host = history(100);
     let text = format!(r#"{{"role":"user","content":"{}"}}"#, "lossless ".repeat(400_000));

@@ -51,6 +51,13 @@ fn claude_code_keeps_the_message_as_it_is_written() {
 }
 
 #[test]
+fn a_system_message_of_gemini_is_one() {
+    let system = json!({"role": "system", "parts": [{"text": "be short"}]});
+    let read = file(&[system, json!({"role": "model", "parts": [{"text": "yes"}]})]).unwrap();
+    assert_eq!(read.dialect, Dialect::Gemini);
+}
+
+#[test]
 fn claude_code_takes_results_of_calls_made_side_by_side() {
     let lines = [
         json!({"type": "file-history-snapshot", "messageId": "x", "snapshot": {}}),
