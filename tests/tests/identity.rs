@@ -300,3 +300,40 @@ fn a_copy_in_which_a_secret_was_covered_is_the_same_message() {
     assert_eq!(chat.append(&[secret]), 1);
     assert_eq!(chat.append(&[covered]), 1, "alone it proves nothing");
 }
+
+#[test]
+fn a_long_branch_that_is_read_again_adds_what_is_new() {
+    let mut chat = Chat::new();
+    assert_eq!(chat.ingest(&lines(1, 100)), 100);
+    let mut branch = lines(1, 3);
+    branch.extend(lines(1_001, 1_200));
+    assert_eq!(chat.ingest(&branch), 200);
+    assert_eq!(chat.ingest(&branch), 0);
+    branch.extend(lines(1_201, 1_201));
+    assert_eq!(chat.ingest(&branch), 1);
+    let mut window = lines(1, 1);
+    window.extend(lines(1_050, 1_201));
+    assert_eq!(chat.ingest(&window), 0, "cut behind the first message");
+    let mut first = lines(1, 100);
+    first.extend(lines(101, 102));
+    assert_eq!(chat.ingest(&first), 2, "the first way goes on");
+    branch.extend(lines(1_202, 1_203));
+    assert_eq!(chat.ingest(&branch), 2, "and the other again");
+}
+
+#[test]
+fn a_mark_in_a_new_message_hides_nothing() {
+    let with_id = |id: &str, key: &str| {
+        let text = format!("the key for the staging host is {key}, try it again");
+        serde_json::json!({"role": "user", "id": id, "content": text}).to_string()
+    };
+    let mut chat = Chat::new();
+    let rest = lines(1, 2);
+    let list = |message: String| [rest.clone(), vec![message]].concat();
+    assert_eq!(chat.append(&list(with_id("a", "sk-12345"))), 3);
+    assert_eq!(chat.append(&list(with_id("b", "[REDACTED]"))), 3, "its id says it is another");
+    let log = |steps: &str| said("user", &format!("the log begins [REDACTED] {steps} [REDACTED]"));
+    let mut chat = Chat::new();
+    assert_eq!(chat.append(&list(log("all of the tests passed"))), 3);
+    assert_eq!(chat.append(&list(log("one of the tests failed"))), 3, "other text between marks");
+}

@@ -3,9 +3,9 @@
 //! Messages count in units: a call and its results are one unit and never parted; nor are the items
 //! that a model put out one after another in `openai-responses`, from the first that says no text
 //! (reasoning, a call) on, because the provider refuses reasoning without the item it led to. The
-//! newest unit always belongs to the tail; more join while count and tokens allow, and then back to the newest
-//! user message while tokens allow. When they do not, that message alone is pinned: it stays raw
-//! though messages after it may be compacted.
+//! newest unit always belongs to the tail; more join while count and tokens allow, and then back to
+//! the newest user message while tokens allow. When they do not, that message alone is pinned: it
+//! stays raw though messages after it may be compacted.
 
 use alloc::vec::Vec;
 

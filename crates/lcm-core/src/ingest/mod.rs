@@ -91,7 +91,7 @@ pub(crate) fn append(
         return Ok(receipt(&loaded.head, 0, batch.consumed, None, Vec::new()));
     }
     let (known, large, node) = second_read(reader, &keys, &loaded, &candidates, &mut upkeep)?;
-    let is_copy = |candidate: &Candidate<'_>| Redacted::of(&candidate.raw).is_some();
+    let is_copy = |candidate: &Candidate<'_>| redacted(candidate).is_some();
     let texts = match options.mode {
         // The one third read of an append.
         IngestMode::Transcript if candidates.iter().any(is_copy) => {
@@ -242,6 +242,13 @@ fn decide(
     decided
 }
 
+/// What a message says of the text that it may be a redacted copy of. An id says that it is another
+/// message, whatever was covered in it.
+fn redacted(candidate: &Candidate<'_>) -> Option<Redacted> {
+    let has_id = candidate.lookups.iter().any(|lookup| !lookup.is_call());
+    Redacted::of(&candidate.raw).filter(|_| !has_id)
+}
+
 /// How many candidates at the beginning are the newest stored messages.
 ///
 /// What ingest would skip anyway is no part of the comparison.
@@ -263,7 +270,7 @@ fn aligned(
         };
         let hash = keys::prefix(&candidate.hash);
         let discriminating = candidate.message.discriminating;
-        let redacted = if texts.is_empty() { None } else { Redacted::of(&candidate.raw) };
+        let redacted = if texts.is_empty() { None } else { redacted(candidate) };
         entries.push(identity::Alignable { hash, seq, discriminating, redacted });
         indexes.push(index);
     }

@@ -11,23 +11,22 @@ use crate::{
     error::{Error, ErrorCode, Result},
     head::Head,
     history::History,
-    keys, message, num, order,
-    pack::{advance, message_hash},
+    keys, limits, message, num, order,
+    pack::{Raw, advance, message_hash},
     reader::Reader,
 };
 
-use super::{
-    identity::{Alignable, Newest, align},
-    redaction::Redacted,
-};
+use super::{identity::Alignable, reconcile::INSIDE_ANCHORS_MIN, redaction::Redacted};
 
 /// Messages behind the parting that are compared: those that follow it on either side.
 const WINDOW: usize = 64;
-/// Messages behind the parting which must be stored for a transcript to count as changed that begins
-/// as the stored messages do. A user may well say one thing again.
+/// Messages behind the parting which must be stored for a transcript to count as changed that
+/// begins as the stored messages do. A user may well say one thing again.
 const SHARED_AFTER_SAME_MIN: usize = 2;
 /// Likewise for one that begins otherwise.
 const SHARED_AFTER_OTHER_MIN: usize = 3;
+/// Places at which a branch that was left may begin that are tried.
+const BEGINS_MAX: usize = 4;
 
 /// One entry of a transcript.
 #[derive(Clone, Copy, Debug)]
@@ -58,9 +57,9 @@ pub(super) enum Parting {
     Apart,
 }
 
-/// Compares a transcript with the stored messages from their beginning on, and behind that with the
-/// newest ones, whose texts are there if any entry may be a redacted copy. `place` says where an
-/// entry stands in the transcript, from 0.
+/// Compares a transcript with the stored messages from their beginning on, and where it parts from
+/// them with those that follow and the newest ones. `place` says where an entry stands in the
+/// transcript, from 0.
 ///
 /// # Errors
 ///
@@ -68,7 +67,6 @@ pub(super) enum Parting {
 pub(super) fn parting(
     reader: &mut Reader<'_>,
     history: &History<'_>,
-    texts: &[String],
     entries: &[Comparable],
     place: &dyn Fn(usize) -> usize,
 ) -> Result<Parting> {
@@ -81,9 +79,11 @@ pub(super) fn parting(
     if !entries.iter().take(together).any(|entry| entry.discriminating) {
         return Ok(Parting::Apart);
     }
-    let repeated = repeated(history, texts, entries.get(together..).unwrap_or(&[]));
+    let rest = entries.get(together..).unwrap_or(&[]);
+    let (repeated, whole) = repeated(reader, history, rest)?;
     if repeated > 0 {
-        return Ok(Parting::Together { entries: together + repeated });
+        let entries = together + repeated;
+        return Ok(if whole { Parting::Together { entries } } else { Parting::Branch { entries } });
     }
     refuse_change(reader, history, entries, together, place)?;
     Ok(Parting::Branch { entries: together })
@@ -174,22 +174,28 @@ fn proven(
 /// A stored message, as it is compared.
 struct Kept {
     hash: [u8; 16],
+    /// Empty: it is too large to be looked at for a redacted copy.
     text: String,
 }
 
-/// Stored messages from this seq on, so many as are compared at a time.
+/// Stored messages from this seq on, at least one, so many as are compared at a time.
 fn page(reader: &mut Reader<'_>, history: &History<'_>, from: u64) -> Result<Vec<Kept>> {
     let mut out = Vec::new();
     for placed in history.messages(reader, from, from + num::to_u64(WINDOW) - 1)? {
-        let text = history.text(reader, &placed.stored)?.into_owned();
+        let text = history.text(reader, &placed.stored)?;
         let message = message::project(placed.dialect, &text)
             .map_err(|_| Error::corrupt(format_args!("message {} cannot be read", placed.seq)))?;
-        out.push(Kept { hash: message_hash(&text, &message), text });
+        let hash = message_hash(&text, &message);
+        let is_small = text.len() <= limits::PACK_BYTES_MAX;
+        out.push(Kept { hash, text: if is_small { text.into_owned() } else { String::new() } });
+        if !is_small {
+            break;
+        }
     }
     Ok(out)
 }
 
-/// Texts of the newest stored messages, at most `count` of them, oldest first.
+/// Texts of the newest stored messages, at most `count` of them, oldest first; empty: too large.
 ///
 /// # Errors
 ///
@@ -203,19 +209,90 @@ pub(super) fn newest_texts(
     let count = count.min(history.head.hashes.len());
     let mut texts = Vec::with_capacity(count);
     for placed in history.messages(reader, last + 1 - num::to_u64(count), last)? {
-        texts.push(history.text(reader, &placed.stored)?.into_owned());
+        texts.push(match &placed.stored.raw {
+            Raw::Inline(text) => text.clone(),
+            Raw::Chunked { .. } => String::new(),
+        });
     }
     Ok(texts)
 }
 
-/// How many of the entries behind an equal beginning, such as system messages, are the newest
-/// stored messages, each compared.
-fn repeated(history: &History<'_>, texts: &[String], rest: &[Comparable]) -> usize {
+/// How many of the entries behind an equal beginning are stored further on, in a row, and whether
+/// nothing that is stored follows the last of them, or nothing in the transcript.
+///
+/// That is so of a transcript that was cut behind its system messages, and of a host that goes on
+/// with a branch which it had left. In the middle a row needs two anchors: one message may well be
+/// said again.
+fn repeated(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    rest: &[Comparable],
+) -> Result<(usize, bool)> {
     let Head { hashes, messages, .. } = history.head;
-    let newest = Newest { hashes, texts, seq_last: *messages };
-    let alignable = |entry: &Comparable| entry.alignable(None);
-    let entries: Vec<Alignable> = rest.iter().take(newest.hashes.len()).map(alignable).collect();
-    align(&newest, &entries)
+    let newest_first = messages + 1 - num::to_u64(hashes.len());
+    let is_newest = |end: &usize| {
+        let count = hashes.len().min(*end);
+        let run = rest.get(end - count..*end).unwrap_or(&[]);
+        let stored = hashes.get(hashes.len() - count..).unwrap_or(&[]);
+        run.iter().zip(stored).all(|(entry, hash)| keys::prefix::<12>(&entry.hash) == *hash)
+    };
+    let end = (1..=rest.len().min(num::to_usize(*messages))).rev().find(is_newest);
+    let mut begins: Vec<u64> = end.map(|end| messages + 1 - num::to_u64(end)).into_iter().collect();
+    begins.extend(likely_begins(newest_first, hashes, rest));
+    let mut best = (0, false);
+    for begin in begins {
+        let (length, anchors) = run(reader, history, rest, begin)?;
+        let whole = length == rest.len() || begin + num::to_u64(length) > *messages;
+        let is_proven = anchors >= if whole { 1 } else { INSIDE_ANCHORS_MIN };
+        if is_proven && length > best.0 {
+            best = (length, whole);
+        }
+    }
+    Ok(best)
+}
+
+/// Where the entries may begin among the stored messages, going by those that are among the newest:
+/// the places that most of them agree on.
+fn likely_begins(newest_first: u64, hashes: &[[u8; 12]], rest: &[Comparable]) -> Vec<u64> {
+    let mut places: Vec<([u8; 12], u64)> =
+        (0..).zip(rest).map(|(at, entry)| (keys::prefix(&entry.hash), at)).collect();
+    order::sort(&mut places);
+    let mut begins: Vec<u64> = Vec::new();
+    for (seq, hash) in (newest_first..).zip(hashes) {
+        let from = places.partition_point(|(known, _)| known < hash);
+        let equal = places.iter().skip(from).take_while(|(known, _)| known == hash);
+        // What is said again and again says little of where it stands.
+        begins.extend(equal.take(BEGINS_MAX).filter_map(|(_, at)| seq.checked_sub(*at)));
+    }
+    order::sort(&mut begins);
+    let mut counted: Vec<(usize, u64)> = begins
+        .chunk_by(|left, right| left == right)
+        .filter_map(|equal| Some((equal.len(), *equal.first().filter(|begin| **begin > 0)?)))
+        .collect();
+    order::sort(&mut counted);
+    counted.into_iter().rev().take(BEGINS_MAX).map(|(_, begin)| begin).collect()
+}
+
+/// How many entries are the stored messages from this seq on, and how many of them are evidence.
+fn run(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    rest: &[Comparable],
+    begin: u64,
+) -> Result<(usize, usize)> {
+    let (mut length, mut anchors) = (0, 0);
+    while length < rest.len() && begin + num::to_u64(length) <= history.head.messages {
+        let stored = page(reader, history, begin + num::to_u64(length))?;
+        for (entry, stored) in rest.iter().skip(length).zip(&stored) {
+            let exact = entry.hash == stored.hash;
+            if !exact && !entry.redacted.is_some_and(|copy| copy.may_be_of(&stored.text)) {
+                return Ok((length, anchors));
+            }
+            length += 1;
+            anchors += usize::from(exact && entry.discriminating);
+        }
+    }
+    Ok((length, anchors))
 }
 
 /// How many discriminating entries are among the newest stored messages or the next ones, and how

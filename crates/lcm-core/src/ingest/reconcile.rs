@@ -2,8 +2,8 @@
 //!
 //! The host computes nothing: [`identify`] gives an entry per message, and [`reconcile`] compares
 //! the list of them with what is stored. The running hash proves how many messages at the beginning
-//! are stored ([`overlap`]); behind them a transcript without ids goes on, is another branch, or was
-//! changed, which is refused. With ids, these decide entry by entry, and entries without one by
+//! are stored ([`overlap`]); behind them a transcript without ids goes on, is another branch, or
+//! was changed, which is refused. With ids, these decide entry by entry, and entries without one by
 //! alignment with the newest stored messages.
 
 use alloc::{format, string::String, vec::Vec};
@@ -52,13 +52,15 @@ struct Entry {
 
 impl Entry {
     fn comparable(&self) -> Comparable {
-        let Self { hash, discriminating, redacted, .. } = *self;
-        Comparable { hash, discriminating, redacted }
+        // An id says that it is another message, whatever was covered in it.
+        let has_id = self.entry_id.is_some() || self.event_key.is_some();
+        let redacted = self.redacted.filter(|_| !has_id);
+        Comparable { hash: self.hash, discriminating: self.discriminating, redacted }
     }
 }
 
 /// Anchors that a transcript needs to count as lying wholly among the stored messages.
-const INSIDE_ANCHORS_MIN: usize = 2;
+pub(super) const INSIDE_ANCHORS_MIN: usize = 2;
 
 /// A range of entries, by 0-based inclusive index.
 #[derive(Clone, Copy)]
@@ -164,7 +166,7 @@ pub(crate) fn reconcile(
     // Place of an entry that is stored or not, in the transcript.
     let place = |number: usize| effective.get(number).copied().unwrap_or(entries.len());
     if is_compared {
-        match overlap::parting(reader, &history, &texts, &comparable, &place)? {
+        match overlap::parting(reader, &history, &comparable, &place)? {
             Parting::Together { entries: count } => return after("prefix", place(count)),
             Parting::Branch { entries: count } => return after("branch", place(count)),
             Parting::Apart => {}

@@ -1,46 +1,40 @@
 //! Redacted copies: a message in which a host has put a mark where a secret stood.
 //!
 //! In: raw texts. Out: whether one may be the redacted copy of another. A copy is the same text
-//! before its first mark and behind its last one. That is no proof, since any two messages of a
-//! few words could be so; whoever asks believes it only beside an exact match.
+//! before its one mark and behind it. That is no proof, since any two messages of a few words could
+//! be so; whoever asks believes it only beside an exact match. A message with several marks is kept
+//! as another one: what stands between them would not be compared.
 
 use alloc::string::String;
 
 use crate::{keys, num};
 
-/// What marks begin with, in lower case, without the bracket: those of the common log scrubbers.
-const WORDS: [&str; 5] = ["redacted", "filtered", "masked", "removed", "hidden"];
+/// What a mark says, in any case, behind its bracket: the words of common log scrubbers.
+const WORDS: [&str; 3] = ["redacted", "filtered", "masked"];
 /// Most bytes from the bracket that opens a mark to the one that closes it.
 const MARK_BYTES_MAX: usize = 64;
-/// Asterisks in a row that are a mark.
-const STARS_MIN: usize = 3;
-/// Texts without the words that every message has are no evidence at all.
-const LITERAL_BYTES_MIN: usize = 24;
+/// Most bytes that a mark stands for. Secrets are short; a log or a file that changed is not.
+const COVERED_BYTES_MAX: usize = 1_024;
+/// Less text beside a mark is no evidence at all: about 30 bytes of every message are its keys.
+const LITERAL_BYTES_MIN: usize = 48;
 
-/// What a text with marks says of the text it was made from.
+/// What a text with a mark says of the text it was made from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Redacted {
-    /// Bytes before the first mark.
+    /// Bytes before the mark.
     before: u32,
-    /// Bytes behind the last mark.
+    /// Bytes behind it.
     behind: u32,
     /// Hash of both.
     hash: [u8; 16],
 }
 
 impl Redacted {
-    /// Of a raw text; `None`: there is no mark in it, or too little beside.
+    /// Of a raw text; `None`: there is not one mark in it, or too little beside.
     pub(super) fn of(raw: &str) -> Option<Self> {
-        let mut rest = 0;
-        let mut found: Option<(usize, usize)> = None;
-        while let Some((start, end)) = raw.get(rest..).and_then(mark) {
-            let first = found.map_or(rest + start, |(first, _)| first);
-            found = Some((first, rest + end));
-            rest += end;
-        }
-        let (first, last) = found?;
-        let (before, behind) = (raw.get(..first)?, raw.get(last..)?);
-        if before.len() + behind.len() < LITERAL_BYTES_MIN {
+        let (start, end) = mark(raw)?;
+        let (before, behind) = (raw.get(..start)?, raw.get(end..)?);
+        if mark(behind).is_some() || before.len() + behind.len() < LITERAL_BYTES_MIN {
             return None;
         }
         let hash = hash(before, behind);
@@ -54,7 +48,7 @@ impl Redacted {
         let parts = raw
             .len()
             .checked_sub(behind)
-            .filter(|start| *start >= before)
+            .filter(|start| (before..=before + COVERED_BYTES_MAX).contains(start))
             .and_then(|start| Some((raw.get(..before)?, raw.get(start..)?)));
         parts.is_some_and(|(before, behind)| hash(before, behind) == self.hash)
     }
@@ -82,13 +76,9 @@ fn hash(before: &str, behind: &str) -> [u8; 16] {
 /// Start and end of the first mark in a text.
 fn mark(text: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
-    bytes.iter().enumerate().find_map(|(start, byte)| {
-        let end = match byte {
-            b'*' => bytes.get(start..)?.iter().take_while(|byte| **byte == b'*').count(),
-            b'[' | b'<' => bracketed(bytes.get(start..)?)?,
-            _ => return None,
-        };
-        (end >= STARS_MIN).then_some((start, start + end))
+    bytes.iter().enumerate().find_map(|(start, byte)| match byte {
+        b'[' | b'<' => Some((start, start + bracketed(bytes.get(start..)?)?)),
+        _ => None,
     })
 }
 
@@ -96,10 +86,16 @@ fn mark(text: &str) -> Option<(usize, usize)> {
 fn bracketed(text: &[u8]) -> Option<usize> {
     let (open, rest) = text.split_first()?;
     let close = if *open == b'[' { b']' } else { b'>' };
-    let is_first = |word: &&str| {
-        rest.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word.as_bytes()))
+    let is_first = |word: &&&str| {
+        let first = rest.get(..word.len());
+        first.is_some_and(|first| first.eq_ignore_ascii_case(word.as_bytes()))
     };
-    WORDS.iter().find(|word| is_first(word))?;
+    let word = WORDS.iter().find(is_first)?;
+    // `[filtered_items]` is code.
+    let next = rest.get(word.len())?;
+    if *next != close && !matches!(next, b':' | b' ' | b'-') {
+        return None;
+    }
     let end = rest.iter().take(MARK_BYTES_MAX).position(|byte| *byte == close || *byte == b'"')?;
     (rest.get(end) == Some(&close)).then_some(end + 2)
 }
@@ -118,8 +114,8 @@ mod tests {
         for copy in [
             "the key is [REDACTED] and the port 8080",
             "the key is <redacted:api-key> and the port 8080",
-            "the key is **** and the port 8080",
-            "the key is [Filtered] and [MASKED] 8080",
+            "the key is [Filtered] and the port 8080",
+            "the key is [MASKED 5 chars] and the port 8080",
         ] {
             let copy = Redacted::of(&said(copy)).unwrap();
             assert!(copy.may_be_of(&original), "{copy:?}");
@@ -132,10 +128,18 @@ mod tests {
 
     #[test]
     fn what_is_no_mark_is_none() {
-        for text in ["a ** b", "[redact", "[REDACTED", "<b>removed</b>", "filtered", "[x]"] {
+        for text in [
+            "the plan is *** as it was written *** in the file",
+            "take w[filtered_items] and v[masked1] of the list",
+            "the key is [REDACTED and the port 8080",
+            "the first [REDACTED] and the second [REDACTED] of them",
+            "[REDACTED]",
+        ] {
             assert_eq!(Redacted::of(&said(text)), None, "{text}");
         }
-        assert_eq!(Redacted::of("***"), None);
+        let long = said(&alloc::format!("the log is {} and the port 8080", "x".repeat(1_100)));
+        let copy = Redacted::of(&said("the log is [REDACTED] and the port 8080")).unwrap();
+        assert!(!copy.may_be_of(&long), "no secret is so long");
         for digits in ["", "zz", "00000001", &"0".repeat(46), &"0".repeat(50)] {
             assert_eq!(Redacted::read(digits), None);
         }
@@ -143,8 +147,9 @@ mod tests {
 
     #[test]
     fn characters_are_not_cut() {
-        let copy = Redacted::of(&said("caf\u{e9} *** \u{6570}\u{636e}")).unwrap();
-        assert!(copy.may_be_of(&said("caf\u{e9} \u{6570}\u{636e} \u{6570}\u{636e}")));
+        let copy =
+            Redacted::of(&said("caf\u{e9} [REDACTED] \u{6570}\u{636e} of the list")).unwrap();
+        assert!(copy.may_be_of(&said("caf\u{e9} \u{6570}\u{636e} \u{6570}\u{636e} of the list")));
         assert!(!copy.may_be_of(&"\u{e9}".repeat(29)));
     }
 }

@@ -17,6 +17,8 @@
 
 use std::collections::HashSet;
 
+use serde_json::value::RawValue;
+
 use super::{
     FileMessage, Found, LineError,
     entries::{Ids, Left},
@@ -54,7 +56,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
             return Err(LineError::at(index, format!("is a `{kind}` line without a `message`")));
         };
         let id = match object.text("uuid") {
-            Some(uuid) => ids.own(&uuid, line),
+            Some(uuid) => ids.own(&uuid, object.any("message").map_or("", RawValue::get)),
             None => ids.of_line(line),
         };
         messages.push(Line { index, id, is_user: kind == "user", object, message });
@@ -62,12 +64,12 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
     let is_main = messages.iter().any(|line| !line.object.is_true("isSidechain"));
     let live = live(objects, &messages, is_main);
     let mut taken = Vec::new();
-    for (place, line) in messages.iter().enumerate() {
+    for line in &messages {
         if is_main && line.object.is_true("isSidechain") {
             left.message(SIDECHAIN);
         } else if !live.contains(&line.index) {
             left.message(ABANDONED);
-        } else if place > 0 && line.object.is_true("isCompactSummary") {
+        } else if !taken.is_empty() && line.object.is_true("isCompactSummary") {
             left.message(SUMMARY);
         } else {
             taken.push(FileMessage { text: text(line), line: line.index });
@@ -85,7 +87,8 @@ fn live(objects: &[Object<'_>], messages: &[Line<'_>], is_main: bool) -> HashSet
         }
         let id = object.text("uuid");
         let continues = object.text("parentUuid").or_else(|| object.text("logicalParentUuid"));
-        Node { continues: continues.filter(|_| id.is_some()), id }
+        let is_message = matches!(object.text("type").as_deref(), Some("user" | "assistant"));
+        Node { continues: continues.filter(|_| id.is_some()), id, is_message }
     };
     let nodes: Vec<Node> = objects.iter().map(node).collect();
     let on_branch = tree::live(&nodes).into_iter().enumerate();

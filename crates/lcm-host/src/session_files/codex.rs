@@ -25,7 +25,7 @@ const SUMMARY: &str = "summaries of the program: the items that they stand for a
 const ROLE: &str = "items of a role that is none of system, developer, user and assistant";
 
 pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, LineError> {
-    let mut ids = Ids::default();
+    let mut ids = Ids::of_session(&session(objects));
     let mut left = Left::default();
     let mut messages = Vec::new();
     let mut rolled_back = 0_usize;
@@ -51,7 +51,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
             continue;
         };
         let id = match item.text("id") {
-            Some(id) => ids.own(&id, line),
+            Some(id) => ids.own(&id, object.any("payload").map_or(line.as_str(), RawValue::get)),
             None => ids.of_line(line),
         };
         let head = Text::default().string("id", &id).kept("timestamp", object.any("timestamp"));
@@ -68,6 +68,16 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
     Ok(Found { messages, warnings })
 }
 
+/// The id of the session, which its header has; items of other sessions may have the same ids.
+fn session(objects: &[Object<'_>]) -> String {
+    let of = |object: &Object<'_>| match object.text("type").as_deref() {
+        Some("session_meta") => object.object("payload")?.text("id"),
+        None => object.text("id"),
+        _ => None,
+    };
+    objects.iter().find_map(of).unwrap_or_default()
+}
+
 /// A summary with nothing before it: the only trace of what it stands for.
 fn summary<'a>(payload: &Object<'a>) -> Option<Object<'a>> {
     payload.text("message").map(|_| payload.clone())
@@ -82,7 +92,7 @@ fn message(head: Text, item: &Object<'_>) -> Result<String, &'static str> {
         head.clone().string("role", role).raw("parts", &parts).raw("source", &source(used)).end()
     };
     match kind.as_str() {
-        "" => {
+        "" if item.has("message") => {
             let text = item.any("message").map(RawValue::get).unwrap_or("\"\"");
             Ok(head
                 .string("role", "assistant")
@@ -90,7 +100,7 @@ fn message(head: Text, item: &Object<'_>) -> Result<String, &'static str> {
                 .raw("source", r#"{"type":"compacted"}"#)
                 .end())
         }
-        "message" => {
+        "" | "message" => {
             let role = match item.text("role").as_deref() {
                 Some("user") => "user",
                 Some("assistant") => "assistant",

@@ -10,28 +10,42 @@ const HASH_DIGITS: usize = 16;
 /// Gives entries their ids.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
+    /// Stands in front of ids that only their file knows; empty: nothing tells files apart.
+    session: String,
     /// Lines by the id that they have.
     lines: HashMap<String, Vec<String>>,
     renamed: usize,
 }
 
 impl Ids {
-    /// The id of an entry that has one. The same line again is the same entry.
-    pub(super) fn own(&mut self, id: &str, line: &str) -> String {
-        let hash = hash(line);
+    /// Ids of the entries of one session, which the same id in another session does not name.
+    pub(super) fn of_session(session: &str) -> Self {
+        let session = if session.is_empty() { String::new() } else { format!("{session}/") };
+        Self { session, ..Self::default() }
+    }
+
+    /// The id of an entry that has one. The same content again is the same entry, whatever its line
+    /// says beside it.
+    pub(super) fn own(&mut self, id: &str, content: &str) -> String {
+        let hash = hash(content);
+        let id = &format!("{}{id}", self.session);
         let lines = self.lines.entry(id.to_owned()).or_default();
         let known = lines.iter().position(|known| *known == hash);
-        let place = known.unwrap_or_else(|| {
+        let name = match known.unwrap_or(lines.len()) {
+            0 => id.clone(),
+            // Not its number: the file may lose its beginning.
+            _ => format!("{id}#{hash}"),
+        };
+        if known.is_none() {
+            self.renamed += usize::from(!lines.is_empty());
             lines.push(hash);
-            lines.len() - 1
-        });
-        self.renamed += usize::from(known.is_none() && place > 0);
-        numbered(id, place)
+        }
+        name
     }
 
     /// The id of an entry that has none. The same line again is another entry.
     pub(super) fn of_line(&mut self, line: &str) -> String {
-        let id = format!("line:{}", hash(line));
+        let id = format!("{}line:{}", self.session, hash(line));
         let lines = self.lines.entry(id.clone()).or_default();
         lines.push(String::new());
         numbered(&id, lines.len() - 1)
@@ -39,8 +53,9 @@ impl Ids {
 
     /// What to say about ids that came again with other content.
     pub(super) fn warning(&self) -> Option<String> {
-        (self.renamed > 0)
-            .then(|| format!("ids that another entry has, too ({}): kept as `id#2`", self.renamed))
+        (self.renamed > 0).then(|| {
+            format!("ids that another entry has, too ({}): kept as `id#HASH`", self.renamed)
+        })
     }
 }
 
@@ -102,9 +117,17 @@ mod tests {
         assert_eq!(ids.own("a", "1"), "a");
         assert_eq!(ids.own("a", "1"), "a");
         assert_eq!(ids.warning(), None);
-        assert_eq!(ids.own("a", "2"), "a#2");
+        let other = ids.own("a", "2");
+        assert_eq!(other, format!("a#{}", hash("2")));
         assert_eq!(ids.own("a", "1"), "a");
         assert!(ids.warning().unwrap().contains("(1)"));
+    }
+
+    #[test]
+    fn an_id_of_another_session_is_another_id() {
+        let mut ids = Ids::of_session("s");
+        assert_eq!(ids.own("a", "1"), "s/a");
+        assert!(ids.of_line("1").starts_with("s/line:"));
     }
 
     #[test]

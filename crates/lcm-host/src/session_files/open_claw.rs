@@ -26,6 +26,9 @@ const ROLE: &str = "messages of a role that is not known";
 /// Members of an entry beside what it says.
 const ENVELOPE: [&str; 4] = ["type", "id", "parentId", "timestamp"];
 
+/// Entries that say something.
+const SAID: [&str; 4] = ["message", "custom_message", "branch_summary", "compaction"];
+
 pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, LineError> {
     let mut ids = Ids::default();
     let mut left = Left::default();
@@ -34,7 +37,11 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
     let mut session = String::new();
     let node = |object: &Object<'_>| match object.text("type").as_deref() {
         Some("session") => Node::default(),
-        _ => Node { id: object.text("id"), continues: object.text("parentId") },
+        _ => Node {
+            id: object.text("id"),
+            continues: object.text("parentId"),
+            is_message: object.text("type").is_some_and(|kind| SAID.contains(&kind.as_str())),
+        },
     };
     let nodes: Vec<Node> = objects.iter().map(node).collect();
     let live = tree::live(&nodes);
@@ -62,7 +69,10 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
             }
         };
         let id = match object.text("id") {
-            Some(id) => ids.own(&format!("{session}/{id}"), line),
+            Some(id) => {
+                let content = object.any("message").map_or(line.as_str(), RawValue::get);
+                ids.own(&format!("{session}/{id}"), content)
+            }
             None => ids.of_line(line),
         };
         if !live {

@@ -113,7 +113,7 @@ fn claude_code_goes_on_behind_a_compaction_and_keeps_a_summary_that_stands_alone
 #[test]
 fn an_id_that_comes_again_hides_nothing() {
     let read = file(&[said("u1", "", "a"), said("u1", "", "b"), said("u1", "", "a")]).unwrap();
-    assert_eq!(ids(&read), ["u1", "u1#2", "u1"]);
+    assert_eq!(ids(&read), ["u1", "u1#77715f4b7e84009d", "u1"]);
 }
 
 fn item(payload: &Value) -> Value {
@@ -159,7 +159,7 @@ fn codex_items_become_messages() {
         "detail": "low"})
     );
     assert_eq!(parts[1][2]["image_url"], "https://example.org/a.png");
-    assert_eq!(messages[2]["id"], "rs_1");
+    assert_eq!(messages[2]["id"], "s/rs_1");
     assert_eq!(
         (&parts[2][0]["text"], &parts[2][0]["encrypted_content"]),
         (&json!("hm"), &json!("gAAA"))

@@ -16,6 +16,9 @@ pub(super) struct Node {
     pub(super) id: Option<String>,
     /// The entry that it continues; `None`: it begins a tree.
     pub(super) continues: Option<String>,
+    /// Whether it is a message. Records of the program come late and point back anywhere, so a live
+    /// branch ends with one only where there is no message.
+    pub(super) is_message: bool,
 }
 
 /// For each entry whether it is on the live branch of its tree. Of entries with one id the first
@@ -33,7 +36,9 @@ pub(super) fn live(nodes: &[Node]) -> Vec<bool> {
     let root = roots(nodes, &|node| place(&node.continues));
     let mut live = vec![false; nodes.len()];
     let mut decided = vec![false; nodes.len()];
-    for (index, node) in nodes.iter().enumerate().rev() {
+    let latest_first = || nodes.iter().enumerate().rev();
+    let messages = latest_first().filter(|(_, node)| node.is_message);
+    for (index, node) in messages.chain(latest_first()) {
         if first(index, node) != index {
             continue;
         }
@@ -93,7 +98,10 @@ mod tests {
 
     fn nodes(edges: &[(&str, &str)]) -> Vec<Node> {
         let some = |id: &str| (!id.is_empty()).then(|| id.to_owned());
-        edges.iter().map(|(id, on)| Node { id: some(id), continues: some(on) }).collect()
+        edges
+            .iter()
+            .map(|(id, on)| Node { id: some(id), continues: some(on), is_message: true })
+            .collect()
     }
 
     fn live_of(edges: &[(&str, &str)]) -> String {

@@ -3,7 +3,7 @@
 //! In: a part or a block that names one. Out: its name, type and bytes, or its address, and the
 //! block for another dialect. What a dialect has no block for is `None`.
 
-use alloc::{borrow::Cow, format, string::String};
+use alloc::{borrow::Cow, collections::BTreeMap, format, string::String};
 
 use crate::{
     api::Dialect,
@@ -294,10 +294,13 @@ pub(super) fn field(out: &mut String, key: &str, value: &str) {
 /// The members of an object without those of these keys; of equal keys, the last counts.
 pub(super) fn members_but(raw: &str, object: &Object<'_>, keys: &[&str]) -> String {
     let mut out = String::new();
-    for member in &object.members {
+    let mut last = BTreeMap::new();
+    for (at, member) in object.members.iter().enumerate() {
+        last.insert(json::text(raw, member.key).into_owned(), at);
+    }
+    for (at, member) in object.members.iter().enumerate() {
         let key = json::text(raw, member.key);
-        let is_last = json::member(&object.members, raw, &key) == Some(member);
-        if is_last && !keys.contains(&&*key) {
+        if last.get(&*key) == Some(&at) && !keys.contains(&&*key) {
             out.push_str(if out.is_empty() { "{" } else { "," });
             out.push_str(json::slice(raw, member.key));
             out.push(':');
