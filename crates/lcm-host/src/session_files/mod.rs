@@ -23,8 +23,8 @@
 //! it does not depend on the place, and a line that was changed is another entry. An id of the file
 //! that comes again in it with other content gets `#` and the hash of it, so that nothing
 //! hides behind it. A line that was rewritten under its own id after it was stored counts as the
-//! stored one. Where ids are told apart by their session only (Codex, OpenClaw), that of the session
-//! stands in front.
+//! stored one. Where ids are told apart by their session only (Codex, OpenClaw), the id of the
+//! session stands in front.
 //!
 //! **Branches.** Of a session tree the live branch is taken, see `tree`. Messages that were live
 //! when they were stored stay stored when their branch is abandoned later.
