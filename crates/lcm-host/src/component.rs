@@ -15,7 +15,6 @@ use std::{
     time::Duration,
 };
 
-use sha2::{Digest as _, Sha256};
 use wasmtime::{
     Config, EngineWeak, UpdateDeadline,
     component::{Component as Compiled, HasSelf, Linker},
@@ -23,6 +22,7 @@ use wasmtime::{
 
 use crate::{
     bindings::{Engine, EnginePre},
+    digest::sha256_hex,
     error::{Error, Result},
     instance::{Exports, HostState, Instance},
 };
@@ -177,8 +177,8 @@ fn compile(engine: &wasmtime::Engine, wasm: &[u8], cache_dir: Option<&Path>) -> 
 /// Where the compiled form of `wasm` belongs; the name holds everything that it depends on.
 fn cache_path(engine: &wasmtime::Engine, wasm: &[u8], dir: &Path) -> Option<PathBuf> {
     make_private(dir).ok()?;
-    let sha: String =
-        Sha256::digest(wasm).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let mut sha = sha256_hex(wasm);
+    sha.truncate(32);
     let mut compiler = DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut compiler);
     let version = env!("CARGO_PKG_VERSION");

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use sha2::{Digest as _, Sha256};
 
 use crate::{
     bindings::types::Dialect,
     clock::{Cancel, Clock},
+    digest::sha256_hex,
     error::{Code, Error, Result},
     ingestion::{Mode, Options, Receipt},
     json,
@@ -405,8 +405,7 @@ impl Intake<'_> {
 
     /// Hands over one message in pieces; returns the name of the upload.
     fn stage(&self, message: &str) -> Result<String> {
-        let digest = Sha256::digest(message.as_bytes());
-        let upload: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let upload = sha256_hex(message.as_bytes());
         let unexpected = || Error::internal("`ingest.stage` answered an unexpected offset");
         let mut offset = 0;
         while offset < message.len() {

@@ -32,6 +32,7 @@ mod calls;
 mod clock;
 mod compaction;
 mod component;
+mod digest;
 mod dynamic;
 mod error;
 mod host_calls;

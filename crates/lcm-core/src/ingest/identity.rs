@@ -12,10 +12,14 @@ use serde::{Deserialize, Serialize};
 use crate::{
     codec::{self, Sound},
     config::Config,
+    error::Result,
+    history::History,
     json, keys,
     message::{Message, Role},
     num,
     order::Sorted,
+    pack::Raw,
+    reader::Reader,
 };
 
 use super::{Decided, batch::Candidate, redaction::Redacted};
@@ -142,16 +146,32 @@ pub(super) fn verdict(lookups: &[Lookup], message: &Message, known: &Identities)
     Verdict::New { call_key }
 }
 
-/// One entry of a batch or transcript, as alignment sees it.
+/// Messages known by id or discriminating that a run must hold which does not end where the stored
+/// messages end, or the transcript: a single message may well be said again.
+pub(super) const INSIDE_ANCHORS_MIN: usize = 2;
+
+/// One entry of a batch or transcript, as it is compared with stored messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Alignable {
-    pub(super) hash: [u8; 12],
+    pub(super) hash: [u8; 16],
     /// Where the message stands already, by an id of its own.
     pub(super) seq: Option<u64>,
     /// Whether equal content is evidence of being the same message.
     pub(super) discriminating: bool,
     /// What it says of the text that it may be a redacted copy of.
     pub(super) redacted: Option<Redacted>,
+}
+
+impl Alignable {
+    /// Whether a stored message with this hash in the head is the same.
+    pub(super) fn is(&self, hash: &[u8; 12]) -> bool {
+        self.hash.starts_with(hash)
+    }
+
+    /// Whether a stored message of this text may be the one that it is a redacted copy of.
+    pub(super) fn may_be_copy_of(&self, text: &str) -> bool {
+        self.redacted.is_some_and(|copy| copy.may_be_of(text))
+    }
 }
 
 /// The newest stored messages.
@@ -174,18 +194,39 @@ impl Newest<'_> {
         let skipped = self.hashes.len() - self.texts.len().min(self.hashes.len());
         for (at, (entry, hash)) in (from..).zip(run.iter().zip(stored)) {
             let seq = first + num::to_u64(at);
-            if entry.hash == *hash || entry.seq == Some(seq) {
+            if entry.is(hash) || entry.seq == Some(seq) {
                 anchors += usize::from(entry.discriminating || entry.seq.is_some());
                 continue;
             }
             let text = at.checked_sub(skipped).and_then(|at| self.texts.get(at));
-            let copied = |text: &String| entry.redacted.is_some_and(|copy| copy.may_be_of(text));
-            if !text.is_some_and(copied) {
+            if !text.is_some_and(|text| entry.may_be_copy_of(text)) {
                 return false;
             }
         }
         !run.is_empty() && stored.len() >= run.len() && anchors >= anchors_min
     }
+}
+
+/// Texts of the newest stored messages, at most `count` of them, oldest first; empty: too large.
+///
+/// # Errors
+///
+/// Of the store.
+pub(super) fn newest_texts(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    count: usize,
+) -> Result<Vec<String>> {
+    let last = history.head.messages;
+    let count = count.min(history.head.hashes.len());
+    let mut texts = Vec::with_capacity(count);
+    for placed in history.messages(reader, last + 1 - num::to_u64(count), last)? {
+        texts.push(match &placed.stored.raw {
+            Raw::Inline(text) => text.clone(),
+            Raw::Chunked { .. } => String::new(),
+        });
+    }
+    Ok(texts)
 }
 
 /// How many entries at the beginning are the newest stored messages: the longest such run that has

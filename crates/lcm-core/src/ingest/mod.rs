@@ -91,12 +91,13 @@ pub(crate) fn append(
         return Ok(receipt(&loaded.head, 0, batch.consumed, None, Vec::new()));
     }
     let (known, large, node) = second_read(reader, &keys, &loaded, &candidates, &mut upkeep)?;
-    let is_copy = |candidate: &Candidate<'_>| redacted(candidate).is_some();
+    let is_copy =
+        |candidate: &Candidate<'_>| Redacted::of(&candidate.raw, &candidate.message).is_some();
     let texts = match options.mode {
         // The one third read of an append.
         IngestMode::Transcript if candidates.iter().any(is_copy) => {
             let history = history::History { keys: &keys, head: &loaded.head };
-            overlap::newest_texts(reader, &history, candidates.len())?
+            identity::newest_texts(reader, &history, candidates.len())?
         }
         _ => Vec::new(),
     };
@@ -242,13 +243,6 @@ fn decide(
     decided
 }
 
-/// What a message says of the text that it may be a redacted copy of. An id says that it is another
-/// message, whatever was covered in it.
-fn redacted(candidate: &Candidate<'_>) -> Option<Redacted> {
-    let has_id = candidate.lookups.iter().any(|lookup| !lookup.is_call());
-    Redacted::of(&candidate.raw).filter(|_| !has_id)
-}
-
 /// How many candidates at the beginning are the newest stored messages.
 ///
 /// What ingest would skip anyway is no part of the comparison.
@@ -268,10 +262,10 @@ fn aligned(
             identity::Verdict::Stored { seq } => Some(seq),
             identity::Verdict::New { .. } => None,
         };
-        let hash = keys::prefix(&candidate.hash);
-        let discriminating = candidate.message.discriminating;
-        let redacted = if texts.is_empty() { None } else { redacted(candidate) };
-        entries.push(identity::Alignable { hash, seq, discriminating, redacted });
+        let Candidate { raw, message, hash, .. } = candidate;
+        let redacted = if texts.is_empty() { None } else { Redacted::of(raw, message) };
+        let discriminating = message.discriminating;
+        entries.push(identity::Alignable { hash: *hash, seq, discriminating, redacted });
         indexes.push(index);
     }
     let newest = identity::Newest { hashes: &head.hashes, texts, seq_last: head.messages };

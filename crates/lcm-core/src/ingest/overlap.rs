@@ -12,11 +12,11 @@ use crate::{
     head::Head,
     history::History,
     keys, limits, message, num, order,
-    pack::{Raw, advance, message_hash},
+    pack::{advance, message_hash},
     reader::Reader,
 };
 
-use super::{identity::Alignable, reconcile::INSIDE_ANCHORS_MIN, redaction::Redacted};
+use super::identity::{Alignable, INSIDE_ANCHORS_MIN};
 
 /// Messages behind the parting that are compared: those that follow it on either side.
 const WINDOW: usize = 64;
@@ -27,23 +27,6 @@ const SHARED_AFTER_SAME_MIN: usize = 2;
 const SHARED_AFTER_OTHER_MIN: usize = 3;
 /// Places at which a branch that was left may begin that are tried.
 const BEGINS_MAX: usize = 4;
-
-/// One entry of a transcript.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Comparable {
-    pub(super) hash: [u8; 16],
-    /// Whether equal content is evidence of being the same message.
-    pub(super) discriminating: bool,
-    pub(super) redacted: Option<Redacted>,
-}
-
-impl Comparable {
-    /// As alignment sees it; `seq`: where it stands already, by an id of its own.
-    pub(super) fn alignable(&self, seq: Option<u64>) -> Alignable {
-        let Self { hash, discriminating, redacted } = *self;
-        Alignable { hash: keys::prefix(&hash), seq, discriminating, redacted }
-    }
-}
 
 /// Which entries of a transcript are stored.
 #[derive(Debug, Eq, PartialEq)]
@@ -67,7 +50,7 @@ pub(super) enum Parting {
 pub(super) fn parting(
     reader: &mut Reader<'_>,
     history: &History<'_>,
-    entries: &[Comparable],
+    entries: &[Alignable],
     place: &dyn Fn(usize) -> usize,
 ) -> Result<Parting> {
     let most = num::to_usize(history.head.messages).min(entries.len());
@@ -98,7 +81,7 @@ pub(super) fn parting(
 pub(super) fn refuse_change(
     reader: &mut Reader<'_>,
     history: &History<'_>,
-    entries: &[Comparable],
+    entries: &[Alignable],
     together: usize,
     place: &dyn Fn(usize) -> usize,
 ) -> Result<()> {
@@ -124,32 +107,20 @@ pub(super) fn refuse_change(
 fn along(
     reader: &mut Reader<'_>,
     history: &History<'_>,
-    entries: &[Comparable],
+    entries: &[Alignable],
     most: usize,
 ) -> Result<usize> {
-    let mut same = proven(reader, history, entries, most)?;
-    let mut anchored = same > 0;
-    let mut known = same;
-    while known < most {
-        let stored = page(reader, history, num::to_u64(known) + 1)?;
-        for (entry, stored) in entries.iter().take(most).skip(known).zip(&stored) {
-            let exact = entry.hash == stored.hash;
-            if !exact && !entry.redacted.is_some_and(|copy| copy.may_be_of(&stored.text)) {
-                return Ok(same);
-            }
-            known += 1;
-            anchored |= exact && entry.discriminating;
-            same = if anchored { known } else { same };
-        }
-    }
-    Ok(same)
+    let same = proven(reader, history, entries, most)?;
+    let rest = entries.get(same..most).unwrap_or(&[]);
+    let (length, anchors) = run(reader, history, rest, num::to_u64(same) + 1)?;
+    Ok(if same > 0 || anchors > 0 { same + length } else { 0 })
 }
 
 /// How many entries the running hash proves to be the first stored messages.
 fn proven(
     reader: &mut Reader<'_>,
     history: &History<'_>,
-    entries: &[Comparable],
+    entries: &[Alignable],
     most: usize,
 ) -> Result<usize> {
     let mut running = alloc::vec![[0; 16]];
@@ -195,28 +166,6 @@ fn page(reader: &mut Reader<'_>, history: &History<'_>, from: u64) -> Result<Vec
     Ok(out)
 }
 
-/// Texts of the newest stored messages, at most `count` of them, oldest first; empty: too large.
-///
-/// # Errors
-///
-/// Of the store.
-pub(super) fn newest_texts(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    count: usize,
-) -> Result<Vec<String>> {
-    let last = history.head.messages;
-    let count = count.min(history.head.hashes.len());
-    let mut texts = Vec::with_capacity(count);
-    for placed in history.messages(reader, last + 1 - num::to_u64(count), last)? {
-        texts.push(match &placed.stored.raw {
-            Raw::Inline(text) => text.clone(),
-            Raw::Chunked { .. } => String::new(),
-        });
-    }
-    Ok(texts)
-}
-
 /// How many of the entries behind an equal beginning are stored further on, in a row, and whether
 /// nothing that is stored follows the last of them, or nothing in the transcript.
 ///
@@ -226,7 +175,7 @@ pub(super) fn newest_texts(
 fn repeated(
     reader: &mut Reader<'_>,
     history: &History<'_>,
-    rest: &[Comparable],
+    rest: &[Alignable],
 ) -> Result<(usize, bool)> {
     let Head { hashes, messages, .. } = history.head;
     let newest_first = messages + 1 - num::to_u64(hashes.len());
@@ -234,7 +183,7 @@ fn repeated(
         let count = hashes.len().min(*end);
         let run = rest.get(end - count..*end).unwrap_or(&[]);
         let stored = hashes.get(hashes.len() - count..).unwrap_or(&[]);
-        run.iter().zip(stored).all(|(entry, hash)| keys::prefix::<12>(&entry.hash) == *hash)
+        run.iter().zip(stored).all(|(entry, hash)| entry.is(hash))
     };
     let end = (1..=rest.len().min(num::to_usize(*messages))).rev().find(is_newest);
     let mut begins: Vec<u64> = end.map(|end| messages + 1 - num::to_u64(end)).into_iter().collect();
@@ -253,7 +202,7 @@ fn repeated(
 
 /// Where the entries may begin among the stored messages, going by those that are among the newest:
 /// the places that most of them agree on.
-fn likely_begins(newest_first: u64, hashes: &[[u8; 12]], rest: &[Comparable]) -> Vec<u64> {
+fn likely_begins(newest_first: u64, hashes: &[[u8; 12]], rest: &[Alignable]) -> Vec<u64> {
     let mut places: Vec<([u8; 12], u64)> =
         (0..).zip(rest).map(|(at, entry)| (keys::prefix(&entry.hash), at)).collect();
     order::sort(&mut places);
@@ -277,7 +226,7 @@ fn likely_begins(newest_first: u64, hashes: &[[u8; 12]], rest: &[Comparable]) ->
 fn run(
     reader: &mut Reader<'_>,
     history: &History<'_>,
-    rest: &[Comparable],
+    rest: &[Alignable],
     begin: u64,
 ) -> Result<(usize, usize)> {
     let (mut length, mut anchors) = (0, 0);
@@ -285,7 +234,7 @@ fn run(
         let stored = page(reader, history, begin + num::to_u64(length))?;
         for (entry, stored) in rest.iter().skip(length).zip(&stored) {
             let exact = entry.hash == stored.hash;
-            if !exact && !entry.redacted.is_some_and(|copy| copy.may_be_of(&stored.text)) {
+            if !exact && !entry.may_be_copy_of(&stored.text) {
                 return Ok((length, anchors));
             }
             length += 1;
@@ -297,7 +246,7 @@ fn run(
 
 /// How many discriminating entries are among the newest stored messages or the next ones, and how
 /// many there are up to the last of these. New ones follow in a transcript that goes on.
-fn shared(history: &History<'_>, next: &[Kept], rest: &[Comparable]) -> (usize, usize) {
+fn shared(history: &History<'_>, next: &[Kept], rest: &[Alignable]) -> (usize, usize) {
     let mut stored: Vec<[u8; 12]> = history.head.hashes.clone();
     stored.extend(next.iter().map(|kept| keys::prefix::<12>(&kept.hash)));
     order::sort(&mut stored);

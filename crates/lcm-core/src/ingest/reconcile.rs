@@ -23,8 +23,8 @@ use crate::{
 
 use super::{
     Known,
-    identity::{Alignable, Lookup, Newest},
-    overlap::{self, Comparable, Parting},
+    identity::{self, Alignable, INSIDE_ANCHORS_MIN, Lookup, Newest},
+    overlap::{self, Parting},
     redaction::Redacted,
 };
 
@@ -49,18 +49,6 @@ struct Entry {
     /// What it says of the text that it may be a redacted copy of.
     redacted: Option<Redacted>,
 }
-
-impl Entry {
-    fn comparable(&self) -> Comparable {
-        // An id says that it is another message, whatever was covered in it.
-        let has_id = self.entry_id.is_some() || self.event_key.is_some();
-        let redacted = self.redacted.filter(|_| !has_id);
-        Comparable { hash: self.hash, discriminating: self.discriminating, redacted }
-    }
-}
-
-/// Anchors that a transcript needs to count as lying wholly among the stored messages.
-pub(super) const INSIDE_ANCHORS_MIN: usize = 2;
 
 /// A range of entries, by 0-based inclusive index.
 #[derive(Clone, Copy)]
@@ -90,7 +78,7 @@ pub(crate) fn identify(dialect: Dialect, messages: &[String]) -> Result<String> 
         entry.flag("discriminating", message.discriminating);
         text_at(&mut entry, "call_id", raw, call_id);
         entry.flag("empty", message.failed_and_empty);
-        let redacted = Redacted::of(raw).map(|redacted| redacted.written());
+        let redacted = Redacted::of(raw, &message).map(|redacted| redacted.written());
         entry.text_or_null("redacted", redacted.as_deref());
         entries.push_object(entry);
     }
@@ -155,30 +143,31 @@ pub(crate) fn reconcile(
     }
     let known = known(reader, &keys, &entries)?;
     let by_id = known.iter().any(Option::is_some);
-    let of = |index: &usize| entries.get(*index).map(Entry::comparable);
-    let comparable: Vec<Comparable> = effective.iter().filter_map(of).collect();
+    let alignable = |index: &usize| {
+        let Entry { hash, discriminating, redacted, .. } = *entries.get(*index)?;
+        let seq = known.get(*index).copied().flatten();
+        Some(Alignable { hash, seq, discriminating, redacted })
+    };
+    let alignable: Vec<Alignable> = effective.iter().filter_map(alignable).collect();
     let history = History { keys: &keys, head };
-    let texts = match comparable.iter().any(|entry| entry.redacted.is_some()) {
-        true => overlap::newest_texts(reader, &history, head.hashes.len())?,
+    let texts = match alignable.iter().any(|entry| entry.redacted.is_some()) {
+        true => identity::newest_texts(reader, &history, head.hashes.len())?,
         false => Vec::new(),
     };
     let is_compared = !by_id && head.messages > 0;
     // Place of an entry that is stored or not, in the transcript.
     let place = |number: usize| effective.get(number).copied().unwrap_or(entries.len());
     if is_compared {
-        match overlap::parting(reader, &history, &comparable, &place)? {
+        match overlap::parting(reader, &history, &alignable, &place)? {
             Parting::Together { entries: count } => return after("prefix", place(count)),
             Parting::Branch { entries: count } => return after("branch", place(count)),
             Parting::Apart => {}
         }
     }
-    let seqs = effective.iter().map(|index| known.get(*index).copied().flatten());
-    let alignable = comparable.iter().zip(seqs).map(|(entry, seq)| entry.alignable(seq));
-    let alignable: Vec<Alignable> = alignable.collect();
     let (from, to) =
         covered(reader, &history, &texts, &alignable, &|| frontier(&effective, &entries))?;
     if is_compared && to == from {
-        overlap::refuse_change(reader, &history, &comparable, 0, &place)?;
+        overlap::refuse_change(reader, &history, &alignable, 0, &place)?;
     }
     let by = match (by_id, to > from) {
         (_, true) => "alignment",

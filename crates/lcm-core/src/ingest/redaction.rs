@@ -7,7 +7,7 @@
 
 use alloc::string::String;
 
-use crate::{keys, num};
+use crate::{keys, message::Message, num};
 
 /// What a mark says, in any case, behind its bracket: the words of common log scrubbers.
 const WORDS: [&str; 3] = ["redacted", "filtered", "masked"];
@@ -30,8 +30,12 @@ pub(super) struct Redacted {
 }
 
 impl Redacted {
-    /// Of a raw text; `None`: there is not one mark in it, or too little beside.
-    pub(super) fn of(raw: &str) -> Option<Self> {
+    /// Of a message; `None`: there is not one mark in its text, or too little beside, or it has an
+    /// id, which says that it is another message whatever was covered in it.
+    pub(super) fn of(raw: &str, message: &Message) -> Option<Self> {
+        if message.entry_id.is_some() || message.event_key.is_some() {
+            return None;
+        }
         let (start, end) = mark(raw)?;
         let (before, behind) = (raw.get(..start)?, raw.get(end..)?);
         if mark(behind).is_some() || before.len() + behind.len() < LITERAL_BYTES_MIN {
@@ -48,7 +52,7 @@ impl Redacted {
         let parts = raw
             .len()
             .checked_sub(behind)
-            .filter(|start| (before..=before + COVERED_BYTES_MAX).contains(start))
+            .filter(|start| (before..=before.saturating_add(COVERED_BYTES_MAX)).contains(start))
             .and_then(|start| Some((raw.get(..before)?, raw.get(start..)?)));
         parts.is_some_and(|(before, behind)| hash(before, behind) == self.hash)
     }
@@ -103,6 +107,11 @@ fn bracketed(text: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{api::Dialect, message};
+
+    fn of(raw: &str) -> Option<Redacted> {
+        Redacted::of(raw, &message::project(Dialect::Lcm, raw).unwrap())
+    }
 
     fn said(text: &str) -> alloc::string::String {
         alloc::format!(r#"{{"role":"user","content":"{text}"}}"#)
@@ -117,7 +126,7 @@ mod tests {
             "the key is [Filtered] and the port 8080",
             "the key is [MASKED 5 chars] and the port 8080",
         ] {
-            let copy = Redacted::of(&said(copy)).unwrap();
+            let copy = of(&said(copy)).unwrap();
             assert!(copy.may_be_of(&original), "{copy:?}");
             assert!(!copy.may_be_of(&said("the key is sk-12345 and the port 8081")));
             assert!(!copy.may_be_of(&said("a key is sk-12345 and the port 8080")));
@@ -135,10 +144,10 @@ mod tests {
             "the first [REDACTED] and the second [REDACTED] of them",
             "[REDACTED]",
         ] {
-            assert_eq!(Redacted::of(&said(text)), None, "{text}");
+            assert_eq!(of(&said(text)), None, "{text}");
         }
         let long = said(&alloc::format!("the log is {} and the port 8080", "x".repeat(1_100)));
-        let copy = Redacted::of(&said("the log is [REDACTED] and the port 8080")).unwrap();
+        let copy = of(&said("the log is [REDACTED] and the port 8080")).unwrap();
         assert!(!copy.may_be_of(&long), "no secret is so long");
         for digits in ["", "zz", "00000001", &"0".repeat(46), &"0".repeat(50)] {
             assert_eq!(Redacted::read(digits), None);
@@ -147,8 +156,7 @@ mod tests {
 
     #[test]
     fn characters_are_not_cut() {
-        let copy =
-            Redacted::of(&said("caf\u{e9} [REDACTED] \u{6570}\u{636e} of the list")).unwrap();
+        let copy = of(&said("caf\u{e9} [REDACTED] \u{6570}\u{636e} of the list")).unwrap();
         assert!(copy.may_be_of(&said("caf\u{e9} \u{6570}\u{636e} \u{6570}\u{636e} of the list")));
         assert!(!copy.may_be_of(&"\u{e9}".repeat(29)));
     }

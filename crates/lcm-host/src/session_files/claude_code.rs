@@ -21,14 +21,12 @@ use serde_json::value::RawValue;
 
 use super::{
     FileMessage, Found, LineError,
-    entries::{Ids, Left},
+    entries::{ABANDONED, Ids, Left, SUMMARY},
     line::{Object, Text},
     tree::{self, Node},
 };
 
 const SIDECHAIN: &str = "messages of sub-agents";
-const ABANDONED: &str = "messages of abandoned branches: the conversation went on without them";
-const SUMMARY: &str = "summaries of the program: the messages that they stand for are taken";
 
 /// Marks of a line that say what a message is.
 const MARKS: [&str; 3] = ["isMeta", "isApiErrorMessage", "isCompactSummary"];

@@ -156,8 +156,7 @@ fn is_item(kind: &str) -> bool {
 /// The dialects in which an object with `role` is a message.
 fn dialects(object: &Object<'_>, kind: &str) -> Fits {
     let mut forms = match object.text("role").as_deref() {
-        Some("user") => BLOCKS | GEMINI,
-        Some("system") => BLOCKS | GEMINI,
+        Some("user" | "system") => BLOCKS | GEMINI,
         Some("assistant") => BLOCKS,
         Some("developer") => CHAT | RESPONSES,
         Some("tool") => LCM | CHAT,

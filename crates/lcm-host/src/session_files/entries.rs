@@ -2,8 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use sha2::{Digest as _, Sha256};
+use crate::digest::sha256_hex;
 
+/// Why messages of a session tree are not taken.
+pub(super) const ABANDONED: &str =
+    "messages of abandoned branches: the conversation went on without them";
+/// Why summaries are not.
+pub(super) const SUMMARY: &str =
+    "summaries of the program: the messages that they stand for are taken";
 /// Hex digits of a line's hash in its id.
 const HASH_DIGITS: usize = 16;
 
@@ -64,9 +70,9 @@ fn numbered(id: &str, place: usize) -> String {
 }
 
 fn hash(line: &str) -> String {
-    let digest = Sha256::digest(line.as_bytes());
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    hex.chars().take(HASH_DIGITS).collect()
+    let mut digits = sha256_hex(line.as_bytes());
+    digits.truncate(HASH_DIGITS);
+    digits
 }
 
 /// Counts what is not taken, by what it is.

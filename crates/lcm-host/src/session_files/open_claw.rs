@@ -14,13 +14,11 @@ use serde_json::value::RawValue;
 
 use super::{
     FileMessage, Found, LineError,
-    entries::{Ids, Left},
+    entries::{ABANDONED, Ids, Left, SUMMARY},
     line::{self, Object, Text},
     tree::{self, Node},
 };
 
-const ABANDONED: &str = "messages of abandoned branches: the conversation went on without them";
-const SUMMARY: &str = "summaries of the program: the messages that they stand for are taken";
 const ROLE: &str = "messages of a role that is not known";
 
 /// Members of an entry beside what it says.

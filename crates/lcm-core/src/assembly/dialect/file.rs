@@ -3,12 +3,13 @@
 //! In: a part or a block that names one. Out: its name, type and bytes, or its address, and the
 //! block for another dialect. What a dialect has no block for is `None`.
 
-use alloc::{borrow::Cow, collections::BTreeMap, format, string::String};
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use crate::{
     api::Dialect,
-    json::{self, Kind, Span, Value},
+    json::{self, Kind, Member, Span, Value},
     message::{self, Object, Part},
+    order::Sorted,
 };
 
 /// Image types that all providers read.
@@ -291,16 +292,20 @@ pub(super) fn field(out: &mut String, key: &str, value: &str) {
     json::write_string(out, value);
 }
 
-/// The members of an object without those of these keys; of equal keys, the last counts.
+/// The members of an object with their keys, in order; of equal keys, the last counts.
+pub(super) fn last_members<'r>(raw: &'r str, object: &Object<'r>) -> Vec<(Cow<'r, str>, Member)> {
+    let key = |member: &Member| json::text(raw, member.key);
+    let members = || object.members.iter().enumerate();
+    let last = Sorted::of(members().map(|(at, member)| (key(member), at)).collect());
+    let is_last = |(at, member): &(usize, &Member)| last.get(&*key(member)) == Some(at);
+    members().filter(is_last).map(|(_, member)| (key(member), *member)).collect()
+}
+
+/// The members of an object without those of these keys.
 pub(super) fn members_but(raw: &str, object: &Object<'_>, keys: &[&str]) -> String {
     let mut out = String::new();
-    let mut last = BTreeMap::new();
-    for (at, member) in object.members.iter().enumerate() {
-        last.insert(json::text(raw, member.key).into_owned(), at);
-    }
-    for (at, member) in object.members.iter().enumerate() {
-        let key = json::text(raw, member.key);
-        if last.get(&*key) == Some(&at) && !keys.contains(&&*key) {
+    for (key, member) in last_members(raw, object) {
+        if !keys.contains(&&*key) {
             out.push_str(if out.is_empty() { "{" } else { "," });
             out.push_str(json::slice(raw, member.key));
             out.push(':');

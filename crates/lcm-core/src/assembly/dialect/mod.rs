@@ -30,6 +30,10 @@ use crate::{
     message::{Part, Role},
 };
 
+/// Members of messages for OpenAI that are the host's and not the provider's; the first one can be
+/// either's.
+const OF_HOST: [&str; 6] = ["id", "timestamp", "event_key", "speaker", "session", "stop_reason"];
+
 /// One chosen message or summary.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
@@ -79,6 +83,7 @@ pub(super) fn render(dialect: Dialect, entries: &[Entry]) -> Output {
         Dialect::Anthropic => anthropic::write(&turns, &mut notes),
         Dialect::OpenaiResponses => openai_responses::write(&turns, &mut notes),
         Dialect::Gemini => gemini::write(&turns, entries, &mut notes),
+        // Messages for `lcm` are written as they are and never come here.
         Dialect::OpenaiChat | Dialect::Lcm => openai_chat::write(&turns, &mut notes),
     };
     Output { json: sink.json, elements: sink.elements, notes }

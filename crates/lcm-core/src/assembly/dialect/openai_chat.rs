@@ -7,8 +7,8 @@
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use super::{
-    Note, Notes, answer,
-    file::{File, field, members_but},
+    Note, Notes, OF_HOST, answer,
+    file::{File, field, last_members, members_but},
     sink::{Bit, Sink},
     turns::{Answer, Body, Call, Turn},
 };
@@ -18,9 +18,6 @@ use crate::{
     message::{Object, Role},
     tool_format,
 };
-
-/// Members that are the host's and not the provider's.
-const OF_HOST: [&str; 6] = ["id", "timestamp", "event_key", "speaker", "session", "stop_reason"];
 
 /// Writes all turns.
 pub(super) fn write(turns: &[Turn<'_>], notes: &mut Notes) -> Sink {
@@ -79,11 +76,8 @@ fn native(raw: &str, turn: &Turn<'_>) -> Option<String> {
         return None;
     }
     let mut out = String::new();
-    for member in &message.members {
-        let key = json::text(raw, member.key);
-        // Of equal keys, the last counts.
-        let is_last = json::member(&message.members, raw, &key) == Some(member);
-        if !is_last || OF_HOST.contains(&&*key) || key == "tool_calls" || key == "function_call" {
+    for (key, member) in last_members(raw, &message) {
+        if OF_HOST.contains(&&*key) || key == "tool_calls" || key == "function_call" {
             continue;
         }
         out.push_str(if out.is_empty() { "{" } else { "," });

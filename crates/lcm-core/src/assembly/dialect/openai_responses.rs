@@ -8,7 +8,7 @@
 use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec};
 
 use super::{
-    Note, Notes,
+    Note, Notes, OF_HOST,
     answer::{self, Piece},
     file::{self, field, members_but},
     sink::{Bit, Sink},
@@ -21,8 +21,6 @@ use crate::{
     tool_format,
 };
 
-/// Members that are the host's and not the provider's; the first one can be either's.
-const OF_HOST: [&str; 6] = ["id", "timestamp", "event_key", "speaker", "session", "stop_reason"];
 /// Calls whose answers can be text, by their place in [`CALLS`].
 const ANSWERED_BY_TEXT: usize = 2;
 

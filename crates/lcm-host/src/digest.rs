@@ -1,0 +1,19 @@
+//! SHA-256 in hex digits, the form in which texts and files are named.
+
+use sha2::{Digest as _, Sha256};
+
+/// The 64 hex digits of the SHA-256 of these bytes.
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_those_of_the_standard() {
+        let of_abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sha256_hex(b"abc"), of_abc);
+    }
+}
