@@ -227,7 +227,9 @@ fn plan_and_apply_make_four_reads_and_one_commit_when_something_is_due() {
 
 #[test]
 fn plan_of_large_messages_reads_each_mebibyte_once() {
-    let mut host = Host::new(None, StoreMode::Plain).unwrap();
+    // None of them is a payload that a reference stands for.
+    let config = Json::object([("large_payload_tokens_min", 1_000_000_u64.into())]);
+    let mut host = Host::new(Some(config), StoreMode::Plain).unwrap();
     for first in 1..=20 {
         append(&mut host, first, 1, 25_000);
     }

@@ -73,8 +73,9 @@ pub struct Config {
     pub new_session_retain_depth: Option<u32>,
     /// Tokens to which every budget is cut, at least 1000; `None`: budgets are taken as given.
     pub assembly_tokens_max: Option<u32>,
-    /// Tokens that a forked session takes over, at least 1, default 6000.
-    pub bootstrap_tokens_max: u32,
+    /// Tokens that a forked session takes over, at least 1; `None`: three in ten of a leaf's chunk,
+    /// at least 6,000.
+    pub bootstrap_tokens_max: Option<u32>,
     /// Which older items a context keeps when the call does not say; default chronological.
     pub eviction_policy: api::Policy,
     /// Whether large payloads outside the fresh tail are shown as a stub; default false.
@@ -132,7 +133,7 @@ impl Default for Config {
             large_payload_tokens_min: 25_000,
             new_session_retain_depth: Some(2),
             assembly_tokens_max: None,
-            bootstrap_tokens_max: 6000,
+            bootstrap_tokens_max: None,
             eviction_policy: api::Policy::Chronological,
             stub_large_tool_payloads: false,
             custom_instructions: String::new(),

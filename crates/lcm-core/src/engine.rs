@@ -122,7 +122,8 @@ impl Engine {
         transcript_json: &str,
         _now: Timestamp,
     ) -> Result<String> {
-        ingest::reconcile(&mut self.reader(store), conversation, transcript_json)
+        let config = Rc::clone(&self.config);
+        ingest::reconcile(&mut self.reader(store), &config, conversation, transcript_json)
     }
 
     /// Says whether compaction is due, and why.

@@ -392,7 +392,8 @@ impl History<'_> {
         Ok(())
     }
 
-    /// Reads the chunks of these messages ahead, with as few calls as the bounds allow.
+    /// Reads the chunks of what is shown of these messages ahead, with as few calls as the bounds
+    /// allow.
     ///
     /// # Errors
     ///
@@ -400,7 +401,7 @@ impl History<'_> {
     pub(crate) fn fetch_texts(&self, reader: &mut Reader<'_>, messages: &[Placed]) -> Result<()> {
         let mut wanted = Vec::new();
         for placed in messages {
-            if let Raw::Chunked { sha256, chunks } = &placed.stored.raw {
+            if let Raw::Chunked { sha256, chunks } = placed.stored.shown().0 {
                 wanted.extend(chunk_keys(self.keys, sha256, chunks));
             }
         }
@@ -440,7 +441,24 @@ impl History<'_> {
         reader: &mut Reader<'_>,
         stored: &'s Stored,
     ) -> Result<Cow<'s, str>> {
-        match &stored.raw {
+        self.raw(reader, &stored.raw)
+    }
+
+    /// The text that a context and a summary show of a message.
+    ///
+    /// # Errors
+    ///
+    /// As [`History::text`].
+    pub(crate) fn shown<'s>(
+        &self,
+        reader: &mut Reader<'_>,
+        stored: &'s Stored,
+    ) -> Result<Cow<'s, str>> {
+        self.raw(reader, stored.shown().0)
+    }
+
+    fn raw<'s>(&self, reader: &mut Reader<'_>, raw: &'s Raw) -> Result<Cow<'s, str>> {
+        match raw {
             Raw::Inline(text) => Ok(Cow::Borrowed(text)),
             Raw::Chunked { sha256, chunks } => {
                 chunked(reader, self.keys, sha256, chunks).map(Cow::Owned)

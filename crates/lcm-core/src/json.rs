@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use lcm_loops::literal;
 pub use lcm_loops::{literal::write_string, scan::DEPTH_MAX};
 pub(crate) use lcm_loops::{
-    literal::{Piece, each_compact, each_piece, each_text, inner},
+    literal::{Piece, each_compact, each_piece, each_text, first_piece, inner},
     scan::{Fault, Scanner, TokenKind},
 };
 

@@ -170,6 +170,11 @@ impl Keys {
         format!("{}/b{}/{number:010x}", self.root, hex(sha256))
     }
 
+    /// The record of a payload.
+    pub(crate) fn file(&self, id: [u8; 8]) -> String {
+        format!("{}/f{}", self.root, hex(&id))
+    }
+
     /// An identity, by the hash of its kind and text.
     pub(crate) fn identity(&self, hash: &[u8; 32]) -> String {
         // Without `format!`: every append makes hundreds of these.

@@ -181,6 +181,11 @@ pub(crate) fn quarters(dialect: Dialect, raw: &str) -> u64 {
     }
 }
 
+/// What a part costs in quarter tokens.
+pub(crate) fn part_quarters(raw: &str, part: &Part) -> u64 {
+    cost::quarters(raw, part)
+}
+
 /// Whether an id of a call looks unique for ever: `toolu_` or `call_` and at least 12 ASCII letters
 /// or digits, and nothing else.
 ///

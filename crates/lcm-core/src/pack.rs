@@ -4,7 +4,7 @@
 //! the pack refers to it. The directory tells where the packs are, by seq. Packs whose messages
 //! were compacted are replaced by sealed ones ([`crate::sealed`]).
 
-use alloc::{rc::Rc, string::String, vec::Vec};
+use alloc::{boxed::Box, rc::Rc, string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,7 @@ use crate::{
     json::Span,
     keys, limits,
     message::{Message, Part, Role},
+    payload::StandIn,
 };
 
 /// Where the raw text of a message stands.
@@ -47,12 +48,30 @@ pub(crate) struct Stored {
     pub(crate) role: Role,
     /// The message's own time, else the effective time of its commit.
     pub(crate) time: Timestamp,
+    /// What it costs in a context: its stand-in's tokens, if it has one.
     pub(crate) tokens: u32,
     pub(crate) entry_id: Option<Span>,
     pub(crate) event_key: Option<Span>,
     /// Set when the call id of this one tool result is an identity of the message.
     pub(crate) call_key: Option<Span>,
     pub(crate) parts: Vec<Part>,
+    /// What is rendered in its place; `None`: it has no large payload.
+    pub(crate) stand_in: Option<Box<StandIn>>,
+}
+
+impl Stored {
+    /// Text and parts as a context and a summary show them.
+    pub(crate) fn shown(&self) -> (&Raw, &[Part]) {
+        match &self.stand_in {
+            Some(stand_in) => (&stand_in.raw, &stand_in.parts),
+            None => (&self.raw, &self.parts),
+        }
+    }
+
+    /// Tokens of the whole message, payloads included.
+    pub(crate) fn message_tokens(&self) -> u32 {
+        self.stand_in.as_ref().map_or(self.tokens, |stand_in| stand_in.message_tokens)
+    }
 }
 
 /// A pack.
@@ -153,7 +172,9 @@ impl Sound for DirectoryNode {
 
 impl Sound for Pack {
     fn is_sound(&self) -> bool {
-        let bounded = |message: &Rc<Stored>| message.raw.bytes() <= limits::MESSAGE_BYTES_MAX;
+        let bounded = |message: &Rc<Stored>| {
+            message.raw.bytes().max(message.shown().0.bytes()) <= limits::MESSAGE_BYTES_MAX
+        };
         self.seq_first > 0
             && codec::countable(&[self.seq_first, self.tokens_before])
             && self.messages.len() == self.frontiers.len()

@@ -6,6 +6,7 @@
 
 use alloc::{
     borrow::ToOwned,
+    boxed::Box,
     rc::Rc,
     string::{String, ToString},
     vec::Vec,
@@ -24,6 +25,7 @@ use crate::{
     message::{Part, Role},
     num,
     pack::{PackRef, Raw, Stored},
+    payload::StandIn,
 };
 
 /// What stands before the streams.
@@ -65,6 +67,14 @@ struct Large {
     frontier: [u8; 16],
 }
 
+/// What stands for a message with large payloads.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct Substitute {
+    /// Its place in the pack, from 0.
+    index: u32,
+    stand_in: Box<StandIn>,
+}
+
 /// The projections, column by column: equal things beside each other deflate best.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct Columns {
@@ -79,6 +89,7 @@ struct Columns {
     call_keys: Vec<Option<Span>>,
     parts: Vec<Vec<Part>>,
     large: Vec<Large>,
+    stand_ins: Vec<Substitute>,
 }
 
 impl Sound for Columns {
@@ -97,7 +108,10 @@ impl Sound for Columns {
             self.call_keys.len(),
             self.parts.len(),
         ];
-        lengths.iter().all(|length| *length == count) && self.large.iter().all(sound)
+        let shown = |one: &Substitute| one.stand_in.raw.bytes() <= limits::MESSAGE_BYTES_MAX;
+        lengths.iter().all(|length| *length == count)
+            && self.large.iter().all(sound)
+            && self.stand_ins.iter().all(shown)
     }
 }
 
@@ -178,6 +192,10 @@ impl Sealer {
                 ("", 0)
             }
         };
+        if let Some(stand_in) = &message.stand_in {
+            let index = num::to_u32(columns.bytes.len());
+            columns.stand_ins.push(Substitute { index, stand_in: stand_in.clone() });
+        }
         self.texts.push_str(text);
         self.projected += projected(message);
         columns.bytes.push(bytes);
@@ -235,13 +253,18 @@ fn inline(message: &Stored) -> usize {
 }
 
 /// Bytes that a message takes in the columns, from above: numbers of five bytes, times and hashes,
-/// and per part four spans.
+/// per part four spans, and what stands for it.
 fn projected(message: &Stored) -> usize {
-    let chunks = match &message.raw {
+    let chunks = |raw: &Raw| match raw {
         Raw::Inline(_) => 0,
         Raw::Chunked { chunks, .. } => 64 + 5 * chunks.len(),
     };
-    64 + chunks + 45 * message.parts.len()
+    let shown = |one: &StandIn| {
+        let text = if let Raw::Inline(text) = &one.raw { text.len() } else { 0 };
+        32 + text + chunks(&one.raw) + 45 * one.parts.len()
+    };
+    let stand_in = message.stand_in.as_ref().map_or(0, |one| shown(one));
+    64 + chunks(&message.raw) + 45 * message.parts.len() + stand_in
 }
 
 /// A sealed pack that was opened: its projections, and its texts as far as they were needed.
@@ -366,6 +389,13 @@ impl Opened {
         self.columns.large.iter().find(|large| large.index == index)
     }
 
+    /// What stands for a message.
+    fn stand_in(&self, index: usize) -> Option<Box<StandIn>> {
+        let index = num::to_u32(index);
+        let found = self.columns.stand_ins.iter().find(|one| one.index == index);
+        found.map(|one| one.stand_in.clone())
+    }
+
     /// A message with its place; `None`: it is not in this pack, or its text was not inflated.
     pub(crate) fn message(&self, seq: u64) -> Option<Placed> {
         let index = self.index(seq)?;
@@ -389,6 +419,7 @@ impl Opened {
             event_key: *columns.event_keys.get(index)?,
             call_key: *columns.call_keys.get(index)?,
             parts: columns.parts.get(index)?.clone(),
+            stand_in: self.stand_in(index),
         };
         let tokens_before = self.head.tokens_before + self.tokens.get(index)?;
         let dialect = self.dialect();

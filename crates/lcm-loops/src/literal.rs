@@ -27,22 +27,29 @@ pub fn inner(literal: &str) -> Option<&str> {
     }
 }
 
+/// The first stretch of what stands between the quotes of a literal, and the bytes it takes there;
+/// `None`: nothing is left.
+#[must_use]
+pub fn first_piece(written: &str) -> Option<(Piece<'_>, usize)> {
+    match written.split_once('\\') {
+        Some(("", escape)) => {
+            let (piece, used) = unescape(escape);
+            Some((piece, used + 1))
+        }
+        Some((plain, _)) => Some((Piece::Plain(plain), plain.len())),
+        None => (!written.is_empty()).then_some((Piece::Plain(written), written.len())),
+    }
+}
+
 /// Hands out the decoded text of a JSON value piece by piece; a value that is no string is one
 /// piece.
 pub fn each_piece<'a>(value: &'a str, emit: &mut dyn FnMut(Piece<'a>)) {
     let Some(mut rest) = inner(value) else {
         return emit(Piece::Plain(value));
     };
-    while let Some((plain, escape)) = rest.split_once('\\') {
-        if !plain.is_empty() {
-            emit(Piece::Plain(plain));
-        }
-        let (piece, used) = unescape(escape);
+    while let Some((piece, used)) = first_piece(rest) {
         emit(piece);
-        rest = escape.get(used..).unwrap_or_default();
-    }
-    if !rest.is_empty() {
-        emit(Piece::Plain(rest));
+        rest = rest.get(used..).unwrap_or_default();
     }
 }
 

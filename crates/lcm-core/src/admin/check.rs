@@ -5,6 +5,7 @@
 //! all is a finding of its own.
 
 mod graph;
+mod payloads;
 mod sequence;
 
 pub(super) use graph::follows;

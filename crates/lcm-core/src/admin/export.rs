@@ -267,6 +267,9 @@ impl Section<'_, '_> {
             line.number("seq", seq);
             line.text("dialect", dialect_name(placed.dialect));
             line.time("time", placed.stored.time);
+            if let Some(stand_in) = &placed.stored.stand_in {
+                line.number("payload_tokens_min", stand_in.payload_tokens_min.into());
+            }
             line
         };
         let (sha256, chunks) = match &placed.stored.raw {

@@ -83,6 +83,8 @@ pub(super) struct MessageLine {
     pub(super) seq: u64,
     pub(super) dialect: Dialect,
     pub(super) time: Timestamp,
+    /// Tokens from which on its payloads were large; `None`: none was.
+    pub(super) payload_tokens_min: Option<u32>,
     pub(super) text: String,
 }
 
@@ -92,6 +94,8 @@ pub(super) struct LargeLine {
     pub(super) seq: u64,
     pub(super) dialect: Dialect,
     pub(super) time: Timestamp,
+    /// As of a message that stands in one line.
+    pub(super) payload_tokens_min: Option<u32>,
     pub(super) bytes: u64,
     pub(super) sha256: [u8; 32],
     /// Running hash after this message, because no single line can tell.
@@ -200,12 +204,14 @@ fn read(text: &str) -> Result<Line> {
             seq: f.number("seq"),
             dialect: dialect(f),
             time: timestamp(f, "time"),
+            payload_tokens_min: f.small_or_none("payload_tokens_min"),
             text: f.text("text"),
         }),
         "large" => Line::Large(LargeLine {
             seq: f.number("seq"),
             dialect: dialect(f),
             time: timestamp(f, "time"),
+            payload_tokens_min: f.small_or_none("payload_tokens_min"),
             bytes: f.number("bytes"),
             sha256: hash(f, "sha256"),
             frontier: hash(f, "frontier"),

@@ -38,7 +38,7 @@ struct Mark {
 /// Where the text of an element stands.
 #[derive(Clone, Debug)]
 enum Text {
-    /// In the pack that the message is read from.
+    /// What is shown of a message, in the pack that it is read from.
     Stored(Rc<Stored>),
     /// A summary of this id and size of its record, as it was rendered.
     Summary([u8; 8], u32, Rc<str>),
@@ -48,7 +48,7 @@ enum Text {
 impl Text {
     fn of(&self) -> Option<&str> {
         match self {
-            Self::Stored(stored) => match &stored.raw {
+            Self::Stored(stored) => match stored.shown().0 {
                 Raw::Inline(text) => Some(text),
                 Raw::Chunked { .. } => None,
             },

@@ -112,15 +112,16 @@ pub(super) fn render(
                     history.fetch_texts(reader, &messages)?;
                     for Placed { seq, dialect: shape, stored, .. } in messages {
                         let Stored { role, tokens, .. } = *stored;
-                        let raw = history.text(reader, &stored)?;
+                        let raw = history.shown(reader, &stored)?;
+                        let parts = stored.shown().1;
                         leading &= role == Role::System;
                         let place = (index, seq);
                         if leading {
-                            out.system_message(place, &raw, &stored.parts, tokens);
+                            out.system_message(place, &raw, parts, tokens);
                         } else if dialect == Dialect::Lcm {
                             out.message(place, shape, &stored, &raw);
                         } else {
-                            let (raw, parts) = (raw.into_owned(), stored.parts.clone());
+                            let (raw, parts) = (raw.into_owned(), parts.to_vec());
                             let origin = Origin::Message { dialect: shape, role, parts };
                             out.entries.push(Entry { index, seq, origin, raw });
                         }

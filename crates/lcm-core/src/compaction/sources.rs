@@ -149,7 +149,8 @@ pub(crate) fn measures(
     let placed = history.messages(reader, seq_first, seq_last)?;
     history.fetch_texts(reader, &placed)?;
     // Texts in chunks may be too large to be read twice.
-    let large = placed.iter().any(|message| matches!(message.stored.raw, Raw::Chunked { .. }));
+    let large =
+        placed.iter().any(|message| matches!(message.stored.shown().0, Raw::Chunked { .. }));
     of_messages(reader, history, &placed, large.then_some(part_tokens_max))
 }
 
@@ -167,7 +168,7 @@ pub(crate) fn of_messages(
     let mut text = String::new();
     let mut file_ids = Vec::new();
     for message in placed {
-        let raw = history.text(reader, &message.stored)?;
+        let raw = history.shown(reader, &message.stored)?;
         collect_file_ids(&raw, &mut file_ids);
         if let Some(part_tokens_max) = part_tokens_max {
             render(&raw, message, part_tokens_max, &mut text);
@@ -202,7 +203,7 @@ pub(crate) fn of_messages(
 
 fn render(raw: &str, message: &Placed, part_tokens_max: u32, text: &mut String) -> bool {
     let stored = &message.stored;
-    source::render_message(text, raw, stored.role, &stored.parts, stored.time, part_tokens_max)
+    source::render_message(text, raw, stored.role, stored.shown().1, stored.time, part_tokens_max)
 }
 
 /// Gathers the items of a condensed summary.
@@ -359,11 +360,11 @@ fn raw_before(
         if tokens >= PREVIOUS_TOKENS_MAX {
             break;
         }
-        if !matches!(message.stored.raw, Raw::Inline(_)) {
+        if !matches!(message.stored.shown().0, Raw::Inline(_)) {
             continue;
         }
         let mut block = String::new();
-        let raw = history.text(reader, &message.stored)?;
+        let raw = history.shown(reader, &message.stored)?;
         render(&raw, message, PREVIOUS_TOKENS_MAX, &mut block);
         tokens = tokens.saturating_add(tokens::estimate(&block));
         blocks.push(block);

@@ -148,7 +148,7 @@ static KEYS: [Key; 37] = [
     key(
         "bootstrap_tokens_max",
         &["bootstrapMaxTokens"],
-        Number(1, ANY, |c, v| c.bootstrap_tokens_max = v),
+        Number(1, ANY, |c, v| c.bootstrap_tokens_max = Some(v)),
     ),
     key("eviction_policy", &["promptAwareEviction", "promptAwareEvictionEnabled"], Take::Eviction),
     key(
@@ -378,13 +378,11 @@ fn camel_case(name: &str) -> String {
 }
 
 /// Settings that nothing goes by yet: checked, kept, and reported as reserved.
-static RESERVED: [&str; 13] = [
-    "bootstrap_tokens_max",
+static RESERVED: [&str; 11] = [
     "eviction_policy",
     "expand_tokens_max",
     "expansion_model",
     "large_file_summary_model",
-    "large_payload_tokens_min",
     "new_session_retain_depth",
     "prompt_overrides",
     "strip_injected_context_tags",

@@ -1,6 +1,6 @@
 //! From the strings of one append to packs: reading, bounding, laying out.
 
-use alloc::{borrow::Cow, string::String, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, string::String, vec::Vec};
 
 use crate::{
     api::{Dialect, Timestamp},
@@ -14,6 +14,7 @@ use crate::{
     num,
     order::Sorted,
     pack::{self, DirectoryNode, Pack, PackRef, Raw, Stored},
+    payload::{self, StandIn},
     reader::Reader,
     search::NewMessage,
     store::Put,
@@ -57,6 +58,31 @@ pub(super) struct Candidate<'a> {
     waiting: Option<[u8; 32]>,
     /// Name and record of the staged text.
     upload: Option<([u8; 32], Upload)>,
+    /// What stands for it, when it has large payloads.
+    stand_in: Option<payload::Made>,
+}
+
+/// How texts become candidates.
+pub(super) struct Shape<'a> {
+    pub(super) dialect: Dialect,
+    pub(super) keys: &'a Keys,
+    /// Tokens from which on a payload of the message at this index is large; `None`: none is.
+    pub(super) payload_tokens_min: &'a dyn Fn(usize) -> Option<u32>,
+}
+
+impl Shape<'_> {
+    /// Reads one message: its projection and what stands for it.
+    fn project(&self, raw: &str, index: usize) -> Result<(Message, Option<payload::Made>)> {
+        let named = |error: Error| {
+            Error::new(error.code, format_args!("messages[{index}]: {}", error.message))
+        };
+        let message = message::project(self.dialect, raw).map_err(named)?;
+        let stand_in = match (self.payload_tokens_min)(index) {
+            Some(least) => payload::stand_in(self.dialect, raw, &message, least, self.keys.root()),
+            None => Ok(None),
+        };
+        Ok((message, stand_in.map_err(named)?))
+    }
 }
 
 impl Candidate<'_> {
@@ -65,9 +91,11 @@ impl Candidate<'_> {
         self.waiting
     }
 
-    /// Name of the text when it is too large for a pack and its record was not read yet.
-    pub(super) fn unread_large(&self) -> Option<[u8; 32]> {
-        self.large().filter(|_| self.upload.is_none())
+    /// Names of the texts that are too large for a pack and whose records were not read yet.
+    pub(super) fn unread_large(&self) -> impl Iterator<Item = [u8; 32]> {
+        let raw = self.large().filter(|_| self.upload.is_none());
+        let shown = self.stand_in.as_ref().filter(|made| made.raw.len() > limits::PACK_BYTES_MAX);
+        raw.into_iter().chain(shown.map(|made| sha256(&made.raw)))
     }
 
     /// What of it is searched, stored at `now`.
@@ -78,18 +106,24 @@ impl Candidate<'_> {
         NewMessage { raw: &self.raw, parts: &message.parts, role: message.role, time, is_staged }
     }
 
+    /// Puts of its identities, of the records of its payloads, and of its staged text.
+    fn small_puts(&self) -> usize {
+        let files = self.stand_in.as_ref().map_or(0, |made| made.files.len());
+        self.lookups.len() + files + usize::from(self.upload.is_some())
+    }
+
     /// Bytes of what storing it writes, without its identities, from above.
     fn put_bytes(&self) -> usize {
-        let text = self.raw.len();
-        let (chunks, written) = match &self.upload {
-            Some((_, upload)) => (upload.chunks.len(), 0),
-            None if text > limits::PACK_BYTES_MAX => {
-                (text / (limits::CHUNK_BYTES_MAX - 4) + 1, text)
+        let stand_in = self.stand_in.as_ref().map_or(0, |made| {
+            let files = made.files.iter().map(|(_, file)| file.bytes_max()).sum::<usize>();
+            files + text_bytes(made.raw.len(), &made.parts)
+        });
+        let parts = &self.message.parts;
+        stand_in
+            + match &self.upload {
+                Some((_, upload)) => stored_bytes(0, 2 * upload.chunks.len(), parts),
+                None => text_bytes(self.raw.len(), parts),
             }
-            None => return stored_bytes(text, 0, &self.message.parts),
-        };
-        // The list of chunks stands in the pack and in a record of its own.
-        written + stored_bytes(0, 2 * chunks, &self.message.parts)
     }
 
     /// Name of the text when it is too large for a pack.
@@ -100,6 +134,16 @@ impl Candidate<'_> {
             None => None,
         }
     }
+}
+
+/// Bytes of a text with its parts, in a pack or in chunks.
+fn text_bytes(text: usize, parts: &[Part]) -> usize {
+    if text <= limits::PACK_BYTES_MAX {
+        return stored_bytes(text, 0, parts);
+    }
+    // The list of chunks stands in the pack and in a record of its own.
+    let chunks = text / (limits::CHUNK_BYTES_MAX - 4) + 1;
+    text + stored_bytes(0, 2 * chunks, parts)
 }
 
 fn sha256(text: &str) -> [u8; 32] {
@@ -149,7 +193,11 @@ pub(super) fn fitting(messages: &[String], partial: bool) -> Result<&[String]> {
 /// # Errors
 ///
 /// `invalid-input` naming the message; `limit-exceeded`: too many identities for one commit.
-pub(super) fn read(dialect: Dialect, list: &[String], partial: bool) -> Result<Vec<Candidate<'_>>> {
+pub(super) fn read<'a>(
+    shape: &Shape<'_>,
+    list: &'a [String],
+    partial: bool,
+) -> Result<Vec<Candidate<'a>>> {
     let mut out = Vec::with_capacity(list.len());
     let mut identities = 0usize;
     for (index, raw) in list.iter().enumerate() {
@@ -167,14 +215,16 @@ pub(super) fn read(dialect: Dialect, list: &[String], partial: bool) -> Result<V
                 lookups: Vec::new(),
                 waiting: Some(keys::prefix(&sha256)),
                 upload: None,
+                stand_in: None,
             });
         } else {
-            let message = project(dialect, raw, index)?;
+            let (message, stand_in) = shape.project(raw, index)?;
             let lookups = identity::lookups(raw, &message);
             identities += lookups.len();
             let hash = pack::message_hash(raw, &message);
             let raw = Cow::Borrowed(raw.as_str());
-            out.push(Candidate { raw, message, hash, lookups, waiting: None, upload: None });
+            let (waiting, upload) = (None, None);
+            out.push(Candidate { raw, message, hash, lookups, waiting, upload, stand_in });
         }
         if identities > IDENTITY_PUTS_MAX {
             if partial && index > 0 {
@@ -205,12 +255,6 @@ fn blank() -> Message {
     }
 }
 
-fn project(dialect: Dialect, raw: &str, index: usize) -> Result<Message> {
-    message::project(dialect, raw).map_err(|error| {
-        Error::new(error.code, format_args!("messages[{index}]: {}", error.message))
-    })
-}
-
 /// What was found of the uploads that a batch names.
 pub(super) struct Staged<'a> {
     pub(super) records: &'a [String],
@@ -226,8 +270,7 @@ pub(super) struct Staged<'a> {
 /// SHA-256, or is no message.
 pub(super) fn resolve(
     reader: &mut Reader<'_>,
-    keys: &Keys,
-    dialect: Dialect,
+    shape: &Shape<'_>,
     candidates: &mut Vec<Candidate<'_>>,
     staged: Staged<'_>,
 ) -> Result<()> {
@@ -254,14 +297,14 @@ pub(super) fn resolve(
             cut = Some(index);
             break;
         }
-        let text = upload.text(reader, keys, &name)?;
+        let text = upload.text(reader, shape.keys, &name)?;
         if sha256(&text) != name {
             return Err(Error::invalid(format_args!(
                 "messages[{index}]: what was staged as `{}` has another SHA-256 or is incomplete",
                 keys::hex(&name)
             )));
         }
-        candidate.message = project(dialect, &text, index)?;
+        (candidate.message, candidate.stand_in) = shape.project(&text, index)?;
         candidate.hash = pack::message_hash(&text, &candidate.message);
         candidate.lookups = identity::lookups(&text, &candidate.message);
         candidate.raw = Cow::Owned(text);
@@ -276,25 +319,34 @@ pub(super) fn resolve(
 
 /// Cuts the batch to what one commit can take of records and chunks.
 fn bound(candidates: &mut Vec<Candidate<'_>>, partial: bool) -> Result<()> {
-    let mut bytes = 0usize;
+    let (mut bytes, mut puts) = (0usize, 0usize);
     let mut count = 0usize;
     for candidate in candidates.iter() {
         bytes = bytes.saturating_add(candidate.put_bytes());
+        puts += candidate.small_puts();
         // One message alone always fits; the commit has its own bound.
-        if bytes > COMMIT_RECORDS_BYTES_MAX && count > 0 {
+        if (bytes > COMMIT_RECORDS_BYTES_MAX || puts > IDENTITY_PUTS_MAX) && count > 0 {
             break;
         }
         count += 1;
     }
     if count < candidates.len() && !partial {
         return Err(Error::limit(format_args!(
-            "messages: {count} of {} fit into one call (at most {} bytes of records)",
+            "messages: {count} of {} fit into one call (at most {COMMIT_RECORDS_BYTES_MAX} bytes \
+             of records, {IDENTITY_PUTS_MAX} ids and payloads)",
             candidates.len(),
-            COMMIT_RECORDS_BYTES_MAX
         )));
     }
     candidates.truncate(count);
     Ok(())
+}
+
+/// The bytes that a text and its parts take in a pack, from above.
+fn raw_bytes(raw: &Raw, parts: &[Part]) -> usize {
+    match raw {
+        Raw::Inline(text) => stored_bytes(text.len(), 0, parts),
+        Raw::Chunked { chunks, .. } => stored_bytes(0, chunks.len(), parts),
+    }
 }
 
 /// The bytes that a message takes in its pack, from above: `text` of it for its text, or for the
@@ -372,28 +424,14 @@ impl<'a> Builder<'a> {
     ) -> Result<()> {
         let message = &candidate.message;
         let seq = head.messages + 1;
-        let raw = match candidate.large() {
-            None => Raw::Inline(candidate.raw.clone().into_owned()),
-            Some(sha256) => self.large(sha256, candidate)?,
-        };
         head.frontier = pack::advance(&head.frontier, &candidate.hash);
-        let inline = if matches!(raw, Raw::Inline(_)) { candidate.raw.len() } else { 0 };
-        let stored = Stored {
-            raw,
-            role: message.role,
-            time: message.timestamp.unwrap_or(now),
-            tokens: message.tokens,
-            entry_id: message.entry_id,
-            event_key: message.event_key,
-            call_key: message.unique_call_id.filter(|_| call_key),
-            parts: message.parts.clone(),
-        };
+        let stored = self.stored(candidate, call_key, now, seq)?;
+        let tokens = stored.tokens;
+        let inline = if let Raw::Inline(text) = &stored.raw { text.len() } else { 0 };
         self.identities(candidate, call_key, seq)?;
-        let chunks = match &stored.raw {
-            Raw::Inline(_) => 0,
-            Raw::Chunked { chunks, .. } => chunks.len(),
-        };
-        let record = stored_bytes(inline, chunks, &stored.parts);
+        let shown = stored.stand_in.as_ref();
+        let record = raw_bytes(&stored.raw, &stored.parts)
+            + shown.map_or(0, |one| raw_bytes(&one.raw, &one.parts));
         let full = self.open.as_ref().is_some_and(|Open { pack, texts, record: taken }| {
             pack.messages.len() == limits::PACK_MESSAGES_MAX
                 || texts + inline > limits::PACK_BYTES_MAX
@@ -415,12 +453,43 @@ impl<'a> Builder<'a> {
         open.record += record;
         head.messages = seq;
         head.raw_bytes += num::to_u64(candidate.raw.len());
-        head.raw_tokens += u64::from(message.tokens);
+        head.raw_tokens += u64::from(tokens);
         if message.is_said_by_user() {
-            head.newest_user = Some(UserMark { seq, tokens: message.tokens });
+            head.newest_user = Some(UserMark { seq, tokens });
         }
         head.hashes.push(keys::prefix(&candidate.hash));
         Ok(())
+    }
+
+    /// The record of a message, after what it refers to was written.
+    fn stored(
+        &mut self,
+        candidate: &Candidate<'_>,
+        call_key: bool,
+        now: Timestamp,
+        seq: u64,
+    ) -> Result<Stored> {
+        let message = &candidate.message;
+        let raw = match candidate.large() {
+            None => Raw::Inline(candidate.raw.clone().into_owned()),
+            Some(sha256) => {
+                let staged = candidate.upload.as_ref().map(|(_, upload)| upload);
+                self.large(sha256, &candidate.raw, staged)?
+            }
+        };
+        let made = candidate.stand_in.as_ref();
+        let stand_in = made.map(|made| self.stand_in(made, message.tokens, seq)).transpose()?;
+        Ok(Stored {
+            raw,
+            role: message.role,
+            time: message.timestamp.unwrap_or(now),
+            tokens: made.map_or(message.tokens, |made| made.tokens),
+            entry_id: message.entry_id,
+            event_key: message.event_key,
+            call_key: message.unique_call_id.filter(|_| call_key),
+            parts: message.parts.clone(),
+            stand_in,
+        })
     }
 
     fn identities(&mut self, candidate: &Candidate<'_>, call_key: bool, seq: u64) -> Result<()> {
@@ -435,14 +504,36 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
+    /// Writes the records of payloads; answers what stands for their message.
+    fn stand_in(
+        &mut self,
+        made: &payload::Made,
+        message_tokens: u32,
+        seq: u64,
+    ) -> Result<Box<StandIn>> {
+        for (id, file) in &made.files {
+            let file = payload::File { seq, ..file.clone() };
+            let (key, value) = (self.keys.file(*id), Some(codec::encode(&file)?));
+            // The same payload again is the same file.
+            self.puts.retain(|put| put.key != key);
+            self.puts.push(Put { key, value });
+        }
+        let raw = match made.raw.len() > limits::PACK_BYTES_MAX {
+            true => self.large(sha256(&made.raw), &made.raw, None)?,
+            false => Raw::Inline(made.raw.clone()),
+        };
+        let (parts, payload_tokens_min) = (made.parts.clone(), made.payload_tokens_min);
+        Ok(Box::new(StandIn { raw, parts, message_tokens, payload_tokens_min }))
+    }
+
     /// Refers to a text in chunks, writing them unless they are stored or staged.
-    fn large(&mut self, sha256: [u8; 32], candidate: &Candidate<'_>) -> Result<Raw> {
+    fn large(&mut self, sha256: [u8; 32], text: &str, staged: Option<&Upload>) -> Result<Raw> {
         if let Some(chunks) = self.large.get(&sha256) {
             return Ok(Raw::Chunked { sha256, chunks: chunks.clone() });
         }
-        let mut upload = match &candidate.upload {
-            Some((_, upload)) => upload.clone(),
-            None => self.chunks(&sha256, &candidate.raw)?,
+        let mut upload = match staged {
+            Some(upload) => upload.clone(),
+            None => self.chunks(&sha256, text)?,
         };
         upload.stored = true;
         let key = self.keys.upload(&sha256);

@@ -5,6 +5,7 @@
 //! transcript with what is stored. A message is skipped only on evidence; doubt keeps it.
 
 mod batch;
+mod bounds;
 mod identity;
 mod overlap;
 mod reconcile;
@@ -68,14 +69,16 @@ pub(crate) fn append(
     let keys = Keys::new(conversation)?;
     let extra = extra(options)?;
     let list = batch::fitting(messages, options.partial)?;
-    let mut candidates = batch::read(dialect, list, options.partial)?;
+    let payload_tokens_min = |_| Some(config.large_payload_tokens_min);
+    let shape = batch::Shape { dialect, keys: &keys, payload_tokens_min: &payload_tokens_min };
+    let mut candidates = batch::read(&shape, list, options.partial)?;
     let uploads: Vec<[u8; 32]> = candidates.iter().filter_map(Candidate::waiting).collect();
     let mut records: Vec<String> = uploads.iter().map(|sha256| keys.upload(sha256)).collect();
     records.push(keys.manifest());
     let (loaded, mut found) = Loaded::read(reader, &keys, conversation, &records)?;
     let mut upkeep = Upkeep::new(&keys, found.pop().flatten().as_deref())?;
     let staged = batch::Staged { records: &records, found, partial: options.partial };
-    batch::resolve(reader, &keys, dialect, &mut candidates, staged)?;
+    batch::resolve(reader, &shape, &mut candidates, staged)?;
     if extra.revision.is_some_and(|revision| revision != loaded.head.revision) {
         return Err(Error::conflict(format_args!(
             "the conversation moved on since revision {}, to {}",
@@ -159,7 +162,7 @@ fn second_read(
         candidates.iter().flat_map(|candidate| &candidate.lookups).collect();
     let mut wanted: Vec<String> =
         lookups.iter().map(|lookup| keys.identity(&lookup.hash)).collect();
-    let large: Vec<[u8; 32]> = candidates.iter().filter_map(Candidate::unread_large).collect();
+    let large: Vec<[u8; 32]> = candidates.iter().flat_map(Candidate::unread_large).collect();
     wanted.extend(large.iter().map(|sha256| keys.upload(sha256)));
     let packs = &loaded.head.packs;
     let flushing = packs.len() > limits::RECENT_PACKS_MAX - batch::PACKS_MAX;

@@ -11,6 +11,7 @@ use alloc::{format, string::String, vec::Vec};
 use crate::{
     api::Dialect,
     codec,
+    config::Config,
     error::{Error, Result},
     head::{Head, Loaded},
     history::History,
@@ -23,6 +24,7 @@ use crate::{
 
 use super::{
     Known,
+    bounds::{Bounds, Last, Overlap},
     identity::{self, Alignable, INSIDE_ANCHORS_MIN, Lookup, Newest},
     overlap::{self, Parting},
     redaction::Redacted,
@@ -48,6 +50,8 @@ struct Entry {
     empty: bool,
     /// What it says of the text that it may be a redacted copy of.
     redacted: Option<Redacted>,
+    /// Estimated tokens; 0 when the host does not say.
+    tokens: u64,
 }
 
 /// A range of entries, by 0-based inclusive index.
@@ -80,6 +84,7 @@ pub(crate) fn identify(dialect: Dialect, messages: &[String]) -> Result<String> 
         entry.flag("empty", message.failed_and_empty);
         let redacted = Redacted::of(raw, &message).map(|redacted| redacted.written());
         entry.text_or_null("redacted", redacted.as_deref());
+        entry.number("tokens", message.tokens.into());
         entries.push_object(entry);
     }
     Ok(entries.end_array())
@@ -90,9 +95,10 @@ fn text_at(object: &mut Writer, key: &str, raw: &str, span: Option<Span>) {
 }
 
 /// Reads a transcript; a field that is not known is passed over.
-fn entries(transcript: &str) -> Result<Vec<Entry>> {
+fn entries(transcript: &str) -> Result<(Vec<Entry>, Bounds)> {
     let mut fields = Fields::of_argument(TRANSCRIPT, transcript)?;
     let list = fields.list("entries");
+    let bounds = Bounds::read(&mut fields);
     fields.end_of_known(TRANSCRIPT)?;
     if list.len() > ENTRIES_MAX {
         return Err(Error::limit(format_args!("entries: at most {ENTRIES_MAX}")));
@@ -111,10 +117,11 @@ fn entries(transcript: &str) -> Result<Vec<Entry>> {
             call_id: fields.text_or_none("call_id"),
             empty: fields.flag("empty"),
             redacted: fields.text_or_none("redacted").as_deref().and_then(Redacted::read),
+            tokens: fields.number_or_none("tokens").unwrap_or(0),
         });
         fields.end_of_known(TRANSCRIPT)?;
     }
-    Ok(entries)
+    Ok((entries, bounds))
 }
 
 /// Says which entries of a transcript are not stored, as a JSON plan.
@@ -125,19 +132,20 @@ fn entries(transcript: &str) -> Result<Vec<Entry>> {
 /// changed among messages that are stored; errors of the store.
 pub(crate) fn reconcile(
     reader: &mut Reader<'_>,
+    config: &Config,
     conversation: &str,
     transcript_json: &str,
 ) -> Result<String> {
     let keys = Keys::new(conversation)?;
-    let entries = entries(transcript_json)?;
+    let (entries, bounds) = entries(transcript_json)?;
     let loaded = Loaded::of(reader, &keys, conversation)?;
     let head = &loaded.head;
     let effective = effective(&entries);
+    let asked = Asked { config, entries: &entries, effective: &effective, bounds: &bounds };
+    let plan = |by, is_stored: &dyn Fn(usize) -> bool| plan(head, by, &asked, is_stored);
     // What ingest skips anyway is never missing.
     let is_skipped = |index: usize| effective.binary_search(&index).is_err();
-    let after = |by, from: usize| {
-        Ok(plan(head, by, entries.len(), &|index| index < from || is_skipped(index)))
-    };
+    let after = |by, from: usize| Ok(plan(by, &|index| index < from || is_skipped(index)));
     if let Some(from) = prefix(&effective, &entries, head) {
         return after("prefix", from);
     }
@@ -175,7 +183,7 @@ pub(crate) fn reconcile(
         (false, false) => "none",
     };
     let aligned = effective.get(from..to).unwrap_or(&[]);
-    Ok(plan(head, by, entries.len(), &|index| {
+    Ok(plan(by, &|index| {
         known.get(index).copied().flatten().is_some()
             || aligned.binary_search(&index).is_ok()
             || is_skipped(index)
@@ -302,17 +310,28 @@ fn known(reader: &mut Reader<'_>, keys: &Keys, entries: &[Entry]) -> Result<Vec<
     Ok(out)
 }
 
+/// What a plan is asked for.
+struct Asked<'a> {
+    config: &'a Config,
+    entries: &'a [Entry],
+    effective: &'a [usize],
+    bounds: &'a Bounds,
+}
+
 fn plan(
     head: &Head,
     by: &'static str,
-    entries: usize,
+    asked: &Asked<'_>,
     is_stored: &dyn Fn(usize) -> bool,
 ) -> String {
+    let Asked { config, entries, effective, bounds } = *asked;
+    let mut indexes: Vec<usize> = (0..entries.len()).filter(|index| !is_stored(*index)).collect();
+    let tokens = |index: usize| entries.get(index).map_or(0, |entry| entry.tokens);
+    let first_stored = effective.iter().copied().find(|index| is_stored(*index));
+    let overlap = Overlap { stored: head.messages, by, first_stored };
+    let bounded = bounds.apply(config, &mut indexes, &tokens, &overlap);
     let mut missing: Vec<Missing> = Vec::new();
-    for index in 0..entries {
-        if is_stored(index) {
-            continue;
-        }
+    for index in indexes {
         let at = num::to_u64(index);
         match missing.last_mut() {
             Some(range) if range.to + 1 == at => range.to = at,
@@ -334,6 +353,17 @@ fn plan(
              place; what is stored from there on stays, and the rest of the transcript follows it"
         ));
     }
+    if let Some(warning) = bounds.warning(&bounded) {
+        warnings.push_text(&warning);
+    }
+    // A checkpoint stands behind what is stored, and never behind what is only planned.
+    let proven = missing.is_empty() && bounded.blocked.is_none();
+    let last = entries.last().filter(|_| proven);
+    let hash = last.map(|entry| keys::hex(&entry.hash)).unwrap_or_default();
+    let last = last.map(|entry| {
+        let (entry_id, entries) = (entry.entry_id.as_deref(), num::to_u64(entries.len()));
+        Last { entry_id, hash: &hash, entries }
+    });
     let mut ranges = Writer::array();
     for Missing { from, to } in missing {
         let mut range = Writer::object();
@@ -347,6 +377,7 @@ fn plan(
     plan.text("by", by);
     // Of the conversation that this is true of; 0 when it does not exist.
     plan.number("revision", head.revision);
+    bounds.write(&mut plan, &bounded, last);
     plan.array_at("warnings", warnings);
     plan.end_object()
 }

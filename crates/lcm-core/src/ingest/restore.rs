@@ -30,6 +30,8 @@ pub(crate) struct Restored<'a> {
     pub(crate) texts: &'a [String],
     /// The time of each message.
     pub(crate) times: &'a [Timestamp],
+    /// Of each message, the tokens from which on its payloads were large; `None`: none was.
+    pub(crate) payload_tokens_min: &'a [Option<u32>],
     /// What the running hash must be after the last one; `None`: the caller computed it.
     pub(crate) frontier: Option<[u8; 16]>,
 }
@@ -47,9 +49,11 @@ pub(crate) fn restore(
     restored: &Restored<'_>,
     now: Timestamp,
 ) -> Result<Receipt> {
-    let Restored { dialect, texts, times, frontier } = *restored;
+    let Restored { dialect, texts, times, frontier, .. } = *restored;
     let list = batch::fitting(texts, true)?;
-    let mut candidates = batch::read(dialect, list, true)?;
+    let least = |index: usize| restored.payload_tokens_min.get(index).copied().flatten();
+    let shape = batch::Shape { dialect, keys, payload_tokens_min: &least };
+    let mut candidates = batch::read(&shape, list, true)?;
     let uploads: Vec<[u8; 32]> = candidates.iter().filter_map(Candidate::waiting).collect();
     let mut records: Vec<String> = uploads.iter().map(|sha256| keys.upload(sha256)).collect();
     records.push(keys.manifest());
@@ -59,7 +63,7 @@ pub(crate) fn restore(
         return Err(reader.missing(&keys.manifest()));
     }
     let staged = batch::Staged { records: &records, found, partial: true };
-    batch::resolve(reader, keys, dialect, &mut candidates, staged)?;
+    batch::resolve(reader, &shape, &mut candidates, staged)?;
     let (known, large, node) = second_read(reader, keys, &loaded, &candidates, &mut upkeep)?;
     let decided = decide(&loaded, &candidates, known, IngestMode::New, &[]);
     let all_new = decided.new.iter().map(|(index, _)| *index).eq(0..candidates.len());

@@ -94,12 +94,16 @@ impl<'a> Fields<'a> {
 
     /// Whether a field is `true`; one that is not there is `false`.
     pub(crate) fn flag(&mut self, key: &str) -> bool {
-        match self.member(key) {
-            None => false,
-            Some((span, Kind::Bool)) => slice(self.raw, span) == "true",
-            Some(_) => {
+        self.flag_or_none(key).unwrap_or(false)
+    }
+
+    /// Whether a field is `true`; `None`: it is not there.
+    pub(crate) fn flag_or_none(&mut self, key: &str) -> Option<bool> {
+        match self.member(key)? {
+            (span, Kind::Bool) => Some(slice(self.raw, span) == "true"),
+            _ => {
                 self.must_be(key, "true or false");
-                false
+                None
             }
         }
     }

@@ -14,7 +14,10 @@ use crate::{
     summary::{self, SourceRef, Sources, Summary},
 };
 
-use super::Named;
+use super::{
+    Named,
+    file::{self, Wanted},
+};
 
 /// Summaries of the subtree that one answer lists.
 const SUBTREE_MAX: usize = 256;
@@ -35,13 +38,16 @@ pub(crate) fn describe(
 ) -> Result<String> {
     let keys = Keys::new(conversation)?;
     super::ungranted(grant)?;
-    super::options(options_json)?.end(super::OPTIONS)?;
+    let mut fields = super::options(options_json)?;
+    let wanted = Wanted::read(&mut fields)?;
+    fields.end(super::OPTIONS)?;
     let named = super::named(&keys, id)?;
     let loaded = Loaded::of_existing(reader, &keys, conversation)?;
     let history = History { keys: &keys, head: &loaded.head };
     let answer = match named {
         Named::Summary(id) => of_summary(reader, &keys, id)?,
         Named::Message(seq) => of_message(reader, &history, seq)?,
+        Named::File(id) => file::describe(reader, &history, id, &wanted)?,
     };
     Ok(answer.end_object())
 }

@@ -73,6 +73,9 @@ pub(crate) fn expand(
             walk.sources(reader, &history, record)?;
             summary::name(id)
         }
+        Named::File(_) => {
+            return Err(Error::invalid("id: a file has no sources; describe gives its content"));
+        }
     };
     Ok(walk.answer(&name))
 }
@@ -220,7 +223,7 @@ impl Walk {
             let to = seq_last.min(from + MESSAGES_PER_READ - 1);
             for placed in history.messages(reader, from, to)? {
                 let (bytes, row) = row(reader, history, &placed)?;
-                if !self.takes(u64::from(placed.stored.tokens), bytes) {
+                if !self.takes(u64::from(placed.stored.message_tokens()), bytes) {
                     return Ok(());
                 }
                 self.messages.push_object(row);

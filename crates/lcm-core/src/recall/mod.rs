@@ -2,6 +2,7 @@
 
 mod describe;
 mod expand;
+mod file;
 mod grep;
 mod messages;
 
@@ -10,6 +11,7 @@ use crate::{
     error::{Error, Result},
     json::Fields,
     keys::Keys,
+    payload,
     reader::Reader,
     summary::{self, Summary},
 };
@@ -25,24 +27,26 @@ const OPTIONS: &str = "options-json";
 enum Named {
     Summary([u8; 8]),
     Message(u64),
+    File([u8; 8]),
 }
 
 /// Finds the id in what was copied: the bare id, or text around it.
 ///
 /// # Errors
 ///
-/// `not-found`: no id, or one of another conversation; `invalid-input`: a placeholder;
-/// `unsupported`: the id of a file.
+/// `not-found`: no id, or one of another conversation; `invalid-input`: a placeholder.
 fn named(keys: &Keys, text: &str) -> Result<Named> {
     let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
     let id = text
         .split(|c: char| !is_word(c))
         .find(|word| ["sum_", "msg_", "file_"].iter().any(|kind| word.starts_with(kind)))
         .ok_or_else(|| {
-            Error::not_found(format_args!("`{text}` holds no id of a summary or message"))
+            Error::not_found(format_args!("`{text}` holds no id of a summary, message or file"))
         })?;
     if id.starts_with("file_") {
-        return Err(Error::unsupported(format_args!("`{id}`: files are not kept by this version")));
+        return payload::parse_name(id).map(Named::File).ok_or_else(|| {
+            Error::not_found(format_args!("`{id}` is no id of a file: 16 hex digits"))
+        });
     }
     if id.starts_with("msg_") {
         return keys.message_seq(id).map(Named::Message).ok_or_else(|| {

@@ -16,7 +16,7 @@ use crate::{
     sealed::Opened,
 };
 
-use super::Report;
+use super::{Report, payloads};
 
 /// Running values over the sequence.
 #[derive(Debug, Default)]
@@ -107,17 +107,20 @@ fn check_pack(
         let hash = pack::message_hash(&raw, &message);
         running.frontier = pack::advance(&running.frontier, &hash);
         running.bytes += stored.raw.bytes();
-        running.tokens += u64::from(message.tokens);
+        running.tokens += u64::from(stored.tokens);
         running.user = if message.is_said_by_user() { Some(seq) } else { running.user };
         running.hashes.push(keys::prefix(&hash));
         if running.hashes.len() > limits::RECENT_HASHES_MAX {
             running.hashes.remove(0);
         }
-        let same = stored.tokens == message.tokens
+        let same = stored.message_tokens() == message.tokens
             && stored.parts == message.parts
             && stored.role == message.role
             && frontier.is_none_or(|frontier| frontier == running.frontier);
         report.expect(same, || format!("the projection of message {seq} differs from its text"));
+        if stored.stand_in.is_some() {
+            payloads::check(reader, history, (seq, pack.dialect, stored), &raw, report)?;
+        }
         for lookup in lookups(&raw, &message) {
             if !lookup.is_call() || stored.call_key.is_some() {
                 identities.push((history.keys.identity(&lookup.hash), lookup, seq));

@@ -40,6 +40,7 @@ struct Messages {
     dialect: Dialect,
     texts: Vec<String>,
     times: Vec<Timestamp>,
+    payload_tokens_min: Vec<Option<u32>>,
     bytes: usize,
     /// The running hash before the first.
     before: [u8; 16],
@@ -187,6 +188,7 @@ impl Writer<'_, '_> {
                 dialect: line.dialect,
                 texts: Vec::new(),
                 times: Vec::new(),
+                payload_tokens_min: Vec::new(),
                 bytes: 0,
                 before: before.section.as_ref().map_or([0; 16], |section| section.running),
                 after: Vec::new(),
@@ -203,6 +205,7 @@ impl Writer<'_, '_> {
         batch.bytes = bytes;
         batch.texts.push(line.text.clone());
         batch.times.push(line.time);
+        batch.payload_tokens_min.push(line.payload_tokens_min);
         batch.after.push(next.clone());
         Ok(Take::Taken)
     }
@@ -230,6 +233,7 @@ impl Writer<'_, '_> {
             dialect: large.dialect,
             texts: &[format!("@upload {}", keys::hex(&large.sha256))],
             times: &[large.time],
+            payload_tokens_min: &[large.payload_tokens_min],
             frontier: Some(large.frontier),
         };
         follows(&loaded, large.seq, &loaded.head.frontier)?;
@@ -303,6 +307,7 @@ impl Writer<'_, '_> {
                     dialect: batch.dialect,
                     texts: &batch.texts,
                     times: &batch.times,
+                    payload_tokens_min: &batch.payload_tokens_min,
                     frontier: None,
                 };
                 let receipt = ingest::restore(reader, &keys, loaded, &restored, now)?;

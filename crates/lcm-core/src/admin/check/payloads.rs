@@ -1,0 +1,53 @@
+//! What stands for messages with large payloads: made again from the text, and compared.
+
+use alloc::format;
+
+use crate::{
+    api::Dialect,
+    codec,
+    error::Result,
+    history::History,
+    message,
+    pack::Stored,
+    payload::{self, File},
+    reader::Reader,
+};
+
+use super::Report;
+
+/// Checks the stand-in of a message, given as seq, dialect and record, and that each of its
+/// payloads can be found.
+pub(super) fn check(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    (seq, dialect, stored): (u64, Dialect, &Stored),
+    raw: &str,
+    report: &mut Report,
+) -> Result<()> {
+    let Some(stand_in) = &stored.stand_in else { return Ok(()) };
+    let Some(shown) = report.damage(history.shown(reader, stored))? else { return Ok(()) };
+    let made = message::project(dialect, raw).and_then(|message| {
+        let least = stand_in.payload_tokens_min;
+        payload::stand_in(dialect, raw, &message, least, history.keys.root())
+    });
+    let made = made.ok().flatten();
+    let same = made.as_ref().is_some_and(|made| {
+        made.raw == *shown && made.parts == stand_in.parts && made.tokens == stored.tokens
+    });
+    report.expect(same, || format!("what stands for message {seq} is not made from its text"));
+    for (id, wanted) in made.map(|made| made.files).unwrap_or_default() {
+        let key = history.keys.file(id);
+        let found = match reader.fresh_one(&key)? {
+            Some(value) => report.damage(codec::decode::<File>(&key, &value))?,
+            None => None,
+        };
+        let is_it = |file: &File| {
+            let sizes = (file.bytes, file.lines) == (wanted.bytes, wanted.lines);
+            sizes && file.exploration == wanted.exploration && file.seq >= seq
+        };
+        report.expect(found.as_ref().is_some_and(is_it), || {
+            format!("`{key}`, a payload of message {seq}, is missing or another one")
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! Logs: from when to when, how bad, and which errors.
+//!
+//! In: lines with a time or a level. Out: first and last time, lines by level, error lines with
+//! their numbers. A level is one of the first words of a line; times stay as they are written.
+
+use super::{
+    Payload, prose,
+    sheet::{List, Sheet},
+};
+
+/// Levels, worst first.
+const LEVELS: [&str; 6] = ["fatal", "error", "warning", "info", "debug", "trace"];
+/// Words that mean them.
+#[rustfmt::skip]
+const LEVEL_WORDS: [(&str, usize); 15] = [
+    ("fatal", 0), ("critical", 0), ("crit", 0), ("panic", 0), ("emerg", 0),
+    ("error", 1), ("err", 1), ("severe", 1), ("warn", 2), ("warning", 2),
+    ("info", 3), ("notice", 3), ("debug", 4), ("trace", 5), ("verbose", 5),
+];
+/// Levels, from the worst, whose lines are shown.
+const ERRORS: usize = 2;
+/// Words of a line among which its level is.
+const WORDS: usize = 14;
+/// Bytes of a line among which its time starts.
+const TIME_BYTES: usize = 48;
+/// Lines that are looked at to tell a log, or to find a time.
+const LINES_MAX: usize = 20;
+/// Error lines that are shown and compared.
+const SHOWN: usize = 8;
+
+/// Whether most of the first lines have a time or begin with a level.
+pub(super) fn is_log(text: &str) -> bool {
+    let lines = || text.lines().filter(|line| !line.trim().is_empty()).take(LINES_MAX);
+    let marked = |line: &&str| {
+        let mut words = line.split(|c: char| !c.is_ascii_alphabetic());
+        let first = words.find(|word| !word.is_empty()).unwrap_or_default();
+        time(line).is_some() || (first.len() > 2 && word_level(first).is_some())
+    };
+    let count = lines().count();
+    count > 1 && lines().filter(marked).count() * 2 > count
+}
+
+/// Describes a log.
+pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>) {
+    let mut counts = [0_u64; LEVELS.len()];
+    let mut errors = List::new(SHOWN);
+    let mut seen = [""; SHOWN];
+    for (at, line) in (1..).zip(payload.head.lines()) {
+        let Some(level) = level(line) else { continue };
+        if let Some(count) = counts.get_mut(level) {
+            *count += 1;
+        }
+        let message = message(line);
+        if level < ERRORS && !seen.contains(&message) {
+            if let Some(slot) = seen.iter_mut().find(|slot| slot.is_empty()) {
+                *slot = message;
+            }
+            errors.push(Some(at), line, None);
+        }
+    }
+    sheet.title(payload, "Log");
+    let first = payload.head.lines().take(LINES_MAX).find_map(time).unwrap_or_default();
+    let end = if payload.is_whole { payload.head } else { payload.tail };
+    let last = end.lines().rev().take(LINES_MAX).find_map(time).unwrap_or_default();
+    sheet.quote("\nFrom ", first, 120);
+    sheet.quote(if first.is_empty() { "\nTo " } else { " to " }, last, 120);
+    let mut levels = List::new(LEVELS.len());
+    for (name, count) in LEVELS.iter().zip(counts) {
+        if count > 0 {
+            levels.push(None, name, Some(count));
+        }
+    }
+    sheet.list("level", &levels, ", ", sheet.left());
+    sheet.list("distinct error line", &errors, "\n", sheet.left());
+    if errors.total == 0 {
+        prose::excerpts(sheet, payload);
+    }
+}
+
+/// What is left of a line without the time and the digits before its text.
+fn message(line: &str) -> &str {
+    let time = time(line).unwrap_or_default();
+    let after = line.find(time).and_then(|at| line.get(at + time.len()..)).unwrap_or(line);
+    after.trim()
+}
+
+fn word_level(word: &str) -> Option<usize> {
+    let row = LEVEL_WORDS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
+    row.map(|(_, level)| *level)
+}
+
+fn level(line: &str) -> Option<usize> {
+    let words = line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| word.len() > 2);
+    words.take(WORDS).find_map(word_level)
+}
+
+/// The time near the beginning of a line, with the date before it if there is one.
+fn time(line: &str) -> Option<&str> {
+    let bytes = line.as_bytes();
+    let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b":/.-+,".contains(byte);
+    let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let at = (0..TIME_BYTES.min(bytes.len())).find(|at| {
+        let clock = digit(*at) && digit(at + 1) && bytes.get(at + 2) == Some(&b':');
+        let alone = at.checked_sub(1).is_none_or(|before| !digit(before)) && !digit(at + 5);
+        clock && alone && digit(at + 3) && digit(at + 4)
+    })?;
+    let end = at + bytes.get(at..)?.iter().take_while(part).count();
+    let mut start = at - bytes.get(..at)?.iter().rev().take_while(part).count();
+    for is_month in [false, true] {
+        let so_far = bytes.get(start..at)?;
+        let before = bytes.get(..start)?;
+        let blanks = before.iter().rev().take_while(|byte| **byte == b' ').count();
+        let length = before.iter().rev().skip(blanks).take_while(part).count();
+        let from = start - blanks - length;
+        let dated = so_far.iter().any(|byte| b"-/".contains(byte));
+        let fits = if is_month { length == 3 && !digit(from) } else { digit(from) };
+        if dated || blanks == 0 || !fits {
+            break;
+        }
+        start = from;
+    }
+    line.get(start..end).map(|time| time.trim_end_matches([':', ',', '.', '-']))
+}

@@ -1,0 +1,145 @@
+//! XML, HTML and YAML: the names of what is in them.
+//!
+//! In: text of one of them. Out: root and elements with their number, or top-level keys with their
+//! lines. Tags are found, not nested: documents of the web do not nest well.
+
+use alloc::vec::Vec;
+
+use super::{
+    Payload,
+    sheet::{List, Sheet},
+};
+
+/// Tags and keys that are shown.
+const TAGS: usize = 30;
+const KEYS: usize = 30;
+/// Quarter tokens of a title, and of the lists.
+const TITLE_MAX: u64 = 120;
+const LIST_MAX: u64 = 760;
+/// Lines that are looked at to tell what a text is.
+const LINES_MAX: usize = 20;
+/// Bytes of a key at most.
+const KEY_BYTES_MAX: usize = 100;
+
+/// Whether a text starts as a document with tags does.
+pub(super) fn is_markup(text: &str) -> bool {
+    let closes = |tag: &str| text.contains("</") && text.contains('>') && !tag.is_empty();
+    text.starts_with("<?xml") || text.starts_with("<!") || {
+        text.strip_prefix('<').is_some_and(|rest| closes(tag(rest)))
+    }
+}
+
+/// Whether a document with tags is for a browser.
+pub(super) fn is_html(text: &str) -> bool {
+    text.split('<').skip(1).take(4).any(|piece| {
+        let start = piece.trim_start_matches("!DOCTYPE ").trim_start_matches("!doctype ");
+        tag(start).eq_ignore_ascii_case("html")
+    })
+}
+
+/// The name at the beginning of what follows a `<`; empty when it is no opening tag.
+fn tag(piece: &str) -> &str {
+    let ends = |c: char| c.is_whitespace() || matches!(c, '>' | '/' | '<');
+    let name = piece.split(ends).next().unwrap_or_default();
+    let named = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    if named && name.len() <= KEY_BYTES_MAX { name } else { "" }
+}
+
+/// Describes a document with tags.
+pub(super) fn explore_tags(sheet: &mut Sheet, payload: &Payload<'_>) {
+    let text = payload.head;
+    let (mut root, mut title) = ("", "");
+    let mut tags: Vec<(&str, u64)> = Vec::new();
+    let mut others = 0;
+    let mut comment = false;
+    for piece in text.split('<').skip(1) {
+        let inside = comment || piece.starts_with("!--");
+        comment = inside && !piece.contains("-->");
+        let name = tag(piece);
+        if inside || name.is_empty() {
+            continue;
+        }
+        if root.is_empty() {
+            root = name;
+            continue;
+        }
+        if title.is_empty() && name.eq_ignore_ascii_case("title") {
+            title = piece.split_once('>').map_or("", |(_, title)| title);
+        }
+        if let Some(tag) = tags.iter_mut().find(|tag| tag.0 == name) {
+            tag.1 += 1;
+        } else if tags.len() < TAGS {
+            tags.push((name, 1));
+        } else {
+            others += 1;
+        }
+    }
+    sheet.title(payload, if is_html(text) { "HTML" } else { "XML" });
+    sheet.quote("\nRoot: ", root, TITLE_MAX);
+    sheet.quote("\nTitle: ", title, TITLE_MAX);
+    let mut list = List::new(TAGS);
+    for (name, count) in tags {
+        list.push(None, name, Some(count));
+    }
+    sheet.list("tag", &list, ", ", LIST_MAX);
+    if others > 0 {
+        sheet.put(", and others ");
+        sheet.count(others, "time");
+    }
+}
+
+/// The key that a line of YAML begins with, at no indentation.
+fn key(line: &str) -> Option<&str> {
+    if line.starts_with([' ', '\t', '#', '-', '{', '[', '<', '%', '@', '`']) {
+        return None;
+    }
+    let (key, rest) = line.split_once(':')?;
+    let bare = key.trim_matches(['"', '\'']);
+    let spaced = rest.is_empty() || rest.starts_with([' ', '\r', '\t']);
+    let plain = !bare.is_empty() && bare.len() <= KEY_BYTES_MAX;
+    (spaced && plain).then_some(bare)
+}
+
+/// Whether a text is YAML: nothing but keys, lists, comments and what is indented below them.
+pub(super) fn is_yaml(text: &str) -> bool {
+    let starts = text.starts_with("---");
+    let mut keys = 0;
+    for line in text.lines().take(LINES_MAX) {
+        let name = key(line).filter(|name| !name.contains(' '));
+        keys += usize::from(name.is_some());
+        let other = line.is_empty() || line.starts_with([' ', '#']) || line.starts_with("---");
+        if name.is_none() && !other && !line.starts_with("- ") {
+            return false;
+        }
+    }
+    keys > 1 || (starts && keys > 0)
+}
+
+/// Describes YAML.
+pub(super) fn explore_yaml(sheet: &mut Sheet, payload: &Payload<'_>) {
+    let (mut documents, mut items, mut content) = (0_u64, 0, false);
+    let mut keys = List::new(KEYS);
+    for (at, line) in (1..).zip(payload.head.lines()) {
+        if line.starts_with("---") {
+            documents += u64::from(content);
+            content = false;
+        } else if !line.trim().is_empty() && !line.starts_with(['#', '%']) {
+            content = true;
+        }
+        items += u64::from(line.starts_with("- ") || line == "-");
+        if let Some(name) = key(line) {
+            keys.push(Some(at), name, None);
+        }
+    }
+    sheet.title(payload, "YAML");
+    sheet.put("\n");
+    sheet.count(documents + u64::from(content), "document");
+    if items > 0 {
+        sheet.put(", ");
+        sheet.count(items, "top-level list item");
+    }
+    sheet.list("top-level key", &keys, ", ", LIST_MAX);
+    if keys.total == 0 {
+        sheet.quote("\nOpening: ", payload.head, LIST_MAX / 2);
+    }
+}

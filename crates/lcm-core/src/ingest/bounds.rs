@@ -1,0 +1,225 @@
+//! What a host may ask of a plan beside what is missing: no more than a bounded part of it, of a
+//! forked session only the newest, and whether the transcript is still the same session.
+//!
+//! In: what is missing, and what the host remembers of the last plan, its checkpoint. Out: a part
+//! of it, and the next checkpoint, which moves on only when everything before it is stored.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    config::Config,
+    json::{self, Fields, Writer},
+    num,
+};
+
+/// Entries of a bounded plan at least, and one in how many stored messages it may be otherwise, as
+/// in the reference system.
+const BOUNDED_ENTRIES_MIN: u64 = 50;
+const BOUNDED_PART: u64 = 5;
+/// Tokens that the first import of a forked session takes at least, or three in ten of a leaf's
+/// chunk, as in the reference system; and a chunk where none is configured.
+const BOOTSTRAP_TOKENS_MIN: u64 = 6_000;
+const LEAF_CHUNK_TOKENS_DEFAULT: u32 = 20_000;
+
+/// What a host asks for.
+#[derive(Debug, Default)]
+pub(super) struct Bounds {
+    /// At most a part of what is missing, oldest first.
+    bounded: bool,
+    /// The session began as a copy of another one.
+    forked: bool,
+    /// The id that the session has of itself.
+    epoch: Option<String>,
+    /// The checkpoint as it was given, and the epoch in it.
+    checkpoint: Option<String>,
+    epoch_before: Option<String>,
+}
+
+/// A plan within its bounds.
+#[derive(Debug, Default)]
+pub(super) struct Bounded {
+    /// Why nothing may be stored although something is missing.
+    pub(super) blocked: Option<&'static str>,
+    /// Whether more is missing than the plan says.
+    pub(super) more: bool,
+    /// Of how many entries a forked session takes only the newest.
+    pub(super) fork_entries: Option<u64>,
+}
+
+impl Bounds {
+    /// Takes the fields of a transcript that ask for bounds.
+    pub(super) fn read(fields: &mut Fields<'_>) -> Self {
+        let checkpoint = fields.any("checkpoint").filter(|(_, kind)| *kind == json::Kind::Object);
+        let checkpoint = checkpoint.map(|(text, _)| text.into_owned());
+        let epoch_before = checkpoint.as_deref().and_then(|text| {
+            let members = json::object(text).ok()?;
+            let epoch = json::member(&members, text, "epoch")?;
+            let is_text = epoch.kind == json::Kind::String;
+            is_text.then(|| json::text(text, epoch.value).into_owned())
+        });
+        Self {
+            bounded: fields.flag("bounded"),
+            forked: fields.flag("forked"),
+            epoch: fields.text_or_none("epoch"),
+            checkpoint,
+            epoch_before,
+        }
+    }
+
+    /// Cuts the list of missing entries, of which `tokens` are the tokens.
+    pub(super) fn apply(
+        &self,
+        config: &Config,
+        missing: &mut Vec<usize>,
+        tokens: &dyn Fn(usize) -> u64,
+        overlap: &Overlap,
+    ) -> Bounded {
+        let Overlap { stored, by, first_stored } = *overlap;
+        let mut bounded = Bounded::default();
+        if let Some(first) = first_stored.filter(|_| self.forked) {
+            // What the first import left out stays out: it is in the conversation forked from.
+            missing.retain(|index| *index > first);
+        }
+        let count = num::to_u64(missing.len());
+        if self.forked && stored == 0 {
+            let costs: Vec<u64> = missing.iter().map(|index| tokens(*index)).collect();
+            let kept = newest_that_fit(&costs, bootstrap_tokens_max(config));
+            missing.drain(..missing.len() - kept);
+            bounded.fork_entries = (num::to_u64(kept) < count).then_some(count);
+        }
+        let most = cap(stored);
+        if self.bounded && stored > 0 && num::to_u64(missing.len()) > most {
+            if by == "none" {
+                // Nothing says that these are new: a replay of this size would double everything.
+                bounded.blocked = Some("import-cap");
+                missing.clear();
+            } else {
+                bounded.more = true;
+                missing.truncate(num::to_usize(most));
+            }
+        }
+        bounded
+    }
+
+    /// Whether the session is the one of the checkpoint; `None`: there is no checkpoint.
+    fn epoch_is(&self) -> Option<&'static str> {
+        self.checkpoint.as_ref()?;
+        Some(epoch(self.epoch_before.as_deref(), self.epoch.as_deref()))
+    }
+
+    /// Writes what became of the bounds. `last`: the entry id and hash of the last entry, when
+    /// everything up to it is stored.
+    pub(super) fn write(&self, plan: &mut Writer, bounded: &Bounded, last: Option<Last<'_>>) {
+        plan.text_or_null("blocked", bounded.blocked);
+        match last {
+            Some(Last { entry_id, hash, entries }) => {
+                let mut next = Writer::object();
+                next.text_or_null("entry_id", entry_id);
+                next.text("hash", hash);
+                next.number("entries", entries);
+                next.text_or_null("epoch", self.epoch.as_deref());
+                plan.object_at("checkpoint", next);
+            }
+            None => plan.json("checkpoint", self.checkpoint.as_deref().unwrap_or("null")),
+        }
+        plan.text_or_null("epoch", self.epoch_is());
+        if let Some(entries) = bounded.fork_entries {
+            plan.number("fork_entries", entries);
+        }
+        plan.flag("more", bounded.more);
+    }
+
+    /// What the plan has to say beside that.
+    pub(super) fn warning(&self, bounded: &Bounded) -> Option<String> {
+        if bounded.blocked.is_some() {
+            return Some(format!(
+                "import-cap: the transcript does not go on where the stored messages end, and has \
+                 too many others for a bounded plan"
+            ));
+        }
+        let entries = bounded.fork_entries?;
+        Some(format!("fork-bounded: only the newest of {entries} entries are taken over"))
+    }
+}
+
+/// How a transcript and the stored messages overlap.
+pub(super) struct Overlap {
+    /// Number of stored messages.
+    pub(super) stored: u64,
+    /// How the overlap was found.
+    pub(super) by: &'static str,
+    /// Index of the first entry that is stored.
+    pub(super) first_stored: Option<usize>,
+}
+
+/// The last entry of a transcript.
+pub(super) struct Last<'a> {
+    pub(super) entry_id: Option<&'a str>,
+    pub(super) hash: &'a str,
+    pub(super) entries: u64,
+}
+
+/// Whether two sessions are the same by the ids that they have of themselves.
+fn epoch(before: Option<&str>, now: Option<&str>) -> &'static str {
+    match (before, now) {
+        (Some(before), Some(now)) if before == now => "same",
+        (Some(_), Some(_)) => "rollover",
+        _ => "undeclared",
+    }
+}
+
+/// How many entries one bounded plan takes when so many messages are stored.
+fn cap(stored: u64) -> u64 {
+    (stored / BOUNDED_PART).max(BOUNDED_ENTRIES_MIN)
+}
+
+/// Tokens that the first import of a forked session takes.
+fn bootstrap_tokens_max(config: &Config) -> u64 {
+    if let Some(tokens) = config.bootstrap_tokens_max {
+        return u64::from(tokens);
+    }
+    let chunk = u64::from(config.leaf_chunk_tokens_max.unwrap_or(LEAF_CHUNK_TOKENS_DEFAULT));
+    (chunk * 3 / 10).max(BOOTSTRAP_TOKENS_MIN)
+}
+
+/// How many of the newest fit; none when the newest alone does not.
+fn newest_that_fit(tokens: &[u64], tokens_max: u64) -> usize {
+    let fits = |sum: &mut u64, tokens: &u64| {
+        *sum = sum.saturating_add(*tokens);
+        (*sum <= tokens_max).then_some(())
+    };
+    tokens.iter().rev().scan(0, fits).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_21_a_bounded_plan_is_a_fifth_of_what_is_stored_or_50() {
+        let caps = [0, 100, 250, 251, 1_000].map(cap);
+        assert_eq!(caps, [50, 50, 50, 50, 200]);
+    }
+
+    #[test]
+    fn case_25_a_session_is_the_same_by_its_id() {
+        assert_eq!(epoch(Some("x"), Some("x")), "same");
+        assert_eq!(epoch(Some("x"), Some("y")), "rollover");
+        assert_eq!(epoch(None, Some("y")), "undeclared");
+    }
+
+    #[test]
+    fn case_26_a_forked_session_takes_the_newest_that_fit() {
+        let mut config = Config::default();
+        assert_eq!(bootstrap_tokens_max(&config), 6_000);
+        config.leaf_chunk_tokens_max = Some(20_000);
+        assert_eq!(bootstrap_tokens_max(&config), 6_000);
+        config.leaf_chunk_tokens_max = Some(40_000);
+        assert_eq!(bootstrap_tokens_max(&config), 12_000);
+        config.bootstrap_tokens_max = Some(7);
+        assert_eq!(bootstrap_tokens_max(&config), 7);
+        assert_eq!(newest_that_fit(&[2_000, 3_000, 2_500], 6_000), 2);
+        assert_eq!(newest_that_fit(&[100, 7_000], 6_000), 0);
+        assert_eq!(newest_that_fit(&[], 6_000), 0);
+    }
+}

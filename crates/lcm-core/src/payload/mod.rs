@@ -1,0 +1,212 @@
+//! Large payloads: what is too large for a context is kept whole and stood for by a reference.
+//!
+//! In: a message whose price is at or over a threshold. Out: a *stand-in*, the same message with
+//! each payload replaced by a reference, and a record per payload that leads back to it. The text
+//! of the message is stored as it came; a payload is a span of it and never a second copy. The
+//! stand-in is a message of the same dialect, so that assembly and summaries need to know nothing
+//! of payloads. Not here: how a range of a payload is read ([`crate::recall`]), and what its
+//! exploration says ([`crate::explore`]).
+
+mod blocks;
+mod find;
+mod measure;
+mod reference;
+
+use alloc::{string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    api::Dialect,
+    codec::{self, Sound},
+    error::{Error, Result},
+    json, keys, limits,
+    message::{self, Message, Part},
+    num,
+    pack::Raw,
+};
+pub(crate) use measure::{Mark, walk};
+
+/// What a payload was.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) enum Kind {
+    /// A `<file>` block in a text, or a part that is a file.
+    File,
+    /// What a tool returned.
+    ToolOutput,
+    /// Any other text.
+    RawPayload,
+}
+
+impl Kind {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::ToolOutput => "tool-output",
+            Self::RawPayload => "raw-payload",
+        }
+    }
+}
+
+/// Where a payload stands in the text of its message.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct Place {
+    /// Offset of its first byte.
+    pub(crate) start: u32,
+    /// Bytes it takes there.
+    pub(crate) length: u32,
+    /// Whether it is the inside of a JSON string, to be decoded; else a JSON value as it stands.
+    pub(crate) is_text: bool,
+    /// Points to begin reading at, in order, so that a range costs no more than itself.
+    pub(crate) marks: Vec<Mark>,
+}
+
+/// The record of a payload.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct File {
+    /// The newest message that has it.
+    pub(crate) seq: u64,
+    pub(crate) kind: Kind,
+    pub(crate) name: Option<String>,
+    pub(crate) mime: String,
+    /// Bytes and lines of the decoded text.
+    pub(crate) bytes: u64,
+    pub(crate) lines: u64,
+    pub(crate) exploration: String,
+    pub(crate) place: Place,
+}
+
+impl File {
+    /// Bytes of its record, from above.
+    pub(crate) fn bytes_max(&self) -> usize {
+        let name = self.name.as_ref().map_or(0, String::len);
+        128 + name + self.mime.len() + self.exploration.len() + 15 * self.place.marks.len()
+    }
+}
+
+impl Sound for File {
+    fn is_sound(&self) -> bool {
+        let end = u64::from(self.place.start) + u64::from(self.place.length);
+        let inside = |mark: &Mark| mark.at <= self.place.length && u64::from(mark.bytes) <= end;
+        codec::countable(&[self.seq])
+            && self.seq > 0
+            && end <= limits::MESSAGE_BYTES_MAX
+            // A decoded text is never longer than it is written: half a pair is 3 bytes for 6.
+            && self.bytes <= limits::MESSAGE_BYTES_MAX
+            && self.lines <= self.bytes
+            && self.place.marks.iter().all(inside)
+    }
+}
+
+/// What is rendered in place of a message.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct StandIn {
+    /// Its text, a message of the same dialect.
+    pub(crate) raw: Raw,
+    pub(crate) parts: Vec<Part>,
+    /// What the message itself would cost.
+    pub(crate) message_tokens: u32,
+    /// Tokens from which on a payload was one; with it the stand-in can be made again.
+    pub(crate) payload_tokens_min: u32,
+}
+
+/// A stand-in that is not stored yet.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) raw: String,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) tokens: u32,
+    pub(crate) payload_tokens_min: u32,
+    /// The payloads with their ids; their seq is still 0.
+    pub(crate) files: Vec<([u8; 8], File)>,
+}
+
+/// One payload as it was found.
+#[derive(Debug)]
+struct Found {
+    kind: Kind,
+    name: Option<String>,
+    mime: Option<String>,
+    /// Of a tool's output, the id of the call.
+    call_id: String,
+    /// What is read back: offsets into the message, and whether it is decoded.
+    content: (usize, usize),
+    is_text: bool,
+    /// What the reference replaces.
+    replaced: (usize, usize),
+    form: Form,
+}
+
+/// What a reference must be where it stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Form {
+    /// Part of a string.
+    Inside,
+    /// A string.
+    Text,
+    /// An object that has it as `output`.
+    Object,
+}
+
+/// The printed id of a payload.
+pub(crate) fn name(id: [u8; 8]) -> String {
+    ["file_", &keys::hex(&id)].concat()
+}
+
+/// Reads a printed id; `None`: it is none.
+pub(crate) fn parse_name(name: &str) -> Option<[u8; 8]> {
+    let digits = name.strip_prefix("file_").filter(|digits| digits.len() == 16)?;
+    keys::unhex(digits).map(|bytes| keys::prefix(&bytes))
+}
+
+/// What stands for a message; `None`: it has no payload of so many tokens. `root` is of the keys of
+/// the conversation, so that ids of two conversations differ.
+///
+/// # Errors
+///
+/// `limit-exceeded`: the stand-in would be larger than a message.
+pub(crate) fn stand_in(
+    dialect: Dialect,
+    raw: &str,
+    message: &Message,
+    payload_tokens_min: u32,
+    root: &str,
+) -> Result<Option<Made>> {
+    if message.tokens < payload_tokens_min {
+        return Ok(None);
+    }
+    let found = find::find(dialect, raw, message, payload_tokens_min);
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let mut files = Vec::with_capacity(found.len());
+    let mut text = String::new();
+    let mut from = 0;
+    for payload in &found {
+        let (id, file) = reference::file(raw, payload, root);
+        text.push_str(raw.get(from..payload.replaced.0).unwrap_or_default());
+        push(&mut text, payload.form, &reference::text(id, &file, payload, message.role));
+        from = payload.replaced.1;
+        files.push((id, file));
+    }
+    text.push_str(raw.get(from..).unwrap_or_default());
+    if num::to_u64(text.len()) > limits::MESSAGE_BYTES_MAX {
+        return Err(Error::limit("a message with its references is too large"));
+    }
+    let Message { parts, tokens, .. } = message::project(dialect, &text)?;
+    Ok(Some(Made { raw: text, parts, tokens, payload_tokens_min, files }))
+}
+
+fn push(out: &mut String, form: Form, reference: &str) {
+    let mut literal = String::new();
+    json::write_string(&mut literal, reference);
+    match form {
+        Form::Inside => out.push_str(json::inner(&literal).unwrap_or_default()),
+        Form::Text => out.push_str(&literal),
+        Form::Object => out.extend(["{\"output\":", &literal, "}"]),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, clippy::string_slice, reason = "a failing test may panic")]
+mod tests;

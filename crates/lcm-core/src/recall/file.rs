@@ -1,0 +1,297 @@
+//! A large payload: what is known of it, and any range of its lines or bytes.
+//!
+//! A range is read from the nearest mark on, chunk by chunk, so that its cost is its own size and
+//! not that of the payload.
+
+use alloc::string::String;
+
+use crate::{
+    codec,
+    error::{Error, Result},
+    history::History,
+    json::{Fields, Writer},
+    num,
+    pack::Raw,
+    payload::{self, File, Mark},
+    reader::Reader,
+};
+
+/// Bytes of content that an answer has when nothing else is asked for, the least and the most, as
+/// in the reference system.
+const CONTENT_BYTES_DEFAULT: u64 = 32_768;
+const CONTENT_BYTES_MIN: u64 = 1_024;
+const CONTENT_BYTES_MAX: u64 = 512_000;
+/// Bytes at the end of what was read that may be part of an escape.
+const ESCAPE_BYTES_MAX: usize = 12;
+
+/// What of a payload is wanted.
+pub(super) struct Wanted {
+    content: bool,
+    bytes_max: u64,
+    start_line: Option<u64>,
+    end_line: Option<u64>,
+    start_byte: Option<u64>,
+    end_byte: Option<u64>,
+}
+
+impl Wanted {
+    /// Reads the options, under our names and those of the agent's tool.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: a range of lines and one of bytes, or line 0.
+    pub(super) fn read(fields: &mut Fields<'_>) -> Result<Self> {
+        let mut number = |ours: &str, tool: &str| {
+            let (ours, tool) = (fields.number_or_none(ours), fields.number_or_none(tool));
+            ours.or(tool)
+        };
+        let bytes_max = number("bytes_max", "expandFileMaxBytes").unwrap_or(CONTENT_BYTES_DEFAULT);
+        let [start_line, end_line] =
+            [number("start_line", "startLine"), number("end_line", "endLine")];
+        let [start_byte, end_byte] =
+            [number("start_byte", "startByte"), number("end_byte", "endByte")];
+        let content = fields.flag_or_none("expandFile").or(fields.flag_or_none("content"));
+        let lines = start_line.is_some() || end_line.is_some();
+        if lines && (start_byte.is_some() || end_byte.is_some()) {
+            return Err(Error::invalid("options-json: a range is one of lines or one of bytes"));
+        }
+        if start_line == Some(0) {
+            return Err(Error::invalid("options-json.start_line: lines are counted from 1"));
+        }
+        Ok(Self {
+            content: content.unwrap_or(true),
+            bytes_max: bytes_max.clamp(CONTENT_BYTES_MIN, CONTENT_BYTES_MAX),
+            start_line,
+            end_line,
+            start_byte,
+            end_byte,
+        })
+    }
+}
+
+/// Describes a payload.
+///
+/// # Errors
+///
+/// `not-found`; errors of the store.
+pub(super) fn describe(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    id: [u8; 8],
+    wanted: &Wanted,
+) -> Result<Writer> {
+    let key = history.keys.file(id);
+    let name = payload::name(id);
+    let Some(value) = reader.fresh_one(&key)? else {
+        return Err(Error::not_found(format_args!(
+            "there is no file `{name}` in this conversation; ids belong to one conversation"
+        )));
+    };
+    let file: File = codec::decode(&key, &value)?;
+    let mut w = Writer::object();
+    w.number("bytes", file.bytes);
+    let read = if wanted.content { Some(content(reader, history, &file, wanted)?) } else { None };
+    let content = read.as_ref().map(|read| read.content.as_str());
+    w.text_or_null("content", content);
+    if let Some(read) = &read {
+        w.number("end_byte", read.end_byte);
+    }
+    w.text("exploration", &file.exploration);
+    w.text("id", &name);
+    w.text("kind", file.kind.as_str());
+    w.number("lines", file.lines);
+    w.text("message", &history.keys.message_name(file.seq));
+    w.text("mime", &file.mime);
+    w.text_or_null("name", file.name.as_deref());
+    w.number("seq", file.seq);
+    if let Some(read) = &read {
+        w.number("start_byte", read.start_byte);
+    }
+    w.flag("truncated", read.is_none_or(|read| read.truncated));
+    Ok(w)
+}
+
+/// A range that was read.
+struct Range {
+    content: String,
+    start_byte: u64,
+    /// Offset behind the last byte.
+    end_byte: u64,
+    /// Whether the range asked for, or without one the payload, goes on.
+    truncated: bool,
+}
+
+/// Collects a range while the payload goes by.
+struct Collector<'a> {
+    wanted: &'a Wanted,
+    /// Decoded bytes and line ends that went by.
+    bytes: u64,
+    line_ends: u64,
+    range: Range,
+    begun: bool,
+    ended: bool,
+}
+
+fn content(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    file: &File,
+    wanted: &Wanted,
+) -> Result<Range> {
+    let is_before = |mark: &&Mark| match (wanted.start_line, wanted.start_byte) {
+        // The end of the line before the first one lies behind the mark.
+        (Some(line), _) => u64::from(mark.line_ends) + 1 < line,
+        (None, Some(byte)) => u64::from(mark.bytes) <= byte,
+        (None, None) => false,
+    };
+    let mark = file.place.marks.iter().take_while(is_before).last().copied().unwrap_or_default();
+    let range = Range {
+        content: String::new(),
+        start_byte: file.bytes,
+        end_byte: file.bytes,
+        truncated: false,
+    };
+    let (bytes, line_ends) = (u64::from(mark.bytes), u64::from(mark.line_ends));
+    let (begun, ended) = (false, false);
+    let mut collector = Collector { wanted, bytes, line_ends, range, begun, ended };
+    let from = u64::from(file.place.start) + u64::from(mark.at);
+    let to = u64::from(file.place.start) + u64::from(file.place.length);
+    let mut buffer = String::new();
+    each_piece(reader, history, file.seq, (from, to), &mut |piece, is_last| {
+        buffer.push_str(piece);
+        let complete =
+            if is_last { buffer.len() } else { buffer.len().saturating_sub(ESCAPE_BYTES_MAX) };
+        let mut passed = buffer.len();
+        payload::walk(&buffer, file.place.is_text, &mut |text, at| {
+            if at >= complete {
+                passed = at;
+                return false;
+            }
+            collector.take(text);
+            !collector.ended
+        });
+        buffer.drain(..passed);
+        !collector.ended
+    })?;
+    if !collector.ended && collector.begun {
+        collector.range.end_byte = collector.bytes;
+    }
+    Ok(collector.range)
+}
+
+impl Collector<'_> {
+    /// Takes a piece of the payload, up to the end of the range.
+    fn take(&mut self, text: &str) {
+        let mut text = text;
+        if !self.begun {
+            let Some(at) = self.start_in(text) else {
+                self.pass(text);
+                return;
+            };
+            let (before, rest) = text.split_at_checked(at).unwrap_or((text, ""));
+            self.pass(before);
+            self.begun = true;
+            self.range.start_byte = self.bytes;
+            text = rest;
+        }
+        let (end, is_cut) = self.end_in(text);
+        let kept = text.get(..end).unwrap_or_default();
+        self.range.content.push_str(kept);
+        self.pass(kept);
+        if end < text.len() || is_cut {
+            self.ended = true;
+            self.range.end_byte = self.bytes;
+            self.range.truncated = is_cut;
+        }
+    }
+
+    fn pass(&mut self, text: &str) {
+        self.bytes += num::to_u64(text.len());
+        self.line_ends += num::to_u64(text.bytes().filter(|byte| *byte == b'\n').count());
+    }
+
+    /// Where the range begins in the next piece.
+    fn start_in(&self, text: &str) -> Option<usize> {
+        if let Some(line) = self.wanted.start_line {
+            let ends = num::to_usize((line - 1).saturating_sub(self.line_ends));
+            return line_start(text, ends);
+        }
+        let byte = self.wanted.start_byte.unwrap_or(0);
+        let mut at = num::to_usize(byte.saturating_sub(self.bytes));
+        if at > 0 && at >= text.len() {
+            return None;
+        }
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        Some(at)
+    }
+
+    /// Where the range ends in the next piece, or the piece, and whether the bound of an answer is
+    /// what ends it.
+    fn end_in(&self, text: &str) -> (usize, bool) {
+        let mut end = text.len();
+        if let Some(line) = self.wanted.end_line {
+            // Behind the end of that line.
+            let ends = num::to_usize(line.saturating_sub(self.line_ends));
+            end = line_start(text, ends).unwrap_or(end);
+        }
+        if let Some(byte) = self.wanted.end_byte {
+            end = end.min(num::to_usize(byte.saturating_sub(self.bytes)));
+        }
+        let left = self.wanted.bytes_max - num::to_u64(self.range.content.len());
+        let is_cut = num::to_u64(end) > left;
+        let mut end = if is_cut { num::to_usize(left) } else { end };
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        (end, is_cut)
+    }
+}
+
+/// Offset behind so many line ends; `None`: the text has fewer.
+fn line_start(text: &str, ends: usize) -> Option<usize> {
+    let Some(last) = ends.checked_sub(1) else { return Some(0) };
+    text.match_indices('\n').nth(last).map(|(at, _)| at + 1)
+}
+
+/// Hands out the text of a message between two offsets, a chunk at a time, and whether it is the
+/// last one.
+fn each_piece(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    seq: u64,
+    (from, to): (u64, u64),
+    take: &mut dyn FnMut(&str, bool) -> bool,
+) -> Result<()> {
+    let damaged = || Error::corrupt(format_args!("a payload of message {seq} is not where it was"));
+    if seq > history.head.messages {
+        return Err(damaged());
+    }
+    let placed = history.messages(reader, seq, seq)?;
+    let placed = placed.first().ok_or_else(damaged)?;
+    let within = |text: &str, begin: u64| {
+        let [from, to] =
+            [from, to].map(|at| num::to_usize(at.saturating_sub(begin)).min(text.len()));
+        text.get(from..to).map(String::from).ok_or_else(damaged)
+    };
+    match &placed.stored.raw {
+        Raw::Inline(text) => {
+            take(&within(text, 0)?, true);
+        }
+        Raw::Chunked { sha256, chunks } => {
+            let mut begin = 0u64;
+            for (number, bytes) in (0u32..).zip(chunks) {
+                let end = begin + u64::from(*bytes);
+                if end > from && begin < to {
+                    let chunk = history.chunk(reader, sha256, number, *bytes)?;
+                    if !take(&within(&chunk, begin)?, end >= to) {
+                        return Ok(());
+                    }
+                }
+                begin = end;
+            }
+        }
+    }
+    Ok(())
+}
