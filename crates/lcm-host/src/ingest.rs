@@ -405,7 +405,8 @@ impl Intake<'_> {
 
     /// Hands over one message in pieces; returns the name of the upload.
     fn stage(&self, message: &str) -> Result<String> {
-        let upload = sha256_hex(message.as_bytes());
+        let sha256 = sha256_hex(message.as_bytes());
+        let upload = format!("{sha256}/{}", message.len());
         let unexpected = || Error::internal("`ingest.stage` answered an unexpected offset");
         let mut offset = 0;
         while offset < message.len() {
@@ -421,7 +422,7 @@ impl Intake<'_> {
             }
             offset = next;
         }
-        Ok(upload)
+        Ok(sha256)
     }
 }
 

@@ -58,16 +58,17 @@ function pieceEnd(bytes, start) {
 
 /** Stages one text and returns the reference that stands for it. */
 async function stage(backend, conversation, bytes, now) {
-  const upload = await sha256Hex(bytes);
+  const sha256 = await sha256Hex(bytes);
+  const upload = `${sha256}/${bytes.length}`;
   let offset = 0;
   while (offset < bytes.length) {
     const text = decoder.decode(bytes.subarray(offset, pieceEnd(bytes, offset)));
     const args = { conversation, upload, offset, text, now };
     const next = await backend.call("ingest.stage", args);
-    if (!(next > offset)) throw invalid(`staging of \`${upload}\` does not advance at ${offset}`);
+    if (!(next > offset)) throw invalid(`staging of \`${sha256}\` does not advance at ${offset}`);
     offset = next;
   }
-  return `@upload ${upload}`;
+  return `@upload ${sha256}`;
 }
 
 /** The texts with references in place of those that are too large for a call. */

@@ -78,7 +78,8 @@ impl Upload {
 /// # Errors
 ///
 /// `invalid-input`: no SHA-256, an empty or too large piece, an offset that leaves a gap or lies
-/// inside a piece; `limit-exceeded`: over 32 MiB; errors of the store.
+/// inside a piece; `limit-exceeded`: over 32 MiB, which the first piece tells when the upload says
+/// how much it will be; errors of the store.
 pub(crate) fn stage(
     reader: &mut Reader<'_>,
     conversation: &str,
@@ -88,10 +89,7 @@ pub(crate) fn stage(
     now: Timestamp,
 ) -> Result<u64> {
     let keys = Keys::new(conversation)?;
-    let name: [u8; 32] = keys::unhex(upload)
-        .filter(|bytes| bytes.len() == 32)
-        .map(|bytes| keys::prefix(&bytes))
-        .ok_or_else(|| Error::invalid("upload: the SHA-256 of the text in 64 hex digits"))?;
+    let (name, bytes) = name(upload)?;
     let end = offset.saturating_add(num::to_u64(text.len()));
     if text.is_empty() || text.len() > limits::CHUNK_BYTES_MAX {
         return Err(Error::invalid(format_args!(
@@ -100,7 +98,7 @@ pub(crate) fn stage(
             text.len()
         )));
     }
-    if end > limits::MESSAGE_BYTES_MAX {
+    if end.max(bytes) > limits::MESSAGE_BYTES_MAX {
         return Err(Error::limit(format_args!(
             "text: a message has at most {} bytes",
             limits::MESSAGE_BYTES_MAX
@@ -136,6 +134,18 @@ pub(crate) fn stage(
     let entry = Journal { time: now, act: Act::Stage { sha256: name, offset } };
     loaded.commit(reader, &keys, now, &entry, puts, Vec::new())?;
     Ok(end)
+}
+
+/// The SHA-256 that names an upload, and how many bytes it will have; 0: it does not say.
+fn name(upload: &str) -> Result<([u8; 32], u64)> {
+    let (name, bytes) = upload.split_once('/').unwrap_or((upload, "0"));
+    keys::unhex(name)
+        .filter(|bytes| bytes.len() == 32)
+        .map(|bytes| keys::prefix(&bytes))
+        .zip(bytes.parse().ok())
+        .ok_or_else(|| {
+            Error::invalid("upload: the SHA-256 of the text in 64 hex digits, and its size")
+        })
 }
 
 /// Number of the chunk that begins at `offset`.

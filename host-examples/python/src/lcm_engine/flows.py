@@ -87,7 +87,7 @@ def _stage(conversation: str, text: str, now: int) -> Flow[str]:
             "ingest.stage",
             {
                 "conversation": conversation,
-                "upload": upload,
+                "upload": f"{upload}/{len(raw)}",
                 "offset": offset,
                 "text": piece(raw, offset),
                 "now": now,

@@ -1,0 +1,61 @@
+// A message of 30 MB: staged in bounded pieces, kept as it was, shown as a reference.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { MemoryStore, open } from "../src/index.js";
+
+const CALL_BYTES_MAX = 1 << 20;
+const LINE = "a row of output with some words in it\n";
+
+/** A store that knows the most bytes of values that one call moved. */
+class Measured extends MemoryStore {
+  mostBytes = 0;
+  commits = 0;
+
+  getMany(keys) {
+    return this.#measured(super.getMany(keys));
+  }
+
+  commit(guards, puts) {
+    this.commits += 1;
+    this.#measured([...guards, ...puts].map((one) => one.value));
+    return super.commit(guards, puts);
+  }
+
+  #measured(values) {
+    const bytes = values.reduce((sum, value) => sum + (value?.length ?? 0), 0);
+    this.mostBytes = Math.max(this.mostBytes, bytes);
+    return values;
+  }
+}
+
+const result = (bytes) => {
+  const output = LINE.repeat(Math.ceil(bytes / LINE.length));
+  return JSON.stringify({ role: "tool", parts: [{ type: "tool_result", call_id: "1", output }] });
+};
+
+test("a tool result of 30 MB is staged, read back equal and shown as a reference", async () => {
+  const store = new Measured();
+  const lcm = await open({ store, environment: {} });
+  const text = result(30_000_000);
+  const { ingested } = await lcm.append("c", [text]);
+  assert.equal(ingested, 1);
+  const { messages, tokens } = await lcm.assemble("c", { budget: 10_000 });
+  assert.ok(tokens < 1_000, `${tokens} tokens`);
+  const [id] = /file_[0-9a-f]{16}/.exec(messages[0].parts[0].output);
+  const range = await lcm.describe("c", id, { start_line: 700_001, end_line: 700_002 });
+  assert.equal(range.content, LINE.repeat(2));
+  const [back] = await lcm.messages("c");
+  assert.ok(back === text, "the message came back otherwise");
+  assert.ok(store.mostBytes <= CALL_BYTES_MAX, `${store.mostBytes} bytes in one call`);
+  await lcm.close();
+});
+
+test("a message over 32 MiB is refused and nothing of it is part of the conversation", async () => {
+  const store = new Measured();
+  const lcm = await open({ store, environment: {} });
+  await assert.rejects(lcm.append("c", [result(34_000_000)]), { code: "limit-exceeded" });
+  assert.equal(store.commits, 0);
+  await lcm.close();
+});
