@@ -23,7 +23,7 @@ use crate::{
     history,
     json::Fields,
     keys::{self, Keys},
-    limits, num,
+    life, limits, num,
     order::Sorted,
     reader::Reader,
     search::{NewMessage, Upkeep},
@@ -47,6 +47,8 @@ struct Extra {
     revision: Option<u64>,
     /// A likely replay is an error.
     refuse_replay: bool,
+    /// Key of the family that the conversation is of, or comes to.
+    family: Option<String>,
 }
 
 /// Stores those messages of a batch that are not stored yet.
@@ -54,8 +56,8 @@ struct Extra {
 /// # Errors
 ///
 /// `invalid-input`: a message that cannot be read, named by its index; `limit-exceeded`: too many
-/// or too large, with what fits; `exists`: a likely replay that was to be refused; errors of the
-/// store.
+/// or too large, with what fits; `exists`: a likely replay that was to be refused, or another
+/// family; `denied`: the conversation is archived; errors of the store.
 pub(crate) fn append(
     reader: &mut Reader<'_>,
     config: &Config,
@@ -72,7 +74,18 @@ pub(crate) fn append(
     let uploads: Vec<[u8; 32]> = candidates.iter().filter_map(Candidate::waiting).collect();
     let mut records: Vec<String> = uploads.iter().map(|sha256| keys.upload(sha256)).collect();
     records.push(keys.manifest());
-    let (loaded, mut found) = Loaded::read(reader, &keys, conversation, &records)?;
+    let (mut loaded, mut found) = Loaded::read(reader, &keys, conversation, &records)?;
+    let family = extra.family.as_deref();
+    if let Some(reason) = life::passed_over(reader, config, &keys, &loaded.head, family)? {
+        let consumed = num::to_u32(candidates.len());
+        return Ok(receipt(&loaded.head, 0, consumed, None, alloc::vec![life::warning(reason)]));
+    }
+    life::goes_on(reader, &loaded.head)?;
+    let mut puts = Vec::new();
+    if let Some(family) = family {
+        let now = loaded.now(now)?;
+        life::join(&mut loaded.head, &keys, family, now, &mut puts)?;
+    }
     let mut upkeep = Upkeep::new(&keys, found.pop().flatten().as_deref())?;
     let staged = batch::Staged { records: &records, found, partial: options.partial };
     batch::resolve(reader, &keys, dialect, &mut candidates, staged)?;
@@ -115,7 +128,7 @@ pub(crate) fn append(
     let candidates = &candidates;
     let (times, mark) = (&[][..], Some(mark));
     let write =
-        Write { keys: &keys, dialect, candidates, times, decided, large, node, mark, upkeep };
+        Write { keys: &keys, dialect, candidates, times, decided, large, node, mark, upkeep, puts };
     write.commit(reader, loaded, now)
 }
 
@@ -127,6 +140,7 @@ fn extra(options: &AppendOptions) -> Result<Extra> {
         repeat: fields.flag("repeat"),
         revision: fields.number_or_none("revision"),
         refuse_replay: fields.flag("refuse_replay"),
+        family: fields.text_or_none("family"),
     };
     fields.end(EXTRA)?;
     Ok(extra)
@@ -294,6 +308,8 @@ struct Write<'a> {
     /// Names the call, so that its repetition is recognised; `None`: something else does that.
     mark: Option<BatchMark>,
     upkeep: Upkeep<'a>,
+    /// What the commit writes beside.
+    puts: Vec<Put>,
 }
 
 impl Write<'_> {
@@ -304,7 +320,7 @@ impl Write<'_> {
         now: Timestamp,
     ) -> Result<Receipt> {
         let now = loaded.now(now)?;
-        let mut puts: Vec<Put> = Vec::new();
+        let mut puts = self.puts;
         let head = &mut loaded.head;
         let seq_first = head.messages + 1;
         let tokens_before = head.raw_tokens;

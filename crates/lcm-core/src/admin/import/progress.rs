@@ -11,6 +11,7 @@ use crate::{
     codec::{self, Sound},
     error::{Error, Result},
     keys::Keys,
+    life::Life,
     limits, message, num, pack,
     summary::Sources,
     tokens,
@@ -59,6 +60,7 @@ pub(super) struct Section {
     pub(super) frontier: [u8; 16],
     summaries: u64,
     items: u64,
+    pub(super) life: Life,
     /// Messages that were seen, and the running hash after them.
     pub(super) seen: u64,
     pub(super) running: [u8; 16],
@@ -174,6 +176,7 @@ impl Progress {
             frontier: header.frontier,
             summaries: header.summaries,
             items: header.items,
+            life: header.life.clone(),
             seen: 0,
             running: [0; 16],
             large: None,
