@@ -75,17 +75,13 @@ pub(crate) fn append(
     let mut records: Vec<String> = uploads.iter().map(|sha256| keys.upload(sha256)).collect();
     records.push(keys.manifest());
     let (mut loaded, mut found) = Loaded::read(reader, &keys, conversation, &records)?;
+    let consumed = num::to_u32(candidates.len());
     let family = extra.family.as_deref();
     if let Some(reason) = life::passed_over(reader, config, &keys, &loaded.head, family)? {
-        let consumed = num::to_u32(candidates.len());
         return Ok(receipt(&loaded.head, 0, consumed, None, alloc::vec![life::warning(reason)]));
     }
     life::goes_on(reader, &loaded.head)?;
-    let mut puts = Vec::new();
-    if let Some(family) = family {
-        let now = loaded.now(now)?;
-        life::join(&mut loaded.head, &keys, family, now, &mut puts)?;
-    }
+    let puts = joined(&mut loaded, &keys, family, now)?;
     let mut upkeep = Upkeep::new(&keys, found.pop().flatten().as_deref())?;
     let staged = batch::Staged { records: &records, found, partial: options.partial };
     batch::resolve(reader, &keys, dialect, &mut candidates, staged)?;
@@ -101,9 +97,10 @@ pub(crate) fn append(
     if let Some(batch) = marked
         && (extra.repeat || options.mode == IngestMode::Transcript)
     {
-        return Ok(receipt(&loaded.head, 0, batch.consumed, None, Vec::new()));
+        let consumed = batch.consumed;
+        return known(reader, &keys, loaded, puts, now, (consumed, Vec::new()));
     }
-    let (known, large, node) = second_read(reader, &keys, &loaded, &candidates, &mut upkeep)?;
+    let (stored, large, node) = second_read(reader, &keys, &loaded, &candidates, &mut upkeep)?;
     let is_copy =
         |candidate: &Candidate<'_>| Redacted::of(&candidate.raw, &candidate.message).is_some();
     let texts = match options.mode {
@@ -114,22 +111,54 @@ pub(crate) fn append(
         }
         _ => Vec::new(),
     };
-    let mut decided = decide(&loaded, &candidates, known, options.mode, &texts);
+    let mut decided = decide(&loaded, &candidates, stored, options.mode, &texts);
     // `reconcile` has compared the whole transcript: what repeats in it was said again.
     if extra.revision.is_none() || extra.refuse_replay {
         identity::warn_of_replay(config, &candidates, &mut decided);
     }
     if decided.new.is_empty() {
-        let consumed = num::to_u32(candidates.len());
-        return Ok(receipt(&loaded.head, 0, consumed, None, decided.warnings));
+        return known(reader, &keys, loaded, puts, now, (consumed, decided.warnings));
     }
     refuse_replay(&extra, &decided)?;
-    let mark = BatchMark { hash: mark, consumed: num::to_u32(candidates.len()) };
+    let mark = BatchMark { hash: mark, consumed };
     let candidates = &candidates;
     let (times, mark) = (&[][..], Some(mark));
     let write =
         Write { keys: &keys, dialect, candidates, times, decided, large, node, mark, upkeep, puts };
     write.commit(reader, loaded, now)
+}
+
+/// What it takes to write that the conversation is of this family; nothing when it is already.
+fn joined(
+    loaded: &mut Loaded,
+    keys: &Keys,
+    family: Option<&str>,
+    now: Timestamp,
+) -> Result<Vec<Put>> {
+    let mut puts = Vec::new();
+    if let Some(family) = family {
+        let now = loaded.now(now)?;
+        life::join(&mut loaded.head, keys, family, now, &mut puts)?;
+    }
+    Ok(puts)
+}
+
+/// The end of a call without a new message: one that exists may still have come to a family.
+fn known(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    loaded: Loaded,
+    joined: Vec<Put>,
+    now: Timestamp,
+    (consumed, warnings): (u32, Vec<String>),
+) -> Result<Receipt> {
+    let mut head = loaded.head.clone();
+    if !joined.is_empty() && loaded.bytes.is_some() {
+        let now = loaded.now(now)?;
+        let entry = Journal { time: now, act: Act::Join };
+        head = loaded.commit(reader, keys, now, &entry, joined, Vec::new())?;
+    }
+    Ok(receipt(&head, 0, consumed, None, warnings))
 }
 
 fn extra(options: &AppendOptions) -> Result<Extra> {
