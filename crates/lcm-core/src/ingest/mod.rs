@@ -152,12 +152,12 @@ fn known(
     now: Timestamp,
     (consumed, warnings): (u32, Vec<String>),
 ) -> Result<Receipt> {
-    let mut head = loaded.head.clone();
-    if !joined.is_empty() && loaded.bytes.is_some() {
-        let now = loaded.now(now)?;
-        let entry = Journal { time: now, act: Act::Join };
-        head = loaded.commit(reader, keys, now, &entry, joined, Vec::new())?;
+    if joined.is_empty() || loaded.bytes.is_none() {
+        return Ok(receipt(&loaded.head, 0, consumed, None, warnings));
     }
+    let now = loaded.now(now)?;
+    let entry = Journal { time: now, act: Act::Join };
+    let head = loaded.commit(reader, keys, now, &entry, joined, Vec::new())?;
     Ok(receipt(&head, 0, consumed, None, warnings))
 }
 
