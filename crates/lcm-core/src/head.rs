@@ -117,7 +117,7 @@ impl Sound for Head {
             && ledger.completions.max(ledger.window_tokens) < 1 << 60
             && ledger.input_tokens.max(ledger.output_tokens) < 1 << 60
             && self.packs.iter().all(Sound::is_sound)
-            && self.archived.is_none_or(|archived| archived.time <= time::MS_MAX)
+            && self.archived.is_none_or(|archived| archived.is_sound())
             && self.context.is_sound()
     }
 }

@@ -237,6 +237,18 @@ pub(crate) struct Life {
     pub(crate) archived: Option<(Archived, Option<String>)>,
 }
 
+impl Sound for Archived {
+    fn is_sound(&self) -> bool {
+        self.time <= time::MS_MAX
+    }
+}
+
+impl Sound for Life {
+    fn is_sound(&self) -> bool {
+        self.archived.as_ref().is_none_or(|(archived, _)| archived.is_sound())
+    }
+}
+
 impl Life {
     /// Of a conversation.
     ///
