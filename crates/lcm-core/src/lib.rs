@@ -30,6 +30,7 @@ mod history;
 mod ingest;
 pub mod json;
 mod keys;
+mod life;
 mod limits;
 pub mod message;
 pub mod model;

@@ -9,6 +9,7 @@ use crate::{
     head::{Head, Loaded},
     json::Writer,
     keys::{self, Keys},
+    life::Life,
     num,
     order::Sorted,
     reader::Reader,
@@ -123,7 +124,8 @@ fn of_conversation(reader: &mut Reader<'_>, config: &Config, conversation: &str)
     }
     let scope = compaction::task::scope(config.summary_model.as_deref());
     let guards = guards(reader, &scope)?;
-    Ok(conversation_object(head, config, &bytes, summaries, guards))
+    let life = Life::read(reader, &keys, head)?;
+    Ok(conversation_object(head, config, &bytes, summaries, guards, &life))
 }
 
 fn conversation_object(
@@ -132,6 +134,7 @@ fn conversation_object(
     bytes: &Bytes,
     summaries: Writer,
     guards: Writer,
+    life: &Life,
 ) -> Writer {
     let mut context = Writer::object();
     context.number("items", head.context.count());
@@ -146,12 +149,14 @@ fn conversation_object(
     ledger.number("window_completions", head.ledger.window_completions.into());
     ledger.number("window_tokens", head.ledger.window_tokens);
     let mut object = Writer::object();
+    life.write_archived(&mut object);
     object.object_at("bytes", bytes.object(head.raw_bytes));
     // In thousandths: what the context counts of what was said.
     object.json("compression_ratio", &ratio(head.context.tokens, head.raw_tokens));
     object.object_at("context", context);
     object.text("conversation", &head.conversation);
     object.null("debt");
+    object.text_or_null("family", life.family.as_deref());
     object.object_at("fresh_tail", tail);
     object.array_at("guards", guards);
     object.object_at("ledger", ledger);

@@ -16,7 +16,7 @@ use crate::{
     config::{Config, Policy},
     context::{Item, Run},
     error::{Error, Result},
-    head::{Head, Loaded},
+    head::Loaded,
     history::History,
     keys::Keys,
     num,
@@ -54,7 +54,7 @@ pub(crate) fn assemble(
     let mut items = choose::load(reader, &history, &policy)?;
     if !config.enabled {
         // A disabled engine passes its summaries over: the newest messages that fit, as they are.
-        items = all_raw(head);
+        items = all_raw(reader, &history, &items)?;
     }
     let tail = tail::fresh_tail(reader, &history, &items, &policy)?;
     choose::prefetch(reader, &history, &items, &policy)?;
@@ -123,14 +123,22 @@ impl Chosen<'_> {
     }
 }
 
-/// The conversation as if nothing had been summarised.
-fn all_raw(head: &Head) -> Vec<Item> {
-    let (seq_first, seq_last) = (1, head.messages);
-    if head.messages == 0 {
-        return Vec::new();
+/// The conversation as if nothing had been summarised, from its newest session on.
+fn all_raw(reader: &mut Reader<'_>, history: &History<'_>, items: &[Item]) -> Result<Vec<Item>> {
+    let head = history.head;
+    let withdrawn = items.iter().rev().find(|item| matches!(item, Item::Withdrawn { .. }));
+    let before = withdrawn.map_or(0, Item::seq_last);
+    let (seq_first, seq_last) = (before + 1, head.messages);
+    if seq_first > seq_last {
+        return Ok(Vec::new());
     }
-    let run = Run { seq_first, seq_last, tokens_before: 0, tokens: head.raw_tokens };
-    alloc::vec![Item::Run(run)]
+    let first = match before {
+        0 => None,
+        _ => history.messages(reader, seq_first, seq_first)?.pop(),
+    };
+    let tokens_before = first.map_or(0, |placed| placed.tokens_before);
+    let tokens = head.raw_tokens.saturating_sub(tokens_before);
+    Ok(alloc::vec![Item::Run(Run { seq_first, seq_last, tokens_before, tokens })])
 }
 
 fn supported(options: &AssembleOptions) -> Result<()> {
@@ -159,6 +167,7 @@ fn explain(
                 let kind = if summary.depth == 0 { "leaf" } else { "condensed" };
                 (crate::summary::name(summary.id), kind)
             }
+            Some(Item::Withdrawn { .. }) => (keys.message_name(piece.seq_first), "withdrawn"),
             _ => (keys.message_name(piece.seq_first), "message"),
         };
         let done = if piece.included { rendered.done_to(piece) } else { String::new() };
@@ -191,6 +200,14 @@ impl Choice {
                     why: if self.has_summary(index) { "fill" } else { "over-budget" },
                 }),
                 Item::Run(run) => self.cut(index, run, &mut out),
+                Item::Withdrawn { seq_first, seq_last } => out.push(choose::Piece {
+                    index,
+                    seq_first: *seq_first,
+                    seq_last: *seq_last,
+                    tokens: 0,
+                    included: false,
+                    why: "withdrawn",
+                }),
             }
         }
         out

@@ -16,6 +16,7 @@ use crate::{
     head::{Act, Head, Journal, Loaded},
     history::{self, History},
     keys::{self, Keys},
+    life,
     model::{Completion, CompletionErrorCode, CompletionResult, Level},
     num, order,
     reader::Reader,
@@ -131,6 +132,7 @@ impl<'a> Desk<'a> {
         let (loaded, mut found) = Loaded::read(reader, keys, conversation, &wanted)?;
         let upkeep = Upkeep::new(keys, found.pop().flatten().as_deref())?;
         let loaded = loaded.existing()?;
+        life::goes_on(reader, &loaded.head)?;
         let mut found = wanted.iter().zip(found);
         let attempts = match found.next() {
             Some((key, Some(value))) => Some(codec::decode(key, &value)?),
@@ -269,7 +271,7 @@ impl<'a> Desk<'a> {
             Span::Messages { seq_first, seq_last } => {
                 let inside = |item: &Item| match item {
                     Item::Run(run) => run.seq_first <= seq_first && seq_last <= run.seq_last,
-                    Item::Summary(_) => false,
+                    Item::Summary(_) | Item::Withdrawn { .. } => false,
                 };
                 match items.iter().position(inside) {
                     Some(at) if self.names_messages(reader, &history, seq_first, seq_last)? => {

@@ -23,7 +23,7 @@ use crate::{
     head::{Head, Loaded},
     json::Writer,
     keys::Keys,
-    num,
+    life, num,
     reader::Reader,
 };
 pub(crate) use apply::apply;
@@ -135,15 +135,20 @@ pub(crate) fn evaluate(
 ) -> Result<Decision> {
     let keys = Keys::new(conversation)?;
     let policy = config.policy(budget)?;
-    let loaded = Loaded::of_existing(reader, &keys, conversation)?;
+    let loaded = Loaded::of(reader, &keys, conversation)?;
+    let archived = loaded.head.archived.map(|_| "archived");
+    let closed = life::passed_over(reader, config, &keys, &loaded.head, None)?.or(archived);
+    // Of a session that is passed over there is nothing, and that is no error.
+    let loaded = if closed.is_some() { loaded } else { loaded.existing()? };
     let sweep = Sweep::begin(loaded.head.context.tokens, options.observed_tokens);
     let goal = goal(&loaded.head, &policy, options, &sweep)?;
-    let due = config.enabled && (options.force || goal.due());
-    let reason = match (config.enabled, due, goal.due()) {
-        (false, ..) => "disabled",
-        (true, true, false) => "forced",
-        (true, true, true) => "threshold",
-        (true, false, _) => reason::BELOW_THRESHOLD,
+    let closed = if config.enabled { closed } else { Some("disabled") };
+    let due = closed.is_none() && (options.force || goal.due());
+    let reason = match (closed, due, goal.due()) {
+        (Some(reason), ..) => reason,
+        (None, true, false) => "forced",
+        (None, true, true) => "threshold",
+        (None, false, _) => reason::BELOW_THRESHOLD,
     };
     let rule = if goal.inclusive { "tokens >= threshold" } else { "tokens > threshold" };
     let optional = |number: Option<u32>| number.map(u64::from);
@@ -160,7 +165,8 @@ pub(crate) fn evaluate(
     explanation.text("rule", rule);
     Ok(Decision {
         due,
-        must: goal.current > u64::from(policy.budget),
+        must: closed.is_none_or(|reason| reason == "disabled")
+            && goal.current > u64::from(policy.budget),
         reason: reason.into(),
         tokens: num::tokens_u32(goal.current),
         threshold: num::tokens_u32(goal.due_above),
