@@ -236,6 +236,20 @@ export interface Compacted {
   warnings: string[];
 }
 
+export interface TurnOptions extends CompactOptions {
+  dialect?: Dialect;
+  refuse_replay?: boolean;
+  family?: string;
+}
+
+/** What one turn did. `compacted` is null when nothing was due, or when the model failed. */
+export interface Turn {
+  receipt: Receipt;
+  decision: Decision;
+  compacted: Compacted | null;
+  failure: { code: string; message: string } | null;
+}
+
 export interface Decision {
   due: boolean;
   must: boolean;
@@ -288,6 +302,17 @@ export interface Assembled {
   warnings: string[];
 }
 
+/** What of a file is read: a range of lines (from 1, inclusive) or of bytes (from 0, exclusive). */
+export interface DescribeOptions extends Granted {
+  /** false: only what the file is. */
+  content?: boolean;
+  bytes_max?: number;
+  start_line?: number;
+  end_line?: number;
+  start_byte?: number;
+  end_byte?: number;
+}
+
 export interface GrepOptions extends Granted {
   mode?: "auto" | "regex" | "full-text";
   scope?: "messages" | "summaries" | "both" | "files";
@@ -333,6 +358,8 @@ export interface Engine {
   append(conversation: string, messages: Message[], options?: AppendOptions): Promise<Receipt>;
   /** Stores those messages of a whole transcript that are missing. */
   ingest(conversation: string, transcript: Message[], options?: IngestOptions): Promise<Receipt>;
+  /** One turn: stores messages, asks whether compaction is due, and does what is. */
+  turn(conversation: string, messages: Message[], options: TurnOptions): Promise<Turn>;
   /** Whether compaction is due, and why. */
   evaluate(conversation: string, options: CompactionOptions): Promise<Decision>;
   /** Makes room: summarises old messages until nothing is due. */
@@ -342,7 +369,7 @@ export interface Engine {
   /** Searches messages and summaries. */
   grep(conversation: string, pattern: string, options?: GrepOptions): Promise<Json>;
   /** What a summary or a file is. */
-  describe(conversation: string, id: string, options?: Granted): Promise<Json>;
+  describe(conversation: string, id: string, options?: DescribeOptions): Promise<Json>;
   /** From a summary back to what it was made from. */
   expand(conversation: string, id: string, options?: ExpandOptions): Promise<Json>;
   /** Original texts of a range of messages (inclusive, from 1), byte for byte. */

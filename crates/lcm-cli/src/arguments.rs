@@ -228,6 +228,21 @@ pub(crate) enum GrepSort {
 pub(crate) struct Describe {
     /// A summary or file
     pub(crate) id: String,
+    /// First line of a file that is shown, from 1
+    #[arg(long, value_name = "N")]
+    pub(crate) start_line: Option<u64>,
+    /// Last line of a file that is shown
+    #[arg(long, value_name = "N")]
+    pub(crate) end_line: Option<u64>,
+    /// Offset of the first byte of a file that is shown, from 0
+    #[arg(long, value_name = "N")]
+    pub(crate) start_byte: Option<u64>,
+    /// Offset behind the last byte of a file that is shown
+    #[arg(long, value_name = "N")]
+    pub(crate) end_byte: Option<u64>,
+    /// Most bytes of a file that are shown
+    #[arg(long, value_name = "N")]
+    pub(crate) bytes_max: Option<u64>,
 }
 
 #[derive(Args, Debug)]

@@ -10,6 +10,7 @@ use crate::{
     clock::{Cancel, Clock},
     completion::describe,
     error::{Code, Error, Result},
+    ingest::{IngestError, IngestOptions, IngestReport},
     lcm::Lcm,
     record::{level_name, purpose_name},
     work::{Applied, ApplyOptions, Mode, Options, Outcome, PlanResult, Status},
@@ -120,6 +121,17 @@ pub struct CompactReport {
     pub warnings: Vec<String>,
 }
 
+/// What one turn did.
+#[derive(Clone, Debug)]
+pub struct TurnReport {
+    /// What was stored.
+    pub ingested: IngestReport,
+    /// What the compaction did; `None`: nothing was due, or the model failed.
+    pub compacted: Option<CompactReport>,
+    /// Why the model failed; the next turn tries again.
+    pub failure: Option<Error>,
+}
+
 /// The state of one compaction.
 struct Work<'a> {
     lcm: &'a Lcm,
@@ -138,6 +150,35 @@ struct Work<'a> {
 }
 
 impl Lcm {
+    /// One turn: stores messages, asks whether compaction is due, and does what is.
+    ///
+    /// The messages are stored whatever the model does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lcm::ingest`]; `cancelled`: what was stored stays; what the component answers.
+    pub fn turn(
+        &self,
+        conversation: &str,
+        messages: &[String],
+        ingest: &IngestOptions,
+        compact: &CompactOptions,
+        cancel: &Cancel,
+    ) -> std::result::Result<TurnReport, IngestError> {
+        let ingested = self.ingest(conversation, messages, ingest, cancel, &mut |_| {})?;
+        let mut report = TurnReport { ingested, compacted: None, failure: None };
+        let due =
+            self.evaluate(conversation, compact.budget, &compact.plan(None), now(compact))?.due;
+        if due {
+            match self.compact(conversation, compact, cancel, &mut |_| {}) {
+                Ok(compacted) => report.compacted = Some(compacted),
+                Err(error) if error.code == Code::CompletionFailed => report.failure = Some(error),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(report)
+    }
+
     /// Compacts until the component wants no more. Other calls run while a model thinks.
     /// `progress` is told each summary that was made.
     ///

@@ -20,6 +20,7 @@ pub mod interleave;
 pub mod json;
 pub mod matching;
 pub mod model_store;
+pub mod mutate;
 pub mod plant;
 pub mod scripted_model;
 pub mod simulation;

@@ -40,6 +40,12 @@ export class Conversation extends DurableObject {
     return this.#with((lcm) => lcm.compact(ID, { budget }));
   }
 
+  /** One turn: stores messages and makes room when it is due. */
+  turn(lines, budget) {
+    const messages = lines.split("\n").filter((line) => line.trim() !== "");
+    return this.#with((lcm) => lcm.turn(ID, messages, { budget }));
+  }
+
   /** A context that fits. */
   context(budget, dialect) {
     return this.#with((lcm) => lcm.assemble(ID, { budget, dialect }));

@@ -95,6 +95,29 @@ export class Engine {
     return compact(this.#backend, this.#models, this.#clock, conversation, options);
   }
 
+  /**
+   * One turn: stores messages, asks whether compaction is due, and does what is.
+   *
+   * The messages are stored whatever the model does: a compaction that fails for its model is
+   * `failure` beside the receipt, and the next turn tries again.
+   */
+  async turn(conversation, messages, options) {
+    const { dialect, refuse_replay, family, ...work } = options;
+    const append = { dialect, refuse_replay, family, now: options.now };
+    const receipt = await this.append(conversation, messages, append);
+    const { parallel, retries, signal, ...question } = work;
+    const decision = await this.evaluate(conversation, rest(question, "lease_ms"));
+    if (!decision.due) return { receipt, decision, compacted: null, failure: null };
+    try {
+      const compacted = await this.compact(conversation, work);
+      return { receipt, decision, compacted, failure: null };
+    } catch (error) {
+      if (error.code !== "completion-failed") throw error;
+      const { code, message } = error;
+      return { receipt, decision, compacted: null, failure: { code, message } };
+    }
+  }
+
   /** Whether compaction is due, and why. */
   async evaluate(conversation, options) {
     const args = { conversation, budget: options.budget, now: options.now ?? this.#clock() };

@@ -139,6 +139,36 @@ test("a model without a key ends compaction at once and changes nothing", async 
   );
 });
 
+test("a turn appends, and compacts when it is due", async () => {
+  await withEngine("memory:", async (lcm) => {
+    const first = await lcm.turn("c", lines.slice(0, 2), { budget: 100_000 });
+    assert.equal(first.receipt.ingested, 2);
+    assert.deepEqual([first.decision.due, first.compacted, first.failure], [false, null, null]);
+    const second = await lcm.turn("c", lines, { budget: 3000 });
+    assert.equal(second.receipt.ingested, lines.length - 2);
+    assert.equal(second.compacted.status, "done");
+    assert.ok(second.compacted.passes.length > 0);
+    assert.equal((await lcm.evaluate("c", { budget: 3000 })).due, false);
+  });
+});
+
+test("a turn keeps its messages when the model fails", async () => {
+  const complete = async () => {
+    throw Object.assign(new Error("no such key"), { code: "auth" });
+  };
+  await withEngine(
+    "memory:",
+    async (lcm) => {
+      const turn = await lcm.turn("c", lines, { budget: 3000 });
+      assert.equal(turn.receipt.ingested, lines.length);
+      assert.equal(turn.compacted, null);
+      assert.equal(turn.failure.code, "completion-failed");
+      assert.equal((await lcm.messages("c")).length, lines.length);
+    },
+    { complete },
+  );
+});
+
 test("exhausted models leave alone what fits and make room where it does not", async () => {
   const complete = async () => {
     throw Object.assign(new Error("overloaded"), { code: "unavailable", retry_after_ms: 1 });

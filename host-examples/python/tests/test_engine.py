@@ -184,6 +184,33 @@ class Compaction(unittest.TestCase):
             self.assertIn("no such key", caught.exception.message)
             self.assertEqual(lcm.digest(logical=True), before)
 
+    def test_a_turn_appends_and_compacts_when_it_is_due(self):
+        with opened() as lcm:
+            messages = [message(number) for number in range(120)]
+            first = lcm.turn("c", messages[:2], 100_000)
+            self.assertEqual(first["receipt"]["ingested"], 2)
+            self.assertEqual((first["decision"]["due"], first["compacted"]), (False, None))
+            second = lcm.turn("c", messages, 4_000)
+            self.assertEqual(second["receipt"]["ingested"], 118)
+            self.assertEqual(second["compacted"]["status"], "done")
+            self.assertTrue(second["compacted"]["passes"])
+
+    def test_a_turn_keeps_its_messages_when_the_model_fails(self):
+        def complete(request):
+            raise CompletionFailed("auth", "no such key")
+
+        async def asynchronous():
+            async with await opened_async(complete=complete) as lcm:
+                return await lcm.turn("c", messages, 4_000), await lcm.messages("c")
+
+        messages = [message(number) for number in range(120)]
+        with opened(complete=complete) as lcm:
+            turn, kept = lcm.turn("c", messages, 4_000), lcm.messages("c")
+        for done, stored in ((turn, kept), asyncio.run(asynchronous())):
+            self.assertEqual((done["receipt"]["ingested"], done["compacted"]), (120, None))
+            self.assertEqual(done["failure"]["code"], "completion-failed")
+            self.assertEqual(len(stored), 120)
+
     def test_an_exhausted_model_gives_way_to_the_fallback_over_the_budget(self):
         def complete(request):
             raise RuntimeError("broken")

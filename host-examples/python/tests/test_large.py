@@ -46,10 +46,10 @@ class Large(unittest.TestCase):
         store = Measured()
         text = result(30_000_000)
         with lcm_engine.open(store, environment={}) as lcm:
-            self.assertEqual(lcm.append("c", [text]).ingested, 1)
+            self.assertEqual(lcm.append("c", [text])["ingested"], 1)
             context = lcm.assemble("c", budget=10_000)
-            self.assertLess(context.tokens, 1_000)
-            shown = context.messages[0]["parts"][0]["output"]
+            self.assertLess(context["tokens"], 1_000)
+            shown = context["messages"][0]["parts"][0]["output"]
             file_id = re.search("file_[0-9a-f]{16}", shown)[0]
             part = lcm.describe("c", file_id, {"start_line": 700_001, "end_line": 700_002})
             self.assertEqual(part["content"], LINE * 2)

@@ -62,8 +62,18 @@ pub(crate) fn field(value: &Value, key: &str) -> String {
 
 pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
     let session = Session::open(global)?;
-    let text =
-        session.lcm.describe(session.conversation, &options.id, "{}", None, session.now())?;
+    let wanted = [
+        ("start_line", options.start_line),
+        ("end_line", options.end_line),
+        ("start_byte", options.start_byte),
+        ("end_byte", options.end_byte),
+        ("bytes_max", options.bytes_max),
+    ];
+    let given =
+        wanted.into_iter().filter_map(|(key, number)| Some((key.to_owned(), number?.into())));
+    let wanted = Value::Object(given.collect()).to_string();
+    let (conversation, now) = (session.conversation, session.now());
+    let text = session.lcm.describe(conversation, &options.id, &wanted, None, now)?;
     if session.json {
         output::text(&(text + "\n"))?;
         return Ok(End::Done);

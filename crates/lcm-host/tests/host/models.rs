@@ -6,12 +6,12 @@ use std::sync::{
 };
 
 use lcm_host::{
-    Cancel, Code, CompactOptions, CompactReport, CompactStatus, Lcm, Result,
+    Cancel, Code, CompactOptions, CompactReport, CompactStatus, IngestOptions, Lcm, Result,
     completion::{Chain, CompletionProvider},
     store::Memory,
     types::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
-        Finish,
+        Dialect, Finish,
     },
 };
 
@@ -63,6 +63,28 @@ fn offline_compaction_fits_the_context_and_keeps_every_message() {
     let again = compact(&lcm, 4_000).unwrap();
     assert_eq!(again.status, CompactStatus::NothingToDo);
     assert_eq!((again.passes.len(), again.completions), (0, 0));
+}
+
+#[test]
+fn a_turn_appends_and_compacts_when_it_is_due_and_keeps_its_messages_when_the_model_fails() {
+    let messages = transcript(120, 60);
+    let turn = |lcm: &Lcm, count: usize, budget: u32| {
+        let (ingest, compact) =
+            (IngestOptions::new(Dialect::Lcm, NOW), CompactOptions::new(budget, NOW));
+        lcm.turn("c", &messages[..count], &ingest, &compact, &Cancel::default()).unwrap()
+    };
+    let lcm = open(Memory::new());
+    let first = turn(&lcm, 2, 100_000);
+    assert_eq!(first.ingested.ingested, 2);
+    assert!(first.compacted.is_none() && first.failure.is_none(), "{first:?}");
+    let second = turn(&lcm, 120, 4_000);
+    assert_eq!(second.ingested.ingested, 118);
+    assert_eq!(second.compacted.unwrap().status, CompactStatus::Done);
+    let lcm = lcm_with(failing(CompletionErrorCode::Auth));
+    let failed = turn(&lcm, 120, 4_000);
+    assert_eq!(failed.failure.unwrap().code, Code::CompletionFailed);
+    assert!(failed.compacted.is_none());
+    assert_eq!(stored(&lcm), messages);
 }
 
 #[test]

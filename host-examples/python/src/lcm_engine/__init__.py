@@ -7,7 +7,7 @@ left out. Stores are in `lcm_engine.stores`.
 from .async_lcm import AsyncLcm, open_async
 from .errors import CompletionFailed, LcmError
 from .lcm import Lcm, open
-from .results import Assembled, Compaction, CompletionRequest, Pass, Receipt, ToolAnswer
+from .results import Assembled, Compaction, CompletionRequest, Pass, Receipt, ToolAnswer, Turn
 from .stores import AsyncStore, MemoryStore, SqliteStore, Store
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "SqliteStore",
     "Store",
     "ToolAnswer",
+    "Turn",
     "open",
     "open_async",
 ]

@@ -283,6 +283,39 @@ def assemble(
     return {"messages": json.loads(assembled["messages_json"])} | assembled
 
 
+def turn(
+    conversation: str,
+    dialect: str,
+    texts: list[str],
+    ingest_options: tuple[bool, str | None],
+    work: tuple[int, Fields],
+    now: int,
+    asks: int,
+    offline: bool,
+    together: bool,
+) -> Flow[Fields]:
+    """Appends, evaluates, and compacts when it is due."""
+    refuse_replay, family = ingest_options
+    budget, options = work
+    receipt = yield from append(
+        conversation, dialect, texts, False, False, refuse_replay, now, family
+    )
+    question = {"conversation": conversation, "budget": budget, "options": options, "now": now}
+    decision: Fields = yield Call("compaction.evaluate", question)
+    done: Fields = {"receipt": receipt, "decision": decision, "compacted": None, "failure": None}
+    if not decision["due"]:
+        return done
+    try:
+        done["compacted"] = yield from compact(
+            conversation, budget, options, now, asks, offline, together
+        )
+    except LcmError as error:
+        if error.code != "completion-failed":
+            raise
+        done["failure"] = {"code": error.code, "message": error.message}
+    return done
+
+
 PASS_KEYS = ("depth", "level", "capped", "tokens_before", "tokens_after")
 
 

@@ -18,7 +18,16 @@ from .component import Program, load
 from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
 from .ports import NoStore
-from .results import Assembled, Compaction, CompactionMode, Dialect, Policy, Receipt, ToolAnswer
+from .results import (
+    Assembled,
+    Compaction,
+    CompactionMode,
+    Dialect,
+    Policy,
+    Receipt,
+    ToolAnswer,
+    Turn,
+)
 from .sessions import Session
 from .settings import configuration
 from .stores import MemoryStore, SqliteStore, Store
@@ -201,6 +210,46 @@ class Lcm:
             flows.ingest(conversation, dialect, texts, refuse_replay, now, family)
         )
 
+    def turn(
+        self,
+        conversation: str,
+        messages: Iterable[Message],
+        budget: int,
+        *,
+        dialect: Dialect = "lcm",
+        refuse_replay: bool = False,
+        family: str | None = None,
+        mode: CompactionMode = "threshold",
+        observed_tokens: int | None = None,
+        requests_max: int = 1,
+        now: int | None = None,
+    ) -> Turn:
+        """One turn: stores messages, asks whether compaction is due, and does what is.
+
+        The messages are stored whatever the model does: a compaction that fails for its model is
+        `failure` beside the receipt, and the next turn tries again.
+        """
+        options = {
+            "mode": mode,
+            "force": False,
+            "target": None,
+            "observed_tokens": observed_tokens,
+            "requests_max": requests_max,
+        }
+        return self._run(  # type: ignore[no-any-return]
+            flows.turn(
+                conversation,
+                dialect,
+                [to_text(message) for message in messages],
+                (refuse_replay, family),
+                (budget, options),
+                self._now(now),
+                asks=1 + self._retries,
+                offline=self._complete is None,
+                together=False,
+            )
+        )
+
     def compact(
         self,
         conversation: str,
@@ -260,11 +309,21 @@ class Lcm:
         )
 
     def describe(
-        self, conversation: str, id: str, *, grant: str | None = None, now: int | None = None
+        self,
+        conversation: str,
+        id: str,
+        options: Mapping[str, Any] | None = None,
+        *,
+        grant: str | None = None,
+        now: int | None = None,
     ) -> dict[str, Any]:
-        """What is known of a summary or file."""
+        """What is known of a summary or file.
+
+        Of a file, `options` says what is read: `start_line` and `end_line` (from 1, inclusive) or
+        `start_byte` and `end_byte` (from 0, exclusive), `bytes_max`, `content` (False: nothing).
+        """
         return self._run(  # type: ignore[no-any-return]
-            paging.describe(conversation, id, grant, self._now(now))
+            paging.describe(conversation, id, dict(options or {}), grant, self._now(now))
         )
 
     def expand(

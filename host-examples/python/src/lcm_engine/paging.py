@@ -14,14 +14,16 @@ from .texts import to_json
 PAGE_BYTES_MAX = 1024 * 1024
 
 
-def describe(conversation: str, id: str, grant: str | None, now: int) -> Flow[Fields]:
-    """What is known of a summary or file."""
+def describe(
+    conversation: str, id: str, options: Fields, grant: str | None, now: int
+) -> Flow[Fields]:
+    """What is known of a summary or file, and of a file the range that is asked for."""
     document: Fields = yield from parsed(
         "recall.describe",
         {
             "conversation": conversation,
             "id": id,
-            "options_json": "{}",
+            "options_json": to_json(options),
             "grant": grant,
             "now": now,
         },

@@ -63,6 +63,15 @@ class Compaction(TypedDict):
     failure: dict[str, Any] | None
 
 
+class Turn(TypedDict):
+    """What one turn did. `compacted` is None when nothing was due, or when the model failed."""
+
+    receipt: Receipt
+    decision: dict[str, Any]
+    compacted: Compaction | None
+    failure: dict[str, str] | None
+
+
 class Assembled(TypedDict):
     """A context that fits: `messages` in the dialect asked for, and how it came about."""
 

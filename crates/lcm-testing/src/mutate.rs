@@ -1,0 +1,104 @@
+//! Damages texts at random, the way files and programs do: cut, doubled, spliced, made huge or deep,
+//! with the characters and escapes that parsers get wrong.
+
+use crate::simulation::random::Random;
+
+/// Pieces that are put in at random places.
+const PIECES: [&str; 26] = [
+    "\"",
+    "\\",
+    "\\u0000",
+    "\\ud83d",
+    "\\ude00",
+    "\\u",
+    "\0",
+    "\u{feff}",
+    "\u{1f600}",
+    "\u{4f60}\u{597d}",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "null",
+    "-1e999",
+    "184467440737095516160",
+    "0.1",
+    "true",
+    "<file name=\"a.csv\">",
+    "</file>",
+    "\\u003cfile\\u003e",
+    "[REDACTED]",
+    "data:image/png;base64,iVBORw0KGgo",
+];
+
+/// A text as long as it may become.
+const BYTES_MAX: usize = 60_000;
+
+/// Damages a text in one to four places; `other` is what may be spliced into it.
+pub fn mutate(random: &mut Random, text: &str, other: &str) -> String {
+    let mut out = text.to_owned();
+    for _ in 0..random.between(1, 4) {
+        let (from, to) = range(random, &out);
+        match random.between(0, 8) {
+            0 => out.truncate(from),
+            1 => out.replace_range(from..to, ""),
+            2 => {
+                let again = out[from..to].to_owned();
+                out.insert_str(to, &again);
+            }
+            3 => out.insert_str(from, piece(random)),
+            4 => out.replace_range(from..to, piece(random)),
+            5 => {
+                let (start, end) = range(random, other);
+                out.replace_range(from..to, &other[start..end]);
+            }
+            6 => {
+                let count = random.between(1, 700);
+                let pieces = ["[", "{\"a\":", "]", "}", "\\\\", "\\n", "x", "\u{e9}"];
+                let piece = *random.pick(pieces.as_slice());
+                out.insert_str(from, &piece.repeat(usize::try_from(count).unwrap()));
+            }
+            7 => {
+                // One more of something that is there: a member, an element, a word.
+                let word = random.pick(&[
+                    "\"id\":",
+                    "\"role\":",
+                    "\"type\":",
+                    "\"text\":",
+                    "\"content\":",
+                ]);
+                if let Some(at) = out[from..].find(*word) {
+                    out.insert_str(from + at, &format!("{word}{},", piece(random)));
+                }
+            }
+            _ => {
+                let piece = out[from..to].to_owned();
+                let count = BYTES_MAX.saturating_sub(out.len()) / piece.len().max(1);
+                out.insert_str(to, &piece.repeat(count.min(300)));
+            }
+        }
+        out.truncate(out.floor_char_boundary(BYTES_MAX));
+    }
+    out
+}
+
+fn piece(random: &mut Random) -> &'static str {
+    let pieces: &[&'static str] = &PIECES;
+    random.pick::<&'static str>(pieces)
+}
+
+/// Two offsets of a text, between characters.
+fn range(random: &mut Random, text: &str) -> (usize, usize) {
+    let length = u64::try_from(text.len()).unwrap();
+    let mut at = || text.floor_char_boundary(usize::try_from(random.between(0, length)).unwrap());
+    let (a, b) = (at(), at());
+    // Mostly a few characters, now and then a large part.
+    let (from, to) = (a.min(b), a.max(b));
+    if random.chance(700) {
+        (from, text.floor_char_boundary(to.min(from + 24)))
+    } else {
+        (from, to)
+    }
+}
