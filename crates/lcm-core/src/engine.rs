@@ -411,8 +411,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `unsupported` (verb), `invalid-input`, `not-found`, `exists`, `denied`, `conflict`; errors of
-    /// the store.
+    /// `unsupported` (verb), `invalid-input`, `not-found`, `exists`, `denied`, `conflict`; errors
+    /// of the store.
     pub fn call(
         &mut self,
         store: &mut dyn Store,
