@@ -78,16 +78,17 @@ pub(crate) fn append(
     let mut records: Vec<String> = uploads.iter().map(|sha256| keys.upload(sha256)).collect();
     records.push(keys.manifest());
     let (mut loaded, mut found) = Loaded::read(reader, &keys, conversation, &records)?;
-    let consumed = num::to_u32(candidates.len());
     let family = extra.family.as_deref();
     if let Some(reason) = life::passed_over(reader, config, &keys, &loaded.head, family)? {
-        return Ok(receipt(&loaded.head, 0, consumed, None, alloc::vec![life::warning(reason)]));
+        let warnings = alloc::vec![life::warning(reason)];
+        return Ok(receipt(&loaded.head, 0, num::to_u32(candidates.len()), None, warnings));
     }
     life::goes_on(reader, &loaded.head)?;
     let puts = joined(&mut loaded, &keys, family, now)?;
     let mut upkeep = Upkeep::new(&keys, found.pop().flatten().as_deref())?;
     let staged = batch::Staged { records: &records, found, partial: options.partial };
     batch::resolve(reader, &shape, &mut candidates, staged)?;
+    let consumed = num::to_u32(candidates.len());
     if extra.revision.is_some_and(|revision| revision != loaded.head.revision) {
         return Err(Error::conflict(format_args!(
             "the conversation moved on since revision {}, to {}",
