@@ -25,8 +25,10 @@ use crate::{
 
 /// Blocks with `cache_control` that one request may have.
 const CACHE_MARKS_MAX: usize = 4;
-/// Blocks that were read and are not what their type says, when they come out as unknown.
-const KNOWN: [&str; 6] = ["", "text", "thinking", "redacted_thinking", "tool_use", "tool_result"];
+/// Blocks that were read and are not what their type says, when they come out as unknown; a call of
+/// somebody who is not the model is one.
+const KNOWN: [&str; 7] =
+    ["", "text", "thinking", "redacted_thinking", "tool_use", "tool_result", "tool call"];
 /// Blocks that only a user message may have.
 const OF_USER: [&str; 3] = ["image", "document", "search_result"];
 
@@ -237,9 +239,12 @@ fn is_signed(native: &str) -> bool {
 
 fn call_json(call: &Call<'_>, native: Option<&str>) -> String {
     let name = tool_format::name(Dialect::Anthropic, &call.name);
-    let stands =
-        call.given.as_deref() == Some(&call.id) && name == call.name && file::is_object(call.input);
-    if let Some(native) = native.filter(|_| stands) {
+    let has_input = |native: &&str| {
+        let block = Object::new(native, json::object(native).unwrap_or_default());
+        block.object("input").is_some()
+    };
+    let stands = call.given.as_deref() == Some(&call.id) && name == call.name;
+    if let Some(native) = native.filter(|_| stands).filter(has_input) {
         return native.into();
     }
     let mut out = String::from("{\"type\":\"tool_use\"");

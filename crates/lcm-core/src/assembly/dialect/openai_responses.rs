@@ -150,8 +150,14 @@ impl Writer {
                     return self.built(turn, items, notes);
                 }
             }
-            "reasoning" if !self.follows.get(at).copied().unwrap_or_default() => {
+            "reasoning"
+                if !self.follows.get(at).copied().unwrap_or_default()
+                    || item.field("summary").is_none_or(|list| list.kind != Kind::Array) =>
+            {
                 return notes.add(turn.entry, Note::ReasoningLeftOut);
+            }
+            "item_reference" if item.text("id").is_empty() => {
+                return notes.add(turn.entry, Note::BlockLeftOut);
             }
             "mcp_approval_request" => {
                 requests.insert(item.text("id").into_owned(), 0);
