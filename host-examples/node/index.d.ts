@@ -178,6 +178,8 @@ export interface IngestOptions extends Timed {
   dialect?: Dialect;
   /** Makes the warning about a likely replay an error. */
   refuse_replay?: boolean;
+  /** Key of the family that the conversation is of, or comes to. */
+  family?: string;
 }
 
 export interface AppendOptions extends IngestOptions {
@@ -259,7 +261,7 @@ export interface AssembleOptions extends Timed {
 
 export interface ContextItem {
   id: string;
-  kind: "message" | "leaf" | "condensed";
+  kind: "message" | "leaf" | "condensed" | "withdrawn";
   included: boolean;
   why: string;
   tokens: number;
@@ -293,8 +295,24 @@ export interface GrepOptions extends Granted {
   since?: string;
   before?: string;
   limit?: number;
+  /** Every conversation of the store. */
   all?: boolean;
+  /** Not the family of the conversation. */
+  only?: boolean;
 }
+
+export interface VerbOptions extends Timed {
+  /** Only says what would be done. */
+  dry_run?: boolean;
+}
+
+export type ArchiveCause =
+  | "manual-reset"
+  | "deleted"
+  | "session-end"
+  | "rollover"
+  | "cron-rotation"
+  | "idle";
 
 export interface ExpandOptions extends Granted {
   depth?: number;
@@ -331,6 +349,17 @@ export interface Engine {
   messages(conversation: string, options?: { from?: number; to?: number }): Promise<string[]>;
   /** Counts and sizes of a conversation, or of the store. */
   status(conversation?: string, options?: Timed): Promise<Json>;
+  /** Makes the conversation one of a family, whose members are searched together. */
+  family(conversation: string, key: string, options?: VerbOptions): Promise<Json>;
+  /** Archives the conversation; `conversation` of the answer is the empty one to go on in. */
+  reset(conversation: string, options?: VerbOptions & { successor?: string }): Promise<Json>;
+  /** Withdraws messages and shallow summaries from the context; they stay findable. */
+  newSession(
+    conversation: string,
+    options?: VerbOptions & { retain_depth?: number },
+  ): Promise<Json>;
+  /** Archives the conversation: it is read as before and not written to. */
+  archive(conversation: string, cause: ArchiveCause, options?: VerbOptions): Promise<Json>;
   /** Checks what the engine promises about a conversation. */
   check(conversation: string): Promise<Json>;
   /** SHA-256 of the store, 64 hex digits; `logical`: of what it means, however it was filled. */

@@ -77,6 +77,14 @@ pub(crate) enum Command {
     Check,
     /// SHA-256 over the store
     Digest(Digest),
+    /// Make the conversation one of a family, whose members are searched together
+    Family(Family),
+    /// Archive the conversation and go on in an empty one of its family
+    Reset(Reset),
+    /// Begin a new session: withdraw messages and shallow summaries from the context
+    New(New),
+    /// Archive the conversation: it is read as before and not written to
+    Archive(Archive),
     /// Write a conversation as lines that any store can take in again
     Export(Export),
     /// Take an export in; what is stored already is passed over
@@ -100,6 +108,9 @@ pub(crate) struct Ingest {
     /// Store nothing when the messages look like a replay
     #[arg(long)]
     pub(crate) refuse_replay: bool,
+    /// Key of the family that the conversation is of, or comes to
+    #[arg(long, value_name = "KEY")]
+    pub(crate) family: Option<String>,
     /// Files of one message a line; - is standard input
     #[arg(value_name = "FILE", default_value = "-")]
     pub(crate) files: Vec<PathBuf>,
@@ -179,6 +190,9 @@ pub(crate) struct Grep {
     /// Search every conversation of the store
     #[arg(long)]
     pub(crate) all: bool,
+    /// Search this conversation and not its family
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) only: bool,
 }
 
 /// How a pattern is taken.
@@ -259,6 +273,47 @@ pub(crate) struct Digest {
     /// Over messages, summaries and context instead of stored bytes
     #[arg(long)]
     pub(crate) logical: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Family {
+    /// What all conversations of the family are known by
+    pub(crate) key: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Reset {
+    /// The conversation to go on in; else the id with #2, #3 and so on
+    #[arg(long, value_name = "ID")]
+    pub(crate) successor: Option<String>,
+    #[command(flatten)]
+    pub(crate) apply: Apply,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct New {
+    /// Summaries from this depth on stay; 0: all do, -1: everything does
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) retain_depth: Option<i64>,
+    #[command(flatten)]
+    pub(crate) apply: Apply,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Archive {
+    /// Why: manual-reset, deleted, session-end, rollover, cron-rotation or idle
+    #[arg(long, value_name = "C")]
+    pub(crate) cause: String,
+    #[command(flatten)]
+    pub(crate) apply: Apply,
+}
+
+/// Whether something is done.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Apply {
+    /// Do it; else it is only said what would be done
+    #[arg(long)]
+    pub(crate) apply: bool,
 }
 
 #[derive(Args, Debug)]

@@ -300,7 +300,14 @@ impl admin::Guest for Component {
         with_engine(|engine| engine.import_page(&mut HostStore, &lines, cursor.as_deref(), now))
     }
 
-    fn call(_: String, _: String, _: String, _: Timestamp) -> Result<String, Error> {
-        unsupported("admin.call")
+    fn call(
+        conversation: String,
+        verb: String,
+        arguments_json: String,
+        now: Timestamp,
+    ) -> Result<String, Error> {
+        with_engine(|engine| {
+            engine.call(&mut HostStore, &conversation, &verb, &arguments_json, now)
+        })
     }
 }

@@ -108,6 +108,12 @@ pub struct Config {
     pub replay_flood_threshold_internal: u32,
     /// Elements whose text a summariser does not see; empty: none is removed.
     pub strip_injected_context_tags: Vec<String>,
+    /// Sessions of which nothing is stored, as patterns; default none.
+    pub ignore_session_patterns: Vec<String>,
+    /// Sessions that read and are not written to, as patterns; default none.
+    pub stateless_session_patterns: Vec<String>,
+    /// Whether the patterns of stateless sessions count; default true.
+    pub skip_stateless_sessions: bool,
 }
 
 impl Default for Config {
@@ -150,6 +156,9 @@ impl Default for Config {
             replay_flood_threshold_external: 3,
             replay_flood_threshold_internal: 32,
             strip_injected_context_tags: INJECTED_CONTEXT_TAGS.map(|tag| tag.to_string()).into(),
+            ignore_session_patterns: Vec::new(),
+            stateless_session_patterns: Vec::new(),
+            skip_stateless_sessions: true,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The context: the ordered items that together stand for every message exactly once.
 //!
-//! Items are runs of raw messages and summaries. The newest stand in the head, older ones in
+//! Items are runs of raw messages, summaries, and what was withdrawn. The newest stand in the head, older ones in
 //! nodes that are written once; replacing items writes new nodes and leaves the old ones, so that
 //! the root in an old journal entry still is the old context.
 
@@ -49,6 +49,9 @@ pub(crate) enum Item {
     Run(Run),
     /// A summary.
     Summary(SummaryItem),
+    /// What a new session left behind: it keeps its place, costs nothing and is not shown. Two of
+    /// them are never neighbours.
+    Withdrawn { seq_first: u64, seq_last: u64 },
 }
 
 impl Item {
@@ -57,6 +60,7 @@ impl Item {
         match self {
             Self::Run(run) => run.tokens,
             Self::Summary(summary) => u64::from(summary.tokens),
+            Self::Withdrawn { .. } => 0,
         }
     }
 
@@ -65,6 +69,7 @@ impl Item {
         match self {
             Self::Run(run) => run.tokens,
             Self::Summary(summary) => u64::from(summary.rendered_tokens),
+            Self::Withdrawn { .. } => 0,
         }
     }
 
@@ -73,6 +78,7 @@ impl Item {
         match self {
             Self::Run(run) => run.seq_first,
             Self::Summary(summary) => summary.seq_first,
+            Self::Withdrawn { seq_first, .. } => *seq_first,
         }
     }
 
@@ -81,6 +87,15 @@ impl Item {
         match self {
             Self::Run(run) => run.seq_last,
             Self::Summary(summary) => summary.seq_last,
+            Self::Withdrawn { seq_last, .. } => *seq_last,
+        }
+    }
+
+    /// Depth of a summary; `None`: it is none.
+    pub(crate) fn depth(&self) -> Option<u32> {
+        match self {
+            Self::Summary(summary) => Some(summary.depth),
+            Self::Run(_) | Self::Withdrawn { .. } => None,
         }
     }
 }
@@ -89,16 +104,12 @@ impl Sound for Item {
     fn is_sound(&self) -> bool {
         let before = match self {
             Self::Run(run) => run.tokens_before,
-            Self::Summary(_) => 0,
+            Self::Summary(_) | Self::Withdrawn { .. } => 0,
         };
         let (first, last) = (self.seq_first(), self.seq_last());
-        let depth = match self {
-            Self::Run(_) => 0,
-            Self::Summary(summary) => summary.depth,
-        };
         first > 0
             && first <= last
-            && depth < 1 << 20
+            && self.depth().unwrap_or(0) < 1 << 20
             && codec::countable(&[last, before, self.tokens()])
     }
 }

@@ -67,8 +67,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `limit-exceeded`, `not-found` (an upload), `exists` (a refused replay),
-    /// `conflict`; errors of the store.
+    /// `invalid-input`, `limit-exceeded`, `not-found` (an upload), `exists` (a refused replay, or
+    /// another family), `denied` (archived), `conflict`; errors of the store.
     pub fn append(
         &mut self,
         store: &mut dyn Store,
@@ -87,7 +87,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `limit-exceeded`, `conflict`; errors of the store.
+    /// `invalid-input`, `limit-exceeded`, `denied` (archived), `conflict`; errors of the store.
     pub fn stage(
         &mut self,
         store: &mut dyn Store,
@@ -97,7 +97,9 @@ impl Engine {
         text: &str,
         now: Timestamp,
     ) -> Result<u64> {
-        ingest::stage(&mut self.reader(store), conversation, upload, offset, text, now)
+        let config = Rc::clone(&self.config);
+        let reader = &mut self.reader(store);
+        ingest::stage(reader, &config, conversation, upload, offset, text, now)
     }
 
     /// The identities of messages as a JSON array. Reads nothing.
@@ -147,8 +149,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `not-found`, `unsupported` (mode), `conflict` (with leases); errors of the
-    /// store.
+    /// `invalid-input`, `not-found`, `unsupported` (mode), `denied` (archived), `conflict` (with
+    /// leases); errors of the store.
     pub fn plan(
         &mut self,
         store: &mut dyn Store,
@@ -165,7 +167,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input` (no request of this engine), `not-found`, `conflict`; errors of the store.
+    /// `invalid-input` (no request of this engine), `not-found`, `denied` (archived), `conflict`;
+    /// errors of the store.
     pub fn apply(
         &mut self,
         store: &mut dyn Store,
@@ -240,7 +243,7 @@ impl Engine {
         validate::validate(dialect, messages_json)
     }
 
-    /// Searches a conversation, or all of them, and answers with hits as JSON.
+    /// Searches a conversation with its family, or all of them, and answers with hits as JSON.
     ///
     /// # Errors
     ///
@@ -257,7 +260,7 @@ impl Engine {
         recall::grep(&mut self.reader(store), conversation, query_json, grant, now)
     }
 
-    /// Everything known about a summary or message, as JSON.
+    /// Everything known about a summary or message of a conversation or its family, as JSON.
     ///
     /// # Errors
     ///
@@ -271,7 +274,9 @@ impl Engine {
         grant: Option<&str>,
         _now: Timestamp,
     ) -> Result<String> {
-        recall::describe(&mut self.reader(store), conversation, id, options_json, grant)
+        recall::in_family(&mut self.reader(store), conversation, &|reader, conversation| {
+            recall::describe(reader, conversation, id, options_json, grant)
+        })
     }
 
     /// The sources of a summary, down to the original messages, as JSON.
@@ -288,7 +293,9 @@ impl Engine {
         grant: Option<&str>,
         _now: Timestamp,
     ) -> Result<String> {
-        recall::expand(&mut self.reader(store), conversation, id, options_json, grant)
+        recall::in_family(&mut self.reader(store), conversation, &|reader, conversation| {
+            recall::expand(reader, conversation, id, options_json, grant)
+        })
     }
 
     /// Verbatim texts of `[seq_from, seq_to]`: as many as fit `bytes_max`, but at least one.
@@ -399,6 +406,25 @@ impl Engine {
         now: Timestamp,
     ) -> Result<String> {
         admin::import_page(&mut self.reader(store), lines, cursor, now)
+    }
+
+    /// Does what a verb says: `family`, `reset`, `new` or `archive`. Arguments and answer are JSON.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported` (verb), `invalid-input`, `not-found`, `exists`, `denied`, `conflict`; errors of
+    /// the store.
+    pub fn call(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        verb: &str,
+        arguments_json: &str,
+        now: Timestamp,
+    ) -> Result<String> {
+        let config = Rc::clone(&self.config);
+        let reader = &mut self.reader(store);
+        admin::call(reader, &config, conversation, verb, arguments_json, now)
     }
 }
 

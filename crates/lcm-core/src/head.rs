@@ -14,6 +14,7 @@ use crate::{
     context::Context,
     error::{Error, Result},
     keys::{self, Keys},
+    life::{Archived, Cause},
     limits,
     pack::PackRef,
     reader::Reader,
@@ -96,6 +97,10 @@ pub(crate) struct Head {
     pub(crate) batches: Vec<BatchMark>,
     pub(crate) ledger: Ledger,
     pub(crate) indexed: Indexed,
+    /// Hash of the key of its family; the key itself stands in the list of the family.
+    pub(crate) family: Option<[u8; 16]>,
+    /// `None`: it goes on.
+    pub(crate) archived: Option<Archived>,
 }
 
 impl Sound for Head {
@@ -112,6 +117,7 @@ impl Sound for Head {
             && ledger.completions.max(ledger.window_tokens) < 1 << 60
             && ledger.input_tokens.max(ledger.output_tokens) < 1 << 60
             && self.packs.iter().all(Sound::is_sound)
+            && self.archived.is_none_or(|archived| archived.is_sound())
             && self.context.is_sound()
     }
 }
@@ -148,6 +154,8 @@ impl Head {
             batches: Vec::new(),
             ledger: Ledger::default(),
             indexed: Indexed::default(),
+            family: None,
+            archived: None,
         }
     }
 }
@@ -256,6 +264,33 @@ impl Loaded {
         mut puts: Vec<Put>,
         further_guards: Vec<Guard>,
     ) -> Result<Head> {
+        let mut guards = Vec::new();
+        let head = self.write(keys, now, entry, &mut puts, &mut guards)?;
+        guards.extend(further_guards);
+        if puts.len() > limits::PUTS_MAX {
+            return Err(Error::limit(format_args!(
+                "a commit of {} writes is over the bound of {}",
+                puts.len(),
+                limits::PUTS_MAX
+            )));
+        }
+        reader.commit(&guards, &puts)?;
+        Ok(head)
+    }
+
+    /// Adds what the commit of a changed head writes and what guards it.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: a record is too large.
+    pub(crate) fn write(
+        self,
+        keys: &Keys,
+        now: Timestamp,
+        entry: &Journal,
+        puts: &mut Vec<Put>,
+        guards: &mut Vec<Guard>,
+    ) -> Result<Head> {
         let mut head = self.head;
         head.time = head.time.max(now);
         head.revision += 1;
@@ -266,16 +301,7 @@ impl Loaded {
             puts.push(Put { key: keys::VERSION.into(), value: Some(codec::encode(&())?) });
         }
         puts.push(Put { key: keys.head(), value: Some(codec::encode(&head)?) });
-        if puts.len() > limits::PUTS_MAX {
-            return Err(Error::limit(format_args!(
-                "a commit of {} writes is over the bound of {}",
-                puts.len(),
-                limits::PUTS_MAX
-            )));
-        }
-        let mut guards = alloc::vec![Guard { key: keys.head(), value: self.bytes }];
-        guards.extend(further_guards);
-        reader.commit(&guards, &puts)?;
+        guards.push(Guard { key: keys.head(), value: self.bytes });
         Ok(head)
     }
 }
@@ -304,6 +330,14 @@ pub(crate) enum Act {
     Lease { count: u32 },
     /// An import stored summaries, or replaced the context, of which the old root is kept.
     Import { summaries: u32, before: Option<Context> },
+    /// It was made for a family, or came to belong to one.
+    Join,
+    /// It was archived.
+    Archive { cause: Cause },
+    /// A new session withdrew items from the context, of which the old root is kept.
+    Withdraw { before: Context },
+    /// A provider's count of a prompt was reported.
+    Calibrate,
 }
 
 #[cfg(test)]
@@ -323,6 +357,9 @@ mod tests {
         head.revision = far;
         head.time = 253_402_300_799_999;
         head.indexed = Indexed { messages: far, raw_bytes: 1 << 45 };
+        head.family = Some([255; 16]);
+        let (cause, successor) = (Cause::ManualReset, Some([255; 16]));
+        head.archived = Some(Archived { cause, time: head.time, successor });
         (head.messages, head.raw_bytes, head.raw_tokens) = (far, 1 << 45, 1 << 39);
         head.newest_user = Some(UserMark { seq: far, tokens: u32::MAX });
         (head.summaries, head.sealed) = (far, far);

@@ -88,10 +88,27 @@ pub(crate) fn prefix<const N: usize>(hash: &[u8]) -> [u8; N] {
     out
 }
 
+/// What a family is known by in keys and heads.
+pub(crate) fn family(key: &str) -> [u8; 16] {
+    prefix(&hash(&[b"lcm family", b"", key.as_bytes()]))
+}
+
+/// The keys that list a family, as a range.
+pub(crate) fn members(family: [u8; 16]) -> (String, String) {
+    let name = base64url(&family, 22);
+    (format!("f/{name}/"), format!("f/{name}0"))
+}
+
+/// The entry in the list of conversations of the one with this hash.
+pub(crate) fn name_of(conversation: [u8; 16]) -> String {
+    format!("{NAMES}{}", base64url(&conversation, 22))
+}
+
 /// The keys of one conversation.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     root: String,
+    id: [u8; 16],
     tag: [u8; 3],
 }
 
@@ -111,12 +128,22 @@ impl Keys {
         }
         let digest = hash(&[b"lcm conversation", b"", conversation.as_bytes()]);
         let root = base64url(digest.get(..16).unwrap_or(&[]), 22);
-        Ok(Self { root, tag: prefix(digest.get(16..).unwrap_or(&[])) })
+        Ok(Self { root, id: prefix(&digest), tag: prefix(digest.get(16..).unwrap_or(&[])) })
     }
 
     /// The 22 characters that begin every key of the conversation.
     pub(crate) fn root(&self) -> &str {
         &self.root
+    }
+
+    /// The hash that names the conversation in keys.
+    pub(crate) fn id(&self) -> [u8; 16] {
+        self.id
+    }
+
+    /// The conversation's entry in the list of its family.
+    pub(crate) fn member(&self, family: [u8; 16]) -> String {
+        members(family).0 + &self.root
     }
 
     /// The printed id of a message: three bytes of the conversation, then the seq.
@@ -205,6 +232,11 @@ impl Keys {
     /// The attempt record of a task's sources.
     pub(crate) fn attempt(&self, sources: &[u8; 16]) -> String {
         format!("{}/a{}", self.root, base64url(sources, 22))
+    }
+
+    /// What was reported of the prompts of a model.
+    pub(crate) fn calibration(&self, model: &str) -> String {
+        format!("{}/c{}", self.root, base64url(&hash(&[b"lcm model", model.as_bytes()]), 11))
     }
 
     /// The manifest of the search index.

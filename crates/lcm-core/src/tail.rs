@@ -260,7 +260,7 @@ fn pin(history: &History<'_>, items: &[Item], tail: &Tail, budget: u32) -> Optio
     let mark = history.head.newest_user?;
     let raw = items.iter().any(|item| match item {
         Item::Run(run) => run.seq_first <= mark.seq && mark.seq <= run.seq_last,
-        Item::Summary(_) => false,
+        Item::Summary(_) | Item::Withdrawn { .. } => false,
     });
     let tokens = u64::from(mark.tokens);
     let affordable = tail.tokens + tokens <= u64::from(budget / 2);

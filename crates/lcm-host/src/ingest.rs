@@ -28,7 +28,7 @@ const BATCH_BYTES_MAX: usize = 512 << 10;
 const PIECE_BYTES_MAX: usize = 192 << 10;
 
 /// How a transcript is taken in.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct IngestOptions {
     /// In which shape the messages are.
     pub dialect: Dialect,
@@ -38,6 +38,8 @@ pub struct IngestOptions {
     pub refuse_replay: bool,
     /// What is known to be stored; it is not asked for again while that holds.
     pub proven: Option<Proven>,
+    /// Key of the family that the conversation is of, or comes to; `None`: as it is.
+    pub family: Option<String>,
     /// The time of the calls.
     pub clock: Clock,
 }
@@ -55,7 +57,7 @@ impl IngestOptions {
     /// A transcript in this dialect, of which what is stored is recognised.
     #[must_use]
     pub const fn new(dialect: Dialect, clock: Clock) -> Self {
-        Self { dialect, new: false, refuse_replay: false, proven: None, clock }
+        Self { dialect, new: false, refuse_replay: false, proven: None, family: None, clock }
     }
 
     /// Options of a call; `revision`: what the conversation must be at.
@@ -63,6 +65,9 @@ impl IngestOptions {
         let mut extra = serde_json::Map::new();
         if self.refuse_replay {
             extra.insert("refuse_replay".to_owned(), true.into());
+        }
+        if let Some(family) = &self.family {
+            extra.insert("family".to_owned(), family.as_str().into());
         }
         if let Some(revision) = revision {
             extra.insert("revision".to_owned(), revision.into());

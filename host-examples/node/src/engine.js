@@ -59,15 +59,20 @@ export class Engine {
    * In mode `transcript` (default) what is stored already is recognised and skipped.
    */
   async append(conversation, messages, options = {}) {
-    const { dialect = "lcm", mode = "transcript", repeat = false, refuse_replay = false } = options;
+    const { dialect = "lcm", mode = "transcript", repeat = false } = options;
+    const { refuse_replay = false, family } = options;
     const now = options.now ?? this.#clock();
     const texts = messageTexts(messages);
     if (mode === "transcript" && batchesOf(texts).length > 1) {
       // What is stored already cannot be told batch by batch.
-      return ingestTranscript(this.#backend, conversation, texts, { dialect, now, refuse_replay });
+      return ingestTranscript(this.#backend, conversation, texts, { ...options, dialect, now });
     }
     const staged = await stagedTexts(this.#backend, conversation, texts, now);
-    const extra = { ...(repeat && { repeat }), ...(refuse_replay && { refuse_replay }) };
+    const extra = {
+      ...(repeat && { repeat }),
+      ...(refuse_replay && { refuse_replay }),
+      ...(family !== undefined && { family }),
+    };
     const extra_json = Object.keys(extra).length > 0 ? JSON.stringify(extra) : null;
     const receipts = [];
     for (const batch of staged.length > 0 ? batchesOf(staged) : [[]]) {
@@ -79,10 +84,10 @@ export class Engine {
 
   /** Stores those messages of a whole transcript that are missing. */
   async ingest(conversation, transcript, options = {}) {
-    const { dialect = "lcm", refuse_replay = false } = options;
+    const { dialect = "lcm" } = options;
     const now = options.now ?? this.#clock();
     const texts = messageTexts(transcript);
-    return ingestTranscript(this.#backend, conversation, texts, { dialect, now, refuse_replay });
+    return ingestTranscript(this.#backend, conversation, texts, { ...options, dialect, now });
   }
 
   /** Makes room: summarises old messages until nothing is due. */
@@ -154,6 +159,32 @@ export class Engine {
   async status(conversation, options = {}) {
     const args = { conversation, now: options.now ?? this.#clock() };
     return parsed(await this.#backend.call("admin.status", args));
+  }
+
+  /** Makes the conversation one of a family, whose members are searched together. */
+  async family(conversation, key, options = {}) {
+    return this.#verb("family", conversation, { ...options, key });
+  }
+
+  /** Archives the conversation; resolves to the empty one to go on in, as `conversation`. */
+  async reset(conversation, options = {}) {
+    return this.#verb("reset", conversation, options);
+  }
+
+  /** Withdraws messages and shallow summaries from the context; they stay findable. */
+  async newSession(conversation, options = {}) {
+    return this.#verb("new", conversation, options);
+  }
+
+  /** Archives the conversation: it is read as before and not written to. */
+  async archive(conversation, cause, options = {}) {
+    return this.#verb("archive", conversation, { ...options, cause });
+  }
+
+  async #verb(verb, conversation, options) {
+    const arguments_json = toJson(rest(options, "now"), "options");
+    const call = { conversation, verb, arguments_json, now: options.now ?? this.#clock() };
+    return parsed(await this.#backend.call("admin.call", call));
   }
 
   /** Definitions of the tools an agent sees, in the tool format of `dialect`. */

@@ -27,12 +27,15 @@ class Intake {
   #done = 0;
 
   constructor(backend, conversation, texts, options) {
-    const { dialect, now, refuse_replay } = options;
+    const { dialect, now, refuse_replay, family } = options;
     this.backend = backend;
     this.conversation = conversation;
     this.now = now;
     this.dialect = dialect;
-    this.extra = refuse_replay ? { refuse_replay } : {};
+    this.extra = {
+      ...(refuse_replay && { refuse_replay }),
+      ...(family !== undefined && { family }),
+    };
     // Large ones are replaced by references once they are staged.
     this.texts = [...texts];
     this.transcript_json = JSON.stringify({ entries: identities(backend, dialect, texts) });

@@ -24,7 +24,14 @@ pub(crate) fn conversations(global: &Global) -> Result<End> {
         output::json(&Output { conversations })?;
         return Ok(End::Done);
     }
-    let mut table = Table::new(&["conversation", ">messages", ">context tokens", ">revision"]);
+    let mut table = Table::new(&[
+        "conversation",
+        ">messages",
+        ">context tokens",
+        ">revision",
+        "family",
+        "archived",
+    ]);
     for conversation in &conversations {
         let conversation = parse("admin.listing", conversation.get())?;
         let tokens = field(&conversation, "context_tokens");
@@ -33,10 +40,20 @@ pub(crate) fn conversations(global: &Global) -> Result<End> {
             field(&conversation, "messages"),
             tokens,
             field(&conversation, "revision"),
+            field(&conversation, "family"),
+            conversation.get("archived").map_or_else(String::new, archived),
         ]);
     }
     output::text(&table.render())?;
     Ok(End::Done)
+}
+
+/// Why a conversation was archived, and where it goes on.
+pub(super) fn archived(archived: &Value) -> String {
+    match archived.get("successor").and_then(Value::as_str) {
+        Some(successor) => format!("{}, goes on in {successor}", field(archived, "cause")),
+        None => field(archived, "cause"),
+    }
 }
 
 pub(crate) fn status(global: &Global) -> Result<End> {
@@ -63,6 +80,8 @@ fn status_for_people(status: &Value) -> String {
         }
     };
     say("conversation", field(status, "conversation"));
+    say("family", field(status, "family"));
+    say("archived", status.get("archived").map_or_else(String::new, archived));
     for key in ["revision", "messages", "raw_tokens"] {
         say(&key.replace('_', " "), field(status, key));
     }

@@ -31,18 +31,24 @@ pub(crate) fn run(global: &Global, options: &Grep) -> Result<End> {
         "before": options.before,
         "limit": options.limit,
         "all": options.all,
+        "only": options.only,
     });
     let text = session.lcm.grep(session.conversation, &query.to_string(), None, session.now())?;
     if session.json {
         output::text(&(text + "\n"))?;
     } else {
-        output::text(&for_people(&parse("recall.grep", &text)?, options.all))?;
+        let answer = parse("recall.grep", &text)?;
+        let hits = answer.get("matches").and_then(Value::as_array).into_iter().flatten();
+        let elsewhere =
+            |hit: &Value| hit.get("conversation").is_some_and(|id| *id != session.conversation);
+        let named = options.all || hits.into_iter().any(elsewhere);
+        output::text(&for_people(&answer, named))?;
     }
     Ok(End::Done)
 }
 
-/// The hits of an answer, two lines each; `all`: with their conversations.
-pub(super) fn for_people(answer: &Value, all: bool) -> String {
+/// The hits of an answer, two lines each; `named`: with their conversations.
+pub(super) fn for_people(answer: &Value, named: bool) -> String {
     let list = |key: &str| answer.get(key).and_then(Value::as_array).into_iter().flatten();
     let mut out = String::new();
     for hit in list("matches") {
@@ -51,7 +57,7 @@ pub(super) fn for_people(answer: &Value, all: bool) -> String {
             None => format!("{}, depth {}", field(hit, "kind"), field(hit, "depth")),
         };
         let conversation =
-            if all { format!("  {}", field(hit, "conversation")) } else { String::new() };
+            if named { format!("  {}", field(hit, "conversation")) } else { String::new() };
         out.push_str(&format!(
             "{}  {place}  {}{conversation}\n    {}\n",
             field(hit, "id"),

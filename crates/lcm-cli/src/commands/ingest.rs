@@ -91,6 +91,7 @@ fn ingest(
         new: options.new,
         refuse_replay: options.refuse_replay,
         proven,
+        family: options.family.clone(),
         clock: session.clock,
     };
     let messages = &transcript.messages;

@@ -6,6 +6,7 @@ mod compact;
 mod demo;
 mod grep;
 mod ingest;
+mod life;
 mod portable;
 mod recall;
 
@@ -19,8 +20,7 @@ use crate::{
 };
 
 /// Commands that are named in the contract and not built yet.
-const NOT_BUILT: [&str; 18] = [
-    "archive",
+const NOT_BUILT: [&str; 15] = [
     "ask",
     "backup",
     "dissolve",
@@ -29,12 +29,10 @@ const NOT_BUILT: [&str; 18] = [
     "fork",
     "grant",
     "mcp",
-    "new",
     "proxy",
     "prune",
     "repair",
     "replay",
-    "reset",
     "rewrite",
     "transplant",
     "tui",
@@ -57,6 +55,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
         Command::Status => admin::status(global),
         Command::Check => admin::check(global),
         Command::Digest(options) => admin::digest(global, options),
+        Command::Family(options) => life::family(global, options),
+        Command::Reset(options) => life::reset(global, options),
+        Command::New(options) => life::new_session(global, options),
+        Command::Archive(options) => life::archive(global, options),
         Command::Export(options) => portable::export(global, options),
         Command::Import(options) => portable::import(global, options),
         Command::Other(words) => other(words),

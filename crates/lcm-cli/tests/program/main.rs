@@ -4,6 +4,7 @@
 
 mod contract;
 mod errors;
+mod life;
 #[cfg(unix)]
 mod models;
 #[cfg(unix)]

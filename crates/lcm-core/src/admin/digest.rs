@@ -59,6 +59,13 @@ fn conversation(reader: &mut Reader<'_>, id: &str, hasher: &mut Sha256) -> Resul
     let loaded = Loaded::of(reader, &keys, id)?;
     let head: &Head = &loaded.head;
     field(hasher, id.as_bytes());
+    if let Some(family) = head.family {
+        field(hasher, &family);
+    }
+    if let Some(archived) = head.archived {
+        field(hasher, archived.cause.as_str().as_bytes());
+        field(hasher, &archived.successor.unwrap_or_default());
+    }
     let history = History { keys: &keys, head };
     history.each_of(reader, &[(1, head.messages)], &mut |_, message| {
         field(hasher, message.text.as_bytes());
@@ -77,6 +84,7 @@ fn conversation(reader: &mut Reader<'_>, id: &str, hasher: &mut Sha256) -> Resul
         let name = match item {
             Item::Run(_) => [0; 8],
             Item::Summary(summary) => summary.id,
+            Item::Withdrawn { .. } => *b"withdraw",
         };
         field(hasher, &name);
         field(hasher, &item.seq_first().to_be_bytes());

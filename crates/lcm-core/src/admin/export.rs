@@ -16,6 +16,7 @@ use crate::{
     history::{History, Placed},
     json::Writer,
     keys::{self, Keys},
+    life::Life,
     limits, num,
     pack::Raw,
     reader::{self, Reader},
@@ -226,7 +227,7 @@ impl Section<'_, '_> {
     }
 
     fn header(&mut self) -> Result<bool> {
-        let head = self.head();
+        let head = self.history.head;
         let mut header = line("header");
         header.text("format", FORMAT);
         header.text("conversation", &head.conversation);
@@ -236,6 +237,7 @@ impl Section<'_, '_> {
         header.text("frontier", &keys::hex(&head.frontier));
         header.number("summaries", head.summaries);
         header.number("items", head.context.count());
+        portable::write_life(&mut header, &Life::read(self.reader, self.history.keys, head)?);
         let done = self.put(header);
         if done {
             self.progress.stage = Stage::Messages { seq: 1, piece: 0 };
@@ -367,13 +369,16 @@ impl Section<'_, '_> {
 
 fn written(item: &Item) -> Writer {
     let name = match item {
-        Item::Run(_) => None,
+        Item::Run(_) | Item::Withdrawn { .. } => None,
         Item::Summary(found) => Some(summary::name(found.id)),
     };
     let mut object = Writer::object();
     object.text_or_null("summary", name.as_deref());
     object.number("seq_first", item.seq_first());
     object.number("seq_last", item.seq_last());
+    if matches!(item, Item::Withdrawn { .. }) {
+        object.flag("withdrawn", true);
+    }
     object
 }
 

@@ -9,6 +9,7 @@ use crate::{
     history::History,
     json::Writer,
     keys::{self, Keys},
+    life::Life,
     limits, num,
     reader::{self, Reader},
     recall,
@@ -71,15 +72,24 @@ fn conversations(reader: &mut Reader<'_>, cursor: Option<&str>) -> Result<Page> 
         heads.push(Keys::new(&id)?.head());
         ids.push(id);
     }
-    let mut items = Writer::array();
+    let mut found: Vec<(&str, Keys, Head)> = Vec::new();
     for ((id, key), value) in ids.iter().zip(&heads).zip(reader.fresh(&heads)?) {
         let Some(value) = value else {
             return Err(Error::corrupt(format_args!("`{key}` is missing")));
         };
-        let head: Head = codec::decode(key, &value)?;
+        found.push((id, Keys::new(id)?, codec::decode(key, &value)?));
+    }
+    let wanted: Vec<String> =
+        found.iter().flat_map(|(_, keys, head)| Life::wanted(keys, head)).collect();
+    reader.kept(&wanted, &[])?;
+    let mut items = Writer::array();
+    for (id, keys, head) in &found {
+        let life = Life::read(reader, keys, head)?;
         let mut row = Writer::object();
+        life.write_archived(&mut row);
         row.number("context_tokens", head.context.tokens);
         row.text("conversation", id);
+        row.text_or_null("family", life.family.as_deref());
         row.number("messages", head.messages);
         row.number("raw_tokens", head.raw_tokens);
         row.number("revision", head.revision);

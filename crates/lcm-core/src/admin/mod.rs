@@ -1,10 +1,12 @@
-//! Administration: what is stored, whether it is sound, its digest, and its portable copy.
+//! Administration: what is stored, whether it is sound, its digest, its portable copy, and the life
+//! of a session.
 
 mod check;
 mod cursor;
 mod digest;
 mod export;
 mod import;
+mod life;
 mod listing;
 mod portable;
 mod status;
@@ -13,5 +15,6 @@ pub(crate) use check::check;
 pub(crate) use digest::digest;
 pub(crate) use export::export_page;
 pub(crate) use import::import_page;
+pub(crate) use life::call;
 pub(crate) use listing::listing;
 pub(crate) use status::status;

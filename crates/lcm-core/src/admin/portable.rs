@@ -15,7 +15,9 @@ use crate::{
     codec::{self, Sound},
     error::{Error, Result},
     json::{self, Fields, Writer},
-    keys, limits,
+    keys,
+    life::{Archived, Cause, Life},
+    limits,
     summary::{self, SourceRef, Sources, StoredLevel, Summary, Trust},
     time,
 };
@@ -76,6 +78,8 @@ pub(super) struct Header {
     pub(super) summaries: u64,
     /// Items of the context.
     pub(super) items: u64,
+    /// Family and archive; absent where there are none.
+    pub(super) life: Life,
 }
 
 /// A message.
@@ -123,12 +127,14 @@ pub(super) struct SummaryLine {
     pub(super) record: Summary,
 }
 
-/// A summary, or without one a run of raw messages.
+/// A summary, or without one a run of raw messages, or what was withdrawn.
 #[derive(Clone, Copy)]
 pub(super) struct ItemLine {
     pub(super) summary: Option<[u8; 8]>,
     pub(super) seq_first: u64,
     pub(super) seq_last: u64,
+    /// The line says so only where it is true.
+    pub(super) withdrawn: bool,
 }
 
 /// Ends a conversation.
@@ -199,6 +205,7 @@ fn read(text: &str) -> Result<Line> {
             frontier: hash(f, "frontier"),
             summaries: f.number("summaries"),
             items: f.number("items"),
+            life: life(f),
         }),
         "message" => Line::Message(MessageLine {
             seq: f.number("seq"),
@@ -232,6 +239,31 @@ fn read(text: &str) -> Result<Line> {
     };
     fields.end(NO_LINE)?;
     Ok(line)
+}
+
+/// Family and archive of a conversation.
+fn life(f: &mut Fields<'_>) -> Life {
+    let family = f.text_or_none("family");
+    let cause = f.choice("archived_cause", &Cause::NAMES);
+    let archived = cause.map(|place| {
+        let (cause, time) = (Cause::at(place), timestamp(f, "archived_at"));
+        (Archived { cause, time, successor: None }, f.text_or_none("successor"))
+    });
+    Life { family, archived }
+}
+
+/// Writes what [`life`] reads.
+pub(super) fn write_life(line: &mut Writer, life: &Life) {
+    if let Some(family) = &life.family {
+        line.text("family", family);
+    }
+    if let Some((archived, successor)) = &life.archived {
+        line.text("archived_cause", archived.cause.as_str());
+        line.time("archived_at", archived.time);
+        if let Some(successor) = successor {
+            line.text("successor", successor);
+        }
+    }
 }
 
 /// Bytes in hex.
@@ -288,6 +320,7 @@ fn items(text: &str, fields: &mut Fields<'_>) -> Result<Vec<ItemLine>> {
             summary: name.map(|name| id(&mut item, "summary", &name)),
             seq_first: item.number("seq_first"),
             seq_last: item.number("seq_last"),
+            withdrawn: item.flag("withdrawn"),
         });
         item.end(NO_LINE)?;
     }

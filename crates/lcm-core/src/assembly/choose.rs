@@ -31,10 +31,11 @@ impl Piece {
         index == self.index && self.seq_first <= seq && seq <= self.seq_last
     }
 
-    /// How many things it leaves out: one summary, or its messages.
+    /// How many things it leaves out: one summary, or its messages. What was withdrawn is no part.
     pub(super) fn count(&self, items: &[Item]) -> u64 {
         match items.get(self.index) {
             Some(Item::Summary(_)) => 1,
+            Some(Item::Withdrawn { .. }) => 0,
             _ => self.seq_last + 1 - self.seq_first,
         }
     }
@@ -108,6 +109,7 @@ pub(super) fn prefetch(
                     wanted.push((pack.key(history.keys), pack.bytes));
                 }
             }
+            Item::Withdrawn { .. } => {}
         }
         left = left.saturating_sub(item.rendered_tokens());
         if left == 0 {
@@ -173,6 +175,7 @@ pub(super) fn choose(
                 let taken = messages(reader, history, tail, run, index, &mut left, &mut open)?;
                 choice.ranges.extend(taken);
             }
+            Item::Withdrawn { .. } => {}
         }
     }
     choice.summaries.reverse();

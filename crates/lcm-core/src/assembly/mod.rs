@@ -13,10 +13,11 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     api::{self, AssembleOptions, Assembled, Dialect},
+    calibration::{self, Calibration},
     config::{Config, Policy},
     context::{Item, Run},
     error::{Error, Result},
-    head::{Head, Loaded},
+    head::Loaded,
     history::History,
     keys::Keys,
     num,
@@ -42,19 +43,23 @@ pub(crate) fn assemble(
     options: &AssembleOptions,
 ) -> Result<Assembled> {
     let keys = Keys::new(conversation)?;
-    let policy = config.policy(budget)?;
+    config.policy(budget)?;
     supported(options)?;
-    if options.reserve_tokens >= policy.budget {
-        return Err(Error::invalid("reserve-tokens: nothing is left of the budget"));
-    }
-    let policy = policy.less(options.reserve_tokens);
-    let loaded = Loaded::of_existing(reader, &keys, conversation)?;
+    let model = calibration::Wanted::of_options(&keys, options.extra_json.as_deref())?;
+    let further: Vec<String> = model.iter().map(|model| model.key.clone()).collect();
+    let (loaded, mut found) = Loaded::read(reader, &keys, conversation, &further)?;
+    let loaded = loaded.existing()?;
+    let calibration = match model {
+        Some(model) => model.found(found.pop().flatten())?,
+        None => None,
+    };
+    let policy = policy(config, budget, options.reserve_tokens, calibration.as_ref())?;
     let head = &loaded.head;
     let history = History { keys: &keys, head };
     let mut items = choose::load(reader, &history, &policy)?;
     if !config.enabled {
         // A disabled engine passes its summaries over: the newest messages that fit, as they are.
-        items = all_raw(head);
+        items = all_raw(reader, &history, &items)?;
     }
     let tail = tail::fresh_tail(reader, &history, &items, &policy)?;
     choose::prefetch(reader, &history, &items, &policy)?;
@@ -123,14 +128,22 @@ impl Chosen<'_> {
     }
 }
 
-/// The conversation as if nothing had been summarised.
-fn all_raw(head: &Head) -> Vec<Item> {
-    let (seq_first, seq_last) = (1, head.messages);
-    if head.messages == 0 {
-        return Vec::new();
+/// The conversation as if nothing had been summarised, from its newest session on.
+fn all_raw(reader: &mut Reader<'_>, history: &History<'_>, items: &[Item]) -> Result<Vec<Item>> {
+    let head = history.head;
+    let withdrawn = items.iter().rev().find(|item| matches!(item, Item::Withdrawn { .. }));
+    let before = withdrawn.map_or(0, Item::seq_last);
+    let (seq_first, seq_last) = (before + 1, head.messages);
+    if seq_first > seq_last {
+        return Ok(Vec::new());
     }
-    let run = Run { seq_first, seq_last, tokens_before: 0, tokens: head.raw_tokens };
-    alloc::vec![Item::Run(run)]
+    let first = match before {
+        0 => None,
+        _ => history.messages(reader, seq_first, seq_first)?.pop(),
+    };
+    let tokens_before = first.map_or(0, |placed| placed.tokens_before);
+    let tokens = head.raw_tokens.saturating_sub(tokens_before);
+    Ok(alloc::vec![Item::Run(Run { seq_first, seq_last, tokens_before, tokens })])
 }
 
 fn supported(options: &AssembleOptions) -> Result<()> {
@@ -140,10 +153,27 @@ fn supported(options: &AssembleOptions) -> Result<()> {
     if !options.live_messages.is_empty() {
         return Err(Error::unsupported("live-messages: not offered by this version; append first"));
     }
-    match options.extra_json.as_deref() {
-        None | Some("" | "{}") => Ok(()),
-        Some(_) => Err(Error::invalid("extra-json: no further options are known")),
+    Ok(())
+}
+
+/// The policy of a call, with the tokens of its model as estimated ones.
+fn policy(
+    config: &Config,
+    budget: u32,
+    reserve_tokens: u32,
+    calibration: Option<&Calibration>,
+) -> Result<Policy> {
+    let (budget, reserve_tokens) = match calibration {
+        Some(calibration) => {
+            (calibration.estimated(budget), calibration.estimated_of(reserve_tokens))
+        }
+        None => (budget, reserve_tokens),
+    };
+    let policy = config.policy(budget)?;
+    if reserve_tokens >= policy.budget {
+        return Err(Error::invalid("reserve-tokens: nothing is left of the budget"));
     }
+    Ok(policy.less(reserve_tokens))
 }
 
 /// Every item of the stored context, runs cut where inclusion changes.
@@ -159,6 +189,7 @@ fn explain(
                 let kind = if summary.depth == 0 { "leaf" } else { "condensed" };
                 (crate::summary::name(summary.id), kind)
             }
+            Some(Item::Withdrawn { .. }) => (keys.message_name(piece.seq_first), "withdrawn"),
             _ => (keys.message_name(piece.seq_first), "message"),
         };
         let done = if piece.included { rendered.done_to(piece) } else { String::new() };
@@ -191,6 +222,14 @@ impl Choice {
                     why: if self.has_summary(index) { "fill" } else { "over-budget" },
                 }),
                 Item::Run(run) => self.cut(index, run, &mut out),
+                Item::Withdrawn { seq_first, seq_last } => out.push(choose::Piece {
+                    index,
+                    seq_first: *seq_first,
+                    seq_last: *seq_last,
+                    tokens: 0,
+                    included: false,
+                    why: "withdrawn",
+                }),
             }
         }
         out

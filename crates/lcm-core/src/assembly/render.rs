@@ -103,7 +103,7 @@ pub(super) fn render(
                     out.entries.push(Entry { index, seq, origin, raw });
                 }
             }
-            Item::Summary(_) => {}
+            Item::Summary(_) | Item::Withdrawn { .. } => {}
             Item::Run(run) => {
                 let within = |seq: u64| run.seq_first <= seq && seq <= run.seq_last;
                 for range in choice.ranges.iter().filter(|range| within(range.seq_first)) {

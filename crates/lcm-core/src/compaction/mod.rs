@@ -16,14 +16,17 @@ mod sources;
 mod sweep;
 pub(crate) mod task;
 
+use alloc::{string::String, vec::Vec};
+
 use crate::{
     api::{CompactionMode, CompactionOptions, Decision},
+    calibration::{self, Calibration},
     config::{Config, Policy},
     error::{Error, Result},
     head::{Head, Loaded},
     json::Writer,
     keys::Keys,
-    num,
+    life, num,
     reader::Reader,
 };
 pub(crate) use apply::apply;
@@ -67,7 +70,7 @@ pub(crate) struct Goal {
 ///
 /// # Errors
 ///
-/// `unsupported`: mode `incremental`; `invalid-input`: a target of 0 or unreadable `extra-json`.
+/// `unsupported`: mode `incremental`; `invalid-input`: a target of 0.
 pub(crate) fn goal(
     head: &Head,
     policy: &Policy,
@@ -80,7 +83,6 @@ pub(crate) fn goal(
     if options.target == Some(0) {
         return Err(Error::invalid("target: must be at least 1"));
     }
-    plain(options.extra_json.as_deref())?;
     let stored = head.context.tokens;
     let observed = u64::from(options.observed_tokens.unwrap_or(0));
     let current = stored.max(observed);
@@ -113,11 +115,52 @@ impl Goal {
     }
 }
 
-/// Refuses options that nothing understands yet.
-fn plain(extra_json: Option<&str>) -> Result<()> {
-    match extra_json {
-        None | Some("" | "{}") => Ok(()),
-        Some(_) => Err(Error::invalid("extra-json: no further options are known")),
+/// A call with its first read made and its tokens estimated ones.
+pub(crate) struct Call {
+    pub(crate) loaded: Loaded,
+    /// Values of the further keys that were asked for.
+    pub(crate) further: Vec<Option<Vec<u8>>>,
+    pub(crate) policy: Policy,
+    pub(crate) options: CompactionOptions,
+    /// What was reported of the model that the call is for.
+    calibration: Option<Calibration>,
+}
+
+impl Call {
+    /// Reads the head and further keys, and the record of the model when one is named.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: a budget of 0, or the further options; errors of the store.
+    pub(crate) fn begin(
+        reader: &mut Reader<'_>,
+        config: &Config,
+        keys: &Keys,
+        conversation: &str,
+        (budget, options): (u32, &CompactionOptions),
+        mut further: Vec<String>,
+    ) -> Result<Self> {
+        let policy = config.policy(budget)?;
+        let model = calibration::Wanted::of_options(keys, options.extra_json.as_deref())?;
+        further.extend(model.iter().map(|model| model.key.clone()));
+        let (loaded, mut further) = Loaded::read(reader, keys, conversation, &further)?;
+        let calibration = match model {
+            Some(model) => model.found(further.pop().flatten())?,
+            None => None,
+        };
+        let options = options.clone();
+        let mut call = Self { loaded, further, policy, options, calibration };
+        if let Some(calibration) = &call.calibration {
+            let options = &mut call.options;
+            options.target = options.target.map(|tokens| match tokens {
+                0 => 0,
+                _ => calibration.estimated(tokens),
+            });
+            let observed = options.observed_tokens;
+            options.observed_tokens = observed.map(|tokens| calibration.estimated_of(tokens));
+            call.policy = config.policy(calibration.estimated(budget))?;
+        }
+        Ok(call)
     }
 }
 
@@ -134,16 +177,21 @@ pub(crate) fn evaluate(
     options: &CompactionOptions,
 ) -> Result<Decision> {
     let keys = Keys::new(conversation)?;
-    let policy = config.policy(budget)?;
-    let loaded = Loaded::of_existing(reader, &keys, conversation)?;
+    let call = Call::begin(reader, config, &keys, conversation, (budget, options), Vec::new())?;
+    let Call { loaded, policy, options, calibration, .. } = call;
+    let archived = loaded.head.archived.map(|_| "archived");
+    let closed = life::passed_over(reader, config, &keys, &loaded.head, None)?.or(archived);
+    // Of a session that is passed over there is nothing, and that is no error.
+    let loaded = if closed.is_some() { loaded } else { loaded.existing()? };
     let sweep = Sweep::begin(loaded.head.context.tokens, options.observed_tokens);
-    let goal = goal(&loaded.head, &policy, options, &sweep)?;
-    let due = config.enabled && (options.force || goal.due());
-    let reason = match (config.enabled, due, goal.due()) {
-        (false, ..) => "disabled",
-        (true, true, false) => "forced",
-        (true, true, true) => "threshold",
-        (true, false, _) => reason::BELOW_THRESHOLD,
+    let goal = goal(&loaded.head, &policy, &options, &sweep)?;
+    let closed = if config.enabled { closed } else { Some("disabled") };
+    let due = closed.is_none() && (options.force || goal.due());
+    let reason = match (closed, due, goal.due()) {
+        (Some(reason), ..) => reason,
+        (None, true, false) => "forced",
+        (None, true, true) => "threshold",
+        (None, false, _) => reason::BELOW_THRESHOLD,
     };
     let rule = if goal.inclusive { "tokens >= threshold" } else { "tokens > threshold" };
     let optional = |number: Option<u32>| number.map(u64::from);
@@ -155,12 +203,16 @@ pub(crate) fn evaluate(
     inputs.number_or_null("target", optional(options.target));
     inputs.number("threshold", policy.threshold.into());
     let mut explanation = Writer::object();
+    if let Some(calibration) = &calibration {
+        explanation.object_at("calibration", calibration.object());
+    }
     explanation.object_at("inputs", inputs);
     explanation.text("outcome", reason);
     explanation.text("rule", rule);
     Ok(Decision {
         due,
-        must: goal.current > u64::from(policy.budget),
+        must: closed.is_none_or(|reason| reason == "disabled")
+            && goal.current > u64::from(policy.budget),
         reason: reason.into(),
         tokens: num::tokens_u32(goal.current),
         threshold: num::tokens_u32(goal.due_above),

@@ -14,7 +14,7 @@ use crate::{
     head::{Act, Head, Journal, Loaded},
     history::{self, History, Placed},
     keys::{self, Keys},
-    limits,
+    life, limits,
     model::Level,
     num,
     prompts::PROMPT_VERSION,
@@ -24,7 +24,7 @@ use crate::{
 };
 
 use super::{
-    Goal, goal, reason,
+    Call, Goal, goal, reason,
     records::{Attempts, ModelGuard},
     request,
     select::{self, Chunk, Group, Phase},
@@ -119,11 +119,17 @@ pub(crate) fn look(
     options: &CompactionOptions,
     now: Timestamp,
 ) -> Result<(Loaded, Found)> {
-    let policy = config.policy(budget)?.less(0);
     let guard_key = keys::guard(&task::scope(config.summary_model.as_deref()));
-    let (loaded, guard) =
-        Loaded::read(reader, keys, conversation, core::slice::from_ref(&guard_key))?;
+    let further = alloc::vec![guard_key.clone()];
+    let call = Call::begin(reader, config, keys, conversation, (budget, options), further)?;
+    let Call { loaded, further: guard, policy, options, .. } = call;
+    let (policy, options) = (policy.less(0), &options);
+    if life::passed_over(reader, config, keys, &loaded.head, None)?.is_some() {
+        let (status, reason) = (PlanStatus::NothingDue, reason::BELOW_THRESHOLD);
+        return Ok((loaded, Found::Ended { status, reason, sweep: String::new() }));
+    }
     let loaded = loaded.existing()?;
+    life::goes_on(reader, &loaded.head)?;
     let given = Sweep::parse(options.sweep.as_deref())?;
     let stored = loaded.head.context.tokens;
     let sweep = given.unwrap_or(Sweep::begin(stored, options.observed_tokens));
@@ -217,7 +223,7 @@ impl<'a> Planner<'a> {
         // Second read: context nodes, and the directory around the oldest raw run and the tail.
         let oldest = head.context.newest().iter().find_map(|item| match item {
             Item::Run(run) => Some(run.seq_first),
-            Item::Summary(_) => None,
+            Item::Summary(_) | Item::Withdrawn { .. } => None,
         });
         let flushed = head.packs.first().map_or(head.messages + 1, |pack| pack.seq_first);
         let mut nodes = Vec::new();

@@ -79,12 +79,14 @@ pub(crate) fn stretches(items: &[Item], tail: &Tail) -> Vec<Stretch> {
     out
 }
 
-/// Whether the item is a tiny run between two summaries.
+/// Whether the item is a tiny run between two summaries, of which either may be withdrawn.
 ///
 /// One that holds the pin is none: the newest user message stays raw.
 pub(crate) fn is_bridge(items: &[Item], index: usize, tail: &Tail) -> bool {
-    let summary =
-        |index: Option<usize>| matches!(index.and_then(|at| items.get(at)), Some(Item::Summary(_)));
+    let summary = |index: Option<usize>| {
+        let neighbour = index.and_then(|at| items.get(at));
+        neighbour.is_some_and(|item| !matches!(item, Item::Run(_)))
+    };
     let pinned =
         |run: &Run| tail.pin.is_some_and(|pin| run.seq_first <= pin.seq && pin.seq <= run.seq_last);
     let tiny = |run: &Run| run.tokens < limits::BRIDGE_TOKENS_MAX && !pinned(run);
@@ -208,7 +210,7 @@ pub(crate) fn groups(items: &[Item], tail: &Tail, policy: &Policy, phase: Phase)
     let items = items.get(..end).unwrap_or(items);
     let mut out = Vec::new();
     if phase == Phase::Mixed {
-        for (from, to) in runs(items, tail, |item| depth(item).is_some()) {
+        for (from, to) in runs(items, tail, |item| item.depth().is_some()) {
             out.extend(cut(items, from, to, policy));
         }
         return out;
@@ -216,7 +218,7 @@ pub(crate) fn groups(items: &[Item], tail: &Tail, policy: &Policy, phase: Phase)
     // The depths that occur, shallowest first.
     let above = |last: Option<u32>| {
         let deeper = |depth: &u32| last.is_none_or(|last| *depth > last);
-        items.iter().filter_map(self::depth).filter(deeper).min()
+        items.iter().filter_map(Item::depth).filter(deeper).min()
     };
     let mut next = above(None);
     while let Some(depth) = next {
@@ -230,7 +232,7 @@ pub(crate) fn groups(items: &[Item], tail: &Tail, policy: &Policy, phase: Phase)
             (Phase::Ordinary, 0) => policy.condense_leaves_min,
             (Phase::Ordinary, _) => policy.condense_summaries_min,
         };
-        let like = |item: &Item| self::depth(item) == Some(depth);
+        let like = |item: &Item| item.depth() == Some(depth);
         let tokens_min =
             u64::from(policy.condensed_tokens_target.max(policy.leaf_chunk_tokens_max / 10));
         for (from, to) in runs(items, tail, like) {
@@ -249,28 +251,25 @@ fn condensation_tokens_max(policy: &Policy) -> u32 {
     policy.leaf_chunk_tokens_max.max(policy.threshold.min(ordinary))
 }
 
-fn depth(item: &Item) -> Option<u32> {
-    match item {
-        Item::Summary(summary) => Some(summary.depth),
-        Item::Run(_) => None,
-    }
-}
-
-/// Maximal ranges of neighbours that fit, with tiny runs between them.
+/// Maximal ranges of neighbours that fit, with tiny runs and what was withdrawn between them.
+///
+/// What a session left behind does not part the summaries before and after it: they would never be
+/// merged, and a conversation of many sessions would not fit any more.
 fn runs(items: &[Item], tail: &Tail, fits: impl Fn(&Item) -> bool) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
     let mut from = None;
+    // Behind the last item that fits: what may be passed over counts once another one follows.
+    let mut end = 0;
     for (index, item) in items.iter().enumerate() {
-        let bridges = from.is_some()
-            && is_bridge(items, index, tail)
-            && items.get(index + 1).is_some_and(&fits);
-        if fits(item) || bridges {
+        let passed = matches!(item, Item::Withdrawn { .. }) || is_bridge(items, index, tail);
+        if fits(item) {
             from.get_or_insert(index);
-        } else if let Some(from) = from.take() {
-            out.push((from, index));
+            end = index + 1;
+        } else if !passed && let Some(from) = from.take() {
+            out.push((from, end));
         }
     }
-    out.extend(from.map(|from| (from, items.len())));
+    out.extend(from.map(|from| (from, end)));
     out
 }
 
@@ -282,7 +281,7 @@ fn cut(items: &[Item], from: usize, to: usize, policy: &Policy) -> Vec<Group> {
         let Some(group) = first_group(items, start, to, policy) else { break };
         start = group.to;
         // A tiny run between two groups stays where it is.
-        while items.get(start).is_some_and(|item| depth(item).is_none()) {
+        while items.get(start).is_some_and(|item| item.depth().is_none()) {
             start += 1;
         }
         out.push(group);
@@ -297,7 +296,7 @@ fn first_group(items: &[Item], from: usize, to: usize, policy: &Policy) -> Optio
     let mut summaries = 0usize;
     for (index, item) in items.iter().enumerate().take(to).skip(from) {
         let tokens = item.tokens();
-        let Some(depth) = depth(item) else {
+        let Some(depth) = item.depth() else {
             pending += tokens;
             continue;
         };
@@ -317,7 +316,7 @@ fn first_group(items: &[Item], from: usize, to: usize, policy: &Policy) -> Optio
 impl Group {
     fn summaries(&self, items: &[Item]) -> u32 {
         let items = items.get(self.from..self.to).unwrap_or(&[]);
-        crate::num::to_u32(items.iter().filter_map(depth).count())
+        crate::num::to_u32(items.iter().filter_map(Item::depth).count())
     }
 
     /// Whether the group stopped growing because of its size and not for want of neighbours.

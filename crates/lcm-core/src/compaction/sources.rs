@@ -248,6 +248,7 @@ pub(crate) fn items(
                 gathered.bridges.push(record.clone());
                 (SourceRef { id: record.id(), bytes }, record)
             }
+            Item::Withdrawn { .. } => continue,
         };
         let name = summary::name(source.id);
         let text = &mut gathered.text;
@@ -329,7 +330,7 @@ pub(crate) fn previous(
         .rev()
         .filter(|item| match item {
             Item::Summary(summary) => depth == 0 || summary.depth + 1 == depth,
-            Item::Run(_) => false,
+            Item::Run(_) | Item::Withdrawn { .. } => false,
         })
         .take(PREVIOUS_SUMMARIES_MAX)
         .copied()

@@ -189,7 +189,7 @@ pub(crate) fn messages_hash(seq_first: u64, seq_last: u64, frontier: &[u8; 16]) 
 
 /// Hash over the items of a condensed summary.
 ///
-/// Raw messages between summaries count by their place: they cannot change.
+/// Messages between summaries, raw or withdrawn, count by their place: they cannot change.
 pub(crate) fn items_hash(items: &[Item]) -> [u8; 16] {
     let mut fields: Vec<u8> = Vec::new();
     for item in items {
@@ -203,6 +203,11 @@ pub(crate) fn items_hash(items: &[Item]) -> [u8; 16] {
                 fields.extend_from_slice(&run.seq_first.to_be_bytes());
                 fields.extend_from_slice(&run.seq_last.to_be_bytes());
             }
+            Item::Withdrawn { seq_first, seq_last } => {
+                fields.push(2);
+                fields.extend_from_slice(&seq_first.to_be_bytes());
+                fields.extend_from_slice(&seq_last.to_be_bytes());
+            }
         }
     }
     keys::prefix(&keys::hash(&[b"lcm condensed", &fields]))
@@ -214,7 +219,7 @@ pub(crate) fn source_refs(items: &[Item]) -> Vec<SourceRef> {
         .iter()
         .filter_map(|item| match item {
             Item::Summary(summary) => Some(SourceRef { id: summary.id, bytes: summary.bytes }),
-            Item::Run(_) => None,
+            Item::Run(_) | Item::Withdrawn { .. } => None,
         })
         .collect()
 }

@@ -58,7 +58,7 @@ const fn key(name: &'static str, aliases: &'static [&'static str], take: Take) -
 
 use Take::{Depth, Flag, Name, NamedTexts, Number, NumberOrNull, Text, Texts};
 
-static KEYS: [Key; 37] = [
+static KEYS: [Key; 40] = [
     key("enabled", &[], Flag(|c, v| c.enabled = v)),
     key("context_threshold_permille", &["contextThreshold"], Take::Threshold),
     key(
@@ -210,6 +210,21 @@ static KEYS: [Key; 37] = [
         &["stripInjectedContextTags"],
         Texts(|c, v| c.strip_injected_context_tags = v),
     ),
+    key(
+        "ignore_session_patterns",
+        &["ignoreSessionPatterns"],
+        Texts(|c, v| c.ignore_session_patterns = v),
+    ),
+    key(
+        "stateless_session_patterns",
+        &["statelessSessionPatterns"],
+        Texts(|c, v| c.stateless_session_patterns = v),
+    ),
+    key(
+        "skip_stateless_sessions",
+        &["skipStatelessSessions"],
+        Flag(|c, v| c.skip_stateless_sessions = v),
+    ),
 ];
 
 /// Keys of the reference system that no longer do anything, in camel case.
@@ -217,7 +232,7 @@ const DEPRECATED: [&str; 2] = ["cacheAwareCompaction", "dynamicLeafChunkTokens"]
 
 /// Keys of the reference system that are a host's to follow, in camel case. Deadlines are, because
 /// the engine has no clock; overrides are, because a host configures each instance anew.
-const HOST: [&str; 22] = [
+const HOST: [&str; 19] = [
     "autoRotateSessionFiles",
     "compactUntilUnderDeadlineMs",
     "contextThresholdOverrides",
@@ -227,14 +242,11 @@ const HOST: [&str; 22] = [
     "expansionProvider",
     "fallbackProviders",
     "hostFallbackMode",
-    "ignoreSessionPatterns",
     "independentLogFile",
     "largeFileSummaryProvider",
     "largeFilesDir",
     "proactiveThresholdCompactionMode",
     "pruneHeartbeatOk",
-    "skipStatelessSessions",
-    "statelessSessionPatterns",
     "summaryProvider",
     "summaryTimeoutMs",
     "sweepDeadlineMs",
@@ -378,12 +390,11 @@ fn camel_case(name: &str) -> String {
 }
 
 /// Settings that nothing goes by yet: checked, kept, and reported as reserved.
-static RESERVED: [&str; 11] = [
+static RESERVED: [&str; 10] = [
     "eviction_policy",
     "expand_tokens_max",
     "expansion_model",
     "large_file_summary_model",
-    "new_session_retain_depth",
     "prompt_overrides",
     "strip_injected_context_tags",
     "stub_large_tool_payloads",

@@ -20,7 +20,7 @@ fn an_empty_object_is_the_default_and_says_so() {
     let (config, report) = parse("{}").unwrap();
     assert_eq!(config, Config::default());
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
-    assert_eq!(report["defaulted"].as_array().unwrap().len(), 37);
+    assert_eq!(report["defaulted"].as_array().unwrap().len(), 40);
     for list in ["accepted", "aliased", "deprecated", "host", "unknown"] {
         assert_eq!(report[list].as_array().unwrap().len(), 0, "{list}");
     }
@@ -63,7 +63,7 @@ fn each_key_lands_in_one_sorted_list() {
     );
     assert_eq!(report["host"], serde_json::json!(["databasePath", "database_path", "timezone"]));
     assert_eq!(report["unknown"], serde_json::json!(["aaa", "zzz"]));
-    assert_eq!(report["defaulted"].as_array().unwrap().len(), 32);
+    assert_eq!(report["defaulted"].as_array().unwrap().len(), 35);
 }
 
 #[test]
@@ -121,12 +121,17 @@ fn every_setting_is_refused_out_of_its_bounds_by_name() {
         let null = parse(&format!("{{\"{key}\":null}}"));
         assert_eq!(null.is_ok(), message.ends_with(", or null"), "{key}");
     }
-    for key in ["enabled", "stub_large_tool_payloads", "enable_summary_thinking"] {
+    let flags = ["enabled", "stub_large_tool_payloads", "enable_summary_thinking"];
+    for key in flags.into_iter().chain(["skip_stateless_sessions"]) {
         assert_eq!(refusal(&format!("{{\"{key}\":1}}")), format!("`{key}` must be true or false"));
     }
     assert!(refusal(r#"{"custom_instructions":null}"#).ends_with("must be a string"));
     assert!(refusal(r#"{"summary_model":5}"#).ends_with("must be a string or null"));
-    assert!(refusal(r#"{"strip_injected_context_tags":["a",5]}"#).contains("array of strings"));
+    for key in
+        ["strip_injected_context_tags", "ignore_session_patterns", "statelessSessionPatterns"]
+    {
+        assert!(refusal(&format!("{{\"{key}\":[\"a\",5]}}")).contains("array of strings"));
+    }
     assert!(refusal(r#"{"prompt_overrides":{"leaf":5}}"#).contains("values are strings"));
     assert!(refusal(r#"{"eviction_policy":"newest"}"#).contains("`layered`"));
     assert!(refusal(r#"{"eviction_policy":true}"#).contains("`layered`"));

@@ -24,7 +24,7 @@ use crate::{
     history,
     json::Fields,
     keys::{self, Keys},
-    limits, num,
+    life, limits, num,
     order::Sorted,
     reader::Reader,
     search::{NewMessage, Upkeep},
@@ -48,6 +48,8 @@ struct Extra {
     revision: Option<u64>,
     /// A likely replay is an error.
     refuse_replay: bool,
+    /// Key of the family that the conversation is of, or comes to.
+    family: Option<String>,
 }
 
 /// Stores those messages of a batch that are not stored yet.
@@ -55,8 +57,8 @@ struct Extra {
 /// # Errors
 ///
 /// `invalid-input`: a message that cannot be read, named by its index; `limit-exceeded`: too many
-/// or too large, with what fits; `exists`: a likely replay that was to be refused; errors of the
-/// store.
+/// or too large, with what fits; `exists`: a likely replay that was to be refused, or another
+/// family; `denied`: the conversation is archived; errors of the store.
 pub(crate) fn append(
     reader: &mut Reader<'_>,
     config: &Config,
@@ -75,7 +77,14 @@ pub(crate) fn append(
     let uploads: Vec<[u8; 32]> = candidates.iter().filter_map(Candidate::waiting).collect();
     let mut records: Vec<String> = uploads.iter().map(|sha256| keys.upload(sha256)).collect();
     records.push(keys.manifest());
-    let (loaded, mut found) = Loaded::read(reader, &keys, conversation, &records)?;
+    let (mut loaded, mut found) = Loaded::read(reader, &keys, conversation, &records)?;
+    let consumed = num::to_u32(candidates.len());
+    let family = extra.family.as_deref();
+    if let Some(reason) = life::passed_over(reader, config, &keys, &loaded.head, family)? {
+        return Ok(receipt(&loaded.head, 0, consumed, None, alloc::vec![life::warning(reason)]));
+    }
+    life::goes_on(reader, &loaded.head)?;
+    let puts = joined(&mut loaded, &keys, family, now)?;
     let mut upkeep = Upkeep::new(&keys, found.pop().flatten().as_deref())?;
     let staged = batch::Staged { records: &records, found, partial: options.partial };
     batch::resolve(reader, &shape, &mut candidates, staged)?;
@@ -91,9 +100,10 @@ pub(crate) fn append(
     if let Some(batch) = marked
         && (extra.repeat || options.mode == IngestMode::Transcript)
     {
-        return Ok(receipt(&loaded.head, 0, batch.consumed, None, Vec::new()));
+        let consumed = batch.consumed;
+        return known(reader, &keys, loaded, puts, now, (consumed, Vec::new()));
     }
-    let (known, large, node) = second_read(reader, &keys, &loaded, &candidates, &mut upkeep)?;
+    let (stored, large, node) = second_read(reader, &keys, &loaded, &candidates, &mut upkeep)?;
     let is_copy =
         |candidate: &Candidate<'_>| Redacted::of(&candidate.raw, &candidate.message).is_some();
     let texts = match options.mode {
@@ -104,22 +114,54 @@ pub(crate) fn append(
         }
         _ => Vec::new(),
     };
-    let mut decided = decide(&loaded, &candidates, known, options.mode, &texts);
+    let mut decided = decide(&loaded, &candidates, stored, options.mode, &texts);
     // `reconcile` has compared the whole transcript: what repeats in it was said again.
     if extra.revision.is_none() || extra.refuse_replay {
         identity::warn_of_replay(config, &candidates, &mut decided);
     }
     if decided.new.is_empty() {
-        let consumed = num::to_u32(candidates.len());
-        return Ok(receipt(&loaded.head, 0, consumed, None, decided.warnings));
+        return known(reader, &keys, loaded, puts, now, (consumed, decided.warnings));
     }
     refuse_replay(&extra, &decided)?;
-    let mark = BatchMark { hash: mark, consumed: num::to_u32(candidates.len()) };
+    let mark = BatchMark { hash: mark, consumed };
     let candidates = &candidates;
     let (times, mark) = (&[][..], Some(mark));
     let write =
-        Write { keys: &keys, dialect, candidates, times, decided, large, node, mark, upkeep };
+        Write { keys: &keys, dialect, candidates, times, decided, large, node, mark, upkeep, puts };
     write.commit(reader, loaded, now)
+}
+
+/// What it takes to write that the conversation is of this family; nothing when it is already.
+fn joined(
+    loaded: &mut Loaded,
+    keys: &Keys,
+    family: Option<&str>,
+    now: Timestamp,
+) -> Result<Vec<Put>> {
+    let mut puts = Vec::new();
+    if let Some(family) = family {
+        let now = loaded.now(now)?;
+        life::join(&mut loaded.head, keys, family, now, &mut puts)?;
+    }
+    Ok(puts)
+}
+
+/// The end of a call without a new message: one that exists may still have come to a family.
+fn known(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    loaded: Loaded,
+    joined: Vec<Put>,
+    now: Timestamp,
+    (consumed, warnings): (u32, Vec<String>),
+) -> Result<Receipt> {
+    if joined.is_empty() || loaded.bytes.is_none() {
+        return Ok(receipt(&loaded.head, 0, consumed, None, warnings));
+    }
+    let now = loaded.now(now)?;
+    let entry = Journal { time: now, act: Act::Join };
+    let head = loaded.commit(reader, keys, now, &entry, joined, Vec::new())?;
+    Ok(receipt(&head, 0, consumed, None, warnings))
 }
 
 fn extra(options: &AppendOptions) -> Result<Extra> {
@@ -130,6 +172,7 @@ fn extra(options: &AppendOptions) -> Result<Extra> {
         repeat: fields.flag("repeat"),
         revision: fields.number_or_none("revision"),
         refuse_replay: fields.flag("refuse_replay"),
+        family: fields.text_or_none("family"),
     };
     fields.end(EXTRA)?;
     Ok(extra)
@@ -297,6 +340,8 @@ struct Write<'a> {
     /// Names the call, so that its repetition is recognised; `None`: something else does that.
     mark: Option<BatchMark>,
     upkeep: Upkeep<'a>,
+    /// What the commit writes beside.
+    puts: Vec<Put>,
 }
 
 impl Write<'_> {
@@ -307,7 +352,7 @@ impl Write<'_> {
         now: Timestamp,
     ) -> Result<Receipt> {
         let now = loaded.now(now)?;
-        let mut puts: Vec<Put> = Vec::new();
+        let mut puts = self.puts;
         let head = &mut loaded.head;
         let seq_first = head.messages + 1;
         let tokens_before = head.raw_tokens;

@@ -12,7 +12,7 @@ use crate::{
     error::{Error, Result},
     head::Loaded,
     keys::Keys,
-    num, pack,
+    life, num, pack,
     reader::Reader,
     search::Upkeep,
 };
@@ -49,6 +49,7 @@ pub(crate) fn restore(
     restored: &Restored<'_>,
     now: Timestamp,
 ) -> Result<Receipt> {
+    life::goes_on(reader, &loaded.head)?;
     let Restored { dialect, texts, times, frontier, .. } = *restored;
     let list = batch::fitting(texts, true)?;
     let least = |index: usize| restored.payload_tokens_min.get(index).copied().flatten();
@@ -81,8 +82,9 @@ pub(crate) fn restore(
         let seq = loaded.head.messages + num::to_u64(candidates.len());
         return Err(Error::invalid(format_args!("message {seq} is not the one its hash is of")));
     }
-    let candidates = &candidates;
+    let (candidates, puts) = (&candidates, Vec::new());
     let mark = None;
-    let write = Write { keys, dialect, candidates, times, decided, large, node, mark, upkeep };
+    let write =
+        Write { keys, dialect, candidates, times, decided, large, node, mark, upkeep, puts };
     write.commit(reader, loaded, now)
 }

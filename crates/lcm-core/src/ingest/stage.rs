@@ -11,10 +11,11 @@ use serde::{Deserialize, Serialize};
 use crate::{
     api::Timestamp,
     codec::{self, Sound},
+    config::Config,
     error::{Error, Result},
     head::{Act, Journal, Loaded},
     keys::{self, Keys},
-    limits, num,
+    life, limits, num,
     reader::Reader,
     store::Put,
 };
@@ -78,9 +79,11 @@ impl Upload {
 /// # Errors
 ///
 /// `invalid-input`: no SHA-256, an empty or too large piece, an offset that leaves a gap or lies
-/// inside a piece; `limit-exceeded`: over 32 MiB; errors of the store.
+/// inside a piece; `limit-exceeded`: over 32 MiB; `denied`: the conversation is archived; errors of
+/// the store.
 pub(crate) fn stage(
     reader: &mut Reader<'_>,
+    config: &Config,
     conversation: &str,
     upload: &str,
     offset: u64,
@@ -108,6 +111,10 @@ pub(crate) fn stage(
     }
     let key = keys.upload(&name);
     let (loaded, found) = Loaded::read(reader, &keys, conversation, core::slice::from_ref(&key))?;
+    if life::passed_over(reader, config, &keys, &loaded.head, None)?.is_some() {
+        return Ok(end);
+    }
+    life::goes_on(reader, &loaded.head)?;
     let mut record = match found.into_iter().next().flatten() {
         Some(value) => codec::decode::<Upload>(&key, &value)?,
         None => Upload::default(),

@@ -6,12 +6,15 @@ mod file;
 mod grep;
 mod messages;
 
+use alloc::string::String;
+
 use crate::{
     codec,
-    error::{Error, Result},
+    error::{Error, ErrorCode, Result},
+    head::Loaded,
     json::Fields,
     keys::Keys,
-    payload,
+    life, payload,
     reader::Reader,
     summary::{self, Summary},
 };
@@ -28,6 +31,38 @@ enum Named {
     Summary([u8; 8]),
     Message(u64),
     File([u8; 8]),
+}
+
+/// What `ask` answers of a conversation, or when that knows no such id, of the first of its family
+/// that does.
+///
+/// # Errors
+///
+/// Those of `ask`; `not-found`: no conversation of the family knows the id.
+pub(crate) fn in_family(
+    reader: &mut Reader<'_>,
+    conversation: &str,
+    ask: &dyn Fn(&mut Reader<'_>, &str) -> Result<String>,
+) -> Result<String> {
+    let is_unknown = |answer: &Result<String>| {
+        answer.as_ref().is_err_and(|error| error.code == ErrorCode::NotFound)
+    };
+    let answer = ask(reader, conversation);
+    if !is_unknown(&answer) {
+        return answer;
+    }
+    let head = Loaded::of(reader, &Keys::new(conversation)?, conversation)?.head;
+    let Some(family) = head.family else { return answer };
+    for member in life::members(reader, family)? {
+        if member.conversation == conversation {
+            continue;
+        }
+        let other = ask(reader, &member.conversation);
+        if !is_unknown(&other) {
+            return other;
+        }
+    }
+    answer
 }
 
 /// Finds the id in what was copied: the bare id, or text around it.

@@ -235,6 +235,11 @@ fn admin(
             let cursor = args.optional_string("cursor")?;
             engine.import_page(*store, &lines, cursor.as_deref(), args.now()?)
         }
+        "call" => {
+            let (conversation, verb) = (args.conversation()?, args.string("verb")?);
+            let arguments = args.json("arguments_json")?;
+            engine.call(*store, &conversation, &verb, &arguments, args.now()?)
+        }
         _ => return unknown("admin", function),
     }
     .map(Json::String))

@@ -145,6 +145,7 @@ class AsyncLcm:
         new: bool = False,
         repeat: bool = False,
         refuse_replay: bool = False,
+        family: str | None = None,
         now: int | None = None,
     ) -> Receipt:
         """Stores what is not stored yet of the newest messages of a conversation.
@@ -157,7 +158,7 @@ class AsyncLcm:
         texts = [to_text(message) for message in messages]
         now = self._now(now)
         return await self._run(  # type: ignore[no-any-return]
-            flows.append(conversation, dialect, texts, new, repeat, refuse_replay, now)
+            flows.append(conversation, dialect, texts, new, repeat, refuse_replay, now, family)
         )
 
     async def ingest(
@@ -167,13 +168,14 @@ class AsyncLcm:
         *,
         dialect: Dialect = "lcm",
         refuse_replay: bool = False,
+        family: str | None = None,
         now: int | None = None,
     ) -> Receipt:
         """Stores what is missing of a whole transcript, however long it is."""
         texts = [to_text(message) for message in messages]
         now = self._now(now)
         return await self._run(  # type: ignore[no-any-return]
-            flows.ingest(conversation, dialect, texts, refuse_replay, now)
+            flows.ingest(conversation, dialect, texts, refuse_replay, now, family)
         )
 
     async def compact(
@@ -288,6 +290,55 @@ class AsyncLcm:
         """Counts and sizes of a conversation, or of the whole store."""
         return await self._run(  # type: ignore[no-any-return]
             paging.status(conversation, self._now(now))
+        )
+
+    async def family(
+        self, conversation: str, key: str, *, dry_run: bool = False, now: int | None = None
+    ) -> dict[str, Any]:
+        """Makes the conversation one of a family, whose members are searched together."""
+        arguments = {"key": key, "dry_run": dry_run}
+        return await self._run(  # type: ignore[no-any-return]
+            paging.life(conversation, "family", arguments, self._now(now))
+        )
+
+    async def reset(
+        self,
+        conversation: str,
+        *,
+        successor: str | None = None,
+        dry_run: bool = False,
+        now: int | None = None,
+    ) -> dict[str, Any]:
+        """Archives the conversation; `conversation` of the answer is the empty one to go on in."""
+        arguments = {"successor": successor, "dry_run": dry_run}
+        return await self._run(  # type: ignore[no-any-return]
+            paging.life(conversation, "reset", arguments, self._now(now))
+        )
+
+    async def new_session(
+        self,
+        conversation: str,
+        *,
+        retain_depth: int | None = None,
+        dry_run: bool = False,
+        now: int | None = None,
+    ) -> dict[str, Any]:
+        """Withdraws messages and summaries of less than this depth from the context.
+
+        They are found, expanded and exported as before. -1: everything stays.
+        """
+        arguments = {"retain_depth": retain_depth, "dry_run": dry_run}
+        return await self._run(  # type: ignore[no-any-return]
+            paging.life(conversation, "new", arguments, self._now(now))
+        )
+
+    async def archive(
+        self, conversation: str, cause: str, *, dry_run: bool = False, now: int | None = None
+    ) -> dict[str, Any]:
+        """Archives the conversation: it is read as before and not written to."""
+        arguments = {"cause": cause, "dry_run": dry_run}
+        return await self._run(  # type: ignore[no-any-return]
+            paging.life(conversation, "archive", arguments, self._now(now))
         )
 
     async def check(self, conversation: str) -> dict[str, Any]:

@@ -133,9 +133,11 @@ def _joined(receipts: list[Fields], skipped: int, warnings: list[str]) -> Fields
     }
 
 
-def _options(new: bool, repeat: bool, refuse_replay: bool) -> Fields:
-    extra = {"repeat": repeat, "refuse_replay": refuse_replay}
-    extra = {name: True for name, wanted in extra.items() if wanted}
+def _options(new: bool, repeat: bool, refuse_replay: bool, family: str | None) -> Fields:
+    flags = {"repeat": repeat, "refuse_replay": refuse_replay}
+    extra: Fields = {name: True for name, wanted in flags.items() if wanted}
+    if family is not None:
+        extra["family"] = family
     return {"mode": "new" if new else "transcript", "extra_json": to_json(extra) if extra else None}
 
 
@@ -147,13 +149,14 @@ def append(
     repeat: bool,
     refuse_replay: bool,
     now: int,
+    family: str | None = None,
 ) -> Flow[Fields]:
     """Appends in one call where its bounds allow; a longer transcript is ingested."""
     parts = list(batches(texts)) or [[]]
     if len(parts) > 1 and not new:
-        receipt = yield from ingest(conversation, dialect, texts, refuse_replay, now)
+        receipt = yield from ingest(conversation, dialect, texts, refuse_replay, now, family)
         return receipt
-    options = _options(new, repeat, refuse_replay)
+    options = _options(new, repeat, refuse_replay, family)
     receipts = []
     for part in parts:
         receipts.append((yield from append_batch(conversation, dialect, part, options, now)))
@@ -161,7 +164,12 @@ def append(
 
 
 def ingest(
-    conversation: str, dialect: str, texts: list[str], refuse_replay: bool, now: int
+    conversation: str,
+    dialect: str,
+    texts: list[str],
+    refuse_replay: bool,
+    now: int,
+    family: str | None = None,
 ) -> Flow[Fields]:
     """Asks which messages of the whole transcript are missing and appends only those.
 
@@ -173,6 +181,8 @@ def ingest(
         entries += yield from parsed("ingest.identify", arguments)
     intake = _Intake(conversation, dialect, texts, to_json({"entries": entries}), now)
     intake.extra = {"refuse_replay": True} if refuse_replay else {}
+    if family is not None:
+        intake.extra["family"] = family
     fewest = len(texts) + 1
     repeats = 0
     while True:

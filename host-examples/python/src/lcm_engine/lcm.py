@@ -168,6 +168,7 @@ class Lcm:
         new: bool = False,
         repeat: bool = False,
         refuse_replay: bool = False,
+        family: str | None = None,
         now: int | None = None,
     ) -> Receipt:
         """Stores what is not stored yet of the newest messages of a conversation.
@@ -180,7 +181,7 @@ class Lcm:
         texts = [to_text(message) for message in messages]
         now = self._now(now)
         return self._run(  # type: ignore[no-any-return]
-            flows.append(conversation, dialect, texts, new, repeat, refuse_replay, now)
+            flows.append(conversation, dialect, texts, new, repeat, refuse_replay, now, family)
         )
 
     def ingest(
@@ -190,13 +191,14 @@ class Lcm:
         *,
         dialect: Dialect = "lcm",
         refuse_replay: bool = False,
+        family: str | None = None,
         now: int | None = None,
     ) -> Receipt:
         """Stores what is missing of a whole transcript, however long it is."""
         texts = [to_text(message) for message in messages]
         now = self._now(now)
         return self._run(  # type: ignore[no-any-return]
-            flows.ingest(conversation, dialect, texts, refuse_replay, now)
+            flows.ingest(conversation, dialect, texts, refuse_replay, now, family)
         )
 
     def compact(
@@ -308,6 +310,55 @@ class Lcm:
         """Counts and sizes of a conversation, or of the whole store."""
         return self._run(  # type: ignore[no-any-return]
             paging.status(conversation, self._now(now))
+        )
+
+    def family(
+        self, conversation: str, key: str, *, dry_run: bool = False, now: int | None = None
+    ) -> dict[str, Any]:
+        """Makes the conversation one of a family, whose members are searched together."""
+        arguments = {"key": key, "dry_run": dry_run}
+        return self._run(  # type: ignore[no-any-return]
+            paging.life(conversation, "family", arguments, self._now(now))
+        )
+
+    def reset(
+        self,
+        conversation: str,
+        *,
+        successor: str | None = None,
+        dry_run: bool = False,
+        now: int | None = None,
+    ) -> dict[str, Any]:
+        """Archives the conversation; `conversation` of the answer is the empty one to go on in."""
+        arguments = {"successor": successor, "dry_run": dry_run}
+        return self._run(  # type: ignore[no-any-return]
+            paging.life(conversation, "reset", arguments, self._now(now))
+        )
+
+    def new_session(
+        self,
+        conversation: str,
+        *,
+        retain_depth: int | None = None,
+        dry_run: bool = False,
+        now: int | None = None,
+    ) -> dict[str, Any]:
+        """Withdraws messages and summaries of less than this depth from the context.
+
+        They are found, expanded and exported as before. -1: everything stays.
+        """
+        arguments = {"retain_depth": retain_depth, "dry_run": dry_run}
+        return self._run(  # type: ignore[no-any-return]
+            paging.life(conversation, "new", arguments, self._now(now))
+        )
+
+    def archive(
+        self, conversation: str, cause: str, *, dry_run: bool = False, now: int | None = None
+    ) -> dict[str, Any]:
+        """Archives the conversation: it is read as before and not written to."""
+        arguments = {"cause": cause, "dry_run": dry_run}
+        return self._run(  # type: ignore[no-any-return]
+            paging.life(conversation, "archive", arguments, self._now(now))
         )
 
     def check(self, conversation: str) -> dict[str, Any]:

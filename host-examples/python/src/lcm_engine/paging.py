@@ -103,6 +103,14 @@ def status(conversation: str | None, now: int) -> Flow[Fields]:
     return document
 
 
+def life(conversation: str, verb: str, arguments: Fields, now: int) -> Flow[Fields]:
+    """A verb of `admin.call`; arguments that are None are left out."""
+    given = {key: value for key, value in arguments.items() if value is not None}
+    call = {"conversation": conversation, "verb": verb, "now": now}
+    answer: Fields = yield from parsed("admin.call", call | {"arguments_json": to_json(given)})
+    return answer
+
+
 def _pages(name: str, arguments: Fields) -> Flow[list[Fields]]:
     """All pages of a document whose `cursor` is the cursor of the next one."""
     pages: list[Fields] = []

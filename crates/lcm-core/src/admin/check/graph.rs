@@ -62,6 +62,7 @@ pub(super) fn context(
                     && tokens::estimate(&record.xml(item.id)) == item.rendered_tokens;
                 report.expect(same, || format!("the item of `{name}` differs from its record"));
             }
+            Item::Withdrawn { .. } => {}
         }
     }
     report.expect(next == head.messages + 1, || {
@@ -127,17 +128,18 @@ pub(super) fn summaries(
     leaves(reader, keys, head, summaries, report)
 }
 
-/// Whether a condensed record is what its sources make.
+/// Whether a condensed record is what its sources make. Between two of them may lie what was
+/// withdrawn.
 pub(in crate::admin) fn follows(record: &Summary, sources: &[&Summary]) -> bool {
-    let contiguous = sources
+    let in_order = sources
         .windows(2)
-        .all(|pair| matches!(pair, [left, right] if left.seq_last + 1 == right.seq_first));
+        .all(|pair| matches!(pair, [left, right] if left.seq_last < right.seq_first));
     let count: u64 = sources.iter().map(|source| source.descendant_count + 1).sum();
     let tokens: u64 =
         sources.iter().map(|source| source.descendant_tokens + u64::from(source.tokens)).sum();
     let messages: u64 = sources.iter().map(|source| source.message_tokens).sum();
     sources.len() >= 2
-        && contiguous
+        && in_order
         && record.depth == 1 + sources.iter().map(|source| source.depth).max().unwrap_or(0)
         && sources.first().is_some_and(|first| first.seq_first == record.seq_first)
         && sources.last().is_some_and(|last| last.seq_last == record.seq_last)

@@ -11,6 +11,7 @@ use crate::{
     codec::{self, Sound},
     error::{Error, Result},
     keys::Keys,
+    life::Life,
     limits, message, num, pack,
     summary::Sources,
     tokens,
@@ -59,6 +60,7 @@ pub(super) struct Section {
     pub(super) frontier: [u8; 16],
     summaries: u64,
     items: u64,
+    pub(super) life: Life,
     /// Messages that were seen, and the running hash after them.
     pub(super) seen: u64,
     pub(super) running: [u8; 16],
@@ -92,6 +94,7 @@ impl Sound for Section {
             .as_ref()
             .is_none_or(|(line, bytes)| line.is_sound() && codec::countable(&[*bytes]));
         large
+            && self.life.is_sound()
             && self.pending.as_ref().is_none_or(Sound::is_sound)
             && codec::countable(&[self.messages, self.summaries, self.items, self.seen])
             && codec::countable(&[self.seen_summaries, self.seen_items, self.covered, self.stored])
@@ -165,7 +168,10 @@ impl Progress {
         {
             return Err(Error::invalid("stands out of order"));
         }
-        Keys::new(&header.conversation)?;
+        let successor = header.life.archived.as_ref().and_then(|(_, successor)| successor.as_ref());
+        for name in header.life.family.iter().chain(successor).chain([&header.conversation]) {
+            Keys::new(name)?;
+        }
         (self.part, self.parts) = (header.part, header.parts);
         self.totals.messages += header.messages;
         self.section = Some(Box::new(Section {
@@ -174,6 +180,7 @@ impl Progress {
             frontier: header.frontier,
             summaries: header.summaries,
             items: header.items,
+            life: header.life.clone(),
             seen: 0,
             running: [0; 16],
             large: None,

@@ -14,6 +14,7 @@ use crate::{
     head::{Act, Head, Journal, Loaded},
     history::History,
     keys::Keys,
+    life::{self, Archived, Life},
     num,
     order::Sorted,
     reader::Reader,
@@ -162,32 +163,65 @@ pub(super) fn context(
     keys: &Keys,
     mut loaded: Loaded,
     lines: &[ItemLine],
+    life: &Life,
     now: Timestamp,
 ) -> Result<bool> {
     let old = loaded.head.context.load(reader, keys)?;
     let new = items(reader, keys, &loaded.head, lines)?;
     let created = loaded.bytes.is_none();
-    if (old == new || !is_further(&new, &old)) && !created {
+    let replaces = (old != new && is_further(&new, &old)) || created;
+    let now = loaded.now(now)?;
+    let before = (!created && replaces).then(|| loaded.head.context.clone());
+    let mut puts = Vec::new();
+    let lives = lives(&mut loaded.head, keys, life, now, &mut puts)?;
+    if !replaces && !lives {
         return Ok(false);
     }
-    let now = loaded.now(now)?;
-    let before = (!created).then(|| loaded.head.context.clone());
-    let revision = loaded.head.revision + 1;
-    let (context, puts) = loaded.head.context.replace(keys, revision, &old, 0..old.len(), &new)?;
-    loaded.head.context = context;
+    if replaces {
+        let revision = loaded.head.revision + 1;
+        let (context, nodes) =
+            loaded.head.context.replace(keys, revision, &old, 0..old.len(), &new)?;
+        loaded.head.context = context;
+        puts.extend(nodes);
+    }
     let entry = Journal { time: now, act: Act::Import { summaries: 0, before } };
     loaded.commit(reader, keys, now, &entry, puts, Vec::new())?;
-    Ok(!created)
+    Ok(replaces && !created)
 }
 
-/// Whether every summary of `old` lies within one of `new`.
+/// Takes over family and archive where the store says nothing of them. Returns whether it did.
+fn lives(
+    head: &mut Head,
+    keys: &Keys,
+    life: &Life,
+    now: Timestamp,
+    puts: &mut Vec<Put>,
+) -> Result<bool> {
+    let mut changed = false;
+    if let (None, Some(family)) = (head.family, &life.family) {
+        changed = life::join(head, keys, family, now, puts)?;
+    }
+    if let (None, Some((archived, successor))) = (head.archived, &life.archived) {
+        let successor = successor.as_deref().map(Keys::new).transpose()?;
+        let successor = successor.map(|keys| keys.id());
+        head.archived = Some(Archived { successor, ..*archived });
+        changed = true;
+    }
+    Ok(changed)
+}
+
+/// Whether every item of `old` but its runs lies within one of `new`. What was withdrawn comes back
+/// in no summary but one that goes beyond it at both ends.
 fn is_further(new: &[Item], old: &[Item]) -> bool {
-    let summary = |item: &&Item| matches!(item, Item::Summary(_));
-    let mut within = new.iter().filter(summary).peekable();
-    old.iter().filter(summary).all(|item| {
+    let not_raw = |item: &&Item| !matches!(item, Item::Run(_));
+    let mut within = new.iter().filter(not_raw).peekable();
+    old.iter().filter(not_raw).all(|item| {
         while within.next_if(|found| found.seq_last() < item.seq_first()).is_some() {}
         within.peek().is_some_and(|found| {
-            found.seq_first() <= item.seq_first() && item.seq_last() <= found.seq_last()
+            let back = item.depth().is_none() && found.depth().is_some();
+            let margin = u64::from(back);
+            found.seq_first() + margin <= item.seq_first()
+                && item.seq_last() + margin <= found.seq_last()
         })
     })
 }
@@ -240,6 +274,7 @@ fn items(
                 })?;
                 Item::Summary(item)
             }
+            None if line.withdrawn => Item::Withdrawn { seq_first, seq_last },
             None => {
                 let tokens_before = tokens_before(reader, &history, seq_first)?;
                 let tokens = tokens_before_next(reader, &history, seq_last)? - tokens_before;

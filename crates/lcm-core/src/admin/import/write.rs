@@ -8,10 +8,12 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     api::{Dialect, Timestamp},
+    config::Config,
     error::{Error, ErrorCode, Result},
     head::Loaded,
     ingest::{self, Restored},
     keys::{self, Keys},
+    life::Life,
     limits, num,
     reader::Reader,
 };
@@ -32,7 +34,7 @@ enum Batch {
     Nothing,
     Messages(Messages),
     Summaries { lines: Vec<SummaryLine>, depth: u32, bytes: usize, puts: usize },
-    Context(Vec<ItemLine>),
+    Context(Vec<ItemLine>, Life),
 }
 
 /// Messages and what the progress is after each.
@@ -98,7 +100,7 @@ pub(super) fn page(
             break;
         }
     }
-    let unfinished = progress.section.is_some() && matches!(writer.batch, Batch::Context(_));
+    let unfinished = progress.section.is_some() && matches!(writer.batch, Batch::Context(..));
     if let Some((before, state)) = before_context.filter(|_| unfinished) {
         if before == 0 {
             return Err(Error::invalid(format_args!(
@@ -170,9 +172,9 @@ impl Writer<'_, '_> {
             }
             Line::Summary(_) | Line::Context(_) if self.has_gone_on(next) => Ok(Take::Taken),
             Line::Summary(line) => Ok(self.summary(line)),
-            Line::Context(items) => Ok(self.context(items)),
+            Line::Context(items) => Ok(self.context(items, next)),
             // An end that follows its context belongs to the same commit.
-            Line::End(_) if matches!(self.batch, Batch::Context(_)) => Ok(Take::Last),
+            Line::End(_) if matches!(self.batch, Batch::Context(..)) => Ok(Take::Last),
             Line::End(_) if self.has_batch() => Ok(Take::Stop),
             Line::End(_) => self.end(before),
         }
@@ -223,7 +225,9 @@ impl Writer<'_, '_> {
         }
         let conversation = section.conversation.clone();
         let upload = keys::hex(&large.sha256);
-        ingest::stage(self.reader, &conversation, &upload, offset, text, self.now)?;
+        // Patterns are about what sessions say, not about copies of what was stored.
+        let config = Config::default();
+        ingest::stage(self.reader, &config, &conversation, &upload, offset, text, self.now)?;
         Ok(Take::Last)
     }
 
@@ -268,13 +272,14 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn context(&mut self, items: &[ItemLine]) -> Take {
+    fn context(&mut self, items: &[ItemLine], next: &Progress) -> Take {
         match &mut self.batch {
             Batch::Nothing => {
-                self.batch = Batch::Context(items.to_vec());
+                let life = next.section.as_ref().map(|section| section.life.clone());
+                self.batch = Batch::Context(items.to_vec(), life.unwrap_or_default());
                 Take::Taken
             }
-            Batch::Context(all) => {
+            Batch::Context(all, _) => {
                 all.extend_from_slice(items);
                 Take::Taken
             }
@@ -285,11 +290,13 @@ impl Writer<'_, '_> {
     /// The end of a conversation without context: without messages, or with more than exported.
     fn end(&mut self, before: &Progress) -> Result<Take> {
         let missing = self.stored.as_ref().is_some_and(|(_, loaded)| loaded.bytes.is_none());
-        if missing && before.section.is_some() {
-            self.batch = Batch::Context(Vec::new());
-            return Ok(Take::Last);
+        match &before.section {
+            Some(section) if missing => {
+                self.batch = Batch::Context(Vec::new(), section.life.clone());
+                Ok(Take::Last)
+            }
+            _ => Ok(Take::Taken),
         }
-        Ok(Take::Taken)
     }
 
     fn commit(self, progress: &mut Progress, consumed: usize) -> Result<usize> {
@@ -323,8 +330,8 @@ impl Writer<'_, '_> {
                 progress.totals.summaries += added;
                 Ok(consumed)
             }
-            Batch::Context(items) => {
-                let replaced = summaries::context(reader, &keys, loaded, &items, now)?;
+            Batch::Context(items, life) => {
+                let replaced = summaries::context(reader, &keys, loaded, &items, &life, now)?;
                 progress.totals.contexts += u64::from(replaced);
                 Ok(consumed)
             }

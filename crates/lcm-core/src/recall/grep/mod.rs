@@ -15,6 +15,7 @@ use crate::{
     head::Loaded,
     json::{Fields, Kind, Writer},
     keys::{self, Keys},
+    life,
     reader::Reader,
     search::{
         Index,
@@ -41,6 +42,8 @@ struct Query {
     window: Window,
     limit: u64,
     all: bool,
+    /// Not the family of the conversation.
+    only: bool,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -123,7 +126,7 @@ impl Place {
     }
 }
 
-/// Searches a conversation, or all of the store, and answers as JSON.
+/// Searches a conversation with its family, it `only`, or all of the store, and answers as JSON.
 ///
 /// # Errors
 ///
@@ -141,7 +144,7 @@ pub(crate) fn grep(
     let bounds = bounds(&query, now)?;
     let mut notes = Vec::new();
     let mut sought = sought(&query, &mut notes)?;
-    let places = places(reader, conversation, query.all)?;
+    let places = places(reader, conversation, &query)?;
     let mut indexes = Vec::with_capacity(places.len());
     for place in &places {
         place.enter(reader);
@@ -172,6 +175,7 @@ fn query(query_json: &str) -> Result<Query> {
         window: Window { since: at(&mut fields, "since")?, before: at(&mut fields, "before")? },
         limit: fields.number_or_none("limit").unwrap_or(LIMIT),
         all: fields.flag("all"),
+        only: fields.flag("only"),
     };
     fields.end(QUERY)?;
     Ok(query)
@@ -241,16 +245,25 @@ fn sought(query: &Query, notes: &mut Vec<&'static str>) -> Result<Sought> {
     Ok(Sought::Text(text))
 }
 
-/// The conversations that are searched, by id.
-fn places(reader: &mut Reader<'_>, conversation: &str, all: bool) -> Result<Vec<Place>> {
-    if !all {
-        let place = Place::read(reader, conversation)?;
-        return match place {
-            Some(place) => Ok(alloc::vec![place]),
-            None => {
-                Err(Error::not_found(format_args!("conversation `{conversation}` does not exist")))
+/// The conversations that are searched: the one and its family, newest first, or all by id.
+fn places(reader: &mut Reader<'_>, conversation: &str, query: &Query) -> Result<Vec<Place>> {
+    if !query.all {
+        let place = Place::read(reader, conversation)?.ok_or_else(|| {
+            Error::not_found(format_args!("conversation `{conversation}` does not exist"))
+        })?;
+        let family = place.loaded.head.family.filter(|_| !query.only);
+        let mut places = alloc::vec![place];
+        let Some(family) = family else { return Ok(places) };
+        for member in life::members(reader, family)? {
+            if member.conversation != conversation {
+                places.extend(Place::read(reader, &member.conversation)?);
             }
-        };
+        }
+        crate::order::sort_by(&mut places, &mut |a, b| {
+            let times = b.loaded.head.time.cmp(&a.loaded.head.time);
+            times.then_with(|| a.name.cmp(&b.name))
+        });
+        return Ok(places);
     }
     let mut names: Vec<String> = Vec::new();
     reader.scan(keys::NAMES, keys::NAMES_END, &mut |key, value| {

@@ -1,0 +1,92 @@
+//! `lcm family`, `lcm reset`, `lcm new` and `lcm archive`.
+//!
+//! In: options. Out: the answer of the component, with `applied`: whether it was asked to do what it
+//! says. All but `family` do nothing without `--apply`.
+
+use lcm_host::{Code, Error, Result};
+use serde_json::{Value, json};
+
+use super::{
+    admin::archived,
+    recall::{field, parse},
+};
+use crate::{
+    End,
+    arguments::{Apply, Archive, Family, Global, New, Reset},
+    output,
+    session::Session,
+};
+
+pub(crate) fn family(global: &Global, options: &Family) -> Result<End> {
+    run(global, "family", json!({ "key": options.key }), Apply { apply: true }, |answer| {
+        format!("{} is of the family {}", field(answer, "conversation"), field(answer, "family"))
+    })
+}
+
+pub(crate) fn reset(global: &Global, options: &Reset) -> Result<End> {
+    let mut arguments = json!({});
+    if let Some(successor) = &options.successor {
+        arguments = json!({ "successor": successor });
+    }
+    run(global, "reset", arguments, options.apply, |answer| {
+        let next = field(answer, "conversation");
+        match answer.get("archived").and_then(Value::as_str) {
+            Some(id) => format!("{id} is archived and goes on in {next}"),
+            None => format!("{next} is empty: there is nothing to reset"),
+        }
+    })
+}
+
+pub(crate) fn new_session(global: &Global, options: &New) -> Result<End> {
+    run(global, "new", json!({ "retain_depth": options.retain_depth }), options.apply, |answer| {
+        let of = |key: &str| field(answer, key);
+        format!(
+            "{}: {} messages and {} summaries are withdrawn from the context, {} tokens become {}",
+            of("conversation"),
+            of("messages"),
+            of("summaries"),
+            of("tokens_before"),
+            of("tokens_after"),
+        )
+    })
+}
+
+pub(crate) fn archive(global: &Global, options: &Archive) -> Result<End> {
+    run(global, "archive", json!({ "cause": options.cause }), options.apply, |answer| {
+        let why = answer.get("archived").map_or_else(String::new, archived);
+        format!("{} is archived: {why}", field(answer, "conversation"))
+    })
+}
+
+fn run(
+    global: &Global,
+    verb: &str,
+    mut arguments: Value,
+    Apply { apply }: Apply,
+    said: impl Fn(&Value) -> String,
+) -> Result<End> {
+    let session = Session::open(global)?;
+    let not_an_object = || Error::new(Code::Internal, format!("`{verb}` answered no object"));
+    if let Some(arguments) = arguments.as_object_mut().filter(|_| !apply) {
+        arguments.insert("dry_run".to_owned(), true.into());
+    }
+    let arguments = arguments.to_string();
+    let text = session.lcm.admin_call(session.conversation, verb, &arguments, session.now())?;
+    let mut answer = parse("admin.call", &text)?;
+    let object = answer.as_object_mut().ok_or_else(not_an_object)?;
+    object.insert("applied".to_owned(), apply.into());
+    if session.json {
+        output::json(&answer)?;
+        return Ok(End::Done);
+    }
+    let changed = answer.get("changed") == Some(&Value::Bool(true));
+    let end = match (changed, apply) {
+        (true, true) => "",
+        (true, false) => "nothing was changed: --apply does it\n",
+        (false, _) => "nothing to do\n",
+    };
+    let warnings = answer.get("warnings").and_then(Value::as_array).into_iter().flatten();
+    let warnings: Vec<String> = warnings.filter_map(Value::as_str).map(str::to_owned).collect();
+    output::text(&format!("{}\n{end}{}", said(&answer), output::warnings(&warnings)))?;
+    Ok(End::Done)
+}

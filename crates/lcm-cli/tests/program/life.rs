@@ -1,0 +1,64 @@
+//! Families, resets, new sessions and archives.
+
+use serde_json::{Value, json};
+
+use crate::{DEMO, Place};
+
+#[test]
+fn nothing_is_changed_without_apply() {
+    let place = Place::with_demo();
+    let before = place.digest();
+    let reset = place.json(&["reset"]);
+    assert_eq!((&reset["conversation"], &reset["applied"]), (&json!("default#2"), &json!(false)));
+    let new = place.json(&["new", "--retain-depth", "0"]);
+    assert_eq!((&new["messages"], &new["tokens_after"]), (&json!(83), &json!(0)));
+    assert_eq!(place.json(&["archive", "--cause", "idle"])["changed"], true);
+    let said = place.run(&["reset"]).ok().out;
+    assert!(said.ends_with("nothing was changed: --apply does it\n"), "{said}");
+    assert_eq!(place.digest(), before);
+    place.run(&["archive", "--cause", "boredom", "--apply"]).failed(2, "invalid-input", "`cause`");
+}
+
+#[test]
+fn a_reset_goes_on_in_the_family_and_grep_looks_into_both() {
+    let place = Place::with_demo();
+    assert_eq!(place.json(&["family", "demo"])["family"], "demo");
+    place.run(&["family", "other"]).failed(4, "exists", "`default`");
+    place.run(&["reset", "--apply"]).ok();
+    place.run(&["ingest", DEMO]).failed(4, "denied", "it goes on in `default#2`");
+    assert_eq!(place.json(&["reset", "--apply"])["changed"], false);
+    let status = place.json(&["status"]);
+    assert_eq!(status["family"], "demo");
+    assert_eq!(status["archived"]["successor"], "default#2");
+    let found = |more: &[&str]| {
+        let base = ["grep", "scheduler", "--conversation", "default#2"];
+        place.json(&[&base, more].concat())["total"].clone()
+    };
+    assert!(found(&[]).as_u64().unwrap() > 0);
+    assert_eq!(found(&["--only"]), 0);
+    let line = "{\"role\":\"user\",\"content\":\"the scheduler again\"}\n";
+    let file = place.write("more.jsonl", line);
+    place.run(&["ingest", &file, "--conversation", "x", "--family", "demo"]).ok();
+    let hits = place.json(&["grep", "\"scheduler again\"", "--conversation", "default#2"]);
+    assert_eq!(hits["matches"][0]["conversation"], "x");
+    let list = place.json(&["conversations"])["conversations"].clone();
+    let families: Vec<&Value> = list.as_array().unwrap().iter().map(|one| &one["family"]).collect();
+    assert_eq!(families, [&json!("demo"); 3]);
+    let said = place.run(&["conversations"]).ok().out;
+    assert!(said.contains("manual-reset, goes on in default#2"), "{said}");
+}
+
+#[test]
+fn a_new_session_empties_the_context_and_keeps_what_was_said() {
+    let place = Place::with_demo();
+    let new = place.json(&["new", "--retain-depth", "-1", "--apply"]);
+    assert_eq!(new["changed"], false);
+    let new = place.json(&["new", "--apply"]);
+    assert_eq!((&new["changed"], &new["applied"]), (&json!(true), &json!(true)));
+    let assembled = place.json(&["assemble", "--budget", "20000", "--explain"]);
+    assert_eq!(assembled["items"][0]["why"], "withdrawn");
+    assert_eq!(assembled["tokens"], 0);
+    let bytes = std::fs::read(DEMO).unwrap();
+    assert_eq!(place.run(&["messages", "--raw"]).ok().out.as_bytes(), bytes);
+    assert_eq!(place.json(&["check"])["ok"], true);
+}

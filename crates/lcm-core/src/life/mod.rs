@@ -1,0 +1,285 @@
+//! The life of a session: its family, its archive, and whether it is written to at all.
+//!
+//! In: heads and the configuration. Out: what they mean for a call. Here are the records and the
+//! rules that other calls ask for; what a person asks for, as to archive, is
+//! [`crate::admin::call`].
+
+mod pattern;
+
+use alloc::{format, string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    api::Timestamp,
+    codec::{self, Sound},
+    config::Config,
+    error::{Error, ErrorCode, Result},
+    head::Head,
+    json::Writer,
+    keys::{self, Keys},
+    limits,
+    reader::Reader,
+    store::Put,
+    time,
+};
+
+/// Why a conversation was archived. The order of the cases is stored.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) enum Cause {
+    /// A person began anew: the one cause that is a deliberate act.
+    ManualReset,
+    /// The session was deleted where it was held.
+    Deleted,
+    /// The session came to its end.
+    SessionEnd,
+    /// The host went on in another conversation of the family.
+    Rollover,
+    /// A recurring job began its next turn.
+    CronRotation,
+    /// Nothing was said for long.
+    Idle,
+}
+
+impl Cause {
+    const ALL: [(&'static str, Self); 6] = [
+        ("manual-reset", Self::ManualReset),
+        ("deleted", Self::Deleted),
+        ("session-end", Self::SessionEnd),
+        ("rollover", Self::Rollover),
+        ("cron-rotation", Self::CronRotation),
+        ("idle", Self::Idle),
+    ];
+    /// All names.
+    pub(crate) const NAMES: [&'static str; 6] = {
+        let [a, b, c, d, e, f] = Self::ALL;
+        [a.0, b.0, c.0, d.0, e.0, f.0]
+    };
+
+    /// The cause at this place among the names.
+    pub(crate) fn at(place: usize) -> Self {
+        Self::ALL.get(place).map_or(Self::ManualReset, |(_, cause)| *cause)
+    }
+
+    /// Its name.
+    pub(crate) fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(_, cause)| *cause == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// That a conversation was archived. It is read as before and never written to again.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Archived {
+    pub(crate) cause: Cause,
+    pub(crate) time: Timestamp,
+    /// Hash of the conversation that goes on in its place.
+    pub(crate) successor: Option<[u8; 16]>,
+}
+
+/// A conversation in the list of its family.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Member {
+    pub(crate) family: String,
+    pub(crate) conversation: String,
+    pub(crate) joined: Timestamp,
+}
+
+impl Sound for Member {
+    fn is_sound(&self) -> bool {
+        self.family.len() <= limits::CONVERSATION_BYTES_MAX && self.joined <= time::MS_MAX
+    }
+}
+
+/// Makes a conversation one of a family, when it is of none. Returns whether it was of none.
+///
+/// # Errors
+///
+/// `invalid-input`: a key that is empty or too long; `exists`: it is of another family.
+pub(crate) fn join(
+    head: &mut Head,
+    keys: &Keys,
+    family: &str,
+    now: Timestamp,
+    puts: &mut Vec<Put>,
+) -> Result<bool> {
+    if family.is_empty() || family.len() > limits::CONVERSATION_BYTES_MAX {
+        return Err(Error::invalid(format_args!(
+            "family: a key has 1 to {} bytes, this one has {}",
+            limits::CONVERSATION_BYTES_MAX,
+            family.len()
+        )));
+    }
+    let hash = keys::family(family);
+    let conversation = &head.conversation;
+    match head.family {
+        Some(known) if known == hash => return Ok(false),
+        Some(_) => {
+            let message = format!("conversation `{conversation}` is of another family");
+            return Err(Error::new(ErrorCode::Exists, message));
+        }
+        None => {}
+    }
+    let conversation = conversation.clone();
+    let member = Member { family: family.into(), conversation, joined: now };
+    puts.push(Put { key: keys.member(hash), value: Some(codec::encode(&member)?) });
+    head.family = Some(hash);
+    Ok(true)
+}
+
+/// The conversations of a family, in the order of their keys.
+///
+/// # Errors
+///
+/// Of the store.
+pub(crate) fn members(reader: &mut Reader<'_>, family: [u8; 16]) -> Result<Vec<Member>> {
+    let (start, end) = keys::members(family);
+    let mut members = Vec::new();
+    reader.scan(&start, &end, &mut |key, value| {
+        members.push(codec::decode(key, value)?);
+        Ok(())
+    })?;
+    Ok(members)
+}
+
+/// Why nothing is written to a conversation, by configuration; `None`: it is written to.
+///
+/// Patterns are compared with the key of its family, as the call or the head knows it, else with
+/// its id. Only where there are patterns and a family that the call did not name is it read.
+///
+/// # Errors
+///
+/// Of the store.
+pub(crate) fn passed_over(
+    reader: &mut Reader<'_>,
+    config: &Config,
+    keys: &Keys,
+    head: &Head,
+    family: Option<&str>,
+) -> Result<Option<&'static str>> {
+    let none: &[String] = &[];
+    let stateless: &[String] =
+        if config.skip_stateless_sessions { &config.stateless_session_patterns } else { none };
+    if config.ignore_session_patterns.is_empty() && stateless.is_empty() {
+        return Ok(None);
+    }
+    let stored = if family.is_none() { family_of(reader, keys, head)? } else { None };
+    let name = family.or(stored.as_deref()).unwrap_or(&head.conversation);
+    let fits = |patterns: &[String]| patterns.iter().any(|pattern| pattern::fits(pattern, name));
+    Ok(match () {
+        () if fits(&config.ignore_session_patterns) => Some("ignored-session"),
+        () if fits(stateless) => Some("stateless-session"),
+        () => None,
+    })
+}
+
+/// The warning of a call that stored nothing for this reason.
+pub(crate) fn warning(reason: &str) -> String {
+    format!("{reason}: the configuration says that nothing is stored for it")
+}
+
+/// The key of the family of a conversation.
+///
+/// # Errors
+///
+/// Of the store; `corrupt`: the family does not list it.
+pub(crate) fn family_of(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    head: &Head,
+) -> Result<Option<String>> {
+    let Some(hash) = head.family else { return Ok(None) };
+    let key = keys.member(hash);
+    match reader.kept(core::slice::from_ref(&key), &[])?.pop().flatten() {
+        Some(value) => {
+            let member: Member = codec::decode(&key, &value)?;
+            if keys::family(&member.family) != hash || member.conversation != head.conversation {
+                return Err(Error::corrupt(format_args!("`{key}` names another family")));
+            }
+            Ok(Some(member.family))
+        }
+        None => Err(reader.missing(&key)),
+    }
+}
+
+/// Refuses to write to an archived conversation.
+///
+/// # Errors
+///
+/// `denied`; errors of the store.
+pub(crate) fn goes_on(reader: &mut Reader<'_>, head: &Head) -> Result<()> {
+    let Some(archived) = head.archived else { return Ok(()) };
+    let successor = successor(reader, &archived)?;
+    let elsewhere = successor.map_or(String::new(), |id| format!("; it goes on in `{id}`"));
+    let (id, cause) = (&head.conversation, archived.cause.as_str());
+    let message = format!("conversation `{id}` was archived ({cause}){elsewhere}");
+    Err(Error::new(ErrorCode::Denied, message))
+}
+
+/// The conversation that goes on in place of an archived one, when the store has it.
+///
+/// # Errors
+///
+/// Of the store.
+pub(crate) fn successor(reader: &mut Reader<'_>, archived: &Archived) -> Result<Option<String>> {
+    let Some(hash) = archived.successor else { return Ok(None) };
+    let key = keys::name_of(hash);
+    let value = reader.kept(core::slice::from_ref(&key), &[])?.pop().flatten();
+    let Some(value) = value else { return Ok(None) };
+    let (_, id): (String, String) = codec::decode(&key, &value)?;
+    Ok(Some(id))
+}
+
+/// What a person is told of the life of a conversation.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct Life {
+    pub(crate) family: Option<String>,
+    /// With the id of its successor.
+    pub(crate) archived: Option<(Archived, Option<String>)>,
+}
+
+impl Sound for Archived {
+    fn is_sound(&self) -> bool {
+        self.time <= time::MS_MAX
+    }
+}
+
+impl Sound for Life {
+    fn is_sound(&self) -> bool {
+        self.archived.as_ref().is_none_or(|(archived, _)| archived.is_sound())
+    }
+}
+
+impl Life {
+    /// Of a conversation.
+    ///
+    /// # Errors
+    ///
+    /// As [`family_of`].
+    pub(crate) fn read(reader: &mut Reader<'_>, keys: &Keys, head: &Head) -> Result<Self> {
+        let archived = match head.archived {
+            Some(archived) => Some((archived, successor(reader, &archived)?)),
+            None => None,
+        };
+        Ok(Self { family: family_of(reader, keys, head)?, archived })
+    }
+
+    /// Keys of everything that will be read for it.
+    pub(crate) fn wanted(keys: &Keys, head: &Head) -> impl Iterator<Item = String> {
+        let successor = head.archived.and_then(|archived| archived.successor);
+        let family = head.family.map(|family| keys.member(family));
+        family.into_iter().chain(successor.map(keys::name_of))
+    }
+
+    /// Writes the member `archived`: null, or an object.
+    pub(crate) fn write_archived(&self, object: &mut Writer) {
+        let Some((archived, successor)) = &self.archived else {
+            object.null("archived");
+            return;
+        };
+        let mut inner = Writer::object();
+        inner.text("cause", archived.cause.as_str());
+        inner.text_or_null("successor", successor.as_deref());
+        inner.time("time", archived.time);
+        object.object_at("archived", inner);
+    }
+}

@@ -1,0 +1,216 @@
+#![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
+//! The life of a session where a call alone does not show it: copies, failures, many sessions.
+
+use lcm_core::{Error, ErrorCode};
+use lcm_testing::{
+    Fault, Host, Json,
+    host::StoreMode,
+    scripted_model::ScriptedModel,
+    vector_runner::{Answers, drive},
+};
+
+const CONFIG: &str = r#"{"fresh_tail_messages_max":2,"leaf_chunk_tokens_max":1000,
+    "leaf_tokens_target":600,"condensed_tokens_target":512,"summary_prefix_tokens_target":5000}"#;
+
+fn json(text: &str) -> Json {
+    Json::parse(text).unwrap_or_else(|why| panic!("{why}: {text}"))
+}
+
+fn host() -> Host {
+    let mut host = Host::new(Some(json(CONFIG)), StoreMode::Plain).unwrap();
+    let script = json(
+        r#"[{"tokens":300,"purpose":"leaf","times":0},{"tokens":150,"purpose":"condensed","times":0}]"#,
+    );
+    host.model = ScriptedModel::new(script.elements()).unwrap();
+    host
+}
+
+fn ask(host: &mut Host, name: &str, args: &str) -> Result<Json, Error> {
+    let answer = host.ask(name, &json(args))?;
+    Ok(answer.as_str().map_or_else(|| answer.clone(), json))
+}
+
+fn append(host: &mut Host, first: u64, count: u64) {
+    let args = format!(
+        r#"{{"messages":[{{"$generate":{{"count":{count},"tokens":200,
+            "roles":["user","assistant"],"first":{first}}}}}],"options":{{"mode":"new"}}}}"#
+    );
+    ask(host, "ingest.append", &args).unwrap();
+}
+
+fn compact(host: &mut Host, target: u64) {
+    let args = format!(r#"{{"budget":4000,"options":{{"mode":"sweep","target":{target}}}}}"#);
+    drive(host, &json(&args), Answers::Scripted).unwrap().unwrap();
+}
+
+fn verb(host: &mut Host, verb: &str, arguments: &str) -> Result<Json, Error> {
+    ask(host, "admin.call", &format!(r#"{{"verb":"{verb}","arguments_json":{arguments}}}"#))
+}
+
+fn items(host: &mut Host) -> Vec<(String, u64, u64)> {
+    let args = r#"{"budget":1000000,"options":{"explain":true}}"#;
+    let assembled = ask(host, "context.assemble", args).unwrap();
+    let item = |item: &Json| {
+        let number = |key: &str| item.field(key).unwrap().as_u64().unwrap();
+        let kind = item.field("kind").unwrap().as_str().unwrap().to_owned();
+        (kind, number("seq_first"), number("seq_last"))
+    };
+    assembled.field("items").unwrap().elements().iter().map(item).collect()
+}
+
+fn check(host: &mut Host) {
+    let report = ask(host, "admin.check", "{}").unwrap();
+    assert_eq!(report.field("ok"), Some(&Json::Bool(true)), "{report}");
+}
+
+fn logical(host: &mut Host) -> Json {
+    ask(host, "admin.digest", r#"{"logical":true}"#).unwrap()
+}
+
+fn export(host: &mut Host) -> Json {
+    let page = ask(host, "admin.export_page", r#"{"conversation":""}"#).unwrap();
+    assert_eq!(page.field("cursor"), Some(&Json::Null), "one page");
+    page.field("lines").unwrap().clone()
+}
+
+/// Takes a whole export in, its lines in one call where the engine takes them so.
+fn import(host: &mut Host, lines: &Json) {
+    let mut at = 0;
+    let mut cursor = Json::Null;
+    for _ in 0..1_000 {
+        let rest: Vec<Json> = lines.elements().iter().skip(at).cloned().collect();
+        let args = Json::object([("lines", Json::Array(rest)), ("cursor", cursor)]);
+        let answer = json(host.ask("admin.import_page", &args).unwrap().as_str().unwrap());
+        let consumed = answer.field("consumed").unwrap().as_u64().unwrap();
+        at += usize::try_from(consumed).unwrap();
+        if answer.field("rewind") == Some(&Json::Bool(true)) {
+            at = 0;
+        }
+        cursor = answer.field("cursor").unwrap().clone();
+        if cursor == Json::Null {
+            return;
+        }
+    }
+    panic!("an import without end");
+}
+
+fn summarised() -> Host {
+    let mut host = host();
+    append(&mut host, 1, 12);
+    compact(&mut host, 900);
+    host
+}
+
+#[test]
+fn what_was_withdrawn_archived_and_joined_goes_along_with_a_copy() {
+    let mut original = summarised();
+    let before = export(&mut original);
+    assert_eq!(
+        verb(&mut original, "new", r#"{"retain_depth":1}"#).unwrap().field("messages"),
+        Some(&Json::Number(2))
+    );
+    append(&mut original, 13, 3);
+    verb(&mut original, "family", r#"{"key":"agent:main"}"#).unwrap();
+    verb(&mut original, "reset", "{}").unwrap();
+    let lines = export(&mut original);
+    let mut copy = host();
+    import(&mut copy, &lines);
+    assert_eq!(logical(&mut copy), logical(&mut original));
+    assert_eq!(items(&mut copy), items(&mut original));
+    check(&mut copy);
+    let status = ask(&mut copy, "admin.status", r#"{"conversation":"c"}"#).unwrap();
+    assert_eq!(status.field("family").unwrap().as_str(), Some("agent:main"));
+    let archived = status.field("archived").unwrap();
+    assert_eq!(archived.field("successor").unwrap().as_str(), Some("c#2"));
+    let bytes = copy.store.digest();
+    import(&mut copy, &lines);
+    assert_eq!(copy.store.digest(), bytes, "an import over itself changes nothing");
+    // What was exported before brings nothing back.
+    import(&mut original, &before);
+    assert_eq!(logical(&mut copy), logical(&mut original));
+}
+
+#[test]
+fn an_older_copy_comes_to_what_was_withdrawn_and_never_back() {
+    let mut original = summarised();
+    let before = export(&mut original);
+    verb(&mut original, "new", r#"{"retain_depth":1}"#).unwrap();
+    let after = export(&mut original);
+    let mut copy = host();
+    import(&mut copy, &before);
+    import(&mut copy, &after);
+    assert_eq!(items(&mut copy), items(&mut original));
+    import(&mut copy, &before);
+    assert_eq!(items(&mut copy), items(&mut original));
+    verb(&mut original, "new", r#"{"retain_depth":9}"#).unwrap();
+    assert_eq!(items(&mut original), [("withdrawn".to_owned(), 1, 12)]);
+    import(&mut original, &after);
+    assert_eq!(items(&mut original), [("withdrawn".to_owned(), 1, 12)]);
+    check(&mut original);
+}
+
+#[test]
+fn after_any_failure_a_reset_was_made_as_a_whole_or_not_at_all() {
+    for fault in [Fault::Before, Fault::ReplyLost] {
+        for at in 1.. {
+            let mut host = host();
+            append(&mut host, 1, 2);
+            let before = host.store.digest();
+            host.plan_fault(at, fault);
+            let result = verb(&mut host, "reset", "{}");
+            let fired = host.fault_fired();
+            host.clear_fault();
+            if !fired {
+                result.unwrap();
+                assert!(at > 3, "too few operations");
+                break;
+            }
+            assert_eq!(result.unwrap_err().code, ErrorCode::StoreUnavailable);
+            let list = r#"{"kind":"conversations"}"#;
+            let count = ask(&mut host, "admin.listing", list).unwrap();
+            let count = count.field("items").unwrap().elements().len();
+            assert_eq!(count == 1, host.store.digest() == before, "{fault:?} at {at}");
+            host.restart().unwrap();
+            let again = verb(&mut host, "reset", "{}").unwrap();
+            assert_eq!(again.field("conversation").unwrap().as_str(), Some("c#2"));
+            check(&mut host);
+        }
+    }
+}
+
+/// Goal: the context of a conversation of many sessions stays small. Method: sessions that each
+/// leave a deep summary; what lies between them must not keep these from being condensed.
+#[test]
+fn a_conversation_of_many_sessions_fits_its_budget() {
+    let mut host = host();
+    for session in 0..30 {
+        append(&mut host, session * 12 + 1, 12);
+        compact(&mut host, 900);
+        verb(&mut host, "new", r#"{"retain_depth":1}"#).unwrap();
+        compact(&mut host, 900);
+    }
+    check(&mut host);
+    let stored = ask(&mut host, "admin.status", r#"{"conversation":"c"}"#).unwrap();
+    let tokens = stored.field("context").unwrap().field("tokens").unwrap().as_u64().unwrap();
+    assert!((1..=900).contains(&tokens), "{stored}");
+    let items = items(&mut host);
+    assert_eq!((items.first().unwrap().1, items.last().unwrap().2), (1, 360));
+    let follow = items.iter().zip(items.iter().skip(1)).all(|(one, next)| one.2 + 1 == next.1);
+    assert!(follow, "{items:?}");
+}
+
+/// Goal: a session that is not written to costs a conversation that is no more than before.
+#[test]
+fn patterns_cost_a_warm_instance_no_read() {
+    let config = r#"{"ignore_session_patterns":["agent:*:cron:**"]}"#;
+    let mut host = Host::new(Some(json(config)), StoreMode::Plain).unwrap();
+    append(&mut host, 1, 3);
+    verb(&mut host, "family", r#"{"key":"agent:main:chat"}"#).unwrap();
+    for first in [4, 5] {
+        append(&mut host, first, 1);
+        let counts = host.store.counts();
+        let family = u32::from(first == 4);
+        assert!(counts.get_many <= 2 + family, "{first}: {counts:?}");
+        assert_eq!((counts.scan, counts.commit), (0, 1), "{counts:?}");
+    }
+}
