@@ -88,6 +88,7 @@ pub(crate) fn append(
     let mut upkeep = Upkeep::new(&keys, found.pop().flatten().as_deref())?;
     let staged = batch::Staged { records: &records, found, partial: options.partial };
     batch::resolve(reader, &shape, &mut candidates, staged)?;
+    let consumed = num::to_u32(candidates.len());
     if extra.revision.is_some_and(|revision| revision != loaded.head.revision) {
         return Err(Error::conflict(format_args!(
             "the conversation moved on since revision {}, to {}",

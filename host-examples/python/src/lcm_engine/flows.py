@@ -133,6 +133,11 @@ def _joined(receipts: list[Fields], skipped: int, warnings: list[str]) -> Fields
     }
 
 
+def model_option(model: str | None) -> Fields:
+    """The model whose tokens a call counts in, as the engine takes it."""
+    return {} if model is None else {"extra_json": to_json({"model": model})}
+
+
 def _options(new: bool, repeat: bool, refuse_replay: bool, family: str | None) -> Fields:
     flags = {"repeat": repeat, "refuse_replay": refuse_replay}
     extra: Fields = {name: True for name, wanted in flags.items() if wanted}
