@@ -174,7 +174,7 @@ impl Wanted {
     /// `corrupt`.
     pub(crate) fn found(&self, value: Option<Vec<u8>>) -> Result<Option<Calibration>> {
         let Some(value) = value else { return Ok(None) };
-        let record: Calibration = codec::decode(&self.key, &value)?;
+        let record = read(&self.key, &value)?;
         // Another model of the same hash is passed over, and replaced by the next report.
         Ok(Some(record).filter(|record| record.model == self.model))
     }
@@ -183,6 +183,16 @@ impl Wanted {
     pub(crate) fn begin(&self) -> Calibration {
         Calibration { model: self.model.clone(), ..Calibration::default() }
     }
+}
+
+/// Reads a record: the one place that does, for the size of the component.
+///
+/// # Errors
+///
+/// `corrupt`.
+#[inline(never)]
+pub(crate) fn read(key: &str, value: &[u8]) -> Result<Calibration> {
+    codec::decode(key, value)
 }
 
 /// All records of a conversation, in the order of their keys.
@@ -194,7 +204,7 @@ pub(crate) fn all(reader: &mut Reader<'_>, keys: &Keys) -> Result<Vec<(String, C
     let mut out = Vec::new();
     let (start, end) = keys.range("c");
     reader.scan(&start, &end, &mut |key, value| {
-        out.push((key.into(), codec::decode(key, value)?));
+        out.push((key.into(), read(key, value)?));
         Ok(())
     })?;
     Ok(out)

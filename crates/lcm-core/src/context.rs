@@ -1,8 +1,8 @@
 //! The context: the ordered items that together stand for every message exactly once.
 //!
-//! Items are runs of raw messages, summaries, and what was withdrawn. The newest stand in the head, older ones in
-//! nodes that are written once; replacing items writes new nodes and leaves the old ones, so that
-//! the root in an old journal entry still is the old context.
+//! Items are runs of raw messages, summaries, and what was withdrawn. The newest stand in the head,
+//! older ones in nodes that are written once; replacing items writes new nodes and leaves the old
+//! ones, so that the root in an old journal entry still is the old context.
 
 use alloc::vec::Vec;
 

@@ -408,12 +408,13 @@ impl Engine {
         admin::import_page(&mut self.reader(store), lines, cursor, now)
     }
 
-    /// Does what a verb says: `family`, `reset`, `new` or `archive`. Arguments and answer are JSON.
+    /// Does what a verb says: `family`, `reset`, `new`, `archive` or `calibrate`. Arguments and
+    /// answer are JSON.
     ///
     /// # Errors
     ///
-    /// `unsupported` (verb), `invalid-input`, `not-found`, `exists`, `denied`, `conflict`; errors of
-    /// the store.
+    /// `unsupported` (verb), `invalid-input`, `not-found`, `exists`, `denied`, `conflict`; errors
+    /// of the store.
     pub fn call(
         &mut self,
         store: &mut dyn Store,

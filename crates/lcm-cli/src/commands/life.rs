@@ -1,7 +1,7 @@
 //! `lcm family`, `lcm reset`, `lcm new`, `lcm archive` and `lcm calibrate`.
 //!
-//! In: options. Out: the answer of the component, with `applied`: whether it was asked to do what it
-//! says. All but `family` and `calibrate` do nothing without `--apply`.
+//! In: options. Out: the answer of the component, with `applied`: whether it was asked to do what
+//! it says. All but `family` and `calibrate` do nothing without `--apply`.
 
 use lcm_host::{Code, Error, Result};
 use serde_json::{Value, json};

@@ -3,8 +3,7 @@
 use alloc::{format, string::String};
 
 use crate::{
-    calibration::Calibration,
-    codec, compaction,
+    calibration, codec, compaction,
     config::Config,
     error::Result,
     head::{Head, Loaded},
@@ -108,7 +107,7 @@ fn of_conversation(reader: &mut Reader<'_>, config: &Config, conversation: &str)
         let kind = key.get(skip..).and_then(|rest| rest.chars().next());
         bytes.add(kind, num::to_u64(key.len() + value.len()));
         if kind == Some('c') {
-            models.push_object(codec::decode::<Calibration>(key, value)?.object());
+            models.push_object(calibration::read(key, value)?.object());
         }
         if kind == Some('s') {
             let record: Summary = codec::decode(key, value)?;

@@ -1,8 +1,8 @@
 //! `<file name="..." mime="...">...</file>` blocks in a text, as hosts paste files into messages.
 //!
 //! In: what stands between the quotes of a JSON string, escapes and all, because a text of
-//! megabytes is not decoded to find a few tags. Out: offsets into it. Tags and attribute names are of any
-//! case; a block ends with the first closing tag.
+//! megabytes is not decoded to find a few tags. Out: offsets into it. Tags and attribute names are
+//! of any case; a block ends with the first closing tag.
 
 use alloc::string::String;
 
