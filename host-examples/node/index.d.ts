@@ -205,6 +205,8 @@ interface CompactionOptions extends Timed {
   force?: boolean;
   target?: number;
   observed_tokens?: number;
+  /** After `calibrate`: the model whose tokens budget, target and observed tokens are. */
+  model?: string;
 }
 
 export interface CompactOptions extends CompactionOptions {
@@ -265,6 +267,8 @@ export interface AssembleOptions extends Timed {
   policy?: "chronological" | "prompt-aware" | "layered";
   prompt?: string;
   reserve_tokens?: number;
+  /** After `calibrate`: the model whose tokens budget and reserve are. */
+  model?: string;
   /** Messages the caller holds but has not stored. */
   live_messages?: Message[];
   /** `prefix.token` of an earlier assembly. */
@@ -387,6 +391,14 @@ export interface Engine {
   ): Promise<Json>;
   /** Archives the conversation: it is read as before and not written to. */
   archive(conversation: string, cause: ArchiveCause, options?: VerbOptions): Promise<Json>;
+  /** Reports what a provider counted of a prompt, and the estimate of the same prompt. */
+  calibrate(
+    conversation: string,
+    model: string,
+    estimated_tokens: number,
+    prompt_tokens: number,
+    options?: VerbOptions,
+  ): Promise<Json>;
   /** Checks what the engine promises about a conversation. */
   check(conversation: string): Promise<Json>;
   /** SHA-256 of the store, 64 hex digits; `logical`: of what it means, however it was filled. */

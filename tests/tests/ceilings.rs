@@ -174,6 +174,33 @@ fn assemble_warm_reads_the_head_and_what_is_new() {
     });
 }
 
+/// With a model the record of its reports comes with the head: no further read.
+#[test]
+fn a_model_is_read_with_the_head() {
+    each_history(|host, place| {
+        let ask = |host: &mut Host, call: &str, args: &str| {
+            host.ask(call, &json(args)).unwrap();
+            host.store.counts()
+        };
+        let report = r#"{"verb":"calibrate","arguments_json":
+            {"model":"m","estimated_tokens":1000,"prompt_tokens":1300}}"#;
+        let counts = ask(host, "admin.call", report);
+        assert!(counts.reads() <= 3 && counts.commit == 1, "{place}: {counts:?}");
+        for (call, budget) in [
+            ("compaction.evaluate", 4_000_000),
+            ("compaction.plan", 4_000_000),
+            ("context.assemble", 3_000),
+        ] {
+            let args = |extra: &str| format!(r#"{{"budget":{budget},"options":{{{extra}}}}}"#);
+            let reads = ["", r#""extra_json":{"model":"m"}"#].map(|extra| {
+                host.restart().unwrap();
+                ask(host, call, &args(extra)).reads()
+            });
+            assert_eq!(reads[0], reads[1], "{place}: {call}");
+        }
+    });
+}
+
 fn plan(host: &mut Host, budget: u64, options: &str) -> (CallCounts, Json) {
     let args = Json::object([("budget", budget.into()), ("options", json(options))]);
     let plan = host.ask("compaction.plan", &args).unwrap();

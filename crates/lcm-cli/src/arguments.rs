@@ -85,6 +85,8 @@ pub(crate) enum Command {
     New(New),
     /// Archive the conversation: it is read as before and not written to
     Archive(Archive),
+    /// Report what a provider counted of a prompt, so that the budgets of its model are kept
+    Calibrate(Calibrate),
     /// Write a conversation as lines that any store can take in again
     Export(Export),
     /// Take an export in; what is stored already is passed over
@@ -130,6 +132,9 @@ pub(crate) struct Compact {
     /// Tokens to reach
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) target: Option<u32>,
+    /// The model that budget and target are for, once lcm calibrate has reported of it
+    #[arg(long, value_name = "M")]
+    pub(crate) model: Option<String>,
     /// A model: offline, exec:PROGRAM ARGS, openai:MODEL[@BASE-URL], anthropic:MODEL[@BASE-URL],
     /// or PURPOSE=SPEC; several are a fallback chain
     #[arg(long, value_name = "SPEC")]
@@ -150,6 +155,9 @@ pub(crate) struct Assemble {
     /// Shape of the messages: lcm, anthropic, openai-chat, openai-responses or gemini
     #[arg(long, value_name = "D", default_value = "lcm")]
     pub(crate) dialect: Dialect,
+    /// The model that the budget is for, once lcm calibrate has reported of it
+    #[arg(long, value_name = "M")]
+    pub(crate) model: Option<String>,
     /// Which older items are kept
     #[arg(long, value_enum)]
     pub(crate) policy: Option<Policy>,
@@ -321,6 +329,19 @@ pub(crate) struct Archive {
     pub(crate) cause: String,
     #[command(flatten)]
     pub(crate) apply: Apply,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Calibrate {
+    /// The model that was asked
+    #[arg(long, value_name = "M")]
+    pub(crate) model: String,
+    /// Tokens of the prompt as lcm assemble said, and what was added to it by the same estimate
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) estimated: u32,
+    /// Tokens of the prompt as the provider counted them
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) actual: u32,
 }
 
 /// Whether something is done.

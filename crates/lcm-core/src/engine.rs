@@ -408,7 +408,8 @@ impl Engine {
         admin::import_page(&mut self.reader(store), lines, cursor, now)
     }
 
-    /// Does what a verb says: `family`, `reset`, `new` or `archive`. Arguments and answer are JSON.
+    /// Does what a verb says: `family`, `reset`, `new`, `archive` or `calibrate`. Arguments and
+    /// answer are JSON.
     ///
     /// # Errors
     ///

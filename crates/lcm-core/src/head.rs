@@ -336,6 +336,8 @@ pub(crate) enum Act {
     Archive { cause: Cause },
     /// A new session withdrew items from the context, of which the old root is kept.
     Withdraw { before: Context },
+    /// A provider's count of a prompt was reported.
+    Calibrate,
 }
 
 #[cfg(test)]

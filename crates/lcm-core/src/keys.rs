@@ -234,6 +234,11 @@ impl Keys {
         format!("{}/a{}", self.root, base64url(sources, 22))
     }
 
+    /// What was reported of the prompts of a model.
+    pub(crate) fn calibration(&self, model: &str) -> String {
+        format!("{}/c{}", self.root, base64url(&hash(&[b"lcm model", model.as_bytes()]), 11))
+    }
+
     /// The manifest of the search index.
     pub(crate) fn manifest(&self) -> String {
         format!("{}/t", self.root)

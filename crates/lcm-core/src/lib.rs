@@ -16,6 +16,7 @@ extern crate alloc;
 mod admin;
 pub mod api;
 mod assembly;
+mod calibration;
 mod codec;
 mod compaction;
 pub mod config;

@@ -20,7 +20,7 @@ use crate::{
 const EMPTY_PLANS_MAX: u32 = 1_000;
 
 /// How a conversation is compacted.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CompactOptions {
     /// Tokens of the model's context window that the conversation may use.
     pub budget: u32,
@@ -30,6 +30,9 @@ pub struct CompactOptions {
     pub force: bool,
     /// Tokens to reach; `None`: the component's threshold.
     pub target: Option<u32>,
+    /// The model whose tokens `budget` and `target` are, once the verb `calibrate` has reported of
+    /// it; `None`: they are estimated tokens.
+    pub model: Option<String>,
     /// Completions asked for at the same time; 0 counts as 1.
     pub parallel: u32,
     /// The time of the calls.
@@ -40,7 +43,8 @@ impl CompactOptions {
     /// Sweeps when the context exceeds the threshold of this budget, one completion at a time.
     #[must_use]
     pub const fn new(budget: u32, clock: Clock) -> Self {
-        Self { budget, mode: Mode::Threshold, force: false, target: None, parallel: 1, clock }
+        let mode = Mode::Threshold;
+        Self { budget, mode, force: false, target: None, model: None, parallel: 1, clock }
     }
 
     fn plan(&self, sweep: Option<String>) -> Options {
@@ -52,9 +56,15 @@ impl CompactOptions {
             requests_max: self.parallel.max(1),
             lease_ms: 0,
             sweep,
-            extra_json: None,
+            extra_json: self.model.as_deref().map(model_option),
         }
     }
+}
+
+/// Further options that name the model whose tokens a call counts in.
+#[must_use]
+pub fn model_option(model: &str) -> String {
+    serde_json::json!({ "model": model }).to_string()
 }
 
 /// How a compaction ended.
@@ -328,7 +338,8 @@ impl Work<'_> {
 
     /// What is said with an answer when it is applied. A model that refuses to serve ends all.
     fn judge(&mut self, answer: &CompletionResult) -> Result<ApplyOptions> {
-        let mut options = ApplyOptions { fallback_over_tokens: None, extra_json: None };
+        let extra_json = self.options.model.as_deref().map(model_option);
+        let mut options = ApplyOptions { fallback_over_tokens: None, extra_json };
         match answer {
             CompletionResult::Done(_) => self.completions += 1,
             CompletionResult::Failed(error) => match error.code {

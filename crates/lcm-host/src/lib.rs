@@ -51,7 +51,9 @@ pub mod store;
 
 pub use bindings::{context, ingestion, types, work};
 pub use clock::{Cancel, Clock};
-pub use compaction::{CompactOptions, CompactReport, CompactStatus, Pass, TurnReport};
+pub use compaction::{
+    CompactOptions, CompactReport, CompactStatus, Pass, TurnReport, model_option,
+};
 pub use component::{Component, Limits, LoadOptions};
 pub use error::{Code, Error, Result};
 pub use ingest::{IngestError, IngestOptions, IngestReport, Proven};

@@ -5,9 +5,14 @@ import { drive } from "./driver.js";
 import { invalid, LcmError } from "./errors.js";
 
 const PLAN_OPTIONS = ["mode", "force", "target", "observed_tokens", "lease_ms", "extra_json"];
-const OWN_OPTIONS = ["budget", "parallel", "retries", "signal", "now"];
+const OWN_OPTIONS = ["model", "budget", "parallel", "retries", "signal", "now"];
 /** Failures that another try cannot mend: the caller has to. */
 const FATAL_REASONS = ["model-auth", "model-policy"];
+
+/** The model whose tokens budget and target are. */
+function modelOption({ model }) {
+  return model === undefined ? {} : { extra_json: JSON.stringify({ model }) };
+}
 
 function planOptions(options) {
   for (const key of Object.keys(options)) {
@@ -17,7 +22,7 @@ function planOptions(options) {
   }
   const chosen = PLAN_OPTIONS.filter((key) => options[key] !== undefined);
   const plan = Object.fromEntries(chosen.map((key) => [key, options[key]]));
-  return { ...plan, requests_max: options.parallel ?? 1 };
+  return { ...plan, ...modelOption(options), requests_max: options.parallel ?? 1 };
 }
 
 /** Answers requests without a model, or with the chain of the caller's models. */
@@ -68,7 +73,7 @@ export async function compact(backend, models, clock, conversation, options = {}
     },
     complete: completerOf(backend, models, options, tally),
     apply: (request, { result: answer, exhausted }) => {
-      const apply = { fallback_over_tokens: exhausted ? budget : null };
+      const apply = { fallback_over_tokens: exhausted ? budget : null, ...modelOption(options) };
       const args = { conversation, request_id: request.id, answer, options: apply, now: now() };
       return backend.call("compaction.apply", args);
     },

@@ -17,6 +17,11 @@ function parsed(text) {
   return JSON.parse(text);
 }
 
+/** `model` of options as the engine takes it: among those whose shape is not settled. */
+function withModel({ model, ...options }) {
+  return model === undefined ? options : { ...options, extra_json: JSON.stringify({ model }) };
+}
+
 /** Options without the ones the package itself reads. */
 function rest(options, ...own) {
   return Object.fromEntries(Object.entries(options).filter(([key]) => !own.includes(key)));
@@ -123,7 +128,7 @@ export class Engine {
     const args = { conversation, budget: options.budget, now: options.now ?? this.#clock() };
     const decision = await this.#backend.call("compaction.evaluate", {
       ...args,
-      options: rest(options, "budget", "now"),
+      options: withModel(rest(options, "budget", "now")),
     });
     const { explanation_json, ...fields } = decision;
     return { ...fields, explanation: parsed(explanation_json) };
@@ -137,7 +142,7 @@ export class Engine {
       budget,
       dialect,
       options: {
-        ...rest(options, "budget", "dialect", "now"),
+        ...withModel(rest(options, "budget", "dialect", "now")),
         live_messages: messageTexts(live_messages),
       },
       now: options.now ?? this.#clock(),
@@ -202,6 +207,15 @@ export class Engine {
   /** Archives the conversation: it is read as before and not written to. */
   async archive(conversation, cause, options = {}) {
     return this.#verb("archive", conversation, { ...options, cause });
+  }
+
+  /**
+   * Reports what the provider of `model` counted of a prompt (`prompt_tokens`), and the estimate of
+   * the same prompt: `tokens` of its assembly, and what was added.
+   */
+  async calibrate(conversation, model, estimated_tokens, prompt_tokens, options = {}) {
+    const report = { ...options, model, estimated_tokens, prompt_tokens };
+    return this.#verb("calibrate", conversation, report);
   }
 
   async #verb(verb, conversation, options) {

@@ -94,6 +94,13 @@ fn status_for_people(status: &Value) -> String {
         let size = format!("{} of {} tokens", field(row, "count"), field(row, "tokens"));
         say(&format!("summaries depth {}", field(row, "depth")), size);
     }
+    for row in status.get("calibrations").and_then(Value::as_array).into_iter().flatten() {
+        let (factor, reports) = (field(row, "factor_permille"), field(row, "reports"));
+        say(
+            "calibration",
+            format!("{}: {factor} thousandths, {reports} reports", field(row, "model")),
+        );
+    }
     say("compression ratio", field(status, "compression_ratio"));
     for key in ["fresh_tail", "debt", "guards", "ledger", "bytes"] {
         match status.get(key) {

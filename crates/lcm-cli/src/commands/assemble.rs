@@ -81,7 +81,7 @@ pub(crate) fn run(global: &Global, options: &Assemble) -> Result<End> {
         live_messages: Vec::new(),
         previous,
         explain: options.explain,
-        extra_json: None,
+        extra_json: options.model.as_deref().map(lcm_host::model_option),
     };
     let budget = options.budget;
     let assembled =

@@ -54,6 +54,7 @@ pub(crate) fn run(global: &Global, options: &Compact) -> Result<End> {
         mode: options.mode.into(),
         force: options.force,
         target: options.target,
+        model: options.model.clone(),
         parallel: options.parallel,
         clock: session.clock,
     };

@@ -1,7 +1,7 @@
-//! `lcm family`, `lcm reset`, `lcm new` and `lcm archive`.
+//! `lcm family`, `lcm reset`, `lcm new`, `lcm archive` and `lcm calibrate`.
 //!
 //! In: options. Out: the answer of the component, with `applied`: whether it was asked to do what
-//! it says. All but `family` do nothing without `--apply`.
+//! it says. All but `family` and `calibrate` do nothing without `--apply`.
 
 use lcm_host::{Code, Error, Result};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     End,
-    arguments::{Apply, Archive, Family, Global, New, Reset},
+    arguments::{Apply, Archive, Calibrate, Family, Global, New, Reset},
     output,
     session::Session,
 };
@@ -55,6 +55,22 @@ pub(crate) fn archive(global: &Global, options: &Archive) -> Result<End> {
     run(global, "archive", json!({ "cause": options.cause }), options.apply, |answer| {
         let why = answer.get("archived").map_or_else(String::new, archived);
         format!("{} is archived: {why}", field(answer, "conversation"))
+    })
+}
+
+pub(crate) fn calibrate(global: &Global, options: &Calibrate) -> Result<End> {
+    let Calibrate { model, estimated, actual } = options;
+    let arguments =
+        json!({ "model": model, "estimated_tokens": estimated, "prompt_tokens": actual });
+    run(global, "calibrate", arguments, Apply { apply: true }, |answer| {
+        let calibration = answer.get("calibration").unwrap_or(&Value::Null);
+        format!(
+            "{} of {}: {} thousandths of the estimate after {} reports",
+            field(calibration, "model"),
+            field(answer, "conversation"),
+            field(calibration, "factor_permille"),
+            field(calibration, "reports"),
+        )
     })
 }
 

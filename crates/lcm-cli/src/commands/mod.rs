@@ -59,6 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
         Command::Reset(options) => life::reset(global, options),
         Command::New(options) => life::new_session(global, options),
         Command::Archive(options) => life::archive(global, options),
+        Command::Calibrate(options) => life::calibrate(global, options),
         Command::Export(options) => portable::export(global, options),
         Command::Import(options) => portable::import(global, options),
         Command::Other(words) => other(words),

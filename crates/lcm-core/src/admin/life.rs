@@ -1,4 +1,4 @@
-//! What a person asks of a session: join a family, reset, begin anew, archive.
+//! What is asked of a session: join a family, reset, begin anew, archive, calibrate.
 //!
 //! In: a verb and its arguments as JSON. Out: what was done, as JSON; `changed` says whether
 //! anything was, or with `dry_run` would be. Each makes at most one commit and, repeated, none.
@@ -7,6 +7,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     api::Timestamp,
+    calibration, codec,
     config::Config,
     context::Item,
     error::{Error, ErrorCode, Result},
@@ -16,7 +17,7 @@ use crate::{
     life::{self, Archived, Cause, Life},
     num,
     reader::Reader,
-    store::Guard,
+    store::{Guard, Put},
 };
 
 /// Name of the argument that holds the verb's own.
@@ -38,6 +39,11 @@ enum Asked {
     },
     Archive {
         cause: Cause,
+    },
+    Calibrate {
+        model: String,
+        estimated_tokens: u32,
+        prompt_tokens: u32,
     },
 }
 
@@ -63,6 +69,11 @@ pub(crate) fn call(
         "reset" => Asked::Reset { successor: fields.text_or_none("successor") },
         "new" => Asked::New { retain_depth: retain_depth(&mut fields, config)? },
         "archive" => Asked::Archive { cause: Cause::at(fields.place("cause", &Cause::NAMES)) },
+        "calibrate" => Asked::Calibrate {
+            model: fields.text("model"),
+            estimated_tokens: fields.small("estimated_tokens"),
+            prompt_tokens: fields.small("prompt_tokens"),
+        },
         _ => return Err(Error::unsupported(format_args!("verb: there is no `{verb}`"))),
     };
     let dry_run = fields.flag("dry_run");
@@ -76,11 +87,15 @@ pub(crate) fn call(
     let passed_over = life::passed_over(reader, config, &keys, &loaded.head, family)?;
     let writes = !dry_run && passed_over.is_none();
     let session = Session { reader, keys, loaded, now, writes };
+    let is_stored = passed_over.is_none();
     let mut answer = match asked {
         Asked::Family { key } => session.family(&key),
         Asked::Reset { successor } => session.reset(successor),
         Asked::New { retain_depth } => session.new_session(retain_depth),
         Asked::Archive { cause } => session.archive(cause),
+        Asked::Calibrate { model, estimated_tokens, prompt_tokens } => {
+            session.calibrate(model, (estimated_tokens, prompt_tokens), is_stored)
+        }
     }?;
     if let Some(reason) = passed_over {
         answer.texts("warnings", &[life::warning(reason)]);
@@ -145,6 +160,36 @@ impl Session<'_, '_> {
                 Vec::new(),
                 Vec::new(),
             )?;
+        }
+        Ok(answer)
+    }
+
+    fn calibrate(
+        mut self,
+        model: String,
+        (estimated_tokens, prompt_tokens): (u32, u32),
+        is_stored: bool,
+    ) -> Result<Writer> {
+        let wanted = calibration::Wanted::of(&self.keys, model)?;
+        if is_stored {
+            self.loaded = self.loaded.existing()?;
+            life::goes_on(self.reader, &self.loaded.head)?;
+        }
+        let found = wanted.found(self.reader.fresh_one(&wanted.key)?)?;
+        let mut puts = Vec::new();
+        if found.is_none() {
+            puts.extend(calibration::room(self.reader, &self.keys)?);
+        }
+        let mut record = found.unwrap_or_else(|| wanted.begin());
+        let changed = record.report(estimated_tokens, prompt_tokens, self.now)?;
+        let mut answer = Writer::object();
+        answer.object_at("calibration", record.object());
+        answer.flag("changed", changed);
+        answer.text("conversation", &self.loaded.head.conversation);
+        if changed && self.writes {
+            puts.push(Put { key: wanted.key, value: Some(codec::encode(&record)?) });
+            let entry = Journal { time: self.now, act: Act::Calibrate };
+            self.loaded.commit(self.reader, &self.keys, self.now, &entry, puts, Vec::new())?;
         }
         Ok(answer)
     }

@@ -3,7 +3,7 @@
 use alloc::{format, string::String};
 
 use crate::{
-    codec, compaction,
+    calibration, codec, compaction,
     config::Config,
     error::Result,
     head::{Head, Loaded},
@@ -99,12 +99,16 @@ fn of_conversation(reader: &mut Reader<'_>, config: &Config, conversation: &str)
     let loaded = Loaded::of_existing(reader, &keys, conversation)?;
     let head = &loaded.head;
     let mut bytes = Bytes::default();
+    let mut models = Writer::array();
     let mut depths: Sorted<u32, (u64, u64)> = Sorted::default();
     let skip = keys.root().len() + 1;
     let (start, end) = keys.range("");
     reader.scan(&start, &end, &mut |key, value| {
         let kind = key.get(skip..).and_then(|rest| rest.chars().next());
         bytes.add(kind, num::to_u64(key.len() + value.len()));
+        if kind == Some('c') {
+            models.push_object(calibration::read(key, value)?.object());
+        }
         if kind == Some('s') {
             let record: Summary = codec::decode(key, value)?;
             if let Some((count, tokens)) = depths.entry(record.depth) {
@@ -125,15 +129,14 @@ fn of_conversation(reader: &mut Reader<'_>, config: &Config, conversation: &str)
     let scope = compaction::task::scope(config.summary_model.as_deref());
     let guards = guards(reader, &scope)?;
     let life = Life::read(reader, &keys, head)?;
-    Ok(conversation_object(head, config, &bytes, summaries, guards, &life))
+    Ok(conversation_object(head, config, &bytes, [summaries, guards, models], &life))
 }
 
 fn conversation_object(
     head: &Head,
     config: &Config,
     bytes: &Bytes,
-    summaries: Writer,
-    guards: Writer,
+    [summaries, guards, models]: [Writer; 3],
     life: &Life,
 ) -> Writer {
     let mut context = Writer::object();
@@ -151,6 +154,7 @@ fn conversation_object(
     let mut object = Writer::object();
     life.write_archived(&mut object);
     object.object_at("bytes", bytes.object(head.raw_bytes));
+    object.array_at("calibrations", models);
     // In thousandths: what the context counts of what was said.
     object.json("compression_ratio", &ratio(head.context.tokens, head.raw_tokens));
     object.object_at("context", context);

@@ -13,6 +13,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     api::{self, AssembleOptions, Assembled, Dialect},
+    calibration::{self, Calibration},
     config::{Config, Policy},
     context::{Item, Run},
     error::{Error, Result},
@@ -42,13 +43,17 @@ pub(crate) fn assemble(
     options: &AssembleOptions,
 ) -> Result<Assembled> {
     let keys = Keys::new(conversation)?;
-    let policy = config.policy(budget)?;
+    config.policy(budget)?;
     supported(options)?;
-    if options.reserve_tokens >= policy.budget {
-        return Err(Error::invalid("reserve-tokens: nothing is left of the budget"));
-    }
-    let policy = policy.less(options.reserve_tokens);
-    let loaded = Loaded::of_existing(reader, &keys, conversation)?;
+    let model = calibration::Wanted::of_options(&keys, options.extra_json.as_deref())?;
+    let further: Vec<String> = model.iter().map(|model| model.key.clone()).collect();
+    let (loaded, mut found) = Loaded::read(reader, &keys, conversation, &further)?;
+    let loaded = loaded.existing()?;
+    let calibration = match model {
+        Some(model) => model.found(found.pop().flatten())?,
+        None => None,
+    };
+    let policy = policy(config, budget, options.reserve_tokens, calibration.as_ref())?;
     let head = &loaded.head;
     let history = History { keys: &keys, head };
     let mut items = choose::load(reader, &history, &policy)?;
@@ -148,10 +153,27 @@ fn supported(options: &AssembleOptions) -> Result<()> {
     if !options.live_messages.is_empty() {
         return Err(Error::unsupported("live-messages: not offered by this version; append first"));
     }
-    match options.extra_json.as_deref() {
-        None | Some("" | "{}") => Ok(()),
-        Some(_) => Err(Error::invalid("extra-json: no further options are known")),
+    Ok(())
+}
+
+/// The policy of a call, with the tokens of its model as estimated ones.
+fn policy(
+    config: &Config,
+    budget: u32,
+    reserve_tokens: u32,
+    calibration: Option<&Calibration>,
+) -> Result<Policy> {
+    let (budget, reserve_tokens) = match calibration {
+        Some(calibration) => {
+            (calibration.estimated(budget), calibration.estimated_of(reserve_tokens))
+        }
+        None => (budget, reserve_tokens),
+    };
+    let policy = config.policy(budget)?;
+    if reserve_tokens >= policy.budget {
+        return Err(Error::invalid("reserve-tokens: nothing is left of the budget"));
     }
+    Ok(policy.less(reserve_tokens))
 }
 
 /// Every item of the stored context, runs cut where inclusion changes.

@@ -8,7 +8,7 @@ use alloc::{string::String, vec::Vec};
 
 use crate::{
     api::{Applied, ApplyOptions, Outcome, Timestamp},
-    codec,
+    calibration, codec,
     config::Config,
     context::{Context, Item, Run, SummaryItem},
     error::Result,
@@ -29,7 +29,7 @@ use crate::{
 
 use super::{
     judge::{self, Verdict},
-    plain, reason,
+    reason,
     records::{Attempts, ModelGuard},
     request,
     sources::{self, Gathered, Written},
@@ -58,7 +58,7 @@ pub(crate) fn apply(
 ) -> Result<Outcome> {
     let keys = Keys::new(conversation)?;
     let task = Task::parse(request_id)?;
-    plain(options.extra_json.as_deref())?;
+    let model = calibration::Wanted::of_options(&keys, options.extra_json.as_deref())?;
     let settled = match answer {
         CompletionResult::Done(completion) => Some(settled_id(&task, completion)),
         CompletionResult::Failed(_) => None,
@@ -69,7 +69,14 @@ pub(crate) fn apply(
         outcome.capped = record.capped;
         return Ok(outcome);
     }
-    let give_up = options.fallback_over_tokens.is_some_and(|over| desk.tokens() > u64::from(over));
+    let mut fallback_over = options.fallback_over_tokens;
+    if let (CompletionResult::Failed(_), Some(tokens), Some(model)) =
+        (answer, &mut fallback_over, &model)
+        && let Some(calibration) = model.found(reader.fresh_one(&model.key)?)?
+    {
+        *tokens = calibration.estimated(*tokens);
+    }
+    let give_up = fallback_over.is_some_and(|over| desk.tokens() > u64::from(over));
     let completion = match answer {
         CompletionResult::Done(completion) => Some(completion),
         CompletionResult::Failed(failure) => {

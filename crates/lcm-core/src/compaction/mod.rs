@@ -16,8 +16,11 @@ mod sources;
 mod sweep;
 pub(crate) mod task;
 
+use alloc::{string::String, vec::Vec};
+
 use crate::{
     api::{CompactionMode, CompactionOptions, Decision},
+    calibration::{self, Calibration},
     config::{Config, Policy},
     error::{Error, Result},
     head::{Head, Loaded},
@@ -67,7 +70,7 @@ pub(crate) struct Goal {
 ///
 /// # Errors
 ///
-/// `unsupported`: mode `incremental`; `invalid-input`: a target of 0 or unreadable `extra-json`.
+/// `unsupported`: mode `incremental`; `invalid-input`: a target of 0.
 pub(crate) fn goal(
     head: &Head,
     policy: &Policy,
@@ -80,7 +83,6 @@ pub(crate) fn goal(
     if options.target == Some(0) {
         return Err(Error::invalid("target: must be at least 1"));
     }
-    plain(options.extra_json.as_deref())?;
     let stored = head.context.tokens;
     let observed = u64::from(options.observed_tokens.unwrap_or(0));
     let current = stored.max(observed);
@@ -113,11 +115,52 @@ impl Goal {
     }
 }
 
-/// Refuses options that nothing understands yet.
-fn plain(extra_json: Option<&str>) -> Result<()> {
-    match extra_json {
-        None | Some("" | "{}") => Ok(()),
-        Some(_) => Err(Error::invalid("extra-json: no further options are known")),
+/// A call with its first read made and its tokens estimated ones.
+pub(crate) struct Call {
+    pub(crate) loaded: Loaded,
+    /// Values of the further keys that were asked for.
+    pub(crate) further: Vec<Option<Vec<u8>>>,
+    pub(crate) policy: Policy,
+    pub(crate) options: CompactionOptions,
+    /// What was reported of the model that the call is for.
+    calibration: Option<Calibration>,
+}
+
+impl Call {
+    /// Reads the head and further keys, and the record of the model when one is named.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: a budget of 0, or the further options; errors of the store.
+    pub(crate) fn begin(
+        reader: &mut Reader<'_>,
+        config: &Config,
+        keys: &Keys,
+        conversation: &str,
+        (budget, options): (u32, &CompactionOptions),
+        mut further: Vec<String>,
+    ) -> Result<Self> {
+        let policy = config.policy(budget)?;
+        let model = calibration::Wanted::of_options(keys, options.extra_json.as_deref())?;
+        further.extend(model.iter().map(|model| model.key.clone()));
+        let (loaded, mut further) = Loaded::read(reader, keys, conversation, &further)?;
+        let calibration = match model {
+            Some(model) => model.found(further.pop().flatten())?,
+            None => None,
+        };
+        let options = options.clone();
+        let mut call = Self { loaded, further, policy, options, calibration };
+        if let Some(calibration) = &call.calibration {
+            let options = &mut call.options;
+            options.target = options.target.map(|tokens| match tokens {
+                0 => 0,
+                _ => calibration.estimated(tokens),
+            });
+            let observed = options.observed_tokens;
+            options.observed_tokens = observed.map(|tokens| calibration.estimated_of(tokens));
+            call.policy = config.policy(calibration.estimated(budget))?;
+        }
+        Ok(call)
     }
 }
 
@@ -134,14 +177,14 @@ pub(crate) fn evaluate(
     options: &CompactionOptions,
 ) -> Result<Decision> {
     let keys = Keys::new(conversation)?;
-    let policy = config.policy(budget)?;
-    let loaded = Loaded::of(reader, &keys, conversation)?;
+    let call = Call::begin(reader, config, &keys, conversation, (budget, options), Vec::new())?;
+    let Call { loaded, policy, options, calibration, .. } = call;
     let archived = loaded.head.archived.map(|_| "archived");
     let closed = life::passed_over(reader, config, &keys, &loaded.head, None)?.or(archived);
     // Of a session that is passed over there is nothing, and that is no error.
     let loaded = if closed.is_some() { loaded } else { loaded.existing()? };
     let sweep = Sweep::begin(loaded.head.context.tokens, options.observed_tokens);
-    let goal = goal(&loaded.head, &policy, options, &sweep)?;
+    let goal = goal(&loaded.head, &policy, &options, &sweep)?;
     let closed = if config.enabled { closed } else { Some("disabled") };
     let due = closed.is_none() && (options.force || goal.due());
     let reason = match (closed, due, goal.due()) {
@@ -160,6 +203,9 @@ pub(crate) fn evaluate(
     inputs.number_or_null("target", optional(options.target));
     inputs.number("threshold", policy.threshold.into());
     let mut explanation = Writer::object();
+    if let Some(calibration) = &calibration {
+        explanation.object_at("calibration", calibration.object());
+    }
     explanation.object_at("inputs", inputs);
     explanation.text("outcome", reason);
     explanation.text("rule", rule);

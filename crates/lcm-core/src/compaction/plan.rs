@@ -24,7 +24,7 @@ use crate::{
 };
 
 use super::{
-    Goal, goal, reason,
+    Call, Goal, goal, reason,
     records::{Attempts, ModelGuard},
     request,
     select::{self, Chunk, Group, Phase},
@@ -119,10 +119,11 @@ pub(crate) fn look(
     options: &CompactionOptions,
     now: Timestamp,
 ) -> Result<(Loaded, Found)> {
-    let policy = config.policy(budget)?.less(0);
     let guard_key = keys::guard(&task::scope(config.summary_model.as_deref()));
-    let (loaded, guard) =
-        Loaded::read(reader, keys, conversation, core::slice::from_ref(&guard_key))?;
+    let further = alloc::vec![guard_key.clone()];
+    let call = Call::begin(reader, config, keys, conversation, (budget, options), further)?;
+    let Call { loaded, further: guard, policy, options, .. } = call;
+    let (policy, options) = (policy.less(0), &options);
     if life::passed_over(reader, config, keys, &loaded.head, None)?.is_some() {
         let (status, reason) = (PlanStatus::NothingDue, reason::BELOW_THRESHOLD);
         return Ok((loaded, Found::Ended { status, reason, sweep: String::new() }));

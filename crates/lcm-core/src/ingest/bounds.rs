@@ -132,9 +132,9 @@ impl Bounds {
     /// What the plan has to say beside that.
     pub(super) fn warning(&self, bounded: &Bounded) -> Option<String> {
         if bounded.blocked.is_some() {
-            return Some(format!(
+            return Some(String::from(
                 "import-cap: the transcript does not go on where the stored messages end, and has \
-                 too many others for a bounded plan"
+                 too many others for a bounded plan",
             ));
         }
         let entries = bounded.fork_entries?;

@@ -97,12 +97,11 @@ pub(crate) fn append(
         )));
     }
     let mark = mark(&candidates, options.mode, now);
-    let marked = loaded.head.batches.iter().find(|batch| batch.hash == mark);
+    let marked = loaded.head.batches.iter().find(|batch| batch.hash == mark).copied();
     if let Some(batch) = marked
         && (extra.repeat || options.mode == IngestMode::Transcript)
     {
-        let consumed = batch.consumed;
-        return known(reader, &keys, loaded, puts, now, (consumed, Vec::new()));
+        return known(reader, &keys, loaded, puts, now, (batch.consumed, Vec::new()));
     }
     let (stored, large, node) = second_read(reader, &keys, &loaded, &candidates, &mut upkeep)?;
     let is_copy =

@@ -208,5 +208,5 @@ fn push(out: &mut String, form: Form, reference: &str) {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, clippy::string_slice, reason = "a failing test may panic")]
+#[expect(clippy::string_slice, reason = "a failing test may panic")]
 mod tests;

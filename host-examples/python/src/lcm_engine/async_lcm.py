@@ -236,6 +236,7 @@ class AsyncLcm:
         force: bool = False,
         target: int | None = None,
         observed_tokens: int | None = None,
+        model: str | None = None,
         requests_max: int = 1,
         now: int | None = None,
     ) -> Compaction:
@@ -245,6 +246,7 @@ class AsyncLcm:
             "force": force,
             "target": target,
             "observed_tokens": observed_tokens,
+            **flows.model_option(model),
             "requests_max": requests_max,
         }
         return await self._run(  # type: ignore[no-any-return]
@@ -268,6 +270,7 @@ class AsyncLcm:
         policy: Policy = "chronological",
         prompt: str | None = None,
         reserve_tokens: int = 0,
+        model: str | None = None,
         live_messages: Iterable[Message] = (),
         previous: str | None = None,
         explain: bool = False,
@@ -278,6 +281,7 @@ class AsyncLcm:
             "policy": policy,
             "prompt": prompt,
             "reserve_tokens": reserve_tokens,
+            **flows.model_option(model),
             "live_messages": [to_text(message) for message in live_messages],
             "previous": previous,
             "explain": explain,
@@ -398,6 +402,31 @@ class AsyncLcm:
         arguments = {"cause": cause, "dry_run": dry_run}
         return await self._run(  # type: ignore[no-any-return]
             paging.life(conversation, "archive", arguments, self._now(now))
+        )
+
+    async def calibrate(
+        self,
+        conversation: str,
+        model: str,
+        estimated_tokens: int,
+        prompt_tokens: int,
+        *,
+        dry_run: bool = False,
+        now: int | None = None,
+    ) -> dict[str, Any]:
+        """Reports what a provider counted of a prompt, and the estimate of the same prompt.
+
+        The estimate is `tokens` of the assembly and what was added to it. With `model` the other
+        calls then keep their budgets in this model's tokens.
+        """
+        arguments = {
+            "model": model,
+            "estimated_tokens": estimated_tokens,
+            "prompt_tokens": prompt_tokens,
+            "dry_run": dry_run,
+        }
+        return await self._run(  # type: ignore[no-any-return]
+            paging.life(conversation, "calibrate", arguments, self._now(now))
         )
 
     async def check(self, conversation: str) -> dict[str, Any]:

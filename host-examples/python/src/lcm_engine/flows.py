@@ -133,6 +133,11 @@ def _joined(receipts: list[Fields], skipped: int, warnings: list[str]) -> Fields
     }
 
 
+def model_option(model: str | None) -> Fields:
+    """The model whose tokens a call counts in, as the engine takes it."""
+    return {} if model is None else {"extra_json": to_json({"model": model})}
+
+
 def _options(new: bool, repeat: bool, refuse_replay: bool, family: str | None) -> Fields:
     flags = {"repeat": repeat, "refuse_replay": refuse_replay}
     extra: Fields = {name: True for name, wanted in flags.items() if wanted}
@@ -381,7 +386,7 @@ def drive(
     """
     options = {"requests_max": 1} | options
     passes: list[Fields] = []
-    model = _Model(offline, asks, budget if fallback else None)
+    model = _Model(offline, asks, budget if fallback else None, options.get("extra_json"))
     sweep = options.get("sweep")
     while True:
         plan = yield Call(
@@ -408,10 +413,13 @@ def drive(
 class _Model:
     """The model of one command: how often it was asked, and whether it was given up."""
 
-    def __init__(self, offline: bool, asks: int, fallback_over_tokens: int | None) -> None:
+    def __init__(
+        self, offline: bool, asks: int, fallback_over_tokens: int | None, extra_json: str | None
+    ) -> None:
         self.offline = offline
         self.asks = asks
         self.fallback_over_tokens = fallback_over_tokens
+        self.extra_json = extra_json
         self.completions = 0
         self.exhausted: Fields | None = None
         self.failure: Fields | None = None
@@ -440,7 +448,7 @@ class _Model:
 
     def apply_options(self) -> Fields:
         over = self.fallback_over_tokens if self.exhausted is not None else None
-        return {"fallback_over_tokens": over}
+        return {"fallback_over_tokens": over, "extra_json": self.extra_json}
 
     def result(self, status: str, reason: str, passes: list[Fields]) -> Fields:
         return {

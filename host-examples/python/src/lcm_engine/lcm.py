@@ -259,6 +259,7 @@ class Lcm:
         force: bool = False,
         target: int | None = None,
         observed_tokens: int | None = None,
+        model: str | None = None,
         requests_max: int = 1,
         now: int | None = None,
     ) -> Compaction:
@@ -268,6 +269,7 @@ class Lcm:
             "force": force,
             "target": target,
             "observed_tokens": observed_tokens,
+            **flows.model_option(model),
             "requests_max": requests_max,
         }
         return self._run(  # type: ignore[no-any-return]
@@ -290,6 +292,7 @@ class Lcm:
         policy: Policy = "chronological",
         prompt: str | None = None,
         reserve_tokens: int = 0,
+        model: str | None = None,
         live_messages: Iterable[Message] = (),
         previous: str | None = None,
         explain: bool = False,
@@ -300,6 +303,7 @@ class Lcm:
             "policy": policy,
             "prompt": prompt,
             "reserve_tokens": reserve_tokens,
+            **flows.model_option(model),
             "live_messages": [to_text(message) for message in live_messages],
             "previous": previous,
             "explain": explain,
@@ -418,6 +422,31 @@ class Lcm:
         arguments = {"cause": cause, "dry_run": dry_run}
         return self._run(  # type: ignore[no-any-return]
             paging.life(conversation, "archive", arguments, self._now(now))
+        )
+
+    def calibrate(
+        self,
+        conversation: str,
+        model: str,
+        estimated_tokens: int,
+        prompt_tokens: int,
+        *,
+        dry_run: bool = False,
+        now: int | None = None,
+    ) -> dict[str, Any]:
+        """Reports what a provider counted of a prompt, and the estimate of the same prompt.
+
+        The estimate is `tokens` of the assembly and what was added to it. With `model` the other
+        calls then keep their budgets in this model's tokens.
+        """
+        arguments = {
+            "model": model,
+            "estimated_tokens": estimated_tokens,
+            "prompt_tokens": prompt_tokens,
+            "dry_run": dry_run,
+        }
+        return self._run(  # type: ignore[no-any-return]
+            paging.life(conversation, "calibrate", arguments, self._now(now))
         )
 
     def check(self, conversation: str) -> dict[str, Any]:
