@@ -134,7 +134,7 @@ impl Bounds {
         if bounded.blocked.is_some() {
             return Some(String::from(
                 "import-cap: the transcript does not go on where the stored messages end, and has \
-                 too many others for a bounded plan"
+                 too many others for a bounded plan",
             ));
         }
         let entries = bounded.fork_entries?;
