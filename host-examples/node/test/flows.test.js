@@ -56,7 +56,7 @@ test("a message over 512 KiB is staged in pieces that end between code points", 
   let offset = 0;
   for (const call of calls) {
     assert.equal(call.name, "ingest.stage");
-    assert.equal(call.upload, sha256);
+    assert.equal(call.upload, `${sha256}/${whole.length}`);
     assert.equal(call.offset, offset);
     assert.ok(Buffer.byteLength(call.text) <= 192 * 1024);
     assert.ok(call.text.isWellFormed?.() ?? true);

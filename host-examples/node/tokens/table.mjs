@@ -22,7 +22,8 @@ const REPORTS = 20;
 /** More than the conversations have, and so little that old messages leave the context. */
 const BUDGETS = { growing: 200_000, sliding: 8_000 };
 const ENCODINGS = { o200k_base: o200k, cl100k_base: cl100k };
-const SLICE = ["code", "Chinese", "emoji"];
+/** What does not change with the repository: its prose and code are the other kinds. */
+const SLICE = ["JSON tool output", "Chinese", "emoji"];
 /** Kinds that are one kind of text; of the others the table only says how it is. */
 const GATED = ["English", "code", "JSON tool output", "Chinese", "Japanese", "emoji"];
 const ERROR_MAX = 0.03;

@@ -104,8 +104,9 @@ class Ingest(unittest.TestCase):
         names = [name for name, _ in script.calls]
         self.assertEqual(names, ["ingest.append"] + ["ingest.stage"] * 4 + ["ingest.append"] * 2)
         upload = script.calls[1][1]["upload"]
-        self.assertEqual(script.calls[5][1]["messages"], [f"@upload {upload}"])
-        self.assertEqual(upload, texts.upload_id(large.encode()))
+        sha256 = texts.upload_id(large.encode())
+        self.assertEqual(script.calls[5][1]["messages"], [f"@upload {sha256}"])
+        self.assertEqual(upload, f"{sha256}/600000")
 
     def test_only_what_is_missing_is_appended_as_new(self):
         script = Script(
