@@ -1,4 +1,4 @@
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a panic is the finding")]
+#![expect(clippy::string_slice, clippy::unwrap_used, reason = "a panic is the finding")]
 //! Damaged input at every parser that reads what others wrote: it is taken, and comes back byte for
 //! byte, or it is refused with a clear error and nothing was written.
 //!
@@ -210,7 +210,7 @@ fn payloads() {
         let args = Json::object([("budget", 1_000_000_u64.into())]);
         let assembled = host.ask("context.assemble", &args).unwrap();
         let context = assembled.field("messages_json").unwrap().as_str().unwrap();
-        let at = context.find("[LCM File: ").expect("a reference") + "[LCM File: ".len();
+        let at = context.find("[LCM File: ").unwrap() + "[LCM File: ".len();
         let id = &context[at..at + 21];
         let options = "{\"bytes_max\":500000}";
         let args = Json::object([("id", id.into()), ("options_json", options.into())]);

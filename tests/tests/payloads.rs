@@ -108,7 +108,7 @@ fn number(json: &Json, key: &str) -> usize {
     json.field(key).unwrap().to_string().parse().unwrap()
 }
 
-fn content<'a>(json: &'a Json) -> &'a str {
+fn content(json: &Json) -> &str {
     json.field("content").unwrap().as_str().unwrap()
 }
 
