@@ -159,6 +159,30 @@ fn any_range_of_a_payload_is_what_the_text_has_there() {
     }
 }
 
+/// Goal: a message can have more payloads than a commit has writes, and still comes in.
+#[test]
+fn a_message_of_very_many_payloads_comes_in() {
+    let mut host = host();
+    let output = literal(&"row\n".repeat(1_100));
+    let part = |number: u32| {
+        format!("{{\"type\":\"tool_result\",\"call_id\":\"{number}\",\"output\":{output}}}")
+    };
+    let parts: Vec<String> = (0..400).map(part).collect();
+    let raw = format!("{{\"role\":\"tool\",\"parts\":[{}]}}", parts.join(","));
+    append(&mut host, &raw);
+    let args = Json::object([
+        ("seq_from", 1_u64.into()),
+        ("seq_to", 1_u64.into()),
+        ("bytes_max", 1_u64.into()),
+    ]);
+    let back = host.ask("recall.messages", &args).unwrap();
+    assert!(back.elements()[0].as_str() == Some(raw.as_str()));
+    let context = context(&mut host);
+    assert_eq!(ids(&context).len(), 64);
+    let check = host.ask("admin.check", &Json::object([])).unwrap();
+    assert!(check.as_str().unwrap().contains("\"ok\":true"), "{check}");
+}
+
 /// Goal: reading on from `end_byte` gives the whole payload.
 #[test]
 fn a_payload_can_be_read_page_by_page() {

@@ -16,6 +16,9 @@ use crate::{
     num, order, tokens,
 };
 
+/// Payloads of one message, the longest if it has more: each is a write of the commit that stores
+/// it, which has 256.
+const PAYLOADS_MAX: usize = 64;
 /// Tokens from which a stretch of text is worth a reference, which has about 300 itself.
 const STRETCH_TOKENS_MIN: u64 = 1_000;
 
@@ -58,6 +61,11 @@ pub(super) fn find(dialect: Dialect, raw: &str, message: &Message, tokens_min: u
         finder.raw_payloads(u64::from(message.tokens) * 4);
     }
     let mut found = finder.found;
+    if found.len() > PAYLOADS_MAX {
+        let length = |found: &Found| found.content.1 - found.content.0;
+        order::sort_by(&mut found, &mut |a, b| length(b).cmp(&length(a)));
+        found.truncate(PAYLOADS_MAX);
+    }
     order::sort_by(&mut found, &mut |a, b| a.replaced.cmp(&b.replaced));
     found
 }

@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use crate::{
     api::Dialect,
     codec::{self, Sound},
-    error::{Error, Result},
     json, keys, limits,
     message::{self, Message, Part},
     num,
@@ -162,39 +161,35 @@ pub(crate) fn parse_name(name: &str) -> Option<[u8; 8]> {
 /// What stands for a message; `None`: it has no payload of so many tokens. `root` is of the keys of
 /// the conversation, so that ids of two conversations differ.
 ///
-/// # Errors
-///
-/// `limit-exceeded`: the stand-in would be larger than a message.
+/// A message for which nothing can stand is stored and shown as it is.
 pub(crate) fn stand_in(
     dialect: Dialect,
     raw: &str,
     message: &Message,
     payload_tokens_min: u32,
     root: &str,
-) -> Result<Option<Made>> {
+) -> Option<Made> {
     if message.tokens < payload_tokens_min {
-        return Ok(None);
+        return None;
     }
     let found = find::find(dialect, raw, message, payload_tokens_min);
     if found.is_empty() {
-        return Ok(None);
+        return None;
     }
     let mut files = Vec::with_capacity(found.len());
     let mut text = String::new();
     let mut from = 0;
     for payload in &found {
         let (id, file) = reference::file(raw, payload, root);
-        text.push_str(raw.get(from..payload.replaced.0).unwrap_or_default());
+        text.push_str(raw.get(from..payload.replaced.0)?);
         push(&mut text, payload.form, &reference::text(id, &file, payload, message.role));
         from = payload.replaced.1;
         files.push((id, file));
     }
-    text.push_str(raw.get(from..).unwrap_or_default());
-    if num::to_u64(text.len()) > limits::MESSAGE_BYTES_MAX {
-        return Err(Error::limit("a message with its references is too large"));
-    }
-    let Message { parts, tokens, .. } = message::project(dialect, &text)?;
-    Ok(Some(Made { raw: text, parts, tokens, payload_tokens_min, files }))
+    text.push_str(raw.get(from..)?);
+    let Message { parts, tokens, role, .. } = message::project(dialect, &text).ok()?;
+    let is_fit = num::to_u64(text.len()) <= limits::MESSAGE_BYTES_MAX && role == message.role;
+    is_fit.then_some(Made { raw: text, parts, tokens, payload_tokens_min, files })
 }
 
 fn push(out: &mut String, form: Form, reference: &str) {

@@ -9,7 +9,7 @@ const ROOT: &str = "root";
 
 fn made(dialect: Dialect, raw: &str, least: u32) -> Option<Made> {
     let message = message::project(dialect, raw).unwrap();
-    stand_in(dialect, raw, &message, least, ROOT).unwrap()
+    stand_in(dialect, raw, &message, least, ROOT)
 }
 
 /// The content of each payload, decoded as it would be read back.
@@ -215,6 +215,20 @@ fn a_message_gives_up_its_longest_texts_and_keeps_what_is_replayed() {
     assert!(made(Dialect::Lcm, &parts(call), 3_000).is_none());
     let system = raw.replace("assistant", "system");
     assert!(made(Dialect::Lcm, &system, 3_000).is_none());
+}
+
+#[test]
+fn of_very_many_payloads_the_longest_are_replaced() {
+    let results: Vec<String> = (0..300)
+        .map(|number| {
+            let output = literal(&"r".repeat(4_100 + number));
+            format!("{{\"type\":\"tool_result\",\"call_id\":\"{number}\",\"output\":{output}}}")
+        })
+        .collect();
+    let raw = format!("{{\"role\":\"tool\",\"parts\":[{}]}}", results.join(","));
+    let made = made(Dialect::Lcm, &raw, 1_000).unwrap();
+    let lengths: Vec<u64> = made.files.iter().map(|(_, file)| file.bytes).collect();
+    assert_eq!(lengths, (4_336..4_400).collect::<Vec<u64>>());
 }
 
 #[test]

@@ -26,11 +26,10 @@ pub(super) fn check(
 ) -> Result<()> {
     let Some(stand_in) = &stored.stand_in else { return Ok(()) };
     let Some(shown) = report.damage(history.shown(reader, stored))? else { return Ok(()) };
-    let made = message::project(dialect, raw).and_then(|message| {
+    let made = message::project(dialect, raw).ok().and_then(|message| {
         let least = stand_in.payload_tokens_min;
         payload::stand_in(dialect, raw, &message, least, history.keys.root())
     });
-    let made = made.ok().flatten();
     let same = made.as_ref().is_some_and(|made| {
         made.raw == *shown && made.parts == stand_in.parts && made.tokens == stored.tokens
     });
