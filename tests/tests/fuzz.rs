@@ -2,8 +2,9 @@
 //! Damaged input at every parser that reads what others wrote: it is taken, and comes back byte for
 //! byte, or it is refused with a clear error and nothing was written.
 //!
-//! Each parser gets a second. `LCM_FUZZ_SECONDS=600 cargo test --release -p lcm-tests --test fuzz`
-//! gives each ten minutes; a finding is repeated with the `LCM_SEED` it prints.
+//! Each parser gets 1,000 rounds, always the same. `LCM_FUZZ_SECONDS=600 cargo test --release -p
+//! lcm-tests --test fuzz` gives each ten minutes; a finding is repeated with the `LCM_SEED` it
+//! prints.
 
 use std::{
     env, fs,
@@ -13,6 +14,9 @@ use std::{
 
 use lcm_testing::{Host, Json, host::StoreMode, mutate::mutate, simulation::random::Random};
 
+/// Rounds of each parser at least.
+const ROUNDS: u64 = 1_000;
+
 const DIALECTS: [&str; 5] = ["lcm", "anthropic", "openai-chat", "openai-responses", "gemini"];
 
 fn number(name: &str, default: u64) -> u64 {
@@ -21,11 +25,15 @@ fn number(name: &str, default: u64) -> u64 {
 
 /// Runs rounds until the time is over; a round that panics says its seed first.
 fn rounds(name: &str, mut round: impl FnMut(&mut Random)) {
-    let time = Duration::from_secs(number("LCM_FUZZ_SECONDS", 1));
+    let time = Duration::from_secs(number("LCM_FUZZ_SECONDS", 0));
     let only = env::var("LCM_SEED").ok();
     let (start, mut seed) = (Instant::now(), number("LCM_SEED", 0));
     let first = seed;
-    while start.elapsed() < time && (only.is_none() || seed == first) {
+    let goes_on = |done: u64| match only {
+        Some(_) => done < 1,
+        None => done < ROUNDS || start.elapsed() < time,
+    };
+    while goes_on(seed - first) {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             round(&mut Random::new(seed));
         }));
