@@ -167,6 +167,20 @@ impl Wanted {
         model.map(|model| Self::of(keys, model)).transpose()
     }
 
+    /// What the first read of a call brought, when it was asked last for the key of the model that
+    /// the call may be for.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`.
+    pub(crate) fn taken(
+        model: Option<&Self>,
+        values: &mut Vec<Option<Vec<u8>>>,
+    ) -> Result<Option<Calibration>> {
+        let Some(model) = model else { return Ok(None) };
+        model.found(values.pop().flatten())
+    }
+
     /// What was read under the key; `None`: nothing was reported of this model.
     ///
     /// # Errors

@@ -49,10 +49,7 @@ pub(crate) fn assemble(
     let further: Vec<String> = model.iter().map(|model| model.key.clone()).collect();
     let (loaded, mut found) = Loaded::read(reader, &keys, conversation, &further)?;
     let loaded = loaded.existing()?;
-    let calibration = match model {
-        Some(model) => model.found(found.pop().flatten())?,
-        None => None,
-    };
+    let calibration = calibration::Wanted::taken(model.as_ref(), &mut found)?;
     let policy = policy(config, budget, options.reserve_tokens, calibration.as_ref())?;
     let head = &loaded.head;
     let history = History { keys: &keys, head };

@@ -144,10 +144,7 @@ impl Call {
         let model = calibration::Wanted::of_options(keys, options.extra_json.as_deref())?;
         further.extend(model.iter().map(|model| model.key.clone()));
         let (loaded, mut further) = Loaded::read(reader, keys, conversation, &further)?;
-        let calibration = match model {
-            Some(model) => model.found(further.pop().flatten())?,
-            None => None,
-        };
+        let calibration = calibration::Wanted::taken(model.as_ref(), &mut further)?;
         let options = options.clone();
         let mut call = Self { loaded, further, policy, options, calibration };
         if let Some(calibration) = &call.calibration {

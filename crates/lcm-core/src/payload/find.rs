@@ -30,7 +30,7 @@ struct Finder<'a> {
     found: Vec<Found>,
     /// Texts that may still become payloads.
     stretches: Vec<Stretch>,
-    /// Quarter tokens of what became a payload.
+    /// Quarter tokens of what was said and became a payload.
     replaced: u64,
 }
 
@@ -86,8 +86,10 @@ impl Finder<'_> {
                 let [name, mime] =
                     [name, mime].map(|span| span.map(|span| self.text(span).into_owned()));
                 let (from, to) = self.inside(text);
-                if self.is_string(text) && self.quarters(from, to) >= self.quarters_min {
-                    self.push(Found { name, mime, ..self.whole(Kind::File, text) });
+                let quarters = self.quarters(from, to);
+                if self.is_string(text) && quarters >= self.quarters_min {
+                    let found = Found { name, mime, ..self.whole(Kind::File, text) };
+                    self.push(found, quarters);
                 }
             }
             _ => {}
@@ -117,7 +119,7 @@ impl Finder<'_> {
                     form: Form::Inside,
                 };
                 if quarters >= self.quarters_min {
-                    self.push(found);
+                    self.push(found, quarters);
                 } else {
                     self.stretches.push(Stretch { quarters, is_block: true, found });
                 }
@@ -156,8 +158,8 @@ impl Finder<'_> {
             if total.saturating_sub(kept) < self.quarters_min {
                 return;
             }
-            let Some(Stretch { found, .. }) = stretches.pop() else { return };
-            self.push(found);
+            let Some(Stretch { found, quarters, .. }) = stretches.pop() else { return };
+            self.push(found, quarters);
         }
     }
 
@@ -175,7 +177,7 @@ impl Finder<'_> {
             |payload: Found| Found { name: tool.clone(), call_id: call_id.clone(), ..payload };
         if self.is_string(output) {
             let payload = found(self.whole(Kind::ToolOutput, output));
-            return self.push(payload);
+            return self.found.push(payload);
         }
         let mut texts: Vec<(u64, Span)> = Vec::new();
         for span in self.texts_inside(output) {
@@ -196,7 +198,7 @@ impl Finder<'_> {
         if rest < self.quarters_min {
             for span in chosen {
                 let payload = found(self.whole(Kind::ToolOutput, span));
-                self.push(payload);
+                self.found.push(payload);
             }
             return;
         }
@@ -208,7 +210,7 @@ impl Finder<'_> {
             form,
             ..self.whole(Kind::ToolOutput, output)
         };
-        self.push(found(all));
+        self.found.push(found(all));
     }
 
     /// The strings directly in an object, and of a list its strings and the texts of its blocks.
@@ -236,6 +238,12 @@ impl Finder<'_> {
         if tool.is_some_and(|tool| tool.starts_with("lcm_")) {
             return true;
         }
+        // Not decoded for nothing: it may have megabytes.
+        let (from, to) = self.inside(output);
+        let written = self.raw.get(from..to).unwrap_or_default();
+        if !written.trim_start().starts_with(['{', '\\']) {
+            return false;
+        }
         let text = self.text(output);
         let Ok(members) = json::object(&text) else { return false };
         let has = |key: &str| json::member(&members, &text, key).map(|member| member.value);
@@ -249,10 +257,9 @@ impl Finder<'_> {
         id.is_some_and(|id| is_id(&id)) && names.iter().any(|key| has(key).is_some())
     }
 
-    fn push(&mut self, found: Found) {
-        // An empty payload would be one that says nothing; a threshold is never so low.
-        let (from, to) = found.content;
-        self.replaced += self.quarters(from, to);
+    /// Adds a payload of a message that may give up further texts.
+    fn push(&mut self, found: Found, quarters: u64) {
+        self.replaced += quarters;
         self.found.push(found);
     }
 
