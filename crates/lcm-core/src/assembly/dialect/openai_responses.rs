@@ -69,7 +69,8 @@ fn kinds(turns: &[Turn<'_>]) -> BTreeMap<String, usize> {
     let mut kinds = BTreeMap::new();
     for turn in turns {
         let Some(raw) = turn.native else { continue };
-        let Some(call) = turn.blocks.iter().find_map(call_of).filter(|call| stands(call)) else {
+        let Some(call) = turn.blocks.iter().find_map(call_of).filter(|call| stands(call, raw))
+        else {
             continue;
         };
         let kind = place(message::item_kind(raw));
@@ -87,10 +88,19 @@ fn call_of<'b, 'a>(block: &'b Block<'a>) -> Option<&'b Call<'a>> {
     }
 }
 
-/// Whether a call goes by the id and name it came with.
-fn stands(call: &Call<'_>) -> bool {
+/// Whether a call goes out as the item it came in: by its id and name, with all that its type asks
+/// for as a string.
+fn stands(call: &Call<'_>, raw: &str) -> bool {
+    let item = Object::new(raw, json::object(raw).unwrap_or_default());
+    let wanted: &[&str] = match message::item_kind(raw) {
+        "function_call" => &["call_id", "name", "arguments"],
+        "custom_tool_call" => &["call_id", "name", "input"],
+        _ => &["call_id"],
+    };
     let name = tool_format::name(Dialect::OpenaiResponses, &call.name);
-    call.given.as_deref() == Some(&call.id) && name == call.name
+    call.given.as_deref() == Some(&call.id)
+        && name == call.name
+        && wanted.iter().all(|key| item.string(key).is_some())
 }
 
 /// The item that an answer came as, when it goes by the id it came with.
@@ -169,9 +179,7 @@ impl Writer {
             }
             kind if CALLS.contains(&kind) => {
                 let Some(call) = turn.blocks.iter().find_map(call_of) else { return };
-                let takes = kind != "function_call" || item.string("arguments").is_some();
-                let takes = takes && (kind != "custom_tool_call" || item.string("input").is_some());
-                if !takes || !self.kinds.contains_key(&call.id) {
+                if !self.kinds.contains_key(&call.id) {
                     return self.built(turn, items, notes);
                 }
             }

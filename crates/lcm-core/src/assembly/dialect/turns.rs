@@ -188,7 +188,8 @@ impl<'a> Scope<'a> {
 
     fn block(&self, read: &Read) -> Option<Block<'a>> {
         let whole = json::slice(self.raw, read.whole);
-        let native = self.is_own().then_some(whole);
+        let native =
+            self.is_own().then_some(whole).filter(|_| has_written_id(self.raw, &read.part));
         let body = match &read.part {
             _ if self.item == "reasoning" => Body::Thought,
             // A tool that only says a text returned it.
@@ -215,10 +216,10 @@ impl<'a> Scope<'a> {
                     None => {
                         let given = read.part.result_id(self.raw);
                         let mut answer = self.answer(given, *name, *output, *is_error);
-                        answer.native = native;
-                        if self.out == Dialect::OpenaiChat {
-                            answer.native = self.native();
-                        }
+                        answer.native = match self.out {
+                            Dialect::OpenaiChat => native.and(self.native()),
+                            _ => native,
+                        };
                         answer.has_more = native.is_none() && self.has_media(read.whole);
                         Body::Answer(answer)
                     }
@@ -295,6 +296,17 @@ impl<'a> Scope<'a> {
     fn kind(&self, whole: Span) -> Cow<'a, str> {
         let value = Value { span: whole, kind: json::kind(self.raw, whole) };
         Object::of(self.raw, value).map_or(Cow::Borrowed(""), |block| block.text("type"))
+    }
+}
+
+/// Whether the id of a call or result is a string, or it has none. Hosts write numbers, which no
+/// provider takes: such a block is written anew.
+fn has_written_id(raw: &str, part: &Part) -> bool {
+    match part {
+        Part::ToolCall { id: Some(id), .. } | Part::ToolResult { call_id: Some(id), .. } => {
+            json::kind(raw, *id) == Kind::String
+        }
+        _ => true,
     }
 }
 
