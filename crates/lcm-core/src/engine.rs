@@ -274,7 +274,7 @@ impl Engine {
         grant: Option<&str>,
         _now: Timestamp,
     ) -> Result<String> {
-        recall::in_family(&mut self.reader(store), conversation, &|reader, conversation| {
+        recall::in_family(&mut self.reader(store), conversation, id, &|reader, conversation| {
             recall::describe(reader, conversation, id, options_json, grant)
         })
     }
@@ -293,7 +293,7 @@ impl Engine {
         grant: Option<&str>,
         _now: Timestamp,
     ) -> Result<String> {
-        recall::in_family(&mut self.reader(store), conversation, &|reader, conversation| {
+        recall::in_family(&mut self.reader(store), conversation, id, &|reader, conversation| {
             recall::expand(reader, conversation, id, options_json, grant)
         })
     }

@@ -32,7 +32,7 @@ pub(crate) fn reset(global: &Global, options: &Reset) -> Result<End> {
         let next = field(answer, "conversation");
         match answer.get("archived").and_then(Value::as_str) {
             Some(id) => format!("{id} is archived and goes on in {next}"),
-            None => format!("{next} is empty: there is nothing to reset"),
+            None => format!("{next} goes on: there is nothing to reset"),
         }
     })
 }
@@ -53,8 +53,11 @@ pub(crate) fn new_session(global: &Global, options: &New) -> Result<End> {
 
 pub(crate) fn archive(global: &Global, options: &Archive) -> Result<End> {
     run(global, "archive", json!({ "cause": options.cause }), options.apply, |answer| {
-        let why = answer.get("archived").map_or_else(String::new, archived);
-        format!("{} is archived: {why}", field(answer, "conversation"))
+        let id = field(answer, "conversation");
+        match answer.get("archived") {
+            Some(why) if !why.is_null() => format!("{id} is archived: {}", archived(why)),
+            _ => format!("{id} is not archived"),
+        }
     })
 }
 

@@ -1,6 +1,7 @@
 //! Administration: what is stored, whether it is sound, its digest, its portable copy, and the life
 //! of a session.
 
+mod calibrate;
 mod check;
 mod cursor;
 mod digest;
@@ -10,11 +11,12 @@ mod life;
 mod listing;
 mod portable;
 mod status;
+mod verbs;
 
 pub(crate) use check::check;
 pub(crate) use digest::digest;
 pub(crate) use export::export_page;
 pub(crate) use import::import_page;
-pub(crate) use life::call;
 pub(crate) use listing::listing;
 pub(crate) use status::status;
+pub(crate) use verbs::call;

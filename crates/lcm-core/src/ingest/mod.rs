@@ -140,7 +140,7 @@ fn joined(
     let mut puts = Vec::new();
     if let Some(family) = family {
         let now = loaded.now(now)?;
-        life::join(&mut loaded.head, keys, family, now, &mut puts)?;
+        life::join(&mut loaded.head, keys, family, None, now, &mut puts)?;
     }
     Ok(puts)
 }

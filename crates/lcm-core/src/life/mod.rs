@@ -82,15 +82,20 @@ pub(crate) struct Member {
     pub(crate) family: String,
     pub(crate) conversation: String,
     pub(crate) joined: Timestamp,
+    /// Of a conversation whose id a reset made: what stands before `#` and its number.
+    pub(crate) numbered_from: Option<String>,
 }
 
 impl Sound for Member {
     fn is_sound(&self) -> bool {
-        self.family.len() <= limits::CONVERSATION_BYTES_MAX && self.joined <= time::MS_MAX
+        let stem_bytes = self.numbered_from.as_ref().map_or(0, String::len);
+        self.family.len().max(stem_bytes) <= limits::CONVERSATION_BYTES_MAX
+            && self.joined <= time::MS_MAX
     }
 }
 
 /// Makes a conversation one of a family, when it is of none. Returns whether it was of none.
+/// `numbered_from` is that of [`Member`].
 ///
 /// # Errors
 ///
@@ -99,6 +104,7 @@ pub(crate) fn join(
     head: &mut Head,
     keys: &Keys,
     family: &str,
+    numbered_from: Option<String>,
     now: Timestamp,
     puts: &mut Vec<Put>,
 ) -> Result<bool> {
@@ -120,24 +126,34 @@ pub(crate) fn join(
         None => {}
     }
     let conversation = conversation.clone();
-    let member = Member { family: family.into(), conversation, joined: now };
+    let member = Member { family: family.into(), conversation, joined: now, numbered_from };
     puts.push(Put { key: keys.member(hash), value: Some(codec::encode(&member)?) });
     head.family = Some(hash);
     Ok(true)
 }
 
-/// The conversations of a family, in the order of their keys.
+/// The conversations of a family except one, the newest in it first.
 ///
 /// # Errors
 ///
 /// Of the store.
-pub(crate) fn members(reader: &mut Reader<'_>, family: [u8; 16]) -> Result<Vec<Member>> {
+pub(crate) fn others(
+    reader: &mut Reader<'_>,
+    family: [u8; 16],
+    conversation: &str,
+) -> Result<Vec<Member>> {
     let (start, end) = keys::members(family);
     let mut members = Vec::new();
     reader.scan(&start, &end, &mut |key, value| {
-        members.push(codec::decode(key, value)?);
+        let member: Member = codec::decode(key, value)?;
+        if member.conversation != conversation {
+            members.push(member);
+        }
         Ok(())
     })?;
+    crate::order::sort_by(&mut members, &mut |a, b| {
+        b.joined.cmp(&a.joined).then_with(|| a.conversation.cmp(&b.conversation))
+    });
     Ok(members)
 }
 
@@ -181,24 +197,35 @@ pub(crate) fn warning(reason: &str) -> String {
 ///
 /// # Errors
 ///
-/// Of the store; `corrupt`: the family does not list it.
+/// As [`member_of`].
 pub(crate) fn family_of(
     reader: &mut Reader<'_>,
     keys: &Keys,
     head: &Head,
 ) -> Result<Option<String>> {
+    Ok(member_of(reader, keys, head)?.map(|member| member.family))
+}
+
+/// What the family of a conversation says of it.
+///
+/// # Errors
+///
+/// Of the store; `corrupt`: the family does not list it.
+pub(crate) fn member_of(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    head: &Head,
+) -> Result<Option<Member>> {
     let Some(hash) = head.family else { return Ok(None) };
     let key = keys.member(hash);
-    match reader.kept(core::slice::from_ref(&key), &[])?.pop().flatten() {
-        Some(value) => {
-            let member: Member = codec::decode(&key, &value)?;
-            if keys::family(&member.family) != hash || member.conversation != head.conversation {
-                return Err(Error::corrupt(format_args!("`{key}` names another family")));
-            }
-            Ok(Some(member.family))
-        }
-        None => Err(reader.missing(&key)),
+    let Some(value) = reader.kept(core::slice::from_ref(&key), &[])?.pop().flatten() else {
+        return Err(reader.missing(&key));
+    };
+    let member: Member = codec::decode(&key, &value)?;
+    if keys::family(&member.family) != hash || member.conversation != head.conversation {
+        return Err(Error::corrupt(format_args!("`{key}` names another family")));
     }
+    Ok(Some(member))
 }
 
 /// Refuses to write to an archived conversation.

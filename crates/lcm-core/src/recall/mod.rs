@@ -6,7 +6,7 @@ mod file;
 mod grep;
 mod messages;
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
 
 use crate::{
     codec,
@@ -33,8 +33,10 @@ enum Named {
     File([u8; 8]),
 }
 
-/// What `ask` answers of a conversation, or when that knows no such id, of the first of its family
-/// that does.
+/// What `ask` answers of a conversation, or when that does not know the id, of the newest of its
+/// family that does.
+///
+/// However many conversations the family has, each costs one key of a `get-many`.
 ///
 /// # Errors
 ///
@@ -42,6 +44,7 @@ enum Named {
 pub(crate) fn in_family(
     reader: &mut Reader<'_>,
     conversation: &str,
+    id: &str,
     ask: &dyn Fn(&mut Reader<'_>, &str) -> Result<String>,
 ) -> Result<String> {
     let is_unknown = |answer: &Result<String>| {
@@ -53,16 +56,39 @@ pub(crate) fn in_family(
     }
     let head = Loaded::of(reader, &Keys::new(conversation)?, conversation)?.head;
     let Some(family) = head.family else { return answer };
-    for member in life::members(reader, family)? {
-        if member.conversation == conversation {
-            continue;
-        }
-        let other = ask(reader, &member.conversation);
+    for member in holders(reader, family, conversation, id)? {
+        let other = ask(reader, &member);
         if !is_unknown(&other) {
             return other;
         }
     }
     answer
+}
+
+/// The other conversations of a family that know the id, the newest first. The name of a message
+/// has only three bytes of its conversation, so that some may turn out not to.
+fn holders(
+    reader: &mut Reader<'_>,
+    family: [u8; 16],
+    conversation: &str,
+    id: &str,
+) -> Result<Vec<String>> {
+    let mut members = Vec::new();
+    let mut wanted = Vec::new();
+    for member in life::others(reader, family, conversation)? {
+        let keys = Keys::new(&member.conversation)?;
+        let key = match named(&keys, id) {
+            Ok(Named::Message(_)) => keys.head(),
+            Ok(Named::Summary(id)) => keys.summary(id),
+            Ok(Named::File(id)) => keys.file(id),
+            Err(_) => continue,
+        };
+        members.push(member.conversation);
+        wanted.push(key);
+    }
+    let found = reader.fresh(&wanted)?;
+    let known = members.into_iter().zip(found).filter(|(_, value)| value.is_some());
+    Ok(known.map(|(member, _)| member).collect())
 }
 
 /// Finds the id in what was copied: the bare id, or text around it.

@@ -199,7 +199,7 @@ fn lives(
 ) -> Result<bool> {
     let mut changed = false;
     if let (None, Some(family)) = (head.family, &life.family) {
-        changed = life::join(head, keys, family, now, puts)?;
+        changed = life::join(head, keys, family, None, now, puts)?;
     }
     if let (None, Some((archived, successor))) = (head.archived, &life.archived) {
         let successor = successor.as_deref().map(Keys::new).transpose()?;

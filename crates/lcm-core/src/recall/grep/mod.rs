@@ -29,6 +29,9 @@ use crate::{
 /// Hits of an answer whose query names no limit, and of any answer.
 const LIMIT: u64 = 50;
 const LIMIT_MAX: u64 = 200;
+/// Further conversations of a family that are searched. Each costs some reads, and a job that
+/// resets its session every hour has thousands.
+const MEMBERS_MAX: usize = 32;
 
 /// Name of the argument that holds the query.
 const QUERY: &str = "query-json";
@@ -144,7 +147,7 @@ pub(crate) fn grep(
     let bounds = bounds(&query, now)?;
     let mut notes = Vec::new();
     let mut sought = sought(&query, &mut notes)?;
-    let places = places(reader, conversation, &query)?;
+    let places = places(reader, conversation, &query, &mut notes)?;
     let mut indexes = Vec::with_capacity(places.len());
     for place in &places {
         place.enter(reader);
@@ -246,7 +249,12 @@ fn sought(query: &Query, notes: &mut Vec<&'static str>) -> Result<Sought> {
 }
 
 /// The conversations that are searched: the one and its family, newest first, or all by id.
-fn places(reader: &mut Reader<'_>, conversation: &str, query: &Query) -> Result<Vec<Place>> {
+fn places(
+    reader: &mut Reader<'_>,
+    conversation: &str,
+    query: &Query,
+    notes: &mut Vec<&'static str>,
+) -> Result<Vec<Place>> {
     if !query.all {
         let place = Place::read(reader, conversation)?.ok_or_else(|| {
             Error::not_found(format_args!("conversation `{conversation}` does not exist"))
@@ -254,10 +262,13 @@ fn places(reader: &mut Reader<'_>, conversation: &str, query: &Query) -> Result<
         let family = place.loaded.head.family.filter(|_| !query.only);
         let mut places = alloc::vec![place];
         let Some(family) = family else { return Ok(places) };
-        for member in life::members(reader, family)? {
-            if member.conversation != conversation {
-                places.extend(Place::read(reader, &member.conversation)?);
-            }
+        let mut members = life::others(reader, family, conversation)?;
+        if members.len() > MEMBERS_MAX {
+            members.truncate(MEMBERS_MAX);
+            notes.push("family-limited");
+        }
+        for member in members {
+            places.extend(Place::read(reader, &member.conversation)?);
         }
         crate::order::sort_by(&mut places, &mut |a, b| {
             let times = b.loaded.head.time.cmp(&a.loaded.head.time);
