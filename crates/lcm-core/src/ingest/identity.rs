@@ -147,7 +147,7 @@ pub(super) fn verdict(lookups: &[Lookup], message: &Message, known: &Identities)
 }
 
 /// Messages known by id or discriminating that a run must hold which does not end where the stored
-/// messages end, or the transcript: a single message may well be said again.
+/// messages end: a single message may well be said again.
 pub(super) const INSIDE_ANCHORS_MIN: usize = 2;
 
 /// One entry of a batch or transcript, as it is compared with stored messages.
@@ -185,25 +185,24 @@ pub(super) struct Newest<'a> {
 }
 
 impl Newest<'_> {
-    /// Whether `run` is what is stored from the hash at `from` on, with so many anchors: messages
-    /// known by id or discriminating.
-    pub(super) fn holds(&self, from: usize, run: &[Alignable], anchors_min: usize) -> bool {
-        let first = self.seq_last + 1 - num::to_u64(self.hashes.len());
-        let stored = self.hashes.get(from..).unwrap_or(&[]);
-        let mut anchors = 0usize;
-        let skipped = self.hashes.len() - self.texts.len().min(self.hashes.len());
-        for (at, (entry, hash)) in (from..).zip(run.iter().zip(stored)) {
-            let seq = first + num::to_u64(at);
+    /// How many of `entries`, from the last on, are the newest messages in their order, and how
+    /// many of those are anchors: known by id, or equal and discriminating. There are at most as
+    /// many entries as hashes.
+    pub(super) fn ends(&self, entries: &[Alignable]) -> (usize, usize) {
+        let mut texts = self.texts.iter().rev();
+        let (mut length, mut anchors) = (0, 0);
+        for ((entry, hash), seq) in
+            entries.iter().rev().zip(self.hashes.iter().rev()).zip((1..=self.seq_last).rev())
+        {
+            let text = texts.next();
             if entry.is(hash) || entry.seq == Some(seq) {
                 anchors += usize::from(entry.discriminating || entry.seq.is_some());
-                continue;
+            } else if !text.is_some_and(|text| entry.may_be_copy_of(text)) {
+                break;
             }
-            let text = at.checked_sub(skipped).and_then(|at| self.texts.get(at));
-            if !text.is_some_and(|text| entry.may_be_copy_of(text)) {
-                return false;
-            }
+            length += 1;
         }
-        !run.is_empty() && stored.len() >= run.len() && anchors >= anchors_min
+        (length, anchors)
     }
 }
 
@@ -234,11 +233,12 @@ pub(super) fn newest_texts(
 ///
 /// An equal run further back proves nothing: people and programs do say the same thing again.
 pub(super) fn align(newest: &Newest<'_>, entries: &[Alignable]) -> usize {
-    let stored = newest.hashes.len();
-    (1..=entries.len().min(stored))
-        .rev()
-        .find(|count| newest.holds(stored - count, entries.get(..*count).unwrap_or(&[]), 1))
-        .unwrap_or(0)
+    let is_whole = |count: &usize| {
+        let run = entries.get(..*count).unwrap_or(&[]);
+        let (length, anchors) = newest.ends(run);
+        length == *count && anchors > 0
+    };
+    (1..=entries.len().min(newest.hashes.len())).rev().find(is_whole).unwrap_or(0)
 }
 
 /// Warns when many new messages equal stored ones.

@@ -5,6 +5,7 @@
 //! transcript with what is stored. A message is skipped only on evidence; doubt keeps it.
 
 mod batch;
+mod beside;
 mod bounds;
 mod identity;
 mod overlap;

@@ -1,9 +1,13 @@
-//! Where a transcript without ids and the stored messages part.
+//! Which entries of a transcript without ids are stored, and as which messages.
 //!
-//! In: the hashes of a whole transcript. Out: how many of its messages are the first stored ones,
-//! which the running hash proves, and whether what follows is another branch or the same messages
-//! with something changed among them. A branch is stored behind what there is; a change is for the
-//! host to decide, because storing it would double everything that follows it.
+//! In: the hashes of a whole transcript. Out: the runs of it that are stored, each with the seq it
+//! begins at. Runs keep their order and share no message, so that as many messages are stored as
+//! are taken for it: what is said again is missing until it is stored again.
+//!
+//! A transcript begins as the stored messages do, which the running hash proves, or ends in them,
+//! or both, with something left out between. Where something else stands between, it was changed,
+//! and that is for the host to decide: storing it would double everything that follows. Where it
+//! goes another way and does not come back, that is a branch, stored behind what there is.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -16,7 +20,7 @@ use crate::{
     reader::Reader,
 };
 
-use super::identity::{Alignable, INSIDE_ANCHORS_MIN};
+use super::identity::{Alignable, INSIDE_ANCHORS_MIN, Newest};
 
 /// Messages behind the parting that are compared: those that follow it on either side.
 const WINDOW: usize = 64;
@@ -28,77 +32,162 @@ const SHARED_AFTER_OTHER_MIN: usize = 3;
 /// Places at which a branch that was left may begin that are tried.
 const BEGINS_MAX: usize = 4;
 
-/// Which entries of a transcript are stored.
-#[derive(Debug, Eq, PartialEq)]
-pub(super) enum Parting {
-    /// So many at the beginning: they are the first stored messages, or some of these followed by
-    /// the newest ones once more.
-    Together { entries: usize },
-    /// So many at the beginning, and then it goes another way.
-    Branch { entries: usize },
-    /// It begins otherwise.
-    Apart,
+/// Consecutive entries that are consecutive stored messages.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Run {
+    /// Index of the first entry.
+    pub(super) from: usize,
+    /// Number of entries.
+    pub(super) length: usize,
+    /// Seq of the first message.
+    seq_first: u64,
+    /// Entries that are evidence of being the same messages.
+    anchors: usize,
 }
 
-/// Compares a transcript with the stored messages from their beginning on, and where it parts from
-/// them with those that follow and the newest ones. `place` says where an entry stands in the
-/// transcript, from 0.
+impl Run {
+    fn holds(&self, seq: u64) -> bool {
+        (self.seq_first..self.seq_first + num::to_u64(self.length)).contains(&seq)
+    }
+}
+
+/// What of a transcript is stored.
+#[derive(Debug, Default)]
+pub(super) struct Overlap {
+    /// How it was found: `prefix`, `branch`, `alignment` or `none`.
+    pub(super) by: &'static str,
+    /// Runs that are stored; some may be empty.
+    pub(super) runs: Vec<Run>,
+}
+
+/// Compares a transcript with the stored messages, of which there is at least one. `place` says
+/// where an entry stands in the transcript, from 0; `texts` are those of the newest messages, where
+/// there are redacted copies.
 ///
 /// # Errors
 ///
 /// `exists`: something was changed among messages that are stored; errors of the store.
-pub(super) fn parting(
+pub(super) fn overlap(
     reader: &mut Reader<'_>,
     history: &History<'_>,
+    texts: &[String],
     entries: &[Alignable],
     place: &dyn Fn(usize) -> usize,
-) -> Result<Parting> {
-    let most = num::to_usize(history.head.messages).min(entries.len());
-    let together = along(reader, history, entries, most)?;
-    if together == most {
-        return Ok(Parting::Together { entries: together });
+) -> Result<Overlap> {
+    let found = |by, runs: &[Run]| Ok(Overlap { by, runs: runs.into() });
+    let stored = num::to_usize(history.head.messages);
+    let head = along(reader, history, entries, stored.min(entries.len()))?;
+    let is_whole = head.length == entries.len();
+    if head.length == stored || (is_whole && head.anchors >= INSIDE_ANCHORS_MIN) {
+        return found("prefix", &[head]);
     }
-    // Any conversation may begin with "ok".
-    if !entries.iter().take(together).any(|entry| entry.discriminating) {
-        return Ok(Parting::Apart);
+    if head.anchors < INSIDE_ANCHORS_MIN {
+        // One thing may well be said again: rather the end of a conversation than all of it.
+        let tail = tail(reader, history, texts, entries, 0)?;
+        if tail.from == 0 && tail.anchors > 0 {
+            return found("alignment", &turned(reader, history, entries, tail)?);
+        }
     }
-    let rest = entries.get(together..).unwrap_or(&[]);
-    let (repeated, whole) = repeated(reader, history, rest)?;
-    if repeated > 0 {
-        let entries = together + repeated;
-        return Ok(if whole { Parting::Together { entries } } else { Parting::Branch { entries } });
+    let tail = tail(reader, history, texts, entries, head.length)?;
+    let anchors = head.anchors + tail.anchors;
+    let between = entries.get(head.length..tail.from).unwrap_or(&[]);
+    let goes_on = tail.length == stored || (between.is_empty() && tail.length > 0);
+    if goes_on && (head.length == 0 || anchors >= INSIDE_ANCHORS_MIN) {
+        if head.length == 0 {
+            return found("alignment", &turned(reader, history, entries, tail)?);
+        }
+        return found("prefix", &[head, tail]);
     }
-    refuse_change(reader, history, entries, together, place)?;
-    Ok(Parting::Branch { entries: together })
+    let others = between.iter().filter(|entry| entry.discriminating).count();
+    if tail.anchors >= shared_min(head.length) && tail.anchors >= others {
+        return Err(changed(place(head.length) + 1, tail.length, tail.length));
+    }
+    let (again, is_end) = again(reader, history, entries, &head)?;
+    if again.length > 0 {
+        let end = again.from + again.length;
+        let runs = if head.length == 0 {
+            turned(reader, history, entries, again)?
+        } else {
+            Vec::from([head, again])
+        };
+        if !is_end && runs.len() < 3 {
+            refuse_change(reader, history, entries, (end, &runs), place)?;
+        }
+        let by = match (head.length > 0, is_end || end == entries.len()) {
+            (false, _) => "alignment",
+            (true, true) => "prefix",
+            (true, false) => "branch",
+        };
+        return found(by, &runs);
+    }
+    refuse_change(reader, history, entries, (head.length, &[head]), place)?;
+    if head.anchors >= INSIDE_ANCHORS_MIN {
+        return found("branch", &[head]);
+    }
+    found("none", &[])
 }
 
-/// Refuses a transcript of which the messages behind the first so many are stored, but not as they
-/// stand in it.
-///
-/// # Errors
-///
-/// `exists`; errors of the store.
-pub(super) fn refuse_change(
+/// A run that begins a transcript, and when what was stored before it follows it, that too and how
+/// it goes on: messages that were put before the stored ones stand behind them.
+fn turned(
     reader: &mut Reader<'_>,
     history: &History<'_>,
     entries: &[Alignable],
-    together: usize,
-    place: &dyn Fn(usize) -> usize,
-) -> Result<()> {
-    let next = page(reader, history, num::to_u64(together) + 1)?;
-    let (shared, looked_at) = shared(history, &next, entries.get(together..).unwrap_or(&[]));
-    let least = if together > 0 { SHARED_AFTER_SAME_MIN } else { SHARED_AFTER_OTHER_MIN };
-    if shared < least || shared * 2 < looked_at {
-        return Ok(());
+    first: Run,
+) -> Result<Vec<Run>> {
+    let mut runs = Vec::from([first]);
+    let before = num::to_usize(first.seq_first - 1);
+    let Some(turned) = entries.get(first.length..first.length + before) else { return Ok(runs) };
+    let running = turned.iter().fold([0; 16], |running, entry| advance(&running, &entry.hash));
+    if first.from > 0 || before == 0 || frontier(reader, history, first.seq_first - 1)? != running {
+        return Ok(runs);
     }
-    let number = place(together) + 1;
-    Err(Error::new(
+    runs.push(Run { from: first.length, length: before, seq_first: 1, anchors: 0 });
+    let from = first.length + before;
+    let seq_first = first.seq_first + num::to_u64(first.length);
+    let rest = entries.get(from..).unwrap_or(&[]);
+    let (length, anchors) = run(reader, history, rest, seq_first)?;
+    runs.push(Run { from, length, seq_first, anchors });
+    Ok(runs)
+}
+
+/// Entries behind so many equal ones whose messages are stored that say that a transcript was
+/// changed.
+fn shared_min(equal: usize) -> usize {
+    if equal > 0 { SHARED_AFTER_SAME_MIN } else { SHARED_AFTER_OTHER_MIN }
+}
+
+fn changed(number: usize, shared: usize, looked_at: usize) -> Error {
+    Error::new(
         ErrorCode::Exists,
         format!(
             "the transcript was changed: its message {number} is not the one that is stored \
              there, but {shared} of the {looked_at} that follow are stored"
         ),
-    ))
+    )
+}
+
+/// Refuses a transcript of which the messages behind so many entries are stored, beside the runs
+/// before them, but not as they stand in it.
+fn refuse_change(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    entries: &[Alignable],
+    (equal, runs): (usize, &[Run]),
+    place: &dyn Fn(usize) -> usize,
+) -> Result<()> {
+    let first = runs.first().map_or(0, |run| run.length);
+    let next = page(reader, history, num::to_u64(first) + 1)?;
+    let next = (num::to_u64(first) + 1..).zip(next.iter().map(|kept| keys::prefix(&kept.hash)));
+    let Head { hashes, messages, .. } = history.head;
+    let newest = (messages + 1 - num::to_u64(hashes.len())..).zip(hashes.iter().copied());
+    let is_free = |(seq, _): &(u64, [u8; 12])| !runs.iter().any(|run| run.holds(*seq));
+    let stored: Vec<[u8; 12]> = next.chain(newest).filter(is_free).map(|(_, hash)| hash).collect();
+    let (shared, looked_at) = shared(stored, entries.get(equal..).unwrap_or(&[]));
+    if shared < shared_min(equal) || shared * 2 < looked_at {
+        return Ok(());
+    }
+    Err(changed(place(equal) + 1, shared, looked_at))
 }
 
 /// How many entries are the first stored messages or redacted copies of them, at most `most`.
@@ -109,11 +198,114 @@ fn along(
     history: &History<'_>,
     entries: &[Alignable],
     most: usize,
-) -> Result<usize> {
+) -> Result<Run> {
     let same = proven(reader, history, entries, most)?;
     let rest = entries.get(same..most).unwrap_or(&[]);
     let (length, anchors) = run(reader, history, rest, num::to_u64(same) + 1)?;
-    Ok(if same > 0 || anchors > 0 { same + length } else { 0 })
+    if same == 0 && anchors == 0 {
+        return Ok(Run::default());
+    }
+    let proven = entries.iter().take(same).filter(|entry| entry.discriminating).count();
+    Ok(Run { from: 0, length: same + length, seq_first: 1, anchors: proven + anchors })
+}
+
+/// The longest run of entries from `least` on that ends in the newest stored message, and has an
+/// anchor in it. Neither it nor its messages reach into the first `least`. Of equal ones it is the
+/// one without an entry before it, or else the last.
+fn tail(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    texts: &[String],
+    entries: &[Alignable],
+    least: usize,
+) -> Result<Run> {
+    let Head { hashes, messages, .. } = history.head;
+    let newest = Newest { hashes, texts, seq_last: *messages };
+    let free = num::to_usize(*messages).saturating_sub(least);
+    let mut best = Run { from: least, ..Run::default() };
+    for end in (least + 1..=entries.len()).rev() {
+        let most = free.min(end - least).min(hashes.len());
+        let before = entries.get(end - most..end).unwrap_or(&[]);
+        let (length, anchors) = newest.ends(before);
+        let is_first = length == best.length && end - length == least;
+        if anchors > 0 && (length > best.length || is_first) {
+            let seq_first = messages + 1 - num::to_u64(length);
+            best = Run { from: end - length, length, seq_first, anchors };
+        }
+    }
+    if best.length == hashes.len() {
+        lengthen(reader, history, entries, least, &mut best)?;
+    }
+    Ok(best)
+}
+
+/// Lengthens a run to entries before it, not into the first `least`.
+fn lengthen(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    entries: &[Alignable],
+    least: usize,
+    run: &mut Run,
+) -> Result<()> {
+    loop {
+        let free = num::to_usize(run.seq_first).saturating_sub(least + 1);
+        let most = free.min(run.from - least);
+        let before = entries.get(run.from - most..run.from).unwrap_or(&[]);
+        let mut length = exact_before(reader, history, before, run.seq_first - 1)?;
+        if length == 0 {
+            // One that is no exact copy may be a redacted one.
+            let Some(entry) = before.last().filter(|entry| entry.redacted.is_some()) else {
+                return Ok(());
+            };
+            let stored = page(reader, history, run.seq_first - 1)?;
+            if !stored.first().is_some_and(|stored| entry.may_be_copy_of(&stored.text)) {
+                return Ok(());
+            }
+            length = 1;
+        }
+        run.from -= length;
+        run.length += length;
+        run.seq_first -= num::to_u64(length);
+        let more = entries.iter().skip(run.from).take(length);
+        run.anchors += more.filter(|entry| entry.discriminating).count();
+    }
+}
+
+/// How many entries at the end are the stored messages up to this one.
+///
+/// Blocks of them are compared by the running hash on either side: twice as long while they are
+/// the same, then halved down to the one that is not.
+fn exact_before(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    entries: &[Alignable],
+    seq_last: u64,
+) -> Result<usize> {
+    let (mut length, mut step) = (0, WINDOW);
+    let mut differs_at = entries.len() + 1;
+    let mut behind = frontier(reader, history, seq_last)?;
+    while length + 1 < differs_at {
+        let is_sure = differs_at <= entries.len();
+        let next =
+            if is_sure { (differs_at - length) / 2 } else { step.min(entries.len() - length) };
+        let end = entries.len() - length;
+        let block = entries.get(end - next..end).unwrap_or(&[]);
+        let before = frontier(reader, history, seq_last - num::to_u64(length + next))?;
+        let last = block.iter().fold(before, |running, entry| advance(&running, &entry.hash));
+        if last == behind {
+            length += next;
+            behind = before;
+            step *= 2;
+        } else {
+            differs_at = length + next;
+        }
+    }
+    Ok(length)
+}
+
+/// The running hash up to and with a message; zeros before the first.
+fn frontier(reader: &mut Reader<'_>, history: &History<'_>, seq: u64) -> Result<[u8; 16]> {
+    if seq == 0 { Ok([0; 16]) } else { history.frontier(reader, seq) }
 }
 
 /// How many entries the running hash proves to be the first stored messages.
@@ -143,14 +335,26 @@ fn proven(
 }
 
 /// A stored message, as it is compared.
-struct Kept {
+pub(super) struct Kept {
     hash: [u8; 16],
     /// Empty: it is too large to be looked at for a redacted copy.
     text: String,
 }
 
+impl Kept {
+    /// The hash over content and ids.
+    pub(super) fn hash(&self) -> [u8; 16] {
+        self.hash
+    }
+
+    /// Whether an entry is this message, or a redacted copy of it.
+    pub(super) fn is(&self, entry: &Alignable) -> bool {
+        entry.hash == self.hash || entry.may_be_copy_of(&self.text)
+    }
+}
+
 /// Stored messages from this seq on, at least one, so many as are compared at a time.
-fn page(reader: &mut Reader<'_>, history: &History<'_>, from: u64) -> Result<Vec<Kept>> {
+pub(super) fn page(reader: &mut Reader<'_>, history: &History<'_>, from: u64) -> Result<Vec<Kept>> {
     let mut out = Vec::new();
     for placed in history.messages(reader, from, from + num::to_u64(WINDOW) - 1)? {
         let text = history.text(reader, &placed.stored)?;
@@ -166,38 +370,32 @@ fn page(reader: &mut Reader<'_>, history: &History<'_>, from: u64) -> Result<Vec
     Ok(out)
 }
 
-/// How many of the entries behind an equal beginning are stored further on, in a row, and whether
-/// nothing that is stored follows the last of them, or nothing in the transcript.
+/// The entries behind an equal beginning that are stored further on, in a row, and whether nothing
+/// that is stored follows the last of them.
 ///
-/// That is so of a transcript that was cut behind its system messages, and of a host that goes on
-/// with a branch which it had left. In the middle a row needs two anchors: one message may well be
-/// said again.
-fn repeated(
+/// That is so of a host that goes on with a branch which it had left, and of a piece of the newest
+/// messages. It takes two anchors: one message may well be said again.
+fn again(
     reader: &mut Reader<'_>,
     history: &History<'_>,
-    rest: &[Alignable],
-) -> Result<(usize, bool)> {
+    entries: &[Alignable],
+    head: &Run,
+) -> Result<(Run, bool)> {
     let Head { hashes, messages, .. } = history.head;
+    let rest = entries.get(head.length..).unwrap_or(&[]);
     let newest_first = messages + 1 - num::to_u64(hashes.len());
-    let is_newest = |end: &usize| {
-        let count = hashes.len().min(*end);
-        let run = rest.get(end - count..*end).unwrap_or(&[]);
-        let stored = hashes.get(hashes.len() - count..).unwrap_or(&[]);
-        run.iter().zip(stored).all(|(entry, hash)| entry.is(hash))
-    };
-    let end = (1..=rest.len().min(num::to_usize(*messages))).rev().find(is_newest);
-    let mut begins: Vec<u64> = end.map(|end| messages + 1 - num::to_u64(end)).into_iter().collect();
-    begins.extend(likely_begins(newest_first, hashes, rest));
-    let mut best = (0, false);
-    for begin in begins {
-        let (length, anchors) = run(reader, history, rest, begin)?;
-        let whole = length == rest.len() || begin + num::to_u64(length) > *messages;
-        let is_proven = anchors >= if whole { 1 } else { INSIDE_ANCHORS_MIN };
-        if is_proven && length > best.0 {
-            best = (length, whole);
+    let (mut best, mut is_end) = (Run::default(), false);
+    for seq_first in likely_begins(newest_first, hashes, rest) {
+        if seq_first <= num::to_u64(head.length) {
+            continue;
+        }
+        let (length, anchors) = run(reader, history, rest, seq_first)?;
+        if head.anchors + anchors >= INSIDE_ANCHORS_MIN && anchors > 0 && length > best.length {
+            best = Run { from: head.length, length, seq_first, anchors };
+            is_end = seq_first + num::to_u64(length) > *messages;
         }
     }
-    Ok(best)
+    Ok((best, is_end))
 }
 
 /// Where the entries may begin among the stored messages, going by those that are among the newest:
@@ -244,11 +442,9 @@ fn run(
     Ok((length, anchors))
 }
 
-/// How many discriminating entries are among the newest stored messages or the next ones, and how
-/// many there are up to the last of these. New ones follow in a transcript that goes on.
-fn shared(history: &History<'_>, next: &[Kept], rest: &[Alignable]) -> (usize, usize) {
-    let mut stored: Vec<[u8; 12]> = history.head.hashes.clone();
-    stored.extend(next.iter().map(|kept| keys::prefix::<12>(&kept.hash)));
+/// How many discriminating entries are among these messages, and how many there are up to the last
+/// of these. New ones follow in a transcript that goes on.
+fn shared(mut stored: Vec<[u8; 12]>, rest: &[Alignable]) -> (usize, usize) {
     order::sort(&mut stored);
     let looked_at = rest.iter().take(WINDOW).filter(|entry| entry.discriminating);
     let looked_at: Vec<[u8; 12]> = looked_at.map(|entry| keys::prefix(&entry.hash)).collect();

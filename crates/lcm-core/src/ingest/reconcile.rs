@@ -1,10 +1,9 @@
 //! Reconcile: which entries of a whole transcript are missing here.
 //!
 //! The host computes nothing: [`identify`] gives an entry per message, and [`reconcile`] compares
-//! the list of them with what is stored. The running hash proves how many messages at the beginning
-//! are stored ([`overlap`]); behind them a transcript without ids goes on, is another branch, or
-//! was changed, which is refused. With ids, these decide entry by entry, and entries without one by
-//! alignment with the newest stored messages.
+//! the list of them with what is stored. One hash proves that the stored messages are its beginning.
+//! Else ids decide entry by entry, and entries without one go by those [`beside`] them; and of a
+//! transcript without ids its [`overlap`] with the stored messages is looked for.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -23,10 +22,10 @@ use crate::{
 };
 
 use super::{
-    Known,
+    Known, beside,
     bounds::{Bounds, Last, Overlap},
-    identity::{self, Alignable, INSIDE_ANCHORS_MIN, Lookup, Newest},
-    overlap::{self, Parting},
+    identity::{self, Alignable, Lookup},
+    overlap::{self, Run},
     redaction::Redacted,
 };
 
@@ -145,56 +144,57 @@ pub(crate) fn reconcile(
     let plan = |by, is_stored: &dyn Fn(usize) -> bool| plan(head, by, &asked, is_stored);
     // What ingest skips anyway is never missing.
     let is_skipped = |index: usize| effective.binary_search(&index).is_err();
-    let after = |by, from: usize| Ok(plan(by, &|index| index < from || is_skipped(index)));
     if let Some(from) = prefix(&effective, &entries, head) {
-        return after("prefix", from);
+        return Ok(plan("prefix", &|index| index < from || is_skipped(index)));
     }
     let known = known(reader, &keys, &entries)?;
-    let by_id = known.iter().any(Option::is_some);
     let alignable = |index: &usize| {
-        let Entry { hash, discriminating, redacted, .. } = *entries.get(*index)?;
+        let entry = entries.get(*index)?;
+        let Entry { hash, discriminating, .. } = *entry;
         let seq = known.get(*index).copied().flatten();
+        // An id says that it is another message, however alike.
+        let has_id = entry.entry_id.is_some() || entry.event_key.is_some();
+        let redacted = entry.redacted.filter(|_| !has_id);
         Some(Alignable { hash, seq, discriminating, redacted })
     };
     let alignable: Vec<Alignable> = effective.iter().filter_map(alignable).collect();
     let history = History { keys: &keys, head };
+    if head.messages == 0 {
+        return Ok(plan("none", &is_skipped));
+    }
+    if alignable.iter().any(|entry| entry.seq.is_some()) {
+        let has_id = |number: usize| {
+            let entry = effective.get(number).and_then(|index| entries.get(*index));
+            entry.is_some_and(|entry| entry.entry_id.is_some() || entry.event_key.is_some())
+        };
+        let seqs = beside::matched(reader, &history, &alignable, &has_id)?;
+        let is_by_id = alignable.iter().zip(&seqs).all(|(entry, seq)| entry.seq == *seq);
+        let is_missing = |(index, seq): (&usize, &Option<u64>)| seq.is_none().then_some(*index);
+        let missing: Vec<usize> = effective.iter().zip(&seqs).filter_map(is_missing).collect();
+        let is_stored = |index: usize| missing.binary_search(&index).is_err();
+        return Ok(plan(if is_by_id { "ids" } else { "alignment" }, &is_stored));
+    }
     let texts = match alignable.iter().any(|entry| entry.redacted.is_some()) {
         true => identity::newest_texts(reader, &history, head.hashes.len())?,
         false => Vec::new(),
     };
-    let is_compared = !by_id && head.messages > 0;
     // Place of an entry that is stored or not, in the transcript.
     let place = |number: usize| effective.get(number).copied().unwrap_or(entries.len());
-    if is_compared {
-        match overlap::parting(reader, &history, &alignable, &place)? {
-            Parting::Together { entries: count } => return after("prefix", place(count)),
-            Parting::Branch { entries: count } => return after("branch", place(count)),
-            Parting::Apart => {}
-        }
-    }
-    let (from, to) =
-        covered(reader, &history, &texts, &alignable, &|| frontier(&effective, &entries))?;
-    if is_compared && to == from {
-        overlap::refuse_change(reader, &history, &alignable, 0, &place)?;
-    }
-    let by = match (by_id, to > from) {
-        (_, true) => "alignment",
-        (true, false) => "ids",
-        (false, false) => "none",
+    let overlap = overlap::overlap(reader, &history, &texts, &alignable, &place)?;
+    let is_within = |index: usize| {
+        let number = effective.binary_search(&index);
+        let within =
+            |run: &Run| number.is_ok_and(|at| (run.from..run.from + run.length).contains(&at));
+        overlap.runs.iter().any(within)
     };
-    let aligned = effective.get(from..to).unwrap_or(&[]);
-    Ok(plan(by, &|index| {
-        known.get(index).copied().flatten().is_some()
-            || aligned.binary_search(&index).is_ok()
-            || is_skipped(index)
-    }))
+    Ok(plan(overlap.by, &|index| is_skipped(index) || is_within(index)))
 }
 
 /// Kind, id, and where it counts only together with equal content: the content.
 type Identity<'a> = (u8, &'a str, &'a [u8]);
 
 /// Indexes of the entries that ingest would store if nothing was stored yet: without failed turns
-/// and without what carries an id that came before.
+/// and without what carries an id that one of those before it carries.
 fn effective(entries: &[Entry]) -> Vec<usize> {
     let mut ids: Vec<(Identity<'_>, usize)> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -208,20 +208,29 @@ fn effective(entries: &[Entry]) -> Vec<usize> {
         }
     }
     order::sort(&mut ids);
-    let mut again = alloc::vec![false; entries.len()];
-    for pair in ids.windows(2) {
-        if let [(first, _), (second, index)] = pair
-            && first == second
-            && let Some(again) = again.get_mut(*index)
-        {
-            *again = true;
+    // Each id as a number, beside the entry that carries it.
+    let mut numbers: Vec<(usize, usize)> = Vec::with_capacity(ids.len());
+    for (number, equal) in ids.chunk_by(|(left, _), (right, _)| left == right).enumerate() {
+        numbers.extend(equal.iter().map(|(_, index)| (*index, number)));
+    }
+    order::sort(&mut numbers);
+    let mut carried = alloc::vec![false; numbers.len()];
+    let mut numbers = numbers.into_iter().peekable();
+    let mut effective = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let mut own: [usize; 3] = [usize::MAX; 3];
+        for slot in &mut own {
+            let of_entry = numbers.next_if(|(at, _)| *at == index);
+            *slot = of_entry.map_or(usize::MAX, |(_, number)| number);
+        }
+        // What is skipped is stored under none of its ids: another with one of them is not it.
+        if !entry.empty && !own.iter().any(|number| carried.get(*number) == Some(&true)) {
+            own.iter()
+                .for_each(|number| carried.get_mut(*number).into_iter().for_each(|it| *it = true));
+            effective.push(index);
         }
     }
-    let counts = |(index, again): (usize, bool)| {
-        let is_empty = entries.get(index).is_none_or(|entry| entry.empty);
-        (!again && !is_empty).then_some(index)
-    };
-    again.into_iter().enumerate().filter_map(counts).collect()
+    effective
 }
 
 /// Index behind the stored messages, when they are the beginning of the transcript.
@@ -238,45 +247,6 @@ fn prefix(effective: &[usize], entries: &[Entry], head: &Head) -> Option<usize> 
 fn frontier(indexes: &[usize], entries: &[Entry]) -> [u8; 16] {
     let entries = indexes.iter().filter_map(|index| entries.get(*index));
     entries.fold([0; 16], |running, entry| advance(&running, &entry.hash))
-}
-
-/// Which range of the effective entries is stored, going by alignment.
-///
-/// Either the transcript goes on where the stored messages end, or it lies wholly among them: at
-/// their beginning, which the running hash proves, or among the newest. Lying among them takes two
-/// anchors, because a single message may well be said again.
-fn covered(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    texts: &[String],
-    entries: &[Alignable],
-    whole: &dyn Fn() -> [u8; 16],
-) -> Result<(usize, usize)> {
-    let head = history.head;
-    let newest = Newest { hashes: &head.hashes, texts, seq_last: head.messages };
-    let stored = newest.hashes.len();
-    let ends = |end: &usize| {
-        let count = stored.min(*end);
-        let run = entries.get(end - count..*end).unwrap_or(&[]);
-        newest.holds(stored - count, run, 1)
-    };
-    if let Some(end) = (1..=entries.len()).rev().find(ends) {
-        // No more is claimed than there are messages.
-        return Ok((end.saturating_sub(num::to_usize(head.messages)), end));
-    }
-    let anchors =
-        entries.iter().filter(|entry| entry.discriminating || entry.seq.is_some()).count();
-    if anchors < INSIDE_ANCHORS_MIN || num::to_u64(entries.len()) > head.messages {
-        return Ok((0, 0));
-    }
-    let inside = (0..stored).any(|from| newest.holds(from, entries, INSIDE_ANCHORS_MIN));
-    if inside {
-        return Ok((0, entries.len()));
-    }
-    let seq = num::to_u64(entries.len());
-    let stored = history.frontier(reader, seq)?;
-    let same = stored == whole();
-    Ok((0, if same { entries.len() } else { 0 }))
 }
 
 /// Which entries are stored by id or event key.

@@ -1,0 +1,283 @@
+#![expect(
+    clippy::as_conversions,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure, and its numbers are small"
+)]
+//! A whole transcript that was edited between two times it is taken in, as `lcm ingest FILE` does.
+//!
+//! Whatever was done to it, all it holds is stored afterwards, as often as it holds it, or it is
+//! refused and nothing is written. What carries an id is stored once. One edit of a transcript of
+//! messages that differ adds exactly what is new.
+//!
+//! 2,000 transcripts run always; `LCM_SEEDS=100000` runs more, `LCM_SEED=123` one.
+
+use std::{collections::BTreeMap, env};
+
+use lcm_core::{
+    Engine,
+    api::{AppendOptions, Dialect, IngestMode},
+    error::ErrorCode,
+};
+use lcm_testing::{ModelStore, simulation::random::Random};
+use serde_json::{Value, json};
+
+const CHAT: &str = "c";
+const SEEDS: u64 = 2_000;
+/// More than twice as many as the head has hashes of.
+const MESSAGES_MAX: u64 = 300;
+
+/// Which messages carry an id.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Ids {
+    None,
+    All,
+    OfUsers,
+    Some,
+}
+
+/// What was done to a transcript.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Edit {
+    Insert,
+    Delete,
+    Replace,
+    Repeat,
+    Append,
+    Cut,
+}
+
+const EDITS: [Edit; 6] =
+    [Edit::Insert, Edit::Delete, Edit::Replace, Edit::Repeat, Edit::Append, Edit::Cut];
+
+struct Writer {
+    random: Random,
+    ids: Ids,
+    /// Whether all texts differ and are long.
+    differs: bool,
+    number: u64,
+}
+
+impl Writer {
+    fn message(&mut self) -> String {
+        self.number += 1;
+        let number = self.number;
+        let text = match self.random.between(0, 9) {
+            0 | 1 if !self.differs => "ok".to_owned(),
+            2 if !self.differs => format!("a long text that is said again, {}", number % 3),
+            _ => format!("what was said as number {number} and by nobody else"),
+        };
+        let is_user = number % 2 == 1;
+        let mut message =
+            json!({"role": if is_user { "user" } else { "assistant" }, "content": text});
+        let has_id = match self.ids {
+            Ids::None => false,
+            Ids::All => true,
+            Ids::OfUsers => is_user,
+            Ids::Some => self.random.chance(500),
+        };
+        if has_id {
+            message["id"] = format!("e{number}").into();
+        }
+        message.to_string()
+    }
+
+    fn messages(&mut self, count: u64) -> Vec<String> {
+        (0..count).map(|_| self.message()).collect()
+    }
+
+    /// Edits a transcript; how many messages are new, where that is certain.
+    fn edit(&mut self, edit: Edit, file: &mut Vec<String>) -> u64 {
+        let count = self.random.between(1, 4);
+        let at = self.random.between(0, file.len() as u64 - 1) as usize;
+        let end = (at + count as usize).min(file.len());
+        match edit {
+            Edit::Insert => {
+                let new = self.messages(count);
+                file.splice(at..at, new);
+                count
+            }
+            Edit::Delete if end - at < file.len() => {
+                file.drain(at..end);
+                0
+            }
+            Edit::Replace => {
+                let new = self.messages((end - at) as u64);
+                let count = new.len() as u64;
+                file.splice(at..end, new);
+                count
+            }
+            Edit::Repeat if self.ids == Ids::None => {
+                let again = file[at..end].to_vec();
+                let count = again.len() as u64;
+                let to = self.random.between(end as u64, file.len() as u64) as usize;
+                file.splice(to..to, again);
+                count
+            }
+            Edit::Cut if at < file.len() => {
+                file.drain(..at);
+                0
+            }
+            Edit::Append | Edit::Delete | Edit::Repeat | Edit::Cut => {
+                let new = self.messages(count);
+                file.extend(new);
+                count
+            }
+        }
+    }
+}
+
+struct Conversation {
+    engine: Engine,
+    store: ModelStore,
+}
+
+impl Conversation {
+    /// Takes in a transcript; how many messages were stored, `None`: it was refused.
+    fn ingest(&mut self, file: &[String]) -> Result<Option<u64>, String> {
+        let mut entries = Vec::new();
+        for batch in file.chunks(100) {
+            let of_batch = self.engine.identify(Dialect::Lcm, batch).map_err(|e| e.to_string())?;
+            entries.extend(serde_json::from_str::<Vec<Value>>(&of_batch).unwrap());
+        }
+        let transcript = json!({ "entries": entries }).to_string();
+        self.store.begin_call();
+        let plan = match self.engine.reconcile(&mut self.store, CHAT, &transcript, 1) {
+            Ok(plan) => plan,
+            Err(error) if error.code == ErrorCode::Exists => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
+        let plan: Value = serde_json::from_str(&plan).unwrap();
+        let mut revision = plan["revision"].as_u64().expect("a revision");
+        let mut stored = 0;
+        for range in plan["missing"].as_array().expect("a list") {
+            let [from, to] = ["from", "to"].map(|key| range[key].as_u64().unwrap() as usize);
+            for batch in file[from..=to].chunks(100) {
+                let extra_json = Some(json!({ "revision": revision }).to_string());
+                let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json };
+                self.store.begin_call();
+                let receipt = self
+                    .engine
+                    .append(&mut self.store, CHAT, Dialect::Lcm, batch, &options, 1)
+                    .map_err(|error| error.to_string())?;
+                revision = receipt.revision;
+                stored += u64::from(receipt.ingested);
+            }
+        }
+        Ok(Some(stored))
+    }
+
+    fn counts(&mut self) -> BTreeMap<String, u64> {
+        self.store.begin_call();
+        let last = u64::MAX >> 12;
+        counts(&self.engine.messages(&mut self.store, CHAT, 1, last, 1 << 20).unwrap())
+    }
+}
+
+fn counts(messages: &[String]) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for message in messages {
+        *counts.entry(message.clone()).or_default() += 1;
+    }
+    counts
+}
+
+/// Nothing of a transcript is missing, and nothing with an id is there twice.
+fn all_there(file: &[String], stored: &BTreeMap<String, u64>) -> Result<(), String> {
+    for (message, wanted) in counts(file) {
+        let found = stored.get(&message).copied().unwrap_or_default();
+        if found < wanted {
+            return Err(format!("{message}: {wanted} in the transcript, {found} stored"));
+        }
+    }
+    match stored.iter().find(|(message, found)| message.contains("\"id\"") && **found > 1) {
+        Some((message, found)) => Err(format!("{message} is stored {found} times")),
+        None => Ok(()),
+    }
+}
+
+#[derive(Debug, Default)]
+struct Figures {
+    refused: u64,
+    exact: u64,
+    long: u64,
+}
+
+fn run(seed: u64, figures: &mut Figures) -> Result<(), String> {
+    let mut random = Random::new(seed);
+    let ids = *random.pick(&[Ids::None, Ids::None, Ids::All, Ids::OfUsers, Ids::Some]);
+    let differs = random.chance(500);
+    let most = if random.chance(500) { 12 } else { MESSAGES_MAX };
+    let length = random.between(1, most);
+    let edits: Vec<Edit> = (0..random.between(1, 3)).map(|_| *random.pick(&EDITS)).collect();
+    let mut writer = Writer { random, ids, differs, number: 0 };
+    let mut file = writer.messages(length);
+    let mut conversation = Conversation { engine: Engine::new(), store: ModelStore::new() };
+    if conversation.ingest(&file)? != Some(length) {
+        return Err("not all of a new transcript is stored".to_owned());
+    }
+    let sure = differs && edits.len() == 1 && length > 20;
+    for edit in edits {
+        let new = writer.edit(edit, &mut file);
+        let what = format!("{ids:?} {edit:?} of {new}, {length} messages");
+        let before = conversation.counts();
+        let stored = conversation.ingest(&file).map_err(|why| format!("{what}: {why}"))?;
+        figures.long += u64::from(length > 124);
+        let Some(stored) = stored else {
+            figures.refused += 1;
+            if ids == Ids::All || matches!(edit, Edit::Append | Edit::Delete | Edit::Cut) && sure {
+                return Err(format!("{what}: refused"));
+            }
+            if conversation.counts() != before {
+                return Err(format!("{what}: refused and written"));
+            }
+            return Ok(());
+        };
+        all_there(&file, &conversation.counts()).map_err(|why| format!("{what}: {why}"))?;
+        // What replaces the end, or is put near it, is a branch: what follows it is new.
+        let is_exact = match edit {
+            Edit::Append | Edit::Delete | Edit::Cut => true,
+            Edit::Insert | Edit::Replace | Edit::Repeat => ids != Ids::None,
+        };
+        if ids == Ids::All || sure && is_exact {
+            figures.exact += 1;
+            if stored != new {
+                return Err(format!("{what}: {stored} were stored"));
+            }
+        }
+        if sure && conversation.ingest(&file)?.is_some_and(|stored| stored > 0) {
+            let shown: Vec<&String> = file.iter().rev().take(8).collect();
+            return Err(format!("{what}: more is stored the second time: {shown:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn number(variable: &str) -> Option<u64> {
+    env::var(variable).ok().map(|value| value.parse().expect("a number"))
+}
+
+#[test]
+fn an_edited_transcript_is_stored_or_refused() {
+    let seeds = match number("LCM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("LCM_SEEDS").unwrap_or(SEEDS),
+    };
+    let is_one = seeds.end - seeds.start == 1;
+    let mut figures = Figures::default();
+    let mut failures = Vec::new();
+    for seed in seeds {
+        if let Err(why) = run(seed, &mut figures) {
+            failures.push(format!(
+                "seed {seed}: {why}\n  LCM_SEED={seed} cargo test --release -p lcm-tests \
+                 --test overlap"
+            ));
+        }
+    }
+    println!("{figures:?}");
+    failures.iter().take(10).for_each(|failure| println!("{failure}"));
+    assert!(failures.is_empty(), "{} fail: {}", failures.len(), failures[0]);
+    let Figures { refused, exact, long } = figures;
+    assert!(is_one || refused.min(exact).min(long) > 100, "too little happens: {figures:?}");
+}
