@@ -2,9 +2,12 @@
 //! Damaged input at every parser that reads what others wrote: it is taken, and comes back byte for
 //! byte, or it is refused with a clear error and nothing was written.
 //!
-//! Each parser gets 1,000 rounds, always the same. `LCM_FUZZ_SECONDS=600 cargo test --release -p
-//! lcm-tests --test fuzz` gives each ten minutes; a finding is repeated with the `LCM_SEED` it
-//! prints.
+//! Each parser gets 1,000 rounds, a reader of session files 10,000, always the same.
+//! `LCM_FUZZ_SECONDS=600 cargo test --release -p lcm-tests --test fuzz` gives each ten minutes; a
+//! finding is repeated with the `LCM_SEED` it prints.
+
+#[path = "fuzz/session_files.rs"]
+mod session_files;
 
 use std::{
     env, fs,
@@ -24,14 +27,19 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 /// Runs rounds until the time is over; a round that panics says its seed first.
-fn rounds(name: &str, mut round: impl FnMut(&mut Random)) {
+fn rounds(name: &str, round: impl FnMut(&mut Random)) {
+    rounds_of(name, ROUNDS, round);
+}
+
+/// The same with another number of rounds at least.
+fn rounds_of(name: &str, least: u64, mut round: impl FnMut(&mut Random)) {
     let time = Duration::from_secs(number("LCM_FUZZ_SECONDS", 0));
     let only = env::var("LCM_SEED").ok();
     let (start, mut seed) = (Instant::now(), number("LCM_SEED", 0));
     let first = seed;
     let goes_on = |done: u64| match only {
         Some(_) => done < 1,
-        None => done < ROUNDS || start.elapsed() < time,
+        None => done < least || start.elapsed() < time,
     };
     while goes_on(seed - first) {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -101,7 +101,8 @@ pub(crate) struct Ingest {
     /// finds it out and reads session files of Claude Code, Codex and OpenClaw, too
     #[arg(long, value_name = "D", default_value = "lcm")]
     pub(crate) dialect: Dialect,
-    /// Follow one file while it grows, until interrupted; one result for each time it did
+    /// Follow one file while it grows and when it is rotated, until interrupted; one result for
+    /// each time something was new
     #[arg(long, conflicts_with = "new")]
     pub(crate) tail: bool,
     /// Every message is new unless its id or event key is stored

@@ -45,18 +45,38 @@ impl std::fmt::Display for Place {
 }
 
 impl Transcript {
-    /// Reads the files one after the other. `growing`: a last line that has no end and is not
-    /// whole yet is still being written, and is passed over.
-    pub(crate) fn read(files: &[PathBuf], dialect: Dialect, growing: bool) -> Result<Self> {
+    /// Reads the files one after the other.
+    pub(crate) fn read(files: &[PathBuf], dialect: Dialect) -> Result<Self> {
         let mut transcript = Self { dialect: dialect.wit(), ..Self::default() };
         for file in files {
-            let first = transcript.messages.len();
-            transcript.add(file, &mut open(file)?, growing)?;
-            if dialect.wit().is_none() {
-                transcript.recognise(file, first)?;
-            }
+            transcript.add_file(file, &mut open(file)?, dialect, false)?;
         }
         Ok(transcript)
+    }
+
+    /// Reads a file that is open. `growing`: a last line that has no end and is not whole yet is
+    /// still being written, and is passed over.
+    pub(crate) fn read_open(
+        file: &Path,
+        source: &mut dyn BufRead,
+        dialect: Dialect,
+        growing: bool,
+    ) -> Result<Self> {
+        let mut transcript = Self { dialect: dialect.wit(), ..Self::default() };
+        transcript.add_file(file, source, dialect, growing)?;
+        Ok(transcript)
+    }
+
+    fn add_file(
+        &mut self,
+        file: &Path,
+        source: &mut dyn BufRead,
+        dialect: Dialect,
+        growing: bool,
+    ) -> Result<()> {
+        let first = self.messages.len();
+        self.add(file, source, growing)?;
+        if dialect.wit().is_none() { self.recognise(file, first) } else { Ok(()) }
     }
 
     /// The shape of the messages.

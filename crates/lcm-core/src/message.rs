@@ -130,7 +130,7 @@ pub struct Message {
     /// The host's key of the event.
     pub event_key: Option<Span>,
     /// Content identity: equal for equal content whatever the spacing, escapes or order of the
-    /// top-level keys; `id` and `event_key` do not count.
+    /// top-level keys; `id` and `event_key` do not count, unless they cannot be ids.
     pub identity: [u8; 16],
     /// Call id of a message that is exactly one tool result and whose id looks globally unique.
     pub unique_call_id: Option<Span>,

@@ -3,15 +3,18 @@
 //! In: files. Out: what was stored, one result for each ingest. What is stored already is decided
 //! by the component; how a file is followed is said in `lcm_host::session_files`.
 
-use std::time::Duration;
+use std::{io::BufReader, path::Path, time::Duration};
 
-use lcm_host::{Code, Error, IngestOptions, IngestReport, Proven, Result, session_files::Follower};
+use lcm_host::{
+    Code, Error, IngestOptions, IngestReport, Proven, Result,
+    session_files::{Follower, Reading},
+};
 use serde::Serialize;
 
 use crate::{
     End,
     arguments::{Global, Ingest},
-    input::Transcript,
+    input::{Transcript, unreadable},
     output::{self, count, number},
     progress::Progress,
     session::Session,
@@ -39,7 +42,7 @@ pub(crate) fn run(global: &Global, options: &Ingest) -> Result<End> {
     if options.tail {
         return tail(global, options);
     }
-    let transcript = Transcript::read(&options.files, options.dialect, false)?;
+    let transcript = Transcript::read(&options.files, options.dialect)?;
     let session = Session::open(global)?;
     let report = ingest(&session, options, &transcript, None)?;
     print(&session, &transcript, &report)?;
@@ -53,30 +56,47 @@ fn tail(global: &Global, options: &Ingest) -> Result<End> {
         _ => return Err(Error::new(Code::InvalidInput, "`--tail` follows one file")),
     };
     let mut follower = Follower::new(path);
-    follower.has_changed()?;
-    let mut transcript = Transcript::read(&options.files, options.dialect, true)?;
+    let Some(first) = follower.look()? else {
+        return Err(unreadable(path, &std::io::ErrorKind::NotFound.into()));
+    };
+    let transcript = read(path, options, first)?;
     let session = Session::open(global)?;
     let report = ingest(&session, options, &transcript, None)?;
     follower.confirm(&transcript.messages, report.revision);
     print(&session, &transcript, &report)?;
+    drop(transcript);
     loop {
         session.cancel.check()?;
         session.cancel.sleep(POLL);
-        if !follower.has_changed()? {
-            continue;
-        }
-        transcript = match Transcript::read(&options.files, options.dialect, true) {
-            // It is being replaced.
-            Err(error) if error.code == Code::NotFound => continue,
-            read => read?,
-        };
+        let Some(reading) = follower.look()? else { continue };
+        let was = replaced(path, &reading);
+        let transcript = read(path, options, reading).map_err(&was)?;
         let proven = follower.proven(&transcript.messages);
         if proven.is_some_and(|proven| proven.messages == transcript.messages.len()) {
             continue;
         }
-        let report = ingest(&session, options, &transcript, proven)?;
+        let report = ingest(&session, options, &transcript, proven).map_err(&was)?;
         follower.confirm(&transcript.messages, report.revision);
         print(&session, &transcript, &report)?;
+    }
+}
+
+/// The messages of a followed file, as far as its lines are whole.
+fn read(path: &Path, options: &Ingest, reading: Reading) -> Result<Transcript> {
+    let mut source = BufReader::new(reading.file);
+    Transcript::read_open(path, &mut source, options.dialect, reading.is_growing)
+}
+
+/// Says of an error that it is of a file that does not go by that name any more.
+fn replaced(path: &Path, reading: &Reading) -> impl Fn(Error) -> Error + use<> {
+    let before = reading
+        .is_replaced
+        .then(|| format!("in the file that was `{}` before it was replaced: ", path.display()));
+    move |error| match &before {
+        Some(before) if error.code != Code::Cancelled => {
+            Error::new(error.code, format!("{before}{}", error.message))
+        }
+        _ => error,
     }
 }
 

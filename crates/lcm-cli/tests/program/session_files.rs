@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     process::{Child, ChildStdout, Stdio},
 };
 
@@ -293,6 +293,85 @@ fn tail_finds_what_is_new_after_a_rotation_or_a_cut() {
     assert_eq!(tail.ingested(), 2);
     drop(tail);
     assert_eq!(place.run(&["messages", "--raw"]).ok().out.lines().count(), 14);
+}
+
+/// A message a line, without ids.
+fn plain(texts: &[&str]) -> String {
+    let line = |text: &&str| format!("{{\"role\":\"user\",\"content\":\"{text}\"}}\n");
+    texts.iter().map(line).collect()
+}
+
+fn contents(place: &Place) -> Vec<String> {
+    let lines = place.run(&["messages", "--raw"]).ok().out;
+    let text = |line: &str| {
+        let message: Value = serde_json::from_str(line).unwrap();
+        message.get("content").and_then(Value::as_str).unwrap().to_owned()
+    };
+    lines.lines().map(text).collect()
+}
+
+#[test]
+fn tail_reads_a_rotated_file_to_its_end_and_then_the_new_one() {
+    let place = Place::new();
+    let file = place.write("log", plain(&["one"]));
+    let mut tail = Tail::of(&place, &file);
+    assert_eq!(tail.ingested(), 1);
+    // Written, renamed and made anew between two looks; the last line has no end.
+    append(&file, plain(&["two", "three"]).trim_end());
+    let old = place.folder.join("log.1");
+    fs::rename(&file, &old).unwrap();
+    place.write("log", plain(&["four"]));
+    assert_eq!(tail.ingested(), 2);
+    // Its writer goes on for a moment.
+    append(old.to_str().unwrap(), &format!("\n{}", plain(&["three and a half"])));
+    assert_eq!(tail.ingested(), 1);
+    assert_eq!(tail.ingested(), 1);
+    // Renamed alone, it is followed on; then there is another.
+    let old = place.folder.join("log.2");
+    fs::rename(&file, &old).unwrap();
+    append(old.to_str().unwrap(), &plain(&["five"]));
+    assert_eq!(tail.ingested(), 1);
+    append(old.to_str().unwrap(), &plain(&["six"]));
+    place.write("log", plain(&["seven"]));
+    assert_eq!(tail.ingested(), 1);
+    assert_eq!(tail.ingested(), 1);
+    // Copied and cut in place.
+    fs::copy(&file, place.folder.join("log.3")).unwrap();
+    place.write("log", "");
+    append(&file, &plain(&["eight", "nine"]));
+    assert_eq!(tail.ingested(), 2);
+    drop(tail);
+    let expected = [
+        "one",
+        "two",
+        "three",
+        "three and a half",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+    ];
+    assert_eq!(contents(&place), expected);
+    assert_eq!(place.json(&["check"])["ok"], true);
+}
+
+#[test]
+fn half_a_line_at_the_end_of_a_replaced_file_ends_a_tail_behind_what_is_whole() {
+    let place = Place::new();
+    let file = place.write("log", plain(&["one"]));
+    let mut tail = Tail::of(&place, &file);
+    assert_eq!(tail.ingested(), 1);
+    append(&file, &format!("{}{{\"role\":", plain(&["two"])));
+    fs::rename(&file, place.folder.join("log.1")).unwrap();
+    place.write("log", plain(&["three"]));
+    assert_eq!(tail.ingested(), 1);
+    assert_eq!(tail.child.wait().unwrap().code(), Some(2));
+    let mut said = String::new();
+    tail.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("before it was replaced") && said.contains("line 3"), "{said}");
+    assert_eq!(contents(&place), ["one", "two"]);
 }
 
 #[test]

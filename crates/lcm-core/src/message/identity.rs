@@ -9,7 +9,8 @@
 //! order. A string (or key) is `s`, its length in bytes as u64 big-endian, and its decoded bytes; a
 //! number likewise with `n`, as written; the rest are the single bytes `{ } [ ] t f z`.
 //! Strings are taken as WTF-8, so that each half of a surrogate pair is a character of its own.
-//! Where `id` says what a message is about, it is hashed like any other member.
+//! Where `id` says what a message is about, it is hashed like any other member; and either of the
+//! two where it cannot be an id: where it is neither a string, nor a number, nor `null`.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -17,7 +18,7 @@ use core::cmp::Ordering;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    json::{self, Member, Piece, Scanner, TokenKind},
+    json::{self, Kind, Member, Piece, Scanner, TokenKind},
     order,
 };
 
@@ -49,13 +50,22 @@ fn without(raw: &str, members: &[Member], no_content: &[&str]) -> [u8; 16] {
     for (at, member) in sorted.iter().enumerate() {
         let repeated =
             sorted.get(at + 1).is_some_and(|next| compare(key(member), key(next)).is_eq());
-        if !repeated && !no_content.iter().any(|id| compare(key(member), id).is_eq()) {
-            add_string(&mut hash, key(member));
-            add_value(&mut hash, json::slice(raw, member.value));
+        let is_name = || no_content.iter().any(|name| compare(key(member), name).is_eq());
+        if repeated || (can_name(member) && is_name()) {
+            continue;
         }
+        add_string(&mut hash, key(member));
+        add_value(&mut hash, json::slice(raw, member.value));
     }
     let digest: [u8; 32] = hash.finalize().into();
     digest.first_chunk().copied().unwrap_or_default()
+}
+
+/// Whether a host can call a message so, or say that it has no name for it. Anything else under the
+/// name of an id is found by no id: were it no content either, two messages would be told apart by
+/// nothing.
+const fn can_name(member: &Member) -> bool {
+    matches!(member.kind, Kind::String | Kind::Number | Kind::Null)
 }
 
 /// The order of two keys by their decoded bytes. Few have escapes; the others need no copy.

@@ -330,6 +330,44 @@ fn identity_ignores_spelling_and_nothing_else() {
 }
 
 #[test]
+fn what_cannot_be_an_id_is_content_in_every_dialect() {
+    let messages = [
+        (Dialect::Lcm, r#""role":"user","content":"hi""#),
+        (Dialect::Anthropic, r#""role":"user","content":"hi""#),
+        (Dialect::OpenaiChat, r#""role":"user","content":"hi""#),
+        (Dialect::OpenaiResponses, r#""role":"user","content":"hi""#),
+        (Dialect::OpenaiResponses, r#""type":"local_shell_call_output","output":"hi""#),
+        (Dialect::Gemini, r#""role":"user","parts":[{"text":"hi"}]"#),
+    ];
+    for (dialect, message) in messages {
+        let of = |key: &str, value: &str| {
+            project(dialect, &format!("{{\"{key}\":{value},{message}}}")).unwrap()
+        };
+        let bare = project(dialect, &format!("{{{message}}}")).unwrap();
+        for key in ["id", "event_key", "i\\u0064", "event\\u005fkey"] {
+            let odd = [r#"{"$oid":"a"}"#, r#"{"$oid":"b"}"#, "[]", "[1]", "true", "false"];
+            for (at, value) in odd.iter().enumerate() {
+                let message = of(key, value);
+                assert_eq!((message.entry_id, message.event_key), (None, None));
+                assert_ne!(message.identity, bare.identity, "{dialect:?} {key} {value}");
+                for other in &odd[..at] {
+                    assert_ne!(message.identity, of(key, other).identity, "{dialect:?} {key}");
+                }
+                assert_eq!(message.identity, of(key, &format!(" {value} ")).identity);
+            }
+            let is_content = message.contains("local_shell") && !key.starts_with("event");
+            for name in ["null", "\"\"", "\"a\"", "7"] {
+                let same = of(key, name).identity == bare.identity;
+                assert_eq!(same, !is_content, "{dialect:?} {key} {name}");
+            }
+        }
+        // The last of equal keys counts.
+        let twice = project(dialect, &format!("{{\"id\":[],\"id\":null,{message}}}")).unwrap();
+        assert_eq!(twice.identity, of("id", "null").identity);
+    }
+}
+
+#[test]
 fn identity_tells_halves_of_pairs_apart() {
     let texts = [r"\ud800", r"\ud801", r"\udc00", r"\ufffd", r"\ud800\ud800", r"\ud800\udc00"];
     let raws = texts.map(|text| format!("{{\"role\":\"user\",\"content\":\"{text}\"}}"));

@@ -131,19 +131,31 @@ fn ids_of(line: &Line<'_>, key: &str) -> Vec<String> {
     of_kind.filter_map(|block| block.text(key)).collect()
 }
 
-/// The message as it is written, with the id and the time of its line.
+/// The message as it is written, with the id and the time of its line. Members of it that have the
+/// same names get others, so that none is replaced.
 fn text(line: &Line<'_>) -> String {
     let Line { object, message, .. } = line;
-    let time = object.any("timestamp").or_else(|| message.any("timestamp"));
-    let text = Text::default()
-        .string("id", &line.id)
-        .kept("timestamp", time)
-        .kept("message_id", message.any("id"))
-        .rest(message, &["id", "timestamp", "message_id"]);
+    let free = |name: &str| {
+        let mut name = name.to_owned();
+        while message.has(&name) {
+            name.push('_');
+        }
+        name
+    };
+    let time = object.any("timestamp");
+    let renamed = |key: &str| match key {
+        "id" => Some(free("message_id")),
+        "timestamp" => time.map(|_| free("message_timestamp")),
+        _ => None,
+    };
+    let head = Text::default().string("id", &line.id).kept("timestamp", time);
+    let text = message.members().fold(head, |text, (key, value)| {
+        text.raw(&renamed(key).unwrap_or_else(|| key.to_owned()), value.get())
+    });
     MARKS
         .iter()
         .fold(text, |text, mark| match object.is_true(mark) {
-            true => text.raw(mark, "true"),
+            true => text.raw(&free(mark), "true"),
             false => text,
         })
         .end()

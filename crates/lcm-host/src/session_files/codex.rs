@@ -25,11 +25,12 @@ const SUMMARY: &str = "summaries of the program: the items that they stand for a
 const ROLE: &str = "items of a role that is none of system, developer, user and assistant";
 
 pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, LineError> {
-    let mut ids = Ids::of_session(&session(objects));
+    let mut ids = Ids::default();
     let mut left = Left::default();
     let mut messages = Vec::new();
     let mut rolled_back = 0_usize;
     for (index, (line, object)) in lines.iter().zip(objects).enumerate() {
+        ids.enter(&session(object).unwrap_or_default());
         let kind = object.text("type").unwrap_or_else(|| "header".to_owned());
         let payload = object.object("payload");
         let item = match (kind.as_str(), payload) {
@@ -68,14 +69,13 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
     Ok(Found { messages, warnings })
 }
 
-/// The id of the session, which its header has; items of other sessions may have the same ids.
-fn session(objects: &[Object<'_>]) -> String {
-    let of = |object: &Object<'_>| match object.text("type").as_deref() {
+/// The id of the session, if this is its header; items of other sessions may have the same ids.
+fn session(object: &Object<'_>) -> Option<String> {
+    match object.text("type").as_deref() {
         Some("session_meta") => object.object("payload")?.text("id"),
         None => object.text("id"),
         _ => None,
-    };
-    objects.iter().find_map(of).unwrap_or_default()
+    }
 }
 
 /// A summary with nothing before it: the only trace of what it stands for.

@@ -24,10 +24,13 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// Ids of the entries of one session, which the same id in another session does not name.
-    pub(super) fn of_session(session: &str) -> Self {
-        let session = if session.is_empty() { String::new() } else { format!("{session}/") };
-        Self { session, ..Self::default() }
+    /// Ids from here on are of this session, which the same id in another session does not name.
+    /// The first one counts: a session that was made of another has its header, too. Entries before
+    /// any header keep the ids that they had before it was written.
+    pub(super) fn enter(&mut self, session: &str) {
+        if self.session.is_empty() && !session.is_empty() {
+            self.session = format!("{session}/");
+        }
     }
 
     /// The id of an entry that has one. The same content again is the same entry, whatever its line
@@ -131,7 +134,11 @@ mod tests {
 
     #[test]
     fn an_id_of_another_session_is_another_id() {
-        let mut ids = Ids::of_session("s");
+        let mut ids = Ids::default();
+        assert_eq!(ids.own("a", "1"), "a");
+        ids.enter("");
+        ids.enter("s");
+        ids.enter("t");
         assert_eq!(ids.own("a", "1"), "s/a");
         assert!(ids.of_line("1").starts_with("s/line:"));
     }

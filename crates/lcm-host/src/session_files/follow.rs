@@ -1,7 +1,19 @@
 //! Follows a file that grows: when to read it again, and how much of it is stored.
 //!
-//! In: the path of a file, and its messages whenever it was read. Out: whether it changed, and how
-//! many of its first messages are proven to be stored. Not here: reading and storing.
+//! In: the path of a file, and its messages whenever it was read. Out: what to read, when there is
+//! something to read, and how many of its first messages are proven to be stored. Not here: lines,
+//! messages and storing.
+//!
+//! **The file, not its name** is followed: it stays open. When another file goes by its name
+//! (rotated, or replaced by a program that writes a new one), that one is opened at once, and read
+//! from its beginning once the old one has been read to its end, because what was written to the
+//! old one last was said before. A program can write to it for a while after it was renamed, so it
+//! is let go only when [`QUIET_LOOKS`] looks in a row found nothing new. As long as no other file
+//! has the name, the renamed or deleted one is followed on.
+//!
+//! **What cannot be read:** what is written to the old file after it was let go; a file that got
+//! the name and lost it between two looks; and, of a file that is cut in place (`copytruncate`),
+//! what was written between the last look and the cut. A copy that was rotated away has it.
 //!
 //! **The checkpoint** is the number and the hash of the messages that an ingest confirmed, with the
 //! revision that it left. It advances after the commit and only then. When a file has grown, its
@@ -10,10 +22,14 @@
 //! rewritten, a branch was abandoned, somebody else wrote) the whole file goes to the component
 //! again, which finds what is new. So the checkpoint saves work and decides nothing. That is why it
 //! lives no longer than the process that follows: a file beside the store could be older than the
-//! store, or of another one, and starting again costs one comparison of hashes.
+//! store, or of another one, and starting again costs one comparison of hashes. A follow that ends
+//! before an old file was read to its end begins with the new one: the old one is ingested by its
+//! new name.
 
 use std::{
-    fs, io,
+    collections::VecDeque,
+    fs::{self, File, Metadata},
+    io::{self, Read as _, Seek as _, SeekFrom},
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -25,6 +41,14 @@ use crate::{
     ingest::Proven,
 };
 
+/// Looks in a row that find a replaced file unchanged before it is let go. About a second of the
+/// program's looks: a log is renamed, made anew and reopened by its writer within less.
+const QUIET_LOOKS: u32 = 3;
+
+/// Replaced files that are held at most. Names that change with every look would use up the open
+/// files of the process; beyond this the oldest is read and let go without waiting.
+const HELD_MAX: usize = 16;
+
 /// What is proven to be stored of a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Checkpoint {
@@ -33,20 +57,46 @@ struct Checkpoint {
     sha256: [u8; 32],
 }
 
-/// What tells that a file changed, without reading it.
+/// What tells that an open file changed, without reading it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Stamp {
     bytes: u64,
     modified: Option<SystemTime>,
-    /// Device and number; a file that took the place of another has others.
-    identity: Option<(u64, u64)>,
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self { bytes: metadata.len(), modified: metadata.modified().ok() }
+    }
+}
+
+/// An open file.
+#[derive(Debug)]
+struct Held {
+    file: File,
+    /// As it was when it was read last; `None`: it was not.
+    stamp: Option<Stamp>,
+    /// Looks in a row that found it replaced and unchanged.
+    quiet: u32,
+}
+
+/// Something to read.
+#[derive(Debug)]
+pub struct Reading {
+    /// The file, at its beginning.
+    pub file: File,
+    /// Whether more can still be written to it: then a last line without its end is not whole yet.
+    pub is_growing: bool,
+    /// Whether another file has its name by now.
+    pub is_replaced: bool,
 }
 
 /// A file that is followed.
 #[derive(Debug)]
 pub struct Follower {
     path: PathBuf,
-    stamp: Option<Stamp>,
+    /// Files that had the name, oldest first. The last has it still, as far as is known.
+    held: VecDeque<Held>,
     checkpoint: Option<Checkpoint>,
 }
 
@@ -54,33 +104,77 @@ impl Follower {
     /// Follows the file at a path, of which nothing is known yet.
     #[must_use]
     pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), stamp: None, checkpoint: None }
+        Self { path: path.to_owned(), held: VecDeque::new(), checkpoint: None }
     }
 
-    /// Whether the file is another than when this was last asked. A file that is not there (it is
-    /// being replaced) has not changed. To be asked before reading, so that what is written
-    /// meanwhile is a change again.
+    /// What is to be read now: all of a file that is another than when it was read last. `None`:
+    /// nothing changed, or there is no file yet. What is written while it is read is a change for
+    /// the next look.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the file is there and cannot be looked at.
-    pub fn has_changed(&mut self) -> Result<bool> {
-        let metadata = match fs::metadata(&self.path) {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => {
-                let message = format!("cannot follow `{}`: {error}", self.path.display());
-                return Err(Error::new(Code::InvalidInput, message));
-            }
+    /// `invalid-input`: the file is there and cannot be opened, looked at or read. What was written
+    /// to the one before it comes first.
+    pub fn look(&mut self) -> Result<Option<Reading>> {
+        let opened = self.open();
+        let reading = self.next().map_err(|error| self.failed(&error))?;
+        if reading.is_none() {
+            opened.map_err(|error| self.failed(&error))?;
+        }
+        Ok(reading)
+    }
+
+    /// Holds the file that has the name, if it is another than the last one that had it.
+    fn open(&mut self) -> io::Result<()> {
+        let named = match fs::metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            named => named?,
         };
-        let stamp = Some(Stamp {
-            bytes: metadata.len(),
-            modified: metadata.modified().ok(),
-            identity: identity(&metadata),
-        });
-        let changed = self.stamp != stamp;
-        self.stamp = stamp;
-        Ok(changed)
+        if let Some(last) = self.held.back()
+            && is_same(&last.file, &named)?
+        {
+            return Ok(());
+        }
+        match File::open(&self.path) {
+            Ok(file) => self.held.push_back(Held { file, stamp: None, quiet: 0 }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// The oldest file that has something to read.
+    fn next(&mut self) -> io::Result<Option<Reading>> {
+        loop {
+            let is_replaced = self.held.len() > 1;
+            let is_too_many = self.held.len() > HELD_MAX;
+            let Some(oldest) = self.held.front_mut() else { return Ok(None) };
+            let stamp = Some(Stamp::of(&oldest.file.metadata()?));
+            if oldest.stamp != stamp && !is_too_many {
+                oldest.quiet = 0;
+                let file = from_beginning(&oldest.file, oldest.stamp.is_some())?;
+                oldest.stamp = stamp;
+                return Ok(Some(Reading { file, is_growing: true, is_replaced }));
+            }
+            if !is_replaced {
+                return Ok(None);
+            }
+            oldest.quiet += 1;
+            if oldest.quiet < QUIET_LOOKS && !is_too_many {
+                return Ok(None);
+            }
+            let Some(left) = self.held.pop_front() else { return Ok(None) };
+            let is_read = left.stamp == stamp && ends_with_a_line(&left.file)?;
+            if !is_read {
+                let file = from_beginning(&left.file, true)?;
+                return Ok(Some(Reading { file, is_growing: false, is_replaced }));
+            }
+        }
+    }
+
+    fn failed(&self, error: &io::Error) -> Error {
+        let message = format!("cannot follow `{}`: {error}", self.path.display());
+        Error::new(Code::InvalidInput, message)
     }
 
     /// How many of these messages are stored, as the checkpoint has it; `None`: it is not of them.
@@ -109,16 +203,50 @@ fn hash(messages: &[String]) -> [u8; 32] {
     hash.finalize().into()
 }
 
+/// The same open file for somebody else to read. `is_read`: the place in it is anywhere; otherwise
+/// it is the beginning, and a file that cannot go back need not.
+fn from_beginning(file: &File, is_read: bool) -> io::Result<File> {
+    let mut file = file.try_clone()?;
+    if is_read {
+        file.rewind()?;
+    }
+    Ok(file)
+}
+
+/// Whether nothing but whole lines is in a file.
+fn ends_with_a_line(file: &File) -> io::Result<bool> {
+    let mut file = file.try_clone()?;
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(true);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}
+
+/// Whether the file that has the name is this one. No other can have its device and number while it
+/// is open.
 #[cfg(unix)]
-#[expect(clippy::unnecessary_wraps, reason = "other systems do not tell")]
-fn identity(metadata: &fs::Metadata) -> Option<(u64, u64)> {
+fn is_same(held: &File, named: &Metadata) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt as _;
-    Some((metadata.dev(), metadata.ino()))
+    let held = held.metadata()?;
+    Ok((held.dev(), held.ino()) == (named.dev(), named.ino()))
 }
 
 #[cfg(not(unix))]
-fn identity(_: &fs::Metadata) -> Option<(u64, u64)> {
-    None
+fn is_same(held: &File, named: &Metadata) -> io::Result<bool> {
+    looks_same(held, named)
+}
+
+/// The same where the system does not tell which file it is: another one has another length or
+/// time. Taken for another by mistake, a file is only read once more.
+#[cfg(any(not(unix), test))]
+fn looks_same(held: &File, named: &Metadata) -> io::Result<bool> {
+    let of = |metadata: &Metadata| (Stamp::of(metadata), metadata.created().ok());
+    let held_now = of(&held.metadata()?);
+    // One that is being written may have been another a moment ago: the next look tells.
+    Ok(held_now == of(named) || held_now != of(&held.metadata()?))
 }
 
 #[cfg(test)]
@@ -141,22 +269,202 @@ mod tests {
         assert_eq!(follower.proven(&texts(&["ab", "", "c"])), None);
     }
 
+    /// A folder of its own with the path of a file that is followed.
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir();
+            let folder = folder.join(format!("lcm-follow-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&folder);
+            fs::create_dir_all(&folder).unwrap();
+            Self(folder)
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.join(name)
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            fs::write(self.path(name), text).unwrap();
+        }
+
+        fn append(&self, name: &str, text: &str) {
+            let mut file = fs::OpenOptions::new().append(true).open(self.path(name)).unwrap();
+            io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+        }
+
+        fn rename(&self, from: &str, to: &str) {
+            fs::rename(self.path(from), self.path(to)).unwrap();
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// What a look gives to read; a file that was let go has a `!`.
+    fn look(follower: &mut Follower) -> Option<String> {
+        let mut reading = follower.look().unwrap()?;
+        let mut text = String::new();
+        reading.file.read_to_string(&mut text).unwrap();
+        assert!(reading.is_growing || reading.is_replaced);
+        Some(if reading.is_growing { text } else { format!("{text}!") })
+    }
+
+    /// What the looks up to one after all have become quiet give.
+    fn looks(follower: &mut Follower) -> Vec<String> {
+        let mut read = Vec::new();
+        let mut quiet = 0;
+        while quiet <= QUIET_LOOKS {
+            match look(follower) {
+                Some(text) => {
+                    read.push(text);
+                    quiet = 0;
+                }
+                None => quiet += 1,
+            }
+        }
+        read
+    }
+
     #[test]
     fn growing_and_replacing_a_file_changes_it_and_its_absence_does_not() {
-        let folder = std::env::temp_dir().join(format!("lcm-follow-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("f.jsonl");
-        let mut follower = Follower::new(&path);
-        assert!(!follower.has_changed().unwrap());
-        fs::write(&path, "a\n").unwrap();
-        assert!(follower.has_changed().unwrap());
-        assert!(!follower.has_changed().unwrap());
-        fs::write(&path, "a\nb\n").unwrap();
-        assert!(follower.has_changed().unwrap());
-        fs::remove_file(&path).unwrap();
-        assert!(!follower.has_changed().unwrap());
-        fs::write(&path, "").unwrap();
-        assert!(follower.has_changed().unwrap());
-        fs::remove_dir_all(&folder).unwrap();
+        let place = Place::new("grows");
+        let mut follower = Follower::new(&place.path("f"));
+        assert_eq!(look(&mut follower), None);
+        place.write("f", "a\n");
+        assert_eq!(look(&mut follower).as_deref(), Some("a\n"));
+        assert_eq!(look(&mut follower), None);
+        place.append("f", "b\n");
+        assert_eq!(look(&mut follower).as_deref(), Some("a\nb\n"));
+        fs::remove_file(place.path("f")).unwrap();
+        assert!(looks(&mut follower).is_empty());
+        place.write("f", "");
+        assert_eq!(looks(&mut follower), [""]);
+        // Cut in place: the same file, from its beginning.
+        place.append("f", "c\nd\n");
+        assert_eq!(looks(&mut follower), ["c\nd\n"]);
+        place.write("f", "e\n");
+        assert_eq!(looks(&mut follower), ["e\n"]);
+    }
+
+    #[test]
+    fn a_renamed_file_is_read_to_its_end_before_the_new_one() {
+        let place = Place::new("renamed");
+        let mut follower = Follower::new(&place.path("f"));
+        place.write("f", "a\n");
+        assert_eq!(looks(&mut follower), ["a\n"]);
+        place.append("f", "b\n");
+        place.rename("f", "f.1");
+        place.write("f", "c\n");
+        assert_eq!(look(&mut follower).as_deref(), Some("a\nb\n"));
+        // Its writer has it open for a while.
+        assert_eq!(look(&mut follower), None);
+        place.append("f.1", "b2\n");
+        assert_eq!(look(&mut follower).as_deref(), Some("a\nb\nb2\n"));
+        place.append("f", "d\n");
+        for _ in 1..QUIET_LOOKS {
+            assert_eq!(look(&mut follower), None);
+        }
+        assert_eq!(look(&mut follower).as_deref(), Some("c\nd\n"));
+        place.append("f.1", "too late\n");
+        assert!(looks(&mut follower).is_empty());
+        // The number of a file that was let go says nothing.
+        fs::remove_file(place.path("f.1")).unwrap();
+        fs::remove_file(place.path("f")).unwrap();
+        place.write("f", "e\n");
+        assert_eq!(looks(&mut follower), ["e\n"]);
+    }
+
+    #[test]
+    fn a_renamed_file_is_followed_until_there_is_another() {
+        let place = Place::new("gone");
+        let mut follower = Follower::new(&place.path("f"));
+        place.write("f", "a\n");
+        place.append("f", "b");
+        assert_eq!(looks(&mut follower), ["a\nb"]);
+        place.rename("f", "f.1");
+        assert!(looks(&mut follower).is_empty());
+        place.append("f.1", "c");
+        assert_eq!(looks(&mut follower), ["a\nbc"]);
+        place.append("f.1", "d");
+        place.write("f", "e\n");
+        // With its last line, which has no end and gets none any more.
+        assert_eq!(looks(&mut follower), ["a\nbcd", "a\nbcd!", "e\n"]);
+    }
+
+    #[test]
+    fn rotations_between_two_looks_lose_the_files_in_between_only() {
+        let place = Place::new("between");
+        let mut follower = Follower::new(&place.path("f"));
+        place.write("f", "a\n");
+        assert_eq!(looks(&mut follower), ["a\n"]);
+        place.append("f", "b\n");
+        place.rename("f", "f.2");
+        place.write("f", "never seen\n");
+        place.rename("f", "f.1");
+        place.write("f", "c\n");
+        assert_eq!(look(&mut follower).as_deref(), Some("a\nb\n"));
+        // Once seen, a file is not lost, however soon the next one comes.
+        let mut read = Vec::new();
+        for round in 0..3 {
+            place.append("f", "more\n");
+            place.rename("f", &format!("f.{}", round + 3));
+            place.write("f", &format!("{round}\n"));
+            read.extend(look(&mut follower));
+        }
+        read.extend(looks(&mut follower));
+        assert_eq!(read, ["c\nmore\n", "0\nmore\n", "1\nmore\n", "2\n"]);
+    }
+
+    #[test]
+    fn files_that_come_with_every_look_are_read_and_let_go() {
+        let place = Place::new("many");
+        let mut follower = Follower::new(&place.path("f"));
+        let mut read = Vec::new();
+        let rounds = 3 * HELD_MAX;
+        for round in 0..rounds {
+            place.write("f", &round.to_string());
+            read.extend(look(&mut follower));
+            place.rename("f", &format!("f.{round}"));
+            assert!(follower.held.len() <= HELD_MAX + 1);
+        }
+        read.extend(looks(&mut follower));
+        let mut texts: Vec<String> = read.iter().map(|text| text.replace('!', "")).collect();
+        texts.dedup();
+        assert_eq!(texts, (0..rounds).map(|round| round.to_string()).collect::<Vec<_>>());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_new_file_that_cannot_be_opened_comes_after_what_the_old_one_has() {
+        let place = Place::new("closed");
+        let mut follower = Follower::new(&place.path("f"));
+        place.write("f", "a\n");
+        assert_eq!(looks(&mut follower), ["a\n"]);
+        place.append("f", "b\n");
+        place.rename("f", "f.1");
+        std::os::unix::fs::symlink(place.path("f"), place.path("f")).unwrap();
+        assert_eq!(look(&mut follower).as_deref(), Some("a\nb\n"));
+        let error = follower.look().unwrap_err();
+        assert_eq!(error.code, Code::InvalidInput);
+        assert!(error.message.starts_with("cannot follow `"), "{error}");
+    }
+
+    #[test]
+    fn where_a_file_has_no_number_its_length_and_times_tell() {
+        let place = Place::new("times");
+        place.write("f", "a\n");
+        let held = File::open(place.path("f")).unwrap();
+        let named = || fs::metadata(place.path("f")).unwrap();
+        assert!(looks_same(&held, &named()).unwrap());
+        place.append("f", "b\n");
+        assert!(looks_same(&held, &named()).unwrap());
+        place.rename("f", "f.1");
+        place.write("f", "c\n");
+        assert!(!looks_same(&held, &named()).unwrap());
     }
 }

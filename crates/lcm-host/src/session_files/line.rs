@@ -59,6 +59,10 @@ impl<'a> Object<'a> {
             if error.is_eof() {
                 return "ends in the middle of a JSON object".to_owned();
             }
+            if error.is_data() {
+                // The error would repeat the value, however long it is.
+                return "is no JSON object but another value".to_owned();
+            }
             format!("is no JSON object: {error}")
         })
     }

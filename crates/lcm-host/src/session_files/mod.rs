@@ -12,7 +12,9 @@
 //! | messages | every line | its own | what the message has |
 //!
 //! **What is kept.** Of a message everything that the program or the model said: a Claude Code
-//! message member by member as it is written, its own id as `message_id`; of the other two, parts
+//! message member by member as it is written, its own id as `message_id` and its own time, if the
+//! line has one, as `message_timestamp` (with `_` behind it where the message has that, too, which
+//! goes for the marks of a line as well); of the other two, parts
 //! are renamed to those of the dialect `lcm` with all their fields, and what the dialect has no
 //! name for stands as it is written under `source`. Not kept is the envelope of the line, which
 //! speaks of the program and the machine, and second renderings of the same result for a screen.
@@ -42,7 +44,7 @@ mod line;
 mod open_claw;
 mod tree;
 
-pub use follow::Follower;
+pub use follow::{Follower, Reading};
 
 use line::Object;
 

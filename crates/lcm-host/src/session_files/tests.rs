@@ -51,6 +51,22 @@ fn claude_code_keeps_the_message_as_it_is_written() {
 }
 
 #[test]
+fn claude_code_replaces_nothing_of_the_message_by_what_its_line_says() {
+    let of = |line: &str| read(vec![line.to_owned()]).unwrap().messages[0].text.clone();
+    let all = r#"{"type":"user","uuid":"u","timestamp":"T","isMeta":true,"message":{"role":"user","content":"x","message_id":1,"id":"m","id":2,"timestamp":"t","message_timestamp":{},"isMeta":"own","isMeta_":0}}"#;
+    assert_eq!(
+        of(all),
+        r#"{"id":"u","timestamp":"T","role":"user","content":"x","message_id":1,"message_id_":"m","message_id_":2,"message_timestamp_":"t","message_timestamp":{},"isMeta":"own","isMeta_":0,"isMeta__":true}"#
+    );
+    // Without a time of the line that of the message is its own.
+    let alone = r#"{"type":"user","uuid":"u","message":{"timestamp":"t","role":"user","message_id":null,"content":"x"}}"#;
+    assert_eq!(
+        of(alone),
+        r#"{"id":"u","timestamp":"t","role":"user","message_id":null,"content":"x"}"#
+    );
+}
+
+#[test]
 fn a_system_message_of_gemini_is_one() {
     let system = json!({"role": "system", "parts": [{"text": "be short"}]});
     let read = file(&[system, json!({"role": "model", "parts": [{"text": "yes"}]})]).unwrap();
@@ -341,6 +357,7 @@ fn a_line_that_is_no_object_is_named() {
         ("{\"role\":\"user\",\"content\":\"\0\"}".to_owned(), "NUL"),
         ("\0\0\0".to_owned(), "NUL"),
         ("[1]".to_owned(), "no JSON object"),
+        (format!("\"{}\"", "x".repeat(1_000)), "no JSON object but another value"),
         (r#"{"role":"user"} {}"#.to_owned(), "no JSON object"),
         (deep.clone(), "no JSON object"),
     ];
