@@ -345,6 +345,29 @@ mod tests {
     use super::*;
     use crate::context::Item;
 
+    /// Goal: the document names what journal entries say, in the order that numbers them. Method:
+    /// the list in its text against the cases in the text of this file.
+    #[test]
+    fn the_document_lists_the_acts_of_the_journal() {
+        let between = |text: &'static str, from: &str, to: &str| {
+            let (_, rest) = text.split_once(from).unwrap();
+            rest.split_once(to).unwrap().0
+        };
+        let cases = between(include_str!("head.rs"), "enum Act {\n", "\n}\n");
+        let cases = cases.lines().filter_map(|line| line.strip_prefix("    "));
+        let is_name = |c: char| c.is_ascii_alphabetic();
+        let acts: Vec<String> = cases
+            .filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase()))
+            .map(|line| line.chars().take_while(|c| is_name(*c)).collect::<String>())
+            .map(|name| name.to_ascii_lowercase())
+            .collect();
+        let listed = between(include_str!("../STORE-FORMAT.md"), "what was done (", ").");
+        let listed: Vec<&str> =
+            listed.split(", ").filter_map(|act| act.split(' ').next()).collect();
+        assert_eq!(listed, acts);
+        assert_eq!(acts.last().map(String::as_str), Some("calibrate"));
+    }
+
     /// Goal: a head stays under 4 KiB whatever happens. Method: every list at its bound, every
     /// number far beyond what a conversation reaches.
     #[test]

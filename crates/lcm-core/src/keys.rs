@@ -306,6 +306,93 @@ mod tests {
         assert!(start < keys.head() && keys.head() < end);
     }
 
+    /// A key as the table of the document draws it, with `.` for any hex digit or character of
+    /// base64url.
+    fn pattern(cell: &str) -> String {
+        let mut out = String::new();
+        let mut words = cell.split(' ');
+        while let Some(word) = words.next() {
+            if let Ok(width) = word.parse() {
+                assert!(matches!(words.next(), Some("hex" | "characters")), "{cell}");
+                out.push_str(&".".repeat(width));
+            } else if let Some(literal) = word.strip_prefix('`').and_then(|w| w.strip_suffix('`')) {
+                out.push_str(&literal.replace('C', &".".repeat(22)));
+            } else if cell.ends_with("seq of the first message") && word == "seq" {
+                out.push_str(&".".repeat(10));
+                break;
+            } else {
+                assert!(matches!(word, "node" | "revision" | "number"), "{cell}");
+                out.push_str(&".".repeat(10));
+            }
+        }
+        out
+    }
+
+    fn fits(pattern: &str, key: &str) -> bool {
+        let is_any = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let same = |(a, b): (char, char)| if a == '.' { is_any(b) } else { a == b };
+        pattern.len() == key.len() && pattern.chars().zip(key.chars()).all(same)
+    }
+
+    /// Letters that follow `before`, in order, each once.
+    fn letters(text: &str, before: &str) -> Vec<char> {
+        let mut found: Vec<char> =
+            text.split(before).skip(1).filter_map(|rest| rest.chars().next()).collect();
+        found.retain(char::is_ascii_lowercase);
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Goal: the table of the document draws exactly the keys that are made here. Method: a key of
+    /// each function against the rows; and so that none is left out of this list, the letters in
+    /// the text of this file against those in the rows.
+    #[test]
+    fn the_document_draws_every_key() {
+        let (_, table) =
+            include_str!("../STORE-FORMAT.md").split_once("\n| key | value |").unwrap();
+        let rows = table.lines().skip(2).take_while(|line| line.starts_with("| "));
+        let cells = rows.filter_map(|row| row.strip_prefix("| ")?.split(" | ").next());
+        // A scope is any text of its own.
+        let drawn: Vec<String> = cells.filter(|cell| *cell != "`g/` scope").map(pattern).collect();
+        let keys = Keys::new("c").unwrap();
+        let made = [
+            VERSION.into(),
+            keys.name(),
+            keys.member(family("f")),
+            keys.head(),
+            keys.pack(7),
+            keys.sealed(7),
+            keys.directory(7),
+            keys.upload(&[7; 32]),
+            keys.chunk(&[7; 32], 7),
+            keys.file([7; 8]),
+            keys.identity(&[7; 32]),
+            keys.summary([7; 8]),
+            keys.derived([7; 8]),
+            keys.node(7, 7),
+            keys.attempt(&[7; 16]),
+            keys.calibration("m"),
+            keys.journal(7),
+            keys.manifest(),
+            keys.segment(&[7; 8]),
+            keys.block(&[7; 8], 7),
+            keys.column('m', 'l', 7),
+        ];
+        for key in &made {
+            let count = drawn.iter().filter(|row| fits(row, key)).count();
+            assert_eq!(count, 1, "rows that draw {key}");
+        }
+        for row in &drawn {
+            assert!(made.iter().any(|key| fits(row, key)), "no key is like {row}");
+        }
+        let (code, _) = include_str!("keys.rs").split_once("#[cfg(test)]").unwrap();
+        let mut in_code = letters(code, "\"{}/");
+        in_code.extend(letters(code, "\"/"));
+        in_code.sort_unstable();
+        assert_eq!(in_code, letters(table, "\n| `C/"));
+    }
+
     #[test]
     fn ids_are_bounded() {
         assert!(Keys::new("").is_err());

@@ -42,6 +42,7 @@ mod payload;
 pub mod prompts;
 mod reader;
 mod recall;
+mod rules;
 mod seal;
 mod sealed;
 mod search;

@@ -181,6 +181,13 @@ pub(crate) fn quarters(dialect: Dialect, raw: &str) -> u64 {
     }
 }
 
+/// Whether a text has everything that these parts consist of.
+pub(crate) fn has_all(raw: &str, parts: &[Part]) -> bool {
+    // No value is empty.
+    let has = |span: &Span| !json::slice(raw, *span).is_empty();
+    parts.iter().flat_map(Part::spans).flatten().all(|span| has(&span))
+}
+
 /// What a part costs in quarter tokens.
 pub(crate) fn part_quarters(raw: &str, part: &Part) -> u64 {
     cost::quarters(raw, part)
@@ -222,6 +229,17 @@ impl Part {
         match self {
             Self::ToolResult { call_id, .. } => call_id.map(|id| json::text(raw, id)),
             _ => None,
+        }
+    }
+
+    /// All values that it consists of.
+    pub(crate) fn spans(&self) -> [Option<Span>; 4] {
+        match *self {
+            Self::Text { text } | Self::Reasoning { text } => [Some(text), None, None, None],
+            Self::ToolCall { id, name, input } => [id, name, input, None],
+            Self::ToolResult { call_id, name, output, .. } => [call_id, name, output, None],
+            Self::File { name, mime, text, data } => [name, mime, text, data],
+            Self::Other { value } => [Some(value), None, None, None],
         }
     }
 

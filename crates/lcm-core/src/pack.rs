@@ -45,6 +45,8 @@ impl Raw {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Stored {
     pub(crate) raw: Raw,
+    /// The [`crate::rules::RULES`] by which role, tokens, call key, parts and stand-in were made.
+    pub(crate) rules: u32,
     pub(crate) role: Role,
     /// The message's own time, else the effective time of its commit.
     pub(crate) time: Timestamp,

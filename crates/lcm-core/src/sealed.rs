@@ -84,6 +84,7 @@ struct Columns {
     /// Time of each message less that of the one before.
     times: Vec<i64>,
     tokens: Vec<u32>,
+    rules: Vec<u32>,
     entry_ids: Vec<Option<Span>>,
     event_keys: Vec<Option<Span>>,
     call_keys: Vec<Option<Span>>,
@@ -103,6 +104,7 @@ impl Sound for Columns {
             self.roles.len(),
             self.times.len(),
             self.tokens.len(),
+            self.rules.len(),
             self.entry_ids.len(),
             self.event_keys.len(),
             self.call_keys.len(),
@@ -202,6 +204,7 @@ impl Sealer {
         columns.roles.push(message.role);
         columns.times.push(message.time.cast_signed().wrapping_sub(self.time.cast_signed()));
         columns.tokens.push(message.tokens);
+        columns.rules.push(message.rules);
         columns.entry_ids.push(message.entry_id);
         columns.event_keys.push(message.event_key);
         columns.call_keys.push(message.call_key);
@@ -412,6 +415,7 @@ impl Opened {
         let columns = &self.columns;
         let stored = Stored {
             raw,
+            rules: *columns.rules.get(index)?,
             role: *columns.roles.get(index)?,
             time: *self.times.get(index)?,
             tokens: *columns.tokens.get(index)?,

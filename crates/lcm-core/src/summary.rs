@@ -38,6 +38,9 @@ pub(crate) struct SourceRef {
 /// The stored record of a summary.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Summary {
+    /// The [`crate::rules::RULES`] by which its tokens and all that it counts were made; 0: not all
+    /// by the same, see [`crate::rules::of_all`].
+    pub(crate) rules: u32,
     /// 0 for a leaf, else 1 + the greatest depth of the sources.
     pub(crate) depth: u32,
     pub(crate) level: StoredLevel,

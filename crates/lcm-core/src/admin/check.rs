@@ -1,14 +1,15 @@
 //! Check: every invariant of a conversation, recomputed from what is stored.
 //!
 //! It reads everything once, in pages, and believes no count: projections, hashes, tokens, places
-//! and edges are made anew and compared. Findings do not stop it; a record that cannot be read at
-//! all is a finding of its own.
+//! and edges are made anew and compared. What other rules derived ([`crate::rules`]) is not
+//! compared but must fit its text; everything else is. Findings do not stop it; a record that
+//! cannot be read at all is a finding of its own.
 
 mod graph;
 mod payloads;
 mod sequence;
 
-pub(super) use graph::follows;
+pub(super) use graph::{follows, measures};
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -114,7 +115,7 @@ pub(crate) fn check(reader: &mut Reader<'_>, conversation: &str) -> Result<Strin
     report.expect(bytes <= HEAD_BYTES_MAX, || format!("the head has {bytes} bytes"));
     names(reader, &keys, conversation, &mut report)?;
     journal(reader, &keys, head, &mut report)?;
-    sequence::check(reader, &keys, head, &mut report)?;
+    let others = sequence::check(reader, &keys, head, &mut report)?;
     let summaries = read_summaries(reader, &keys, &mut report)?;
     graph::context(reader, &keys, head, &summaries, &mut report)?;
     graph::summaries(reader, &keys, head, &summaries, &mut report)?;
@@ -127,6 +128,8 @@ pub(crate) fn check(reader: &mut Reader<'_>, conversation: &str) -> Result<Strin
     metrics.number("context_items", head.context.count());
     metrics.number("context_tokens", head.context.tokens);
     metrics.number("messages", head.messages);
+    metrics.number("messages_newer_rules", others.newer);
+    metrics.number("messages_older_rules", others.older);
     metrics.number("raw_bytes", head.raw_bytes);
     metrics.number("raw_tokens", head.raw_tokens);
     metrics.number("revision", head.revision);
@@ -202,3 +205,6 @@ fn read_summaries(reader: &mut Reader<'_>, keys: &Keys, report: &mut Report) -> 
     findings.into_iter().for_each(|message| report.found(message));
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests;

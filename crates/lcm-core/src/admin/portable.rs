@@ -335,6 +335,7 @@ fn summary_line(f: &mut Fields<'_>) -> SummaryLine {
     SummaryLine {
         id: id(f, "id", &name),
         record: Summary {
+            rules: f.small("rules"),
             depth: f.small("depth"),
             level: LEVELS.get(level).copied().unwrap_or(StoredLevel::Normal),
             capped: f.flag("capped"),
@@ -393,6 +394,7 @@ pub(super) fn write_summary(record: &Summary) -> Writer {
     let hex = escaped > 2 * record.text.len();
     let mut w = line("summary");
     w.text("id", &summary::name(record.id()));
+    w.number("rules", record.rules.into());
     w.number("depth", record.depth.into());
     w.text("level", record.level.as_str());
     w.flag("capped", record.capped);
@@ -437,5 +439,33 @@ fn escaped_bytes(byte: u8) -> usize {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
         0..0x20 => 6,
         _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first line as `text`, with the sum that it then has.
+    fn read(text: &str) -> Result<Line> {
+        let sum = Sum::default();
+        let hex = keys::hex(&advance(&sum, text));
+        open(&format!("{text}{SUM}{hex}\"}}"), &sum).map(|(line, _)| line)
+    }
+
+    #[test]
+    fn a_summary_without_its_rules_is_no_line() {
+        let line = r#"{"summary":{"id":"sum_0123456789abcdef","rules":7,"depth":0,"level":"normal",
+            "capped":false,"seq_first":1,"seq_last":2,
+            "frontier":"00000000000000000000000000000000","sources":null,
+            "task":"00000000000000000000000000000000","text":"t","hex":false,"tokens":1,
+            "source_tokens":9,"message_tokens":9,"descendant_count":0,"descendant_tokens":0,
+            "earliest_at":"2026-01-02T03:04:05.000Z","latest_at":"2026-01-02T03:04:05.000Z",
+            "created_at":"2026-01-02T03:04:05.000Z","model":"m","prompt_version":1,
+            "trust":"untrusted","findings":[],"file_ids":[]}"#;
+        let Ok(Line::Summary(found)) = read(line) else { panic!("no summary") };
+        assert_eq!(found.record.rules, 7);
+        let without = line.replace("\"rules\":7,", "");
+        assert!(read(&without).is_err_and(|error| error.message.contains("rules")));
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     pack::Raw,
     prompts::PROMPT_VERSION,
     reader::Reader,
+    rules::{self, RULES},
     source,
     summary::{self, SourceRef, Sources, StoredLevel, Summary, Trust},
     tokens,
@@ -35,6 +36,8 @@ pub(crate) struct Gathered {
     pub(crate) text: String,
     /// What they count in the context.
     pub(crate) tokens: u64,
+    /// By which all that it counts was made, see [`Summary::rules`].
+    rules: u32,
     pub(crate) seq_first: u64,
     pub(crate) seq_last: u64,
     pub(crate) sources: Sources,
@@ -68,6 +71,7 @@ impl Gathered {
         let mut file_ids = self.file_ids.clone();
         collect_file_ids(&written.text, &mut file_ids);
         Summary {
+            rules: self.rules,
             depth: self.depth,
             level: written.level,
             capped: written.capped,
@@ -185,6 +189,7 @@ pub(crate) fn of_messages(
     Ok(Gathered {
         text,
         tokens: sum,
+        rules: rules::of_all(placed.iter().map(|message| message.stored.rules)),
         seq_first,
         seq_last,
         sources: Sources::Messages { seq_first, seq_last, frontier },
@@ -221,6 +226,7 @@ pub(crate) fn items(
     let mut gathered = Gathered {
         text: String::new(),
         tokens: items.iter().map(Item::tokens).sum(),
+        rules: RULES,
         seq_first: items.first().map_or(0, Item::seq_first),
         seq_last: items.last().map_or(0, Item::seq_last),
         sources: Sources::Summaries(Vec::new()),
@@ -254,6 +260,7 @@ pub(crate) fn items(
         let text = &mut gathered.text;
         let (from, to) = (record.earliest_at, record.latest_at);
         source::render_summary(text, &name, from, to, record.depth, &record.text);
+        gathered.rules = rules::of_all([gathered.rules, record.rules]);
         gathered.depth = gathered.depth.max(record.depth + 1);
         gathered.message_tokens += record.message_tokens;
         gathered.descendant_count += record.descendant_count + 1;

@@ -16,6 +16,7 @@ use crate::{
     pack::{self, DirectoryNode, Pack, PackRef, Raw, Stored},
     payload::{self, StandIn},
     reader::Reader,
+    rules::RULES,
     search::NewMessage,
     store::Put,
 };
@@ -357,13 +358,7 @@ fn stored_bytes(text: usize, chunks: usize, parts: &[Part]) -> usize {
 }
 
 fn part_bytes(part: &Part) -> usize {
-    let slots = match *part {
-        Part::Text { text } | Part::Reasoning { text } => [Some(text), None, None, None],
-        Part::ToolCall { id, name, input } => [id, name, input, None],
-        Part::ToolResult { call_id, name, output, .. } => [call_id, name, output, None],
-        Part::File { name, mime, text, data } => [name, mime, text, data],
-        Part::Other { value } => [Some(value), None, None, None],
-    };
+    let slots = part.spans();
     // The variant, a byte for each slot, or the flag of a result.
     let spans: usize = slots
         .iter()
@@ -481,6 +476,7 @@ impl<'a> Builder<'a> {
         let stand_in = made.map(|made| self.stand_in(made, message.tokens, seq)).transpose()?;
         Ok(Stored {
             raw,
+            rules: RULES,
             role: message.role,
             time: message.timestamp.unwrap_or(now),
             tokens: made.map_or(message.tokens, |made| made.tokens),

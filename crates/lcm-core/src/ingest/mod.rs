@@ -357,16 +357,16 @@ impl Write<'_> {
         let seq_first = head.messages + 1;
         let tokens_before = head.raw_tokens;
         let mut builder = batch::Builder::new(self.keys, self.dialect, self.large);
+        let mut new: Vec<NewMessage<'_>> = Vec::with_capacity(self.decided.new.len());
         for (index, call_key) in &self.decided.new {
             let Some(candidate) = self.candidates.get(*index) else { continue };
             let time = self.times.get(*index).copied().unwrap_or(now);
             builder.add(head, candidate, *call_key, time)?;
+            new.push(candidate.searchable(time));
         }
         let (packs, written) = builder.finish()?;
         head.packs.extend(packs);
         puts.extend(written);
-        let new = self.decided.new.iter().filter_map(|(index, _)| self.candidates.get(*index));
-        let new: Vec<NewMessage<'_>> = new.map(|candidate| candidate.searchable(now)).collect();
         self.upkeep.append(head, &new, &mut puts)?;
         puts.extend(batch::flush(self.keys, head, self.node)?);
         let count = head.messages + 1 - seq_first;

@@ -65,6 +65,8 @@ pub(crate) struct Place {
 pub(crate) struct File {
     /// The newest message that has it.
     pub(crate) seq: u64,
+    /// The [`crate::rules::RULES`] by which it was made.
+    pub(crate) rules: u32,
     pub(crate) kind: Kind,
     pub(crate) name: Option<String>,
     pub(crate) mime: String,

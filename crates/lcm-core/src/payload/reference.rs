@@ -9,7 +9,7 @@ use alloc::{
 };
 
 use super::{File, Found, Kind, Place, measure, name};
-use crate::{explore, keys, message::Role, num};
+use crate::{explore, keys, message::Role, num, rules::RULES};
 
 /// Characters of a name or media type that a reference repeats.
 const NAME_CHARACTERS_MAX: usize = 120;
@@ -47,6 +47,7 @@ pub(super) fn file(raw: &str, found: &Found, root: &str) -> ([u8; 8], File) {
     };
     let file = File {
         seq: 0,
+        rules: RULES,
         kind: found.kind,
         name,
         mime: declared.unwrap_or_else(|| explored.mime.to_string()),

@@ -62,4 +62,4 @@ pub(crate) const FIELD_GAP: u32 = 2;
     clippy::as_conversions,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-mod tests;
+pub(crate) mod tests;

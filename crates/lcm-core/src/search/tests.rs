@@ -21,8 +21,8 @@ use crate::{
 
 /// A store in memory that can refuse reads with `would-block` now and then.
 #[derive(Default)]
-pub(super) struct Memory {
-    pub(super) entries: BTreeMap<String, Vec<u8>>,
+pub(crate) struct Memory {
+    pub(crate) entries: BTreeMap<String, Vec<u8>>,
     blocking: bool,
     state: u64,
 }

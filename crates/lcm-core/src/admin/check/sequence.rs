@@ -1,6 +1,7 @@
 //! The message sequence: packs, directory, texts, hashes, counts, identities.
 
 use alloc::{format, string::String, vec::Vec};
+use core::cmp::Ordering;
 
 use crate::{
     api::Dialect,
@@ -9,10 +10,14 @@ use crate::{
     head::Head,
     history::{self, History, Placed},
     ingest::{Known, lookups},
+    json,
     keys::{self, Keys},
-    limits, message, num,
-    pack::{self, Pack, PackRef, Raw},
+    limits,
+    message::{self, Message},
+    num,
+    pack::{self, Pack, PackRef, Raw, Stored},
     reader::Reader,
+    rules::RULES,
     sealed::Opened,
 };
 
@@ -27,9 +32,17 @@ struct Running {
     frontier: [u8; 16],
     user: Option<u64>,
     hashes: Vec<[u8; 12]>,
+    others: Others,
 }
 
-/// Checks every message.
+/// How many messages were projected by other rules.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Others {
+    pub(super) older: u64,
+    pub(super) newer: u64,
+}
+
+/// Checks every message; answers how many were projected by other rules.
 ///
 /// # Errors
 ///
@@ -39,7 +52,7 @@ pub(super) fn check(
     keys: &Keys,
     head: &Head,
     report: &mut Report,
-) -> Result<()> {
+) -> Result<Others> {
     report.begin("messages");
     let history = History { keys, head };
     let mut running = Running::default();
@@ -66,7 +79,7 @@ pub(super) fn check(
         "the newest user message is another one".into()
     });
     report.expect(running.hashes == head.hashes, || "the newest hashes differ".into());
-    Ok(())
+    Ok(running.others)
 }
 
 fn check_pack(
@@ -100,7 +113,7 @@ fn check_pack(
             let found: [u8; 32] = Sha256::digest(raw.as_bytes()).into();
             report.expect(found == *sha256, || format!("the text of message {seq} was changed"));
         }
-        let Ok(message) = message::project(pack.dialect, &raw) else {
+        let Ok(mut message) = message::project(pack.dialect, &raw) else {
             report.found(format!("message {seq} cannot be read"));
             continue;
         };
@@ -108,24 +121,21 @@ fn check_pack(
         running.frontier = pack::advance(&running.frontier, &hash);
         running.bytes += stored.raw.bytes();
         running.tokens += u64::from(stored.tokens);
-        running.user = if message.is_said_by_user() { Some(seq) } else { running.user };
         running.hashes.push(keys::prefix(&hash));
         if running.hashes.len() > limits::RECENT_HASHES_MAX {
             running.hashes.remove(0);
         }
-        let same = stored.message_tokens() == message.tokens
-            && stored.parts == message.parts
-            && stored.role == message.role
+        let is_user = running.is_user(history.head, stored, &message);
+        running.user = if is_user { Some(seq) } else { running.user };
+        let same = is_made_from(stored, &message, &raw)
             && frontier.is_none_or(|frontier| frontier == running.frontier);
         report.expect(same, || format!("the projection of message {seq} differs from its text"));
         if stored.stand_in.is_some() {
             payloads::check(reader, history, (seq, pack.dialect, stored), &raw, report)?;
         }
-        for lookup in lookups(&raw, &message) {
-            if !lookup.is_call() || stored.call_key.is_some() {
-                identities.push((history.keys.identity(&lookup.hash), lookup, seq));
-            }
-        }
+        message.unique_call_id = stored.call_key;
+        let lookups = lookups(&raw, &message).into_iter();
+        identities.extend(lookups.map(|one| (history.keys.identity(&one.hash), one, seq)));
     }
     if running.seq == history.head.sealed {
         report.expect(running.frontier == history.head.sealed_frontier, || {
@@ -133,6 +143,36 @@ fn check_pack(
         });
     }
     check_identities(reader, &identities, report)
+}
+
+impl Running {
+    /// Whether the message at hand is what a user said. Of one that other rules projected, the head
+    /// is believed. Counts those.
+    fn is_user(&mut self, head: &Head, stored: &Stored, message: &Message) -> bool {
+        match stored.rules.cmp(&RULES) {
+            Ordering::Equal => return message.is_said_by_user(),
+            Ordering::Less => self.others.older += 1,
+            Ordering::Greater => self.others.newer += 1,
+        }
+        head.newest_user.is_some_and(|mark| mark.seq == self.seq)
+    }
+}
+
+/// Whether a projection is what the text makes, or when other rules made it, could be of the text.
+fn is_made_from(stored: &Stored, message: &Message, raw: &str) -> bool {
+    let made = match stored.rules {
+        RULES => {
+            stored.message_tokens() == message.tokens
+                && stored.parts == message.parts
+                && stored.role == message.role
+                && (stored.call_key.is_none() || stored.call_key == message.unique_call_id)
+        }
+        _ => {
+            let call_id = |span| !json::slice(raw, span).is_empty();
+            message::has_all(raw, &stored.parts) && stored.call_key.is_none_or(call_id)
+        }
+    };
+    made && (stored.entry_id, stored.event_key) == (message.entry_id, message.event_key)
 }
 
 /// The messages of one pack, sealed or not.

@@ -18,6 +18,7 @@ use crate::{
     num,
     order::Sorted,
     reader::Reader,
+    rules::{self, RULES},
     search::Upkeep,
     store::Put,
     summary::{self, SourceRef, Sources, Summary},
@@ -26,7 +27,7 @@ use crate::{
 
 use super::{
     super::{
-        check::follows,
+        check::{follows, measures},
         portable::{ItemLine, SummaryLine},
     },
     derived_here,
@@ -128,7 +129,17 @@ fn record(
         list.push(SourceRef { id, bytes: *bytes });
         sources.push(source);
     }
-    let record = Summary { sources: Sources::Summaries(list), ..line.record.clone() };
+    let rules = rules::of_all(sources.iter().map(|source| source.rules));
+    let mut record = Summary { sources: Sources::Summaries(list), ..line.record.clone() };
+    if rules::of_all([rules, record.rules]) != RULES {
+        (_, record.descendant_tokens, record.message_tokens) = measures(&sources);
+        record.source_tokens = sources.iter().map(|source| u64::from(source.tokens)).sum();
+        let times = |at: fn(&Summary) -> Timestamp| sources.iter().map(move |source| at(source));
+        record.earliest_at = times(|source| source.earliest_at).min().unwrap_or(0);
+        record.latest_at = times(|source| source.latest_at).max().unwrap_or(0);
+        record.tokens = tokens::estimate(&record.text);
+        record.rules = rules;
+    }
     if follows(&record, &sources) { Ok(record) } else { Err(not_so("the summaries")) }
 }
 
@@ -142,13 +153,22 @@ fn leaf(reader: &mut Reader<'_>, keys: &Keys, head: &Head, record: &Summary) -> 
     let placed = history.messages(reader, seq_first, seq_last)?;
     let sum: u64 = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
     let times = placed.iter().map(|message| message.stored.time);
-    let same = record.sources == Sources::Messages { seq_first, seq_last, frontier }
-        && record.task == task::messages_hash(seq_first, seq_last, &frontier)
-        && (record.message_tokens, record.source_tokens) == (sum, sum)
-        && (record.descendant_count, record.descendant_tokens) == (0, 0)
-        && times.clone().min() == Some(record.earliest_at)
-        && times.max() == Some(record.latest_at);
-    if same { Ok(record.clone()) } else { Err(not_so("the messages")) }
+    let rules = rules::of_all(placed.iter().map(|message| message.stored.rules));
+    let mut made = record.clone();
+    if rules::of_all([rules, record.rules]) != RULES {
+        (made.message_tokens, made.source_tokens) = (sum, sum);
+        made.earliest_at = times.clone().min().unwrap_or(0);
+        made.latest_at = times.clone().max().unwrap_or(0);
+        made.tokens = tokens::estimate(&made.text);
+        made.rules = rules;
+    }
+    let same = made.sources == Sources::Messages { seq_first, seq_last, frontier }
+        && made.task == task::messages_hash(seq_first, seq_last, &frontier)
+        && (made.message_tokens, made.source_tokens) == (sum, sum)
+        && (made.descendant_count, made.descendant_tokens) == (0, 0)
+        && times.clone().min() == Some(made.earliest_at)
+        && times.max() == Some(made.latest_at);
+    if same { Ok(made) } else { Err(not_so("the messages")) }
 }
 
 /// Puts the context of the export in place of the stored one, unless that is the same or has gone
@@ -245,6 +265,13 @@ fn items(
         if let Some(slot) = wanted.find_mut(key) {
             let record: Summary = codec::decode(key, value)?;
             let id = record.id();
+            if record.rules > RULES {
+                // Its element would be counted by other rules than its record says.
+                let name = summary::name(id);
+                return Err(Error::unsupported(format_args!(
+                    "`{name}` was stored by a newer version, which has to import its context"
+                )));
+            }
             *slot = Some(SummaryItem {
                 id,
                 depth: record.depth,

@@ -1,0 +1,462 @@
+//! Claims about records whose values other rules derived: they are read, exported and checked like
+//! any other, and only what is derived is not compared.
+
+use alloc::{format, rc::Rc, string::String, vec::Vec};
+
+use super::*;
+use crate::{
+    Engine, Model,
+    api::{
+        AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, IngestMode,
+        Policy,
+    },
+    context::{Context, Item},
+    json::Span,
+    model::{CompletionRequest, CompletionResult},
+    pack::{Pack, Raw, Stored},
+    payload::File,
+    rules::RULES,
+    search::tests::Memory,
+    tokens,
+};
+
+const OLDER: u32 = RULES - 1;
+const NEWER: u32 = RULES + 1;
+const CONFIG: &str = r#"{"fresh_tail_messages_max":2,"fresh_tail_tokens_max":null,
+    "leaf_chunk_tokens_max":1000,"condense_leaves_min":2,"condensed_tokens_target":512,
+    "summary_prefix_tokens_target":600,"large_payload_tokens_min":1000}"#;
+/// What happens to a message.
+type Change = fn(&mut Stored);
+
+/// Messages of the first append: few enough that they are not indexed and all stand in packs that
+/// the head lists.
+const FIRST: u64 = 30;
+
+struct Offline;
+
+impl Model for Offline {
+    fn complete(&mut self, request: &CompletionRequest) -> CompletionResult {
+        CompletionResult::Done(Engine::new().complete_offline(request))
+    }
+}
+
+fn engine() -> Engine {
+    let mut engine = Engine::new();
+    engine.configure(CONFIG).unwrap();
+    engine
+}
+
+/// Two texts, of which an older version may have read one; every tenth is a large payload.
+fn message(seq: u64) -> String {
+    let role = ["user", "assistant"][usize::from(seq.is_multiple_of(2))];
+    let words: Vec<String> =
+        (0..70).map(|n| format!("word{}", (seq * 31 + n * n * 7) % 997)).collect();
+    let said = words.join(" ");
+    if seq % 10 == 5 {
+        let output = said.repeat(12);
+        return format!(
+            r#"{{"id":"m{seq}","role":"tool","parts":[{{"type":"tool_result",
+            "call_id":"toolu_{seq:020}","name":"cat","output":"{output}"}}]}}"#
+        );
+    }
+    format!(
+        r#"{{"id":"m{seq}","role":"{role}","timestamp":{seq},"parts":[
+        {{"type":"text","text":"{said}"}},{{"type":"text","text":"and then"}}]}}"#
+    )
+}
+
+fn append(store: &mut Memory, from: u64, to: u64) {
+    let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+    let messages: Vec<String> = (from..=to).map(message).collect();
+    let receipt = engine().append(store, "c", Dialect::Lcm, &messages, &options, 1).unwrap();
+    assert_eq!(u64::from(receipt.ingested), to + 1 - from);
+}
+
+fn compact(store: &mut Memory, target: u32) {
+    let mut sweep = None;
+    for now in 0..200 {
+        let options = CompactionOptions {
+            mode: CompactionMode::UntilUnder,
+            force: true,
+            target: Some(target),
+            observed_tokens: None,
+            requests_max: 1,
+            lease_ms: 0,
+            sweep,
+            extra_json: None,
+        };
+        let outcome = engine().run(store, &mut Offline, "c", 100_000, &options, now).unwrap();
+        if !outcome.more {
+            return;
+        }
+        sweep = Some(outcome.sweep);
+    }
+    panic!("compaction does not come to an end");
+}
+
+/// The metrics of a check, and the checks that found something.
+fn check(store: &mut Memory) -> (serde_json::Value, Vec<String>) {
+    let report = engine().check(store, "c", None).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let failed = |row: &&serde_json::Value| row["status"] != "pass";
+    let rows = report["checks"].as_array().unwrap().iter().filter(failed);
+    let failed: Vec<String> =
+        rows.map(|row| format!("{}: {}", row["name"], row["message"])).collect();
+    assert_eq!(report["ok"] == true, failed.is_empty());
+    (report["metrics"].clone(), failed)
+}
+
+fn assert_sound(store: &mut Memory) {
+    let (_, failed) = check(store);
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+fn assert_found(mut store: Memory, by: &str) {
+    let (_, failed) = check(&mut store);
+    assert!(failed.len() == 1 && failed[0].contains(by), "{failed:?}, not {by}");
+}
+
+fn head(store: &Memory) -> (Keys, Head) {
+    let keys = Keys::new("c").unwrap();
+    let head = codec::decode(&keys.head(), &store.entries[&keys.head()]).unwrap();
+    (keys, head)
+}
+
+fn put<T: serde::Serialize>(store: &mut Memory, key: String, record: &T) {
+    store.entries.insert(key, codec::encode(record).unwrap());
+}
+
+/// Writes the messages, none of them compacted or flushed, as `change` leaves them, with every
+/// count that follows from theirs.
+fn rewrite(store: &mut Memory, change: impl Fn(&mut Stored)) {
+    let (keys, mut head) = head(store);
+    let mut tokens_before = 0;
+    for place in &mut head.packs {
+        let key = place.key(&keys);
+        let mut pack: Pack = codec::decode(&key, &store.entries[&key]).unwrap();
+        pack.messages.iter_mut().for_each(|message| change(Rc::make_mut(message)));
+        pack.tokens_before = tokens_before;
+        put(store, key.clone(), &pack);
+        *place = pack.place(num::to_u32(store.entries[&key].len()));
+        tokens_before += pack.tokens();
+    }
+    head.raw_tokens = tokens_before;
+    head.context = Context::default();
+    head.context.append(1, head.messages, 0, tokens_before);
+    put(store, keys.head(), &head);
+}
+
+/// As an other version may have understood a message: one text, of more tokens.
+fn projected_otherwise(message: &mut Stored) {
+    message.parts.truncate(1);
+    if let Some(stand_in) = &mut message.stand_in {
+        stand_in.message_tokens += 3;
+    }
+    message.tokens += 3;
+}
+
+/// As an other version may have explored a payload, where it stands for the message.
+fn stands_otherwise(message: &mut Stored) {
+    let Some(stand_in) = &mut message.stand_in else { return };
+    let Raw::Inline(text) = &stand_in.raw else { panic!("a stand-in is short") };
+    let text = text.replace("Exploration Summary", "What it is");
+    let made = crate::message::project(Dialect::Lcm, &text).unwrap();
+    stand_in.parts = made.parts;
+    stand_in.raw = Raw::Inline(text);
+    message.tokens = made.tokens;
+}
+
+fn rewrite_files(store: &mut Memory, change: impl Fn(&mut File)) {
+    let keys = Keys::new("c").unwrap();
+    let (start, end) = keys.range("f");
+    let found: Vec<String> = store.entries.range(start..end).map(|(key, _)| key.clone()).collect();
+    assert!(!found.is_empty());
+    for key in found {
+        let mut file: File = codec::decode(&key, &store.entries[&key]).unwrap();
+        change(&mut file);
+        put(store, key, &file);
+    }
+}
+
+fn summaries(store: &Memory) -> Vec<Summary> {
+    let (start, end) = Keys::new("c").unwrap().range("s");
+    let range = store.entries.range(start..end);
+    range.map(|(key, value)| codec::decode(key, value).unwrap()).collect()
+}
+
+/// Writes a summary of the context and its item with more tokens, in a record of the same size,
+/// which the search index knows.
+fn recount(store: &mut Memory, rules: u32) {
+    let (keys, head) = head(store);
+    let mut items = head.context.newest().to_vec();
+    let is_summary = |item: &&mut Item| item.depth().is_some();
+    let Some(Item::Summary(item)) = items.iter_mut().find(is_summary) else { panic!("no summary") };
+    let key = keys.summary(item.id);
+    let old = store.entries[&key].clone();
+    let changed = (1..100).find_map(|more| {
+        let mut record: Summary = codec::decode(&key, &old).unwrap();
+        record.rules = rules;
+        record.tokens += more;
+        let value = codec::encode_small(&record).unwrap();
+        (value.len() == old.len()).then_some((value, record.tokens))
+    });
+    let (value, tokens) = changed.unwrap();
+    store.entries.insert(key, value);
+    item.tokens = tokens;
+    replace_items(store, &items);
+}
+
+/// Puts other items in the place of a short context.
+fn replace_items(store: &mut Memory, items: &[Item]) {
+    let (keys, mut head) = head(store);
+    let old = head.context.newest().to_vec();
+    let (context, puts) =
+        head.context.replace(&keys, head.revision, &old, 0..old.len(), items).unwrap();
+    assert!(puts.is_empty());
+    head.context = context;
+    put(store, keys.head(), &head);
+}
+
+/// All that other rules may derive, in messages that are not compacted.
+fn derive_otherwise(store: &mut Memory, rules: u32) {
+    rewrite(store, |message| {
+        message.rules = rules;
+        stands_otherwise(message);
+        projected_otherwise(message);
+    });
+    rewrite_files(store, |file| {
+        file.rules = rules;
+        file.exploration.push_str("; and more");
+    });
+}
+
+fn copy(store: &Memory) -> Memory {
+    let mut copy = Memory::default();
+    copy.entries.clone_from(&store.entries);
+    copy
+}
+
+fn export(store: &mut Memory) -> Vec<String> {
+    let page = engine().export_page(store, "c", None, 1 << 20).unwrap();
+    let page: serde_json::Value = serde_json::from_str(&page).unwrap();
+    assert!(page["cursor"].is_null(), "more than a page");
+    let lines = page["lines"].as_array().unwrap();
+    lines.iter().map(|line| line.as_str().unwrap().into()).collect()
+}
+
+fn import(store: &mut Memory, lines: &[String]) -> crate::Result<()> {
+    let (mut at, mut cursor) = (0, None::<String>);
+    for _ in 0..500 {
+        let answer = engine().import_page(store, &lines[at..], cursor.as_deref(), 9)?;
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        at += usize::try_from(answer["consumed"].as_u64().unwrap()).unwrap();
+        at = if answer["rewind"] == true { 0 } else { at };
+        cursor = answer["cursor"].as_str().map(Into::into);
+        if cursor.is_none() {
+            return Ok(());
+        }
+    }
+    panic!("the import does not come to an end");
+}
+
+/// Goal: what another version derived is no damage, in any record, beside what this one derives,
+/// sealed or not, and a conversation with it goes on. Method: messages, payloads and summaries are
+/// rewritten as older and newer rules may have made them; then more is appended and compacted.
+#[test]
+fn values_of_other_rules_are_sound_and_their_conversation_goes_on() {
+    for (rules, count) in [(OLDER, "messages_older_rules"), (NEWER, "messages_newer_rules")] {
+        let mut store = Memory::default();
+        append(&mut store, 1, FIRST);
+        derive_otherwise(&mut store, rules);
+        assert_sound(&mut store);
+        append(&mut store, FIRST + 1, 100);
+        compact(&mut store, 10_000);
+        let records = summaries(&store);
+        assert!(records.iter().any(|record| record.depth > 0 && record.rules == 0));
+        assert!(records.iter().any(|record| record.depth == 0 && record.rules == RULES));
+        recount(&mut store, rules);
+        assert_sound(&mut store);
+        append(&mut store, 101, 180);
+        compact(&mut store, 1_500);
+
+        let (metrics, failed) = check(&mut store);
+        assert!(failed.is_empty(), "{failed:?}");
+        let counts = ["messages_older_rules", "messages_newer_rules"].map(|key| &metrics[key]);
+        assert_eq!(metrics[count], FIRST);
+        assert_eq!(counts.iter().map(|n| n.as_u64().unwrap()).sum::<u64>(), FIRST, "{metrics}");
+        let (_, head) = head(&store);
+        assert!(head.sealed > FIRST, "sealed together: {}", head.sealed);
+        assert!(summaries(&store).len() > records.len());
+
+        let options = AssembleOptions {
+            policy: Policy::Chronological,
+            prompt: None,
+            reserve_tokens: 0,
+            live_messages: Vec::new(),
+            previous: None,
+            explain: false,
+            extra_json: None,
+        };
+        let lcm = Dialect::Lcm;
+        let assembled = engine().assemble(&mut store, "c", 4_000, lcm, &options, 1).unwrap();
+        assert!(assembled.summaries > 0);
+        for record in summaries(&store) {
+            let name = crate::summary::name(record.id());
+            let answer = engine().describe(&mut store, "c", &name, "{}", None, 1).unwrap();
+            assert!(answer.contains(&name));
+        }
+        let texts = engine().messages(&mut store, "c", 1, 1, 1 << 20).unwrap();
+        assert_eq!(texts, [message(1)]);
+    }
+}
+
+/// Goal: the deviations that are no damage under other rules are found under the current ones.
+/// Method: each alone.
+#[test]
+fn the_same_deviations_are_found_where_the_rules_are_current() {
+    let mut store = Memory::default();
+    append(&mut store, 1, FIRST);
+    assert_sound(&mut store);
+
+    let mut other = copy(&store);
+    rewrite(&mut other, projected_otherwise);
+    assert_found(other, "the projection of message 1 differs");
+    let mut other = copy(&store);
+    rewrite(&mut other, stands_otherwise);
+    assert_found(other, "what stands for message 5 is not made from its text");
+    let mut other = copy(&store);
+    rewrite_files(&mut other, |file| file.exploration.push_str("; and more"));
+    assert_found(other, "a payload of message");
+
+    append(&mut store, FIRST + 1, 100);
+    compact(&mut store, 7_000);
+    let mut other = copy(&store);
+    recount(&mut other, RULES);
+    assert_found(other, "differ from its text");
+    let mut items = head(&store).1.context.newest().to_vec();
+    let Some(Item::Summary(item)) = items.first_mut() else { panic!("no summary") };
+    item.rendered_tokens += 1;
+    replace_items(&mut store, &items);
+    assert_found(store, "differs from its record");
+}
+
+/// Goal: what does not depend on rules is compared whatever they are. Method: one kind of damage
+/// at a time, in messages of older rules.
+#[test]
+fn damage_is_found_whatever_the_rules() {
+    let mut store = Memory::default();
+    append(&mut store, 1, FIRST);
+    derive_otherwise(&mut store, OLDER);
+    assert_sound(&mut store);
+    let far = Span { start: 1 << 20, length: 4 };
+    let damage: [(&str, Change); 4] = [
+        ("the projection of message 1 differs", |message| message.entry_id = None),
+        ("the projection of message 1 differs", |message| {
+            let Raw::Inline(text) = &mut message.raw else { return };
+            *text = text.replacen("and then", "and thus", 1);
+        }),
+        ("the projection of message 5 differs", |message| {
+            if let Some(call) = &mut message.call_key {
+                call.start += 1 << 20;
+            }
+        }),
+        ("what stands for message 5", |message| {
+            let Some(stand_in) = &mut message.stand_in else { return };
+            let length = if let Raw::Inline(text) = &stand_in.raw { text.len() } else { 0 };
+            let span = Span { start: num::to_u32(length), length: 1 };
+            stand_in.parts.push(crate::message::Part::Text { text: span });
+        }),
+    ];
+    for (by, change) in damage {
+        let mut other = copy(&store);
+        rewrite(&mut other, change);
+        let (_, failed) = check(&mut other);
+        assert!(failed.iter().any(|finding| finding.contains(by)), "{failed:?}, not {by}");
+    }
+    let mut other = copy(&store);
+    rewrite(&mut other, |message| {
+        message.parts.push(crate::message::Part::Other { value: far });
+    });
+    assert_found(other, "the projection of message 1 differs");
+    for kind in ["f", "i"] {
+        let (start, end) = Keys::new("c").unwrap().range(kind);
+        let keys: Vec<String> =
+            store.entries.range(start..end).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            let mut other = copy(&store);
+            other.entries.remove(&key);
+            assert_found(other, &key);
+        }
+    }
+}
+
+/// Goal: an export with values of other rules is taken in, with its values taken anew. Method: into
+/// an empty store, whose records must all be of the current rules and check out.
+#[test]
+fn an_export_of_other_rules_is_taken_in_and_derived_anew() {
+    for rules in [OLDER, NEWER] {
+        let mut store = Memory::default();
+        append(&mut store, 1, FIRST);
+        derive_otherwise(&mut store, rules);
+        append(&mut store, FIRST + 1, 100);
+        compact(&mut store, 10_000);
+        recount(&mut store, rules);
+        let lines = export(&mut store);
+        // A newer version's items are not counted again by an older one.
+        let again = import(&mut copy(&store), &lines).map_err(|error| error.code);
+        let newer = if rules == NEWER { Err(ErrorCode::Unsupported) } else { Ok(()) };
+        assert_eq!(again, newer);
+        compact(&mut store, 1_500);
+        let lines = export(&mut store);
+        let mut other = Memory::default();
+        import(&mut other, &lines).unwrap();
+        assert_sound(&mut other);
+        let (old, new) = (summaries(&store), summaries(&other));
+        assert_eq!(old.len(), new.len());
+        assert!(new.iter().all(|record| record.rules == RULES));
+        assert!(new.iter().all(|record| record.tokens == tokens::estimate(&record.text)));
+        assert!(new.iter().any(|record| record.depth > 0));
+        let differ = old.iter().zip(&new).filter(|(a, b)| a.message_tokens != b.message_tokens);
+        assert!(differ.count() > 0, "nothing was to be taken anew");
+        let before = other.entries.clone();
+        import(&mut other, &lines).unwrap();
+        assert!(other.entries == before, "a second time changes something");
+    }
+}
+
+/// Goal: where the store has messages of other rules, sums of an export are taken anew, too, also
+/// of summaries of such summaries. Method: leaves first, then what was made of them.
+#[test]
+fn an_export_is_taken_in_where_messages_of_other_rules_are_stored() {
+    let mut store = Memory::default();
+    append(&mut store, 1, 100);
+    let mut other = Memory::default();
+    append(&mut other, 1, FIRST);
+    derive_otherwise(&mut other, OLDER);
+    compact(&mut store, 7_000);
+    for target in [7_000, 2_000] {
+        compact(&mut store, target);
+        import(&mut other, &export(&mut store)).unwrap();
+        assert_sound(&mut other);
+        assert_eq!(summaries(&other).len(), summaries(&store).len());
+    }
+    let records = summaries(&other);
+    assert!(records.iter().any(|record| record.depth > 0 && record.rules == 0));
+}
+
+/// Goal: sums of the current rules are compared, those of others are not. Method: a leaf that
+/// counts other tokens, under both.
+#[test]
+fn wrong_sums_of_the_current_rules_are_refused() {
+    let mut store = Memory::default();
+    append(&mut store, 1, 60);
+    compact(&mut store, 4_000);
+    let leaf = summaries(&store).into_iter().find(|record| record.depth == 0).unwrap();
+    let key = Keys::new("c").unwrap().summary(leaf.id());
+    for (rules, taken) in [(RULES, false), (OLDER, true)] {
+        let message_tokens = leaf.message_tokens + 1;
+        put(&mut store, key.clone(), &Summary { rules, message_tokens, ..leaf.clone() });
+        let result = import(&mut Memory::default(), &export(&mut store));
+        assert_eq!(result.is_ok(), taken, "{result:?}");
+    }
+}
