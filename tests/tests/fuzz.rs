@@ -247,7 +247,7 @@ fn payloads() {
 fn arguments() {
     let texts = [
         "{\"entries\":[{\"entry_id\":\"a\",\"hash\":\"00000000000000000000000000000000\",\"tokens\":5}],\
-         \"bounded\":true,\"checkpoint\":{\"epoch\":\"x\"},\"epoch\":\"y\"}",
+         \"bounded\":true,\"confirmed\":1,\"checkpoint\":{\"epoch\":\"x\"},\"epoch\":\"y\"}",
         "{\"contextThreshold\":0.5,\"fresh_tail_messages_max\":3,\"ignoreSessionPatterns\":[\"a*\"]}",
         "{\"start_line\":1,\"end_line\":2,\"bytes_max\":5000,\"messages\":true,\"token_cap\":9}",
         "{\"pattern\":\"x+(y|z)*\",\"mode\":\"auto\",\"since\":\"2024-01-01T00:00:00Z\",\"limit\":5}",

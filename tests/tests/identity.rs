@@ -10,7 +10,7 @@ use lcm_core::{
         AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, IngestMode,
         Policy,
     },
-    error::ErrorCode,
+    error::{Error, ErrorCode},
     model::{Completion, CompletionResult, Finish},
 };
 use lcm_testing::ModelStore;
@@ -43,19 +43,25 @@ impl Chat {
         self.append_with(messages, None).unwrap()
     }
 
-    fn plan(&mut self, transcript: &[String]) -> serde_json::Value {
+    /// A plan with these members beside the entries, each followed by a comma.
+    fn plan_with(
+        &mut self,
+        transcript: &[String],
+        members: &str,
+    ) -> Result<serde_json::Value, Error> {
         self.store.begin_call();
         let entries = self.engine.identify(Dialect::Lcm, transcript).unwrap();
-        let json = format!("{{\"entries\":{entries}}}");
-        let plan = self.engine.reconcile(&mut self.store, CHAT, &json, self.now).unwrap();
-        serde_json::from_str(&plan).unwrap()
+        let json = format!("{{{members}\"entries\":{entries}}}");
+        let plan = self.engine.reconcile(&mut self.store, CHAT, &json, self.now)?;
+        Ok(serde_json::from_str(&plan).unwrap())
+    }
+
+    fn plan(&mut self, transcript: &[String]) -> serde_json::Value {
+        self.plan_with(transcript, "").unwrap()
     }
 
     fn plan_error(&mut self, transcript: &[String]) {
-        self.store.begin_call();
-        let entries = self.engine.identify(Dialect::Lcm, transcript).unwrap();
-        let json = format!("{{\"entries\":{entries}}}");
-        let error = self.engine.reconcile(&mut self.store, CHAT, &json, self.now).unwrap_err();
+        let error = self.plan_with(transcript, "").unwrap_err();
         assert_eq!(error.code, ErrorCode::Exists, "{error:?}");
     }
 
@@ -336,4 +342,87 @@ fn a_mark_in_a_new_message_hides_nothing() {
     let mut chat = Chat::new();
     assert_eq!(chat.append(&list(log("all of the tests passed"))), 3);
     assert_eq!(chat.append(&list(log("one of the tests failed"))), 3, "other text between marks");
+}
+
+/// What another writer of the same conversation stores.
+fn others(chat: &mut Chat, from: u32, count: u32) {
+    for batch in lines(from + 1, from + count).chunks(100) {
+        chat.append_with(batch, Some("{}")).unwrap();
+    }
+}
+
+#[test]
+fn what_a_caller_saw_stored_is_never_missing() {
+    let file = lines(1, 250);
+    // Messages of others before the first, the second append of the caller, and behind it.
+    for before in [0, 1, 70, 200] {
+        for between in [0, 1, 70, 200] {
+            for after in [0, 1, 70, 200] {
+                let mut chat = Chat::new();
+                others(&mut chat, 1_000, before);
+                chat.append_with(&lines(1, 100), Some("{}")).unwrap();
+                others(&mut chat, 2_000, between);
+                chat.append_with(&lines(101, 150), Some("{}")).unwrap();
+                others(&mut chat, 3_000, after);
+                let place = format!("{before}, {between}, {after}");
+                let plan = chat.plan_with(&file, "\"confirmed\":150,").unwrap();
+                let missing = serde_json::json!([{"from": 150, "to": 249}]);
+                assert_eq!(plan.get("missing"), Some(&missing), "{place}: {plan}");
+                assert_ne!(plan.get("by").unwrap(), "none", "{place}");
+                let bounded = "\"bounded\":true,\"confirmed\":150,";
+                let plan = chat.plan_with(&file, bounded).unwrap();
+                let stored = before + between + after + 150;
+                let to = 150 + (stored / 5).clamp(50, 100) - 1;
+                let missing = serde_json::json!([{"from": 150, "to": to}]);
+                assert_eq!(plan.get("missing"), Some(&missing), "{place}: {plan}");
+                assert_eq!(plan.get("more").unwrap(), &serde_json::Value::Bool(to < 249));
+                assert!(plan.get("blocked").unwrap().is_null(), "{place}: {plan}");
+                let plan = chat.plan_with(&lines(1, 150), "\"confirmed\":150,").unwrap();
+                assert_eq!(plan.get("missing"), Some(&serde_json::json!([])), "{place}: {plan}");
+                assert_eq!(plan.pointer("/checkpoint/entries").unwrap(), 150, "{place}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_stored_behind_what_was_confirmed_is_recognised_or_refused() {
+    let file = lines(1, 250);
+    for (before, after) in [(0, 0), (0, 10), (1, 0), (1, 10)] {
+        let mut chat = Chat::new();
+        others(&mut chat, 1_000, before);
+        // The reply to the third append was lost.
+        for (from, to) in [(1, 100), (101, 150), (151, 200)] {
+            chat.append_with(&lines(from, to), Some("{}")).unwrap();
+        }
+        others(&mut chat, 2_000, after);
+        let plan = chat.plan_with(&file, "\"confirmed\":150,").unwrap();
+        let from = plan.pointer("/missing/0/from").and_then(serde_json::Value::as_u64);
+        assert_eq!(from, Some(200), "{before}, {after}: {plan}");
+    }
+    let mut chat = Chat::new();
+    others(&mut chat, 1_000, 1);
+    chat.append_with(&lines(1, 100), Some("{}")).unwrap();
+    others(&mut chat, 2_000, 10);
+    chat.append_with(&lines(101, 200), Some("{}")).unwrap();
+    others(&mut chat, 3_000, 10);
+    let error = chat.plan_with(&file, "\"confirmed\":100,").unwrap_err();
+    assert_eq!(error.code, ErrorCode::Exists, "storing them would double them: {error:?}");
+    assert!(error.message.contains("message 101 is not"), "{error:?}");
+}
+
+#[test]
+fn more_confirmed_than_there_is_is_refused() {
+    let mut chat = Chat::new();
+    let file = lines(1, 3);
+    chat.append(&file);
+    for confirmed in ["4", "18446744073709551615", "-1", "\"3\""] {
+        let error = chat.plan_with(&file, &format!("\"confirmed\":{confirmed},")).unwrap_err();
+        assert_eq!(error.code, ErrorCode::InvalidInput, "{confirmed}: {error:?}");
+    }
+    for confirmed in ["0", "3", "null"] {
+        let plan = chat.plan_with(&file, &format!("\"confirmed\":{confirmed},")).unwrap();
+        assert_eq!(plan.get("by").unwrap(), "prefix");
+        assert_eq!(plan.get("missing"), Some(&serde_json::json!([])));
+    }
 }

@@ -5,7 +5,7 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use lcm_core::Engine;
+use lcm_core::{Engine, api::Piece};
 
 use crate::{
     bindings::{
@@ -57,11 +57,12 @@ impl ingest::Guest for Component {
         upload: String,
         offset: u64,
         text: String,
+        extra_json: Option<String>,
         now: Timestamp,
     ) -> Result<u64, Error> {
-        with_engine(|engine| {
-            engine.stage(&mut HostStore, &conversation, &upload, offset, &text, now)
-        })
+        let extra_json = extra_json.as_deref();
+        let piece = Piece { upload: &upload, offset, text: &text, extra_json };
+        with_engine(|engine| engine.stage(&mut HostStore, &conversation, &piece, now))
     }
 
     fn identify(dialect: Dialect, messages: Vec<String>) -> Result<String, Error> {

@@ -47,8 +47,24 @@ pub struct AppendOptions {
     /// A JSON object of further options: `{"repeat": true}` says that this call repeats one whose
     /// outcome is unknown, which is recognised among the last 8; `{"revision": N}` makes it a
     /// conflict when the conversation is not at that revision; `{"refuse_replay": true}` makes the
-    /// replay warning an error.
+    /// replay warning an error; `{"family": TEXT}` is the key of the family that the conversation
+    /// is of, or comes to.
     pub extra_json: Option<String>,
+}
+
+/// A piece of a text that is too large for one call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Piece<'a> {
+    /// SHA-256 of the whole text in 64 hex digits.
+    pub upload: &'a str,
+    /// Where it begins, in bytes of UTF-8 from 0.
+    pub offset: u64,
+    /// 1 to 196,608 bytes.
+    pub text: &'a str,
+    /// A JSON object of what is known of the whole, `None`: nothing is. `{"bytes": N}` is its
+    /// size, so that one that is too large is refused at once; `{"family": TEXT}` what `append` is
+    /// told.
+    pub extra_json: Option<&'a str>,
 }
 
 /// What `append` did.

@@ -9,7 +9,7 @@ use crate::{
     admin,
     api::{
         AppendOptions, ApplyOptions, AssembleOptions, Assembled, CompactionOptions, Decision,
-        Dialect, Outcome, PlanResult, Receipt, Timestamp,
+        Dialect, Outcome, Piece, PlanResult, Receipt, Timestamp,
     },
     assembly, compaction,
     config::{self, Config},
@@ -87,19 +87,18 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `limit-exceeded`, `denied` (archived), `conflict`; errors of the store.
+    /// `invalid-input`, `limit-exceeded`, `exists` (another family), `denied` (archived),
+    /// `conflict`; errors of the store.
     pub fn stage(
         &mut self,
         store: &mut dyn Store,
         conversation: &str,
-        upload: &str,
-        offset: u64,
-        text: &str,
+        piece: &Piece<'_>,
         now: Timestamp,
     ) -> Result<u64> {
         let config = Rc::clone(&self.config);
         let reader = &mut self.reader(store);
-        ingest::stage(reader, &config, conversation, upload, offset, text, now)
+        ingest::stage(reader, &config, conversation, piece, now)
     }
 
     /// The identities of messages as a JSON array. Reads nothing.

@@ -75,6 +75,11 @@ impl IngestOptions {
         let extra_json = (!extra.is_empty()).then(|| serde_json::Value::Object(extra).to_string());
         Options { mode: Mode::New, partial: true, extra_json }
     }
+
+    /// What a piece of a message of so many bytes is staged with, as JSON.
+    fn stage(&self, bytes: usize) -> String {
+        serde_json::json!({"bytes": bytes, "family": self.family}).to_string()
+    }
 }
 
 /// What became of a transcript.
@@ -215,7 +220,7 @@ struct Intake<'a> {
     report: IngestReport,
     /// Names of the large messages that were staged, by index.
     uploads: BTreeMap<usize, String>,
-    /// Index behind the last message that an append confirmed.
+    /// Index behind the last message that an append confirmed; every plan is told.
     done: usize,
 }
 
@@ -294,12 +299,11 @@ impl Intake<'_> {
         identities: &[Box<RawValue>],
     ) -> IngestResult<()> {
         let entries = json::array(identities.iter().map(AsRef::as_ref));
-        let transcript = format!(r#"{{"entries":{entries}}}"#);
         let mut fewest = usize::MAX;
         let mut repeats = 0;
         loop {
             self.cancel.check()?;
-            let plan = self.reconcile(&transcript)?;
+            let plan = self.reconcile(&entries)?;
             let count = plan.missing.iter().copied().map(Range::count).sum();
             if count < fewest {
                 fewest = count;
@@ -321,19 +325,14 @@ impl Intake<'_> {
     }
 
     /// What is not stored, and at which revision.
-    fn reconcile(&mut self, transcript: &str) -> Result<Reconciled> {
-        let text = self.lcm.reconcile(self.conversation, transcript, self.now())?;
+    fn reconcile(&mut self, entries: &str) -> Result<Reconciled> {
+        let transcript = format!(r#"{{"confirmed":{},"entries":{entries}}}"#, self.done);
+        let text = self.lcm.reconcile(self.conversation, &transcript, self.now())?;
         let mut plan: Reconciled = json::read("ingest.reconcile", &text)?;
         if self.done == 0 {
             // Later ones would also speak of what was stored here.
             self.report.warnings.clear();
             self.report.warn(std::mem::take(&mut plan.warnings));
-        }
-        // What was confirmed is stored, even if it can no longer be recognised among the messages
-        // of others.
-        plan.missing.retain(|range| range.to >= self.done);
-        for range in &mut plan.missing {
-            range.from = range.from.max(self.done);
         }
         Ok(plan)
     }
@@ -411,7 +410,7 @@ impl Intake<'_> {
     /// Hands over one message in pieces; returns the name of the upload.
     fn stage(&self, message: &str) -> Result<String> {
         let sha256 = sha256_hex(message.as_bytes());
-        let upload = format!("{sha256}/{}", message.len());
+        let extra = self.options.stage(message.len());
         let unexpected = || Error::internal("`ingest.stage` answered an unexpected offset");
         let mut offset = 0;
         while offset < message.len() {
@@ -419,7 +418,8 @@ impl Intake<'_> {
             let end = message.floor_char_boundary(offset.saturating_add(PIECE_BYTES_MAX));
             let piece = message.get(offset..end).ok_or_else(unexpected)?;
             let at = u64::try_from(offset).map_err(|_| unexpected())?;
-            let next = self.lcm.stage(self.conversation, &upload, at, piece, self.now())?;
+            let next =
+                self.lcm.stage(self.conversation, &sha256, at, piece, Some(&extra), self.now())?;
             let next = usize::try_from(next).map_err(|_| unexpected())?;
             // More may be there already, from an earlier attempt.
             if next <= offset || next > message.len() {

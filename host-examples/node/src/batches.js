@@ -57,29 +57,33 @@ function pieceEnd(bytes, start) {
 }
 
 /** Stages one text and returns the reference that stands for it. */
-async function stage(backend, conversation, bytes, now) {
-  const sha256 = await sha256Hex(bytes);
-  const upload = `${sha256}/${bytes.length}`;
+async function stage(backend, conversation, bytes, now, family) {
+  const upload = await sha256Hex(bytes);
+  const extra_json = JSON.stringify({ bytes: bytes.length, family });
   let offset = 0;
   while (offset < bytes.length) {
     const text = decoder.decode(bytes.subarray(offset, pieceEnd(bytes, offset)));
-    const args = { conversation, upload, offset, text, now };
+    const args = { conversation, upload, offset, text, extra_json, now };
     const next = await backend.call("ingest.stage", args);
-    if (!(next > offset)) throw invalid(`staging of \`${sha256}\` does not advance at ${offset}`);
+    if (!(next > offset)) throw invalid(`staging of \`${upload}\` does not advance at ${offset}`);
     offset = next;
   }
-  return `@upload ${sha256}`;
+  return `@upload ${upload}`;
 }
 
-/** The texts with references in place of those that are too large for a call. */
-export async function stagedTexts(backend, conversation, texts, now) {
+/**
+ * The texts with references in place of those that are too large for a call.
+ *
+ * `family` is the key that their append names; undefined: none.
+ */
+export async function stagedTexts(backend, conversation, texts, now, family) {
   const result = [];
   for (const text of texts) {
     // A UTF-16 unit is at most three bytes: most texts need no counting.
     const small = text.length * 3 <= BATCH_BYTES_MAX;
     const bytes = small ? null : encoder.encode(text);
     const fits = small || bytes.length <= BATCH_BYTES_MAX;
-    result.push(fits ? text : await stage(backend, conversation, bytes, now));
+    result.push(fits ? text : await stage(backend, conversation, bytes, now, family));
   }
   return result;
 }

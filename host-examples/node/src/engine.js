@@ -72,7 +72,7 @@ export class Engine {
       // What is stored already cannot be told batch by batch.
       return ingestTranscript(this.#backend, conversation, texts, { ...options, dialect, now });
     }
-    const staged = await stagedTexts(this.#backend, conversation, texts, now);
+    const staged = await stagedTexts(this.#backend, conversation, texts, now, family);
     const extra = {
       ...(repeat && { repeat }),
       ...(refuse_replay && { refuse_replay }),

@@ -23,7 +23,7 @@ function identities(backend, dialect, texts) {
 class Intake {
   receipts = [];
   warnings = [];
-  /** Index behind the last message that an append confirmed. */
+  /** Index behind the last message that an append confirmed; every plan is told. */
   #done = 0;
 
   constructor(backend, conversation, texts, options) {
@@ -38,12 +38,13 @@ class Intake {
     };
     // Large ones are replaced by references once they are staged.
     this.texts = [...texts];
-    this.transcript_json = JSON.stringify({ entries: identities(backend, dialect, texts) });
+    this.entries = JSON.stringify(identities(backend, dialect, texts));
   }
 
   /** Indexes of the messages that are not stored, and the revision this is true of. */
   async plan() {
-    const { conversation, transcript_json, now } = this;
+    const { conversation, entries, now } = this;
+    const transcript_json = `{"confirmed":${this.#done},"entries":${entries}}`;
     const args = { conversation, transcript_json, now };
     const plan = JSON.parse(await this.backend.call("ingest.reconcile", args));
     if (!Number.isSafeInteger(plan.revision)) {
@@ -53,9 +54,7 @@ class Intake {
     if (this.#done === 0) this.warnings = plan.warnings;
     const missing = [];
     for (const { from, to } of plan.missing) {
-      // What was confirmed is stored, even if it can no longer be recognised among the messages
-      // of others.
-      for (let index = Math.max(from, this.#done); index <= to; index++) missing.push(index);
+      for (let index = from; index <= to; index++) missing.push(index);
     }
     return { missing, revision: plan.revision };
   }
@@ -63,7 +62,8 @@ class Intake {
   /** Stages those that are too large for a call; resolves to whether there were any. */
   async stage(missing) {
     const before = missing.map((index) => this.texts[index]);
-    const after = await stagedTexts(this.backend, this.conversation, before, this.now);
+    const { family } = this.extra;
+    const after = await stagedTexts(this.backend, this.conversation, before, this.now, family);
     missing.forEach((index, at) => {
       this.texts[index] = after[at];
     });

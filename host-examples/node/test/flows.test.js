@@ -48,7 +48,7 @@ test("a message over 512 KiB is staged in pieces that end between code points", 
       return args.offset + Buffer.byteLength(args.text);
     },
   };
-  const staged = await stagedTexts(backend, "c", ["small", text], 5);
+  const staged = await stagedTexts(backend, "c", ["small", text], 5, "f");
   const sha256 = createHash("sha256").update(whole).digest("hex");
   assert.deepEqual(staged, ["small", `@upload ${sha256}`]);
   assert.equal(Buffer.concat(calls.map((call) => Buffer.from(call.text))).equals(whole), true);
@@ -56,7 +56,8 @@ test("a message over 512 KiB is staged in pieces that end between code points", 
   let offset = 0;
   for (const call of calls) {
     assert.equal(call.name, "ingest.stage");
-    assert.equal(call.upload, `${sha256}/${whole.length}`);
+    assert.equal(call.upload, sha256);
+    assert.equal(call.extra_json, JSON.stringify({ bytes: whole.length, family: "f" }));
     assert.equal(call.offset, offset);
     assert.ok(Buffer.byteLength(call.text) <= 192 * 1024);
     assert.ok(call.text.isWellFormed?.() ?? true);
@@ -109,9 +110,9 @@ function fakeConversation(fault = () => {}) {
   const log = [];
   const answers = {
     "ingest.reconcile": ({ transcript_json }) => {
-      const { entries } = JSON.parse(transcript_json);
+      const { entries, confirmed } = JSON.parse(transcript_json);
       const is = stored.every((text, i) => entries[i] === text);
-      const from = is ? stored.length : 0;
+      const from = is ? stored.length : confirmed;
       const missing = from < entries.length ? [{ from, to: entries.length - 1 }] : [];
       return JSON.stringify({ missing, revision: stored.length, warnings: is ? [] : ["none"] });
     },

@@ -59,3 +59,21 @@ test("a message over 32 MiB is refused and nothing of it is part of the conversa
   assert.equal(store.commits, 0);
   await lcm.close();
 });
+
+test("a large message that comes first is staged for its family", async () => {
+  const large = JSON.stringify({ role: "user", content: "x".repeat(600_000) });
+  for (const [pattern, ingested] of [
+    ["family", 0],
+    ["c", 1],
+  ]) {
+    for (const method of ["append", "ingest"]) {
+      const store = new Measured();
+      const config = { ignore_session_patterns: [pattern] };
+      const lcm = await open({ store, config, environment: {} });
+      const receipt = await lcm[method]("c", [large], { family: "family" });
+      assert.equal(receipt.ingested, ingested);
+      assert.equal(store.commits > 0, ingested === 1);
+      await lcm.close();
+    }
+  }
+});

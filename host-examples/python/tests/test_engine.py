@@ -87,6 +87,15 @@ class Ingest(unittest.TestCase):
             self.assertEqual(lcm.ingest("c", texts)["ingested"], 0)
             self.assertTrue(lcm.check("c")["ok"])
 
+    def test_a_large_message_that_comes_first_is_staged_for_its_family(self):
+        large = json.dumps({"role": "user", "content": "x" * 600_000})
+        for pattern, ingested in (("family", 0), ("c", 1)):
+            for store in ("append", "ingest"):
+                with opened(config={"ignore_session_patterns": [pattern]}) as lcm:
+                    receipt = getattr(lcm, store)("c", [large], family="family")
+                    self.assertEqual(receipt["ingested"], ingested)
+                    self.assertEqual(bool(lcm.store.entries), ingested == 1)
+
     def test_new_messages_are_new_even_when_equal(self):
         with opened() as lcm:
             lcm.append("c", [message(1)], new=True)

@@ -100,13 +100,15 @@ class Ingest(unittest.TestCase):
     def test_a_large_message_is_staged_and_named_by_its_hash(self):
         large = "x" * 600_000
         script = Script(stage=lambda a: a["offset"] + len(a["text"]), append=self.receipt)
-        script.run(flows.append("c", "lcm", ["small", large, "end"], True, False, False, 1))
+        parts = ["small", large, "end"]
+        script.run(flows.append("c", "lcm", parts, True, False, False, 1, "f"))
         names = [name for name, _ in script.calls]
         self.assertEqual(names, ["ingest.append"] + ["ingest.stage"] * 4 + ["ingest.append"] * 2)
-        upload = script.calls[1][1]["upload"]
+        staged = script.calls[1][1]
         sha256 = texts.upload_id(large.encode())
         self.assertEqual(script.calls[5][1]["messages"], [f"@upload {sha256}"])
-        self.assertEqual(upload, f"{sha256}/600000")
+        self.assertEqual(staged["upload"], sha256)
+        self.assertEqual(staged["extra_json"], '{"bytes":600000,"family":"f"}')
 
     def test_only_what_is_missing_is_appended_as_new(self):
         script = Script(
@@ -156,10 +158,11 @@ class Conversation(Script):
         return [name.partition(".")[2] for name, _ in self.calls]
 
     def reconcile(self, arguments: dict[str, Any]) -> str:
-        entries = json.loads(arguments["transcript_json"])["entries"]
+        transcript = json.loads(arguments["transcript_json"])
+        entries = transcript["entries"]
         count = len(self.stored)
         known = entries[:count] == self.stored
-        first = count if known else 0
+        first = count if known else transcript["confirmed"]
         missing = [{"from": first, "to": len(entries) - 1}] if first < len(entries) else []
         warnings = [] if known else ["none"]
         return json.dumps({"missing": missing, "revision": count, "warnings": warnings})

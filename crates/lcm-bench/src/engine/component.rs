@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Instant};
 
-use lcm_core::{prompts, tokens};
+use lcm_core::{api::Piece, prompts, tokens};
 use lcm_host::{
     Cancel, Clock, Code, CompactOptions, CompactStatus, Component, Lcm, LoadOptions,
     completion::{CompletionProvider, Offline},
@@ -121,8 +121,9 @@ impl Engine for OfComponent {
         Ok(Taken { ingested: receipt.ingested.into(), skipped: receipt.skipped.into() })
     }
 
-    fn stage(&mut self, upload: &str, offset: u64, piece: &str) -> Result<u64> {
-        Ok(self.lcm.stage(CONVERSATION, upload, offset, piece, NOW_MS)?)
+    fn stage(&mut self, piece: &Piece<'_>) -> Result<u64> {
+        let Piece { upload, offset, text, extra_json } = *piece;
+        Ok(self.lcm.stage(CONVERSATION, upload, offset, text, extra_json, NOW_MS)?)
     }
 
     fn load(&mut self, budget: u32) -> Result<Load> {

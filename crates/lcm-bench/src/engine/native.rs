@@ -6,7 +6,7 @@ use lcm_core::{
     Engine as Core, Error, ErrorCode,
     api::{
         AppendOptions, Applied, ApplyOptions, AssembleOptions, CompactionMode, CompactionOptions,
-        Dialect, IngestMode, PlanStatus, Policy,
+        Dialect, IngestMode, Piece, PlanStatus, Policy,
     },
     model::{Completion, CompletionRequest, CompletionResult, Finish, Level, Purpose},
     prompts,
@@ -169,8 +169,8 @@ impl Engine for Native {
         Ok(Taken { ingested: receipt.ingested.into(), skipped: receipt.skipped.into() })
     }
 
-    fn stage(&mut self, upload: &str, offset: u64, piece: &str) -> Result<u64> {
-        Ok(self.core.stage(&mut self.store, CONVERSATION, upload, offset, piece, NOW_MS)?)
+    fn stage(&mut self, piece: &Piece<'_>) -> Result<u64> {
+        Ok(self.core.stage(&mut self.store, CONVERSATION, piece, NOW_MS)?)
     }
 
     fn load(&mut self, budget: u32) -> Result<Load> {

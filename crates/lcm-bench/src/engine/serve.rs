@@ -7,6 +7,7 @@
 
 use std::{path::PathBuf, time::Instant};
 
+use lcm_core::api::Piece;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
 use sha2::{Digest as _, Sha256};
@@ -240,11 +241,13 @@ impl Opened {
     fn append_large(&mut self, message: &str) -> Result<usize> {
         let digest = Sha256::digest(message.as_bytes());
         let upload: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let extra_json = json!({"bytes": message.len()}).to_string();
         let mut rest = message;
         let mut offset = 0;
         while !rest.is_empty() {
-            let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES_MAX));
-            offset = self.engine.stage(&upload, offset, piece)?;
+            let (text, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES_MAX));
+            let extra_json = Some(extra_json.as_str());
+            offset = self.engine.stage(&Piece { upload: &upload, offset, text, extra_json })?;
             rest = after;
         }
         self.append(&[format!("@upload {upload}")])

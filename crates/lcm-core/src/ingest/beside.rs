@@ -26,8 +26,10 @@ struct Known {
     seq: u64,
     /// The last message behind it that is an entry.
     reach: u64,
-    /// Whether what is behind and before it was compared; several entries can be one message.
-    is_done: [bool; 2],
+    /// Whether what is behind it was compared; several entries can be one message.
+    is_done_behind: bool,
+    /// Whether what is before it was compared.
+    is_done_before: bool,
 }
 
 /// Stored messages, read page by page.
@@ -148,7 +150,12 @@ fn beside(
     let mut known: Vec<u64> = seqs.iter().flatten().copied().collect();
     order::sort(&mut known);
     known.dedup();
-    let known = known.into_iter().map(|seq| Known { seq, reach: seq, is_done: [false; 2] });
+    let known = known.into_iter().map(|seq| Known {
+        seq,
+        reach: seq,
+        is_done_behind: false,
+        is_done_before: false,
+    });
     let mut known: Vec<Known> = known.collect();
     let mut pages = Pages::default();
     for is_forward in [true, false] {
@@ -165,7 +172,9 @@ fn beside(
                 seq.saturating_sub(1 + before.map_or(0, |one| one.reach))
             };
             let Some(one) = known.get_mut(place) else { continue };
-            if core::mem::replace(&mut one.is_done[usize::from(is_forward)], true) {
+            let is_done =
+                if is_forward { &mut one.is_done_behind } else { &mut one.is_done_before };
+            if core::mem::replace(is_done, true) {
                 continue;
             }
             for step in 1..=num::to_usize(free) {

@@ -42,6 +42,9 @@ pub(crate) use stage::{Upload, stage};
 /// Identity puts of one commit; the rest of the bound is for packs, chunks and the head.
 const IDENTITY_PUTS_MAX: usize = 200;
 
+/// Name of the argument that holds further options.
+const EXTRA: &str = "extra-json";
+
 struct Extra {
     /// The call repeats one whose outcome is unknown.
     repeat: bool,
@@ -164,10 +167,13 @@ fn known(
     Ok(receipt(&head, 0, consumed, None, warnings))
 }
 
+/// The members of further options; none: there are none.
+fn extra_fields(json: Option<&str>) -> Result<Fields<'_>> {
+    Fields::of_argument(EXTRA, json.filter(|json| !json.is_empty()).unwrap_or("{}"))
+}
+
 fn extra(options: &AppendOptions) -> Result<Extra> {
-    const EXTRA: &str = "extra-json";
-    let json = options.extra_json.as_deref().filter(|json| !json.is_empty());
-    let mut fields = Fields::of_argument(EXTRA, json.unwrap_or("{}"))?;
+    let mut fields = extra_fields(options.extra_json.as_deref())?;
     let extra = Extra {
         repeat: fields.flag("repeat"),
         revision: fields.number_or_none("revision"),

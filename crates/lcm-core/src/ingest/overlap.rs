@@ -60,9 +60,9 @@ pub(super) struct Overlap {
     pub(super) runs: Vec<Run>,
 }
 
-/// Compares a transcript with the stored messages, of which there is at least one. `place` says
-/// where an entry stands in the transcript, from 0; `texts` are those of the newest messages, where
-/// there are redacted copies.
+/// Compares a transcript with the stored messages, of which there is at least one. Of the entries
+/// the caller saw the first `seen` stored; `place` says where one stands in the transcript, from 0;
+/// `texts` are those of the newest messages, where there are redacted copies.
 ///
 /// # Errors
 ///
@@ -72,6 +72,7 @@ pub(super) fn overlap(
     history: &History<'_>,
     texts: &[String],
     entries: &[Alignable],
+    seen: usize,
     place: &dyn Fn(usize) -> usize,
 ) -> Result<Overlap> {
     let found = |by, runs: &[Run]| Ok(Overlap { by, runs: runs.into() });
@@ -90,7 +91,9 @@ pub(super) fn overlap(
     }
     let tail = tail(reader, history, texts, entries, head.length)?;
     let anchors = head.anchors + tail.anchors;
-    let between = entries.get(head.length..tail.from).unwrap_or(&[]);
+    // That others wrote between those that were seen is no change.
+    let from = head.length.max(seen);
+    let between = entries.get(from..tail.from).unwrap_or(&[]);
     let goes_on = tail.length == stored || (between.is_empty() && tail.length > 0);
     if goes_on && (head.length == 0 || anchors >= INSIDE_ANCHORS_MIN) {
         if head.length == 0 {
@@ -100,7 +103,7 @@ pub(super) fn overlap(
     }
     let others = between.iter().filter(|entry| entry.discriminating).count();
     if tail.anchors >= shared_min(head.length) && tail.anchors >= others {
-        return Err(changed(place(head.length) + 1, tail.length, tail.length));
+        return Err(changed(place(from) + 1, tail.length, tail.length));
     }
     let (again, is_end) = again(reader, history, entries, &head)?;
     if again.length > 0 {
@@ -111,7 +114,7 @@ pub(super) fn overlap(
             Vec::from([head, again])
         };
         if !is_end && runs.len() < 3 {
-            refuse_change(reader, history, entries, (end, &runs), place)?;
+            refuse_change(reader, history, entries, (end, seen, &runs), place)?;
         }
         let by = match (head.length > 0, is_end || end == entries.len()) {
             (false, _) => "alignment",
@@ -120,7 +123,7 @@ pub(super) fn overlap(
         };
         return found(by, &runs);
     }
-    refuse_change(reader, history, entries, (head.length, &[head]), place)?;
+    refuse_change(reader, history, entries, (head.length, seen, &[head]), place)?;
     if head.anchors >= INSIDE_ANCHORS_MIN {
         return found("branch", &[head]);
     }
@@ -173,11 +176,16 @@ fn refuse_change(
     reader: &mut Reader<'_>,
     history: &History<'_>,
     entries: &[Alignable],
-    (equal, runs): (usize, &[Run]),
+    (equal, seen, runs): (usize, usize, &[Run]),
     place: &dyn Fn(usize) -> usize,
 ) -> Result<()> {
-    let first = runs.first().map_or(0, |run| run.length);
-    let next = page(reader, history, num::to_u64(first) + 1)?;
+    let first = runs.iter().find(|run| run.seq_first == 1).map_or(0, |run| run.length);
+    let next = match equal < seen {
+        // Where those stand that were seen, nobody knows: what follows may be among the newest.
+        true => Vec::new(),
+        false => page(reader, history, num::to_u64(first) + 1)?,
+    };
+    let equal = equal.max(seen);
     let next = (num::to_u64(first) + 1..).zip(next.iter().map(|kept| keys::prefix(&kept.hash)));
     let Head { hashes, messages, .. } = history.head;
     let newest = (messages + 1 - num::to_u64(hashes.len())..).zip(hashes.iter().copied());

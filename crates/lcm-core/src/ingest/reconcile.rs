@@ -1,7 +1,7 @@
 //! Reconcile: which entries of a whole transcript are missing here.
 //!
 //! The host computes nothing: [`identify`] gives an entry per message, and [`reconcile`] compares
-//! the list of them with what is stored. One hash proves that the stored messages are its beginning.
+//! the list of them with what is stored. One hash proves that it begins with the stored messages.
 //! Else ids decide entry by entry, and entries without one go by those [`beside`] them; and of a
 //! transcript without ids its [`overlap`] with the stored messages is looked for.
 
@@ -93,14 +93,20 @@ fn text_at(object: &mut Writer, key: &str, raw: &str, span: Option<Span>) {
     object.text_or_null(key, span.map(|span| json::text(raw, span)).as_deref());
 }
 
-/// Reads a transcript; a field that is not known is passed over.
-fn entries(transcript: &str) -> Result<(Vec<Entry>, Bounds)> {
+/// Reads a transcript, and how many of its first entries the caller saw stored; a field that is not
+/// known is passed over.
+fn entries(transcript: &str) -> Result<(Vec<Entry>, usize, Bounds)> {
     let mut fields = Fields::of_argument(TRANSCRIPT, transcript)?;
     let list = fields.list("entries");
+    let confirmed = fields.number_or_none("confirmed").map_or(0, num::to_usize);
     let bounds = Bounds::read(&mut fields);
     fields.end_of_known(TRANSCRIPT)?;
     if list.len() > ENTRIES_MAX {
         return Err(Error::limit(format_args!("entries: at most {ENTRIES_MAX}")));
+    }
+    if confirmed > list.len() {
+        let message = format_args!("confirmed: {confirmed} of {} entries", list.len());
+        return Err(Error::invalid(message));
     }
     let mut entries = Vec::with_capacity(list.len());
     for (index, value) in list.into_iter().enumerate() {
@@ -120,15 +126,15 @@ fn entries(transcript: &str) -> Result<(Vec<Entry>, Bounds)> {
         });
         fields.end_of_known(TRANSCRIPT)?;
     }
-    Ok((entries, bounds))
+    Ok((entries, confirmed, bounds))
 }
 
 /// Says which entries of a transcript are not stored, as a JSON plan.
 ///
 /// # Errors
 ///
-/// `invalid-input`: no list of entries; `limit-exceeded`: too many; `exists`: one without ids was
-/// changed among messages that are stored; errors of the store.
+/// `invalid-input`: no list of entries, or more confirmed than it has; `limit-exceeded`: too many;
+/// `exists`: one without ids was changed among messages that are stored; errors of the store.
 pub(crate) fn reconcile(
     reader: &mut Reader<'_>,
     config: &Config,
@@ -136,18 +142,19 @@ pub(crate) fn reconcile(
     transcript_json: &str,
 ) -> Result<String> {
     let keys = Keys::new(conversation)?;
-    let (entries, bounds) = entries(transcript_json)?;
+    let (entries, confirmed, bounds) = entries(transcript_json)?;
     let loaded = Loaded::of(reader, &keys, conversation)?;
     let head = &loaded.head;
     let effective = effective(&entries);
-    let asked = Asked { config, entries: &entries, effective: &effective, bounds: &bounds };
+    let (entries, effective) = (&*entries, &*effective);
+    let asked = Asked { config, entries, effective, confirmed, bounds: &bounds };
     let plan = |by, is_stored: &dyn Fn(usize) -> bool| plan(head, by, &asked, is_stored);
     // What ingest skips anyway is never missing.
     let is_skipped = |index: usize| effective.binary_search(&index).is_err();
-    if let Some(from) = prefix(&effective, &entries, head) {
+    if let Some(from) = prefix(effective, entries, head) {
         return Ok(plan("prefix", &|index| index < from || is_skipped(index)));
     }
-    let known = known(reader, &keys, &entries)?;
+    let known = known(reader, &keys, entries)?;
     let alignable = |index: &usize| {
         let entry = entries.get(*index)?;
         let Entry { hash, discriminating, .. } = *entry;
@@ -180,7 +187,8 @@ pub(crate) fn reconcile(
     };
     // Place of an entry that is stored or not, in the transcript.
     let place = |number: usize| effective.get(number).copied().unwrap_or(entries.len());
-    let overlap = overlap::overlap(reader, &history, &texts, &alignable, &place)?;
+    let seen = effective.partition_point(|index| *index < confirmed);
+    let overlap = overlap::overlap(reader, &history, &texts, &alignable, seen, &place)?;
     let is_within = |index: usize| {
         let number = effective.binary_search(&index);
         let within =
@@ -285,6 +293,8 @@ struct Asked<'a> {
     config: &'a Config,
     entries: &'a [Entry],
     effective: &'a [usize],
+    /// How many of the first entries the caller saw stored.
+    confirmed: usize,
     bounds: &'a Bounds,
 }
 
@@ -292,9 +302,12 @@ fn plan(
     head: &Head,
     by: &'static str,
     asked: &Asked<'_>,
-    is_stored: &dyn Fn(usize) -> bool,
+    is_recognised: &dyn Fn(usize) -> bool,
 ) -> String {
-    let Asked { config, entries, effective, bounds } = *asked;
+    let Asked { config, entries, effective, confirmed, bounds } = *asked;
+    let last = effective.iter().rev().find(|index| **index < confirmed);
+    let by = if last.is_none_or(|index| is_recognised(*index)) { by } else { "confirmed" };
+    let is_stored = |index: usize| index < confirmed || is_recognised(index);
     let mut indexes: Vec<usize> = (0..entries.len()).filter(|index| !is_stored(*index)).collect();
     let tokens = |index: usize| entries.get(index).map_or(0, |entry| entry.tokens);
     let first_stored = effective.iter().copied().find(|index| is_stored(*index));

@@ -9,7 +9,7 @@ use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    api::Timestamp,
+    api::{Piece, Timestamp},
     codec::{self, Sound},
     config::Config,
     error::{Error, Result},
@@ -19,6 +19,8 @@ use crate::{
     reader::Reader,
     store::Put,
 };
+
+use super::{EXTRA, extra_fields, joined};
 
 /// Chunks of one read, so that it stays under 1 MiB.
 const CHUNKS_PER_READ: usize = 5;
@@ -78,20 +80,21 @@ impl Upload {
 ///
 /// # Errors
 ///
-/// `invalid-input`: no SHA-256, an empty or too large piece, an offset that leaves a gap or lies
-/// inside a piece; `limit-exceeded`: over 32 MiB, which the first piece tells when the upload says
-/// how much it will be; `denied`: the conversation is archived; errors of the store.
+/// `invalid-input`: no SHA-256, an option that is none, an empty or too large piece, an offset that
+/// leaves a gap or lies inside a piece; `limit-exceeded`: over 32 MiB, which the first piece tells
+/// when its options say the size of the whole; `exists`: the conversation is of another family;
+/// `denied`: it is archived; errors of the store.
 pub(crate) fn stage(
     reader: &mut Reader<'_>,
     config: &Config,
     conversation: &str,
-    upload: &str,
-    offset: u64,
-    text: &str,
+    piece: &Piece<'_>,
     now: Timestamp,
 ) -> Result<u64> {
+    let Piece { upload, offset, text, extra_json } = *piece;
     let keys = Keys::new(conversation)?;
-    let (name, bytes) = name(upload)?;
+    let name = name(upload)?;
+    let Extra { bytes, family } = extra(extra_json)?;
     let end = offset.saturating_add(num::to_u64(text.len()));
     if text.is_empty() || text.len() > limits::CHUNK_BYTES_MAX {
         return Err(Error::invalid(format_args!(
@@ -107,11 +110,16 @@ pub(crate) fn stage(
         )));
     }
     let key = keys.upload(&name);
-    let (loaded, found) = Loaded::read(reader, &keys, conversation, core::slice::from_ref(&key))?;
-    if life::passed_over(reader, config, &keys, &loaded.head, None)?.is_some() {
+    let (mut loaded, found) =
+        Loaded::read(reader, &keys, conversation, core::slice::from_ref(&key))?;
+    if life::passed_over(reader, config, &keys, &loaded.head, family.as_deref())?.is_some() {
         return Ok(end);
     }
     life::goes_on(reader, &loaded.head)?;
+    // Only compared: the message is no part of the conversation before `append`, which joins.
+    let family_before = loaded.head.family;
+    joined(&mut loaded, &keys, family.as_deref(), now)?;
+    loaded.head.family = family_before;
     let mut record = match found.into_iter().next().flatten() {
         Some(value) => codec::decode::<Upload>(&key, &value)?,
         None => Upload::default(),
@@ -142,16 +150,28 @@ pub(crate) fn stage(
     Ok(end)
 }
 
-/// The SHA-256 that names an upload, and how many bytes it will have; 0: it does not say.
-fn name(upload: &str) -> Result<([u8; 32], u64)> {
-    let (name, bytes) = upload.split_once('/').unwrap_or((upload, "0"));
-    keys::unhex(name)
+/// What a caller may say of the whole text.
+struct Extra {
+    /// Its size; 0: it does not say.
+    bytes: u64,
+    /// Key of the family that `append` will be told.
+    family: Option<String>,
+}
+
+fn extra(json: Option<&str>) -> Result<Extra> {
+    let mut fields = extra_fields(json)?;
+    let bytes = fields.number_or_none("bytes").unwrap_or(0);
+    let family = fields.text_or_none("family");
+    fields.end(EXTRA)?;
+    Ok(Extra { bytes, family })
+}
+
+/// The SHA-256 that names an upload.
+fn name(upload: &str) -> Result<[u8; 32]> {
+    keys::unhex(upload)
         .filter(|bytes| bytes.len() == 32)
         .map(|bytes| keys::prefix(&bytes))
-        .zip(bytes.parse().ok())
-        .ok_or_else(|| {
-            Error::invalid("upload: the SHA-256 of the text in 64 hex digits, and its size")
-        })
+        .ok_or_else(|| Error::invalid("upload: the SHA-256 of the text in 64 hex digits"))
 }
 
 /// Number of the chunk that begins at `offset`.

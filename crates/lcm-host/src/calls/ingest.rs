@@ -85,20 +85,22 @@ impl Lcm {
     }
 
     /// Stores a piece of one message too large for `append`; returns the next offset in bytes.
-    /// Idempotent by offset.
+    /// Idempotent by offset. `extra_json` says what is known of the whole text: its size, and the
+    /// family that `append` will be told.
     pub fn stage(
         &self,
         conversation: &str,
         upload: &str,
         offset: u64,
         text: &str,
+        extra_json: Option<&str>,
         now: u64,
     ) -> Result<u64> {
         self.call(
             "ingest.stage",
             || {
                 json!({"conversation": conversation, "upload": upload, "offset": offset,
-                    "text": text, "now": now})
+                    "text": text, "extra_json": extra_json, "now": now})
             },
             |bindings, store| {
                 bindings.lcm_engine_ingest().call_stage(
@@ -107,6 +109,7 @@ impl Lcm {
                     upload,
                     offset,
                     text,
+                    extra_json,
                     now,
                 )
             },
@@ -123,7 +126,8 @@ impl Lcm {
     }
 
     /// Which entries of a whole transcript are not stored, as JSON. `transcript_json` is
-    /// `{"entries": [...]}` with the objects of [`Lcm::identify`].
+    /// `{"entries": [...]}` with the objects of [`Lcm::identify`], and what `wit/ingest.wit` has
+    /// beside.
     pub fn reconcile(&self, conversation: &str, transcript_json: &str, now: u64) -> Result<String> {
         self.call(
             "ingest.reconcile",

@@ -141,6 +141,25 @@ fn a_message_too_large_for_one_call_is_handed_over_in_pieces() {
 }
 
 #[test]
+fn a_large_message_that_comes_first_is_handed_over_for_its_family() {
+    let large = serde_json::json!({"role": "user", "content": "x".repeat(600_000)}).to_string();
+    for (pattern, ingested) in [("family", 0), ("c", 1)] {
+        for new in [false, true] {
+            let lcm = open(Memory::new());
+            let config = serde_json::json!({"ignore_session_patterns": [pattern]});
+            lcm.configure(&config.to_string()).unwrap();
+            let mut options = IngestOptions::new(Dialect::Lcm, NOW);
+            (options.family, options.new) = (Some("family".to_owned()), new);
+            let messages = std::slice::from_ref(&large);
+            let done = lcm.ingest("c", messages, &options, &Cancel::default(), &mut |_| ());
+            assert_eq!(done.unwrap().ingested, ingested, "{pattern}, {new}");
+            let status = lcm.status(Some("c"), 0);
+            assert_eq!(status.is_ok(), ingested == 1, "{pattern}, {new}: {status:?}");
+        }
+    }
+}
+
+#[test]
 fn nothing_is_stored_when_a_later_message_is_none() {
     let lcm = open(Memory::new());
     let before = lcm.digest_all(false, &Cancel::default()).unwrap();

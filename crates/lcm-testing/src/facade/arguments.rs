@@ -139,7 +139,8 @@ impl<'a> Args<'a> {
         Ok(self.optional_json(key)?.unwrap_or_else(|| "{}".to_owned()))
     }
 
-    fn optional_json(&self, key: &str) -> Result<Option<String>, Misuse> {
+    /// An optional JSON text.
+    pub fn optional_json(&self, key: &str) -> Result<Option<String>, Misuse> {
         Ok(match self.get(key) {
             None => None,
             Some(Json::String(text)) => Some(text.clone()),

@@ -10,7 +10,7 @@ pub mod arguments;
 pub mod messages;
 pub mod results;
 
-use lcm_core::{Engine, Error, Model, Store};
+use lcm_core::{Engine, Error, Model, Store, api::Piece};
 
 use crate::{facade::arguments::Args, json::Json};
 
@@ -88,8 +88,11 @@ fn ingest(
             let upload = args.string("upload")?;
             let offset = args.number("offset")?;
             let text = args.string("text")?;
+            let extra_json = args.optional_json("extra_json")?;
             let now = args.now()?;
-            engine.stage(*store, &conversation, &upload, offset, &text, now).map(Json::Number)
+            let extra_json = extra_json.as_deref();
+            let piece = Piece { upload: &upload, offset, text: &text, extra_json };
+            engine.stage(*store, &conversation, &piece, now).map(Json::Number)
         }
         "identify" => {
             let dialect = args.dialect()?;

@@ -77,19 +77,23 @@ Flow = Generator[Effect, Any, T]
 Fields = dict[str, Any]
 
 
-def _stage(conversation: str, text: str, now: int) -> Flow[str]:
+def _stage(conversation: str, text: str, now: int, family: str | None) -> Flow[str]:
     """Hands over one large text in pieces; returns what `append` carries in its place."""
     raw = text.encode()
     upload = upload_id(raw)
+    extra: Fields = {"bytes": len(raw)}
+    if family is not None:
+        extra["family"] = family
     offset = 0
     while offset < len(raw):
         offset = yield Call(
             "ingest.stage",
             {
                 "conversation": conversation,
-                "upload": f"{upload}/{len(raw)}",
+                "upload": upload,
                 "offset": offset,
                 "text": piece(raw, offset),
+                "extra_json": to_json(extra),
                 "now": now,
             },
         )
@@ -97,13 +101,21 @@ def _stage(conversation: str, text: str, now: int) -> Flow[str]:
 
 
 def append_batch(
-    conversation: str, dialect: str, texts: Sequence[str], options: Fields, now: int
+    conversation: str,
+    dialect: str,
+    texts: Sequence[str],
+    options: Fields,
+    now: int,
+    family: str | None = None,
 ) -> Flow[Fields]:
-    """One `append`; texts too large for a call are staged before."""
+    """One `append`; texts too large for a call are staged before.
+
+    `family` is the one that `options` name.
+    """
     carried = []
     for text in texts:
         if byte_length(text) > BATCH_BYTES_MAX:
-            text = yield from _stage(conversation, text, now)
+            text = yield from _stage(conversation, text, now, family)
         carried.append(text)
     receipt: Fields = yield Call(
         "ingest.append",
@@ -164,7 +176,8 @@ def append(
     options = _options(new, repeat, refuse_replay, family)
     receipts = []
     for part in parts:
-        receipts.append((yield from append_batch(conversation, dialect, part, options, now)))
+        receipt = yield from append_batch(conversation, dialect, part, options, now, family)
+        receipts.append(receipt)
     return _joined(receipts, 0, [])
 
 
@@ -184,7 +197,7 @@ def ingest(
     for part in batches(texts, IDENTIFY_MESSAGES_MAX, IDENTIFY_BYTES_MAX):
         arguments = {"dialect": dialect, "messages": part}
         entries += yield from parsed("ingest.identify", arguments)
-    intake = _Intake(conversation, dialect, texts, to_json({"entries": entries}), now)
+    intake = _Intake(conversation, dialect, texts, to_json(entries), now)
     intake.extra = {"refuse_replay": True} if refuse_replay else {}
     if family is not None:
         intake.extra["family"] = family
@@ -212,28 +225,27 @@ class _Intake:
     """One transcript on its way in. Every append names the revision that its plan is true of."""
 
     def __init__(
-        self, conversation: str, dialect: str, texts: list[str], transcript: str, now: int
+        self, conversation: str, dialect: str, texts: list[str], entries: str, now: int
     ) -> None:
         self.place: Fields = {"conversation": conversation, "now": now}
         self.dialect = dialect
-        self.transcript = transcript
+        self.entries = entries
         self.texts = list(texts)
         """Large ones are replaced by what `append` carries once they are staged."""
         self.extra: Fields = {}
         self.receipts: list[Fields] = []
         self.warnings: list[str] = []
         self.done = 0
-        """Index behind the last message that an append confirmed."""
+        """Index behind the last message that an append confirmed; every plan is told."""
 
     def plan(self) -> Flow[tuple[list[int], int]]:
         """Indexes of the messages that are not stored, and the revision this is true of."""
-        arguments = self.place | {"transcript_json": self.transcript}
+        transcript = f'{{"confirmed":{self.done},"entries":{self.entries}}}'
+        arguments = self.place | {"transcript_json": transcript}
         plan = yield from parsed("ingest.reconcile", arguments)
         if self.done == 0:  # Later ones would also speak of what was stored here.
             self.warnings = plan["warnings"]
-        # What was confirmed is stored, even if it can no longer be recognised among the messages
-        # of others.
-        spans = [range(max(span["from"], self.done), span["to"] + 1) for span in plan["missing"]]
+        spans = [range(span["from"], span["to"] + 1) for span in plan["missing"]]
         return [index for span in spans for index in span], plan["revision"]
 
     def stage(self, missing: list[int]) -> Flow[bool]:
@@ -242,7 +254,7 @@ class _Intake:
         for index in large:
             text = self.texts[index]
             self.texts[index] = yield from _stage(
-                self.place["conversation"], text, self.place["now"]
+                self.place["conversation"], text, self.place["now"], self.extra.get("family")
             )
         return bool(large)
 

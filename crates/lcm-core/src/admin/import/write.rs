@@ -7,7 +7,7 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    api::{Dialect, Timestamp},
+    api::{Dialect, Piece, Timestamp},
     config::Config,
     error::{Error, ErrorCode, Result},
     head::Loaded,
@@ -227,7 +227,8 @@ impl Writer<'_, '_> {
         let upload = keys::hex(&large.sha256);
         // Patterns are about what sessions say, not about copies of what was stored.
         let config = Config::default();
-        ingest::stage(self.reader, &config, &conversation, &upload, offset, text, self.now)?;
+        let piece = Piece { upload: &upload, offset, text, extra_json: None };
+        ingest::stage(self.reader, &config, &conversation, &piece, self.now)?;
         Ok(Take::Last)
     }
 
