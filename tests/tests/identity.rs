@@ -412,6 +412,42 @@ fn what_was_stored_behind_what_was_confirmed_is_recognised_or_refused() {
 }
 
 #[test]
+fn a_replay_in_a_long_transcript_is_refused_as_a_whole() {
+    let mut chat = Chat::new();
+    chat.append(&lines(1, 100));
+    let replayed = [lines(101, 250), lines(81, 100)].concat();
+    let error = chat.plan_with(&replayed, "\"new\":true,\"refuse_replay\":true,").unwrap_err();
+    assert_eq!(error.code, ErrorCode::Exists, "{error:?}");
+    assert!(error.message.contains("likely replay"), "{error:?}");
+    let plan = chat.plan_with(&lines(101, 250), "\"new\":true,\"refuse_replay\":true,").unwrap();
+    assert_eq!(plan.get("missing"), Some(&serde_json::json!([{"from": 0, "to": 149}])));
+    let plan = chat.plan_with(&lines(1, 150), "\"refuse_replay\":true,").unwrap();
+    assert_eq!(plan.get("missing"), Some(&serde_json::json!([{"from": 100, "to": 149}])));
+    let plan = chat.plan_with(&lines(1, 3), "\"new\":true,").unwrap();
+    assert_eq!(plan.get("missing"), Some(&serde_json::json!([{"from": 0, "to": 2}])));
+}
+
+#[test]
+fn what_is_skipped_does_not_hide_another_of_its_ids() {
+    let mut chat = Chat::new();
+    let failed = r#"{"role":"assistant","content":"","stop_reason":"error","id":"b"}"#;
+    let again = r#"{"role":"assistant","content":"the real answer","id":"b"}"#;
+    let file = [failed, again].map(String::from);
+    let missing = |chat: &mut Chat| chat.plan_with(&file, "").unwrap().get("missing").cloned();
+    assert_eq!(missing(&mut chat), Some(serde_json::json!([{"from": 1, "to": 1}])));
+    chat.append(&file);
+    assert_eq!(missing(&mut chat), Some(serde_json::json!([])));
+    let chained = [
+        r#"{"role":"user","content":"one","id":"a","event_key":"k"}"#,
+        r#"{"role":"user","content":"two","id":"c","event_key":"k"}"#,
+        r#"{"role":"user","content":"three","id":"c"}"#,
+    ];
+    let plan = Chat::new().plan_with(&chained.map(String::from), "").unwrap();
+    let wanted = serde_json::json!([{"from": 0, "to": 0}, {"from": 2, "to": 2}]);
+    assert_eq!(plan.get("missing"), Some(&wanted));
+}
+
+#[test]
 fn more_confirmed_than_there_is_is_refused() {
     let mut chat = Chat::new();
     let file = lines(1, 3);

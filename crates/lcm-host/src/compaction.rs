@@ -160,7 +160,8 @@ struct Work<'a> {
 }
 
 impl Lcm {
-    /// One turn: stores messages, asks whether compaction is due, and does what is.
+    /// One turn: stores the messages that end the conversation, of which some may be stored
+    /// already, asks whether compaction is due, and does what is.
     ///
     /// The messages are stored whatever the model does.
     ///
@@ -175,7 +176,14 @@ impl Lcm {
         compact: &CompactOptions,
         cancel: &Cancel,
     ) -> std::result::Result<TurnReport, IngestError> {
-        let ingested = self.ingest(conversation, messages, ingest, cancel, &mut |_| {})?;
+        // What cannot be evaluated is refused before anything is stored.
+        if let Err(error) =
+            self.evaluate(conversation, compact.budget, &compact.plan(None), now(compact))
+            && error.code != Code::NotFound
+        {
+            return Err(error.into());
+        }
+        let ingested = self.append_end(conversation, messages, ingest, cancel)?;
         let mut report = TurnReport { ingested, compacted: None, failure: None };
         let due =
             self.evaluate(conversation, compact.budget, &compact.plan(None), now(compact))?.due;

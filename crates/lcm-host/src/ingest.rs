@@ -60,10 +60,11 @@ impl IngestOptions {
         Self { dialect, new: false, refuse_replay: false, proven: None, family: None, clock }
     }
 
-    /// Options of a call; `revision`: what the conversation must be at.
+    /// Options of a call; `revision`: what the conversation must be at, as a plan said it, which
+    /// has also refused a replay.
     fn append(&self, revision: Option<u64>) -> Options {
         let mut extra = serde_json::Map::new();
-        if self.refuse_replay {
+        if self.refuse_replay && revision.is_none() {
             extra.insert("refuse_replay".to_owned(), true.into());
         }
         if let Some(family) = &self.family {
@@ -195,10 +196,10 @@ impl Lcm {
             uploads: BTreeMap::new(),
             done: 0,
         };
-        if options.new {
+        if options.new && !options.refuse_replay {
             intake.identify_all(messages, 0)?;
             intake.append_all(messages)?;
-        } else if !intake.append_after(messages)? {
+        } else if options.refuse_replay || !intake.append_after(messages)? {
             let identities = intake.identify_all(messages, 0)?;
             intake.append_missing(messages, &identities)?;
         }
@@ -206,6 +207,31 @@ impl Lcm {
         let mut report = intake.report;
         let count = u64::try_from(messages.len()).unwrap_or(u64::MAX);
         report.skipped = count.saturating_sub(report.ingested);
+        Ok(report)
+    }
+}
+
+impl Lcm {
+    /// Takes in the end of a conversation: as [`Lcm::ingest`], but what fits one call and goes on
+    /// where the stored messages end is appended without a comparison of the whole.
+    pub(crate) fn append_end(
+        &self,
+        conversation: &str,
+        messages: &[String],
+        options: &IngestOptions,
+        cancel: &Cancel,
+    ) -> IngestResult<IngestReport> {
+        let is_large = messages.iter().any(|message| message.len() > BATCH_BYTES_MAX);
+        let is_one = !messages.is_empty() && batch_length(messages) == messages.len();
+        if options.new || is_large || !is_one {
+            return self.ingest(conversation, messages, options, cancel, &mut |_| {});
+        }
+        let how = Options { mode: Mode::Transcript, partial: false, ..options.append(None) };
+        let now = options.clock.now_ms();
+        let receipt = self.append(conversation, options.dialect, messages, &how, now)?;
+        let skipped = u64::from(receipt.skipped);
+        let mut report = IngestReport { skipped, ..IngestReport::default() };
+        report.add(receipt);
         Ok(report)
     }
 }
@@ -326,7 +352,12 @@ impl Intake<'_> {
 
     /// What is not stored, and at which revision.
     fn reconcile(&mut self, entries: &str) -> Result<Reconciled> {
-        let transcript = format!(r#"{{"confirmed":{},"entries":{entries}}}"#, self.done);
+        // Later plans would take what was stored here for replayed.
+        let refuse_replay = self.options.refuse_replay && self.done == 0;
+        let (new, done) = (self.options.new, self.done);
+        let transcript = format!(
+            r#"{{"confirmed":{done},"new":{new},"refuse_replay":{refuse_replay},"entries":{entries}}}"#
+        );
         let text = self.lcm.reconcile(self.conversation, &transcript, self.now())?;
         let mut plan: Reconciled = json::read("ingest.reconcile", &text)?;
         if self.done == 0 {

@@ -241,6 +241,14 @@ pub(super) fn align(newest: &Newest<'_>, entries: &[Alignable]) -> usize {
     (1..=entries.len().min(newest.hashes.len())).rev().find(is_whole).unwrap_or(0)
 }
 
+/// How many messages of users, and of others, must equal stored ones to be a likely replay. Users
+/// rarely say the same thing again; tools and models do so all the time.
+pub(super) fn flood_thresholds(config: &Config) -> (u32, u32) {
+    let (users, others) =
+        (config.replay_flood_threshold_external, config.replay_flood_threshold_internal);
+    (users.max(1), others.max(1))
+}
+
 /// Warns when many new messages equal stored ones.
 pub(super) fn warn_of_replay(config: &Config, candidates: &[Candidate<'_>], decided: &mut Decided) {
     let of = |user: bool| -> Vec<u64> {
@@ -251,12 +259,10 @@ pub(super) fn warn_of_replay(config: &Config, candidates: &[Candidate<'_>], deci
         };
         decided.echoes.iter().filter(|(index, _)| fits(index)).map(|(_, seq)| *seq).collect()
     };
-    // Users rarely say the same thing again; tools and models do so all the time.
-    let (users, others) =
-        (config.replay_flood_threshold_external, config.replay_flood_threshold_internal);
+    let (users, others) = flood_thresholds(config);
     for (seqs, least) in [(of(true), users), (of(false), others)] {
         let (Some(first), Some(last)) = (seqs.first(), seqs.last()) else { continue };
-        if num::to_u32(seqs.len()) >= least.max(1) {
+        if num::to_u32(seqs.len()) >= least {
             let count = seqs.len();
             decided.likely_replay = true;
             decided.warnings.push(format!(

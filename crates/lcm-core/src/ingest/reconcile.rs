@@ -11,7 +11,7 @@ use crate::{
     api::Dialect,
     codec,
     config::Config,
-    error::{Error, Result},
+    error::{Error, ErrorCode, Result},
     head::{Head, Loaded},
     history::History,
     json::{self, Fields, Span, Writer},
@@ -49,8 +49,22 @@ struct Entry {
     empty: bool,
     /// What it says of the text that it may be a redacted copy of.
     redacted: Option<Redacted>,
+    /// Whether it is from a user.
+    user: bool,
     /// Estimated tokens; 0 when the host does not say.
     tokens: u64,
+}
+
+/// A transcript with what is asked of it.
+struct Transcript {
+    entries: Vec<Entry>,
+    /// How many of the first entries the caller saw stored.
+    confirmed: usize,
+    /// Everything is new, unless its id or event key is stored.
+    is_new: bool,
+    /// Whether a likely replay is an error.
+    refuse_replay: bool,
+    bounds: Bounds,
 }
 
 /// A range of entries, by 0-based inclusive index.
@@ -84,6 +98,7 @@ pub(crate) fn identify(dialect: Dialect, messages: &[String]) -> Result<String> 
         let redacted = Redacted::of(raw, &message).map(|redacted| redacted.written());
         entry.text_or_null("redacted", redacted.as_deref());
         entry.number("tokens", message.tokens.into());
+        entry.flag("user", message.role == message::Role::User);
         entries.push_object(entry);
     }
     Ok(entries.end_array())
@@ -93,12 +108,12 @@ fn text_at(object: &mut Writer, key: &str, raw: &str, span: Option<Span>) {
     object.text_or_null(key, span.map(|span| json::text(raw, span)).as_deref());
 }
 
-/// Reads a transcript, and how many of its first entries the caller saw stored; a field that is not
-/// known is passed over.
-fn entries(transcript: &str) -> Result<(Vec<Entry>, usize, Bounds)> {
+/// Reads a transcript; a field that is not known is passed over.
+fn transcript(transcript: &str) -> Result<Transcript> {
     let mut fields = Fields::of_argument(TRANSCRIPT, transcript)?;
     let list = fields.list("entries");
     let confirmed = fields.number_or_none("confirmed").map_or(0, num::to_usize);
+    let (is_new, refuse_replay) = (fields.flag("new"), fields.flag("refuse_replay"));
     let bounds = Bounds::read(&mut fields);
     fields.end_of_known(TRANSCRIPT)?;
     if list.len() > ENTRIES_MAX {
@@ -122,11 +137,12 @@ fn entries(transcript: &str) -> Result<(Vec<Entry>, usize, Bounds)> {
             call_id: fields.text_or_none("call_id"),
             empty: fields.flag("empty"),
             redacted: fields.text_or_none("redacted").as_deref().and_then(Redacted::read),
+            user: fields.flag("user"),
             tokens: fields.number_or_none("tokens").unwrap_or(0),
         });
         fields.end_of_known(TRANSCRIPT)?;
     }
-    Ok((entries, confirmed, bounds))
+    Ok(Transcript { entries, confirmed, is_new, refuse_replay, bounds })
 }
 
 /// Says which entries of a transcript are not stored, as a JSON plan.
@@ -134,7 +150,8 @@ fn entries(transcript: &str) -> Result<(Vec<Entry>, usize, Bounds)> {
 /// # Errors
 ///
 /// `invalid-input`: no list of entries, or more confirmed than it has; `limit-exceeded`: too many;
-/// `exists`: one without ids was changed among messages that are stored; errors of the store.
+/// `exists`: one without ids was changed among messages that are stored, or is a likely replay that
+/// is to be refused; errors of the store.
 pub(crate) fn reconcile(
     reader: &mut Reader<'_>,
     config: &Config,
@@ -142,19 +159,23 @@ pub(crate) fn reconcile(
     transcript_json: &str,
 ) -> Result<String> {
     let keys = Keys::new(conversation)?;
-    let (entries, confirmed, bounds) = entries(transcript_json)?;
+    let transcript = transcript(transcript_json)?;
     let loaded = Loaded::of(reader, &keys, conversation)?;
     let head = &loaded.head;
-    let effective = effective(&entries);
-    let (entries, effective) = (&*entries, &*effective);
-    let asked = Asked { config, entries, effective, confirmed, bounds: &bounds };
+    let entries = &*transcript.entries;
+    let effective = &*effective(entries);
+    let asked = Asked { config, transcript: &transcript, effective };
     let plan = |by, is_stored: &dyn Fn(usize) -> bool| plan(head, by, &asked, is_stored);
     // What ingest skips anyway is never missing.
     let is_skipped = |index: usize| effective.binary_search(&index).is_err();
-    if let Some(from) = prefix(effective, entries, head) {
-        return Ok(plan("prefix", &|index| index < from || is_skipped(index)));
+    if let Some(from) = prefix(effective, entries, head).filter(|_| !transcript.is_new) {
+        return plan("prefix", &|index| index < from || is_skipped(index));
     }
     let known = known(reader, &keys, entries)?;
+    if transcript.is_new {
+        let is_known = |index: usize| known.get(index).is_some_and(Option::is_some);
+        return plan("ids", &|index| is_known(index) || is_skipped(index));
+    }
     let alignable = |index: &usize| {
         let entry = entries.get(*index)?;
         let Entry { hash, discriminating, .. } = *entry;
@@ -167,7 +188,7 @@ pub(crate) fn reconcile(
     let alignable: Vec<Alignable> = effective.iter().filter_map(alignable).collect();
     let history = History { keys: &keys, head };
     if head.messages == 0 {
-        return Ok(plan("none", &is_skipped));
+        return plan("none", &is_skipped);
     }
     if alignable.iter().any(|entry| entry.seq.is_some()) {
         let has_id = |number: usize| {
@@ -179,7 +200,7 @@ pub(crate) fn reconcile(
         let is_missing = |(index, seq): (&usize, &Option<u64>)| seq.is_none().then_some(*index);
         let missing: Vec<usize> = effective.iter().zip(&seqs).filter_map(is_missing).collect();
         let is_stored = |index: usize| missing.binary_search(&index).is_err();
-        return Ok(plan(if is_by_id { "ids" } else { "alignment" }, &is_stored));
+        return plan(if is_by_id { "ids" } else { "alignment" }, &is_stored);
     }
     let texts = match alignable.iter().any(|entry| entry.redacted.is_some()) {
         true => identity::newest_texts(reader, &history, head.hashes.len())?,
@@ -187,7 +208,7 @@ pub(crate) fn reconcile(
     };
     // Place of an entry that is stored or not, in the transcript.
     let place = |number: usize| effective.get(number).copied().unwrap_or(entries.len());
-    let seen = effective.partition_point(|index| *index < confirmed);
+    let seen = effective.partition_point(|index| *index < transcript.confirmed);
     let overlap = overlap::overlap(reader, &history, &texts, &alignable, seen, &place)?;
     let is_within = |index: usize| {
         let number = effective.binary_search(&index);
@@ -195,7 +216,7 @@ pub(crate) fn reconcile(
             |run: &Run| number.is_ok_and(|at| (run.from..run.from + run.length).contains(&at));
         overlap.runs.iter().any(within)
     };
-    Ok(plan(overlap.by, &|index| is_skipped(index) || is_within(index)))
+    plan(overlap.by, &|index| is_skipped(index) || is_within(index))
 }
 
 /// Kind, id, and where it counts only together with equal content: the content.
@@ -291,11 +312,25 @@ fn known(reader: &mut Reader<'_>, keys: &Keys, entries: &[Entry]) -> Result<Vec<
 /// What a plan is asked for.
 struct Asked<'a> {
     config: &'a Config,
-    entries: &'a [Entry],
+    transcript: &'a Transcript,
     effective: &'a [usize],
-    /// How many of the first entries the caller saw stored.
-    confirmed: usize,
-    bounds: &'a Bounds,
+}
+
+/// Refuses a likely replay: many missing entries that equal the newest stored messages.
+fn refuse_replay(config: &Config, head: &Head, entries: &[&Entry]) -> Result<()> {
+    let mut hashes = head.hashes.clone();
+    order::sort(&mut hashes);
+    let is_equal = |entry: &&Entry| hashes.binary_search(&keys::prefix(&entry.hash)).is_ok();
+    let (users, others) = identity::flood_thresholds(config);
+    for (of_user, least) in [(true, users), (false, others)] {
+        let of_kind = entries.iter().copied().filter(|entry| entry.user == of_user);
+        let count = of_kind.filter(is_equal).count();
+        if num::to_u32(count) >= least {
+            let message = format!("a likely replay: {count} messages equal stored ones");
+            return Err(Error::new(ErrorCode::Exists, message));
+        }
+    }
+    Ok(())
 }
 
 fn plan(
@@ -303,12 +338,17 @@ fn plan(
     by: &'static str,
     asked: &Asked<'_>,
     is_recognised: &dyn Fn(usize) -> bool,
-) -> String {
-    let Asked { config, entries, effective, confirmed, bounds } = *asked;
+) -> Result<String> {
+    let Asked { config, transcript, effective } = *asked;
+    let Transcript { ref entries, confirmed, ref bounds, .. } = *transcript;
     let last = effective.iter().rev().find(|index| **index < confirmed);
     let by = if last.is_none_or(|index| is_recognised(*index)) { by } else { "confirmed" };
     let is_stored = |index: usize| index < confirmed || is_recognised(index);
     let mut indexes: Vec<usize> = (0..entries.len()).filter(|index| !is_stored(*index)).collect();
+    if transcript.refuse_replay {
+        let missing: Vec<&Entry> = indexes.iter().filter_map(|at| entries.get(*at)).collect();
+        refuse_replay(config, head, &missing)?;
+    }
     let tokens = |index: usize| entries.get(index).map_or(0, |entry| entry.tokens);
     let first_stored = effective.iter().copied().find(|index| is_stored(*index));
     let overlap = Overlap { stored: head.messages, by, first_stored };
@@ -347,20 +387,24 @@ fn plan(
         let (entry_id, entries) = (entry.entry_id.as_deref(), num::to_u64(entries.len()));
         Last { entry_id, hash: &hash, entries }
     });
-    let mut ranges = Writer::array();
-    for Missing { from, to } in missing {
-        let mut range = Writer::object();
-        range.number("from", from);
-        range.number("to", to);
-        ranges.push_object(range);
-    }
     let mut plan = Writer::object();
-    plan.array_at("missing", ranges);
+    plan.array_at("missing", ranges(&missing));
     plan.number("stored", stored);
     plan.text("by", by);
     // Of the conversation that this is true of; 0 when it does not exist.
     plan.number("revision", head.revision);
     bounds.write(&mut plan, &bounded, last);
     plan.array_at("warnings", warnings);
-    plan.end_object()
+    Ok(plan.end_object())
+}
+
+fn ranges(missing: &[Missing]) -> Writer {
+    let mut ranges = Writer::array();
+    for Missing { from, to } in missing {
+        let mut range = Writer::object();
+        range.number("from", *from);
+        range.number("to", *to);
+        ranges.push_object(range);
+    }
+    ranges
 }

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use lcm_host::{
-    Cancel, Code, CompactOptions, CompactReport, CompactStatus, IngestOptions, Lcm, Result,
+    Cancel, Clock, Code, CompactOptions, CompactReport, CompactStatus, IngestOptions, Lcm, Result,
     completion::{Chain, CompletionProvider},
     store::Memory,
     types::{
@@ -85,6 +85,36 @@ fn a_turn_appends_and_compacts_when_it_is_due_and_keeps_its_messages_when_the_mo
     assert_eq!(failed.failure.unwrap().code, Code::CompletionFailed);
     assert!(failed.compacted.is_none());
     assert_eq!(stored(&lcm), messages);
+}
+
+#[test]
+fn a_turn_that_begins_as_the_conversation_did_loses_nothing() {
+    for opening in ["ok", "please go on with the next file of the list"] {
+        let lcm = open(Memory::new());
+        let compact = CompactOptions::new(100_000, NOW);
+        let mut ingest = IngestOptions::new(Dialect::Lcm, NOW);
+        for round in 0..4 {
+            // The same call at the same time is the same call.
+            ingest.clock = Clock::Fixed(1_700_000_000_000 + round);
+            let said = format!("{{\"role\":\"user\",\"content\":\"{opening}\"}}");
+            let answer =
+                format!("{{\"role\":\"assistant\",\"content\":\"the answer of round {round}\"}}");
+            let messages = [said, answer];
+            for message in messages {
+                let cancel = Cancel::default();
+                let report = lcm.turn("c", &[message], &ingest, &compact, &cancel).unwrap();
+                assert_eq!(report.ingested.ingested, 1, "{opening}, {round}: {report:?}");
+                assert!(report.ingested.warnings.is_empty(), "{report:?}");
+            }
+        }
+        assert_eq!(stored(&lcm).len(), 8);
+        ingest.clock = NOW;
+        let wrong = CompactOptions::new(0, NOW);
+        let message = String::from("{\"role\":\"user\",\"content\":\"not stored\"}");
+        let refused = lcm.turn("c", &[message], &ingest, &wrong, &Cancel::default()).unwrap_err();
+        assert_eq!(refused.error.code, Code::InvalidInput);
+        assert_eq!(stored(&lcm).len(), 8, "a turn that is refused stores nothing");
+    }
 }
 
 #[test]
