@@ -116,7 +116,8 @@ fn follows(turns: &[Turn<'_>]) -> Vec<bool> {
     for turn in turns.iter().rev() {
         out.push(follows);
         let is_thought = |block: &Block<'_>| matches!(block.body, Body::Thought);
-        let is_item = turn.native.is_some() && turn.role == Role::Assistant;
+        let is_item =
+            turn.native.is_some_and(|raw| !refers_to_nothing(raw)) && turn.role == Role::Assistant;
         let is_reasoning = turn.native.is_some_and(|raw| message::item_kind(raw) == "reasoning");
         follows = match is_reasoning || turn.blocks.iter().any(is_thought) {
             true => is_item && follows,
@@ -125,6 +126,12 @@ fn follows(turns: &[Turn<'_>]) -> Vec<bool> {
     }
     out.reverse();
     out
+}
+
+/// Whether it is a reference without the id of an item, which is left out.
+fn refers_to_nothing(raw: &str) -> bool {
+    let item = Object::new(raw, json::object(raw).unwrap_or_default());
+    message::item_kind(raw) == "item_reference" && item.text("id").is_empty()
 }
 
 /// Whether a block of an item is there when it is written.
@@ -166,7 +173,7 @@ impl Writer {
             {
                 return notes.add(turn.entry, Note::ReasoningLeftOut);
             }
-            "item_reference" if item.text("id").is_empty() => {
+            "item_reference" if refers_to_nothing(raw) => {
                 return notes.add(turn.entry, Note::BlockLeftOut);
             }
             "mcp_approval_request" => {
