@@ -58,11 +58,35 @@ async function agentAgrees(worker) {
   );
 }
 
+/** Whether what is no request of the worker is refused as such. */
+async function refusalsAgree(worker) {
+  const base = `${worker.url}/conversations/refused`;
+  const answer = async (path, body) => {
+    const response = await fetch(`${base}/${path}`, { method: "POST", body });
+    return [response.status, await response.text()];
+  };
+  const line = (bytes) => `${JSON.stringify({ role: "user", content: "x".repeat(bytes) })}\n`;
+  const lines = line(250_000);
+  const [largest] = await answer("messages", lines.repeat(Math.floor((31 << 20) / lines.length)));
+  const [status, text] = await answer("messages", lines.repeat(136));
+  const [encoding, said] = await answer("messages", Uint8Array.of(0xff));
+  const paths = ["messages/extra", "messages/", "compact/x?budget=3000", "%zz"];
+  const found = await Promise.all(paths.map((path) => answer(path, line(1))));
+  return (
+    largest === 200 &&
+    status === 413 &&
+    JSON.parse(text).error.code === "limit-exceeded" &&
+    encoding === 400 &&
+    JSON.parse(said).error.code === "invalid-input" &&
+    found.every(([code]) => code === 404)
+  );
+}
+
 const storage = await mkdtemp(join(tmpdir(), "lcm-edge-"));
 const worker = await startWorker(storage);
 try {
   const counts = await reportVectors("edge-worker", runIn(worker), process.argv[2]);
-  const checks = { walkthrough: walkthroughAgrees, agent: agentAgrees };
+  const checks = { walkthrough: walkthroughAgrees, agent: agentAgrees, refusals: refusalsAgree };
   for (const [name, check] of Object.entries(checks)) {
     const passed = await check(worker).catch((error) => console.log(`${name}: ${error.message}`));
     if (!passed) console.log(`FAILED ${name}`);

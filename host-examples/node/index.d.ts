@@ -125,8 +125,9 @@ export interface CompletionRequest {
 export type CompletionErrorCode =
   "auth" | "policy" | "rate-limited" | "timeout" | "context-too-long" | "unavailable" | "other";
 
-/** What a model wrote, or why it did not. */
+/** What a model wrote, or why it did not; a string is a text and nothing else. */
 export type Answer =
+  | string
   | {
       text: string;
       finish?: "stop" | "length" | "refusal";
@@ -236,15 +237,24 @@ export interface Compacted {
   tokens_before: number;
   tokens_after: number;
   warnings: string[];
+  /** The last failure of the model that another try did not mend; also among the warnings. */
+  failure: { code: CompletionErrorCode; message: string; retry_after_ms: number | null } | null;
 }
 
 export interface TurnOptions extends CompactOptions {
   dialect?: Dialect;
   refuse_replay?: boolean;
   family?: string;
+  /** `mode` of the append. */
+  append_mode?: "transcript" | "new";
+  /** This call repeats one with the same `now` whose outcome is unknown. */
+  repeat?: boolean;
 }
 
-/** What one turn did. `compacted` is null when nothing was due, or when the model failed. */
+/**
+ * What one turn did. `compacted` is null when nothing was due, or when the model refused its key or
+ * the content; `failure` is then `completion-failed`, else that of `compacted`.
+ */
 export interface Turn {
   receipt: Receipt;
   decision: Decision;
@@ -362,7 +372,10 @@ export interface Engine {
   append(conversation: string, messages: Message[], options?: AppendOptions): Promise<Receipt>;
   /** Stores those messages of a whole transcript that are missing. */
   ingest(conversation: string, transcript: Message[], options?: IngestOptions): Promise<Receipt>;
-  /** One turn: stores messages, asks whether compaction is due, and does what is. */
+  /**
+   * One turn: stores messages, asks whether compaction is due, and does what is. Nothing is stored
+   * when an option is wrong.
+   */
   turn(conversation: string, messages: Message[], options: TurnOptions): Promise<Turn>;
   /** Whether compaction is due, and why. */
   evaluate(conversation: string, options: CompactionOptions): Promise<Decision>;
@@ -370,6 +383,8 @@ export interface Engine {
   compact(conversation: string, options: CompactOptions): Promise<Compacted>;
   /** A context that fits the budget. */
   assemble(conversation: string, options: AssembleOptions): Promise<Assembled>;
+  /** Estimated tokens of messages; stores nothing. For what is sent beside the context. */
+  estimate(messages: Message[], dialect?: Dialect): Promise<number>;
   /** Searches messages and summaries. */
   grep(conversation: string, pattern: string, options?: GrepOptions): Promise<Json>;
   /** What a summary or a file is. */
@@ -391,7 +406,10 @@ export interface Engine {
   ): Promise<Json>;
   /** Archives the conversation: it is read as before and not written to. */
   archive(conversation: string, cause: ArchiveCause, options?: VerbOptions): Promise<Json>;
-  /** Reports what a provider counted of a prompt, and the estimate of the same prompt. */
+  /**
+   * Reports what a provider counted of a prompt, and the estimate of the same prompt: `tokens` of
+   * its assembly, and the `estimate` of what was added.
+   */
   calibrate(
     conversation: string,
     model: string,

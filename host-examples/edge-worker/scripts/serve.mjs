@@ -6,6 +6,6 @@ import { startWorker } from "./workerd.mjs";
 
 const storage = fileURLToPath(new URL("../build/storage", import.meta.url));
 const { url, stop } = await startWorker(storage);
-console.log(`${url}/conversations/ID/messages`);
+console.log(url);
 process.once("SIGINT", stop);
 process.once("SIGTERM", stop);

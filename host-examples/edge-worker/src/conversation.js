@@ -11,6 +11,20 @@ export function portable(error) {
   return error instanceof LcmError ? new Error(`${error.code}: ${error.message}`) : error;
 }
 
+/** The messages of JSON lines: a text, or its bytes in UTF-8. */
+function messagesOf(lines) {
+  const text = typeof lines === "string" ? lines : decoded(lines);
+  return text.split("\n").filter((line) => line.trim() !== "");
+}
+
+function decoded(bytes) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (error) {
+    throw new LcmError("invalid-input", "the lines are no UTF-8", { cause: error });
+  }
+}
+
 /** One conversation with its memory. */
 export class Conversation extends DurableObject {
   #lcm;
@@ -31,8 +45,7 @@ export class Conversation extends DurableObject {
 
   /** Stores messages, given as JSON lines. */
   append(lines) {
-    const messages = lines.split("\n").filter((line) => line.trim() !== "");
-    return this.#with((lcm) => lcm.append(ID, messages));
+    return this.#with((lcm) => lcm.append(ID, messagesOf(lines)));
   }
 
   /** Makes room. Give `complete` to `open` to have a model write the summaries. */
@@ -42,8 +55,7 @@ export class Conversation extends DurableObject {
 
   /** One turn: stores messages and makes room when it is due. */
   turn(lines, budget) {
-    const messages = lines.split("\n").filter((line) => line.trim() !== "");
-    return this.#with((lcm) => lcm.turn(ID, messages, { budget }));
+    return this.#with((lcm) => lcm.turn(ID, messagesOf(lines), { budget }));
   }
 
   /** A context that fits. */

@@ -7,6 +7,7 @@
 //   POST /check/walkthrough, /check/vector      what the tests call, in a fresh object each time
 
 import { LcmError } from "../../node/src/workerd.js";
+import { portable } from "./conversation.js";
 
 export { Conversation } from "./conversation.js";
 export { Check } from "./check.js";
@@ -22,6 +23,28 @@ const STATUS = {
   "store-unavailable": 503,
   "completion-failed": 502,
 };
+
+/** Bytes of a body. A call of an object carries at most 32 MiB, with what describes them. */
+const BODY_BYTES_MAX = 31 * 1024 * 1024;
+
+/** The body of a request, bounded. */
+async function bodyOf(request) {
+  const refused = () =>
+    portable(new LcmError("limit-exceeded", `a body has at most ${BODY_BYTES_MAX} bytes`));
+  if (Number(request.headers.get("content-length")) > BODY_BYTES_MAX) throw refused();
+  const body = await request.arrayBuffer();
+  if (body.byteLength > BODY_BYTES_MAX) throw refused();
+  return body;
+}
+
+/** The parts of a path; undefined when one is no encoded text. */
+function pathOf(url) {
+  try {
+    return url.pathname.slice(1).split("/").map(decodeURIComponent);
+  } catch {
+    return undefined;
+  }
+}
 
 /** Any result of an object's method as a response. */
 async function respond(work) {
@@ -40,16 +63,17 @@ function budgetOf(url) {
 }
 
 /** The call of a conversation's object that a request asks for; undefined: no such route. */
-function conversationCall(request, url, [action, id]) {
+function conversationCall(request, url, [action, ...ids]) {
+  if (ids.length !== (action === "summaries" ? 1 : 0)) return undefined;
   switch (`${request.method} ${action}`) {
     case "POST messages":
-      return async (object) => object.append(await request.text());
+      return async (object) => object.append(await bodyOf(request));
     case "POST compact":
       return (object) => object.compact(budgetOf(url));
     case "GET context":
       return (object) => object.context(budgetOf(url), url.searchParams.get("dialect") ?? "lcm");
     case "GET summaries":
-      return (object) => object.expand(id);
+      return (object) => object.expand(ids[0]);
     default:
       return undefined;
   }
@@ -58,7 +82,7 @@ function conversationCall(request, url, [action, id]) {
 export default {
   async fetch(request, env) {
     const url = new URL(request.url);
-    const [area, name, ...rest] = url.pathname.slice(1).split("/").map(decodeURIComponent);
+    const [area, name, ...rest] = pathOf(url) ?? [];
     if (area === "conversations" && name) {
       const call = conversationCall(request, url, rest);
       if (call) {
@@ -66,7 +90,7 @@ export default {
         return respond(() => call(object));
       }
     }
-    if (area === "check" && request.method === "POST") {
+    if (area === "check" && rest.length === 0 && request.method === "POST") {
       const object = env.CHECKS.get(env.CHECKS.newUniqueId());
       const text = await request.text();
       if (name === "walkthrough") return respond(() => object.walkthrough(text));

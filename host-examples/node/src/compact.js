@@ -2,7 +2,8 @@
 
 import { modelChain } from "./completion.js";
 import { drive } from "./driver.js";
-import { invalid, LcmError } from "./errors.js";
+import { LcmError } from "./errors.js";
+import { budgeted, checkAsking, knownOptions } from "./options.js";
 
 const PLAN_OPTIONS = ["mode", "force", "target", "observed_tokens", "lease_ms", "extra_json"];
 const OWN_OPTIONS = ["model", "budget", "parallel", "retries", "signal", "now"];
@@ -14,12 +15,9 @@ function modelOption({ model }) {
   return model === undefined ? {} : { extra_json: JSON.stringify({ model }) };
 }
 
-function planOptions(options) {
-  for (const key of Object.keys(options)) {
-    if (!PLAN_OPTIONS.includes(key) && !OWN_OPTIONS.includes(key)) {
-      throw invalid(`compact has no option \`${key}\``);
-    }
-  }
+/** Options of `call` as the engine's plan takes them; all are checked to be ones of a compaction. */
+export function planOptions(call, options) {
+  checkAsking(knownOptions(call, options, [...PLAN_OPTIONS, ...OWN_OPTIONS]));
   const chosen = PLAN_OPTIONS.filter((key) => options[key] !== undefined);
   const plan = Object.fromEntries(chosen.map((key) => [key, options[key]]));
   return { ...plan, ...modelOption(options), requests_max: options.parallel ?? 1 };
@@ -60,11 +58,11 @@ function statusOf(ended, passes) {
  * Awaits the models outside of the conversation's queue, so `append` and `assemble` go on
  * meanwhile. Rejects with `completion-failed` when a model refuses its key or the content.
  */
-export async function compact(backend, models, clock, conversation, options = {}) {
+export async function compact(backend, models, clock, conversation, given) {
+  const options = budgeted("compact", given);
   const { budget, signal } = options;
-  if (budget === undefined) throw invalid("compact needs `budget`");
   const now = () => options.now ?? clock();
-  const plan = planOptions(options);
+  const plan = planOptions("compact", options);
   const tally = { completions: 0, failure: null };
   const ended = await drive({
     plan: (sweep) => {
@@ -90,6 +88,8 @@ async function resultOf(backend, conversation, ended, tally, now) {
   const passes = committed.map(passOf);
   const status = await backend.call("admin.status", { conversation, now });
   const tokens = JSON.parse(status).context.tokens;
+  const { failure } = tally;
+  const failed = failure ? [`completion-failed: ${failure.code}: ${failure.message}`] : [];
   return {
     status: statusOf(ended, passes),
     reason: ended.reason,
@@ -97,6 +97,7 @@ async function resultOf(backend, conversation, ended, tally, now) {
     completions: tally.completions,
     tokens_before: passes[0]?.tokens_before ?? tokens,
     tokens_after: passes.at(-1)?.tokens_after ?? tokens,
-    warnings: ended.passes.flatMap((outcome) => outcome.warnings),
+    warnings: [...ended.passes.flatMap((outcome) => outcome.warnings), ...failed],
+    failure,
   };
 }

@@ -37,18 +37,23 @@ function count(value) {
 
 /** What a model function returned, as the engine takes it. */
 function resultOf(answer, request) {
+  if (typeof answer === "string") return resultOf({ text: answer }, request);
   if (typeof answer?.error === "object" && answer.error !== null) {
     const { code, message, retry_after_ms: retryAfterMs } = answer.error;
     return failure(code, message, retryAfterMs);
   }
   if (typeof answer?.text !== "string") {
-    return failure("other", "the model's answer has no `text`");
+    return failure("other", "`complete` returned no text");
+  }
+  const finish = answer.finish ?? "stop";
+  if (!FINISHES.includes(finish)) {
+    return failure("other", `\`complete\` returned finish \`${finish}\``);
   }
   return {
     done: {
       // A lone surrogate cannot cross into the engine; the engine shows it as U+FFFD, too.
       text: answer.text.toWellFormed?.() ?? answer.text.replace(/\p{Surrogate}/gu, "\u{fffd}"),
-      finish: FINISHES.includes(answer.finish) ? answer.finish : "stop",
+      finish,
       model: typeof answer.model === "string" ? answer.model : (request.model ?? "default"),
       input_tokens: count(answer.input_tokens),
       output_tokens: count(answer.output_tokens),

@@ -5,13 +5,16 @@
 
 import { batchesOf, mergeReceipts, messageTexts, stagedTexts } from "./batches.js";
 import { toJson } from "./convert.js";
-import { compact } from "./compact.js";
+import { compact, planOptions } from "./compact.js";
 import { modelChain } from "./completion.js";
-import { invalid } from "./errors.js";
-import { ingestTranscript } from "./transcript.js";
+import { invalid, LcmError } from "./errors.js";
+import { budgeted, checkAsking, knownOptions, optionsOf, rest } from "./options.js";
+import { identities, ingestTranscript } from "./transcript.js";
 
 /** Bytes of one page of texts. */
 const PAGE_BYTES_MAX = 1024 * 1024;
+const INGEST_OPTIONS = ["dialect", "refuse_replay", "family", "now"];
+const APPEND_OPTIONS = [...INGEST_OPTIONS, "mode", "repeat"];
 
 function parsed(text) {
   return JSON.parse(text);
@@ -20,11 +23,6 @@ function parsed(text) {
 /** `model` of options as the engine takes it: among those whose shape is not settled. */
 function withModel({ model, ...options }) {
   return model === undefined ? options : { ...options, extra_json: JSON.stringify({ model }) };
-}
-
-/** Options without the ones the package itself reads. */
-function rest(options, ...own) {
-  return Object.fromEntries(Object.entries(options).filter(([key]) => !own.includes(key)));
 }
 
 /** An engine over one store. */
@@ -63,14 +61,20 @@ export class Engine {
    *
    * In mode `transcript` (default) what is stored already is recognised and skipped.
    */
-  async append(conversation, messages, options = {}) {
-    const { dialect = "lcm", mode = "transcript", repeat = false } = options;
-    const { refuse_replay = false, family } = options;
-    const now = options.now ?? this.#clock();
+  async append(conversation, messages, options) {
+    const given = knownOptions("append", options, APPEND_OPTIONS);
+    const { dialect = "lcm", repeat = false } = given;
+    const mode = given.mode ?? "transcript";
+    const { refuse_replay = false, family } = given;
+    const now = given.now ?? this.#clock();
     const texts = messageTexts(messages);
-    if (mode === "transcript" && batchesOf(texts).length > 1) {
-      // What is stored already cannot be told batch by batch.
-      return ingestTranscript(this.#backend, conversation, texts, { ...options, dialect, now });
+    if (batchesOf(texts).length > 1) {
+      if (mode === "transcript") {
+        // What is stored already cannot be told batch by batch.
+        return ingestTranscript(this.#backend, conversation, texts, { ...given, dialect, now });
+      }
+      // A message that is refused is so before the batches in front of it are stored.
+      identities(this.#backend, dialect, texts);
     }
     const staged = await stagedTexts(this.#backend, conversation, texts, now, family);
     const extra = {
@@ -88,11 +92,12 @@ export class Engine {
   }
 
   /** Stores those messages of a whole transcript that are missing. */
-  async ingest(conversation, transcript, options = {}) {
-    const { dialect = "lcm" } = options;
-    const now = options.now ?? this.#clock();
+  async ingest(conversation, transcript, options) {
+    const given = knownOptions("ingest", options, INGEST_OPTIONS);
+    const { dialect = "lcm" } = given;
+    const now = given.now ?? this.#clock();
     const texts = messageTexts(transcript);
-    return ingestTranscript(this.#backend, conversation, texts, { ...options, dialect, now });
+    return ingestTranscript(this.#backend, conversation, texts, { ...given, dialect, now });
   }
 
   /** Makes room: summarises old messages until nothing is due. */
@@ -103,19 +108,25 @@ export class Engine {
   /**
    * One turn: stores messages, asks whether compaction is due, and does what is.
    *
-   * The messages are stored whatever the model does: a compaction that fails for its model is
-   * `failure` beside the receipt, and the next turn tries again.
+   * All options are checked before a message is stored. The messages are then stored whatever the
+   * model does: how it failed is `failure` beside the receipt. `compacted` says what was done in
+   * spite of that; it is null when the model refused its key or the content.
    */
   async turn(conversation, messages, options) {
-    const { dialect, refuse_replay, family, ...work } = options;
-    const append = { dialect, refuse_replay, family, now: options.now };
-    const receipt = await this.append(conversation, messages, append);
-    const { parallel, retries, signal, ...question } = work;
-    const decision = await this.evaluate(conversation, rest(question, "lease_ms"));
+    const { append_mode: mode, repeat, ...given } = budgeted("turn", options);
+    const { dialect, refuse_replay, family, ...work } = given;
+    const append = { dialect, refuse_replay, family, mode, repeat, now: given.now };
+    const plan = planOptions("turn", work);
+    const texts = messageTexts(messages);
+    await this.#check(conversation, work, plan);
+    const receipt = await this.append(conversation, texts, append);
+    const decision = await this.#decide(conversation, work, plan);
     if (!decision.due) return { receipt, decision, compacted: null, failure: null };
     try {
       const compacted = await this.compact(conversation, work);
-      return { receipt, decision, compacted, failure: null };
+      const { code, message } = compacted.failure ?? {};
+      const failure = compacted.failure && { code, message };
+      return { receipt, decision, compacted, failure };
     } catch (error) {
       if (error.code !== "completion-failed") throw error;
       const { code, message } = error;
@@ -125,53 +136,87 @@ export class Engine {
 
   /** Whether compaction is due, and why. */
   async evaluate(conversation, options) {
-    const args = { conversation, budget: options.budget, now: options.now ?? this.#clock() };
-    const decision = await this.#backend.call("compaction.evaluate", {
-      ...args,
-      options: withModel(rest(options, "budget", "now")),
+    const given = budgeted("evaluate", options);
+    return this.#decide(conversation, given, withModel(rest(given, "budget", "now")));
+  }
+
+  /** What the engine decides by these options of its `evaluate`. */
+  async #decide(conversation, { budget, now }, options) {
+    const { explanation_json, ...fields } = await this.#backend.call("compaction.evaluate", {
+      conversation,
+      budget,
+      options,
+      now: now ?? this.#clock(),
     });
-    const { explanation_json, ...fields } = decision;
     return { ...fields, explanation: parsed(explanation_json) };
+  }
+
+  /** Rejects what `#decide` would; it writes nothing. */
+  async #check(conversation, work, options) {
+    try {
+      await this.#decide(conversation, work, options);
+    } catch (error) {
+      if (error.code !== "not-found") throw error;
+      // That nothing is stored yet is said before these two are looked at.
+      if (options.target === 0) throw invalid("target: must be at least 1");
+      if (options.mode === "incremental") {
+        throw new LcmError("unsupported", "mode `incremental` is not offered by this version");
+      }
+    }
   }
 
   /** A context that fits `budget`, as messages of `dialect`. */
   async assemble(conversation, options) {
-    const { budget, dialect = "lcm", live_messages = [] } = options;
+    const given = budgeted("assemble", options);
+    const { budget, dialect = "lcm", live_messages = [] } = given;
     const { messages_json, items, ...fields } = await this.#backend.call("context.assemble", {
       conversation,
       budget,
       dialect,
       options: {
-        ...withModel(rest(options, "budget", "dialect", "now")),
+        ...withModel(rest(given, "budget", "dialect", "now")),
         live_messages: messageTexts(live_messages),
       },
-      now: options.now ?? this.#clock(),
+      now: given.now ?? this.#clock(),
     });
-    const explained = options.explain ? { items } : {};
+    const explained = given.explain ? { items } : {};
     return { messages: parsed(messages_json), ...fields, budget, ...explained };
   }
 
+  /**
+   * Estimated tokens of messages, of which nothing is stored: what a host puts into a prompt
+   * beside the assembled context, such as its system prompt and its tools.
+   */
+  async estimate(messages, dialect = "lcm") {
+    const entries = identities(this.#backend, dialect, messageTexts(messages));
+    return entries.reduce((total, { tokens }) => total + tokens, 0);
+  }
+
   /** Searches messages and summaries. */
-  async grep(conversation, pattern, options = {}) {
-    const query_json = toJson({ pattern, ...rest(options, "grant", "now") }, "options");
-    return this.#json("recall.grep", conversation, { query_json }, options);
+  async grep(conversation, pattern, options) {
+    const given = optionsOf("grep", options);
+    const query_json = toJson({ pattern, ...rest(given, "grant", "now") }, "options");
+    return this.#json("recall.grep", conversation, { query_json }, given);
   }
 
   /** What a summary or a file is. */
-  async describe(conversation, id, options = {}) {
-    const options_json = toJson(rest(options, "grant", "now"), "options");
-    return this.#json("recall.describe", conversation, { id, options_json }, options);
+  async describe(conversation, id, options) {
+    const given = optionsOf("describe", options);
+    const options_json = toJson(rest(given, "grant", "now"), "options");
+    return this.#json("recall.describe", conversation, { id, options_json }, given);
   }
 
   /** From a summary back to what it was made from. */
-  async expand(conversation, id, options = {}) {
-    const options_json = toJson(rest(options, "grant", "now"), "options");
-    return this.#json("recall.expand", conversation, { id, options_json }, options);
+  async expand(conversation, id, options) {
+    const given = optionsOf("expand", options);
+    const options_json = toJson(rest(given, "grant", "now"), "options");
+    return this.#json("recall.expand", conversation, { id, options_json }, given);
   }
 
   /** Original texts of the messages `from` to `to` (inclusive, from 1), byte for byte. */
-  async messages(conversation, options = {}) {
-    const { from = 1, to = Number.MAX_SAFE_INTEGER } = options;
+  async messages(conversation, options) {
+    const given = knownOptions("messages", options, ["from", "to"]);
+    const { from = 1, to = Number.MAX_SAFE_INTEGER } = given;
     const texts = [];
     for (;;) {
       const seq_from = from + texts.length;
@@ -184,43 +229,45 @@ export class Engine {
   }
 
   /** Counts and sizes of a conversation, or of the store when none is given. */
-  async status(conversation, options = {}) {
-    const args = { conversation, now: options.now ?? this.#clock() };
+  async status(conversation, options) {
+    const { now } = knownOptions("status", options, ["now"]);
+    const args = { conversation, now: now ?? this.#clock() };
     return parsed(await this.#backend.call("admin.status", args));
   }
 
   /** Makes the conversation one of a family, whose members are searched together. */
-  async family(conversation, key, options = {}) {
-    return this.#verb("family", conversation, { ...options, key });
+  async family(conversation, key, options) {
+    return this.#verb("family", conversation, options, { key });
   }
 
   /** Archives the conversation; resolves to the empty one to go on in, as `conversation`. */
-  async reset(conversation, options = {}) {
+  async reset(conversation, options) {
     return this.#verb("reset", conversation, options);
   }
 
   /** Withdraws messages and shallow summaries from the context; they stay findable. */
-  async newSession(conversation, options = {}) {
+  async newSession(conversation, options) {
     return this.#verb("new", conversation, options);
   }
 
   /** Archives the conversation: it is read as before and not written to. */
-  async archive(conversation, cause, options = {}) {
-    return this.#verb("archive", conversation, { ...options, cause });
+  async archive(conversation, cause, options) {
+    return this.#verb("archive", conversation, options, { cause });
   }
 
   /**
    * Reports what the provider of `model` counted of a prompt (`prompt_tokens`), and the estimate of
-   * the same prompt: `tokens` of its assembly, and what was added.
+   * the same prompt: `tokens` of its assembly, and the `estimate` of what was added.
    */
-  async calibrate(conversation, model, estimated_tokens, prompt_tokens, options = {}) {
-    const report = { ...options, model, estimated_tokens, prompt_tokens };
-    return this.#verb("calibrate", conversation, report);
+  async calibrate(conversation, model, estimated_tokens, prompt_tokens, options) {
+    const report = { model, estimated_tokens, prompt_tokens };
+    return this.#verb("calibrate", conversation, options, report);
   }
 
-  async #verb(verb, conversation, options) {
-    const arguments_json = toJson(rest(options, "now"), "options");
-    const call = { conversation, verb, arguments_json, now: options.now ?? this.#clock() };
+  async #verb(verb, conversation, options, fixed = {}) {
+    const { now, ...given } = optionsOf(verb, options);
+    const arguments_json = toJson({ ...given, ...fixed }, "options");
+    const call = { conversation, verb, arguments_json, now: now ?? this.#clock() };
     return parsed(await this.#backend.call("admin.call", call));
   }
 
@@ -235,11 +282,13 @@ export class Engine {
   }
 
   /** Answers a tool call whose name starts with `lcm_`: `{text, is_error}`. */
-  async callTool(conversation, name, input, options = {}) {
-    const now = () => options.now ?? this.#clock();
-    const complete = this.#completer(options);
+  async callTool(conversation, name, input, options) {
+    const given = knownOptions("callTool", options, ["caller", "retries", "signal", "now"]);
+    checkAsking(given);
+    const now = () => given.now ?? this.#clock();
+    const complete = this.#completer(given);
     const call = { conversation, name, arguments_json: toJson(input ?? {}, "input") };
-    const caller = options.caller ?? null;
+    const caller = given.caller ?? null;
     let outcome = await this.#backend.call("tools.call", { ...call, caller, now: now() });
     while (outcome["needs-completions"]) {
       const { requests, continuation } = outcome["needs-completions"];
@@ -279,15 +328,16 @@ export class Engine {
   }
 
   /** A list of the engine (`kind`: conversations, summaries, ...), all of it. */
-  async listing(kind, options = {}) {
-    const { conversation } = options;
+  async listing(kind, options) {
+    const { conversation } = knownOptions("listing", options, ["conversation"]);
     const args = { kind, bytes_max: PAGE_BYTES_MAX, ...(conversation && { conversation }) };
     return (await this.#pages("admin.listing", args)).flatMap((page) => page.items);
   }
 
   /** SHA-256 of the whole store: of its bytes, or with `logical` of what they mean. */
-  async digest(options = {}) {
-    const pages = await this.#pages("admin.digest", { logical: options.logical ?? false });
+  async digest(options) {
+    const { logical = false } = knownOptions("digest", options, ["logical"]);
+    const pages = await this.#pages("admin.digest", { logical });
     return pages.at(-1).sha256;
   }
 

@@ -12,8 +12,8 @@ import { LcmError } from "./errors.js";
 /** Failures of an append after which the conversation is not, or may not be, what it relied on. */
 const OUTDATED = ["conflict", "store-unavailable"];
 
-/** Identities of all texts, in their order. */
-function identities(backend, dialect, texts) {
+/** Identities of all texts, in their order; throws when one is no message of the dialect. */
+export function identities(backend, dialect, texts) {
   return batchesOf(texts).flatMap((messages) =>
     JSON.parse(backend.pure("ingest.identify", { dialect, messages })),
   );

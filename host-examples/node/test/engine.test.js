@@ -169,6 +169,109 @@ test("a turn keeps its messages when the model fails", async () => {
   );
 });
 
+test("how a model failed is said where room was made without it", async () => {
+  const models = {
+    boom: async () => {
+      throw new Error("boom");
+    },
+    "`complete` returned no text": async () => ({ content: "text" }),
+  };
+  for (const [message, complete] of Object.entries(models)) {
+    await withEngine(
+      "memory:",
+      async (lcm) => {
+        const turn = await lcm.turn("c", lines, { budget: 3000, retries: 0 });
+        assert.ok(turn.compacted.passes.length > 0);
+        assert.ok(turn.compacted.passes.every(({ level }) => level === "fallback"));
+        assert.deepEqual(turn.failure, { code: "other", message });
+        assert.deepEqual(turn.compacted.failure, { ...turn.failure, retry_after_ms: null });
+        assert.deepEqual(turn.compacted.warnings.at(-1), `completion-failed: other: ${message}`);
+      },
+      { complete },
+    );
+  }
+});
+
+test("a failure that another try mended is none, and a plain string is an answer", async () => {
+  let asked = 0;
+  const complete = async () => {
+    if (asked++ === 0) throw Object.assign(new Error("busy"), { retry_after_ms: 1 });
+    return "facts about the tests";
+  };
+  await withEngine(
+    "memory:",
+    async (lcm) => {
+      const turn = await lcm.turn("c", lines, { budget: 3000 });
+      assert.equal(turn.compacted.status, "done");
+      assert.ok(turn.compacted.passes.some(({ level }) => level === "normal"));
+      assert.deepEqual([turn.failure, turn.compacted.failure], [null, null]);
+      assert.deepEqual(turn.compacted.warnings, []);
+    },
+    { complete },
+  );
+});
+
+test("a turn keeps its budget in the tokens of its model", async () => {
+  await withEngine("memory:", async (lcm) => {
+    await lcm.append("c", lines);
+    await lcm.calibrate("c", "m", 1000, 3000);
+    const plain = await lcm.turn("c", lines, { budget: 30_000 });
+    const { decision } = await lcm.turn("c", lines, { budget: 30_000, model: "m" });
+    assert.equal(decision.explanation.calibration.model, "m");
+    assert.ok(decision.threshold < plain.decision.threshold);
+  });
+});
+
+test("a turn with a wrong argument stores nothing, so that it can be repeated", async () => {
+  const told = ["a", "b", "c"].map((content) => JSON.stringify({ role: "user", content }));
+  const wrong = [
+    [undefined, /budget/],
+    [{ mode: "sweep" }, /budget/],
+    [{ budget: 1000, mode: "new" }, /mode/],
+    [{ budget: "x" }, /budget/],
+    [{ budget: 0 }, /budget/],
+    [{ budget: 1000, dialekt: "lcm" }, /dialekt/],
+    [{ budget: 1000, dialect: "lmc" }, /dialect/],
+    [{ budget: 1000, parallel: "many" }, /requests_max/],
+    [{ budget: 1000, lease_ms: -1 }, /lease_ms/],
+    [{ budget: 1000, retries: "twice" }, /retries/],
+    [{ budget: 1000, signal: 1 }, /signal/],
+    [{ budget: 1000, target: 0 }, /target/],
+    [{ budget: 1000, model: "" }, /model/],
+    [{ budget: 1000, append_mode: "old" }, /mode/],
+    [{ budget: 1000, repeat: "x" }, /repeat/],
+  ];
+  await withEngine("memory:", async (lcm) => {
+    for (const stored of [0, 3]) {
+      for (const [options, message] of wrong) {
+        const given = options && { append_mode: "new", ...options };
+        const expected = { name: "LcmError", code: "invalid-input", message };
+        await assert.rejects(lcm.turn("c", told, given), expected);
+        if (stored === 0) await assert.rejects(lcm.messages("c"), { code: "not-found" });
+        else assert.equal((await lcm.messages("c")).length, stored);
+      }
+      const incremental = { budget: 1000, append_mode: "new", mode: "incremental" };
+      await assert.rejects(lcm.turn("c", told, incremental), { code: "unsupported" });
+      const now = NOW + stored;
+      const turn = { budget: 100_000, append_mode: "new", now };
+      assert.equal((await lcm.turn("c", told, turn)).receipt.ingested, 3);
+      assert.equal((await lcm.turn("c", told, { ...turn, repeat: true })).receipt.ingested, 0);
+    }
+    assert.deepEqual(await lcm.messages("c"), [...told, ...told]);
+  });
+});
+
+test("of a list of new messages that has a wrong one nothing is stored", async () => {
+  const many = Array.from({ length: 150 }, (_, i) => ({ role: "user", content: `turn ${i}` }));
+  await withEngine("memory:", async (lcm) => {
+    await lcm.append("c", many.slice(0, 1));
+    const wrong = [...many, { content: "no role" }];
+    await assert.rejects(lcm.append("c", wrong, { mode: "new" }), { code: "invalid-input" });
+    assert.equal((await lcm.messages("c")).length, 1);
+    assert.equal((await lcm.append("c", many, { mode: "new" })).ingested, 150);
+  });
+});
+
 test("exhausted models leave alone what fits and make room where it does not", async () => {
   const complete = async () => {
     throw Object.assign(new Error("overloaded"), { code: "unavailable", retry_after_ms: 1 });
@@ -317,6 +420,69 @@ test("wrong options are named", async () => {
     await assert.rejects(lcm.compact("c", { budgets: 1 }), { code: "invalid-input" });
     await assert.rejects(lcm.assemble("c", { budget: 1, dilect: 1 }), { code: "invalid-input" });
     await assert.rejects(lcm.append(undefined, []), { code: "invalid-input" });
+  });
+});
+
+test("an estimate is what the messages would count, and stores nothing", async () => {
+  await withEngine("memory:", async (lcm) => {
+    await lcm.append("c", lines);
+    const digest = await lcm.digest();
+    const { tokens } = await lcm.assemble("c", { budget: 100_000 });
+    assert.equal(await lcm.estimate(lines), tokens);
+    assert.equal(await lcm.estimate([]), 0);
+    const system = { role: "system", content: "x".repeat(4000) };
+    assert.equal(await lcm.estimate([system]), 1000);
+    assert.equal(await lcm.estimate([system, ...lines]), 1000 + tokens);
+    assert.equal(await lcm.estimate([system], "openai-chat"), 1000);
+    assert.equal(await lcm.digest(), digest);
+    await assert.rejects(lcm.estimate([{ content: "no role" }]), { code: "invalid-input" });
+    await assert.rejects(lcm.estimate(lines, "lmc"), { code: "invalid-input" });
+    await assert.rejects(lcm.estimate(), { code: "invalid-input" });
+  });
+});
+
+test("every call refuses an option that it does not know, and does nothing", async () => {
+  const summary = "sum_1111111111111111";
+  const calls = {
+    append: [lines],
+    ingest: [lines],
+    turn: [lines],
+    compact: [],
+    evaluate: [],
+    assemble: [],
+    grep: ["module"],
+    describe: [summary],
+    expand: [summary],
+    messages: [],
+    status: [],
+    family: ["key"],
+    reset: [],
+    newSession: [],
+    archive: ["deleted"],
+    calibrate: ["m", 10, 10],
+    callTool: ["lcm_grep", { pattern: "x" }],
+  };
+  const needs = { turn: true, compact: true, evaluate: true, assemble: true };
+  await withEngine("memory:", async (lcm) => {
+    await lcm.append("c", lines.slice(0, 2));
+    const before = await lcm.digest();
+    for (const [name, args] of Object.entries(calls)) {
+      const expected = { name: "LcmError", code: "invalid-input", message: /dialekt/ };
+      const options = { ...(needs[name] && { budget: 3000 }), dialekt: "lcm" };
+      await assert.rejects(lcm[name]("c", ...args, options), expected, name);
+      const object = { name: "LcmError", code: "invalid-input" };
+      await assert.rejects(lcm[name]("c", ...args, "options"), object, name);
+      if (!needs[name]) continue;
+      for (const absent of [undefined, null, {}]) {
+        const budget = { ...object, message: new RegExp(`${name} needs \`budget\``) };
+        await assert.rejects(lcm[name]("c", ...args, absent), budget, name);
+      }
+    }
+    const unknown = { code: "invalid-input", message: /refuseReplay/ };
+    await assert.rejects(lcm.append("c", lines, { refuseReplay: true }), unknown);
+    await assert.rejects(lcm.listing("summaries", { refuseReplay: "c" }), unknown);
+    await assert.rejects(lcm.digest({ refuseReplay: true }), unknown);
+    assert.equal(await lcm.digest(), before);
   });
 });
 

@@ -236,8 +236,21 @@ test("an answer is completed with what the engine wants to know", async () => {
   const { result } = await ask({ ...REQUEST, model: "m" });
   const done = { text: "a\ufffdb", finish: "stop", model: "m", input_tokens: 3, output_tokens: 0 };
   assert.deepEqual(result, { done });
-  const empty = modelChain([async () => "just text"], { retries: 0 });
-  assert.equal((await empty(REQUEST)).result.failed.code, "other");
+  const plain = modelChain([async () => "just text"], { retries: 0 });
+  const counts = { input_tokens: 0, output_tokens: 0 };
+  const whole = { text: "just text", finish: "stop", model: "default", ...counts };
+  assert.deepEqual((await plain(REQUEST)).result, { done: whole });
+  for (const [bad, message] of [
+    [undefined, /returned no text/],
+    [7, /returned no text/],
+    [{}, /returned no text/],
+    [{ text: 1 }, /returned no text/],
+    [{ text: "t", finish: "maybe" }, /returned finish `maybe`/],
+  ]) {
+    const { failed } = (await modelChain([async () => bad], { retries: 0 })(REQUEST)).result;
+    assert.equal(failed.code, "other");
+    assert.match(failed.message, message);
+  }
 });
 
 test("an aborted signal ends the asking", async () => {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 import subprocess
@@ -220,6 +221,107 @@ class Compaction(unittest.TestCase):
             self.assertEqual(done["failure"]["code"], "completion-failed")
             self.assertEqual(len(stored), 120)
 
+    def test_how_a_model_failed_is_said_where_room_was_made_without_it(self):
+        def boom(request):
+            raise RuntimeError("boom")
+
+        async def asynchronous(complete):
+            async with await opened_async(complete=complete, retries=0) as lcm:
+                return await lcm.turn("c", messages, 4_000)
+
+        messages = [message(number) for number in range(120)]
+        cases = (("RuntimeError: boom", boom), ("`complete` returned no text", lambda _: {}))
+        for said, complete in cases:
+            with opened(complete=complete, retries=0) as lcm:
+                plain = lcm.turn("c", messages, 4_000)
+            for turn in (plain, asyncio.run(asynchronous(complete))):
+                compacted = turn["compacted"]
+                self.assertTrue(compacted["passes"])
+                self.assertEqual(turn["failure"], {"code": "other", "message": said})
+                self.assertEqual(compacted["failure"], turn["failure"] | {"retry_after_ms": None})
+                self.assertEqual(compacted["warnings"][-1], f"completion-failed: other: {said}")
+
+    def test_a_turn_with_a_wrong_argument_stores_nothing(self):
+        told = [json.dumps({"role": "user", "content": one}) for one in "abc"]
+        wrong = [
+            {"budget": "x"},
+            {"budget": 0},
+            {"mode": "new"},
+            {"dialect": "lmc"},
+            {"requests_max": "many"},
+            {"observed_tokens": -1},
+            {"target": 0},
+            {"model": ""},
+            {"append_mode": "old"},
+            {"now": "x"},
+        ]
+
+        def check(stored, turn, messages):
+            for given in wrong:
+                with self.assertRaises(LcmError) as caught:
+                    turn(**{"budget": 1_000, "append_mode": "new"} | given)
+                self.assertEqual(caught.exception.code, "invalid-input", given)
+                if stored:
+                    self.assertEqual(len(messages()), stored)
+                else:
+                    with self.assertRaises(LcmError) as caught:
+                        messages()
+                    self.assertEqual(caught.exception.code, "not-found", given)
+            with self.assertRaises(LcmError) as caught:
+                turn(1_000, append_mode="new", mode="incremental")
+            self.assertEqual(caught.exception.code, "unsupported")
+            options = {"append_mode": "new", "now": NOW + stored}
+            self.assertEqual(turn(100_000, **options)["receipt"]["ingested"], 3)
+            again = turn(100_000, repeat=True, **options)
+            self.assertEqual(again["receipt"]["ingested"], 0)
+            self.assertEqual(messages(), told * (1 + stored // 3))
+
+        with opened() as lcm:
+            for stored in (0, 3):
+                check(stored, functools.partial(lcm.turn, "c", told), lambda: lcm.messages("c"))
+        with asyncio.Runner() as runner:
+            other = runner.run(opened_async())
+
+            def turn(*args, **options):
+                return runner.run(other.turn("c", told, *args, **options))
+
+            check(0, turn, lambda: runner.run(other.messages("c")))
+
+    def test_of_a_list_of_new_messages_that_has_a_wrong_one_nothing_is_stored(self):
+        many = [message(number) for number in range(150)]
+        with opened() as lcm:
+            lcm.append("c", many[:1])
+            with self.assertRaises(LcmError) as caught:
+                lcm.append("c", [*many, {"content": "no role"}], new=True)
+            self.assertEqual(caught.exception.code, "invalid-input")
+            self.assertEqual(len(lcm.messages("c")), 1)
+
+    def test_a_turn_takes_what_a_compaction_takes(self):
+        messages = [message(number) for number in range(120)]
+
+        async def asynchronous(**options):
+            async with await opened_async() as lcm:
+                await lcm.append("c", messages)
+                await lcm.calibrate("c", "m", 1_000, 3_000)
+                return await lcm.turn("c", messages, 40_000, **options)
+
+        def plain(**options):
+            with opened() as lcm:
+                lcm.append("c", messages)
+                lcm.calibrate("c", "m", 1_000, 3_000)
+                return lcm.turn("c", messages, 40_000, **options)
+
+        for turn in (plain, lambda **options: asyncio.run(asynchronous(**options))):
+            inputs = turn()["decision"]["explanation_json"]
+            self.assertNotIn("calibration", json.loads(inputs))
+            decision = turn(model="m")["decision"]
+            self.assertEqual(json.loads(decision["explanation_json"])["calibration"]["model"], "m")
+            self.assertLess(decision["threshold"], turn()["decision"]["threshold"])
+            self.assertEqual(turn(force=True)["decision"]["reason"], "forced")
+            under = turn(mode="until-under", target=2_000)
+            self.assertEqual(under["decision"]["threshold"], 2_000)
+            self.assertTrue(under["compacted"]["passes"])
+
     def test_an_exhausted_model_gives_way_to_the_fallback_over_the_budget(self):
         def complete(request):
             raise RuntimeError("broken")
@@ -418,6 +520,62 @@ class Administration(unittest.TestCase):
             with self.assertRaises(LcmError) as caught:
                 lcm.describe(CONVERSATION, "sum_1111111111111111")
             self.assertEqual(caught.exception.code, "not-found")
+
+
+class Reads(unittest.TestCase):
+    def test_an_estimate_is_what_the_messages_would_count(self):
+        async def asynchronous():
+            async with await opened_async() as lcm:
+                return await lcm.estimate(LINES)
+
+        system = {"role": "system", "content": "x" * 4_000}
+        with opened() as lcm:
+            lcm.append("c", LINES)
+            digest = lcm.digest()
+            tokens = lcm.assemble("c", 100_000)["tokens"]
+            self.assertEqual(lcm.estimate(LINES), tokens)
+            self.assertEqual(lcm.estimate([]), 0)
+            self.assertEqual(lcm.estimate([system, *LINES]), 1_000 + tokens)
+            self.assertEqual(lcm.estimate([system], dialect="openai-chat"), 1_000)
+            self.assertEqual(asyncio.run(asynchronous()), tokens)
+            self.assertEqual(lcm.digest(), digest)
+            with self.assertRaises(LcmError) as caught:
+                lcm.estimate([{"content": "no role"}])
+            self.assertEqual(caught.exception.code, "invalid-input")
+
+    def test_grep_and_describe_take_keywords_and_dicts(self):
+        async def asynchronous():
+            async with await opened_async() as lcm:
+                await lcm.append("c", LINES)
+                found = await lcm.grep("c", "the", limit=2)
+                id = found["matches"][0]["id"]
+                return found, await lcm.describe("c", id, content=False)
+
+        with opened() as lcm:
+            lcm.append("c", LINES)
+            found = lcm.grep("c", "the", limit=2, scope="messages")
+            self.assertEqual(len(found["matches"]), 2)
+            document = {"pattern": "the", "limit": 2}
+            self.assertEqual(lcm.grep("c", document), lcm.grep("c", "the", limit=2))
+            self.assertEqual(len(lcm.grep("c", document, limit=1)["matches"]), 1)
+            id = found["matches"][0]["id"]
+            described = lcm.describe("c", id, {"content": False})
+            self.assertEqual(described, lcm.describe("c", id, content=False))
+            ranges = ("bytes_max", "start_line", "end_line", "start_byte", "end_byte")
+            for name in ranges:
+                with self.assertRaises(LcmError) as caught:
+                    lcm.describe("c", id, **{name: -1})
+                self.assertIn(name, caught.exception.message)
+            for name in ("mode", "scope", "sort", "since", "before", "limit", "all", "only"):
+                with self.assertRaises(LcmError) as caught:
+                    lcm.grep("c", "the", **{name: -1})
+                self.assertIn(name, caught.exception.message)
+            expected = (lcm.grep("c", "the", limit=2), described)
+            self.assertEqual(asyncio.run(asynchronous()), expected)
+            for call in (lcm.grep, lcm.describe):
+                with self.assertRaises(LcmError) as caught:
+                    call("c", *([id] if call == lcm.describe else []), 7)
+                self.assertEqual(caught.exception.code, "invalid-input")
 
 
 if __name__ == "__main__":

@@ -55,13 +55,22 @@ class Texts(unittest.TestCase):
             texts.to_json({"b": [1, "\u00e9\u2028"], "a": None}),
             '{"b":[1,"\u00e9\u2028"],"a":null}',
         )
-        text = texts.to_text({"role": "user", "content": "x\ud83d y \U0001f600"})
+        (text,) = texts.to_texts([{"role": "user", "content": "x\ud83d y \U0001f600"}])
         self.assertEqual(text, '{"role":"user","content":"x\\ud83d y \U0001f600"}')
         self.assertEqual(json.loads(text)["content"], "x\ud83d y \U0001f600")
         for bad in ("\ud83d", 7, {"a": float("nan")}, {"a": object()}):
             with self.assertRaises(LcmError) as caught:
-                texts.to_text(bad)
+                texts.to_texts(["{}", bad])
             self.assertEqual(caught.exception.code, "invalid-input")
+            self.assertTrue(caught.exception.message.startswith("`messages.1` "))
+        with self.assertRaises(LcmError) as caught:
+            texts.to_texts([["role"]])
+        message = "`messages.0` must be an object or JSON text, not list"
+        self.assertEqual(caught.exception.message, message)
+        for bad in (None, 7, "{}", {"role": "user", "content": "x"}):
+            with self.assertRaises(LcmError) as caught:
+                texts.to_texts(bad)
+            self.assertIn("`messages` must be a list", caught.exception.message)
 
     def test_batches_keep_both_bounds_and_the_order(self):
         small = [f"{number}" for number in range(250)]
@@ -99,14 +108,18 @@ class Ingest(unittest.TestCase):
 
     def test_a_large_message_is_staged_and_named_by_its_hash(self):
         large = "x" * 600_000
-        script = Script(stage=lambda a: a["offset"] + len(a["text"]), append=self.receipt)
+        script = Script(
+            identify=lambda a: json.dumps(a["messages"]),
+            stage=lambda a: a["offset"] + len(a["text"]),
+            append=self.receipt,
+        )
         parts = ["small", large, "end"]
         script.run(flows.append("c", "lcm", parts, True, False, False, 1, "f"))
-        names = [name for name, _ in script.calls]
-        self.assertEqual(names, ["ingest.append"] + ["ingest.stage"] * 4 + ["ingest.append"] * 2)
-        staged = script.calls[1][1]
+        names = [name.partition(".")[2] for name, _ in script.calls]
+        self.assertEqual(names, ["identify", "append", *["stage"] * 4, "append", "append"])
+        staged = script.calls[2][1]
         sha256 = texts.upload_id(large.encode())
-        self.assertEqual(script.calls[5][1]["messages"], [f"@upload {sha256}"])
+        self.assertEqual(script.calls[6][1]["messages"], [f"@upload {sha256}"])
         self.assertEqual(staged["upload"], sha256)
         self.assertEqual(staged["extra_json"], '{"bytes":600000,"family":"f"}')
 
@@ -326,6 +339,16 @@ class Drive(unittest.TestCase):
         overs = [a["options"]["fallback_over_tokens"] for a in applied]
         self.assertEqual(overs, [100, 100])
         self.assertEqual(result["failure"]["code"], "other")
+
+    def test_a_failure_that_another_try_mended_is_none(self):
+        result = self.drive(
+            [plan("needs-completions", "a"), plan("nothing-due")],
+            [outcome("committed")],
+            [failed("timeout"), DONE],
+            asks=2,
+            fallback=True,
+        )
+        self.assertIsNone(result["failure"])
 
     def test_context_too_long_goes_to_the_engine_as_it_is(self):
         self.drive(

@@ -20,10 +20,14 @@ from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
 from .lcm import RETRIES, Clock, configured, open_path, wall_clock
 from .results import (
+    AppendMode,
     Assembled,
     Compaction,
     CompactionMode,
     Dialect,
+    GrepMode,
+    GrepScope,
+    GrepSort,
     Policy,
     Receipt,
     ToolAnswer,
@@ -31,7 +35,7 @@ from .results import (
 )
 from .sessions import AsyncSession, Session
 from .stores import AsyncStore, Store
-from .texts import Message, to_text
+from .texts import Message, to_texts
 
 
 async def open_async(
@@ -98,8 +102,8 @@ class AsyncLcm:
         return await result if isinstance(self._session, AsyncSession) else result
 
     async def _run(self, flow: flows.Flow[Any]) -> Any:
-        effect = next(flow)
         try:
+            effect = next(flow)
             while True:
                 try:
                     result = await self._perform(effect)
@@ -164,7 +168,7 @@ class AsyncLcm:
         `repeat`: this call repeats one whose outcome is unknown. `refuse_replay`: a likely replay
         is an error (`exists`) instead of a warning.
         """
-        texts = [to_text(message) for message in messages]
+        texts = to_texts(messages)
         now = self._now(now)
         return await self._run(  # type: ignore[no-any-return]
             flows.append(conversation, dialect, texts, new, repeat, refuse_replay, now, family)
@@ -181,7 +185,7 @@ class AsyncLcm:
         now: int | None = None,
     ) -> Receipt:
         """Stores what is missing of a whole transcript, however long it is."""
-        texts = [to_text(message) for message in messages]
+        texts = to_texts(messages)
         now = self._now(now)
         return await self._run(  # type: ignore[no-any-return]
             flows.ingest(conversation, dialect, texts, refuse_replay, now, family)
@@ -194,31 +198,43 @@ class AsyncLcm:
         budget: int,
         *,
         dialect: Dialect = "lcm",
+        append_mode: AppendMode = "transcript",
+        repeat: bool = False,
         refuse_replay: bool = False,
         family: str | None = None,
         mode: CompactionMode = "threshold",
+        force: bool = False,
+        target: int | None = None,
         observed_tokens: int | None = None,
+        model: str | None = None,
         requests_max: int = 1,
         now: int | None = None,
     ) -> Turn:
         """One turn: stores messages, asks whether compaction is due, and does what is.
 
-        The messages are stored whatever the model does: a compaction that fails for its model is
-        `failure` beside the receipt, and the next turn tries again.
+        Nothing is stored when an argument is wrong. The messages are then stored whatever the
+        model does: how it failed is `failure` beside the receipt. `append_mode` and `repeat` are as `new` and `repeat` of `append`.
         """
+        intake = {
+            "append_mode": append_mode,
+            "repeat": repeat,
+            "refuse_replay": refuse_replay,
+            "family": family,
+        }
         options = {
             "mode": mode,
-            "force": False,
-            "target": None,
+            "force": force,
+            "target": target,
             "observed_tokens": observed_tokens,
+            **flows.model_option(model),
             "requests_max": requests_max,
         }
         return await self._run(  # type: ignore[no-any-return]
             flows.turn(
                 conversation,
                 dialect,
-                [to_text(message) for message in messages],
-                (refuse_replay, family),
+                to_texts(messages),
+                intake,
                 (budget, options),
                 self._now(now),
                 asks=1 + self._retries,
@@ -282,12 +298,18 @@ class AsyncLcm:
             "prompt": prompt,
             "reserve_tokens": reserve_tokens,
             **flows.model_option(model),
-            "live_messages": [to_text(message) for message in live_messages],
+            "live_messages": to_texts(live_messages),
             "previous": previous,
             "explain": explain,
         }
         return await self._run(  # type: ignore[no-any-return]
             flows.assemble(conversation, budget, dialect, options, self._now(now))
+        )
+
+    async def estimate(self, messages: Iterable[Message], *, dialect: Dialect = "lcm") -> int:
+        """Estimated tokens of messages; stores nothing. For what is sent beside the context."""
+        return await self._run(  # type: ignore[no-any-return]
+            flows.estimate(dialect, to_texts(messages))
         )
 
     async def describe(
@@ -296,16 +318,32 @@ class AsyncLcm:
         id: str,
         options: Mapping[str, Any] | None = None,
         *,
+        content: bool | None = None,
+        bytes_max: int | None = None,
+        start_line: int | None = None,
+        end_line: int | None = None,
+        start_byte: int | None = None,
+        end_byte: int | None = None,
         grant: str | None = None,
         now: int | None = None,
     ) -> dict[str, Any]:
         """What is known of a summary or file.
 
-        Of a file, `options` says what is read: `start_line` and `end_line` (from 1, inclusive) or
+        Of a file it says what is read: `start_line` and `end_line` (from 1, inclusive) or
         `start_byte` and `end_byte` (from 0, exclusive), `bytes_max`, `content` (False: nothing).
+        `options` is a dict of the same; what is given by name comes before it.
         """
+        given = paging.named(
+            options,
+            content=content,
+            bytes_max=bytes_max,
+            start_line=start_line,
+            end_line=end_line,
+            start_byte=start_byte,
+            end_byte=end_byte,
+        )
         return await self._run(  # type: ignore[no-any-return]
-            paging.describe(conversation, id, dict(options or {}), grant, self._now(now))
+            paging.describe(conversation, id, given, grant, self._now(now))
         )
 
     async def expand(
@@ -329,14 +367,37 @@ class AsyncLcm:
     async def grep(
         self,
         conversation: str,
-        query: Mapping[str, Any],
+        query: str | Mapping[str, Any],
         *,
+        mode: GrepMode | None = None,
+        scope: GrepScope | None = None,
+        sort: GrepSort | None = None,
+        since: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+        all: bool | None = None,
+        only: bool | None = None,
         grant: str | None = None,
         now: int | None = None,
     ) -> dict[str, Any]:
-        """Searches; `query` has the keys of the interface, `pattern` first of all."""
+        """Searches for a pattern.
+
+        `query` is the pattern, or a dict of it (`pattern`) and the options; what is given by name
+        comes before it. `all`: every conversation of the store; `only`: not the family.
+        """
+        given = paging.named(
+            {"pattern": query} if isinstance(query, str) else query,
+            mode=mode,
+            scope=scope,
+            sort=sort,
+            since=since,
+            before=before,
+            limit=limit,
+            all=all,
+            only=only,
+        )
         return await self._run(  # type: ignore[no-any-return]
-            paging.grep(conversation, dict(query), grant, self._now(now))
+            paging.grep(conversation, given, grant, self._now(now))
         )
 
     async def messages(
@@ -416,7 +477,7 @@ class AsyncLcm:
     ) -> dict[str, Any]:
         """Reports what a provider counted of a prompt, and the estimate of the same prompt.
 
-        The estimate is `tokens` of the assembly and what was added to it. With `model` the other
+        The estimate is `tokens` of the assembly and the `estimate` of what was added to it. With `model` the other
         calls then keep their budgets in this model's tokens.
         """
         arguments = {

@@ -26,7 +26,7 @@ def answered(answer: Any) -> dict[str, Any]:
     if isinstance(answer, str):
         answer = {"text": answer}
     if not isinstance(answer, Mapping) or not isinstance(answer.get("text"), str):
-        raise CompletionFailed("other", "the callback returned no text")
+        raise CompletionFailed("other", "`complete` returned no text")
     done = {
         "text": answer["text"].encode("utf-8", "replace").decode(),
         "finish": answer.get("finish") or "stop",
@@ -35,7 +35,7 @@ def answered(answer: Any) -> dict[str, Any]:
         "output_tokens": answer.get("output_tokens") or 0,
     }
     if done["finish"] not in ("stop", "length", "refusal"):
-        raise CompletionFailed("other", f"the callback returned finish `{done['finish']}`")
+        raise CompletionFailed("other", f"`complete` returned finish `{done['finish']}`")
     return {"done": done}
 
 

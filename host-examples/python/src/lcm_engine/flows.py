@@ -71,6 +71,8 @@ REPEATS_MAX = 8
 IDENTIFY_MESSAGES_MAX = 1_000
 IDENTIFY_BYTES_MAX = 8 * 1024 * 1024
 
+APPEND_MODES = ("transcript", "new")
+
 T = TypeVar("T")
 Effect = Call | Complete | Pause | Together
 Flow = Generator[Effect, Any, T]
@@ -173,12 +175,30 @@ def append(
     if len(parts) > 1 and not new:
         receipt = yield from ingest(conversation, dialect, texts, refuse_replay, now, family)
         return receipt
+    if len(parts) > 1:
+        # A message that is refused is so before the batches in front of it are stored.
+        yield from _identities(dialect, texts)
     options = _options(new, repeat, refuse_replay, family)
     receipts = []
     for part in parts:
         receipt = yield from append_batch(conversation, dialect, part, options, now, family)
         receipts.append(receipt)
     return _joined(receipts, 0, [])
+
+
+def _identities(dialect: str, texts: list[str]) -> Flow[list[Fields]]:
+    """What identifies each text; raises when one is no message of the dialect."""
+    entries: list[Fields] = []
+    for part in batches(texts, IDENTIFY_MESSAGES_MAX, IDENTIFY_BYTES_MAX):
+        arguments = {"dialect": dialect, "messages": part}
+        entries += yield from parsed("ingest.identify", arguments)
+    return entries
+
+
+def estimate(dialect: str, texts: list[str]) -> Flow[int]:
+    """Estimated tokens of messages."""
+    entries = yield from _identities(dialect, texts)
+    return sum(entry["tokens"] for entry in entries)
 
 
 def ingest(
@@ -193,10 +213,7 @@ def ingest(
 
     While others write, too, what is missing is asked again.
     """
-    entries = []
-    for part in batches(texts, IDENTIFY_MESSAGES_MAX, IDENTIFY_BYTES_MAX):
-        arguments = {"dialect": dialect, "messages": part}
-        entries += yield from parsed("ingest.identify", arguments)
+    entries = yield from _identities(dialect, texts)
     intake = _Intake(conversation, dialect, texts, to_json(entries), now)
     intake.extra = {"refuse_replay": True} if refuse_replay else {}
     if family is not None:
@@ -304,20 +321,25 @@ def turn(
     conversation: str,
     dialect: str,
     texts: list[str],
-    ingest_options: tuple[bool, str | None],
+    intake: Fields,
     work: tuple[int, Fields],
     now: int,
     asks: int,
     offline: bool,
     together: bool,
 ) -> Flow[Fields]:
-    """Appends, evaluates, and compacts when it is due."""
-    refuse_replay, family = ingest_options
+    """Appends, evaluates, and compacts when it is due.
+
+    `intake` has the options of `append` by their names there, with `append_mode` for `new`.
+    """
     budget, options = work
-    receipt = yield from append(
-        conversation, dialect, texts, False, False, refuse_replay, now, family
-    )
     question = {"conversation": conversation, "budget": budget, "options": options, "now": now}
+    intake = dict(intake)
+    mode = intake.pop("append_mode")
+    if mode not in APPEND_MODES:
+        raise LcmError("invalid-input", f"`append_mode` must be one of {', '.join(APPEND_MODES)}")
+    yield from _check(question)
+    receipt = yield from append(conversation, dialect, texts, new=mode == "new", now=now, **intake)
     decision: Fields = yield Call("compaction.evaluate", question)
     done: Fields = {"receipt": receipt, "decision": decision, "compacted": None, "failure": None}
     if not decision["due"]:
@@ -330,7 +352,26 @@ def turn(
         if error.code != "completion-failed":
             raise
         done["failure"] = {"code": error.code, "message": error.message}
+        return done
+    failure = done["compacted"]["failure"]
+    if failure:
+        done["failure"] = {"code": failure["code"], "message": failure["message"]}
     return done
+
+
+def _check(question: Fields) -> Flow[None]:
+    """Raises what `compaction.evaluate` of this would; writes nothing."""
+    try:
+        yield Call("compaction.evaluate", question)
+    except LcmError as error:
+        if error.code != "not-found":
+            raise
+        # That nothing is stored yet is said before these two are looked at.
+        if question["options"].get("target") == 0:
+            raise LcmError("invalid-input", "target: must be at least 1") from error
+        if question["options"].get("mode") == "incremental":
+            message = "mode `incremental` is not offered by this version"
+            raise LcmError("unsupported", message) from error
 
 
 PASS_KEYS = ("depth", "level", "capped", "tokens_before", "tokens_after")
@@ -350,8 +391,9 @@ def compact(
     Raises `completion-failed` when the model refuses its key or the content.
     """
     ended = yield from drive(conversation, budget, options, now, asks, True, offline, together)
-    if ended["reason"] in FATAL_REASONS and ended["failure"]:
-        message = f"{ended['reason']}: {ended['failure']['message']}"
+    failure = ended["failure"]
+    if ended["reason"] in FATAL_REASONS and failure:
+        message = f"{ended['reason']}: {failure['message']}"
         raise LcmError("completion-failed", message)
     committed = [outcome for outcome in ended["passes"] if outcome["applied"] == "committed"]
     if committed:
@@ -367,6 +409,9 @@ def compact(
     for outcome in committed:
         of_pass = {"summary": outcome["summary"], "kind": outcome["purpose"]}
         passes.append(of_pass | {key: outcome[key] for key in PASS_KEYS})
+    warnings = [line for outcome in ended["passes"] for line in outcome["warnings"]]
+    if failure:
+        warnings.append(f"completion-failed: {failure['code']}: {failure['message']}")
     return {
         "status": statuses.get(ended["status"], "partial"),
         "reason": ended["reason"],
@@ -374,8 +419,8 @@ def compact(
         "completions": ended["completions"],
         "tokens_before": before,
         "tokens_after": after,
-        "warnings": [line for outcome in ended["passes"] for line in outcome["warnings"]],
-        "failure": ended["failure"],
+        "warnings": warnings,
+        "failure": failure,
     }
 
 
@@ -447,16 +492,15 @@ class _Model:
         while True:
             self.completions += 1
             answer: Fields = yield Complete(request)
-            self.failure = answer.get("failed") or self.failure
             code = completions.failure_code(answer)
-            if code not in completions.RETRIED:
-                return answer
-            if attempt >= self.asks:
-                if self.fallback_over_tokens is not None:
-                    self.exhausted = answer
-                return answer
+            if code not in completions.RETRIED or attempt >= self.asks:
+                break
             yield Pause(completions.pause_seconds(answer, attempt))
             attempt += 1
+        self.failure = answer.get("failed") or self.failure
+        if code in completions.RETRIED and self.fallback_over_tokens is not None:
+            self.exhausted = answer
+        return answer
 
     def apply_options(self) -> Fields:
         over = self.fallback_over_tokens if self.exhausted is not None else None

@@ -5,6 +5,7 @@ In: ids, ranges, options. Out: parsed documents. Cursors are the engine's and ar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .errors import LcmError
@@ -12,6 +13,16 @@ from .flows import Call, Fields, Flow, parsed
 from .texts import to_json
 
 PAGE_BYTES_MAX = 1024 * 1024
+
+
+def named(document: Mapping[str, Any] | None, **members: Any) -> Fields:
+    """A document of options with the members that were given by name."""
+    if document is not None and not isinstance(document, Mapping):
+        given = type(document).__name__
+        raise LcmError("invalid-input", f"options must be a dict, not {given}")
+    return dict(document or {}) | {
+        name: value for name, value in members.items() if value is not None
+    }
 
 
 def describe(

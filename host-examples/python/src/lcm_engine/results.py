@@ -8,7 +8,11 @@ from __future__ import annotations
 from typing import Any, Literal, TypedDict
 
 Dialect = Literal["lcm", "anthropic", "openai-chat", "openai-responses", "gemini"]
+AppendMode = Literal["transcript", "new"]
 CompactionMode = Literal["threshold", "incremental", "sweep", "until-under"]
+GrepMode = Literal["auto", "regex", "full-text"]
+GrepScope = Literal["messages", "summaries", "both", "files"]
+GrepSort = Literal["recency", "relevance", "hybrid"]
 Policy = Literal["chronological", "prompt-aware", "layered"]
 
 
@@ -51,7 +55,11 @@ class Pass(TypedDict):
 
 
 class Compaction(TypedDict):
-    """How a compaction ended; `failure` is the last failure of the model, if it had one."""
+    """How a compaction ended.
+
+    `failure` is the last failure of the model that another try did not mend, if it had one; it is
+    among the warnings, too.
+    """
 
     status: Literal["done", "nothing-to-do", "partial", "model-unavailable"]
     reason: str
@@ -64,7 +72,11 @@ class Compaction(TypedDict):
 
 
 class Turn(TypedDict):
-    """What one turn did. `compacted` is None when nothing was due, or when the model failed."""
+    """What one turn did.
+
+    `compacted` is None when nothing was due, or when the model refused its key or the content;
+    `failure` is then `completion-failed`, else that of `compacted`.
+    """
 
     receipt: Receipt
     decision: dict[str, Any]

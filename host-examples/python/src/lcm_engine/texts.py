@@ -30,18 +30,27 @@ def to_json(value: Any) -> str:
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def to_text(message: Message) -> str:
-    """The JSON text of a message."""
+def to_text(message: Message, path: str) -> str:
+    """The JSON text of a message; `path` names it in errors."""
     if isinstance(message, str):
         if _SURROGATE.search(message):
-            raise LcmError("invalid-input", "a message text holds a lone surrogate unescaped")
+            raise LcmError("invalid-input", f"`{path}` holds a lone surrogate")
         return message
     if not isinstance(message, Mapping):
-        raise LcmError("invalid-input", f"a message is a {type(message).__name__}, not an object")
+        given = type(message).__name__
+        raise LcmError("invalid-input", f"`{path}` must be an object or JSON text, not {given}")
     try:
         return to_json(message)
     except (TypeError, ValueError, RecursionError) as error:
-        raise LcmError("invalid-input", f"a message cannot be written as JSON: {error}") from error
+        raise LcmError("invalid-input", f"`{path}` is no JSON value: {error}") from error
+
+
+def to_texts(messages: Iterable[Message]) -> list[str]:
+    """The JSON texts of messages."""
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
+        given = type(messages).__name__
+        raise LcmError("invalid-input", f"`messages` must be a list, not {given}")
+    return [to_text(message, f"messages.{index}") for index, message in enumerate(messages)]
 
 
 def byte_length(text: str) -> int:

@@ -1,0 +1,43 @@
+// The options of a call: an object, of names that the call knows.
+
+import { invalid } from "./errors.js";
+
+/** Options without the ones the package itself reads. */
+export function rest(options, ...own) {
+  return Object.fromEntries(Object.entries(options).filter(([key]) => !own.includes(key)));
+}
+
+/** What was given as the options of `call`, as an object; none: an empty one. */
+export function optionsOf(call, options) {
+  const given = options ?? {};
+  if (typeof given !== "object" || Array.isArray(given)) {
+    throw invalid(`the options of ${call} must be an object`);
+  }
+  return given;
+}
+
+/** The same, checked to have no other names than these. */
+export function knownOptions(call, options, names) {
+  const given = optionsOf(call, options);
+  for (const key of Object.keys(given)) {
+    if (!names.includes(key)) throw invalid(`${call} has no option \`${key}\``);
+  }
+  return given;
+}
+
+/** The same, checked to name a budget. */
+export function budgeted(call, options) {
+  const given = optionsOf(call, options);
+  if ((given.budget ?? null) === null) throw invalid(`${call} needs \`budget\``);
+  return given;
+}
+
+/** Checks how models are asked: `retries` and `signal`, both may be absent. */
+export function checkAsking({ retries, signal }) {
+  if (retries !== undefined && !(Number.isSafeInteger(retries) && retries >= 0)) {
+    throw invalid("`retries` must be a whole number from 0");
+  }
+  if (signal !== undefined && typeof signal?.aborted !== "boolean") {
+    throw invalid("`signal` must be an `AbortSignal`");
+  }
+}
