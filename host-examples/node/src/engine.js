@@ -69,7 +69,7 @@ export class Engine {
     const now = given.now ?? this.#clock();
     const texts = messageTexts(messages);
     if (batchesOf(texts).length > 1) {
-      if (mode === "transcript") {
+      if (mode === "transcript" || given.refuse_replay === true) {
         // What is stored already cannot be told batch by batch.
         return ingestTranscript(this.#backend, conversation, texts, { ...given, dialect, now });
       }

@@ -27,15 +27,14 @@ class Intake {
   #done = 0;
 
   constructor(backend, conversation, texts, options) {
-    const { dialect, now, refuse_replay, family } = options;
+    const { dialect, now, refuse_replay, family, mode } = options;
     this.backend = backend;
     this.conversation = conversation;
     this.now = now;
     this.dialect = dialect;
-    this.extra = {
-      ...(refuse_replay && { refuse_replay }),
-      ...(family !== undefined && { family }),
-    };
+    this.refuse_replay = refuse_replay === true;
+    this.is_new = mode === "new";
+    this.extra = { ...(family !== undefined && { family }) };
     // Large ones are replaced by references once they are staged.
     this.texts = [...texts];
     this.entries = JSON.stringify(identities(backend, dialect, texts));
@@ -44,7 +43,10 @@ class Intake {
   /** Indexes of the messages that are not stored, and the revision this is true of. */
   async plan() {
     const { conversation, entries, now } = this;
-    const transcript_json = `{"confirmed":${this.#done},"entries":${entries}}`;
+    // Later plans would take what was stored here for replayed.
+    const refuse_replay = this.refuse_replay && this.#done === 0;
+    const asked = JSON.stringify({ confirmed: this.#done, new: this.is_new, refuse_replay });
+    const transcript_json = `${asked.slice(0, -1)},"entries":${entries}}`;
     const args = { conversation, transcript_json, now };
     const plan = JSON.parse(await this.backend.call("ingest.reconcile", args));
     if (!Number.isSafeInteger(plan.revision)) {

@@ -172,8 +172,8 @@ def append(
 ) -> Flow[Fields]:
     """Appends in one call where its bounds allow; a longer transcript is ingested."""
     parts = list(batches(texts)) or [[]]
-    if len(parts) > 1 and not new:
-        receipt = yield from ingest(conversation, dialect, texts, refuse_replay, now, family)
+    if len(parts) > 1 and (refuse_replay or not new):
+        receipt = yield from ingest(conversation, dialect, texts, refuse_replay, now, family, new)
         return receipt
     if len(parts) > 1:
         # A message that is refused is so before the batches in front of it are stored.
@@ -208,14 +208,15 @@ def ingest(
     refuse_replay: bool,
     now: int,
     family: str | None = None,
+    new: bool = False,
 ) -> Flow[Fields]:
     """Asks which messages of the whole transcript are missing and appends only those.
 
-    While others write, too, what is missing is asked again.
+    While others write, too, what is missing is asked again. With `new` all are, but for known ids.
     """
     entries = yield from _identities(dialect, texts)
     intake = _Intake(conversation, dialect, texts, to_json(entries), now)
-    intake.extra = {"refuse_replay": True} if refuse_replay else {}
+    intake.asked = {"new": new, "refuse_replay": refuse_replay}
     if family is not None:
         intake.extra["family"] = family
     fewest = len(texts) + 1
@@ -250,6 +251,8 @@ class _Intake:
         self.texts = list(texts)
         """Large ones are replaced by what `append` carries once they are staged."""
         self.extra: Fields = {}
+        self.asked: Fields = {}
+        """Members of the transcript beside its entries."""
         self.receipts: list[Fields] = []
         self.warnings: list[str] = []
         self.done = 0
@@ -257,7 +260,10 @@ class _Intake:
 
     def plan(self) -> Flow[tuple[list[int], int]]:
         """Indexes of the messages that are not stored, and the revision this is true of."""
-        transcript = f'{{"confirmed":{self.done},"entries":{self.entries}}}'
+        asked = self.asked | {"confirmed": self.done}
+        if self.done:  # What was stored here would look replayed.
+            asked["refuse_replay"] = False
+        transcript = f'{to_json(asked)[:-1]},"entries":{self.entries}}}'
         arguments = self.place | {"transcript_json": transcript}
         plan = yield from parsed("ingest.reconcile", arguments)
         if self.done == 0:  # Later ones would also speak of what was stored here.
