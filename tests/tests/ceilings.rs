@@ -333,7 +333,7 @@ fn grep(host: &mut Host, query: &str) -> (CallCounts, Json) {
 }
 
 /// Reads of a search beside those of its terms and hits: the head, the manifest, the roots of the
-/// segments of both families, lengths, times, what is in no segment yet, the directory and packs.
+/// segments of both corpora, lengths, times, what is in no segment yet, the directory and packs.
 const GREP_READS: u64 = 10;
 
 #[test]

@@ -7,6 +7,7 @@
 //! Large payloads through the whole engine: any range of one is what the text has there, a context
 //! with one costs no read of it, and they survive sealing, export and a store that loses records.
 
+use lcm_core::ErrorCode;
 use lcm_testing::{
     Host, Json,
     host::StoreMode,
@@ -156,6 +157,32 @@ fn any_range_of_a_payload_is_what_the_text_has_there() {
                 assert_eq!(got.field("truncated").unwrap(), &truncated, "{options}");
             }
         }
+    }
+}
+
+#[test]
+fn a_range_that_is_none_is_refused() {
+    let mut random = Random::new(12);
+    let mut host = host();
+    append(&mut host, &result(&text(&mut random, 20_000)));
+    let id = ids(&context(&mut host)).remove(0);
+    for (options, why) in [
+        ("{\"start_line\":3,\"end_line\":2}", "options-json.end_line"),
+        ("{\"end_line\":0}", "options-json.end_line"),
+        ("{\"startLine\":3,\"endLine\":2}", "options-json.end_line"),
+        ("{\"start_byte\":3,\"end_byte\":2}", "options-json.end_byte"),
+        ("{\"bytes_max\":1023}", "is not from 1024 to 512000"),
+        ("{\"expandFileMaxBytes\":512001}", "is not from 1024 to 512000"),
+    ] {
+        let args = Json::object([("id", id.as_str().into()), ("options_json", options.into())]);
+        let error = host.ask("recall.describe", &args).unwrap_err();
+        assert_eq!(error.code, ErrorCode::InvalidInput, "{options}");
+        assert!(error.message.contains(why), "{options}: {error}");
+    }
+    let empty = describe(&mut host, &id, "{\"start_byte\":3,\"end_byte\":3}");
+    assert_eq!((content(&empty), number(&empty, "start_byte")), ("", 3));
+    for bound in [1_024, 512_000] {
+        describe(&mut host, &id, &format!("{{\"bytes_max\":{bound}}}"));
     }
 }
 

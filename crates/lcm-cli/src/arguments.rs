@@ -249,7 +249,7 @@ pub(crate) struct Describe {
     /// Offset behind the last byte of a file that is shown
     #[arg(long, value_name = "N")]
     pub(crate) end_byte: Option<u64>,
-    /// Most bytes of a file that are shown
+    /// Most bytes of a file that are shown, 1024 to 512000 [default: 32768]
     #[arg(long, value_name = "N")]
     pub(crate) bytes_max: Option<u64>,
 }

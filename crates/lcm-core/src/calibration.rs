@@ -14,7 +14,7 @@ use crate::{
     error::{Error, Result},
     json::{Fields, Writer},
     keys::Keys,
-    num, order,
+    limits, num, order,
     reader::Reader,
     store::Put,
     time,
@@ -39,8 +39,6 @@ const CHANGES_COUNTED: (usize, usize) = (3, 4);
 const MARGIN: u64 = 100;
 /// Models of one conversation.
 pub(crate) const MODELS_MAX: usize = 16;
-/// Bytes of the name of a model.
-const MODEL_BYTES_MAX: usize = 128;
 
 /// The record of one model: its newest ratios.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -58,7 +56,7 @@ impl Sound for Calibration {
         let bounds = ONE / RATIO_TIMES_MAX..=ONE * RATIO_TIMES_MAX;
         codec::countable(&[self.reports])
             && self.time <= time::MS_MAX
-            && self.model.len() <= MODEL_BYTES_MAX
+            && self.model.len() <= limits::MODEL_BYTES_MAX
             && (1..=RATIOS_MAX).contains(&self.ratios.len())
             && self.ratios.iter().all(|ratio| bounds.contains(&u64::from(*ratio)))
     }
@@ -145,8 +143,8 @@ impl Wanted {
     ///
     /// `invalid-input`: a name that is empty or too long.
     pub(crate) fn of(keys: &Keys, model: String) -> Result<Self> {
-        if !(1..=MODEL_BYTES_MAX).contains(&model.len()) {
-            let message = format!("model: a name has 1 to {MODEL_BYTES_MAX} bytes");
+        if !(1..=limits::MODEL_BYTES_MAX).contains(&model.len()) {
+            let message = format!("model: a name has 1 to {} bytes", limits::MODEL_BYTES_MAX);
             return Err(Error::invalid(message));
         }
         let key = keys.calibration(&model);

@@ -255,8 +255,8 @@ impl Keys {
     }
 
     /// A column of the search index.
-    pub(crate) fn column(&self, family: char, kind: char, number: u32) -> String {
-        format!("{}/q{family}{kind}{number:08x}", self.root)
+    pub(crate) fn column(&self, corpus: char, kind: char, number: u32) -> String {
+        format!("{}/q{corpus}{kind}{number:08x}", self.root)
     }
 
     /// First and first-behind key of one kind of record; of everything for an empty kind.

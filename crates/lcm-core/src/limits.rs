@@ -66,7 +66,7 @@ pub(crate) const BRIDGE_TOKENS_MAX: u64 = 32;
 pub(crate) const PAGE_BYTES_MAX: usize = 512 << 10;
 /// Directory nodes that an assembly reads ahead: 65,536 messages.
 pub(crate) const CONTEXT_NODES_AHEAD: usize = 64;
-/// Bytes of a model's name that a summary keeps.
+/// Bytes of a model's name: that a summary keeps, and that a report of tokens may have.
 pub(crate) const MODEL_BYTES_MAX: usize = 128;
 /// File ids that a summary lists; more would let quoted ids crowd a record out of its bound.
 pub(crate) const FILE_IDS_MAX: usize = 64;

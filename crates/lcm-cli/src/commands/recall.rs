@@ -101,6 +101,12 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
             out.push_str(&format!("\n{}\n", text.trim_end()));
         }
     }
+    if description.get("truncated") == Some(&Value::Bool(true)) {
+        // As the option takes it, without separators.
+        let next = description.get("end_byte").and_then(Value::as_u64).unwrap_or_default();
+        let (end, bytes) = (field(&description, "end_byte"), field(&description, "bytes"));
+        out.push_str(&format!("\n[cut at byte {end} of {bytes}; --start-byte {next} goes on]\n"));
+    }
     output::text(&out)?;
     Ok(End::Done)
 }

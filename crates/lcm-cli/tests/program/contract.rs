@@ -176,6 +176,35 @@ fn a_summary_is_described_and_expanded_to_the_messages() {
 }
 
 #[test]
+fn a_file_that_is_cut_says_where_it_goes_on() {
+    let place = Place::new();
+    let line = "a line of what the tool said\n";
+    let lines = line.repeat(4_000);
+    let message = json!({"role": "tool", "parts": [
+        {"type": "tool_result", "call_id": "1", "name": "cat", "output": lines}]});
+    let file = place.write("large.jsonl", format!("{message}\n"));
+    let config = place.write("config.json", r#"{"large_payload_tokens_min": 1000}"#);
+    place.run(&["ingest", &file, "--config", &config]).ok();
+    let context = place.run(&["assemble", "--budget", "100000", "--json"]).ok().out;
+    let id = context.split_once("Tool Output: ").unwrap().1.split(' ').next().unwrap();
+
+    let bytes = lines.len();
+    let cut = place.run(&["describe", id, "--start-line", "1", "--end-line", "2000"]).ok().out;
+    let note = "[cut at byte 32,768 of 116,000; --start-byte 32768 goes on]\n";
+    assert!(cut.ends_with(note), "{cut}");
+    let last = place.run(&["describe", id, "--start-byte", &(bytes - 100).to_string()]).ok().out;
+    assert!(last.ends_with(line), "{last}");
+
+    let refused = |arguments: &[&str], why: &str| {
+        place.run(&[&["describe", id], arguments].concat()).failed(2, "invalid-input", why);
+    };
+    refused(&["--start-line", "9", "--end-line", "8"], "before its start 9");
+    refused(&["--start-byte", "9", "--end-byte", "8"], "before its start 9");
+    refused(&["--bytes-max", "512001"], "1024 to 512000");
+    refused(&["--bytes-max", "1023"], "1024 to 512000");
+}
+
+#[test]
 fn status_lists_and_digests_have_their_keys() {
     let place = Place::with_demo();
     place.run(&["compact", "--budget", "8000"]).ok();

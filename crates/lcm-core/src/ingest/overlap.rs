@@ -131,7 +131,8 @@ pub(super) fn overlap(
 }
 
 /// A run that begins a transcript, and when what was stored before it follows it, that too and how
-/// it goes on: messages that were put before the stored ones stand behind them.
+/// it goes on: messages that were put before the stored ones stand behind them. What was stored
+/// before must have anchors enough, or else it may be what was said again.
 fn turned(
     reader: &mut Reader<'_>,
     history: &History<'_>,
@@ -142,10 +143,14 @@ fn turned(
     let before = num::to_usize(first.seq_first - 1);
     let Some(turned) = entries.get(first.length..first.length + before) else { return Ok(runs) };
     let running = turned.iter().fold([0; 16], |running, entry| advance(&running, &entry.hash));
-    if first.from > 0 || before == 0 || frontier(reader, history, first.seq_first - 1)? != running {
+    let anchors = turned.iter().filter(|entry| entry.discriminating).count();
+    if first.from > 0
+        || anchors < INSIDE_ANCHORS_MIN
+        || frontier(reader, history, first.seq_first - 1)? != running
+    {
         return Ok(runs);
     }
-    runs.push(Run { from: first.length, length: before, seq_first: 1, anchors: 0 });
+    runs.push(Run { from: first.length, length: before, seq_first: 1, anchors });
     let from = first.length + before;
     let seq_first = first.seq_first + num::to_u64(first.length);
     let rest = entries.get(from..).unwrap_or(&[]);

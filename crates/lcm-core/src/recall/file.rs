@@ -39,7 +39,8 @@ impl Wanted {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a range of lines and one of bytes, or line 0.
+    /// `invalid-input`: a range of lines and one of bytes, line 0, a range that ends before it
+    /// begins, or more or fewer bytes than an answer may be bounded to.
     pub(super) fn read(fields: &mut Fields<'_>) -> Result<Self> {
         let mut number = |ours: &str, tool: &str| {
             let (ours, tool) = (fields.number_or_none(ours), fields.number_or_none(tool));
@@ -58,14 +59,32 @@ impl Wanted {
         if start_line == Some(0) {
             return Err(Error::invalid("options-json.start_line: lines are counted from 1"));
         }
+        ends_behind("line", start_line.unwrap_or(1), end_line)?;
+        ends_behind("byte", start_byte.unwrap_or(0), end_byte)?;
+        if !(CONTENT_BYTES_MIN..=CONTENT_BYTES_MAX).contains(&bytes_max) {
+            return Err(Error::invalid(format_args!(
+                "options-json.bytes_max: {bytes_max} is not from {CONTENT_BYTES_MIN} to \
+                 {CONTENT_BYTES_MAX}"
+            )));
+        }
         Ok(Self {
             content: content.unwrap_or(true),
-            bytes_max: bytes_max.clamp(CONTENT_BYTES_MIN, CONTENT_BYTES_MAX),
+            bytes_max,
             start_line,
             end_line,
             start_byte,
             end_byte,
         })
+    }
+}
+
+/// Whether a range ends behind its beginning; an empty one of bytes does.
+fn ends_behind(unit: &str, start: u64, end: Option<u64>) -> Result<()> {
+    match end.filter(|end| *end < start) {
+        Some(end) => Err(Error::invalid(format_args!(
+            "options-json.end_{unit}: the range ends at {unit} {end}, before its start {start}"
+        ))),
+        None => Ok(()),
     }
 }
 

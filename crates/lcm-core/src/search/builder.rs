@@ -8,20 +8,20 @@ use alloc::vec::Vec;
 pub(super) use lcm_loops::collect::{key_of, key_of_gram};
 use lcm_loops::{block::Range, collect::Collector, lengths::Lengths};
 
-use super::{Allowance, FIELD_GAP, Family, Field, each_field, each_term, segment, unit_of_message};
+use super::{Allowance, Corpus, FIELD_GAP, Field, each_field, each_term, segment, unit_of_message};
 use crate::{message::Part, num};
 
 /// Postings of consecutive documents.
 #[derive(Debug)]
 pub(super) struct Builder {
-    pub(super) family: Family,
+    pub(super) corpus: Corpus,
     collector: Collector,
 }
 
 impl Builder {
     /// Nothing yet; the first document will be `first`.
-    pub(super) fn new(family: Family, first: u64) -> Self {
-        Self { family, collector: Collector::new(first) }
+    pub(super) fn new(corpus: Corpus, first: u64) -> Self {
+        Self { corpus, collector: Collector::new(first) }
     }
 
     /// Begins anew with another first document; the memory is used again.
@@ -69,7 +69,7 @@ impl Builder {
     /// Documents and units.
     pub(super) fn range(&self) -> Range {
         let last = self.collector.next().saturating_sub(1).max(1);
-        segment::range(self.family, (self.lengths().first, last))
+        segment::range(self.corpus, (self.lengths().first, last))
     }
 
     /// Whether its occurrences suggest that the segment fits one value.

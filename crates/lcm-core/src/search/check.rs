@@ -12,7 +12,7 @@ use lcm_loops::{
 };
 
 use super::{
-    Family, Index,
+    Corpus, Index,
     builder::Builder,
     grams::UNIT_MESSAGES,
     segment::{self, BLOCK_BYTES_MAX, Root, SegmentRef},
@@ -120,10 +120,10 @@ pub(crate) fn check(
 ) -> Result<Vec<String>> {
     let index = Index::open(reader, keys, head)?;
     let mut findings = Vec::new();
-    for family in [Family::Messages, Family::Summaries] {
-        let segments = index.segments(family).to_vec();
+    for corpus in [Corpus::Messages, Corpus::Summaries] {
+        let segments = index.segments(corpus).to_vec();
         let mut length_total = 0;
-        let mut builder = Builder::new(family, 1);
+        let mut builder = Builder::new(corpus, 1);
         builder.keep_all_grams();
         for segment in &segments {
             let name = keys.segment(&segment.id);
@@ -138,7 +138,7 @@ pub(crate) fn check(
                 Err(error) => return Err(error),
             }
         }
-        if findings.is_empty() && length_total != index.length_total(family) {
+        if findings.is_empty() && length_total != index.length_total(corpus) {
             findings.push(format!("`{}` counts other lengths", keys.manifest()));
         }
     }
@@ -155,24 +155,24 @@ fn check_segment(
     segment: &SegmentRef,
     builder: &mut Builder,
 ) -> Result<(Option<String>, u64)> {
-    let family = builder.family;
-    let lengths = index.lengths_of(reader, family, segment.first, segment.last)?;
-    let stored = stored(reader, keys, family, segment, &lengths)?;
-    let mut made = Sums::new(segment.range(family));
+    let corpus = builder.corpus;
+    let lengths = index.lengths_of(reader, corpus, segment.first, segment.last)?;
+    let stored = stored(reader, keys, corpus, segment, &lengths)?;
+    let mut made = Sums::new(segment.range(corpus));
     let history = History { keys, head };
     let mut first = segment.first;
     let mut total = 0;
     while first <= segment.last {
         // Whole units, so that the grams of each are counted once.
-        let last = match family {
-            Family::Messages => first.div_ceil(UNIT_MESSAGES) * UNIT_MESSAGES,
-            Family::Summaries => first + UNIT_MESSAGES - 1,
+        let last = match corpus {
+            Corpus::Messages => first.div_ceil(UNIT_MESSAGES) * UNIT_MESSAGES,
+            Corpus::Summaries => first + UNIT_MESSAGES - 1,
         };
         let last = last.min(segment.last);
         builder.restart(first);
-        match family {
-            Family::Messages => messages(reader, &history, index, (first, last), builder)?,
-            Family::Summaries => {
+        match corpus {
+            Corpus::Messages => messages(reader, &history, index, (first, last), builder)?,
+            Corpus::Summaries => {
                 for (id, size) in
                     index.summaries_of(reader, &(first..=last).collect::<Vec<u64>>())?
                 {
@@ -197,7 +197,7 @@ fn check_segment(
         }
         first = last + 1;
     }
-    Ok((difference(&stored, &made, family), total))
+    Ok((difference(&stored, &made, corpus), total))
 }
 
 fn messages(
@@ -208,7 +208,7 @@ fn messages(
     builder: &mut Builder,
 ) -> Result<()> {
     let numbers: Vec<u64> = (first..=last).collect();
-    let rows = index.rows(reader, Family::Messages, &numbers)?;
+    let rows = index.rows(reader, Corpus::Messages, &numbers)?;
     for (placed, row) in history.messages(reader, first, last)?.into_iter().zip(rows) {
         if (row.time, row.role) != (placed.stored.time, placed.stored.role) {
             let message = format!("the search index has another time or role of {}", placed.seq);
@@ -228,11 +228,11 @@ fn messages(
 fn stored(
     reader: &mut Reader<'_>,
     keys: &Keys,
-    family: Family,
+    corpus: Corpus,
     segment: &SegmentRef,
     lengths: &Lengths,
 ) -> Result<Sums> {
-    let range = segment.range(family);
+    let range = segment.range(corpus);
     let mut sums = Sums::new(range);
     let name = keys.segment(&segment.id);
     let damaged = || segment::damaged(&name);
@@ -261,10 +261,10 @@ fn stored(
     Ok(sums)
 }
 
-fn difference(stored: &Sums, made: &Sums, family: Family) -> Option<String> {
-    let what = match family {
-        Family::Messages => "message",
-        Family::Summaries => "summary",
+fn difference(stored: &Sums, made: &Sums, corpus: Corpus) -> Option<String> {
+    let what = match corpus {
+        Corpus::Messages => "message",
+        Corpus::Summaries => "summary",
     };
     let unequal = |list: &[u64], other: &[u64], first: u64, every: &[u64]| {
         let mut pairs = (first..).zip(list.iter().zip(other));

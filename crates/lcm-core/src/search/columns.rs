@@ -8,17 +8,17 @@ use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Family, terms};
+use super::{Corpus, terms};
 use crate::{api::Timestamp, codec, error::Result, keys::Keys, message::Role, num, store::Put};
 
 /// Documents of one value of lengths.
 pub(super) const LENGTHS_CHUNK: u64 = 4_096;
 
 /// Rows of one value.
-pub(super) const fn rows_chunk(family: Family) -> u64 {
-    match family {
-        Family::Messages => 1_024,
-        Family::Summaries => 256,
+pub(super) const fn rows_chunk(corpus: Corpus) -> u64 {
+    match corpus {
+        Corpus::Messages => 1_024,
+        Corpus::Summaries => 256,
     }
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Row {
     pub(super) summary: Option<([u8; 8], u32)>,
 }
 
-/// The columns of one family.
+/// The columns of one corpus.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Columns {
     /// What each value of lengths hashes to.
@@ -55,7 +55,7 @@ impl Columns {
     pub(super) fn push(
         &mut self,
         keys: &Keys,
-        family: Family,
+        corpus: Corpus,
         length: u8,
         row: &Row,
         puts: &mut Vec<Put>,
@@ -79,13 +79,13 @@ impl Columns {
         self.rows_count += 1;
         if num::to_u64(self.lengths.len()) == LENGTHS_CHUNK {
             let number = num::to_u32(self.lengths_checks.len());
-            let key = lengths_key(keys, family, number);
+            let key = lengths_key(keys, corpus, number);
             self.lengths_checks.push(check(&self.lengths));
             puts.push(Put { key, value: Some(codec::encode_plain(&self.lengths)?) });
             self.lengths.clear();
         }
-        if u64::from(self.rows_count) == rows_chunk(family) {
-            let key = rows_key(keys, family, num::to_u32(self.rows_checks.len()));
+        if u64::from(self.rows_count) == rows_chunk(corpus) {
+            let key = rows_key(keys, corpus, num::to_u32(self.rows_checks.len()));
             self.rows_checks.push(check(&self.rows));
             puts.push(Put { key, value: Some(codec::encode_plain(&self.rows)?) });
             self.rows.clear();
@@ -95,9 +95,9 @@ impl Columns {
     }
 
     /// Whether its parts agree with each other and with the number of documents.
-    pub(super) fn is_sound(&self, family: Family, documents: u64) -> bool {
+    pub(super) fn is_sound(&self, corpus: Corpus, documents: u64) -> bool {
         let lengths = num::to_u64(self.lengths_checks.len()) * LENGTHS_CHUNK;
-        let rows = num::to_u64(self.rows_checks.len()) * rows_chunk(family);
+        let rows = num::to_u64(self.rows_checks.len()) * rows_chunk(corpus);
         lengths + num::to_u64(self.lengths.len()) == documents
             && rows + u64::from(self.rows_count) == documents
             && self.time <= crate::time::MS_MAX
@@ -105,13 +105,13 @@ impl Columns {
 }
 
 /// Key of a value of lengths.
-pub(super) fn lengths_key(keys: &Keys, family: Family, number: u32) -> String {
-    keys.column(family.letter(), 'l', number)
+pub(super) fn lengths_key(keys: &Keys, corpus: Corpus, number: u32) -> String {
+    keys.column(corpus.letter(), 'l', number)
 }
 
 /// Key of a value of rows.
-pub(super) fn rows_key(keys: &Keys, family: Family, number: u32) -> String {
-    keys.column(family.letter(), 'r', number)
+pub(super) fn rows_key(keys: &Keys, corpus: Corpus, number: u32) -> String {
+    keys.column(corpus.letter(), 'r', number)
 }
 
 /// What tells one value of a column from another at the same place.
@@ -144,7 +144,7 @@ fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 /// The rows of a value; `None`: it is none.
-pub(super) fn rows(mut bytes: &[u8], family: Family) -> Option<Vec<Row>> {
+pub(super) fn rows(mut bytes: &[u8], corpus: Corpus) -> Option<Vec<Row>> {
     let mut out = Vec::new();
     let mut time = 0i64;
     while !bytes.is_empty() {
@@ -158,9 +158,9 @@ pub(super) fn rows(mut bytes: &[u8], family: Family) -> Option<Vec<Row>> {
         let zigzag = number >> 2;
         let size = i64::try_from(zigzag / 2).ok()?;
         time = time.checked_add(if zigzag & 1 == 1 { -size } else { size })?;
-        let summary = match family {
-            Family::Messages => None,
-            Family::Summaries => {
+        let summary = match corpus {
+            Corpus::Messages => None,
+            Corpus::Summaries => {
                 let (id, rest) = bytes.split_first_chunk::<8>()?;
                 bytes = rest;
                 Some((*id, u32::try_from(read_varint(&mut bytes)?).ok()?))
@@ -178,27 +178,27 @@ mod tests {
     #[test]
     fn rows_are_read_back_and_full_values_written() {
         let keys = Keys::new("c").unwrap();
-        for family in [Family::Messages, Family::Summaries] {
+        for corpus in [Corpus::Messages, Corpus::Summaries] {
             let mut columns = Columns::default();
             let mut puts = Vec::new();
-            let summary = (family == Family::Summaries).then_some(([7; 8], 300));
+            let summary = (corpus == Corpus::Summaries).then_some(([7; 8], 300));
             let wanted: Vec<Row> = (0..5_000u64)
                 .map(|n| Row { time: (n * 7_919) % 4_000, role: Role::Tool, summary })
                 .collect();
             for row in &wanted {
-                columns.push(&keys, family, 3, row, &mut puts).unwrap();
+                columns.push(&keys, corpus, 3, row, &mut puts).unwrap();
             }
-            assert!(columns.is_sound(family, 5_000));
-            let chunk = rows_chunk(family);
+            assert!(columns.is_sound(corpus, 5_000));
+            let chunk = rows_chunk(corpus);
             assert_eq!(num::to_u64(puts.len()), 1 + 5_000 / chunk);
             let mut found = Vec::new();
             for number in 0..num::to_u32(columns.rows_checks.len()) {
-                let key = rows_key(&keys, family, number);
+                let key = rows_key(&keys, corpus, number);
                 let put = puts.iter().find(|put| put.key == key).unwrap();
                 let bytes = codec::decode_plain(&key, put.value.as_ref().unwrap()).unwrap();
-                found.extend(rows(bytes, family).unwrap());
+                found.extend(rows(bytes, corpus).unwrap());
             }
-            found.extend(rows(&columns.rows, family).unwrap());
+            found.extend(rows(&columns.rows, corpus).unwrap());
             assert_eq!(found, wanted);
         }
     }

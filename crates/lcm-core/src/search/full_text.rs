@@ -1,6 +1,6 @@
 //! Full text: which documents fit a query, and how well.
 //!
-//! In: a query and one family of documents of one conversation. Out, in two steps so that several
+//! In: a query and one corpus of documents of one conversation. Out, in two steps so that several
 //! conversations can be ranked as one: what the index says ([`gather`]), and scores
 //! ([`Gathered::rank`]). Everything is in flat ascending lists; nothing is allocated per posting.
 //! Not here: order, limit and snippets.
@@ -8,7 +8,7 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    Family, Index, Postings,
+    Corpus, Index, Postings,
     direct::Direct,
     query::{Filter, Item, Presence, Property, TextQuery},
     score,
@@ -19,9 +19,9 @@ use crate::{
     reader::Reader,
 };
 
-/// What one family of a conversation says to a query.
+/// What one corpus of a conversation says to a query.
 pub(crate) struct Gathered {
-    family: Family,
+    corpus: Corpus,
     /// Postings of each item of the query, and of each of its terms that a filter names.
     items: Vec<Postings>,
     tools: Vec<(usize, Vec<u64>)>,
@@ -66,14 +66,14 @@ pub(crate) fn gather(
     reader: &mut Reader<'_>,
     history: &History<'_>,
     index: &mut Index,
-    family: Family,
+    corpus: Corpus,
     query: &TextQuery,
 ) -> Result<Gathered> {
-    let direct = match family {
-        Family::Messages => Direct::read(reader, history, index, query)?,
-        Family::Summaries => Direct::default(),
+    let direct = match corpus {
+        Corpus::Messages => Direct::read(reader, history, index, query)?,
+        Corpus::Summaries => Direct::default(),
     };
-    let mut terms = index.postings(reader, family, &query.terms)?;
+    let mut terms = index.postings(reader, corpus, &query.terms)?;
     for (postings, more) in terms.iter_mut().zip(&direct.postings) {
         if !more.documents.is_empty() {
             *postings = united(postings, more, |first, second| first.max(second));
@@ -89,26 +89,26 @@ pub(crate) fn gather(
         .collect();
     let mut items = Vec::with_capacity(query.items.len());
     for item in &query.items {
-        items.push(held(reader, index, family, &direct, item, &terms)?);
+        items.push(held(reader, index, corpus, &direct, item, &terms)?);
     }
     let lengths = direct.entries.iter().map(|entry| u64::from(entry.length)).sum::<u64>();
-    let documents = match family {
-        Family::Messages => history.head.messages,
-        Family::Summaries => index.documents(family),
+    let documents = match corpus {
+        Corpus::Messages => history.head.messages,
+        Corpus::Summaries => index.documents(corpus),
     };
     let statistics = Statistics {
         documents,
-        length_total: index.length_total(family) + lengths,
+        length_total: index.length_total(corpus) + lengths,
         holding: items.iter().map(|item| num::to_u64(item.documents.len())).collect(),
     };
-    Ok(Gathered { family, items, tools, direct, statistics })
+    Ok(Gathered { corpus, items, tools, direct, statistics })
 }
 
 /// The documents that hold an item, and how often.
 fn held(
     reader: &mut Reader<'_>,
     index: &mut Index,
-    family: Family,
+    corpus: Corpus,
     direct: &Direct,
     item: &Item,
     terms: &[Postings],
@@ -125,7 +125,7 @@ fn held(
     // Where the phrase would begin, for each document, as far as its terms were looked at.
     let mut starts: Vec<Vec<u32>> = Vec::new();
     for (at, (term, distance)) in item.order.iter().enumerate() {
-        let found = positions(reader, index, family, direct, term, &documents)?;
+        let found = positions(reader, index, corpus, direct, term, &documents)?;
         let begins = found.into_iter().map(|positions| {
             let begin =
                 positions.into_iter().filter_map(|position| position.checked_sub(*distance));
@@ -153,14 +153,14 @@ fn held(
 fn positions(
     reader: &mut Reader<'_>,
     index: &mut Index,
-    family: Family,
+    corpus: Corpus,
     direct: &Direct,
     term: &[u8],
     documents: &[u64],
 ) -> Result<Vec<Vec<u32>>> {
     let stored: Vec<u64> =
         documents.iter().copied().filter(|document| direct.find(*document).is_none()).collect();
-    let mut found = index.positions(reader, family, term, &stored)?.into_iter();
+    let mut found = index.positions(reader, corpus, term, &stored)?.into_iter();
     let of = |document: &u64| match direct.find(*document) {
         Some(_) => direct.positions(term, *document).to_vec(),
         None => found.next().unwrap_or_default(),
@@ -196,7 +196,7 @@ impl Gathered {
         let lengths = self.column(
             &documents,
             |entry| entry.length,
-            |stored| index.lengths(reader, self.family, stored),
+            |stored| index.lengths(reader, self.corpus, stored),
         )?;
         let mean = score::mean_length(statistics.documents, statistics.length_total);
         let norms: Vec<u64> = lengths.into_iter().map(|length| score::norm(length, mean)).collect();
@@ -231,9 +231,9 @@ impl Gathered {
                 order::sort_by(&mut any, &mut |left, right| left.len().cmp(&right.len()));
                 any.into_iter().fold(Vec::new(), merged)
             }
-            None => match self.family {
-                Family::Messages => (1..=history.head.messages).collect(),
-                Family::Summaries => (1..=index.documents(self.family)).collect(),
+            None => match self.corpus {
+                Corpus::Messages => (1..=history.head.messages).collect(),
+                Corpus::Summaries => (1..=index.documents(self.corpus)).collect(),
             },
         };
         for without in of(Presence::MustNot) {
@@ -254,7 +254,7 @@ impl Gathered {
         if query.filters.is_empty() {
             return Ok(());
         }
-        if self.family == Family::Summaries {
+        if self.corpus == Corpus::Summaries {
             // A summary has no speaker, tool or role.
             documents.clear();
             return Ok(());
@@ -309,7 +309,7 @@ impl Gathered {
         self.column(
             documents,
             |entry| entry.time,
-            |stored| index.times(reader, self.family, stored),
+            |stored| index.times(reader, self.corpus, stored),
         )
     }
 

@@ -12,7 +12,7 @@ use lcm_loops::{
 };
 
 use super::{
-    Family,
+    Corpus,
     builder::{key_of, key_of_gram},
     columns::{self, LENGTHS_CHUNK, Row},
     manifest::Manifest,
@@ -77,13 +77,13 @@ impl Index {
     }
 
     /// Documents in segments.
-    pub(crate) fn documents(&self, family: Family) -> u64 {
-        self.manifest.of(family).documents
+    pub(crate) fn documents(&self, corpus: Corpus) -> u64 {
+        self.manifest.of(corpus).documents
     }
 
     /// Sum of the lengths of all documents in segments, in positions.
-    pub(crate) fn length_total(&self, family: Family) -> u64 {
-        self.manifest.of(family).length_total
+    pub(crate) fn length_total(&self, corpus: Corpus) -> u64 {
+        self.manifest.of(corpus).length_total
     }
 
     /// Messages whose terms are in no segment and that must be searched directly: inclusive ranges,
@@ -105,13 +105,13 @@ impl Index {
     pub(crate) fn postings(
         &mut self,
         reader: &mut Reader<'_>,
-        family: Family,
+        corpus: Corpus,
         terms: &[Vec<u8>],
     ) -> Result<Vec<Postings>> {
         let keys: Vec<u64> = terms.iter().map(|term| key_of(term)).collect();
         let mut out: Vec<Postings> = terms.iter().map(|_| Postings::default()).collect();
-        let segments: Vec<&SegmentRef> = self.manifest.of(family).segments.iter().collect();
-        self.lookup(reader, family, &segments, &keys, None, &mut |at, documents, counts, _| {
+        let segments: Vec<&SegmentRef> = self.manifest.of(corpus).segments.iter().collect();
+        self.lookup(reader, corpus, &segments, &keys, None, &mut |at, documents, counts, _| {
             if let Some(postings) = out.get_mut(at) {
                 postings.documents.extend_from_slice(documents);
                 postings.counts.extend(counts.iter().map(|n| num::to_u32(num::to_usize(*n))));
@@ -129,7 +129,7 @@ impl Index {
     pub(crate) fn positions(
         &mut self,
         reader: &mut Reader<'_>,
-        family: Family,
+        corpus: Corpus,
         term: &[u8],
         documents: &[u64],
     ) -> Result<Vec<Vec<u32>>> {
@@ -139,15 +139,15 @@ impl Index {
             documents.get(from).is_some_and(|document| *document <= segment.last)
         };
         let segments: Vec<&SegmentRef> =
-            self.manifest.of(family).segments.iter().filter(holds).collect();
+            self.manifest.of(corpus).segments.iter().filter(holds).collect();
         let (Some(first), Some(last)) = (segments.first(), segments.last()) else {
             return Ok(out);
         };
-        let lengths = self.lengths_of(reader, family, first.first, last.last)?;
+        let lengths = self.lengths_of(reader, corpus, first.first, last.last)?;
         let keys = [key_of(term)];
         self.lookup(
             reader,
-            family,
+            corpus,
             &segments,
             &keys,
             Some(&lengths),
@@ -177,14 +177,14 @@ impl Index {
     pub(crate) fn units(
         &mut self,
         reader: &mut Reader<'_>,
-        family: Family,
+        corpus: Corpus,
         grams: &[[u8; 3]],
     ) -> Result<Vec<Vec<u64>>> {
         let mut keys: Vec<u64> = grams.iter().map(|gram| key_of_gram(*gram)).collect();
         keys.push(EVERY_GRAM);
         let mut out: Vec<Vec<u64>> = keys.iter().map(|_| Vec::new()).collect();
-        let segments: Vec<&SegmentRef> = self.manifest.of(family).segments.iter().collect();
-        self.lookup(reader, family, &segments, &keys, None, &mut |at, units, _, _| {
+        let segments: Vec<&SegmentRef> = self.manifest.of(corpus).segments.iter().collect();
+        self.lookup(reader, corpus, &segments, &keys, None, &mut |at, units, _, _| {
             if let Some(list) = out.get_mut(at) {
                 list.extend_from_slice(units);
             }
@@ -201,7 +201,7 @@ impl Index {
     fn lookup(
         &self,
         reader: &mut Reader<'_>,
-        family: Family,
+        corpus: Corpus,
         segments: &[&SegmentRef],
         keys: &[u64],
         lengths: Option<&Lengths>,
@@ -239,7 +239,7 @@ impl Index {
             let name = self.keys.segment(&segment.id);
             let read = |block: Option<&[u8]>, name: &str, each: Each<'_>| {
                 let block = block.ok_or_else(|| segment::damaged(name))?;
-                read_block(block, place, family, keys, lengths, each)
+                read_block(block, place, corpus, keys, lengths, each)
                     .map_err(|_| segment::damaged(name))
             };
             if segment.blocks == 0 {
@@ -253,9 +253,9 @@ impl Index {
         Ok(())
     }
 
-    /// The segments of a family, in the order of their documents.
-    pub(super) fn segments(&self, family: Family) -> &[SegmentRef] {
-        &self.manifest.of(family).segments
+    /// The segments of a corpus, in the order of their documents.
+    pub(super) fn segments(&self, corpus: Corpus) -> &[SegmentRef] {
+        &self.manifest.of(corpus).segments
     }
 
     /// Whether a message is searched without the index although it is in a segment.
@@ -267,11 +267,11 @@ impl Index {
     pub(super) fn lengths_of(
         &self,
         reader: &mut Reader<'_>,
-        family: Family,
+        corpus: Corpus,
         first: u64,
         last: u64,
     ) -> Result<Lengths> {
-        let columns = &self.manifest.of(family).columns;
+        let columns = &self.manifest.of(corpus).columns;
         let chunk = |document: u64| num::to_usize(document.saturating_sub(1) / LENGTHS_CHUNK);
         let written = columns.lengths_checks.len();
         let (from, to) = (chunk(first).min(written), (chunk(last) + 1).min(written));
@@ -280,7 +280,7 @@ impl Index {
         let numbers: Vec<u32> = (from..to).map(num::to_u32).collect();
         let names: Vec<String> = numbers
             .iter()
-            .map(|number| columns::lengths_key(&self.keys, family, *number))
+            .map(|number| columns::lengths_key(&self.keys, corpus, *number))
             .collect();
         let checks = columns.lengths_checks.get(from..to).unwrap_or_default();
         for value in values(reader, &names, checks)? {
@@ -300,13 +300,13 @@ impl Index {
     pub(crate) fn lengths(
         &mut self,
         reader: &mut Reader<'_>,
-        family: Family,
+        corpus: Corpus,
         documents: &[u64],
     ) -> Result<Vec<u32>> {
         let (Some(first), Some(last)) = (documents.first(), documents.last()) else {
             return Ok(Vec::new());
         };
-        let lengths = self.lengths_of(reader, family, *first, *last)?;
+        let lengths = self.lengths_of(reader, corpus, *first, *last)?;
         let of = |document: &u64| num::to_u32(num::to_usize(lengths.bound(*document, 0)));
         Ok(documents.iter().map(of).collect())
     }
@@ -315,11 +315,11 @@ impl Index {
     pub(super) fn rows(
         &self,
         reader: &mut Reader<'_>,
-        family: Family,
+        corpus: Corpus,
         documents: &[u64],
     ) -> Result<Vec<Row>> {
-        let columns = &self.manifest.of(family).columns;
-        let chunk = columns::rows_chunk(family);
+        let columns = &self.manifest.of(corpus).columns;
+        let chunk = columns::rows_chunk(corpus);
         let written = columns.rows_checks.len();
         let number = |document: u64| num::to_usize(document.saturating_sub(1) / chunk);
         let mut numbers: Vec<usize> = documents.iter().map(|document| number(*document)).collect();
@@ -327,7 +327,7 @@ impl Index {
         let sealed: Vec<usize> = numbers.iter().copied().filter(|n| *n < written).collect();
         let names: Vec<String> = sealed
             .iter()
-            .map(|number| columns::rows_key(&self.keys, family, num::to_u32(*number)))
+            .map(|number| columns::rows_key(&self.keys, corpus, num::to_u32(*number)))
             .collect();
         let checks: Vec<u32> =
             sealed.iter().filter_map(|n| columns.rows_checks.get(*n).copied()).collect();
@@ -335,11 +335,11 @@ impl Index {
         for ((number, name), value) in
             sealed.iter().zip(&names).zip(values(reader, &names, &checks)?)
         {
-            let rows = columns::rows(value.get(2..).unwrap_or_default(), family);
+            let rows = columns::rows(value.get(2..).unwrap_or_default(), corpus);
             decoded.insert(*number, rows.ok_or_else(|| segment::damaged(name))?);
         }
         if numbers.last().is_some_and(|last| *last >= written) {
-            let rows = columns::rows(&columns.rows, family);
+            let rows = columns::rows(&columns.rows, corpus);
             let damaged = || segment::damaged(&self.keys.manifest());
             decoded.insert(written, rows.ok_or_else(damaged)?);
         }
@@ -360,10 +360,10 @@ impl Index {
     pub(crate) fn times(
         &mut self,
         reader: &mut Reader<'_>,
-        family: Family,
+        corpus: Corpus,
         documents: &[u64],
     ) -> Result<Vec<Timestamp>> {
-        let rows = self.rows(reader, family, documents)?;
+        let rows = self.rows(reader, corpus, documents)?;
         Ok(rows.into_iter().map(|row| row.time).collect())
     }
 
@@ -373,7 +373,7 @@ impl Index {
     ///
     /// As [`Index::postings`].
     pub(crate) fn roles(&mut self, reader: &mut Reader<'_>, messages: &[u64]) -> Result<Vec<Role>> {
-        let rows = self.rows(reader, Family::Messages, messages)?;
+        let rows = self.rows(reader, Corpus::Messages, messages)?;
         Ok(rows.into_iter().map(|row| row.role).collect())
     }
 
@@ -396,7 +396,7 @@ impl Index {
         reader: &mut Reader<'_>,
         ordinals: &[u64],
     ) -> Result<Vec<([u8; 8], u32)>> {
-        let rows = self.rows(reader, Family::Summaries, ordinals)?;
+        let rows = self.rows(reader, Corpus::Summaries, ordinals)?;
         Ok(rows.into_iter().filter_map(|row| row.summary).collect())
     }
 }
@@ -405,13 +405,13 @@ impl Index {
 fn read_block(
     block: &[u8],
     place: &Place<'_>,
-    family: Family,
+    corpus: Corpus,
     keys: &[u64],
     lengths: Option<&Lengths>,
     each: Each<'_>,
 ) -> core::result::Result<(), Damaged> {
     for at in &place.keys {
-        let mut reader = BlockReader::new(block, place.segment.range(family)).ok_or(Damaged)?;
+        let mut reader = BlockReader::new(block, place.segment.range(corpus)).ok_or(Damaged)?;
         let key = keys.get(*at).copied().unwrap_or_default();
         reader.find(key, lengths, &mut |documents, counts, positions| {
             each(*at, documents, counts, positions);

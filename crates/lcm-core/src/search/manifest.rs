@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Family,
+    Corpus,
     columns::Columns,
     segment::{ROW, SegmentRef},
 };
@@ -20,7 +20,7 @@ use crate::{
     num,
 };
 
-/// Most segments of one family, so that the manifest takes at most half of what a commit keeps free
+/// Most segments of one corpus, so that the manifest takes at most half of what a commit keeps free
 /// for it. Merging keeps them below 64, unless over a thousand commits in a row have no room for
 /// it; then an append is refused, and a compaction merges.
 pub(super) const SEGMENTS_MAX: usize = 1_536;
@@ -39,7 +39,7 @@ pub(super) struct Manifest {
     pub(super) direct: Vec<(u64, u64)>,
 }
 
-/// What the index holds of one family.
+/// What the index holds of one corpus.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct State {
     /// Documents in segments, from 1.
@@ -82,7 +82,7 @@ impl State {
         self.segments.get(from..to).unwrap_or_default()
     }
 
-    fn is_sound(&self, family: Family) -> bool {
+    fn is_sound(&self, corpus: Corpus) -> bool {
         let mut next = 1;
         for segment in &self.segments {
             if segment.first != next || segment.last < segment.first {
@@ -110,7 +110,7 @@ impl State {
             && next == self.documents + 1
             && self.segments.len() <= SEGMENTS_MAX
             && codec::countable(&[self.documents, self.length_total])
-            && self.columns.is_sound(family, self.documents)
+            && self.columns.is_sound(corpus, self.documents)
     }
 }
 
@@ -118,8 +118,8 @@ impl Sound for Manifest {
     fn is_sound(&self) -> bool {
         let ordered =
             |ranges: &[(u64, u64)]| ranges.iter().all(|(from, to)| from <= to && *to < 1 << 40);
-        self.messages.is_sound(Family::Messages)
-            && self.summaries.is_sound(Family::Summaries)
+        self.messages.is_sound(Corpus::Messages)
+            && self.summaries.is_sound(Corpus::Summaries)
             && ordered(&self.direct)
     }
 }
@@ -143,19 +143,19 @@ impl Manifest {
             && self.summaries.documents == head.summaries
     }
 
-    /// One family.
-    pub(super) const fn of(&self, family: Family) -> &State {
-        match family {
-            Family::Messages => &self.messages,
-            Family::Summaries => &self.summaries,
+    /// One corpus.
+    pub(super) const fn of(&self, corpus: Corpus) -> &State {
+        match corpus {
+            Corpus::Messages => &self.messages,
+            Corpus::Summaries => &self.summaries,
         }
     }
 
-    /// One family, to be changed.
-    pub(super) const fn of_mut(&mut self, family: Family) -> &mut State {
-        match family {
-            Family::Messages => &mut self.messages,
-            Family::Summaries => &mut self.summaries,
+    /// One corpus, to be changed.
+    pub(super) const fn of_mut(&mut self, corpus: Corpus) -> &mut State {
+        match corpus {
+            Corpus::Messages => &mut self.messages,
+            Corpus::Summaries => &mut self.summaries,
         }
     }
 }

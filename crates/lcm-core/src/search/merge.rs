@@ -16,7 +16,7 @@ use lcm_loops::{
 };
 
 use super::{
-    Family,
+    Corpus,
     columns::{self, LENGTHS_CHUNK},
     manifest::{MERGE_BYTES_MAX, Merge, SEGMENT_DOCUMENTS_MAX, State},
     segment::{self, BLOCK_TARGET, Blocks, Root, SegmentRef},
@@ -73,14 +73,14 @@ const STEP_BYTES_MAX: u32 = 96 << 10;
 ///
 /// Its steps are such that it ends after three quarters of the commits in which as many segments
 /// again come to wait; when more wait already, the steps are larger.
-pub(super) fn start(state: &mut State, family: Family) {
+pub(super) fn start(state: &mut State, corpus: Corpus) {
     if state.merge.is_none()
         && let Some(found) = full_level(&state.segments)
     {
         let level = state.segments.get(found.start).map_or(0, |first| first.level);
         let waiting = state.segments.iter().filter(|segment| segment.level == level).count();
         let commits = (2 * FAN_OUT).saturating_sub(waiting) * 3 / 4;
-        let most = if family == Family::Messages { STEP_BYTES_MAX } else { STEP_BYTES_MIN };
+        let most = if corpus == Corpus::Messages { STEP_BYTES_MAX } else { STEP_BYTES_MIN };
         begin(state, found, num::to_u64(commits), most);
     }
 }
@@ -88,7 +88,7 @@ pub(super) fn start(state: &mut State, family: Family) {
 /// As [`start`] for messages, but fewer segments will do if that makes the index smaller by much.
 /// Its steps are as small as they can be to end within so many commits.
 pub(super) fn start_major(state: &mut State, commits: u64) {
-    start(state, Family::Messages);
+    start(state, Corpus::Messages);
     if state.merge.is_none()
         && let Some(found) = newest(&state.segments)
     {
@@ -170,7 +170,7 @@ fn newest(segments: &[SegmentRef]) -> Option<Places> {
 }
 
 /// Keys of what the next step of a merge reads: blocks, and values of lengths.
-pub(super) fn wanted(keys: &Keys, family: Family, state: &State) -> [Vec<String>; 2] {
+pub(super) fn wanted(keys: &Keys, corpus: Corpus, state: &State) -> [Vec<String>; 2] {
     let mut out = Vec::new();
     let Some(merge) = &state.merge else { return [out, Vec::new()] };
     for (input, next) in state.inputs().iter().zip(&merge.next) {
@@ -184,7 +184,7 @@ pub(super) fn wanted(keys: &Keys, family: Family, state: &State) -> [Vec<String>
         }
     }
     let (from, to) = lengths_chunks(state);
-    [out, (from..to).map(|number| columns::lengths_key(keys, family, number)).collect()]
+    [out, (from..to).map(|number| columns::lengths_key(keys, corpus, number)).collect()]
 }
 
 /// Values of lengths that the inputs need, beside what the manifest holds.
@@ -205,12 +205,12 @@ fn lengths_chunks(state: &State) -> (u32, u32) {
 pub(super) fn take(
     reader: &mut Reader<'_>,
     keys: &Keys,
-    family: Family,
+    corpus: Corpus,
     state: &State,
     values: Vec<Option<Rc<Vec<u8>>>>,
 ) -> Result<Option<Material>> {
     let Some(merge) = &state.merge else { return Ok(None) };
-    let names = wanted(keys, family, state);
+    let names = wanted(keys, corpus, state);
     let mut payloads = Vec::with_capacity(values.len());
     for (key, value) in names.iter().flatten().zip(values) {
         let Some(value) = value else { return Err(reader.missing(key)) };
@@ -262,7 +262,7 @@ pub(super) fn take(
 /// `corrupt`: an input cannot be read; as [`codec::encode_plain`].
 pub(super) fn step(
     keys: &Keys,
-    family: Family,
+    corpus: Corpus,
     state: &mut State,
     material: &Material,
     puts: &mut Vec<Put>,
@@ -270,13 +270,13 @@ pub(super) fn step(
     let inputs: Vec<SegmentRef> = state.inputs().to_vec();
     let (Some(first), Some(last)) = (inputs.first(), inputs.last()) else { return Ok(()) };
     let Some(merge) = &mut state.merge else { return Ok(()) };
-    let range = segment::range(family, (first.first, last.last));
+    let range = segment::range(corpus, (first.first, last.last));
     let mut writer = BlockWriter::new(range, &material.lengths, BLOCK_TARGET);
     let rows = inputs.iter().zip(material.inputs.iter().zip(&material.more));
     let mut cursors: Vec<Cursor<'_>> = rows
         .map(|(input, (blocks, more))| {
             let blocks = blocks.iter().map(Block::bytes).collect();
-            Cursor::new(input.range(family), blocks, *more)
+            Cursor::new(input.range(corpus), blocks, *more)
         })
         .collect();
     let (lengths, bytes_max) = (&material.lengths, num::to_usize(u64::from(merge.step_bytes)));

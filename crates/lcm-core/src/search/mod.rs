@@ -37,14 +37,14 @@ pub(crate) use upkeep::{NewMessage, Upkeep};
 
 /// What kind of document is meant; each has segments of its own.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Family {
+pub(crate) enum Corpus {
     /// Messages, by seq.
     Messages,
     /// Summaries, by ordinal.
     Summaries,
 }
 
-impl Family {
+impl Corpus {
     /// The letter that stands for it in keys.
     const fn letter(self) -> char {
         match self {

@@ -6,7 +6,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::{Family, Index, each_field, messages_of_unit, regex::Regex, window::Window};
+use super::{Corpus, Index, each_field, messages_of_unit, regex::Regex, window::Window};
 use crate::{
     api::Timestamp, codec, error::Result, history::History, order, reader::Reader, summary::Summary,
 };
@@ -26,13 +26,13 @@ pub(crate) fn scan(
     reader: &mut Reader<'_>,
     history: &History<'_>,
     index: &mut Index,
-    family: Family,
+    corpus: Corpus,
     regex: &mut Regex,
     window: &Window,
 ) -> Result<Vec<Match>> {
-    if family == Family::Summaries {
+    if corpus == Corpus::Summaries {
         // There are no grams of them: a history has one for hundreds of messages.
-        let ordinals: Vec<u64> = (1..=index.documents(family)).collect();
+        let ordinals: Vec<u64> = (1..=index.documents(corpus)).collect();
         return summaries(reader, history, index, &ordinals, regex, window);
     }
     let query = regex.grams();
@@ -40,7 +40,7 @@ pub(crate) fn scan(
     let units = if query.is_everything() {
         None
     } else {
-        let units = index.units(reader, family, &grams)?;
+        let units = index.units(reader, corpus, &grams)?;
         let of_gram = |gram: [u8; 3]| {
             let place = grams.binary_search(&gram).ok();
             place.and_then(|place| units.get(place)).map_or(&[][..], Vec::as_slice)
@@ -86,13 +86,13 @@ fn within(
     }
     let direct = index.direct();
     let is_direct = |seq: u64| direct.iter().any(|(from, to)| (*from..=*to).contains(&seq));
-    let last = direct.last().map_or(u64::MAX, |(_, to)| *to).max(index.documents(Family::Messages));
+    let last = direct.last().map_or(u64::MAX, |(_, to)| *to).max(index.documents(Corpus::Messages));
     let seqs: Vec<u64> = ranges
         .iter()
         .flat_map(|(from, to)| *from..=(*to).min(last))
         .filter(|seq| !is_direct(*seq))
         .collect();
-    let times = index.times(reader, Family::Messages, &seqs)?;
+    let times = index.times(reader, Corpus::Messages, &seqs)?;
     let inside = seqs.iter().zip(times).filter(|(_, time)| window.holds(*time));
     let mut out: Vec<(u64, u64)> = inside.map(|(seq, _)| (*seq, *seq)).collect();
     out.extend(direct);

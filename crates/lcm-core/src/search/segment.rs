@@ -15,7 +15,7 @@ use core::ops::Range;
 use lcm_loops::block;
 use serde::{Deserialize, Serialize};
 
-use super::{Family, unit_of_message};
+use super::{Corpus, unit_of_message};
 use crate::{
     codec,
     error::{Error, Result},
@@ -51,8 +51,8 @@ pub(super) struct SegmentRef {
 
 impl SegmentRef {
     /// Documents and units it covers.
-    pub(super) fn range(&self, family: Family) -> block::Range {
-        range(family, (self.first, self.last))
+    pub(super) fn range(&self, corpus: Corpus) -> block::Range {
+        range(corpus, (self.first, self.last))
     }
 
     /// Number of documents.
@@ -62,10 +62,10 @@ impl SegmentRef {
 }
 
 /// Documents with their units.
-pub(super) fn range(family: Family, documents: (u64, u64)) -> block::Range {
-    let units = match family {
-        Family::Messages => (unit_of_message(documents.0), unit_of_message(documents.1)),
-        Family::Summaries => documents,
+pub(super) fn range(corpus: Corpus, documents: (u64, u64)) -> block::Range {
+    let units = match corpus {
+        Corpus::Messages => (unit_of_message(documents.0), unit_of_message(documents.1)),
+        Corpus::Summaries => documents,
     };
     block::Range { documents, units }
 }

@@ -187,7 +187,7 @@ fn compare(store: &mut Memory, messages: &[String], place: &str) {
         assert!(messages.len() - last < 64, "{place}: {direct:?}");
         let naive = Naive::new(&messages[..last]);
         let terms: Vec<Vec<u8>> = naive.terms.keys().cloned().collect();
-        let found = index.postings(reader, Family::Messages, &terms).unwrap();
+        let found = index.postings(reader, Corpus::Messages, &terms).unwrap();
         for ((term, documents), postings) in naive.terms.iter().zip(found) {
             let name = String::from_utf8_lossy(term);
             let expected: Vec<u64> = documents.keys().copied().collect();
@@ -199,25 +199,25 @@ fn compare(store: &mut Memory, messages: &[String], place: &str) {
             naive.terms.iter().filter(|(term, _)| has_positions(term)).step_by(5)
         {
             let list: Vec<u64> = documents.keys().copied().collect();
-            let found = index.positions(reader, Family::Messages, term, &list).unwrap();
+            let found = index.positions(reader, Corpus::Messages, term, &list).unwrap();
             let expected: Vec<Vec<u32>> = documents.values().cloned().collect();
             assert_eq!(found, expected, "{place}: `{}`", String::from_utf8_lossy(term));
         }
         let grams: Vec<[u8; 3]> = naive.grams.keys().copied().collect();
-        let found = index.units(reader, Family::Messages, &grams).unwrap();
+        let found = index.units(reader, Corpus::Messages, &grams).unwrap();
         for ((gram, units), found) in naive.grams.iter().zip(found) {
             let expected: Vec<u64> = units.iter().copied().collect();
             assert_eq!(found, expected, "{place}: {gram:?}");
         }
         let all: Vec<u64> = (1..=last as u64).collect();
-        let lengths = index.lengths(reader, Family::Messages, &all).unwrap();
+        let lengths = index.lengths(reader, Corpus::Messages, &all).unwrap();
         for (length, exact) in lengths.iter().zip(&naive.lengths) {
             assert!(*length >= *exact && *length <= *exact + *exact / 16 + 1, "{length} {exact}");
         }
         let roles = index.roles(reader, &all).unwrap();
         assert_eq!(roles.len(), last);
         let absent = [b"wnothing".to_vec(), b"iabsent".to_vec()];
-        for postings in index.postings(reader, Family::Messages, &absent).unwrap() {
+        for postings in index.postings(reader, Corpus::Messages, &absent).unwrap() {
             assert_eq!(postings, Postings::default());
         }
     });

@@ -10,7 +10,7 @@ use alloc::{rc::Rc, string::String, vec::Vec};
 use lcm_loops::lengths;
 
 use super::{
-    Family,
+    Corpus,
     builder::Builder,
     columns::Row,
     manifest::{Manifest, SEGMENTS_MAX},
@@ -74,8 +74,8 @@ pub(crate) struct NewMessage<'a> {
 pub(crate) struct Upkeep<'k> {
     keys: &'k Keys,
     manifest: Manifest,
-    /// Family whose merge goes on in this commit.
-    family: Family,
+    /// Corpus whose merge goes on in this commit.
+    corpus: Corpus,
     packs: Vec<String>,
     unflushed: Vec<Pack>,
     material: Option<Material>,
@@ -92,7 +92,7 @@ impl<'k> Upkeep<'k> {
         Ok(Self {
             keys,
             manifest,
-            family: Family::Messages,
+            corpus: Corpus::Messages,
             packs: Vec::new(),
             unflushed: Vec::new(),
             material: None,
@@ -118,7 +118,7 @@ impl<'k> Upkeep<'k> {
         }
         let unflushed = head.packs.iter().filter(|pack| pack.seq_last() > head.indexed.messages);
         self.packs = unflushed.map(|pack| self.keys.pack(pack.seq_first)).collect();
-        let [blocks, lengths] = merge::wanted(self.keys, self.family, &self.manifest.messages);
+        let [blocks, lengths] = merge::wanted(self.keys, self.corpus, &self.manifest.messages);
         let mut fresh = self.packs.clone();
         fresh.extend(lengths);
         [blocks, fresh]
@@ -138,18 +138,18 @@ impl<'k> Upkeep<'k> {
         // the history is compacted.
         let passes = passes_left.saturating_sub(PASSES_SPARED).max(PASSES_MIN);
         merge::start_major(&mut self.manifest.messages, passes);
-        merge::start(&mut self.manifest.summaries, Family::Summaries);
+        merge::start(&mut self.manifest.summaries, Corpus::Summaries);
         // The messages' are over after some passes and then wait for many more messages.
         let waiting = self.manifest.summaries.segments.len() > SUMMARIES_WAITING_MAX;
-        self.family = match self.manifest.messages.merge {
-            Some(_) if !waiting => Family::Messages,
-            _ => Family::Summaries,
+        self.corpus = match self.manifest.messages.merge {
+            Some(_) if !waiting => Corpus::Messages,
+            _ => Corpus::Summaries,
         };
-        let state = self.manifest.of(self.family);
-        let [blocks, lengths] = merge::wanted(self.keys, self.family, state);
+        let state = self.manifest.of(self.corpus);
+        let [blocks, lengths] = merge::wanted(self.keys, self.corpus, state);
         // A step ends within its blocks, so that the next one reads the same.
         let values = reader.kept(&blocks, &lengths)?;
-        self.material = merge::take(reader, self.keys, self.family, state, values)?;
+        self.material = merge::take(reader, self.keys, self.corpus, state, values)?;
         Ok(())
     }
 
@@ -171,8 +171,8 @@ impl<'k> Upkeep<'k> {
         }
         blocks.extend(lengths);
         if !blocks.is_empty() {
-            let state = self.manifest.of(self.family);
-            self.material = merge::take(reader, self.keys, self.family, state, blocks)?;
+            let state = self.manifest.of(self.corpus);
+            self.material = merge::take(reader, self.keys, self.corpus, state, blocks)?;
         }
         Ok(())
     }
@@ -227,7 +227,7 @@ impl<'k> Upkeep<'k> {
         let (bytes_max, puts_max) = room(puts);
         let mut kept = documents.len();
         let (builder, blocks) = loop {
-            let mut builder = Builder::new(Family::Messages, first);
+            let mut builder = Builder::new(Corpus::Messages, first);
             for (at, message) in documents.iter().enumerate() {
                 if at < kept {
                     builder.message(message.raw, message.parts);
@@ -250,7 +250,7 @@ impl<'k> Upkeep<'k> {
         let state = &mut self.manifest.messages;
         for (message, length) in documents.iter().zip(&builder.lengths().bytes) {
             let row = Row { time: message.time, role: message.role, summary: None };
-            state.columns.push(self.keys, Family::Messages, *length, &row, puts)?;
+            state.columns.push(self.keys, Corpus::Messages, *length, &row, puts)?;
             state.length_total += lengths::length(*length);
         }
         state.documents = last;
@@ -286,7 +286,7 @@ impl<'k> Upkeep<'k> {
     ) -> Result<()> {
         let state = &mut self.manifest.summaries;
         let first = state.documents + 1;
-        let mut builder = Builder::new(Family::Summaries, first);
+        let mut builder = Builder::new(Corpus::Summaries, first);
         let mut fields: Vec<Vec<u8>> = Vec::new();
         for (record, _) in records {
             builder.summary(&record.text);
@@ -296,7 +296,7 @@ impl<'k> Upkeep<'k> {
         for ((record, size), length) in records.iter().zip(&builder.lengths().bytes) {
             let summary = Some((record.id(), *size));
             let row = Row { time: record.latest_at, role: Role::System, summary };
-            state.columns.push(self.keys, Family::Summaries, *length, &row, puts)?;
+            state.columns.push(self.keys, Corpus::Summaries, *length, &row, puts)?;
             state.length_total += lengths::length(*length);
         }
         let last = first + num::to_u64(records.len()) - 1;
@@ -342,17 +342,17 @@ fn room(puts: &[Put]) -> (usize, usize) {
 
 /// Makes a step of the merge that goes on, deletes a little, and writes the manifest.
 fn merge_and_write(upkeep: Upkeep<'_>, puts: &mut Vec<Put>) -> Result<()> {
-    let Upkeep { keys, mut manifest, family, material, .. } = upkeep;
+    let Upkeep { keys, mut manifest, corpus, material, .. } = upkeep;
     let (bytes, count) = room(puts);
     let fits = bytes >= OUTPUT_BYTES_MAX && count >= OUTPUT_PUTS_MAX;
     if let Some(material) = material.filter(|_| fits) {
-        merge::step(keys, family, manifest.of_mut(family), &material, puts)?;
+        merge::step(keys, corpus, manifest.of_mut(corpus), &material, puts)?;
     }
-    for family in [Family::Messages, Family::Summaries] {
+    for corpus in [Corpus::Messages, Corpus::Summaries] {
         let (_, count) = room(puts);
-        let state = manifest.of_mut(family);
+        let state = manifest.of_mut(corpus);
         merge::delete(keys, state, count.min(DELETES_MAX), puts);
-        merge::start(state, family);
+        merge::start(state, corpus);
         if state.segments.len() > SEGMENTS_MAX {
             return Err(Error::limit(format_args!(
                 "over {SEGMENTS_MAX} search segments wait to be merged: compact the conversation"

@@ -1,6 +1,6 @@
 //! Which documents are hits, in which order, and how many there are.
 //!
-//! Each family of each conversation gives an ordered list of its best; the lists are merged. The
+//! Each corpus of each conversation gives an ordered list of its best; the lists are merged. The
 //! weights of a full-text query are those of all conversations that are searched together.
 
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use crate::{
     num, order,
     reader::Reader,
     search::{
-        Family, Index,
+        Corpus, Index,
         full_text::{self, Gathered, Statistics},
         query::TextQuery,
         regex::Regex,
@@ -27,7 +27,7 @@ use crate::{
 pub(super) struct Hit {
     /// Number of its conversation.
     pub(super) place: usize,
-    pub(super) family: Family,
+    pub(super) corpus: Corpus,
     pub(super) document: u64,
     /// With 16 fractional bits; `None`: an expression's match, which has none.
     pub(super) score: Option<u64>,
@@ -36,7 +36,7 @@ pub(super) struct Hit {
     time: Timestamp,
 }
 
-/// The best hits of one family of one conversation, in order.
+/// The best hits of one corpus of one conversation, in order.
 type List = Vec<Hit>;
 
 /// The hits in order, at most as many as `bounds` say, and how many there are altogether.
@@ -51,17 +51,17 @@ pub(super) fn find(
     sought: &mut Sought,
     bounds: &Bounds,
 ) -> Result<(Vec<Hit>, u64)> {
-    let families: &[Family] = match bounds.scope {
-        Scope::Messages => &[Family::Messages],
-        Scope::Summaries => &[Family::Summaries],
-        Scope::Both | Scope::Files => &[Family::Messages, Family::Summaries],
+    let corpora: &[Corpus] = match bounds.scope {
+        Scope::Messages => &[Corpus::Messages],
+        Scope::Summaries => &[Corpus::Summaries],
+        Scope::Both | Scope::Files => &[Corpus::Messages, Corpus::Summaries],
     };
     let mut lists = Vec::new();
     let total = match sought {
         Sought::Text(query) if query.is_empty() => 0,
-        Sought::Text(query) => texts(reader, places, indexes, query, bounds, families, &mut lists)?,
+        Sought::Text(query) => texts(reader, places, indexes, query, bounds, corpora, &mut lists)?,
         Sought::Regex(regex) => {
-            matches(reader, places, indexes, regex, bounds, families, &mut lists)?
+            matches(reader, places, indexes, regex, bounds, corpora, &mut lists)?
         }
     };
     Ok((merged(lists, bounds.limit), total))
@@ -73,20 +73,20 @@ fn matches(
     indexes: &mut [Index],
     regex: &mut Regex,
     bounds: &Bounds,
-    families: &[Family],
+    corpora: &[Corpus],
     lists: &mut Vec<List>,
 ) -> Result<u64> {
     let mut total = 0;
     for ((number, place), index) in places.iter().enumerate().zip(indexes) {
         place.enter(reader);
         let history = History { keys: &place.keys, head: &place.loaded.head };
-        for family in families {
-            let found = scan(reader, &history, index, *family, regex, &bounds.window)?;
+        for corpus in corpora {
+            let found = scan(reader, &history, index, *corpus, regex, &bounds.window)?;
             total += num::to_u64(found.len());
             let mut newest = found.into_iter().map(|(document, time)| (time, document));
             let hit = |(time, document)| Hit {
                 place: number,
-                family: *family,
+                corpus: *corpus,
                 document,
                 score: None,
                 rank: time,
@@ -98,10 +98,10 @@ fn matches(
     Ok(total)
 }
 
-/// A family of a conversation between the two steps of a full-text search.
+/// A corpus of a conversation between the two steps of a full-text search.
 struct Open {
     place: usize,
-    family: Family,
+    corpus: Corpus,
     gathered: Gathered,
 }
 
@@ -111,24 +111,24 @@ fn texts(
     indexes: &mut [Index],
     query: &TextQuery,
     bounds: &Bounds,
-    families: &[Family],
+    corpora: &[Corpus],
     lists: &mut Vec<List>,
 ) -> Result<u64> {
     let mut open = Vec::new();
     for ((number, place), index) in places.iter().enumerate().zip(indexes.iter_mut()) {
         place.enter(reader);
         let history = History { keys: &place.keys, head: &place.loaded.head };
-        for family in families {
-            let gathered = full_text::gather(reader, &history, index, *family, query)?;
-            open.push(Open { place: number, family: *family, gathered });
+        for corpus in corpora {
+            let gathered = full_text::gather(reader, &history, index, *corpus, query)?;
+            open.push(Open { place: number, corpus: *corpus, gathered });
         }
     }
     let mut total = 0;
-    for family in families {
+    for corpus in corpora {
         let mut statistics = Statistics::default();
-        let of_family = |one: &&Open| one.family == *family;
-        open.iter().filter(of_family).for_each(|one| statistics.add(&one.gathered.statistics));
-        for one in open.iter().filter(|one| one.family == *family) {
+        let of_corpus = |one: &&Open| one.corpus == *corpus;
+        open.iter().filter(of_corpus).for_each(|one| statistics.add(&one.gathered.statistics));
+        for one in open.iter().filter(|one| one.corpus == *corpus) {
             let place = places.get(one.place).zip(indexes.get_mut(one.place));
             let Some((place, index)) = place else { continue };
             place.enter(reader);
@@ -138,7 +138,7 @@ fn texts(
     Ok(total)
 }
 
-/// Adds the best of one family of a conversation to the lists; returns how many fit.
+/// Adds the best of one corpus of a conversation to the lists; returns how many fit.
 fn best(
     reader: &mut Reader<'_>,
     place: &Place,
@@ -177,7 +177,7 @@ fn best(
     };
     let hit = |(rank, document): (u64, u64)| Hit {
         place: open.place,
-        family: open.family,
+        corpus: open.corpus,
         document,
         score: score_of(document),
         rank,

@@ -12,7 +12,7 @@ use crate::{
     order::{self, Sorted},
     reader::Reader,
     search::{
-        Allowance, Family, Field, Index, each_field, each_term,
+        Allowance, Corpus, Field, Index, each_field, each_term,
         query::{Presence, TextQuery},
         score,
         snippet::{Mark, best_passage, passage},
@@ -35,11 +35,11 @@ pub(super) fn show(
     let mut glass = Glass::new(sought);
     let mut shown: Vec<String> = hits.iter().map(|_| String::new()).collect();
     for ((number, place), index) in places.iter().enumerate().zip(indexes) {
-        for family in [Family::Messages, Family::Summaries] {
+        for corpus in [Corpus::Messages, Corpus::Summaries] {
             let mut wanted: Vec<(u64, usize)> = hits
                 .iter()
                 .enumerate()
-                .filter(|(_, hit)| hit.place == number && hit.family == family)
+                .filter(|(_, hit)| hit.place == number && hit.corpus == corpus)
                 .map(|(at, hit)| (hit.document, at))
                 .collect();
             if wanted.is_empty() {
@@ -48,9 +48,9 @@ pub(super) fn show(
             order::sort(&mut wanted);
             place.enter(reader);
             let documents: Vec<u64> = wanted.iter().map(|(document, _)| *document).collect();
-            let rows = match family {
-                Family::Messages => messages(reader, place, &documents, &mut glass)?,
-                Family::Summaries => summaries(reader, place, index, &documents, &mut glass)?,
+            let rows = match corpus {
+                Corpus::Messages => messages(reader, place, &documents, &mut glass)?,
+                Corpus::Summaries => summaries(reader, place, index, &documents, &mut glass)?,
             };
             for ((_, at), row) in wanted.into_iter().zip(rows) {
                 let score = hits.get(at).and_then(|hit| hit.score).map(score::thousandths);

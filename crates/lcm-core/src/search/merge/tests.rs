@@ -31,19 +31,19 @@ fn inputs(state: &State) -> Option<(u32, u32, u32)> {
 #[test]
 fn sixteen_of_the_lowest_level_are_merged_the_oldest_first() {
     let mut few = state(&[(100, 0); 15]);
-    start(&mut few, Family::Messages);
+    start(&mut few, Corpus::Messages);
     assert_eq!(inputs(&few), None);
     let mut segments = vec![(1_600, 1); 16];
     segments.extend([(100, 0); 18]);
     let mut messages = state(&segments);
-    start(&mut messages, Family::Messages);
+    start(&mut messages, Corpus::Messages);
     // 512 KiB over three quarters of the 14 commits until 16 more wait.
     assert_eq!(inputs(&messages), Some((16, 16, 51)));
     let mut summaries = state(&segments);
-    start(&mut summaries, Family::Summaries);
+    start(&mut summaries, Corpus::Summaries);
     assert_eq!(inputs(&summaries), Some((16, 16, 16)));
     let mut waiting = state(&[(100, 0); 60]);
-    start(&mut waiting, Family::Messages);
+    start(&mut waiting, Corpus::Messages);
     assert_eq!(inputs(&waiting), Some((0, 16, 96)));
 }
 
@@ -52,10 +52,10 @@ fn sixteen_of_the_lowest_level_are_merged_the_oldest_first() {
 #[test]
 fn of_large_segments_as_many_are_merged_as_fit() {
     let mut large = state(&[(25_600, 2); 16]);
-    start(&mut large, Family::Messages);
+    start(&mut large, Corpus::Messages);
     assert_eq!(inputs(&large).map(|(from, count, _)| (from, count)), Some((0, 5)));
     let mut whole = state(&[(100_000, 3); 16]);
-    start(&mut whole, Family::Messages);
+    start(&mut whole, Corpus::Messages);
     assert_eq!(inputs(&whole), None);
 }
 
