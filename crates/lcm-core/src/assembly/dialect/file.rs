@@ -242,7 +242,8 @@ impl<'a> File<'a> {
         let mut out = String::new();
         let kind = self.mime.split('/').next().unwrap_or_default();
         let is_media = ["image", "audio", "video", "text"].contains(&kind) || self.mime == PDF;
-        if let Some(data) = self.data.as_deref().filter(|_| is_media) {
+        let holds_bytes = |data: &&str| !data.trim().is_empty();
+        if let Some(data) = self.data.as_deref().filter(holds_bytes).filter(|_| is_media) {
             out.push_str("{\"inlineData\":{\"mimeType\":");
             json::write_string(&mut out, &self.mime);
             field(&mut out, "data", data);
