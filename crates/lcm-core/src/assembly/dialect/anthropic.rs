@@ -111,7 +111,7 @@ impl Served {
     }
 
     /// Whether a block of this turn has its other half, or is a call at the end.
-    fn has_other_half(&self, at: usize, id: &str, is_result: bool) -> bool {
+    fn has_other_half(&self, at: usize, id: &str, is_result: bool, is_last: bool) -> bool {
         match self.ids.get(id).and_then(|index| self.pairs.get(*index)) {
             Some((Some(call), Some(result))) => {
                 if is_result {
@@ -120,7 +120,9 @@ impl Served {
                     *call == at
                 }
             }
-            Some((Some(call), None)) => !is_result && *call == at && at + 1 == self.turns,
+            Some((Some(call), None)) => {
+                is_last && !id.is_empty() && !is_result && *call == at && at + 1 == self.turns
+            }
             _ => false,
         }
     }
@@ -130,7 +132,7 @@ impl Served {
         let last = turns.last().and_then(|turn| turn.blocks.last());
         matches!(last, Some(Block { body: Body::Served { id, is_result: false }, .. })
             if turns.last().is_some_and(|turn| turn.role == Role::Assistant)
-                && self.has_other_half(self.turns - 1, id, false))
+                && self.has_other_half(self.turns - 1, id, false, true))
     }
 
     /// The blocks of one turn.
@@ -183,7 +185,9 @@ impl Served {
             // Pairing took them out.
             Body::Answer(_) => None,
             Body::Served { id, is_result } => {
-                let kept = native.filter(|_| !is_user && self.has_other_half(at, id, *is_result));
+                let is_last = turn.blocks.last().is_some_and(|last| core::ptr::eq(last, block));
+                let stands = !is_user && self.has_other_half(at, id, *is_result, is_last);
+                let kept = native.filter(|_| stands);
                 if kept.is_none() {
                     let note = if *is_result { Note::OrphanResult } else { Note::BlockLeftOut };
                     notes.add(turn.entry, note);
