@@ -151,3 +151,23 @@ fn the_logical_digest_does_not_depend_on_how_messages_are_batched() {
     assert!(digests.windows(2).all(|pair| pair[0].1 == pair[1].1), "{digests:?}");
     assert_ne!(digests[0].0, digests[1].0, "other batches are other packs");
 }
+
+/// Goal: a host can ask whether its arguments are right before it stores the first message. Method:
+/// wrong ones of a conversation that does not exist, and right ones.
+#[test]
+fn wrong_arguments_are_named_before_a_conversation_is_missed() {
+    let mut host = Host::new(None, StoreMode::Plain).unwrap();
+    for (call, budget, options, code) in [
+        ("compaction.evaluate", 0, "{}", "invalid-input"),
+        ("compaction.evaluate", 1_000, r#"{"target":0}"#, "invalid-input"),
+        ("compaction.evaluate", 1_000, r#"{"mode":"incremental"}"#, "unsupported"),
+        ("compaction.plan", 1_000, r#"{"target":0}"#, "invalid-input"),
+        ("compaction.plan", 1_000, r#"{"mode":"incremental"}"#, "unsupported"),
+        ("compaction.evaluate", 1_000, r#"{"target":1}"#, "not-found"),
+        ("compaction.plan", 1_000, "{}", "not-found"),
+    ] {
+        let args = json(&format!(r#"{{"budget":{budget},"options":{options}}}"#));
+        let error = host.call(call, &args).unwrap().unwrap_err();
+        assert_eq!(error.code.as_str(), code, "{call} {budget} {options}: {}", error.message);
+    }
+}

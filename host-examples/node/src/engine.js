@@ -7,7 +7,7 @@ import { batchesOf, mergeReceipts, messageTexts, stagedTexts } from "./batches.j
 import { toJson } from "./convert.js";
 import { compact, planOptions } from "./compact.js";
 import { modelChain } from "./completion.js";
-import { invalid, LcmError } from "./errors.js";
+import { invalid } from "./errors.js";
 import { budgeted, checkAsking, knownOptions, optionsOf, rest } from "./options.js";
 import { identities, ingestTranscript } from "./transcript.js";
 
@@ -156,12 +156,8 @@ export class Engine {
     try {
       await this.#decide(conversation, work, options);
     } catch (error) {
+      // Said only when all arguments are right: nothing is stored yet.
       if (error.code !== "not-found") throw error;
-      // That nothing is stored yet is said before these two are looked at.
-      if (options.target === 0) throw invalid("target: must be at least 1");
-      if (options.mode === "incremental") {
-        throw new LcmError("unsupported", "mode `incremental` is not offered by this version");
-      }
     }
   }
 

@@ -67,22 +67,12 @@ pub(crate) struct Goal {
 }
 
 /// Derives the goal of a call from its options.
-///
-/// # Errors
-///
-/// `unsupported`: mode `incremental`; `invalid-input`: a target of 0.
 pub(crate) fn goal(
     head: &Head,
     policy: &Policy,
     options: &CompactionOptions,
     sweep: &Sweep,
-) -> Result<Goal> {
-    if options.mode == CompactionMode::Incremental {
-        return Err(Error::unsupported("mode `incremental` is not offered by this version"));
-    }
-    if options.target == Some(0) {
-        return Err(Error::invalid("target: must be at least 1"));
-    }
+) -> Goal {
     let stored = head.context.tokens;
     let observed = u64::from(options.observed_tokens.unwrap_or(0));
     let current = stored.max(observed);
@@ -93,14 +83,14 @@ pub(crate) fn goal(
         CompactionMode::UntilUnder => target,
         CompactionMode::Threshold | CompactionMode::Incremental => threshold,
     };
-    Ok(Goal {
+    Goal {
         due_above,
         current,
         // What the host adds to the stored context (system prompt, tools) has to fit beside it.
         target: target.saturating_sub(sweep.overhead).max(1),
         explicit: options.target.is_some(),
         inclusive: options.mode == CompactionMode::UntilUnder,
-    })
+    }
 }
 
 impl Goal {
@@ -131,7 +121,8 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a budget of 0, or the further options; errors of the store.
+    /// `invalid-input`: a budget or target of 0, or the further options; `unsupported`: mode
+    /// `incremental`; errors of the store.
     pub(crate) fn begin(
         reader: &mut Reader<'_>,
         config: &Config,
@@ -140,7 +131,15 @@ impl Call {
         (budget, options): (u32, &CompactionOptions),
         mut further: Vec<String>,
     ) -> Result<Self> {
+        // Before anything is read: a host asks by `evaluate` whether a turn may begin, of a
+        // conversation that need not exist yet.
         let policy = config.policy(budget)?;
+        if options.mode == CompactionMode::Incremental {
+            return Err(Error::unsupported("mode `incremental` is not offered by this version"));
+        }
+        if options.target == Some(0) {
+            return Err(Error::invalid("target: must be at least 1"));
+        }
         let model = calibration::Wanted::of_options(keys, options.extra_json.as_deref())?;
         further.extend(model.iter().map(|model| model.key.clone()));
         let (loaded, mut further) = Loaded::read(reader, keys, conversation, &further)?;
@@ -149,10 +148,7 @@ impl Call {
         let mut call = Self { loaded, further, policy, options, calibration };
         if let Some(calibration) = &call.calibration {
             let options = &mut call.options;
-            options.target = options.target.map(|tokens| match tokens {
-                0 => 0,
-                _ => calibration.estimated(tokens),
-            });
+            options.target = options.target.map(|tokens| calibration.estimated(tokens));
             let observed = options.observed_tokens;
             options.observed_tokens = observed.map(|tokens| calibration.estimated_of(tokens));
             call.policy = config.policy(calibration.estimated(budget))?;
@@ -181,7 +177,7 @@ pub(crate) fn evaluate(
     // Of a session that is passed over there is nothing, and that is no error.
     let loaded = if closed.is_some() { loaded } else { loaded.existing()? };
     let sweep = Sweep::begin(loaded.head.context.tokens, options.observed_tokens);
-    let goal = goal(&loaded.head, &policy, &options, &sweep)?;
+    let goal = goal(&loaded.head, &policy, &options, &sweep);
     let closed = if config.enabled { closed } else { Some("disabled") };
     let due = closed.is_none() && (options.force || goal.due());
     let reason = match (closed, due, goal.due()) {

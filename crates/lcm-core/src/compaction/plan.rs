@@ -133,7 +133,7 @@ pub(crate) fn look(
     let given = Sweep::parse(options.sweep.as_deref())?;
     let stored = loaded.head.context.tokens;
     let sweep = given.unwrap_or(Sweep::begin(stored, options.observed_tokens));
-    let goal = goal(&loaded.head, &policy, options, &sweep)?;
+    let goal = goal(&loaded.head, &policy, options, &sweep);
     let ended = |status, reason, sweep| Found::Ended { status, reason, sweep };
     if !config.enabled || (given.is_none() && !options.force && !goal.due()) {
         let found = ended(PlanStatus::NothingDue, reason::BELOW_THRESHOLD, String::new());

@@ -370,14 +370,9 @@ def _check(question: Fields) -> Flow[None]:
     try:
         yield Call("compaction.evaluate", question)
     except LcmError as error:
+        # Said only when all arguments are right: nothing is stored yet.
         if error.code != "not-found":
             raise
-        # That nothing is stored yet is said before these two are looked at.
-        if question["options"].get("target") == 0:
-            raise LcmError("invalid-input", "target: must be at least 1") from error
-        if question["options"].get("mode") == "incremental":
-            message = "mode `incremental` is not offered by this version"
-            raise LcmError("unsupported", message) from error
 
 
 PASS_KEYS = ("depth", "level", "capped", "tokens_before", "tokens_after")

@@ -236,7 +236,8 @@ class Lcm:
         """One turn: stores messages, asks whether compaction is due, and does what is.
 
         Nothing is stored when an argument is wrong. The messages are then stored whatever the
-        model does: how it failed is `failure` beside the receipt. `append_mode` and `repeat` are as `new` and `repeat` of `append`.
+        model does: how it failed is `failure` beside the receipt. `append_mode` and `repeat` are
+        as `new` and `repeat` of `append`.
         """
         intake = {
             "append_mode": append_mode,
@@ -497,8 +498,8 @@ class Lcm:
     ) -> dict[str, Any]:
         """Reports what a provider counted of a prompt, and the estimate of the same prompt.
 
-        The estimate is `tokens` of the assembly and the `estimate` of what was added to it. With `model` the other
-        calls then keep their budgets in this model's tokens.
+        The estimate is `tokens` of the assembly and the `estimate` of what was added to it. With
+        `model` the other calls then keep their budgets in this model's tokens.
         """
         arguments = {
             "model": model,
