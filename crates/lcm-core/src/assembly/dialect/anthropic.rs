@@ -80,19 +80,23 @@ fn text_json(text: &str) -> String {
     out
 }
 
-/// Calls that the provider answers itself, and where: by id, the turns of call and result.
+/// Turn and block of a half of a served call.
+type At = (usize, usize);
+
+/// Calls that the provider answers itself, and where: by id, the places of call and result.
 struct Served {
     /// By id, the index in `pairs`.
     ids: BTreeMap<String, usize>,
-    pairs: Vec<(Option<usize>, Option<usize>)>,
+    pairs: Vec<(Option<At>, Option<At>)>,
     turns: usize,
 }
 
 impl Served {
     fn of(turns: &[Turn<'_>]) -> Self {
         let (mut ids, mut pairs) = (BTreeMap::new(), Vec::new());
-        for (at, turn) in turns.iter().enumerate() {
-            for block in &turn.blocks {
+        for (turn, Turn { blocks, .. }) in turns.iter().enumerate() {
+            for (place, block) in blocks.iter().enumerate() {
+                let at = (turn, place);
                 let Body::Served { id, is_result } = &block.body else { continue };
                 let index = number(&mut ids, id);
                 if index == pairs.len() {
@@ -111,7 +115,7 @@ impl Served {
     }
 
     /// Whether a block of this turn has its other half, or is a call at the end.
-    fn has_other_half(&self, at: usize, id: &str, is_result: bool, is_last: bool) -> bool {
+    fn has_other_half(&self, at: At, id: &str, is_result: bool, is_last: bool) -> bool {
         match self.ids.get(id).and_then(|index| self.pairs.get(*index)) {
             Some((Some(call), Some(result))) => {
                 if is_result {
@@ -121,7 +125,7 @@ impl Served {
                 }
             }
             Some((Some(call), None)) => {
-                is_last && !id.is_empty() && !is_result && *call == at && at + 1 == self.turns
+                is_last && !id.is_empty() && !is_result && *call == at && at.0 + 1 == self.turns
             }
             _ => false,
         }
@@ -129,10 +133,12 @@ impl Served {
 
     /// Whether the last turn ends with a call that the provider still has to answer.
     fn is_paused(&self, turns: &[Turn<'_>]) -> bool {
-        let last = turns.last().and_then(|turn| turn.blocks.last());
-        matches!(last, Some(Block { body: Body::Served { id, is_result: false }, .. })
-            if turns.last().is_some_and(|turn| turn.role == Role::Assistant)
-                && self.has_other_half(self.turns - 1, id, false, true))
+        let Some(turn) = turns.last().filter(|turn| turn.role == Role::Assistant) else {
+            return false;
+        };
+        let at = (turns.len() - 1, turn.blocks.len().saturating_sub(1));
+        matches!(turn.blocks.last(), Some(Block { body: Body::Served { id, is_result: false }, .. })
+            if self.has_other_half(at, id, false, true))
     }
 
     /// The blocks of one turn.
@@ -140,9 +146,9 @@ impl Served {
         let mut bits = Vec::new();
         // How many of the last blocks are thoughts.
         let mut thoughts = 0;
-        for block in &turn.blocks {
+        for (place, block) in turn.blocks.iter().enumerate() {
             let is_thought = matches!(block.body, Body::Thought);
-            if let Some(json) = self.block(at, turn, block, notes) {
+            if let Some(json) = self.block((at, place), turn, block, notes) {
                 bits.push(Bit::new(turn.entry, json));
                 thoughts = if is_thought { thoughts + 1 } else { 0 };
             }
@@ -161,7 +167,7 @@ impl Served {
 
     fn block(
         &self,
-        at: usize,
+        at: At,
         turn: &Turn<'_>,
         block: &Block<'_>,
         notes: &mut Notes,
@@ -185,7 +191,7 @@ impl Served {
             // Pairing took them out.
             Body::Answer(_) => None,
             Body::Served { id, is_result } => {
-                let is_last = turn.blocks.last().is_some_and(|last| core::ptr::eq(last, block));
+                let is_last = at.1 + 1 == turn.blocks.len();
                 let stands = !is_user && self.has_other_half(at, id, *is_result, is_last);
                 let kept = native.filter(|_| stands);
                 if kept.is_none() {

@@ -98,8 +98,11 @@ fn stands(call: &Call<'_>, raw: &str) -> bool {
         _ => &["call_id"],
     };
     let name = tool_format::name(Dialect::OpenaiResponses, &call.name);
+    // A call without a name is read as one of its type.
+    let is_named = !wanted.contains(&"name") || !item.text("name").is_empty();
     call.given.as_deref() == Some(&call.id)
         && name == call.name
+        && is_named
         && wanted.iter().all(|key| item.string(key).is_some())
 }
 

@@ -82,6 +82,33 @@ fn what_an_assistant_says_after_a_result_of_its_own_comes_after_it() {
     assert_eq!(crate::validate::validate(Dialect::OpenaiChat, &out).unwrap(), "[]");
 }
 
+/// Goal: of a call that the provider answered itself one goes out, wherever its id comes again.
+#[test]
+fn a_served_call_goes_out_once() {
+    let pair = r#"{"type":"server_tool_use","id":"s1","name":"search","input":{}},
+        {"type":"web_search_tool_result","tool_use_id":"s1","content":[]}"#;
+    let twice = format!(r#"{{"role":"assistant","content":[{pair},{pair}]}}"#);
+    let once = format!(r#"{{"role":"assistant","content":[{pair}]}}"#);
+    let question = r#"{"role":"user","content":"q"}"#;
+    for raws in [vec![question, &*twice], vec![question, &*once, question, &*once]] {
+        let out = rendered(Dialect::Anthropic, Dialect::Anthropic, &raws);
+        assert_eq!(crate::validate::validate(Dialect::Anthropic, &out).unwrap(), "[]");
+        assert_eq!(out.matches("server_tool_use").count(), 1, "{out}");
+        assert_eq!(out.matches("web_search_tool_result").count(), 1, "{out}");
+    }
+}
+
+#[test]
+fn a_function_call_with_an_empty_name_gets_one() {
+    let raws = [
+        r#"{"role":"user","content":"q"}"#,
+        r#"{"type":"function_call","id":"fc_2","call_id":"call_2","name":"","arguments":"{}"}"#,
+        r#"{"type":"function_call_output","call_id":"call_2","output":"done"}"#,
+    ];
+    let out = rendered(Dialect::OpenaiResponses, Dialect::OpenaiResponses, &raws);
+    assert_eq!(crate::validate::validate(Dialect::OpenaiResponses, &out).unwrap(), "[]");
+}
+
 #[test]
 fn media_without_a_block_in_the_dialect_are_named() {
     let raw = r#"{"role":"user","parts":[{"type":"file","name":"a b.zip","mime":"application/zip",
