@@ -137,6 +137,11 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
+    /// The name of the model.
+    pub(crate) fn model(&self) -> &str {
+        &self.model
+    }
+
     /// The record of this model.
     ///
     /// # Errors

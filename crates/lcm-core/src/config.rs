@@ -6,6 +6,7 @@
 
 mod decimal;
 mod keys;
+mod overrides;
 mod policy;
 
 use alloc::{
@@ -13,7 +14,11 @@ use alloc::{
     vec::Vec,
 };
 
-pub use self::{keys::parse, policy::Policy};
+pub use self::{
+    keys::parse,
+    overrides::{Override, Situation},
+    policy::Policy,
+};
 use crate::api;
 
 /// How many tokens the fresh tail may have.
@@ -36,6 +41,8 @@ pub struct Config {
     pub enabled: bool,
     /// Share of the budget, in thousandths, above which compaction is due; 0 to 1000, default 750.
     pub context_threshold_permille: u32,
+    /// Other numbers for some models, sessions or windows; default none.
+    pub context_threshold_overrides: Vec<Override>,
     /// Messages of the fresh tail; 0: no tail; default 64.
     pub fresh_tail_messages_max: u32,
     /// Tokens of the fresh tail.
@@ -121,6 +128,7 @@ impl Default for Config {
         Self {
             enabled: true,
             context_threshold_permille: 750,
+            context_threshold_overrides: Vec::new(),
             fresh_tail_messages_max: 64,
             fresh_tail_tokens_max: TailCap::Derived,
             leaf_chunk_tokens_max: None,

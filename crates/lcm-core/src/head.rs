@@ -12,6 +12,7 @@ use crate::{
     api::Timestamp,
     codec::{self, Sound},
     context::Context,
+    debt::Debt,
     error::{Error, Result},
     keys::{self, Keys},
     life::{Archived, Cause},
@@ -44,10 +45,18 @@ pub(crate) struct Ledger {
     pub(crate) completions: u64,
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
+    /// Tokens that summaries took out of the stored context.
+    pub(crate) saved_tokens: u64,
+    /// Tokens that new sessions took out of it.
+    pub(crate) withdrawn_tokens: u64,
     /// Begin of the current window, and what was asked in it.
     pub(crate) window_start: Timestamp,
     pub(crate) window_completions: u32,
     pub(crate) window_tokens: u64,
+    /// Answers of the window since the last that became a summary.
+    pub(crate) window_rejected: u32,
+    /// Until when no model is asked, unless a person wants it; 0: it may be.
+    pub(crate) paused_until: Timestamp,
 }
 
 /// Up to where messages are in search segments.
@@ -101,6 +110,8 @@ pub(crate) struct Head {
     pub(crate) family: Option<[u8; 16]>,
     /// `None`: it goes on.
     pub(crate) archived: Option<Archived>,
+    /// Compaction that was put off; `None`: none was.
+    pub(crate) debt: Option<Debt>,
 }
 
 impl Sound for Head {
@@ -114,10 +125,13 @@ impl Sound for Head {
             && self.indexed.messages <= self.messages
             && self.indexed.raw_bytes <= self.raw_bytes
             && ledger.window_start <= time::MS_MAX
+            && ledger.paused_until < 1 << 60
+            && ledger.saved_tokens.max(ledger.withdrawn_tokens) < 1 << 60
             && ledger.completions.max(ledger.window_tokens) < 1 << 60
             && ledger.input_tokens.max(ledger.output_tokens) < 1 << 60
             && self.packs.iter().all(Sound::is_sound)
             && self.archived.is_none_or(|archived| archived.is_sound())
+            && self.debt.is_none_or(|debt| debt.is_sound())
             && self.context.is_sound()
     }
 }
@@ -156,6 +170,7 @@ impl Head {
             indexed: Indexed::default(),
             family: None,
             archived: None,
+            debt: None,
         }
     }
 }
@@ -224,8 +239,18 @@ impl Loaded {
     ///
     /// `not-found`.
     pub(crate) fn existing(self) -> Result<Self> {
+        self.must_exist()?;
+        Ok(self)
+    }
+
+    /// As [`Loaded::existing`], of one that is needed after.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`.
+    pub(crate) fn must_exist(&self) -> Result<()> {
         if self.bytes.is_some() {
-            return Ok(self);
+            return Ok(());
         }
         Err(Error::not_found(format_args!(
             "conversation `{}` does not exist",
@@ -338,6 +363,8 @@ pub(crate) enum Act {
     Withdraw { before: Context },
     /// A provider's count of a prompt was reported.
     Calibrate,
+    /// Compaction was put off, or what was put off is no more.
+    Defer,
 }
 
 #[cfg(test)]
@@ -365,7 +392,7 @@ mod tests {
         let listed: Vec<&str> =
             listed.split(", ").filter_map(|act| act.split(' ').next()).collect();
         assert_eq!(listed, acts);
-        assert_eq!(acts.last().map(String::as_str), Some("calibrate"));
+        assert_eq!(acts.last().map(String::as_str), Some("defer"));
     }
 
     /// Goal: a head stays under 4 KiB whatever happens. Method: every list at its bound, every
@@ -397,7 +424,17 @@ mod tests {
             window_start: head.time,
             window_completions: u32::MAX,
             window_tokens: 1 << 43,
+            saved_tokens: 1 << 43,
+            withdrawn_tokens: 1 << 43,
+            window_rejected: u32::MAX,
+            paused_until: 1 << 50,
         };
+        head.debt = Some(Debt {
+            since: head.time,
+            failures: u32::MAX,
+            next_attempt_at: head.time,
+            exhausted_at: Some(1 << 43),
+        });
         head.context = Context::full(|seq| {
             Item::Summary(crate::context::SummaryItem {
                 id: [255; 8],

@@ -39,7 +39,7 @@ pub(crate) const DIRECTORY_SPAN: u64 = 1_024;
 pub(crate) const RECENT_PACKS_MAX: usize = 28;
 /// Identities that the head holds for alignment; more than a batch, so that a replayed batch
 /// always lies inside.
-pub(crate) const RECENT_HASHES_MAX: usize = 124;
+pub(crate) const RECENT_HASHES_MAX: usize = 119;
 /// Ingest calls whose repetition is recognised.
 pub(crate) const RECENT_BATCHES_MAX: usize = 8;
 /// Context items that stand in the head.

@@ -1,4 +1,4 @@
-//! Patterns of session names.
+//! Patterns of names of sessions and models.
 //!
 //! In: a pattern and a name. `*` stands for any characters but colons, `**` for any at all, either
 //! also for none; everything else for itself. A pattern fits a name as a whole. Takes at most the
@@ -16,7 +16,7 @@ enum Token {
 }
 
 /// Whether the pattern fits the name.
-pub(super) fn fits(pattern: &str, name: &str) -> bool {
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let tokens = tokens(pattern);
     // Whether what was read so far can lead to the place before each token, and behind the last.
     let mut places: Vec<bool> = Vec::with_capacity(tokens.len() + 1);

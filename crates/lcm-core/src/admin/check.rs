@@ -113,6 +113,11 @@ pub(crate) fn check(reader: &mut Reader<'_>, conversation: &str) -> Result<Strin
     let mut report = Report::default();
     report.begin("head");
     report.expect(bytes <= HEAD_BYTES_MAX, || format!("the head has {bytes} bytes"));
+    let (less, ledger) = (head.raw_tokens.wrapping_sub(head.context.tokens), &head.ledger);
+    let explained = ledger.saved_tokens.wrapping_add(ledger.withdrawn_tokens);
+    report.expect(less == explained, || {
+        format!("the context has {less} tokens less than the messages, the ledger says {explained}")
+    });
     names(reader, &keys, conversation, &mut report)?;
     journal(reader, &keys, head, &mut report)?;
     let others = sequence::check(reader, &keys, head, &mut report)?;

@@ -88,6 +88,8 @@ impl Session<'_, '_> {
         let (context, puts) =
             head.context.replace(&self.keys, revision, &items, 0..items.len(), &left)?;
         head.context = context;
+        let withdrawn = before.tokens.saturating_sub(head.context.tokens);
+        head.ledger.withdrawn_tokens = head.ledger.withdrawn_tokens.saturating_add(withdrawn);
         let changed = left != items && self.is_stored;
         let mut answer = Writer::object();
         answer.flag("changed", changed);

@@ -9,6 +9,7 @@ mod export;
 mod import;
 mod life;
 mod listing;
+mod maintain;
 mod portable;
 mod status;
 mod verbs;

@@ -149,8 +149,14 @@ fn conversation_object(
     ledger.number("completions", head.ledger.completions);
     ledger.number("input_tokens", head.ledger.input_tokens);
     ledger.number("output_tokens", head.ledger.output_tokens);
+    if head.ledger.paused_until > 0 {
+        ledger.time("paused_until", head.ledger.paused_until.min(crate::time::MS_MAX));
+    }
+    ledger.number("saved_tokens", head.ledger.saved_tokens);
     ledger.number("window_completions", head.ledger.window_completions.into());
+    ledger.number("window_rejected", head.ledger.window_rejected.into());
     ledger.number("window_tokens", head.ledger.window_tokens);
+    ledger.number("withdrawn_tokens", head.ledger.withdrawn_tokens);
     let mut object = Writer::object();
     life.write_archived(&mut object);
     object.object_at("bytes", bytes.object(head.raw_bytes));
@@ -159,7 +165,10 @@ fn conversation_object(
     object.json("compression_ratio", &ratio(head.context.tokens, head.raw_tokens));
     object.object_at("context", context);
     object.text("conversation", &head.conversation);
-    object.null("debt");
+    match &head.debt {
+        Some(debt) => object.object_at("debt", debt.object()),
+        None => object.null("debt"),
+    }
     object.text_or_null("family", life.family.as_deref());
     object.object_at("fresh_tail", tail);
     object.array_at("guards", guards);

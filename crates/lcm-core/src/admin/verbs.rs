@@ -2,7 +2,8 @@
 //!
 //! In: a verb and its arguments as JSON. Out: what was done, as JSON; `changed` says whether
 //! anything was, or with `dry_run` would be. Each makes at most one commit and, repeated, none.
-//! Here they are read and begun; what they do is in [`super::life`] and [`super::calibrate`].
+//! Here they are read and begun; what they do is in [`super::life`], [`super::calibrate`]
+//! and [`super::maintain`].
 
 use alloc::{string::String, vec::Vec};
 
@@ -17,6 +18,8 @@ use crate::{
     reader::Reader,
     store::Put,
 };
+
+use super::maintain::{self, Maintain};
 
 /// Name of the argument that holds the verb's own.
 const ARGUMENTS: &str = "arguments-json";
@@ -41,6 +44,7 @@ enum Asked {
         estimated_tokens: u32,
         prompt_tokens: u32,
     },
+    Maintain(Maintain),
 }
 
 /// Does what a verb says.
@@ -70,10 +74,14 @@ pub(crate) fn call(
             estimated_tokens: fields.small("estimated_tokens"),
             prompt_tokens: fields.small("prompt_tokens"),
         },
+        "maintain" => Asked::Maintain(Maintain::read(&mut fields)),
         _ => return Err(Error::unsupported(format_args!("verb: there is no `{verb}`"))),
     };
     let dry_run = fields.flag("dry_run");
     fields.end(ARGUMENTS)?;
+    if let Asked::Maintain(asked) = &asked {
+        maintain::check(asked)?;
+    }
     let loaded = Loaded::of(reader, &keys, conversation)?;
     let now = loaded.now(now)?;
     let family = match &asked {
@@ -91,6 +99,7 @@ pub(crate) fn call(
         Asked::Calibrate { model, estimated_tokens, prompt_tokens } => {
             session.calibrate(model, (estimated_tokens, prompt_tokens))
         }
+        Asked::Maintain(asked) => session.maintain(config, &asked),
     }?;
     if let Some(reason) = passed_over {
         answer.texts("warnings", &[life::warning(reason)]);

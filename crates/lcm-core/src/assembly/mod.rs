@@ -13,14 +13,14 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     api::{self, AssembleOptions, Assembled, Dialect},
-    calibration::{self, Calibration},
+    calibration,
     config::{Config, Policy},
     context::{Item, Run},
     error::{Error, Result},
     head::Loaded,
     history::History,
     keys::Keys,
-    num,
+    life, num,
     reader::Reader,
     tail::{self, Tail},
 };
@@ -50,8 +50,16 @@ pub(crate) fn assemble(
     let (loaded, mut found) = Loaded::read(reader, &keys, conversation, &further)?;
     let loaded = loaded.existing()?;
     let calibration = calibration::Wanted::taken(model.as_ref(), &mut found)?;
-    let policy = policy(config, budget, options.reserve_tokens, calibration.as_ref())?;
     let head = &loaded.head;
+    let named = model.as_ref().map(calibration::Wanted::model);
+    let (estimated, reserved) = match &calibration {
+        Some(calibration) => {
+            (calibration.estimated(budget), calibration.estimated_of(options.reserve_tokens))
+        }
+        None => (budget, options.reserve_tokens),
+    };
+    let (policy, _) = life::policy(reader, config, &keys, head, named, (budget, estimated))?;
+    let policy = less(policy, reserved)?;
     let history = History { keys: &keys, head };
     let mut items = choose::load(reader, &history, &policy)?;
     if !config.enabled {
@@ -153,24 +161,12 @@ fn supported(options: &AssembleOptions) -> Result<()> {
     Ok(())
 }
 
-/// The policy of a call, with the tokens of its model as estimated ones.
-fn policy(
-    config: &Config,
-    budget: u32,
-    reserve_tokens: u32,
-    calibration: Option<&Calibration>,
-) -> Result<Policy> {
-    let (budget, reserve_tokens) = match calibration {
-        Some(calibration) => {
-            (calibration.estimated(budget), calibration.estimated_of(reserve_tokens))
-        }
-        None => (budget, reserve_tokens),
-    };
-    let policy = config.policy(budget)?;
-    if reserve_tokens >= policy.budget {
+/// What is left of a policy beside what the host needs for itself.
+fn less(policy: Policy, reserved: u32) -> Result<Policy> {
+    if reserved >= policy.budget {
         return Err(Error::invalid("reserve-tokens: nothing is left of the budget"));
     }
-    Ok(policy.less(reserve_tokens))
+    Ok(policy.less(reserved))
 }
 
 /// Every item of the stored context, runs cut where inclusion changes.

@@ -33,13 +33,12 @@ use super::{
     records::{Attempts, ModelGuard},
     request,
     sources::{self, Gathered, Written},
+    spend,
     task::{self, Span, Task},
 };
 
 /// Model name of a summary made without one.
 const OFFLINE: &str = "offline";
-/// Length of a ledger window (behaviour reference, 4.15).
-const WINDOW_MS: u64 = 10 * 60 * 1_000;
 
 /// Settles an answer.
 ///
@@ -63,7 +62,7 @@ pub(crate) fn apply(
         CompletionResult::Done(completion) => Some(settled_id(&task, completion)),
         CompletionResult::Failed(_) => None,
     };
-    let desk = Desk::open(reader, &keys, conversation, task, settled, now)?;
+    let desk = Desk::open(reader, &keys, config, conversation, task, settled, now)?;
     if let Some((id, record)) = &desk.settled {
         let mut outcome = desk.outcome(Applied::Committed, "", Some(*id));
         outcome.capped = record.capped;
@@ -115,6 +114,7 @@ pub(crate) struct Desk<'a> {
     settled: Option<([u8; 8], Summary)>,
     /// What is to be recorded of answers that `run` rejected.
     rejected: Option<Attempts>,
+    limits: spend::Limits,
     upkeep: Upkeep<'a>,
     now: Timestamp,
 }
@@ -128,6 +128,7 @@ impl<'a> Desk<'a> {
     pub(crate) fn open(
         reader: &mut Reader<'_>,
         keys: &'a Keys,
+        config: &Config,
         conversation: &str,
         task: Task,
         settled: Option<[u8; 8]>,
@@ -154,7 +155,9 @@ impl<'a> Desk<'a> {
             _ => None,
         };
         let now = loaded.now(now)?;
-        Ok(Self { keys, loaded, task, attempts, guard, settled, rejected: None, upkeep, now })
+        let limits = spend::Limits::of(config);
+        let rejected = None;
+        Ok(Self { keys, loaded, task, attempts, guard, settled, rejected, limits, upkeep, now })
     }
 
     fn tokens(&self) -> u64 {
@@ -391,7 +394,7 @@ impl<'a> Desk<'a> {
         outcome: Outcome,
     ) -> Result<Outcome> {
         let Some(completion) = completion else { return Ok(outcome) };
-        count(&mut self.loaded.head, completion, self.now);
+        self.count(completion, false);
         let entry = Journal { time: self.now, act: Act::Stale { sources: self.task.sources } };
         self.loaded.commit(reader, self.keys, self.now, &entry, Vec::new(), Vec::new())?;
         Ok(outcome)
@@ -446,20 +449,33 @@ impl<'a> Desk<'a> {
         let mut attempts = self.attempts.clone().unwrap_or_default();
         attempts.level = StoredLevel::from(level);
         attempts.attempt += 1;
-        attempts.tokens += completion.map_or(0, spent);
+        attempts.tokens += completion.map_or(0, spend::tokens);
         let next = self.task_at(level, attempts.attempt);
         let previous = place.previous(reader, self.keys, &self.loaded.head, &self.task)?;
         let previous = previous.as_deref();
         outcome.next =
             Some(request::build(config, &next, &place.gathered, previous, &attempts.findings));
-        if let Some(completion) = completion {
-            count(&mut self.loaded.head, completion, self.now);
+        if completion.is_some_and(|completion| self.count(completion, false)) {
+            outcome = self.outcome(Applied::Refused, reason::SPEND_LIMIT, None);
         }
-        let key = self.keys.attempt(&self.task.sources);
-        let puts = alloc::vec![Put { key, value: Some(codec::encode(&attempts)?) }];
-        let entry = Journal { time: self.now, act: Act::Reject { sources: self.task.sources } };
-        self.loaded.commit(reader, self.keys, self.now, &entry, puts, Vec::new())?;
+        self.commit_attempts(reader, &attempts)?;
         Ok(outcome)
+    }
+
+    /// Counts an answer; whether that began a pause.
+    fn count(&mut self, completion: &Completion, accepted: bool) -> bool {
+        let (limits, now) = (self.limits, self.now);
+        spend::count(&mut self.loaded.head.ledger, completion, accepted, limits, now)
+    }
+
+    /// The one commit of an answer that became no summary.
+    fn commit_attempts(self, reader: &mut Reader<'_>, attempts: &Attempts) -> Result<()> {
+        let sources = self.task.sources;
+        let value = Some(codec::encode(attempts)?);
+        let puts = alloc::vec![Put { key: self.keys.attempt(&sources), value }];
+        let entry = Journal { time: self.now, act: Act::Reject { sources } };
+        self.loaded.commit(reader, self.keys, self.now, &entry, puts, Vec::new())?;
+        Ok(())
     }
 
     /// Whether the records say that this attempt is the one to settle.
@@ -468,14 +484,28 @@ impl<'a> Desk<'a> {
         !known.exhausted && known.attempt == self.task.attempt && known.level() == self.task.level
     }
 
-    /// Counts an answer that `run` rejected and moves on to the next attempt, in memory.
-    pub(crate) fn reject(&mut self, completion: &Completion, level: Level) {
-        count(&mut self.loaded.head, completion, self.now);
+    /// Counts an answer that `run` rejected and moves on to the next attempt, in memory. Returns
+    /// whether that began a pause.
+    pub(crate) fn reject(&mut self, completion: &Completion, level: Level) -> bool {
+        let pauses = self.count(completion, false);
         let known = self.rejected.take().or_else(|| self.attempts.clone()).unwrap_or_default();
         let attempt = known.attempt + 1;
         self.task = self.task_at(level, attempt);
-        let (level, tokens) = (StoredLevel::from(level), known.tokens + spent(completion));
+        let (level, tokens) = (StoredLevel::from(level), known.tokens + spend::tokens(completion));
         self.rejected = Some(Attempts { level, attempt, tokens, ..known });
+        pauses
+    }
+
+    /// Ends `run` with what was rejected.
+    ///
+    /// # Errors
+    ///
+    /// Of the store.
+    pub(crate) fn pause(mut self, reader: &mut Reader<'_>) -> Result<Outcome> {
+        let outcome = self.outcome(Applied::Refused, reason::SPEND_LIMIT, None);
+        let attempts = self.rejected.take().or_else(|| self.attempts.clone());
+        self.commit_attempts(reader, &attempts.unwrap_or_default())?;
+        Ok(outcome)
     }
 
     /// The same task once more, at another level.
@@ -511,15 +541,12 @@ impl<'a> Desk<'a> {
         let mut outcome = self.outcome(Applied::Refused, reason::NO_PROGRESS, None);
         outcome.more = true;
         let known = self.attempts.clone().unwrap_or_default();
-        let spent = known.tokens + completion.map_or(0, spent);
+        let spent = known.tokens + completion.map_or(0, spend::tokens);
         let attempts = Attempts { exhausted: true, tokens: spent, lease_until: 0, ..known };
         if let Some(completion) = completion {
-            count(&mut self.loaded.head, completion, self.now);
+            self.count(completion, false);
         }
-        let key = self.keys.attempt(&self.task.sources);
-        let puts = alloc::vec![Put { key, value: Some(codec::encode(&attempts)?) }];
-        let entry = Journal { time: self.now, act: Act::Reject { sources: self.task.sources } };
-        self.loaded.commit(reader, self.keys, self.now, &entry, puts, Vec::new())?;
+        self.commit_attempts(reader, &attempts)?;
         Ok(outcome)
     }
 
@@ -569,13 +596,15 @@ impl<'a> Desk<'a> {
             puts.push(Put { key: self.keys.attempt(&self.task.sources), value: None });
         }
         let guards = self.reset_guard(&mut puts, completion.is_some())?;
+        if let Some(completion) = completion {
+            self.count(completion, answer.level != StoredLevel::Fallback);
+        }
         self.upkeep.summaries(&records, &mut puts)?;
         let head = &mut self.loaded.head;
         head.context = context;
+        let saved = before.tokens.saturating_sub(head.context.tokens);
+        head.ledger.saved_tokens = head.ledger.saved_tokens.saturating_add(saved);
         head.summaries += 1 + num::to_u64(place.gathered.bridges.len());
-        if let Some(completion) = completion {
-            count(head, completion, self.now);
-        }
         if let Some(seal) = &place.seal {
             let sealed = seal.seal(self.keys, head, &puts)?;
             puts.extend(sealed);
@@ -706,21 +735,4 @@ fn sealable(items: &[Item], from: usize, span: Span) -> u64 {
         (Some(item), _) => item.seq_last(),
         (None, _) => 0,
     }
-}
-
-fn spent(completion: &Completion) -> u64 {
-    u64::from(completion.input_tokens) + u64::from(completion.output_tokens)
-}
-
-/// Counts a paid completion.
-fn count(head: &mut Head, completion: &Completion, now: Timestamp) {
-    let ledger = &mut head.ledger;
-    ledger.completions += 1;
-    ledger.input_tokens += u64::from(completion.input_tokens);
-    ledger.output_tokens += u64::from(completion.output_tokens);
-    if now >= ledger.window_start.saturating_add(WINDOW_MS) {
-        (ledger.window_start, ledger.window_completions, ledger.window_tokens) = (now, 0, 0);
-    }
-    ledger.window_completions = ledger.window_completions.saturating_add(1);
-    ledger.window_tokens += spent(completion);
 }

@@ -1,11 +1,12 @@
 //! Compaction: old messages become summaries, old summaries become fewer.
 //!
-//! The model is never called from inside a decision. [`evaluate`] says whether anything is due,
+//! The model is never called from inside a decision. [`evaluate()`] says whether anything is due,
 //! [`plan`] proposes tasks as completion requests, [`apply`] takes an answer and makes one commit
 //! of it; [`run`] does both around a model that may block. A task names its sources, so that
 //! nothing has to be remembered between the calls, by anybody.
 
 mod apply;
+mod evaluate;
 mod judge;
 mod plan;
 mod records;
@@ -13,23 +14,24 @@ mod request;
 mod run;
 mod select;
 mod sources;
+mod spend;
 mod sweep;
 pub(crate) mod task;
 
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    api::{CompactionMode, CompactionOptions, Decision},
+    api::{CompactionMode, CompactionOptions},
     calibration::{self, Calibration},
     config::{Config, Policy},
     error::{Error, Result},
     head::{Head, Loaded},
-    json::Writer,
     keys::Keys,
-    life, num,
+    life,
     reader::Reader,
 };
 pub(crate) use apply::apply;
+pub(crate) use evaluate::evaluate;
 pub(crate) use plan::plan;
 pub(crate) use records::ModelGuard;
 pub(crate) use run::run;
@@ -45,11 +47,32 @@ pub(crate) mod reason {
     pub(crate) const TAIL_OVER_TARGET: &str = "tail-over-target";
     pub(crate) const PASS_LIMIT: &str = "pass-limit";
     pub(crate) const ROUND_LIMIT: &str = "round-limit";
+    pub(crate) const SPEND_LIMIT: &str = "spend-limit";
     pub(crate) const BREAKER_OPEN: &str = "breaker-open";
     pub(crate) const MODEL_AUTH: &str = "model-auth";
     pub(crate) const MODEL_POLICY: &str = "model-policy";
     pub(crate) const MODEL_UNAVAILABLE: &str = "model-unavailable";
+    /// Of a host: somebody stopped it.
+    pub(crate) const CANCELLED: &str = "cancelled";
     pub(crate) const CONFLICT: &str = "conflict";
+
+    /// All of them.
+    pub(crate) const ALL: [&str; 14] = [
+        BELOW_THRESHOLD,
+        REACHED_TARGET,
+        NO_ELIGIBLE_CHUNK,
+        NO_PROGRESS,
+        TAIL_OVER_TARGET,
+        PASS_LIMIT,
+        ROUND_LIMIT,
+        SPEND_LIMIT,
+        BREAKER_OPEN,
+        MODEL_AUTH,
+        MODEL_POLICY,
+        MODEL_UNAVAILABLE,
+        CANCELLED,
+        CONFLICT,
+    ];
 }
 
 /// What is to be reached, in tokens of the stored context.
@@ -114,6 +137,8 @@ pub(crate) struct Call {
     pub(crate) options: CompactionOptions,
     /// What was reported of the model that the call is for.
     calibration: Option<Calibration>,
+    /// Place of the override that applies.
+    rule: Option<usize>,
 }
 
 impl Call {
@@ -121,8 +146,7 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a budget or target of 0, or the further options; `unsupported`: mode
-    /// `incremental`; errors of the store.
+    /// `invalid-input`: a budget or target of 0, or the further options; errors of the store.
     pub(crate) fn begin(
         reader: &mut Reader<'_>,
         config: &Config,
@@ -133,10 +157,7 @@ impl Call {
     ) -> Result<Self> {
         // Before anything is read: a host asks by `evaluate` whether a turn may begin, of a
         // conversation that need not exist yet.
-        let policy = config.policy(budget)?;
-        if options.mode == CompactionMode::Incremental {
-            return Err(Error::unsupported("mode `incremental` is not offered by this version"));
-        }
+        config.policy(budget)?;
         if options.target == Some(0) {
             return Err(Error::invalid("target: must be at least 1"));
         }
@@ -144,71 +165,17 @@ impl Call {
         further.extend(model.iter().map(|model| model.key.clone()));
         let (loaded, mut further) = Loaded::read(reader, keys, conversation, &further)?;
         let calibration = calibration::Wanted::taken(model.as_ref(), &mut further)?;
-        let options = options.clone();
-        let mut call = Self { loaded, further, policy, options, calibration };
-        if let Some(calibration) = &call.calibration {
-            let options = &mut call.options;
+        let mut options = options.clone();
+        let mut estimated = budget;
+        if let Some(calibration) = &calibration {
+            estimated = calibration.estimated(budget);
             options.target = options.target.map(|tokens| calibration.estimated(tokens));
             let observed = options.observed_tokens;
             options.observed_tokens = observed.map(|tokens| calibration.estimated_of(tokens));
-            call.policy = config.policy(calibration.estimated(budget))?;
         }
-        Ok(call)
+        let model = model.as_ref().map(calibration::Wanted::model);
+        let head = &loaded.head;
+        let (policy, rule) = life::policy(reader, config, keys, head, model, (budget, estimated))?;
+        Ok(Self { loaded, further, policy, options, calibration, rule })
     }
-}
-
-/// Says whether compaction is due, and why.
-///
-/// # Errors
-///
-/// `not-found`, `invalid-input`, errors of the store.
-pub(crate) fn evaluate(
-    reader: &mut Reader<'_>,
-    config: &Config,
-    conversation: &str,
-    budget: u32,
-    options: &CompactionOptions,
-) -> Result<Decision> {
-    let keys = Keys::new(conversation)?;
-    let call = Call::begin(reader, config, &keys, conversation, (budget, options), Vec::new())?;
-    let Call { loaded, policy, options, calibration, .. } = call;
-    let archived = loaded.head.archived.map(|_| "archived");
-    let closed = life::passed_over(reader, config, &keys, &loaded.head, None)?.or(archived);
-    // Of a session that is passed over there is nothing, and that is no error.
-    let loaded = if closed.is_some() { loaded } else { loaded.existing()? };
-    let sweep = Sweep::begin(loaded.head.context.tokens, options.observed_tokens);
-    let goal = goal(&loaded.head, &policy, &options, &sweep);
-    let closed = if config.enabled { closed } else { Some("disabled") };
-    let due = closed.is_none() && (options.force || goal.due());
-    let reason = match (closed, due, goal.due()) {
-        (Some(reason), ..) => reason,
-        (None, true, false) => "forced",
-        (None, true, true) => "threshold",
-        (None, false, _) => reason::BELOW_THRESHOLD,
-    };
-    let rule = if goal.inclusive { "tokens >= threshold" } else { "tokens > threshold" };
-    let optional = |number: Option<u32>| number.map(u64::from);
-    let mut inputs = Writer::object();
-    inputs.number("budget", budget.into());
-    inputs.flag("forced", options.force);
-    inputs.number_or_null("observed_tokens", optional(options.observed_tokens));
-    inputs.number("stored_tokens", loaded.head.context.tokens);
-    inputs.number_or_null("target", optional(options.target));
-    inputs.number("threshold", policy.threshold.into());
-    let mut explanation = Writer::object();
-    if let Some(calibration) = &calibration {
-        explanation.object_at("calibration", calibration.object());
-    }
-    explanation.object_at("inputs", inputs);
-    explanation.text("outcome", reason);
-    explanation.text("rule", rule);
-    Ok(Decision {
-        due,
-        must: closed.is_none_or(|reason| reason == "disabled")
-            && goal.current > u64::from(policy.budget),
-        reason: reason.into(),
-        tokens: num::tokens_u32(goal.current),
-        threshold: num::tokens_u32(goal.due_above),
-        explanation_json: explanation.end_object(),
-    })
 }

@@ -135,7 +135,8 @@ pub(crate) fn look(
     let sweep = given.unwrap_or(Sweep::begin(stored, options.observed_tokens));
     let goal = goal(&loaded.head, &policy, options, &sweep);
     let ended = |status, reason, sweep| Found::Ended { status, reason, sweep };
-    if !config.enabled || (given.is_none() && !options.force && !goal.due()) {
+    let incremental = options.mode == CompactionMode::Incremental;
+    if !config.enabled || (given.is_none() && !options.force && !incremental && !goal.due()) {
         let found = ended(PlanStatus::NothingDue, reason::BELOW_THRESHOLD, String::new());
         return Ok((loaded, found));
     }
@@ -143,9 +144,11 @@ pub(crate) fn look(
         Some(value) => codec::decode::<ModelGuard>(&guard_key, &value)?,
         None => ModelGuard::default(),
     };
-    if guard.is_open(loaded.now(now)?) && !options.force {
-        let found = ended(PlanStatus::Stopped, reason::BREAKER_OPEN, String::new());
-        return Ok((loaded, found));
+    let time = loaded.now(now)?;
+    let paused = time < loaded.head.ledger.paused_until;
+    if !options.force && (paused || guard.is_open(time)) {
+        let reason = if paused { reason::SPEND_LIMIT } else { reason::BREAKER_OPEN };
+        return Ok((loaded, ended(PlanStatus::Stopped, reason, String::new())));
     }
     let sweep = match limited(sweep, &goal, &policy, options, stored) {
         Ok(sweep) => sweep,
@@ -156,7 +159,15 @@ pub(crate) fn look(
     let count = num::to_usize(u64::from(count));
     let planner = Planner::prepare(reader, config, keys, &loaded.head, policy, goal, count)?;
     let now = loaded.now(now)?;
-    let (planned, in_vain) = planner.tasks(reader, count, now)?;
+    let (planned, in_vain) = if incremental {
+        if given.is_none() && !options.force && !planner.outside().due() {
+            let found = ended(PlanStatus::NothingDue, reason::BELOW_THRESHOLD, String::new());
+            return Ok((loaded, found));
+        }
+        planner.increment(reader, sweep.passes, count, now)?
+    } else {
+        planner.tasks(reader, count, now)?
+    };
     if planned.is_empty() {
         let reason = planner.ending(in_vain);
         return Ok((loaded, ended(PlanStatus::NothingDue, reason, String::new())));
@@ -196,6 +207,38 @@ fn limited(
         return ended(PlanStatus::Stopped, reason::ROUND_LIMIT, String::new());
     }
     Ok(next)
+}
+
+/// What mode `incremental` goes by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outside {
+    /// Raw tokens outside tail and pin.
+    pub(crate) tokens: u64,
+    /// Tokens of a chunk.
+    pub(crate) chunk_tokens: u64,
+}
+
+impl Outside {
+    /// Whether a leaf is due.
+    pub(crate) fn due(self) -> bool {
+        self.tokens >= self.chunk_tokens
+    }
+}
+
+/// What of a conversation lies outside its tail.
+///
+/// # Errors
+///
+/// As [`plan`].
+pub(crate) fn outside(
+    reader: &mut Reader<'_>,
+    config: &Config,
+    keys: &Keys,
+    head: &Head,
+    policy: Policy,
+    goal: Goal,
+) -> Result<Outside> {
+    Ok(Planner::prepare(reader, config, keys, head, policy, goal, 1)?.outside())
 }
 
 /// The conversation as one plan sees it.
@@ -294,6 +337,37 @@ impl<'a> Planner<'a> {
             }
         }
         Ok((Vec::new(), in_vain))
+    }
+
+    /// The raw text outside tail and pin, against what a chunk may have.
+    fn outside(&self) -> Outside {
+        let raw = |item: &Item| if let Item::Run(run) = item { run.tokens } else { 0 };
+        let tokens: u64 = self.items.iter().map(raw).sum();
+        let kept = self.tail.tokens + self.tail.pin.map_or(0, |pin| pin.tokens);
+        let chunk_tokens = self.policy.leaf_chunk_tokens_max;
+        Outside { tokens: tokens.saturating_sub(kept), chunk_tokens: u64::from(chunk_tokens) }
+    }
+
+    /// The next tasks of mode `incremental`: one leaf, then condensations of the ordinary kind.
+    fn increment(
+        &self,
+        reader: &mut Reader<'_>,
+        passes: u32,
+        count: usize,
+        now: Timestamp,
+    ) -> Result<(Vec<Planned>, bool)> {
+        let mut in_vain = false;
+        if passes == 0 {
+            let leaves = self.leaves(reader, 1, now, &mut in_vain)?;
+            if !leaves.is_empty() {
+                return Ok((leaves, in_vain));
+            }
+        }
+        if self.summary_tokens() <= u64::from(self.policy.summary_prefix_tokens_target) {
+            return Ok((Vec::new(), in_vain));
+        }
+        let groups = self.condensations(reader, Phase::Ordinary, count, now, &mut in_vain)?;
+        Ok((groups, in_vain))
     }
 
     /// Tokens of the summaries outside the tail.

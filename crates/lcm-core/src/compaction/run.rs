@@ -54,7 +54,7 @@ pub(crate) fn run(
             (planned, sweep)
         }
     };
-    let mut desk = Desk::open(reader, &keys, conversation, planned.task, None, now)?;
+    let mut desk = Desk::open(reader, &keys, config, conversation, planned.task, None, now)?;
     let tokens = num::tokens_u32(desk.loaded.head.context.tokens);
     let place = desk.place(reader)?;
     let Some(mut place) = place.filter(|_| desk.is_current()) else {
@@ -79,7 +79,10 @@ pub(crate) fn run(
             }
         };
         match judge::judge(&task, &completion, place.gathered.tokens) {
-            Verdict::Retry(level) => desk.reject(&completion, level),
+            Verdict::Retry(level) if desk.reject(&completion, level) => {
+                break desk.pause(reader)?;
+            }
+            Verdict::Retry(_) => {}
             Verdict::Fallback => break desk.fall_back(reader, &place, Some(&completion))?,
             Verdict::Accept { text, capped } => {
                 let level = StoredLevel::from(task.level);

@@ -14,6 +14,7 @@ use core::cmp::Reverse;
 use super::{
     Config, TailCap,
     decimal::{scaled, whole},
+    overrides,
 };
 use crate::{
     api,
@@ -46,6 +47,8 @@ enum Take {
     NamedTexts(fn(&mut Config, Vec<(String, String)>)),
     /// Thousandths under our name, a decimal under the other.
     Threshold,
+    /// An array of rules.
+    Overrides,
     /// A policy under our name, whether it is `prompt-aware` under the others.
     Eviction,
 }
@@ -58,9 +61,10 @@ const fn key(name: &'static str, aliases: &'static [&'static str], take: Take) -
 
 use Take::{Depth, Flag, Name, NamedTexts, Number, NumberOrNull, Text, Texts};
 
-static KEYS: [Key; 40] = [
+static KEYS: [Key; 41] = [
     key("enabled", &[], Flag(|c, v| c.enabled = v)),
     key("context_threshold_permille", &["contextThreshold"], Take::Threshold),
+    key("context_threshold_overrides", &["contextThresholdOverrides"], Take::Overrides),
     key(
         "fresh_tail_messages_max",
         &["freshTailCount"],
@@ -231,11 +235,10 @@ static KEYS: [Key; 40] = [
 const DEPRECATED: [&str; 2] = ["cacheAwareCompaction", "dynamicLeafChunkTokens"];
 
 /// Keys of the reference system that are a host's to follow, in camel case. Deadlines are, because
-/// the engine has no clock; overrides are, because a host configures each instance anew.
-const HOST: [&str; 19] = [
+/// the engine has no clock.
+const HOST: [&str; 18] = [
     "autoRotateSessionFiles",
     "compactUntilUnderDeadlineMs",
-    "contextThresholdOverrides",
     "databasePath",
     "dbPath",
     "delegationTimeoutMs",
@@ -440,10 +443,20 @@ fn take(
         NamedTexts(set) => {
             set(config, named_texts(raw, value).ok_or("an object whose values are strings")?);
         }
+        Take::Overrides => config.context_threshold_overrides = rules(raw, value)?,
         Take::Threshold => config.context_threshold_permille = threshold(&text, aliased, value)?,
         Take::Eviction => config.eviction_policy = eviction(string.as_deref(), flag, aliased)?,
     }
     Ok(())
+}
+
+fn rules(raw: &str, value: &Member) -> core::result::Result<Vec<super::Override>, String> {
+    const WANTED: &str = "an array of rules";
+    if value.kind != Kind::Array {
+        return Err(WANTED.into());
+    }
+    overrides::read(raw, &json::elements(raw, value.value))
+        .map_err(|error| format!("{WANTED}; {}", error.into_failure().message))
 }
 
 fn threshold(text: &str, decimal: bool, value: &Member) -> core::result::Result<u32, &'static str> {

@@ -1,6 +1,6 @@
 //! What a configuration means for one budget.
 
-use super::{Config, TailCap};
+use super::{Config, Override, Situation, TailCap};
 use crate::error::{Error, Result};
 
 /// Tokens of a fallback that its note must fit into, whatever the leaf target.
@@ -50,18 +50,40 @@ impl Config {
     ///
     /// `invalid-input`: the budget is 0.
     pub fn policy(&self, budget: u32) -> Result<Policy> {
+        self.policy_by(budget, None)
+    }
+
+    /// The same, by the rule that applies in a situation, of which the budget may be in tokens of
+    /// another count.
+    ///
+    /// # Errors
+    ///
+    /// As [`Config::policy`].
+    pub fn policy_of(&self, budget: u32, situation: &Situation<'_>) -> Result<Policy> {
+        let rule = self.override_of(situation);
+        let rule = rule.and_then(|place| self.context_threshold_overrides.get(place));
+        self.policy_by(budget, rule)
+    }
+
+    fn policy_by(&self, budget: u32, rule: Option<&Override>) -> Result<Policy> {
         if budget == 0 {
             return Err(Error::invalid("`budget` must be at least 1"));
         }
         let budget = budget.min(self.assembly_tokens_max.unwrap_or(u32::MAX));
-        let threshold = share(budget, self.context_threshold_permille, 1000);
-        let chunk = self.leaf_chunk_tokens_max.unwrap_or((threshold / 2).clamp(1000, 20_000));
+        let none = Override::default();
+        let rule = rule.unwrap_or(&none);
+        let permille = rule.context_threshold_permille.unwrap_or(self.context_threshold_permille);
+        let threshold = share(budget, permille, 1000);
+        let chunk = rule.leaf_chunk_tokens_max.or(self.leaf_chunk_tokens_max);
+        let chunk = chunk.unwrap_or((threshold / 2).clamp(1000, 20_000));
         let leaf = self.leaf_tokens_target.unwrap_or((threshold / 5).clamp(192, 2400));
         let condensed = self.condensed_tokens_target.unwrap_or((threshold / 6).clamp(512, 2000));
         Ok(Policy {
             budget,
             threshold,
-            fresh_tail_messages_max: self.fresh_tail_messages_max,
+            fresh_tail_messages_max: rule
+                .fresh_tail_messages_max
+                .unwrap_or(self.fresh_tail_messages_max),
             fresh_tail_tokens_max: match self.fresh_tail_tokens_max {
                 TailCap::Derived => Some(share(budget, 3, 10)),
                 TailCap::Unlimited => None,

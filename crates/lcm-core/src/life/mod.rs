@@ -4,8 +4,6 @@
 //! rules that other calls ask for; what a person asks for, as to archive, is
 //! [`crate::admin::call`].
 
-mod pattern;
-
 use alloc::{format, string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
@@ -13,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use crate::{
     api::Timestamp,
     codec::{self, Sound},
-    config::Config,
+    config::{Config, Policy, Situation},
     error::{Error, ErrorCode, Result},
     head::Head,
     json::Writer,
     keys::{self, Keys},
-    limits,
+    limits, pattern,
     reader::Reader,
     store::Put,
     time,
@@ -178,14 +176,46 @@ pub(crate) fn passed_over(
     if config.ignore_session_patterns.is_empty() && stateless.is_empty() {
         return Ok(None);
     }
-    let stored = if family.is_none() { family_of(reader, keys, head)? } else { None };
-    let name = family.or(stored.as_deref()).unwrap_or(&head.conversation);
-    let fits = |patterns: &[String]| patterns.iter().any(|pattern| pattern::fits(pattern, name));
+    let name = match family {
+        Some(family) => family.into(),
+        None => session_name(reader, keys, head)?,
+    };
+    let fits = |patterns: &[String]| patterns.iter().any(|pattern| pattern::fits(pattern, &name));
     Ok(match () {
         () if fits(&config.ignore_session_patterns) => Some("ignored-session"),
         () if fits(stateless) => Some("stateless-session"),
         () => None,
     })
+}
+
+/// What patterns of sessions are compared with: the key of its family, else its id.
+///
+/// # Errors
+///
+/// As [`member_of`].
+pub(crate) fn session_name(reader: &mut Reader<'_>, keys: &Keys, head: &Head) -> Result<String> {
+    Ok(family_of(reader, keys, head)?.unwrap_or_else(|| head.conversation.clone()))
+}
+
+/// The numbers that decide a call, by the override that applies to it; with its place.
+///
+/// `budget` is as the call has it, `estimated` the same in estimated tokens.
+///
+/// # Errors
+///
+/// As [`member_of`] and [`Config::policy`].
+pub(crate) fn policy(
+    reader: &mut Reader<'_>,
+    config: &Config,
+    keys: &Keys,
+    head: &Head,
+    model: Option<&str>,
+    (budget, estimated): (u32, u32),
+) -> Result<(Policy, Option<usize>)> {
+    let named = config.has_session_overrides();
+    let session = if named { session_name(reader, keys, head)? } else { String::new() };
+    let situation = Situation { model, session: &session, budget };
+    Ok((config.policy_of(estimated, &situation)?, config.override_of(&situation)))
 }
 
 /// The warning of a call that stored nothing for this reason.

@@ -141,6 +141,7 @@ fn rewrite(store: &mut Memory, change: impl Fn(&mut Stored)) {
         tokens_before += pack.tokens();
     }
     head.raw_tokens = tokens_before;
+    head.ledger.saved_tokens = 0;
     head.context = Context::default();
     head.context.append(1, head.messages, 0, tokens_before);
     put(store, keys.head(), &head);
@@ -214,6 +215,7 @@ fn replace_items(store: &mut Memory, items: &[Item]) {
         head.context.replace(&keys, head.revision, &old, 0..old.len(), items).unwrap();
     assert!(puts.is_empty());
     head.context = context;
+    head.ledger.saved_tokens = head.raw_tokens - head.context.tokens;
     put(store, keys.head(), &head);
 }
 

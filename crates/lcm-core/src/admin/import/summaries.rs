@@ -201,7 +201,11 @@ pub(super) fn context(
         let revision = loaded.head.revision + 1;
         let (context, nodes) =
             loaded.head.context.replace(keys, revision, &old, 0..old.len(), &new)?;
-        loaded.head.context = context;
+        let head = &mut loaded.head;
+        head.context = context;
+        // What happened to it elsewhere is one change here.
+        let less = head.raw_tokens.saturating_sub(head.context.tokens);
+        head.ledger.saved_tokens = less.saturating_sub(head.ledger.withdrawn_tokens);
         puts.extend(nodes);
     }
     let entry = Journal { time: now, act: Act::Import { summaries: 0, before } };

@@ -1,0 +1,126 @@
+//! What a host asks that compacts later: whether it is time, and what became of it.
+
+use alloc::string::String;
+
+use crate::{
+    api::{CompactionMode, CompactionOptions},
+    compaction::{self, reason},
+    config::Config,
+    debt::Debt,
+    error::{Error, Result},
+    head::Act,
+    json::{Fields, Writer},
+    life,
+};
+
+use super::verbs::Session;
+
+/// The arguments of `maintain`.
+pub(super) struct Maintain {
+    budget: u32,
+    observed_tokens: Option<u32>,
+    model: Option<String>,
+    /// Why the compaction ended that an earlier answer asked for; `None`: only the state is asked.
+    ended: Option<usize>,
+}
+
+/// Reasons after which the next attempt is put off.
+const FAILED: [&str; 5] = [
+    reason::MODEL_UNAVAILABLE,
+    reason::SPEND_LIMIT,
+    reason::BREAKER_OPEN,
+    reason::CONFLICT,
+    reason::CANCELLED,
+];
+
+/// Reasons after which nothing can be done until the context changes.
+const EXHAUSTED: [&str; 3] =
+    [reason::NO_ELIGIBLE_CHUNK, reason::NO_PROGRESS, reason::TAIL_OVER_TARGET];
+
+impl Maintain {
+    pub(super) fn read(fields: &mut Fields<'_>) -> Self {
+        Self {
+            budget: fields.small("budget"),
+            observed_tokens: fields.small_or_none("observed_tokens"),
+            model: fields.text_or_none("model"),
+            ended: fields.choice("ended", &reason::ALL),
+        }
+    }
+
+    fn options(&self) -> CompactionOptions {
+        let extra_json = self.model.as_ref().map(|model| {
+            let mut object = Writer::object();
+            object.text("model", model);
+            object.end_object()
+        });
+        CompactionOptions {
+            mode: CompactionMode::Threshold,
+            force: false,
+            target: None,
+            observed_tokens: self.observed_tokens,
+            requests_max: 1,
+            lease_ms: 0,
+            sweep: None,
+            extra_json,
+        }
+    }
+}
+
+impl Session<'_, '_> {
+    /// Measures anew, keeps the debt, and says whether it is to be paid now.
+    pub(super) fn maintain(mut self, config: &Config, asked: &Maintain) -> Result<Writer> {
+        if self.is_stored {
+            self.loaded = self.loaded.existing()?;
+            life::goes_on(self.reader, &self.loaded.head)?;
+        }
+        let conversation = self.loaded.head.conversation.clone();
+        let options = asked.options();
+        let decision =
+            compaction::evaluate(self.reader, config, &conversation, asked.budget, &options)?;
+        let stored = self.loaded.head.context.tokens;
+        let known = self.loaded.head.debt;
+        let ended = asked.ended.and_then(|place| reason::ALL.get(place));
+        let debt = decision.due.then(|| {
+            let debt = known.unwrap_or(Debt::begin(self.now));
+            match ended {
+                Some(reason) if FAILED.contains(reason) => debt.failed(self.now),
+                Some(reason) if EXHAUSTED.contains(reason) => {
+                    Debt { exhausted_at: Some(stored), ..debt }
+                }
+                _ => debt,
+            }
+        });
+        let changed = debt != known && self.is_stored;
+        let mut answer = Writer::object();
+        answer.flag("changed", changed);
+        answer.text("conversation", &conversation);
+        match &debt {
+            Some(debt) => answer.object_at("debt", debt.object()),
+            None => answer.null("debt"),
+        }
+        let open = debt.is_some_and(|debt| debt.is_open(stored, self.now));
+        // What does not fit the budget at all is not put off by earlier failures.
+        let pressing = decision.must && debt.is_some_and(|debt| debt.exhausted_at != Some(stored));
+        answer.flag("drain", ended.is_none() && (open || pressing));
+        answer.flag("must", decision.must);
+        answer.number("threshold", decision.threshold.into());
+        answer.number("tokens", decision.tokens.into());
+        if changed {
+            self.loaded.head.debt = debt;
+            self.commit(Act::Defer, alloc::vec::Vec::new())?;
+        }
+        Ok(answer)
+    }
+}
+
+/// Refuses a budget of nothing before anything is read.
+///
+/// # Errors
+///
+/// `invalid-input`.
+pub(super) fn check(asked: &Maintain) -> Result<()> {
+    if asked.budget == 0 {
+        return Err(Error::invalid("arguments-json: `budget` must be at least 1"));
+    }
+    Ok(())
+}

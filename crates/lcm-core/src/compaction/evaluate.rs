@@ -1,0 +1,117 @@
+//! Evaluate: whether compaction is due, and why.
+//!
+//! In: a conversation, a budget, options. Out: a decision with its inputs, rule and outcome. Reads
+//! the head alone, and in mode `incremental` the packs of the fresh tail. What is to be done is
+//! [`super::plan()`]'s.
+
+use alloc::vec::Vec;
+
+use crate::{
+    api::{CompactionMode, CompactionOptions, Decision},
+    config::Config,
+    error::Result,
+    json::Writer,
+    keys::Keys,
+    life, num,
+    reader::Reader,
+};
+
+use super::{Call, Goal, goal, plan, reason, sweep::Sweep};
+
+/// What was compared, and how it came out.
+struct Compared {
+    tokens: u64,
+    bound: u64,
+    rule: &'static str,
+    met: bool,
+    /// The reason when it is met.
+    reason: &'static str,
+}
+
+impl Compared {
+    fn threshold(goal: &Goal) -> Self {
+        let rule = if goal.inclusive { "tokens >= threshold" } else { "tokens > threshold" };
+        let (tokens, bound) = (goal.current, goal.due_above);
+        Self { tokens, bound, rule, met: goal.due(), reason: "threshold" }
+    }
+
+    fn chunk(outside: plan::Outside) -> Self {
+        Self {
+            tokens: outside.tokens,
+            bound: outside.chunk_tokens,
+            rule: "raw tokens outside the fresh tail >= leaf_chunk_tokens_max",
+            met: outside.due(),
+            reason: "leaf-chunk",
+        }
+    }
+}
+
+/// Says whether compaction is due, and why.
+///
+/// # Errors
+///
+/// `not-found`, `invalid-input`, errors of the store.
+pub(crate) fn evaluate(
+    reader: &mut Reader<'_>,
+    config: &Config,
+    conversation: &str,
+    budget: u32,
+    options: &CompactionOptions,
+) -> Result<Decision> {
+    let keys = Keys::new(conversation)?;
+    let call = Call::begin(reader, config, &keys, conversation, (budget, options), Vec::new())?;
+    let archived = call.loaded.head.archived.map(|_| "archived");
+    let closed = life::passed_over(reader, config, &keys, &call.loaded.head, None)?.or(archived);
+    // Of a session that is passed over there is nothing, and that is no error.
+    if closed.is_none() {
+        call.loaded.must_exist()?;
+    }
+    let head = &call.loaded.head;
+    let sweep = Sweep::begin(head.context.tokens, call.options.observed_tokens);
+    let goal = goal(head, &call.policy, &call.options, &sweep);
+    let closed = if config.enabled { closed } else { Some("disabled") };
+    let compared = match (call.options.mode, closed) {
+        (CompactionMode::Incremental, None) => {
+            let policy = call.policy.less(0);
+            Compared::chunk(plan::outside(reader, config, &keys, head, policy, goal)?)
+        }
+        _ => Compared::threshold(&goal),
+    };
+    let due = closed.is_none() && (options.force || compared.met);
+    let reason = match (closed, due, compared.met) {
+        (Some(reason), ..) => reason,
+        (None, true, false) => "forced",
+        (None, true, true) => compared.reason,
+        (None, false, _) => reason::BELOW_THRESHOLD,
+    };
+    Ok(Decision {
+        due,
+        must: closed.is_none_or(|reason| reason == "disabled")
+            && goal.current > u64::from(call.policy.budget),
+        reason: reason.into(),
+        tokens: num::tokens_u32(compared.tokens),
+        threshold: num::tokens_u32(compared.bound),
+        explanation_json: explanation(&call, budget, &compared, reason).end_object(),
+    })
+}
+
+/// Inputs, rule and outcome, for people.
+fn explanation(call: &Call, budget: u32, compared: &Compared, outcome: &str) -> Writer {
+    let optional = |number: Option<u32>| number.map(u64::from);
+    let mut inputs = Writer::object();
+    inputs.number("budget", budget.into());
+    inputs.flag("forced", call.options.force);
+    inputs.number_or_null("observed_tokens", optional(call.options.observed_tokens));
+    inputs.number("stored_tokens", call.loaded.head.context.tokens);
+    inputs.number_or_null("target", optional(call.options.target));
+    inputs.number("threshold", call.policy.threshold.into());
+    let mut explanation = Writer::object();
+    if let Some(calibration) = &call.calibration {
+        explanation.object_at("calibration", calibration.object());
+    }
+    explanation.object_at("inputs", inputs);
+    explanation.text("outcome", outcome);
+    explanation.number_or_null("override", call.rule.map(|place| num::to_u64(place) + 1));
+    explanation.text("rule", compared.rule);
+    explanation
+}

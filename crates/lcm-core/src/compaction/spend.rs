@@ -1,0 +1,108 @@
+//! Spend: what answers cost, and when they cost it for nothing.
+//!
+//! In: an answer and whether it became a summary. Out: the ledger, with a pause when too many in a
+//! row did not. A pass that makes progress is never held up: how many completions a conversation
+//! can take in all is bounded by what there is to summarise, so only answers in vain are counted
+//! (behaviour reference, 4.15).
+
+use crate::{api::Timestamp, config::Config, head::Ledger, model::Completion};
+
+/// When a pause begins and how long it lasts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    window_ms: u64,
+    rejected_max: u32,
+    pause_ms: u64,
+}
+
+impl Limits {
+    /// Those of a configuration.
+    pub(crate) fn of(config: &Config) -> Self {
+        Self {
+            window_ms: config.summary_call_window_ms,
+            rejected_max: config.summary_max_calls_per_window,
+            pause_ms: config.summary_spend_backoff_ms,
+        }
+    }
+}
+
+/// Tokens of an answer and its prompt.
+pub(crate) fn tokens(completion: &Completion) -> u64 {
+    u64::from(completion.input_tokens) + u64::from(completion.output_tokens)
+}
+
+/// Counts an answer. Returns whether it began a pause: the last of as many as are allowed in one
+/// window, none of which became a summary.
+pub(crate) fn count(
+    ledger: &mut Ledger,
+    completion: &Completion,
+    accepted: bool,
+    limits: Limits,
+    now: Timestamp,
+) -> bool {
+    ledger.completions += 1;
+    ledger.input_tokens += u64::from(completion.input_tokens);
+    ledger.output_tokens += u64::from(completion.output_tokens);
+    if now >= ledger.window_start.saturating_add(limits.window_ms) {
+        (ledger.window_start, ledger.window_completions, ledger.window_tokens) = (now, 0, 0);
+        ledger.window_rejected = 0;
+    }
+    ledger.window_completions = ledger.window_completions.saturating_add(1);
+    ledger.window_tokens += tokens(completion);
+    if accepted {
+        (ledger.window_rejected, ledger.paused_until) = (0, 0);
+        return false;
+    }
+    ledger.window_rejected = ledger.window_rejected.saturating_add(1);
+    if ledger.window_rejected < limits.rejected_max {
+        return false;
+    }
+    ledger.window_rejected = 0;
+    ledger.paused_until = now.saturating_add(limits.pause_ms);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Finish;
+
+    const MINUTE_MS: u64 = 60_000;
+
+    fn answer(ledger: &mut Ledger, accepted: bool, now: Timestamp) -> bool {
+        let completion = Completion {
+            text: "x".into(),
+            finish: Finish::Stop,
+            model: "m".into(),
+            input_tokens: 10,
+            output_tokens: 1,
+        };
+        count(ledger, &completion, accepted, Limits::of(&Config::default()), now)
+    }
+
+    #[test]
+    fn case_54_the_24th_answer_in_vain_begins_a_pause_of_30_minutes() {
+        let (mut ledger, start) = (Ledger::default(), 100 * MINUTE_MS);
+        for number in 1..24 {
+            assert!(!answer(&mut ledger, false, start), "{number}");
+        }
+        assert_eq!(ledger.paused_until, 0);
+        assert!(answer(&mut ledger, false, start + 9 * MINUTE_MS));
+        assert_eq!(ledger.paused_until, start + 39 * MINUTE_MS);
+        assert_eq!((ledger.completions, ledger.window_tokens), (24, 24 * 11));
+        answer(&mut ledger, true, start + 9 * MINUTE_MS);
+        assert_eq!(ledger.paused_until, 0);
+    }
+
+    #[test]
+    fn answers_that_become_summaries_and_those_of_an_earlier_window_do_not_count() {
+        let mut ledger = Ledger::default();
+        for number in 0..1000 {
+            assert!(!answer(&mut ledger, number % 24 == 23, 5), "{number}");
+        }
+        let mut ledger = Ledger::default();
+        for number in 0..1000 {
+            assert!(!answer(&mut ledger, false, 30_000 * number), "{number}");
+        }
+    }
+}
