@@ -22,7 +22,8 @@ mod generated;
 #[path = "summaries/measure.rs"]
 mod measure;
 
-use measure::{Floors, Measured, Set};
+use generated::Floors;
+use measure::{Measured, Set};
 
 /// Names the folder of real conversations.
 const DATA: &str = "LCM_DATA";

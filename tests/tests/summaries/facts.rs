@@ -102,14 +102,24 @@ fn without_number(line: &str) -> &str {
 
 fn is_fact(word: &str, before: &str) -> bool {
     let count = |is: fn(char) -> bool| word.chars().filter(|c| is(*c)).count();
-    let digits = count(|c| c.is_ascii_digit());
-    let letters = count(|c| c.is_ascii_alphabetic());
     if word.len() > FACT_BYTES_MAX {
         return false;
     }
-    if letters == 0 {
-        return digits >= 2;
+    if count(|c| c.is_ascii_alphabetic()) == 0 {
+        return count(|c| c.is_ascii_digit()) >= 2;
     }
+    if is_identifier(word) {
+        return true;
+    }
+    let opens = before.trim_end().chars().next_back().is_none_or(|c| ".!?*-#>|".contains(c));
+    word.len() >= 3 && word.starts_with(|c: char| c.is_ascii_uppercase()) && !opens
+}
+
+/// Whether a fact is one by its letters alone: a path, or letters with digits, capitals, dots or
+/// lines inside.
+pub(crate) fn is_identifier(word: &str) -> bool {
+    let digits = word.chars().filter(char::is_ascii_digit).count();
+    let letters = word.chars().filter(char::is_ascii_alphabetic).count();
     let path = word.matches('/').count() >= 2 || (word.contains('/') && word.contains('.'));
     let pair = |fits: fn(u8, u8) -> bool| word.as_bytes().windows(2).any(|w| fits(w[0], w[1]));
     let inner = pair(|a, b| a.is_ascii_lowercase() && b.is_ascii_uppercase());
@@ -117,11 +127,9 @@ fn is_fact(word: &str, before: &str) -> bool {
         .as_bytes()
         .windows(3)
         .any(|w| w[1] == b'.' && w[0].is_ascii_alphanumeric() && w[2].is_ascii_alphanumeric());
-    if word.len() >= 3 && (digits > 0 || word.contains(['_', '@']) || path || inner || dotted) {
-        return true;
-    }
-    let opens = before.trim_end().chars().next_back().is_none_or(|c| ".!?*-#>|".contains(c));
-    word.len() >= 3 && word.starts_with(|c: char| c.is_ascii_uppercase()) && !opens
+    letters > 0
+        && word.len() >= 3
+        && (digits > 0 || word.contains(['_', '@']) || path || inner || dotted)
 }
 
 /// Neighbouring ideographs.

@@ -1,6 +1,11 @@
 //! Transcripts made here, so that the floors are asserted on machines without any data.
 
-use crate::measure::Floors;
+/// Least shares, in percent.
+#[derive(Clone, Copy)]
+pub(crate) struct Floors {
+    pub(crate) facts: u32,
+    pub(crate) errors: u32,
+}
 
 /// Transcripts of one kind.
 pub(crate) struct Generated {

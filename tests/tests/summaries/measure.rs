@@ -42,13 +42,6 @@ pub(crate) const SETS: [Set; 6] = [
     Set { name: "chinese", folder: "crosswoz_zh", facts_min: 25 },
 ];
 
-/// Least shares, in percent.
-#[derive(Clone, Copy)]
-pub(crate) struct Floors {
-    pub(crate) facts: u32,
-    pub(crate) errors: u32,
-}
-
 /// How many of what there was are kept.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Share {

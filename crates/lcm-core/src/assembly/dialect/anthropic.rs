@@ -27,8 +27,17 @@ use crate::{
 const CACHE_MARKS_MAX: usize = 4;
 /// Blocks that were read and are not what their type says, when they come out as unknown; a call of
 /// somebody who is not the model is one.
-const KNOWN: [&str; 7] =
-    ["", "text", "thinking", "redacted_thinking", "tool_use", "tool_result", "tool call"];
+const KNOWN: [&str; 9] = [
+    "",
+    "text",
+    "thinking",
+    "redacted_thinking",
+    "tool_use",
+    "tool_result",
+    "tool call",
+    "server_tool_use",
+    "mcp_tool_use",
+];
 /// Blocks that only a user message may have.
 const OF_USER: [&str; 3] = ["image", "document", "search_result"];
 
@@ -211,6 +220,7 @@ impl Served {
                 let fits = |native: &String| {
                     let kind = &**kind;
                     !KNOWN.contains(&kind)
+                        && !kind.ends_with("_tool_result")
                         && (!OF_USER.contains(&kind) || (is_user && has_source(native)))
                 };
                 let name = if kind.is_empty() { "block" } else { kind };

@@ -272,7 +272,8 @@ impl Writer {
         let call = CALLS.get(kind).copied().unwrap_or_default();
         if let Some(item) = native_answer(answer)
             && message::answered(&item.text("type")) == Some(call)
-            && (kind >= ANSWERED_BY_TEXT || output_stands(answer.output))
+            && (kind >= ANSWERED_BY_TEXT
+                || item.field("output").is_some() && output_stands(answer.output))
         {
             return as_sent(answer.native.unwrap_or_default(), &item);
         }

@@ -99,6 +99,36 @@ fn a_served_call_goes_out_once() {
 }
 
 #[test]
+fn half_a_served_call_is_named_and_left_out() {
+    let blocks = [
+        r#"{"type":"server_tool_use","id":"s1","input":{}}"#,
+        r#"{"type":"web_search_tool_result","content":[]}"#,
+    ];
+    for block in blocks {
+        let raw = format!(
+            r#"{{"role":"assistant","content":[{{"type":"text","text":"a"}},{block},
+                {{"type":"text","text":"b"}}]}}"#
+        );
+        let raws = [r#"{"role":"user","content":"q"}"#, &*raw];
+        let out = rendered(Dialect::Anthropic, Dialect::Anthropic, &raws);
+        assert_eq!(crate::validate::validate(Dialect::Anthropic, &out).unwrap(), "[]");
+        assert!(!out.contains("s1"), "{out}");
+    }
+}
+
+#[test]
+fn a_function_call_without_its_output_is_answered() {
+    let call = r#"{"type":"function_call","call_id":"call_2","name":"n","arguments":"{}"}"#;
+    let raws = [
+        r#"{"role":"user","content":"q"}"#,
+        call,
+        r#"{"type":"function_call_output","call_id":"call_2","status":"completed"}"#,
+    ];
+    let out = rendered(Dialect::OpenaiResponses, Dialect::OpenaiResponses, &raws);
+    assert_eq!(crate::validate::validate(Dialect::OpenaiResponses, &out).unwrap(), "[]");
+}
+
+#[test]
 fn a_function_call_with_an_empty_name_gets_one() {
     let raws = [
         r#"{"role":"user","content":"q"}"#,
