@@ -48,6 +48,8 @@ pub(crate) struct Figures {
     malices: BTreeMap<Malice, u64>,
     /// Summaries that were read in contexts.
     elements: u64,
+    /// How near passes and sources came to their bounds, in thousandths.
+    nearest: [u64; 2],
 }
 
 impl Figures {
@@ -59,6 +61,9 @@ impl Figures {
         }
         self.decisions += other.decisions;
         self.elements += other.elements;
+        for (nearest, other) in self.nearest.iter_mut().zip(other.nearest) {
+            *nearest = other.max(*nearest);
+        }
         merge(&mut self.applied, &other.applied);
         merge(&mut self.reasons, &other.reasons);
         merge(&mut self.malices, &other.malices);
@@ -81,8 +86,9 @@ impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} answers, {} summaries read in contexts; outcomes {:?}; ends {:?}; answers {:?}",
-            self.decisions, self.elements, self.applied, self.reasons, self.malices
+            "{} answers, {} summaries read in contexts; passes and sources at most {:?} thousandths \
+             of their bounds; outcomes {:?}; ends {:?}; answers {:?}",
+            self.decisions, self.elements, self.nearest, self.applied, self.reasons, self.malices
         )
     }
 }
@@ -239,6 +245,13 @@ impl Life {
             let asked = u64::try_from(tasks.len()).unwrap();
             assert!(asked <= bounds.tasks(committed), "{asked} tasks, {committed} passes");
             assert!(refused <= asked, "{refused} of {asked}");
+            let near = [
+                committed * 1000 / bounds.committed.max(1),
+                asked * 1000 / bounds.tasks(committed),
+            ];
+            for (nearest, near) in self.figures.nearest.iter_mut().zip(near) {
+                *nearest = near.max(*nearest);
+            }
             options.sweep = Some(plan.sweep);
         }
     }

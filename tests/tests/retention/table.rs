@@ -28,7 +28,8 @@ pub(crate) fn rows(lives: &[Life]) -> Vec<Row> {
         let mean = |figure: &dyn Fn(&Point) -> f64| {
             points.iter().map(figure).sum::<f64>() / points.len() as f64
         };
-        let share = |a: u64, b: u64| a as f64 / b.max(1) as f64;
+        // Where nothing is rare, nothing is lost.
+        let share = |a: u64, b: u64| if b == 0 { 1.0 } else { a as f64 / b as f64 };
         Row {
             turns: *turns,
             raw: mean(&|point| point.raw_tokens as f64),
