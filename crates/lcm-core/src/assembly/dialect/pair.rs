@@ -258,7 +258,13 @@ fn settle<'a>(
     answers: &mut [Option<Answer<'a>>],
     notes: &mut Notes,
 ) {
+    // No id of a call is that of one which the provider answers itself.
     let mut used = BTreeMap::new();
+    for block in turns.iter().flat_map(|turn| &turn.blocks) {
+        if let Body::Served { id, .. } = &block.body {
+            used.insert(String::from(&**id), 0);
+        }
+    }
     for (event, fate) in events.iter().zip(fates).filter(|(event, _)| event.is_call) {
         let Some(turn) = turns.get_mut(event.turn) else { continue };
         let (entry, seq) = (turn.entry, turn.seq);

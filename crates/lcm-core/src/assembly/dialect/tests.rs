@@ -99,6 +99,21 @@ fn a_served_call_goes_out_once() {
 }
 
 #[test]
+fn a_call_by_the_id_of_a_served_one_goes_by_another() {
+    let raws = [
+        r#"{"role":"user","content":"q"}"#,
+        r#"{"role":"assistant","content":[
+            {"type":"server_tool_use","id":"s1","name":"search","input":{}},
+            {"type":"web_search_tool_result","tool_use_id":"s1","content":[]},
+            {"type":"tool_use","id":"s1","name":"look","input":{}}]}"#,
+        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"s1","content":"a"}]}"#,
+    ];
+    let out = rendered(Dialect::Anthropic, Dialect::Anthropic, &raws);
+    assert_eq!(crate::validate::validate(Dialect::Anthropic, &out).unwrap(), "[]");
+    assert!(out.contains("s1_2_2"), "{out}");
+}
+
+#[test]
 fn half_a_served_call_is_named_and_left_out() {
     let blocks = [
         r#"{"type":"server_tool_use","id":"s1","input":{}}"#,
