@@ -19,11 +19,9 @@ use crate::{
     reader::{Cache, Reader},
     recall,
     store::Store,
+    summary::OFFLINE,
     tokens, validate,
 };
-
-/// Model name of what is made without one.
-const OFFLINE: &str = "offline";
 
 /// The engine: configuration and a bounded cache, nothing else.
 ///

@@ -5,15 +5,15 @@
 //! the terms a reader could ask for by name, rare ones first, with reserves for what the user asked
 //! for, for errors and for outcomes. Deciding which text needs a summary is deliberately not here.
 
-mod cues;
+pub(crate) mod cues;
 mod fallback;
 mod material;
 mod parse;
 mod pieces;
 mod render;
-mod scan;
+pub(crate) mod scan;
 mod select;
-mod terms;
+pub(crate) mod terms;
 
 use alloc::string::String;
 

@@ -56,6 +56,7 @@ pub mod time;
 pub mod tokens;
 mod tool_format;
 mod validate;
+pub mod verify;
 
 pub use engine::Engine;
 pub use error::{Error, ErrorCode, Result};

@@ -13,6 +13,9 @@ use crate::{
     num, source,
 };
 
+/// Model name of a summary made without one.
+pub(crate) const OFFLINE: &str = "offline";
+
 /// What a summary was made from, in order.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) enum Sources {
@@ -68,7 +71,8 @@ pub(crate) struct Summary {
     pub(crate) prompt_version: u32,
     /// Whose word it is, at best. One label exists so far: text that came through a conversation.
     pub(crate) trust: Trust,
-    /// What a verifier found wrong, one line each. Reserved: there is none yet.
+    /// What the verifier found in the text, one line each. An answer of a model has none: it
+    /// would have been rejected.
     pub(crate) findings: Vec<String>,
     /// Ids of files that occur under it, in order, each once.
     pub(crate) file_ids: Vec<String>,

@@ -124,18 +124,30 @@ pub(crate) fn measure(name: &'static str, conversations: &[Vec<String>]) -> Meas
         errors: Share::default(),
         fill: 0,
     };
+    let mut used = 0;
+    for chunk in all_chunks(conversations) {
+        used += row.count(&chunk);
+    }
+    row.fill = used / row.chunks.max(1);
+    row
+}
+
+fn all_chunks(conversations: &[Vec<String>]) -> Vec<Vec<Block>> {
     // Conversations too short for a chunk are taken in a row.
     let size = |lines: &Vec<String>| blocks(lines).iter().map(|block| block.tokens).sum::<u32>();
     let short = conversations.iter().all(|lines| size(lines) < CHUNK_TOKENS);
     let joined = [conversations.concat()];
-    let mut used = 0;
-    for conversation in if short { &joined[..] } else { conversations } {
-        for chunk in chunks(blocks(conversation)) {
-            used += row.count(&chunk);
-        }
-    }
-    row.fill = used / row.chunks.max(1);
-    row
+    let all = if short { &joined[..] } else { conversations };
+    all.iter().flat_map(|conversation| chunks(blocks(conversation))).collect()
+}
+
+/// The chunks of these conversations, as a summariser reads them.
+pub(crate) fn sources(conversations: &[Vec<String>]) -> Vec<String> {
+    let text = |chunk: &Vec<Block>| {
+        let texts: Vec<&str> = chunk.iter().map(|block| block.text.as_str()).collect();
+        texts.join("\n\n")
+    };
+    all_chunks(conversations).iter().map(text).collect()
 }
 
 fn blocks(lines: &[String]) -> Vec<Block> {

@@ -10,25 +10,26 @@ use crate::{
     api::{Applied, ApplyOptions, Outcome, Timestamp},
     calibration, codec,
     config::Config,
-    context::{Context, Item, Run, SummaryItem},
+    context::Item,
     error::Result,
     extract,
-    head::{Act, Head, Journal, Loaded},
+    head::{Act, Journal, Loaded},
     history::{self, History},
     keys::{self, Keys},
     life,
     model::{Completion, CompletionErrorCode, CompletionResult, Level},
     num, order,
     reader::Reader,
-    seal::{self, Sealable},
+    seal,
     search::Upkeep,
     store::{Guard, Put},
-    summary::{self, StoredLevel, Summary},
-    tokens,
+    summary::{self, OFFLINE, StoredLevel, Summary},
+    tokens, verify,
 };
 
 use super::{
-    judge::{self, Verdict},
+    judge::{self, Answer, Verdict},
+    place::{Place, sealable},
     reason,
     records::{Attempts, ModelGuard},
     request,
@@ -36,9 +37,6 @@ use super::{
     spend,
     task::{self, Span, Task},
 };
-
-/// Model name of a summary made without one.
-const OFFLINE: &str = "offline";
 
 /// Settles an answer.
 ///
@@ -233,7 +231,7 @@ impl<'a> Desk<'a> {
         config: &Config,
         completion: Option<&Completion>,
     ) -> Result<Outcome> {
-        let Some(mut place) = self.place(reader)? else {
+        let Some(place) = self.place(reader)? else {
             return self.stale(reader, completion);
         };
         let known = self.attempts.clone().unwrap_or_default();
@@ -246,18 +244,17 @@ impl<'a> Desk<'a> {
             return self.stale(reader, completion);
         }
         let verdict = match completion {
-            Some(completion) => judge::judge(&self.task, completion, place.gathered.tokens),
+            Some(completion) => judge::judge(&self.task, completion, &place.gathered),
             None => Verdict::Fallback,
         };
-        if !matches!(verdict, Verdict::Accept { .. }) {
-            self.fill(reader, &mut place)?;
-        }
         match verdict {
-            Verdict::Retry(level) => self.retry(reader, config, &place, completion, level),
-            Verdict::Accept { text, capped } => {
+            Verdict::Retry { level, findings } => {
+                self.retry(reader, config, &place, completion, level, findings)
+            }
+            Verdict::Accept(accepted) => {
                 let model = completion.map_or(OFFLINE, |completion| completion.model.as_str());
                 let level = StoredLevel::from(self.task.level);
-                self.accept(reader, &place, completion, Answer { text, capped, level, model })
+                self.accept(reader, &place, completion, accepted.answer(level, model))
             }
             Verdict::Fallback => self.fall_back(reader, &place, completion),
         }
@@ -321,7 +318,7 @@ impl<'a> Desk<'a> {
         reader.prefetch(self.keys, &wanted, &[])?;
         let gathered = match self.task.span {
             Span::Messages { seq_first, seq_last } => {
-                sources::measures(reader, &history, seq_first, seq_last, part_tokens_max)?
+                sources::messages(reader, &history, seq_first, seq_last, part_tokens_max)?
             }
             Span::Items { .. } => {
                 let slice = items.get(from..to).unwrap_or(&[]);
@@ -334,16 +331,6 @@ impl<'a> Desk<'a> {
         }
         let seal = seal::read(reader, &history, until)?;
         Ok(Some(Place { items, from, to, gathered, seal }))
-    }
-
-    /// Adds the text of the sources where [`Desk::place`] left it out.
-    ///
-    /// # Errors
-    ///
-    /// As [`Reader::immutable`].
-    pub(crate) fn fill(&self, reader: &mut Reader<'_>, place: &mut Place) -> Result<()> {
-        let history = History { keys: self.keys, head: &self.loaded.head };
-        place.gathered.fill(reader, &history, self.task.part_tokens_max)
     }
 
     /// Whether the task's hash is that of these messages. Looks at the last one only, so that a
@@ -444,11 +431,13 @@ impl<'a> Desk<'a> {
         place: &Place,
         completion: Option<&Completion>,
         level: Level,
+        findings: String,
     ) -> Result<Outcome> {
         let mut outcome = self.outcome(Applied::Retry, "", None);
         let mut attempts = self.attempts.clone().unwrap_or_default();
         attempts.level = StoredLevel::from(level);
         attempts.attempt += 1;
+        attempts.findings = findings;
         attempts.tokens += completion.map_or(0, spend::tokens);
         let next = self.task_at(level, attempts.attempt);
         let previous = place.previous(reader, self.keys, &self.loaded.head, &self.task)?;
@@ -486,13 +475,18 @@ impl<'a> Desk<'a> {
 
     /// Counts an answer that `run` rejected and moves on to the next attempt, in memory. Returns
     /// whether that began a pause.
-    pub(crate) fn reject(&mut self, completion: &Completion, level: Level) -> bool {
+    pub(crate) fn reject(
+        &mut self,
+        completion: &Completion,
+        level: Level,
+        findings: String,
+    ) -> bool {
         let pauses = self.count(completion, false);
         let known = self.rejected.take().or_else(|| self.attempts.clone()).unwrap_or_default();
         let attempt = known.attempt + 1;
         self.task = self.task_at(level, attempt);
         let (level, tokens) = (StoredLevel::from(level), known.tokens + spend::tokens(completion));
-        self.rejected = Some(Attempts { level, attempt, tokens, ..known });
+        self.rejected = Some(Attempts { level, attempt, tokens, findings, ..known });
         pauses
     }
 
@@ -530,13 +524,10 @@ impl<'a> Desk<'a> {
         completion: Option<&Completion>,
     ) -> Result<Outcome> {
         if let Some(text) = self.fallback_text(&place.gathered) {
+            let findings = verify::lines(&verify::verify(&place.gathered.text, &text));
             let (level, model) = (StoredLevel::Fallback, OFFLINE);
-            return self.accept(
-                reader,
-                place,
-                completion,
-                Answer { text, capped: false, level, model },
-            );
+            let answer = Answer { text, capped: false, findings, level, model };
+            return self.accept(reader, place, completion, answer);
         }
         let mut outcome = self.outcome(Applied::Refused, reason::NO_PROGRESS, None);
         outcome.more = true;
@@ -567,6 +558,7 @@ impl<'a> Desk<'a> {
             text: answer.text,
             level: answer.level,
             capped: answer.capped,
+            findings: answer.findings,
             model: answer.model,
             now: self.now,
             prompt_version: self.task.prompt_version,
@@ -632,107 +624,5 @@ impl<'a> Desk<'a> {
             }
             _ => Ok(Vec::new()),
         }
-    }
-}
-
-/// A text that becomes a summary.
-pub(crate) struct Answer<'a> {
-    pub(crate) text: String,
-    pub(crate) capped: bool,
-    pub(crate) level: StoredLevel,
-    pub(crate) model: &'a str,
-}
-
-/// The sources of a task in the context: `items[from..to]`, or inside the run `items[from]`.
-pub(crate) struct Place {
-    items: Vec<Item>,
-    from: usize,
-    to: usize,
-    pub(crate) gathered: Gathered,
-    /// What the commit seals beside.
-    seal: Option<Sealable>,
-}
-
-impl Place {
-    /// What the model is told of what came before.
-    ///
-    /// # Errors
-    ///
-    /// As [`Reader::immutable`].
-    pub(crate) fn previous(
-        &self,
-        reader: &mut Reader<'_>,
-        keys: &Keys,
-        head: &Head,
-        task: &Task,
-    ) -> Result<Option<String>> {
-        let before = self.items.get(..self.from).unwrap_or(&[]);
-        let history = History { keys, head };
-        sources::previous(reader, &history, before, self.gathered.seq_first, task.depth)
-    }
-
-    /// The context with the summary in place of the sources.
-    fn replace(
-        &self,
-        keys: &Keys,
-        head: &Head,
-        record: &Summary,
-        bytes: u32,
-    ) -> Result<(Context, Vec<Put>)> {
-        let id = record.id();
-        let item = Item::Summary(SummaryItem {
-            id,
-            depth: record.depth,
-            tokens: record.tokens,
-            rendered_tokens: tokens::estimate(&record.xml(id)),
-            bytes,
-            seq_first: record.seq_first,
-            seq_last: record.seq_last,
-        });
-        let replacement = match (&record.sources, self.items.get(self.from)) {
-            (summary::Sources::Messages { .. }, Some(Item::Run(run))) => self.split(run, item),
-            _ => alloc::vec![item],
-        };
-        let range = self.from..self.to;
-        head.context.replace(keys, head.revision + 1, &self.items, range, &replacement)
-    }
-
-    /// A run with a summary in place of a part of it.
-    fn split(&self, run: &Run, item: Item) -> Vec<Item> {
-        let gathered = &self.gathered;
-        let left = Run {
-            seq_last: gathered.seq_first.saturating_sub(1),
-            tokens: gathered.tokens_before.saturating_sub(run.tokens_before),
-            ..*run
-        };
-        let right = Run {
-            seq_first: gathered.seq_last + 1,
-            seq_last: run.seq_last,
-            tokens_before: gathered.tokens_before + gathered.tokens,
-            tokens: run.tokens.saturating_sub(left.tokens + gathered.tokens),
-        };
-        let mut out = Vec::new();
-        if left.seq_first <= left.seq_last {
-            out.push(Item::Run(left));
-        }
-        out.push(item);
-        if right.seq_first <= right.seq_last {
-            out.push(Item::Run(right));
-        }
-        out
-    }
-}
-
-/// Last seq before the run that the context will end with, when the items from `from` on that a
-/// task names are replaced. That run holds the fresh tail; what is before it is read rarely.
-fn sealable(items: &[Item], from: usize, span: Span) -> u64 {
-    let last = items.len().saturating_sub(1);
-    match (items.last(), span) {
-        (Some(Item::Run(run)), Span::Messages { seq_last, .. }) if from == last => {
-            seq_last.min(run.seq_last)
-        }
-        (Some(Item::Run(run)), _) => run.seq_first - 1,
-        (Some(item), _) => item.seq_last(),
-        (None, _) => 0,
     }
 }

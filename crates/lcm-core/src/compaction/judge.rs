@@ -1,24 +1,54 @@
 //! What an answer is worth, from facts in the task and its sources alone.
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
 
 use crate::{
     extract, limits,
     model::{Completion, Finish, Level},
-    source, tokens,
+    source,
+    summary::{OFFLINE, StoredLevel},
+    tokens, verify,
 };
 
-use super::task::Task;
+use super::{sources::Gathered, task::Task};
 
 /// What follows from an answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Verdict {
     /// It becomes the summary.
-    Accept { text: String, capped: bool },
-    /// It is rejected; the model is asked again at this level.
-    Retry(Level),
+    Accept(Accepted),
+    /// It is rejected; the model is asked again at this level and told what was found, one finding
+    /// a line; empty: nothing was, it was too large.
+    Retry { level: Level, findings: String },
     /// It is rejected; the summary is made without the model.
     Fallback,
+}
+
+/// The text of an answer that becomes the summary.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Accepted {
+    text: String,
+    /// Whether it was cut to the cap.
+    capped: bool,
+    /// What the verifier found in it.
+    findings: Vec<String>,
+}
+
+impl Accepted {
+    /// The text with who wrote it.
+    pub(crate) fn answer(self, level: StoredLevel, model: &str) -> Answer<'_> {
+        let Self { text, capped, findings } = self;
+        Answer { text, capped, findings, level, model }
+    }
+}
+
+/// A text that becomes a summary.
+pub(crate) struct Answer<'a> {
+    pub(crate) text: String,
+    pub(crate) capped: bool,
+    pub(crate) findings: Vec<String>,
+    pub(crate) level: StoredLevel,
+    pub(crate) model: &'a str,
 }
 
 /// The answer as it would be stored: reasoning stripped, cut to its cap.
@@ -32,29 +62,42 @@ pub(crate) fn settle_text(task: &Task, completion: &Completion) -> (String, bool
 }
 
 /// Judges an answer (architecture, rules 4 and 5).
-pub(crate) fn judge(task: &Task, completion: &Completion, source_tokens: u64) -> Verdict {
+pub(crate) fn judge(task: &Task, completion: &Completion, gathered: &Gathered) -> Verdict {
     let stripped = source::strip_reasoning(&completion.text);
     if completion.finish == Finish::Refusal || stripped.trim().is_empty() {
         return Verdict::Fallback;
     }
-    let too_large = u64::from(tokens::estimate(&stripped)) >= source_tokens;
-    let last = task.attempt >= limits::ATTEMPTS_MAX;
+    let too_large = u64::from(tokens::estimate(&stripped)) >= gathered.tokens;
     match task.level {
         Level::Normal if too_large || completion.finish == Finish::Length => {
-            if last {
-                Verdict::Fallback
-            } else {
-                Verdict::Retry(Level::Aggressive)
-            }
+            again(task, Level::Aggressive, String::new())
         }
         Level::Aggressive | Level::Fallback if too_large => Verdict::Fallback,
-        _ => {
-            let (text, capped) = settle_text(task, completion);
-            // A cap that leaves nothing of an answer makes it no answer.
-            if text.trim().is_empty() {
-                return Verdict::Fallback;
-            }
-            Verdict::Accept { text, capped }
-        }
+        _ => verified(task, completion, gathered),
     }
+}
+
+/// Judges the text that would be stored by what the verifier finds in it.
+fn verified(task: &Task, completion: &Completion, gathered: &Gathered) -> Verdict {
+    let (text, capped) = settle_text(task, completion);
+    // A cap that leaves nothing of an answer makes it no answer.
+    if text.trim().is_empty() {
+        return Verdict::Fallback;
+    }
+    let findings = verify::lines(&verify::verify(&gathered.text, &text));
+    // The offline summariser would say the same again.
+    if findings.is_empty() || completion.model == OFFLINE {
+        return Verdict::Accept(Accepted { text, capped, findings });
+    }
+    // A second attempt at the normal level can only be one that followed findings.
+    let level = if task.attempt == 1 { task.level } else { Level::Aggressive };
+    again(task, level, findings.join("\n"))
+}
+
+/// Asks again, unless that was the last time.
+fn again(task: &Task, level: Level, findings: String) -> Verdict {
+    if task.attempt >= limits::ATTEMPTS_MAX {
+        return Verdict::Fallback;
+    }
+    Verdict::Retry { level, findings }
 }

@@ -8,6 +8,7 @@
 mod apply;
 mod evaluate;
 mod judge;
+mod place;
 mod plan;
 mod records;
 mod request;

@@ -465,7 +465,7 @@ impl<'a> Planner<'a> {
         attempts: Attempts,
     ) -> Result<Option<Planned>> {
         let part_max = self.policy.leaf_chunk_tokens_max;
-        let gathered = sources::of_messages(reader, &self.history(), messages, Some(part_max))?;
+        let gathered = sources::of_messages(reader, &self.history(), messages, part_max)?;
         let (seq_first, seq_last) = (gathered.seq_first, gathered.seq_last);
         if gathered.text.trim().is_empty() {
             return Ok(None);

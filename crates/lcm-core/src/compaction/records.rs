@@ -15,7 +15,8 @@ pub(crate) struct Attempts {
     pub(crate) level: StoredLevel,
     /// Number of the next attempt, from 1.
     pub(crate) attempt: u32,
-    /// What a verifier found in the last answer, at most 2 KiB. Reserved: there is none yet.
+    /// What the verifier found in the last answer, one finding a line, less than 2 KiB; empty:
+    /// nothing, or there was none.
     pub(crate) findings: String,
     /// Tokens spent so far.
     pub(crate) tokens: u64,

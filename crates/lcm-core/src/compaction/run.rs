@@ -17,7 +17,7 @@ use crate::{
 };
 
 use super::{
-    apply::{Answer, Desk},
+    apply::Desk,
     judge::{self, Verdict},
     plan::{self, Found},
     reason, request,
@@ -57,12 +57,11 @@ pub(crate) fn run(
     let mut desk = Desk::open(reader, &keys, config, conversation, planned.task, None, now)?;
     let tokens = num::tokens_u32(desk.loaded.head.context.tokens);
     let place = desk.place(reader)?;
-    let Some(mut place) = place.filter(|_| desk.is_current()) else {
+    let Some(place) = place.filter(|_| desk.is_current()) else {
         return Ok(nothing(reason::CONFLICT, sweep, tokens));
     };
-    desk.fill(reader, &mut place)?;
     let previous = place.previous(reader, &keys, &desk.loaded.head, &desk.task)?;
-    let findings = planned.attempts.findings;
+    let mut findings = planned.attempts.findings;
     let mut outcome = loop {
         let task = desk.task.clone();
         let request =
@@ -78,15 +77,17 @@ pub(crate) fn run(
                 break desk.model_failed(reader, config, error.code)?;
             }
         };
-        match judge::judge(&task, &completion, place.gathered.tokens) {
-            Verdict::Retry(level) if desk.reject(&completion, level) => {
-                break desk.pause(reader)?;
+        match judge::judge(&task, &completion, &place.gathered) {
+            Verdict::Retry { level, findings: found } => {
+                findings.clone_from(&found);
+                if desk.reject(&completion, level, found) {
+                    break desk.pause(reader)?;
+                }
             }
-            Verdict::Retry(_) => {}
             Verdict::Fallback => break desk.fall_back(reader, &place, Some(&completion))?,
-            Verdict::Accept { text, capped } => {
+            Verdict::Accept(accepted) => {
                 let level = StoredLevel::from(task.level);
-                let answer = Answer { text, capped, level, model: &completion.model };
+                let answer = accepted.answer(level, &completion.model);
                 break desk.accept(reader, &place, Some(&completion), answer)?;
             }
         }

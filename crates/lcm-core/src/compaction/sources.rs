@@ -60,6 +60,8 @@ pub(crate) struct Written<'a> {
     pub(crate) text: String,
     pub(crate) level: StoredLevel,
     pub(crate) capped: bool,
+    /// What the verifier found in the text.
+    pub(crate) findings: Vec<String>,
     pub(crate) model: &'a str,
     pub(crate) now: Timestamp,
     pub(crate) prompt_version: u32,
@@ -91,32 +93,9 @@ impl Gathered {
             model: bounded(written.model).into(),
             prompt_version: written.prompt_version,
             trust: Trust::Untrusted,
-            findings: Vec::new(),
+            findings: written.findings,
             file_ids,
         }
-    }
-}
-
-impl Gathered {
-    /// Adds the text of a leaf of which only [`measures`] were taken. Its messages are in the
-    /// cache; they are not read again.
-    ///
-    /// # Errors
-    ///
-    /// As [`Reader::immutable`].
-    pub(crate) fn fill(
-        &mut self,
-        reader: &mut Reader<'_>,
-        history: &History<'_>,
-        part_tokens_max: u32,
-    ) -> Result<()> {
-        if let (Sources::Messages { seq_first, seq_last, .. }, "") =
-            (&self.sources, self.text.as_str())
-        {
-            let (first, last) = (*seq_first, *seq_last);
-            self.text = messages(reader, history, first, last, part_tokens_max)?.text;
-        }
-        Ok(())
     }
 }
 
@@ -134,31 +113,10 @@ pub(crate) fn messages(
 ) -> Result<Gathered> {
     let placed = history.messages(reader, seq_first, seq_last)?;
     history.fetch_texts(reader, &placed)?;
-    of_messages(reader, history, &placed, Some(part_tokens_max))
+    of_messages(reader, history, &placed, part_tokens_max)
 }
 
-/// Gathers the messages of a leaf without their text, which an accepted answer does not need;
-/// [`Gathered::fill`] adds it.
-///
-/// # Errors
-///
-/// As [`Reader::immutable`].
-pub(crate) fn measures(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    seq_first: u64,
-    seq_last: u64,
-    part_tokens_max: u32,
-) -> Result<Gathered> {
-    let placed = history.messages(reader, seq_first, seq_last)?;
-    history.fetch_texts(reader, &placed)?;
-    // Texts in chunks may be too large to be read twice.
-    let large =
-        placed.iter().any(|message| matches!(message.stored.shown().0, Raw::Chunked { .. }));
-    of_messages(reader, history, &placed, large.then_some(part_tokens_max))
-}
-
-/// Gathers a leaf from its messages, with their text unless no size is given for its parts.
+/// Gathers a leaf from its messages.
 ///
 /// # Errors
 ///
@@ -167,16 +125,14 @@ pub(crate) fn of_messages(
     reader: &mut Reader<'_>,
     history: &History<'_>,
     placed: &[Placed],
-    part_tokens_max: Option<u32>,
+    part_tokens_max: u32,
 ) -> Result<Gathered> {
     let mut text = String::new();
     let mut file_ids = Vec::new();
     for message in placed {
         let raw = history.shown(reader, &message.stored)?;
         collect_file_ids(&raw, &mut file_ids);
-        if let Some(part_tokens_max) = part_tokens_max {
-            render(&raw, message, part_tokens_max, &mut text);
-        }
+        render(&raw, message, part_tokens_max, &mut text);
     }
     let (seq_first, seq_last) = match placed {
         [first, .., last] => (first.seq, last.seq),
@@ -310,6 +266,7 @@ fn bridge(
         text: text.into(),
         level: StoredLevel::Fallback,
         capped: false,
+        findings: Vec::new(),
         model: VERBATIM,
         now: gathered.latest_at,
         prompt_version: PROMPT_VERSION,

@@ -1,7 +1,7 @@
 //! Words that say what a piece is: an error, a result, a decision, a request, a courtesy.
 
 /// Something went wrong.
-pub(super) const ERROR: u16 = 1;
+pub(crate) const ERROR: u16 = 1;
 /// Something was done or came out.
 pub(super) const OUTCOME: u16 = 1 << 1;
 /// Something was decided, or binds.
@@ -83,7 +83,7 @@ const REPORTS: [&str; 14] = [
 ];
 
 /// Every word that says something, with what it says. A word stands in one list only.
-pub(super) fn words() -> impl Iterator<Item = (&'static str, u16)> {
+pub(crate) fn words() -> impl Iterator<Item = (&'static str, u16)> {
     WORDS.iter().flat_map(|(cues, words)| words.iter().map(|word| (*word, *cues)))
 }
 

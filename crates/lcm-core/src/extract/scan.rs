@@ -10,19 +10,19 @@ const TOKEN_MAX: usize = 160;
 
 /// One occurrence of a term.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Word<'a> {
+pub(crate) struct Word<'a> {
     /// As it is written.
-    pub(super) text: &'a str,
+    pub(crate) text: &'a str,
     /// Equal for terms that differ in case only.
-    pub(super) key: u64,
+    pub(crate) key: u64,
     /// What kind of term it is here.
-    pub(super) class: Class,
+    pub(crate) class: Class,
     /// Whether it begins with a lower-case letter.
-    pub(super) plain: bool,
+    pub(crate) plain: bool,
 }
 
 /// Calls `emit` with every term of `text`, in order.
-pub(super) fn scan<'a>(text: &'a str, emit: &mut impl FnMut(Word<'a>)) {
+pub(crate) fn scan<'a>(text: &'a str, emit: &mut impl FnMut(Word<'a>)) {
     let mut at = line_number_length(text);
     // The last character that is not a space, for capitals at the start of a sentence.
     let mut before = '.';

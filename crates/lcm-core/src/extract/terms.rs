@@ -12,7 +12,7 @@ use super::{
 
 /// What kind of term it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Class {
+pub(crate) enum Class {
     /// Path, mixed letters and digits, inner capitals, dots or underscores.
     Identifier,
     /// Two digits and more.
@@ -202,13 +202,13 @@ impl Key {
 }
 
 /// The key of these bytes.
-pub(super) fn hash(bytes: &[u8]) -> u64 {
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(Key::new(), |key, byte| key.with(*byte)).finish()
 }
 
 /// Hashes keys that are hashes already.
 #[derive(Debug, Default)]
-struct Mixed(u64);
+pub(crate) struct Mixed(u64);
 
 impl Hasher for Mixed {
     fn finish(&self) -> u64 {

@@ -102,12 +102,18 @@ fn linked(dialect: Dialect, raw: &str, whole: Span) -> Option<File<'_>> {
                 mime => mime,
             };
             let url = data.string("fileUri").or_else(|| data.string("file_uri"))?;
-            let url = Some((json::text(raw, url), mime.starts_with("image/")));
+            let url = json::text(raw, url);
+            let url = (!url.is_empty()).then_some((url, mime.starts_with("image/")));
+            url.as_ref()?;
             return Some(File { mime, url, ..File::default() });
         }
         _ => return None,
     };
     let url = json::text(raw, url);
+    // Without an address it is nowhere.
+    if url.is_empty() {
+        return None;
+    }
     let mut file = File::default();
     if url.starts_with("data:") {
         file.data = Some(url);

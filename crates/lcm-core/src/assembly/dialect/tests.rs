@@ -114,6 +114,16 @@ fn a_call_by_the_id_of_a_served_one_goes_by_another() {
 }
 
 #[test]
+fn an_image_without_an_address_is_named_and_left_out() {
+    let raw = r#"{"role":"user","content":[{"type":"image","source":{"type":"url","url":""}}]}"#;
+    for dialect in PROVIDERS {
+        let out = rendered(dialect, Dialect::Anthropic, &[raw]);
+        assert_eq!(crate::validate::validate(dialect, &out).unwrap(), "[]");
+        assert!(dialect == Dialect::Anthropic || out.contains("[image left out]"), "{out}");
+    }
+}
+
+#[test]
 fn half_a_served_call_is_named_and_left_out() {
     let blocks = [
         r#"{"type":"server_tool_use","id":"s1","input":{}}"#,

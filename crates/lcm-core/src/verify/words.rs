@@ -1,0 +1,128 @@
+//! Numbers that a source writes in words, in English and in Chinese characters.
+
+use crate::extract::scan::{Word, scan};
+
+const UNITS: [(&str, u128); 28] = [
+    ("one", 1),
+    ("two", 2),
+    ("three", 3),
+    ("four", 4),
+    ("five", 5),
+    ("six", 6),
+    ("seven", 7),
+    ("eight", 8),
+    ("nine", 9),
+    ("ten", 10),
+    ("eleven", 11),
+    ("twelve", 12),
+    ("thirteen", 13),
+    ("fourteen", 14),
+    ("fifteen", 15),
+    ("sixteen", 16),
+    ("seventeen", 17),
+    ("eighteen", 18),
+    ("nineteen", 19),
+    ("twenty", 20),
+    ("thirty", 30),
+    ("forty", 40),
+    ("fifty", 50),
+    ("sixty", 60),
+    ("seventy", 70),
+    ("eighty", 80),
+    ("ninety", 90),
+    ("dozen", 12),
+];
+
+const POWERS: [(&str, u128); 3] = [("hundred", 100), ("thousand", 1_000), ("million", 1_000_000)];
+
+/// Calls `emit` with every number above 12 that the text spells, and with every hour; the flag says
+/// that it is one.
+pub(super) fn numbers(text: &str, emit: &mut impl FnMut(u128, bool)) {
+    let mut spelled = Spelled::default();
+    scan(text, &mut |word: Word<'_>| {
+        for part in word.text.split('-') {
+            if !spelled.add(part) {
+                spelled.end(emit);
+            }
+        }
+    });
+    spelled.end(emit);
+    if !text.is_ascii() {
+        chinese(text, emit);
+    }
+}
+
+/// A number while its words are read.
+#[derive(Default)]
+struct Spelled {
+    sum: u128,
+    part: u128,
+}
+
+impl Spelled {
+    /// Takes a word; `false`: it is none of a number.
+    fn add(&mut self, word: &str) -> bool {
+        if word.len() > 9 || !word.is_ascii() || word.len() < 3 {
+            return false;
+        }
+        let is = |known: &str| known.eq_ignore_ascii_case(word);
+        if let Some((_, value)) = UNITS.iter().find(|(known, _)| is(known)) {
+            let dozens = *value == 12 && self.part > 0;
+            self.part = if dozens { self.part.saturating_mul(12) } else { self.part + value };
+        } else if let Some((_, power)) = POWERS.iter().find(|(known, _)| is(known)) {
+            self.part = self.part.max(1).saturating_mul(*power);
+            if *power > 100 {
+                self.sum = self.sum.saturating_add(self.part);
+                self.part = 0;
+            }
+        } else {
+            return is("and") && self.part >= 100;
+        }
+        self.part = self.part.min(1 << 60);
+        true
+    }
+
+    fn end(&mut self, emit: &mut impl FnMut(u128, bool)) {
+        let value = self.sum.saturating_add(self.part);
+        if value > 12 {
+            emit(value, false);
+        }
+        *self = Self::default();
+    }
+}
+
+const HAN_DIGITS: &str = "\u{4e00}\u{4e8c}\u{4e09}\u{56db}\u{4e94}\u{516d}\u{4e03}\u{516b}\u{4e5d}";
+
+fn chinese(text: &str, emit: &mut impl FnMut(u128, bool)) {
+    // The sum, what stands since the last power, and whether it is a number at all.
+    let (mut sum, mut digit, mut open) = (0u128, 0u128, false);
+    for c in text.chars().chain([' ']) {
+        let place = HAN_DIGITS.chars().zip(1u128..).find(|(known, _)| *known == c);
+        let power = match c {
+            '\u{5341}' => 10,
+            '\u{767e}' => 100,
+            '\u{5343}' => 1_000,
+            _ => 0,
+        };
+        match (place, c) {
+            (Some((_, value)), _) => (digit, open) = (value, true),
+            (_, '\u{4e24}' | '\u{5169}') => (digit, open) = (2, true),
+            _ if power > 0 => {
+                sum = (sum + digit.max(1) * power).min(1 << 60);
+                (digit, open) = (0, true);
+            }
+            (_, '\u{4e07}' | '\u{842c}') if open => {
+                sum = ((sum + digit) * 10_000).min(1 << 60);
+                digit = 0;
+            }
+            (_, '\u{96f6}') => {}
+            _ => {
+                let is_hour = matches!(c, '\u{70b9}' | '\u{9ede}' | '\u{65f6}' | '\u{6642}');
+                if open && (is_hour || sum + digit > 12) {
+                    emit(sum + digit, is_hour);
+                }
+                (sum, digit, open) = (0, 0, false);
+            }
+        }
+    }
+}
