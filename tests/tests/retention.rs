@@ -1,4 +1,5 @@
 #![expect(
+    clippy::as_conversions,
     clippy::indexing_slicing,
     clippy::string_slice,
     clippy::unwrap_used,

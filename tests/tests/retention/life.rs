@@ -28,7 +28,7 @@ pub(crate) const POINTS: [usize; 4] = [10, 30, 50, 100];
 pub(crate) struct Policy {
     pub(crate) name: &'static str,
     config: &'static str,
-    /// Leaves are made until the context has so many tokens; `None`: of everything outside the tail.
+    /// Leaves are made until the context has so many tokens; `None`: of all outside the tail.
     target: Option<u32>,
     /// Completions asked for at the same time.
     parallel: u32,
