@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Ingest(Ingest),
     /// Summarise old messages until the context fits
     Compact(Compact),
+    /// Do compaction that was put off, when it is time for it
+    Maintain(Maintain),
     /// Print the context that fits a budget
     Assemble(Assemble),
     /// Find messages and summaries by their words or a regular expression
@@ -136,6 +138,25 @@ pub(crate) struct Compact {
     /// The model that budget and target are for, once lcm calibrate has reported of it
     #[arg(long, value_name = "M")]
     pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) models: Models,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Maintain {
+    /// Tokens of the context window that the conversation may use
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) budget: u32,
+    /// The model that the budget is for, once lcm calibrate has reported of it
+    #[arg(long, value_name = "M")]
+    pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) models: Models,
+}
+
+/// Which models write summaries, and how they are asked.
+#[derive(Args, Debug, Default)]
+pub(crate) struct Models {
     /// A model: offline, exec:PROGRAM ARGS, openai:MODEL[@BASE-URL], anthropic:MODEL[@BASE-URL],
     /// or PURPOSE=SPEC; several are a fallback chain
     #[arg(long, value_name = "SPEC")]
@@ -146,6 +167,10 @@ pub(crate) struct Compact {
     /// How often a failing model is asked again
     #[arg(long, value_name = "N", default_value = "2", allow_negative_numbers = true)]
     pub(crate) retries: u32,
+    /// How long one answer is waited for, in seconds from 1 to 86400
+    #[arg(long, value_name = "SECONDS", default_value = "60", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) timeout: u32,
 }
 
 #[derive(Args, Debug)]

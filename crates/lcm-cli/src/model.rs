@@ -1,6 +1,6 @@
 //! The models that `--llm` names, as one chain.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use lcm_host::{
     Code, Component, Error, Result,
@@ -8,20 +8,25 @@ use lcm_host::{
     types::Purpose,
 };
 
+use crate::arguments::Models;
+
 /// Builds the chain of all `--llm` in their order; none: offline.
-pub(crate) fn chain(component: &Component, specs: &[String], retries: u32) -> Result<Chain> {
+pub(crate) fn chain(component: &Component, models: &Models) -> Result<Chain> {
+    let timeout = Duration::from_secs(models.timeout.into());
     let mut default: Vec<Arc<dyn CompletionProvider>> = Vec::new();
     let mut by_purpose = Vec::new();
-    for spec in specs {
+    for spec in &models.llm {
         match split(spec)? {
-            (Some(purpose), spec) => by_purpose.push((purpose, provider(component, spec)?)),
-            (None, spec) => default.push(provider(component, spec)?),
+            (Some(purpose), spec) => {
+                by_purpose.push((purpose, provider(component, spec, timeout)?))
+            }
+            (None, spec) => default.push(provider(component, spec, timeout)?),
         }
     }
     if default.is_empty() {
         default.push(Arc::new(Offline::new(component)));
     }
-    let mut chain = Chain::new(default).with_retries(retries);
+    let mut chain = Chain::new(default).with_retries(models.retries);
     for (purpose, provider) in by_purpose {
         chain = chain.with_purpose(purpose, provider);
     }
@@ -40,20 +45,26 @@ fn split(spec: &str) -> Result<(Option<Purpose>, &str)> {
     }
 }
 
-fn provider(component: &Component, spec: &str) -> Result<Arc<dyn CompletionProvider>> {
+fn provider(
+    component: &Component,
+    spec: &str,
+    timeout: Duration,
+) -> Result<Arc<dyn CompletionProvider>> {
     if spec == "offline" {
         return Ok(Arc::new(Offline::new(component)));
     }
     if let Some(command) = spec.strip_prefix("exec:") {
         return Exec::parse(command)
-            .map(|exec| -> Arc<dyn CompletionProvider> { Arc::new(exec) })
+            .map(|exec| -> Arc<dyn CompletionProvider> { Arc::new(exec.with_timeout(timeout)) })
             .ok_or_else(|| invalid(format!("`--llm {spec}` names no program")));
     }
     if let Some(model) = spec.strip_prefix("openai:") {
-        return Ok(Arc::new(OpenAi::parse(model, key("OPENAI_API_KEY")?.as_deref())?));
+        let provider = OpenAi::parse(model, key("OPENAI_API_KEY")?.as_deref())?;
+        return Ok(Arc::new(provider.with_timeout(timeout)));
     }
     if let Some(model) = spec.strip_prefix("anthropic:") {
-        return Ok(Arc::new(Anthropic::parse(model, key("ANTHROPIC_API_KEY")?.as_deref())?));
+        let provider = Anthropic::parse(model, key("ANTHROPIC_API_KEY")?.as_deref())?;
+        return Ok(Arc::new(provider.with_timeout(timeout)));
     }
     let known = "offline, exec:PROGRAM, openai:MODEL or anthropic:MODEL";
     Err(invalid(format!("`--llm {spec}` is none of {known}")))

@@ -7,7 +7,10 @@ use lcm_host::{
     store::{KeyValueStore, Memory, Sqlite},
 };
 
-use crate::{arguments::Global, config, interrupt, model};
+use crate::{
+    arguments::{Global, Models},
+    config, interrupt, model,
+};
 
 /// The component that the program carries.
 const COMPONENT: &[u8] = include_bytes!(env!("LCM_COMPONENT"));
@@ -24,13 +27,13 @@ pub(crate) struct Session<'a> {
 impl<'a> Session<'a> {
     /// Opens the store that the options name, with the offline model.
     pub(crate) fn open(global: &'a Global) -> Result<Self> {
-        Self::with_models(global, &[], 0)
+        Self::with_models(global, &Models::default())
     }
 
     /// Opens the store that the options name, with these models.
-    pub(crate) fn with_models(global: &'a Global, specs: &[String], retries: u32) -> Result<Self> {
+    pub(crate) fn with_models(global: &'a Global, models: &Models) -> Result<Self> {
         let component = component(global.component.as_deref())?;
-        let chain = model::chain(&component, specs, retries)?;
+        let chain = model::chain(&component, models)?;
         let recorder = global.record.as_deref().map(Recorder::create).transpose()?;
         let store = store(&global.store)?;
         let lcm = Lcm::recorded(&component, store, Arc::new(chain), recorder);

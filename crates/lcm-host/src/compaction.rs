@@ -10,10 +10,10 @@ use crate::{
     clock::{Cancel, Clock},
     completion::describe,
     error::{Code, Error, Result},
-    ingest::{IngestError, IngestOptions, IngestReport},
+    json,
     lcm::Lcm,
     record::{level_name, purpose_name},
-    work::{Applied, ApplyOptions, Mode, Options, Outcome, PlanResult, Status},
+    work::{Applied, ApplyOptions, Decision, Mode, Options, Outcome, PlanResult, Status},
 };
 
 /// Plans without work in a row that say "plan again"; more are a bug of the component.
@@ -47,7 +47,7 @@ impl CompactOptions {
         Self { budget, mode, force: false, target: None, model: None, parallel: 1, clock }
     }
 
-    fn plan(&self, sweep: Option<String>) -> Options {
+    pub(crate) fn plan(&self, sweep: Option<String>) -> Options {
         Options {
             mode: self.mode,
             force: self.force,
@@ -131,15 +131,11 @@ pub struct CompactReport {
     pub warnings: Vec<String>,
 }
 
-/// What one turn did.
-#[derive(Clone, Debug)]
-pub struct TurnReport {
-    /// What was stored.
-    pub ingested: IngestReport,
-    /// What the compaction did; `None`: nothing was due, or the model failed.
-    pub compacted: Option<CompactReport>,
-    /// Why the model failed; the next turn tries again.
-    pub failure: Option<Error>,
+/// A compaction that failed, as `maintain` is told of it.
+pub(crate) struct Broken {
+    pub(crate) error: Error,
+    /// From the component's closed list; `None`: it has no reason of this kind.
+    pub(crate) reason: Option<&'static str>,
 }
 
 /// The state of one compaction.
@@ -155,48 +151,13 @@ struct Work<'a> {
     tokens_after: u32,
     /// Why the model is no longer asked.
     exhausted: Option<CompletionError>,
+    /// Why the model will not serve at all.
+    refused: Option<&'static str>,
     /// Whether a summary was made in place of an exhausted model.
     served: bool,
 }
 
 impl Lcm {
-    /// One turn: stores the messages that end the conversation, of which some may be stored
-    /// already, asks whether compaction is due, and does what is.
-    ///
-    /// The messages are stored whatever the model does.
-    ///
-    /// # Errors
-    ///
-    /// As [`Lcm::ingest`]; `cancelled`: what was stored stays; what the component answers.
-    pub fn turn(
-        &self,
-        conversation: &str,
-        messages: &[String],
-        ingest: &IngestOptions,
-        compact: &CompactOptions,
-        cancel: &Cancel,
-    ) -> std::result::Result<TurnReport, IngestError> {
-        // What cannot be evaluated is refused before anything is stored.
-        if let Err(error) =
-            self.evaluate(conversation, compact.budget, &compact.plan(None), now(compact))
-            && error.code != Code::NotFound
-        {
-            return Err(error.into());
-        }
-        let ingested = self.append_end(conversation, messages, ingest, cancel)?;
-        let mut report = TurnReport { ingested, compacted: None, failure: None };
-        let due =
-            self.evaluate(conversation, compact.budget, &compact.plan(None), now(compact))?.due;
-        if due {
-            match self.compact(conversation, compact, cancel, &mut |_| {}) {
-                Ok(compacted) => report.compacted = Some(compacted),
-                Err(error) if error.code == Code::CompletionFailed => report.failure = Some(error),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(report)
-    }
-
     /// Compacts until the component wants no more. Other calls run while a model thinks.
     /// `progress` is told each summary that was made.
     ///
@@ -213,8 +174,21 @@ impl Lcm {
         cancel: &Cancel,
         progress: &mut dyn FnMut(&Pass),
     ) -> Result<CompactReport> {
-        let before =
-            self.evaluate(conversation, options.budget, &options.plan(None), now(options))?;
+        self.compact_told(conversation, options, cancel, progress).map_err(|broken| broken.error)
+    }
+
+    /// As [`Lcm::compact`]; a failure comes with its reason.
+    pub(crate) fn compact_told(
+        &self,
+        conversation: &str,
+        options: &CompactOptions,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(&Pass),
+    ) -> std::result::Result<CompactReport, Broken> {
+        let before = self
+            .evaluate(conversation, options.budget, &options.plan(None), now(options))
+            .and_then(|decision| stored_tokens(&decision));
+        let tokens_before = before.map_err(|error| broken(error, None))?;
         let mut work = Work {
             lcm: self,
             conversation,
@@ -224,17 +198,19 @@ impl Lcm {
             passes: Vec::new(),
             completions: 0,
             warnings: Vec::new(),
-            tokens_after: before.tokens,
+            tokens_after: tokens_before,
             exhausted: None,
+            refused: None,
             served: false,
         };
-        let (status, reason) = work.until_done()?;
+        let ended = work.until_done();
+        let (status, reason) = ended.map_err(|error| broken(error, work.refused))?;
         Ok(CompactReport {
             status,
             reason,
             passes: work.passes,
             completions: work.completions,
-            tokens_before: before.tokens,
+            tokens_before,
             tokens_after: work.tokens_after,
             warnings: work.warnings,
         })
@@ -352,6 +328,8 @@ impl Work<'_> {
             CompletionResult::Done(_) => self.completions += 1,
             CompletionResult::Failed(error) => match error.code {
                 CompletionErrorCode::Auth | CompletionErrorCode::Policy => {
+                    let is_key = error.code == CompletionErrorCode::Auth;
+                    self.refused = Some(if is_key { "model-auth" } else { "model-policy" });
                     return Err(Error::new(Code::CompletionFailed, describe(error)));
                 }
                 // An answer about the request: the component escalates.
@@ -404,6 +382,32 @@ impl Work<'_> {
 
 fn now(options: &CompactOptions) -> u64 {
     options.clock.now_ms()
+}
+
+/// Tokens of the stored context that a decision was made about. What it compared may be others.
+fn stored_tokens(decision: &Decision) -> Result<u32> {
+    #[derive(serde::Deserialize)]
+    struct Explanation {
+        inputs: Inputs,
+    }
+    #[derive(serde::Deserialize)]
+    struct Inputs {
+        stored_tokens: u32,
+    }
+    let text = &decision.explanation_json;
+    json::read::<Explanation>("compaction.evaluate", text)
+        .map(|explanation| explanation.inputs.stored_tokens)
+}
+
+/// A failure with the reason that it has by its code, or by what the model said.
+fn broken(error: Error, refused: Option<&'static str>) -> Broken {
+    let reason = match error.code {
+        Code::Cancelled => Some("cancelled"),
+        Code::Conflict => Some("conflict"),
+        Code::CompletionFailed => refused,
+        _ => None,
+    };
+    Broken { error, reason }
 }
 
 /// The answer of a provider that panicked.

@@ -44,6 +44,7 @@ mod memory;
 mod pages;
 mod portable;
 mod record;
+mod turn;
 
 pub mod completion;
 pub mod session_files;
@@ -51,9 +52,7 @@ pub mod store;
 
 pub use bindings::{context, ingestion, types, work};
 pub use clock::{Cancel, Clock};
-pub use compaction::{
-    CompactOptions, CompactReport, CompactStatus, Pass, TurnReport, model_option,
-};
+pub use compaction::{CompactOptions, CompactReport, CompactStatus, Pass, model_option};
 pub use component::{Component, Limits, LoadOptions};
 pub use error::{Code, Error, Result};
 pub use ingest::{IngestError, IngestOptions, IngestReport, Proven};
@@ -61,3 +60,4 @@ pub use lcm::Lcm;
 pub use pages::{Checked, ExpandOptions, Expanded};
 pub use portable::ImportReport;
 pub use record::Recorder;
+pub use turn::{Debt, MaintainReport, TurnOptions, TurnReport};

@@ -11,8 +11,9 @@ use crate::{
     session::Session,
 };
 
+/// What a compaction did, as JSON.
 #[derive(Serialize)]
-struct Output<'a> {
+pub(super) struct Output<'a> {
     status: &'static str,
     reason: &'a str,
     passes: Vec<OnePass<'a>>,
@@ -33,6 +34,20 @@ struct OnePass<'a> {
     tokens_after: u32,
 }
 
+impl<'a> Output<'a> {
+    pub(super) fn of(report: &'a CompactReport) -> Self {
+        Self {
+            status: report.status.as_str(),
+            reason: &report.reason,
+            passes: report.passes.iter().map(OnePass::of).collect(),
+            completions: report.completions,
+            tokens_before: report.tokens_before,
+            tokens_after: report.tokens_after,
+            warnings: &report.warnings,
+        }
+    }
+}
+
 impl<'a> OnePass<'a> {
     fn of(pass: &'a Pass) -> Self {
         Self {
@@ -48,14 +63,14 @@ impl<'a> OnePass<'a> {
 }
 
 pub(crate) fn run(global: &Global, options: &Compact) -> Result<End> {
-    let session = Session::with_models(global, &options.llm, options.retries)?;
+    let session = Session::with_models(global, &options.models)?;
     let compact = CompactOptions {
         budget: options.budget,
         mode: options.mode.into(),
         force: options.force,
         target: options.target,
         model: options.model.clone(),
-        parallel: options.parallel,
+        parallel: options.models.parallel,
         clock: session.clock,
     };
     let progress = Progress::open("compact");
@@ -64,27 +79,26 @@ pub(crate) fn run(global: &Global, options: &Compact) -> Result<End> {
     };
     let report = session.lcm.compact(session.conversation, &compact, &session.cancel, each)?;
     drop(progress);
-    print(&session, &report)?;
+    if session.json {
+        output::json(&Output::of(&report))?;
+    } else {
+        output::text(&text(&report))?;
+    }
+    Ok(end(&report))
+}
+
+/// How the program ends; of a model that failed it says why.
+pub(super) fn end(report: &CompactReport) -> End {
     if report.status != CompactStatus::ModelUnavailable {
-        return Ok(End::Done);
+        return End::Done;
     }
     let why = report.warnings.first().unwrap_or(&report.reason);
     eprintln!("lcm: completion-failed: {why}");
-    Ok(End::ModelUnavailable)
+    End::ModelUnavailable
 }
 
-fn print(session: &Session<'_>, report: &CompactReport) -> Result<()> {
-    if session.json {
-        return output::json(&Output {
-            status: report.status.as_str(),
-            reason: &report.reason,
-            passes: report.passes.iter().map(OnePass::of).collect(),
-            completions: report.completions,
-            tokens_before: report.tokens_before,
-            tokens_after: report.tokens_after,
-            warnings: &report.warnings,
-        });
-    }
+/// The passes and how it ended, for people.
+pub(super) fn text(report: &CompactReport) -> String {
     let mut text = passes(&report.passes);
     text.push_str(&format!(
         "{} ({}): {} to {} tokens, {}\n",
@@ -95,7 +109,7 @@ fn print(session: &Session<'_>, report: &CompactReport) -> Result<()> {
         count(u64::from(report.completions), "completion"),
     ));
     text.push_str(&output::warnings(&report.warnings));
-    output::text(&text)
+    text
 }
 
 /// The passes as a table; nothing when there were none.

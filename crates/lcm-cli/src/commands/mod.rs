@@ -7,6 +7,7 @@ mod demo;
 mod grep;
 mod ingest;
 mod life;
+mod maintain;
 mod portable;
 mod recall;
 
@@ -45,6 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
         Command::Demo => demo::run(global),
         Command::Ingest(options) => ingest::run(global, options),
         Command::Compact(options) => compact::run(global, options),
+        Command::Maintain(options) => maintain::run(global, options),
         Command::Assemble(options) => assemble::run(global, options),
         Command::Grep(options) => grep::run(global, options),
         Command::Describe(options) => recall::describe(global, options),

@@ -6,6 +6,8 @@ mod contract;
 mod errors;
 mod life;
 #[cfg(unix)]
+mod maintain;
+#[cfg(unix)]
 mod models;
 #[cfg(unix)]
 mod providers;

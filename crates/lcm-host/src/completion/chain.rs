@@ -83,6 +83,9 @@ impl Chain {
             }
             retries_left -= 1;
             cancel.sleep(pause);
+            if cancel.is_cancelled() {
+                return answer;
+            }
             delay = delay.saturating_mul(2).min(DELAY_MAX);
         }
     }
@@ -197,6 +200,28 @@ mod tests {
         });
         let next: Arc<dyn CompletionProvider> = Arc::new(|_: &CompletionRequest| done("next"));
         assert_eq!(ask(&Chain::new(vec![busy, next]), Purpose::Leaf), done("next"));
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn waiting_ends_at_once_when_the_work_is_stopped() {
+        let (count, cancel) = (Arc::new(AtomicU32::new(0)), Cancel::default());
+        let (asked, stop) = (Arc::clone(&count), cancel.clone());
+        let busy: Arc<dyn CompletionProvider> = Arc::new(move |_: &CompletionRequest| {
+            asked.fetch_add(1, Ordering::SeqCst);
+            let stop = stop.clone();
+            // While the chain waits for the second attempt.
+            std::thread::spawn(move || stop.cancel());
+            let message = "in a minute".to_owned();
+            let (code, retry_after_ms) = (CompletionErrorCode::RateLimited, Some(60_000));
+            CompletionResult::Failed(CompletionError { code, message, retry_after_ms })
+        });
+        let next: Arc<dyn CompletionProvider> = Arc::new(|_: &CompletionRequest| done("next"));
+        let began = std::time::Instant::now();
+        let chain = Chain::new(vec![busy, next]);
+        let answer = chain.complete(&request(Purpose::Leaf), &cancel);
+        assert!(matches!(answer, CompletionResult::Failed(_)));
+        assert!(began.elapsed() < Duration::from_secs(30));
         assert_eq!(count.load(Ordering::SeqCst), 1);
     }
 

@@ -6,13 +6,15 @@ use std::sync::{
 };
 
 use lcm_host::{
-    Cancel, Clock, Code, CompactOptions, CompactReport, CompactStatus, IngestOptions, Lcm, Result,
+    Cancel, Clock, Code, CompactOptions, CompactReport, CompactStatus, IngestOptions, Lcm,
+    MaintainReport, Result, TurnOptions,
     completion::{Chain, CompletionProvider},
     store::Memory,
     types::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
         Dialect, Finish,
     },
+    work::{self, ApplyOptions, Mode},
 };
 
 use crate::engine::{NOW, component, ingest, open, stored, transcript};
@@ -25,6 +27,10 @@ fn lcm_with(provider: impl CompletionProvider + 'static) -> Lcm {
 fn compact(lcm: &Lcm, budget: u32) -> Result<CompactReport> {
     let options = CompactOptions::new(budget, NOW);
     lcm.compact("c", &options, &Cancel::default(), &mut |_| ())
+}
+
+fn turn_options(budget: u32) -> TurnOptions {
+    TurnOptions::new(IngestOptions::new(Dialect::Lcm, NOW), CompactOptions::new(budget, NOW))
 }
 
 fn digest(lcm: &Lcm) -> String {
@@ -69,9 +75,7 @@ fn offline_compaction_fits_the_context_and_keeps_every_message() {
 fn a_turn_appends_and_compacts_when_it_is_due_and_keeps_its_messages_when_the_model_fails() {
     let messages = transcript(120, 60);
     let turn = |lcm: &Lcm, count: usize, budget: u32| {
-        let (ingest, compact) =
-            (IngestOptions::new(Dialect::Lcm, NOW), CompactOptions::new(budget, NOW));
-        lcm.turn("c", &messages[..count], &ingest, &compact, &Cancel::default()).unwrap()
+        lcm.turn("c", &messages[..count], &turn_options(budget), &Cancel::default()).unwrap()
     };
     let lcm = open(Memory::new());
     let first = turn(&lcm, 2, 100_000);
@@ -91,27 +95,24 @@ fn a_turn_appends_and_compacts_when_it_is_due_and_keeps_its_messages_when_the_mo
 fn a_turn_that_begins_as_the_conversation_did_loses_nothing() {
     for opening in ["ok", "please go on with the next file of the list"] {
         let lcm = open(Memory::new());
-        let compact = CompactOptions::new(100_000, NOW);
-        let mut ingest = IngestOptions::new(Dialect::Lcm, NOW);
+        let mut options = turn_options(100_000);
         for round in 0..4 {
             // The same call at the same time is the same call.
-            ingest.clock = Clock::Fixed(1_700_000_000_000 + round);
+            options.ingest.clock = Clock::Fixed(1_700_000_000_000 + round);
             let said = format!("{{\"role\":\"user\",\"content\":\"{opening}\"}}");
             let answer =
                 format!("{{\"role\":\"assistant\",\"content\":\"the answer of round {round}\"}}");
             let messages = [said, answer];
             for message in messages {
-                let cancel = Cancel::default();
-                let report = lcm.turn("c", &[message], &ingest, &compact, &cancel).unwrap();
+                let report = lcm.turn("c", &[message], &options, &Cancel::default()).unwrap();
                 assert_eq!(report.ingested.ingested, 1, "{opening}, {round}: {report:?}");
                 assert!(report.ingested.warnings.is_empty(), "{report:?}");
             }
         }
         assert_eq!(stored(&lcm).len(), 8);
-        ingest.clock = NOW;
-        let wrong = CompactOptions::new(0, NOW);
+        let wrong = turn_options(0);
         let message = String::from("{\"role\":\"user\",\"content\":\"not stored\"}");
-        let refused = lcm.turn("c", &[message], &ingest, &wrong, &Cancel::default()).unwrap_err();
+        let refused = lcm.turn("c", &[message], &wrong, &Cancel::default()).unwrap_err();
         assert_eq!(refused.error.code, Code::InvalidInput);
         assert_eq!(stored(&lcm).len(), 8, "a turn that is refused stores nothing");
     }
@@ -212,4 +213,124 @@ fn compaction_stops_when_it_is_told_to() {
 #[test]
 fn an_unknown_conversation_is_not_found() {
     assert_eq!(compact(&open(Memory::new()), 4_000).unwrap_err().code, Code::NotFound);
+}
+
+/// What `maintain` does so many minutes after the beginning of the tests.
+fn maintain(lcm: &Lcm, budget: u32, minutes: u64) -> Result<MaintainReport> {
+    let clock = Clock::Fixed(NOW.now_ms() + minutes * 60_000);
+    let options = CompactOptions::new(budget, clock);
+    lcm.maintain("c", &options, &Cancel::default(), &mut |_| ())
+}
+
+#[test]
+fn a_turn_leaves_for_later_what_can_wait_and_nothing_else() {
+    let lcm = open(Memory::new());
+    let messages = transcript(120, 60);
+    let options = |budget| TurnOptions { defer: true, ..turn_options(budget) };
+    let turn = |count: usize, options: &TurnOptions| {
+        lcm.turn("c", &messages[..count], options, &Cancel::default()).unwrap()
+    };
+    let early = turn(20, &options(9_000));
+    assert!(!early.deferred && early.compacted.is_none(), "{early:?}");
+    let tokens = compact(&lcm, 100_000).unwrap().tokens_before;
+    let over = turn(20, &options(tokens * 5 / 4));
+    assert!(over.deferred && over.compacted.is_none(), "{over:?}");
+    assert!(lcm.status(Some("c"), NOW.now_ms()).unwrap().contains("\"failures\":0"));
+    let done = maintain(&lcm, tokens * 5 / 4, 0).unwrap();
+    assert_eq!((done.compacted.unwrap().status, done.debt), (CompactStatus::Done, None));
+    let idle = maintain(&lcm, tokens * 5 / 4, 0).unwrap();
+    assert!(idle.compacted.is_none() && idle.debt.is_none(), "{idle:?}");
+    let must = turn(120, &options(4_000));
+    assert!(!must.deferred && must.compacted.is_some(), "{must:?}");
+    let mut forced = options(100_000);
+    forced.compact.force = true;
+    assert!(!turn(120, &forced).deferred, "nobody would do later what is not due later");
+}
+
+#[test]
+fn what_was_put_off_is_tried_again_after_a_pause_that_grows() {
+    let lcm = lcm_with(failing(CompletionErrorCode::Unavailable));
+    ingest(&lcm, &transcript(120, 60));
+    let budget = compact(&lcm, 100_000).unwrap().tokens_before * 5 / 4;
+    for (minutes, failures, tried) in [(0, 1, true), (4, 1, false), (5, 2, true), (14, 2, false)] {
+        let report = maintain(&lcm, budget, minutes).unwrap();
+        assert_eq!(report.compacted.is_some(), tried, "{minutes}: {report:?}");
+        assert_eq!(report.debt.unwrap().failures, failures, "{minutes}");
+    }
+}
+
+#[test]
+fn a_refused_key_is_said_and_tried_again_at_once() {
+    let lcm = lcm_with(failing(CompletionErrorCode::Auth));
+    ingest(&lcm, &transcript(120, 60));
+    for _ in 0..2 {
+        let report = maintain(&lcm, 4_000, 0).unwrap();
+        assert_eq!(report.failure.unwrap().code, Code::CompletionFailed);
+        assert_eq!((report.compacted, report.debt.unwrap().failures), (None, 0));
+    }
+    let debt = maintain(&lcm, 0, 0).unwrap_err();
+    assert_eq!(debt.code, Code::InvalidInput);
+}
+
+#[test]
+fn stopped_maintenance_is_a_failure_that_waits() {
+    let cancel = Cancel::default();
+    let stop = cancel.clone();
+    let lcm = lcm_with(move |_: &CompletionRequest| {
+        stop.cancel();
+        answer("too late")
+    });
+    ingest(&lcm, &transcript(120, 60));
+    let options = CompactOptions::new(4_000, NOW);
+    let error = lcm.maintain("c", &options, &cancel, &mut |_| ()).unwrap_err();
+    assert_eq!(error.code, Code::Cancelled);
+    let status = lcm.status(Some("c"), NOW.now_ms()).unwrap();
+    assert!(status.contains("\"failures\":1"), "{status}");
+}
+
+#[test]
+fn one_leaf_at_a_time_is_made_before_the_threshold() {
+    let lcm = open(Memory::new());
+    lcm.configure(r#"{"leaf_chunk_tokens_max": 1000}"#).unwrap();
+    ingest(&lcm, &transcript(120, 60));
+    let mode = Mode::Incremental;
+    let options = CompactOptions { mode, ..CompactOptions::new(100_000, NOW) };
+    let report = lcm.compact("c", &options, &Cancel::default(), &mut |_| ()).unwrap();
+    assert_eq!(report.passes.len(), 1, "{report:?}");
+    assert_eq!((report.passes[0].kind, report.passes[0].depth), ("leaf", 0));
+    assert_eq!(report.tokens_before, report.passes[0].tokens_before);
+    assert_eq!(report.status, CompactStatus::Partial, "there is another leaf to make");
+}
+
+#[test]
+fn a_pause_after_answers_in_vain_leaves_work_and_an_open_breaker_no_model() {
+    let lcm = lcm_with(|_: &CompletionRequest| answer(&"long ".repeat(5_000)));
+    lcm.configure(r#"{"leaf_chunk_tokens_max": 200, "summary_max_calls_per_window": 1}"#).unwrap();
+    ingest(&lcm, &transcript(60, 60));
+    let report = compact(&lcm, 2_000).unwrap();
+    assert_eq!((report.status, report.reason.as_str()), (CompactStatus::Partial, "spend-limit"));
+
+    let lcm = lcm_with(failing(CompletionErrorCode::Auth));
+    ingest(&lcm, &transcript(60, 60));
+    let work = CompactOptions::new(2_000, NOW);
+    let options = work::Options {
+        mode: Mode::Threshold,
+        force: false,
+        target: None,
+        observed_tokens: None,
+        requests_max: 1,
+        lease_ms: 0,
+        sweep: None,
+        extra_json: None,
+    };
+    let plan = lcm.plan("c", work.budget, &options, NOW.now_ms()).unwrap();
+    let refused =
+        failing(CompletionErrorCode::Auth).complete(&plan.requests[0], &Cancel::default());
+    for _ in 0..5 {
+        let apply = ApplyOptions { fallback_over_tokens: None, extra_json: None };
+        lcm.apply("c", &plan.requests[0].id, &refused, &apply, NOW.now_ms()).unwrap();
+    }
+    let report = compact(&lcm, 2_000).unwrap();
+    let expected = (CompactStatus::ModelUnavailable, "breaker-open");
+    assert_eq!((report.status, report.reason.as_str()), expected);
 }

@@ -1,0 +1,63 @@
+//! `lcm maintain`.
+
+use lcm_host::{CompactOptions, Debt, MaintainReport, Pass, Result};
+use serde::Serialize;
+
+use super::compact;
+use crate::{
+    End,
+    arguments::{Global, Maintain},
+    output::{self, count, number},
+    progress::Progress,
+    session::Session,
+};
+
+#[derive(Serialize)]
+struct Output<'a> {
+    conversation: &'a str,
+    debt: Option<&'a Debt>,
+    compacted: Option<compact::Output<'a>>,
+}
+
+pub(crate) fn run(global: &Global, options: &Maintain) -> Result<End> {
+    let session = Session::with_models(global, &options.models)?;
+    let compact = CompactOptions {
+        model: options.model.clone(),
+        parallel: options.models.parallel,
+        ..CompactOptions::new(options.budget, session.clock)
+    };
+    let progress = Progress::open("maintain");
+    let each = &mut |pass: &Pass| {
+        progress.say(format!("{} tokens", number(u64::from(pass.tokens_after))));
+    };
+    let report = session.lcm.maintain(session.conversation, &compact, &session.cancel, each)?;
+    drop(progress);
+    let MaintainReport { debt, compacted, failure } = report;
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    let (debt, compacted) = (debt.as_ref(), compacted.as_ref());
+    if session.json {
+        let conversation = session.conversation;
+        let compacted = compacted.map(compact::Output::of);
+        output::json(&Output { conversation, debt, compacted })?;
+    } else {
+        let done = compacted.map(compact::text).unwrap_or_default();
+        output::text(&format!("{done}{}", owed(debt)))?;
+    }
+    Ok(compacted.map_or(End::Done, compact::end))
+}
+
+/// What is owed, for people.
+fn owed(debt: Option<&Debt>) -> String {
+    match debt {
+        None => "nothing is owed\n".to_owned(),
+        Some(Debt { exhausted: true, since, .. }) => {
+            format!("owed since {since}: nothing can be done until the context changes\n")
+        }
+        Some(Debt { failures, next_attempt_at, since, .. }) => {
+            let failures = count(u64::from(*failures), "failure");
+            format!("owed since {since}: {failures}, tried again from {next_attempt_at}\n")
+        }
+    }
+}

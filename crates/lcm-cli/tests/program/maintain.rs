@@ -1,0 +1,110 @@
+//! `lcm maintain`, and the ways in which compaction ends without a model.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
+
+use serde_json::{Value, json};
+
+use crate::{Place, keys};
+
+const NOW: u64 = 1_700_000_000_000;
+
+/// A model that is a shell script with this body.
+fn model(place: &Place, body: &str) -> String {
+    let path = place.write("model.sh", format!("#!/bin/sh\n{body}\n"));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    format!("exec:{path}")
+}
+
+/// The exit code and the document of `lcm maintain` so many minutes after the beginning.
+fn maintain(place: &Place, minutes: u64, arguments: &[&str]) -> (i32, Value) {
+    let now = (NOW + minutes * 60_000).to_string();
+    let common = ["maintain", "--json", "--now", &now];
+    let ran = place.run(&[&common[..], arguments].concat());
+    (ran.code, serde_json::from_str(&ran.out).unwrap_or(Value::String(ran.err)))
+}
+
+#[test]
+fn what_is_due_is_done_and_then_nothing_is_owed() {
+    let place = Place::with_demo();
+    let (code, idle) = maintain(&place, 0, &["--budget", "100000"]);
+    assert_eq!((code, &idle["debt"], &idle["compacted"]), (0, &Value::Null, &Value::Null));
+    let (code, done) = maintain(&place, 0, &["--budget", "8000", "--parallel", "2"]);
+    assert_eq!((code, keys(&done)), (0, vec!["compacted", "conversation", "debt"]));
+    assert_eq!((&done["conversation"], &done["debt"]), (&json!("default"), &Value::Null));
+    assert_eq!(done["compacted"]["status"], "done");
+    let compact = place.json(&["compact", "--budget", "8000"]);
+    assert_eq!(keys(&done["compacted"]), keys(&compact));
+    assert_eq!(compact["status"], "nothing-to-do");
+    assert_eq!(place.run(&["maintain", "--budget", "8000"]).ok().out, "nothing is owed\n");
+    place.run(&["maintain", "--budget", "0"]).failed(2, "invalid-input", "`budget`");
+    place.run(&["maintain", "--budget", "1", "--conversation", "x"]).failed(3, "not-found", "x");
+}
+
+#[test]
+fn a_failure_is_waited_out_and_a_refused_key_is_not() {
+    let place = Place::with_demo();
+    let broken = model(&place, "echo 'out of order' >&2; exit 1");
+    // Over the threshold and within the budget.
+    let asked = ["--budget", "14000", "--retries", "0", "--llm", &broken];
+    for (minutes, code, failures) in [(0, 6, 1), (4, 0, 1), (5, 6, 2), (14, 0, 2)] {
+        let (ended, report) = maintain(&place, minutes, &asked);
+        assert_eq!((ended, &report["debt"]["failures"]), (code, &json!(failures)), "{report}");
+        assert_eq!(report["compacted"].is_null(), code == 0, "{minutes}: {report}");
+    }
+    let said = place.run(&["maintain", "--budget", "14000", "--now", "1700000840000"]).ok().out;
+    assert!(said.contains("2 failures, tried again from 2023-11-14T22:28:20.000Z"), "{said}");
+    assert_eq!(place.json(&["status"])["debt"]["failures"], 2);
+
+    let place = Place::with_demo();
+    let refused = model(&place, r#"echo '{"error": {"code": "auth", "message": "bad key"}}'"#);
+    for _ in 0..2 {
+        let (ended, said) = maintain(&place, 0, &["--budget", "14000", "--llm", &refused]);
+        assert!(ended == 6 && said.as_str().unwrap().contains("bad key"), "{said}");
+    }
+    assert_eq!(place.json(&["status"])["debt"]["failures"], 0);
+    let (code, done) = maintain(&place, 0, &["--budget", "14000"]);
+    assert_eq!(
+        (code, &done["debt"], &done["compacted"]["status"]),
+        (0, &Value::Null, &json!("done"))
+    );
+}
+
+#[test]
+fn a_model_that_answers_in_vain_is_paused_and_work_is_left() {
+    let place = Place::with_demo();
+    let config = place.write("lcm.json", r#"{"summary_max_calls_per_window": 1}"#);
+    let body = r#"printf '{"text": "'; yes long | head -n 20000 | tr '\n' ' '; printf '"}'"#;
+    let long = model(&place, body);
+    let arguments =
+        ["--budget", "8000", "--llm", &long, "--config", &config, "--now", "1700000000000"];
+    let report = place.json(&[&["compact"], &arguments[..]].concat());
+    assert_eq!((&report["status"], &report["reason"]), (&json!("partial"), &json!("spend-limit")));
+    let (code, report) = maintain(&place, 1, &arguments[..6]);
+    assert_eq!((code, &report["compacted"]["status"]), (0, &json!("partial")), "{report}");
+    assert_eq!(report["debt"]["failures"], 1);
+}
+
+#[test]
+fn a_model_is_waited_for_as_long_as_said() {
+    let place = Place::with_demo();
+    let slow = model(&place, "sleep 3600");
+    let asked = ["--budget", "14000", "--retries", "0", "--timeout", "1", "--llm", &slow];
+    let began = std::time::Instant::now();
+    let (code, report) = maintain(&place, 0, &asked);
+    assert!(began.elapsed() < Duration::from_secs(30));
+    assert_eq!((code, &report["compacted"]["status"]), (6, &json!("model-unavailable")));
+    assert!(report["compacted"]["warnings"][0].as_str().unwrap().contains("`timeout`"), "{report}");
+    place.run(&["compact", "--budget", "1", "--timeout", "0"]).failed(2, "invalid-input", "0");
+}
+
+#[test]
+fn one_leaf_at_a_time_is_made_when_enough_lies_outside_the_tail() {
+    let place = Place::with_demo();
+    let config = place.write("lcm.json", r#"{"leaf_chunk_tokens_max": 1000}"#);
+    let common = ["compact", "--budget", "100000", "--config", &config, "--mode"];
+    assert_eq!(place.json(&[&common[..], &["threshold"]].concat())["status"], "nothing-to-do");
+    let report = place.json(&[&common[..], &["incremental"]].concat());
+    assert_eq!(report["passes"].as_array().unwrap().len(), 1, "{report}");
+    assert_eq!(report["passes"][0]["kind"], "leaf");
+    assert_eq!(report["tokens_before"], report["passes"][0]["tokens_before"]);
+}
