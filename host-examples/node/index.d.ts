@@ -138,19 +138,27 @@ export type Answer =
   | { error: { code: CompletionErrorCode; message: string; retry_after_ms?: number } };
 
 /**
- * Answers a request with a model. What it throws counts as a failure of the model; a `code` of
- * `CompletionErrorCode` and `retry_after_ms` on the error are read.
+ * Answers a request with a model. `signal` is aborted when its time is up or the caller stops: pass
+ * it on to `fetch`, so that the request ends. What it throws counts as a failure of the model; a `code` of
+ * `CompletionErrorCode` and `retry_after_ms` on the error are read, and a `TimeoutError` is a
+ * timeout.
  */
 export type Complete = (
   request: CompletionRequest,
-  options: { signal?: AbortSignal },
+  options: { signal: AbortSignal },
 ) => Answer | Promise<Answer>;
+
+/** A model, or several of which each is asked when the one before it failed. */
+export type Models = Complete | Complete[];
 
 export interface OpenOptions {
   /** Path of an SQLite file, `memory:`, or a store. */
   store: string | Store | AsyncStore;
-  /** The model, or several as a fallback chain. Absent: summaries are made without a model. */
-  complete?: Complete | Complete[];
+  /**
+   * The model, several as a fallback chain, or an object of these by purpose, with `default` for
+   * all that it does not name. Where there is none, summaries are made without a model.
+   */
+  complete?: Models | ({ default?: Models } & { [purpose in Purpose]?: Models });
   /** Configuration keys of the engine. */
   config?: Record<string, unknown>;
   /** Clock in milliseconds since the epoch. */
@@ -215,6 +223,8 @@ export interface CompactOptions extends CompactionOptions {
   parallel?: number;
   /** How often a failing model is asked again; 2 unless given. */
   retries?: number;
+  /** How long one answer is waited for; 60,000 unless given. */
+  timeout_ms?: number;
   lease_ms?: number;
   signal?: AbortSignal;
 }
@@ -249,15 +259,42 @@ export interface TurnOptions extends CompactOptions {
   append_mode?: "transcript" | "new";
   /** This call repeats one with the same `now` whose outcome is unknown. */
   repeat?: boolean;
+  /** Whether compaction that can wait is left for `maintain`; false unless given. */
+  defer?: boolean;
 }
 
 /**
- * What one turn did. `compacted` is null when nothing was due, or when the model refused its key or
- * the content; `failure` is then `completion-failed`, else that of `compacted`.
+ * What one turn did. `compacted` is null when nothing was due, when it is `deferred`, or when the
+ * model refused its key or the content; `failure` is then `completion-failed`, else that of
+ * `compacted`.
  */
 export interface Turn {
   receipt: Receipt;
   decision: Decision;
+  compacted: Compacted | null;
+  /** Whether compaction was due and is left for `maintain`. */
+  deferred: boolean;
+  failure: { code: string; message: string } | null;
+}
+
+/** Compaction that is due and was put off. */
+export interface Debt {
+  /** Whether nothing can be done until the context changes. */
+  exhausted: boolean;
+  /** Failures in a row. */
+  failures: number;
+  /** From when on it is tried again. */
+  next_attempt_at: string;
+  /** When it was seen first. */
+  since: string;
+}
+
+/**
+ * What `maintain` did. `compacted` is null when it was not time for one, or when the model refused
+ * its key or the content; `failure` is then `completion-failed`, else that of `compacted`.
+ */
+export interface Maintained {
+  debt: Debt | null;
   compacted: Compacted | null;
   failure: { code: string; message: string } | null;
 }
@@ -381,6 +418,8 @@ export interface Engine {
   evaluate(conversation: string, options: CompactionOptions): Promise<Decision>;
   /** Makes room: summarises old messages until nothing is due. */
   compact(conversation: string, options: CompactOptions): Promise<Compacted>;
+  /** Does compaction that was put off, when it is time for it. */
+  maintain(conversation: string, options: CompactOptions): Promise<Maintained>;
   /** A context that fits the budget. */
   assemble(conversation: string, options: AssembleOptions): Promise<Assembled>;
   /** Estimated tokens of messages; stores nothing. For what is sent beside the context. */
@@ -432,7 +471,12 @@ export interface Engine {
     conversation: string,
     name: string,
     input: unknown,
-    options?: Timed & { caller?: string; retries?: number; signal?: AbortSignal },
+    options?: Timed & {
+      caller?: string;
+      retries?: number;
+      timeout_ms?: number;
+      signal?: AbortSignal;
+    },
   ): Promise<{ text: string; is_error: boolean }>;
   /** Waits for what is running and closes the store. */
   close(): Promise<void>;

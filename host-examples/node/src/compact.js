@@ -3,10 +3,11 @@
 import { modelChain } from "./completion.js";
 import { drive } from "./driver.js";
 import { LcmError } from "./errors.js";
+import { modelsFor } from "./models.js";
 import { budgeted, checkAsking, knownOptions } from "./options.js";
 
 const PLAN_OPTIONS = ["mode", "force", "target", "observed_tokens", "lease_ms", "extra_json"];
-const OWN_OPTIONS = ["model", "budget", "parallel", "retries", "signal", "now"];
+const OWN_OPTIONS = ["model", "budget", "parallel", "retries", "timeout_ms", "signal", "now"];
 /** Failures that another try cannot mend: the caller has to. */
 const FATAL_REASONS = ["model-auth", "model-policy"];
 
@@ -25,16 +26,14 @@ export function planOptions(call, options) {
 
 /** Answers requests without a model, or with the chain of the caller's models. */
 function completerOf(backend, models, options, tally) {
-  if (models.length === 0) {
-    return async (request) => {
+  const chain = modelChain(models, options);
+  return async (request) => {
+    if (modelsFor(models, request.purpose).length === 0) {
       tally.completions += 1;
       const done = backend.pure("compaction.complete_offline", { request });
       return { result: { done }, exhausted: false };
-    };
-  }
-  const ask = modelChain(models, options);
-  return async (request) => {
-    const { result, exhausted, calls } = await ask(request);
+    }
+    const { result, exhausted, calls } = await chain(request);
     tally.completions += calls;
     if (result?.failed) tally.failure = result.failed;
     return result === null ? null : { result, exhausted };
@@ -46,52 +45,68 @@ function passOf(outcome) {
   return { summary, kind: purpose, depth, level, capped, tokens_before, tokens_after };
 }
 
-function statusOf(ended, passes) {
-  if (ended.status === "refused") return "model-unavailable";
-  if (ended.status === "nothing-due") return passes.length > 0 ? "done" : "nothing-to-do";
-  return "partial";
+/** How it ended; `served`: a summary was made in place of exhausted models. */
+function statusOf({ status, reason }, { served }, passes, stillDue) {
+  if (served) return "partial";
+  if (status === "refused" || reason === "breaker-open") return "model-unavailable";
+  if (status !== "nothing-due") return "partial";
+  if (passes.length === 0) return "nothing-to-do";
+  return stillDue ? "partial" : "done";
 }
 
 /**
- * Compacts a conversation until nothing is due.
+ * Compacts a conversation until nothing is due, and says how it ended: `compacted`, or `refusal`
+ * when a model refuses its key or the content, each with the engine's `reason`.
  *
  * Awaits the models outside of the conversation's queue, so `append` and `assemble` go on
- * meanwhile. Rejects with `completion-failed` when a model refuses its key or the content.
+ * meanwhile.
  */
-export async function compact(backend, models, clock, conversation, given) {
-  const options = budgeted("compact", given);
+export async function drain(backend, models, clock, conversation, options) {
   const { budget, signal } = options;
   const now = () => options.now ?? clock();
   const plan = planOptions("compact", options);
-  const tally = { completions: 0, failure: null };
+  const tally = { completions: 0, failure: null, served: false };
   const ended = await drive({
     plan: (sweep) => {
       const args = { conversation, budget, options: { ...plan, sweep }, now: now() };
       return backend.call("compaction.plan", args);
     },
     complete: completerOf(backend, models, options, tally),
-    apply: (request, { result: answer, exhausted }) => {
+    apply: async (request, { result: answer, exhausted }) => {
       const apply = { fallback_over_tokens: exhausted ? budget : null, ...modelOption(options) };
       const args = { conversation, request_id: request.id, answer, options: apply, now: now() };
-      return backend.call("compaction.apply", args);
+      const outcome = await backend.call("compaction.apply", args);
+      tally.served ||= exhausted && outcome.applied === "committed";
+      return outcome;
     },
     stopped: () => signal?.aborted ?? false,
   });
-  if (FATAL_REASONS.includes(ended.reason) && tally.failure) {
-    throw new LcmError("completion-failed", `${ended.reason}: ${tally.failure.message}`);
+  const { reason } = ended;
+  if (FATAL_REASONS.includes(reason) && tally.failure) {
+    const refusal = new LcmError("completion-failed", `${reason}: ${tally.failure.message}`);
+    return { reason, refusal, compacted: null };
   }
-  return resultOf(backend, conversation, ended, tally, now());
+  const args = { conversation, budget, options: { ...plan, force: false }, now: now() };
+  const decision = await backend.call("compaction.evaluate", args);
+  return { reason, refusal: null, compacted: resultOf(ended, tally, decision) };
 }
 
-async function resultOf(backend, conversation, ended, tally, now) {
+/** Compacts; rejects with `completion-failed` when a model refuses its key or the content. */
+export async function compact(backend, models, clock, conversation, given) {
+  const options = budgeted("compact", given);
+  const { compacted, refusal } = await drain(backend, models, clock, conversation, options);
+  if (refusal) throw refusal;
+  return compacted;
+}
+
+function resultOf(ended, tally, decision) {
   const committed = ended.passes.filter((outcome) => outcome.applied === "committed");
   const passes = committed.map(passOf);
-  const status = await backend.call("admin.status", { conversation, now });
-  const tokens = JSON.parse(status).context.tokens;
+  const tokens = JSON.parse(decision.explanation_json).inputs.stored_tokens;
   const { failure } = tally;
   const failed = failure ? [`completion-failed: ${failure.code}: ${failure.message}`] : [];
   return {
-    status: statusOf(ended, passes),
+    status: statusOf(ended, tally, passes, decision.due),
     reason: ended.reason,
     passes,
     completions: tally.completions,

@@ -1,10 +1,10 @@
-// How the caller's model functions answer a request of the engine: retries, then the next model.
+// How the caller's model functions answer a request of the engine: in time, again, or the next one.
 //
 // Out: `{done}` or `{failed}` as the engine takes it, and whether all models are exhausted. The
 // engine decides what a failure means; here is only the host's rule of when to ask again.
 
-import { pause } from "./queue.js";
 import { textOf } from "./errors.js";
+import { modelsFor } from "./models.js";
 
 const FAILURE_CODES = [
   "auth",
@@ -20,6 +20,13 @@ const FINAL_CODES = ["auth", "policy", "context-too-long"];
 const FINISHES = ["stop", "length", "refusal"];
 const RETRIES_DEFAULT = 2;
 const RETRY_DELAY_MS = 500;
+/**
+ * The longest pause before another attempt. A model that wants a longer one is not asked again: it
+ * would refuse in vain until then, and the next one may serve.
+ */
+const RETRY_DELAY_MS_MAX = 60_000;
+/** From the question to the answer; the reference system's `summaryTimeoutMs`. */
+const TIMEOUT_MS_DEFAULT = 60_000;
 
 function failure(code, message, retryAfterMs) {
   return {
@@ -61,40 +68,100 @@ function resultOf(answer, request) {
   };
 }
 
-async function ask(model, request, signal) {
+/** What was thrown, as a failure; one of `AbortSignal.timeout` and the like is a timeout. */
+function thrownBy(thrown) {
+  const code = thrown?.name === "TimeoutError" ? "timeout" : thrown?.code;
+  return failure(code, textOf(thrown), thrown?.retry_after_ms);
+}
+
+async function answered(model, request, signal) {
   try {
     return resultOf(await model(request, { signal }), request);
   } catch (thrown) {
-    return failure(thrown?.code, textOf(thrown), thrown?.retry_after_ms);
+    return thrownBy(thrown);
   }
 }
 
 /**
- * A function that answers requests with the given model functions, each a fallback of the one
- * before it.
+ * What a model answers in time; null when `signal` is aborted before. The signal that the model
+ * gets is aborted in either case, so that its request ends; a model that goes on regardless is not
+ * waited for.
+ */
+async function ask(model, request, { signal, timeout_ms: timeoutMs = TIMEOUT_MS_DEFAULT }) {
+  const own = new AbortController();
+  let settle;
+  const ended = new Promise((resolve) => {
+    settle = resolve;
+  });
+  const stop = (result, reason) => {
+    own.abort(reason);
+    // An answer that is there already is paid for, and taken.
+    setTimeout(settle, 0, result);
+  };
+  const stopped = () => stop(null, signal.reason);
+  const late = `the model did not answer in ${timeoutMs} ms`;
+  const timer = setTimeout(() => {
+    stop(failure("timeout", late), new DOMException(late, "TimeoutError"));
+  }, timeoutMs);
+  signal?.addEventListener("abort", stopped, { once: true });
+  try {
+    const result = await Promise.race([ended, answered(model, request, own.signal)]);
+    // A failure then is only the end of its request.
+    return result?.failed && own.signal.aborted ? await ended : result;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", stopped);
+  }
+}
+
+/** Resolves after `ms` milliseconds, or at once when `signal` is aborted. */
+function wait(ms, signal) {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal?.addEventListener("abort", end, { once: true });
+  });
+}
+
+/** How long to wait before the next attempt of a model; null: it is not asked again. */
+function delayOf(failed, attempt) {
+  const delay = failed.retry_after_ms ?? Math.min(RETRY_DELAY_MS * 2 ** attempt, RETRY_DELAY_MS_MAX);
+  return delay > RETRY_DELAY_MS_MAX ? null : delay;
+}
+
+/**
+ * A function that answers requests with the models of their purpose (see `modelsOf`), each a
+ * fallback of the one before it.
  *
  * It resolves to `{result, exhausted, calls}` and never rejects; `result` is null when `signal` was
  * aborted before there was one. Once every model is exhausted it asks none of them again.
  */
-export function modelChain(models, { retries = RETRIES_DEFAULT, signal } = {}) {
+export function modelChain(models, options = {}) {
+  const { retries = RETRIES_DEFAULT, signal } = options;
   let exhausted = null;
   return async (request) => {
     let calls = 0;
     if (exhausted) return { result: exhausted, exhausted: true, calls };
     let result = failure("unavailable", "there is no model");
-    for (const model of models) {
-      for (let attempt = 0; attempt <= retries; attempt++) {
+    for (const model of modelsFor(models, request.purpose)) {
+      for (let attempt = 0; ; attempt++) {
         if (signal?.aborted) return { result: null, exhausted: false, calls };
-        if (attempt > 0) {
-          await pause(result.failed.retry_after_ms ?? RETRY_DELAY_MS * 2 ** (attempt - 1));
-        }
         calls += 1;
-        result = await ask(model, request, signal);
+        result = await ask(model, request, options);
+        if (result === null) return { result, exhausted: false, calls };
         if (result.done || FINAL_CODES.includes(result.failed.code)) {
           return { result, exhausted: false, calls };
         }
+        const delay = attempt < retries ? delayOf(result.failed, attempt) : null;
+        if (delay === null) break;
+        await wait(delay, signal);
       }
     }
+    if (signal?.aborted) return { result: null, exhausted: false, calls };
     exhausted = result;
     return { result, exhausted: true, calls };
   };

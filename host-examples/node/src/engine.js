@@ -8,6 +8,8 @@ import { toJson } from "./convert.js";
 import { compact, planOptions } from "./compact.js";
 import { modelChain } from "./completion.js";
 import { invalid } from "./errors.js";
+import { askMaintain, maintain } from "./maintain.js";
+import { modelsFor } from "./models.js";
 import { budgeted, checkAsking, knownOptions, optionsOf, rest } from "./options.js";
 import { identities, ingestTranscript } from "./transcript.js";
 
@@ -34,7 +36,7 @@ export class Engine {
   /**
    * @param {object} parts
    * @param {import("./backend.js").Backend} parts.backend
-   * @param {Function[]} parts.models fallback chain; empty: summaries are made offline
+   * @param {object} parts.models what `modelsOf` made of the caller's functions
    * @param {() => number} parts.clock milliseconds since the epoch
    */
   constructor({ backend, models, clock }) {
@@ -110,10 +112,12 @@ export class Engine {
    *
    * All options are checked before a message is stored. The messages are then stored whatever the
    * model does: how it failed is `failure` beside the receipt. `compacted` says what was done in
-   * spite of that; it is null when the model refused its key or the content.
+   * spite of that; it is null when the model refused its key or the content. With `defer`
+   * compaction that can wait is left for `maintain`, and `deferred` says so.
    */
   async turn(conversation, messages, options) {
-    const { append_mode: mode, repeat, ...given } = budgeted("turn", options);
+    const { append_mode: mode, repeat, defer = false, ...given } = budgeted("turn", options);
+    if (typeof defer !== "boolean") throw invalid("`defer` must be true or false");
     const { dialect, refuse_replay, family, ...work } = given;
     const append = { dialect, refuse_replay, family, mode, repeat, now: given.now };
     const plan = planOptions("turn", work);
@@ -121,17 +125,33 @@ export class Engine {
     await this.#check(conversation, work, plan);
     const receipt = await this.append(conversation, texts, append);
     const decision = await this.#decide(conversation, work, plan);
-    if (!decision.due) return { receipt, decision, compacted: null, failure: null };
+    const done = { receipt, decision, compacted: null, deferred: false, failure: null };
+    if (!decision.due) return done;
+    if (defer && !decision.must) {
+      const now = work.now ?? this.#clock();
+      const { debt } = await askMaintain(this.#backend, conversation, work, now);
+      // What the engine sees no debt in, it would never do later: a forced pass, or a mode that
+      // acts below the threshold.
+      if (debt !== null) return { ...done, deferred: true };
+    }
     try {
       const compacted = await this.compact(conversation, work);
       const { code, message } = compacted.failure ?? {};
-      const failure = compacted.failure && { code, message };
-      return { receipt, decision, compacted, failure };
+      return { ...done, compacted, failure: compacted.failure && { code, message } };
     } catch (error) {
       if (error.code !== "completion-failed") throw error;
       const { code, message } = error;
-      return { receipt, decision, compacted: null, failure: { code, message } };
+      return { ...done, failure: { code, message } };
     }
+  }
+
+  /**
+   * Does compaction that was put off, when it is time for it: after a turn, when nobody waits.
+   * Resolves to `{debt, compacted, failure}`; `compacted` is null when it was not time, or the model
+   * refused its key or the content. The engine pauses after failures.
+   */
+  async maintain(conversation, options) {
+    return maintain(this.#backend, this.#models, this.#clock, conversation, options);
   }
 
   /** Whether compaction is due, and why. */
@@ -279,7 +299,7 @@ export class Engine {
 
   /** Answers a tool call whose name starts with `lcm_`: `{text, is_error}`. */
   async callTool(conversation, name, input, options) {
-    const given = knownOptions("callTool", options, ["caller", "retries", "signal", "now"]);
+    const given = knownOptions("callTool", options, ["caller", "retries", "timeout_ms", "signal", "now"]);
     checkAsking(given);
     const now = () => given.now ?? this.#clock();
     const complete = this.#completer(given);
@@ -296,13 +316,11 @@ export class Engine {
   }
 
   #completer(options) {
-    if (this.#models.length === 0) {
-      return async (request) => ({
-        done: this.#backend.pure("compaction.complete_offline", { request }),
-      });
-    }
     const ask = modelChain(this.#models, options);
     return async (request) => {
+      if (modelsFor(this.#models, request.purpose).length === 0) {
+        return { done: this.#backend.pure("compaction.complete_offline", { request }) };
+      }
       const { result } = await ask(request);
       return result ?? { failed: { code: "other", message: "cancelled" } };
     };
@@ -351,13 +369,4 @@ export class Engine {
   async close() {
     await this.#backend.close();
   }
-}
-
-/** The models of `complete`: one function, several as a fallback chain, or none. */
-export function modelsOf(complete) {
-  const models = complete === undefined || complete === null ? [] : [complete].flat();
-  for (const model of models) {
-    if (typeof model !== "function") throw invalid("`complete` must be a function");
-  }
-  return models;
 }

@@ -3,8 +3,9 @@
 
 import { Backend } from "./backend.js";
 import { toJson } from "./convert.js";
-import { Engine, modelsOf } from "./engine.js";
+import { Engine } from "./engine.js";
 import { invalid } from "./errors.js";
+import { modelsOf } from "./models.js";
 import { MemoryStore } from "./store-memory.js";
 
 const OPTIONS = ["store", "complete", "config", "now", "environment"];

@@ -32,10 +32,17 @@ export function budgeted(call, options) {
   return given;
 }
 
-/** Checks how models are asked: `retries` and `signal`, both may be absent. */
-export function checkAsking({ retries, signal }) {
+/** The longest time that a timer can be set to. */
+const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+
+/** Checks how models are asked: `retries`, `timeout_ms` and `signal`, each may be absent. */
+export function checkAsking({ retries, timeout_ms: timeout, signal }) {
   if (retries !== undefined && !(Number.isSafeInteger(retries) && retries >= 0)) {
     throw invalid("`retries` must be a whole number from 0");
+  }
+  const isTime = Number.isSafeInteger(timeout) && timeout >= 1 && timeout <= TIMEOUT_MS_MAX;
+  if (timeout !== undefined && !isTime) {
+    throw invalid(`\`timeout_ms\` must be a whole number from 1 to ${TIMEOUT_MS_MAX}`);
   }
   if (signal !== undefined && typeof signal?.aborted !== "boolean") {
     throw invalid("`signal` must be an `AbortSignal`");

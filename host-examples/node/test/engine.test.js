@@ -240,6 +240,8 @@ test("a turn with a wrong argument stores nothing, so that it can be repeated", 
     [{ budget: 1000, model: "" }, /model/],
     [{ budget: 1000, append_mode: "old" }, /mode/],
     [{ budget: 1000, repeat: "x" }, /repeat/],
+    [{ budget: 1000, defer: "later" }, /defer/],
+    [{ budget: 1000, timeout_ms: 0 }, /timeout_ms/],
   ];
   await withEngine("memory:", async (lcm) => {
     for (const stored of [0, 3]) {
@@ -250,8 +252,6 @@ test("a turn with a wrong argument stores nothing, so that it can be repeated", 
         if (stored === 0) await assert.rejects(lcm.messages("c"), { code: "not-found" });
         else assert.equal((await lcm.messages("c")).length, stored);
       }
-      const incremental = { budget: 1000, append_mode: "new", mode: "incremental" };
-      await assert.rejects(lcm.turn("c", told, incremental), { code: "unsupported" });
       const now = NOW + stored;
       const turn = { budget: 100_000, append_mode: "new", now };
       assert.equal((await lcm.turn("c", told, turn)).receipt.ingested, 3);
@@ -291,6 +291,109 @@ test("exhausted models leave alone what fits and make room where it does not", a
     },
     { complete },
   );
+});
+
+test("one leaf at a time is made when enough lies outside the fresh tail", async () => {
+  const config = { leaf_chunk_tokens_max: 1000, fresh_tail_messages_max: 8 };
+  await withEngine(
+    "memory:",
+    async (lcm) => {
+      const options = { budget: 100_000, mode: "incremental" };
+      const { decision, compacted, deferred } = await lcm.turn("c", lines, {
+        ...options,
+        defer: true,
+      });
+      assert.equal(decision.reason, "leaf-chunk");
+      // The engine sees no debt below the threshold, so it is done at once.
+      assert.equal(deferred, false);
+      assert.deepEqual([compacted.passes.length, compacted.passes[0].kind], [1, "leaf"]);
+      assert.equal(compacted.tokens_before, compacted.passes[0].tokens_before);
+      assert.equal((await lcm.compact("c", { budget: 100_000 })).status, "nothing-to-do");
+    },
+    { config },
+  );
+});
+
+test("a turn leaves for maintain what can wait, and maintain pauses after failures", async () => {
+  let failing = true;
+  const complete = async () => {
+    if (failing) throw Object.assign(new Error("down"), { code: "unavailable" });
+    return "facts";
+  };
+  await withEngine(
+    "memory:",
+    async (lcm) => {
+      await lcm.append("c", lines);
+      const { context } = await lcm.status("c");
+      const budget = Math.floor(context.tokens * 1.25);
+      const turn = await lcm.turn("c", lines, { budget, defer: true });
+      assert.deepEqual([turn.deferred, turn.compacted, turn.failure], [true, null, null]);
+      const owed = { exhausted: false, failures: 0, since: "2023-11-14T22:13:20.000Z" };
+      const at = { next_attempt_at: owed.since };
+      assert.deepEqual((await lcm.status("c")).debt, { ...owed, ...at });
+      for (const [minutes, failures, tried] of [
+        [0, 1, true],
+        [4, 1, false],
+        [5, 2, true],
+        [14, 2, false],
+      ]) {
+        const now = NOW + minutes * 60_000;
+        const done = await lcm.maintain("c", { budget, retries: 0, now });
+        assert.equal(done.debt.failures, failures, `${minutes}`);
+        assert.equal(done.compacted?.status, tried ? "model-unavailable" : undefined);
+        assert.equal(done.failure?.code, tried ? "unavailable" : undefined);
+      }
+      failing = false;
+      const { debt, compacted } = await lcm.maintain("c", { budget, now: NOW + 15 * 60_000 });
+      assert.deepEqual([debt, compacted.status], [null, "done"]);
+      const idle = { debt: null, compacted: null, failure: null };
+      assert.deepEqual(await lcm.maintain("c", { budget, now: NOW + 15 * 60_000 }), idle);
+      const must = await lcm.turn("c", lines, { budget: 1000, defer: true });
+      assert.equal(must.deferred, false);
+      assert.ok(must.compacted !== null);
+    },
+    { complete },
+  );
+});
+
+test("maintain says that a key was refused, and that it was stopped", async () => {
+  const controller = new AbortController();
+  let refuse = true;
+  const complete = async () => {
+    if (refuse) return { error: { code: "auth", message: "bad key" } };
+    controller.abort();
+    return "facts";
+  };
+  await withEngine(
+    "memory:",
+    async (lcm) => {
+      await lcm.append("c", lines);
+      const refused = await lcm.maintain("c", { budget: 3000 });
+      assert.deepEqual(refused.failure, { code: "completion-failed", message: "model-auth: bad key" });
+      assert.deepEqual([refused.compacted, refused.debt.failures], [null, 0]);
+      refuse = false;
+      const stopped = await lcm.maintain("c", { budget: 3000, signal: controller.signal });
+      assert.deepEqual([stopped.compacted.reason, stopped.debt.failures], ["cancelled", 1]);
+      assert.ok(Date.parse(stopped.debt.next_attempt_at) > NOW);
+    },
+    { complete },
+  );
+});
+
+test("a pause after answers in vain leaves work, and an open breaker no model", async () => {
+  const config = { leaf_chunk_tokens_max: 1000, summary_max_calls_per_window: 1 };
+  const ends = (complete, turns) => {
+    const work = async (lcm) => {
+      let last;
+      for (let i = 0; i < turns; i++) last = await lcm.turn("c", lines, { budget: 3000 });
+      return last.compacted;
+    };
+    return withEngine("memory:", work, { complete, config });
+  };
+  const vain = await ends(async () => "long ".repeat(50_000), 1);
+  assert.deepEqual([vain.status, vain.reason], ["partial", "spend-limit"]);
+  const open = await ends(async () => ({ error: { code: "auth", message: "no" } }), 6);
+  assert.deepEqual([open.status, open.reason], ["model-unavailable", "breaker-open"]);
 });
 
 test("an aborted compaction stops with what was done", async () => {
@@ -448,6 +551,7 @@ test("every call refuses an option that it does not know, and does nothing", asy
     ingest: [lines],
     turn: [lines],
     compact: [],
+    maintain: [],
     evaluate: [],
     assemble: [],
     grep: ["module"],
@@ -462,7 +566,7 @@ test("every call refuses an option that it does not know, and does nothing", asy
     calibrate: ["m", 10, 10],
     callTool: ["lcm_grep", { pattern: "x" }],
   };
-  const needs = { turn: true, compact: true, evaluate: true, assemble: true };
+  const needs = { turn: true, compact: true, maintain: true, evaluate: true, assemble: true };
   await withEngine("memory:", async (lcm) => {
     await lcm.append("c", lines.slice(0, 2));
     const before = await lcm.digest();

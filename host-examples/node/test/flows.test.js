@@ -2,11 +2,13 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { createServer } from "node:http";
 import { test } from "node:test";
 
 import { batchesOf, mergeReceipts, messageTexts, stagedTexts } from "../src/batches.js";
 import { modelChain } from "../src/completion.js";
 import { drive } from "../src/driver.js";
+import { modelsOf } from "../src/models.js";
 import { environmentConfig } from "../src/open.js";
 import { ingestTranscript } from "../src/transcript.js";
 
@@ -207,7 +209,8 @@ test("a model that fails is asked again, then the next one, then none any more",
     asked.push(name);
     throw Object.assign(new Error(name), { code, retry_after_ms: 1 });
   };
-  const ask = modelChain([failing("one", "timeout"), failing("two", "strange")], { retries: 1 });
+  const models = modelsOf([failing("one", "timeout"), failing("two", "strange")]);
+  const ask = modelChain(models, { retries: 1 });
   const { result, exhausted, calls } = await ask(REQUEST);
   assert.deepEqual(asked, ["one", "one", "two", "two"]);
   assert.equal(exhausted, true);
@@ -220,10 +223,8 @@ test("a model that fails is asked again, then the next one, then none any more",
 test("a refused key or content is not asked again", async () => {
   for (const code of ["auth", "policy", "context-too-long"]) {
     let asked = 0;
-    const ask = modelChain([
-      async () => ({ error: { code, message: `${(asked += 1)}` } }),
-      async () => ({}),
-    ]);
+    const models = [async () => ({ error: { code, message: `${(asked += 1)}` } }), async () => ({})];
+    const ask = modelChain(modelsOf(models));
     const { result, exhausted } = await ask(REQUEST);
     assert.equal(result.failed.code, code);
     assert.equal(exhausted, false);
@@ -232,11 +233,12 @@ test("a refused key or content is not asked again", async () => {
 });
 
 test("an answer is completed with what the engine wants to know", async () => {
-  const ask = modelChain([async () => ({ text: "a\ud800b", input_tokens: 3, output_tokens: -1 })]);
+  const model = async () => ({ text: "a\ud800b", input_tokens: 3, output_tokens: -1 });
+  const ask = modelChain(modelsOf(model));
   const { result } = await ask({ ...REQUEST, model: "m" });
   const done = { text: "a\ufffdb", finish: "stop", model: "m", input_tokens: 3, output_tokens: 0 };
   assert.deepEqual(result, { done });
-  const plain = modelChain([async () => "just text"], { retries: 0 });
+  const plain = modelChain(modelsOf(async () => "just text"), { retries: 0 });
   const counts = { input_tokens: 0, output_tokens: 0 };
   const whole = { text: "just text", finish: "stop", model: "default", ...counts };
   assert.deepEqual((await plain(REQUEST)).result, { done: whole });
@@ -247,7 +249,8 @@ test("an answer is completed with what the engine wants to know", async () => {
     [{ text: 1 }, /returned no text/],
     [{ text: "t", finish: "maybe" }, /returned finish `maybe`/],
   ]) {
-    const { failed } = (await modelChain([async () => bad], { retries: 0 })(REQUEST)).result;
+    const once = modelChain(modelsOf(async () => bad), { retries: 0 });
+    const { failed } = (await once(REQUEST)).result;
     assert.equal(failed.code, "other");
     assert.match(failed.message, message);
   }
@@ -259,8 +262,106 @@ test("an aborted signal ends the asking", async () => {
     controller.abort();
     throw Object.assign(new Error("gone"), { retry_after_ms: 1 });
   };
-  const { result } = await modelChain([model], { signal: controller.signal })(REQUEST);
+  const { result } = await modelChain(modelsOf(model), { signal: controller.signal })(REQUEST);
   assert.equal(result, null);
+});
+
+test("the same model is asked again after 0.5 s, 1 s and so on, or when it wants to", async (t) => {
+  const pauses = [];
+  const later = globalThis.setTimeout;
+  // The time that an answer has does not pass here; pauses are over at once.
+  t.mock.method(globalThis, "setTimeout", (work, ms) => {
+    if (ms === 90_000) return later(() => {}, 0);
+    pauses.push(ms);
+    return later(work, 0);
+  });
+  const options = { retries: 9, timeout_ms: 90_000 };
+  const failing = (wanted) => async () => {
+    throw Object.assign(new Error("busy"), { code: "rate-limited", retry_after_ms: wanted });
+  };
+  await modelChain(modelsOf(failing(undefined)), options)(REQUEST);
+  const doubled = [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000];
+  assert.deepEqual(pauses.splice(0), doubled);
+  await modelChain(modelsOf(failing(60_000)), { ...options, retries: 1 })(REQUEST);
+  assert.deepEqual(pauses.splice(0), [60_000]);
+  const impatient = [failing(60_001), async () => "next"];
+  const { result, calls } = await modelChain(modelsOf(impatient), options)(REQUEST);
+  assert.deepEqual([result.done.text, calls, pauses], ["next", 2, []]);
+});
+
+/** A server that never answers, as a model; `gone` resolves when a connection is closed. */
+async function silentServer(t) {
+  const server = createServer(() => {});
+  const gone = new Promise((resolve) => {
+    server.on("connection", (socket) => socket.on("close", resolve));
+  });
+  const asked = new Promise((resolve) => {
+    server.on("request", resolve);
+  });
+  await new Promise((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  t.after(() => server.close());
+  const url = `http://127.0.0.1:${server.address().port}`;
+  const model = async (request, { signal }) => (await fetch(url, { signal })).text();
+  return { model, asked, gone };
+}
+
+test("an answer that does not come in time is a timeout and its request ends", async (t) => {
+  const { model, gone } = await silentServer(t);
+  const options = { retries: 0, timeout_ms: 50 };
+  const { result } = await modelChain(modelsOf(model), options)(REQUEST);
+  const message = "the model did not answer in 50 ms";
+  assert.deepEqual(result.failed, { code: "timeout", message, retry_after_ms: null });
+  await gone;
+  const deaf = () => new Promise(() => {});
+  const { result: other } = await modelChain(modelsOf(deaf), options)(REQUEST);
+  assert.equal(other.failed.code, "timeout");
+  const own = (request) => Promise.reject(new DOMException(request.id, "TimeoutError"));
+  assert.equal((await modelChain(modelsOf(own), options)(REQUEST)).result.failed.code, "timeout");
+});
+
+test("an aborted signal ends a request and a pause at once", async (t) => {
+  const { model, asked, gone } = await silentServer(t);
+  const controller = new AbortController();
+  asked.then(() => controller.abort());
+  const ask = modelChain(modelsOf(model), { signal: controller.signal });
+  assert.deepEqual(await ask(REQUEST), { result: null, exhausted: false, calls: 1 });
+  await gone;
+
+  const later = new AbortController();
+  const busy = async () => {
+    setImmediate(() => later.abort());
+    throw Object.assign(new Error("in a minute"), { retry_after_ms: 60_000 });
+  };
+  const began = performance.now();
+  const waiting = modelChain(modelsOf([busy, model]), { signal: later.signal });
+  assert.deepEqual(await waiting(REQUEST), { result: null, exhausted: false, calls: 1 });
+  assert.ok(performance.now() - began < 30_000);
+});
+
+test("each purpose has models of its own, and the rest the default", async () => {
+  const named = (name) => async () => name;
+  const down = async () => {
+    throw Object.assign(new Error("down"), { code: "unavailable", retry_after_ms: 1 });
+  };
+  const models = modelsOf({ default: named("any"), leaf: [down, named("leaf")], condensed: null });
+  const ask = modelChain(models, { retries: 0 });
+  for (const [purpose, text] of [
+    ["leaf", "leaf"],
+    ["condensed", "any"],
+    ["ask", "any"],
+  ]) {
+    assert.equal((await ask({ ...REQUEST, purpose })).result.done.text, text);
+  }
+  for (const [wrong, message] of [
+    [{ leaves: down }, /unknown purpose `leaves`/],
+    [{ leaf: "model" }, /`complete.leaf` must be a function/],
+    ["model", /`complete` must be a function/],
+    [[1], /`complete` must be a function/],
+  ]) {
+    assert.throws(() => modelsOf(wrong), { code: "invalid-input", message });
+  }
 });
 
 const plan = (status, sweep, ids = []) => ({

@@ -1,0 +1,37 @@
+// Compaction that was put off, done when it is time for it.
+//
+// The engine measures, remembers what is owed and when it is tried again; here it is asked, and
+// told how a compaction ended.
+
+import { drain, planOptions } from "./compact.js";
+import { budgeted } from "./options.js";
+
+/** Asks what is owed and whether it is time, or with `ended` tells how a compaction ended. */
+export async function askMaintain(backend, conversation, options, now, ended) {
+  const { budget, observed_tokens, model } = options;
+  const arguments_json = JSON.stringify({ budget, observed_tokens, model, ended });
+  const call = { conversation, verb: "maintain", arguments_json, now };
+  return JSON.parse(await backend.call("admin.call", call));
+}
+
+/** What is owed, done when it is time: `{debt, compacted, failure}`. */
+export async function maintain(backend, models, clock, conversation, given) {
+  const options = budgeted("maintain", given);
+  planOptions("maintain", options);
+  const tell = (ended) => {
+    return askMaintain(backend, conversation, options, options.now ?? clock(), ended);
+  };
+  const { debt, drain: isTime } = await tell();
+  if (!isTime) return { debt, compacted: null, failure: null };
+  let ended;
+  try {
+    ended = await drain(backend, models, clock, conversation, options);
+  } catch (error) {
+    if (error.code === "conflict") await tell("conflict");
+    throw error;
+  }
+  const { reason, compacted, refusal } = ended;
+  const { code, message } = refusal ?? compacted.failure ?? {};
+  const failure = code === undefined ? null : { code, message };
+  return { debt: (await tell(reason)).debt, compacted, failure };
+}
