@@ -253,6 +253,7 @@ class Compaction(unittest.TestCase):
             {"target": 0},
             {"model": ""},
             {"append_mode": "old"},
+            {"defer": "later"},
             {"now": "x"},
         ]
 
@@ -267,9 +268,6 @@ class Compaction(unittest.TestCase):
                     with self.assertRaises(LcmError) as caught:
                         messages()
                     self.assertEqual(caught.exception.code, "not-found", given)
-            with self.assertRaises(LcmError) as caught:
-                turn(1_000, append_mode="new", mode="incremental")
-            self.assertEqual(caught.exception.code, "unsupported")
             options = {"append_mode": "new", "now": NOW + stored}
             self.assertEqual(turn(100_000, **options)["receipt"]["ingested"], 3)
             again = turn(100_000, repeat=True, **options)

@@ -6,7 +6,8 @@ import json
 import unittest
 from typing import Any
 
-from lcm_engine import CompletionFailed, LcmError, completions, flows, texts
+from lcm_engine import CompletionFailed, LcmError, compaction, completions, flows, texts
+from lcm_engine.models import Asking, models_of
 from lcm_engine.settings import configuration
 
 
@@ -40,7 +41,7 @@ class Script:
             case flows.Call(name, arguments):
                 self.calls.append((name, arguments))
                 return self.answers[name.partition(".")[2]](arguments)
-            case flows.Complete(request):
+            case flows.Complete(request, _):
                 self.requests.append(request["id"])
                 return self.answers["complete"](request)
             case flows.Pause(seconds):
@@ -257,15 +258,19 @@ class ConcurrentIngest(unittest.TestCase):
 
 
 def plan(status: str, *ids: str, sweep: str = "") -> dict[str, Any]:
-    requests = [{"id": id} for id in ids]
+    requests = [{"id": id, "purpose": "leaf"} for id in ids]
     return {"status": status, "reason": "r", "requests": requests, "sweep": sweep}
 
 
 def outcome(applied: str, reason: str = "", following: str | None = None) -> dict[str, Any]:
-    return {"applied": applied, "reason": reason, "next": following and {"id": following}}
+    return {"applied": applied, "reason": reason, "next": following and {"id": following, "purpose": "leaf"}}
 
 
 DONE = {"done": {"text": "t"}}
+
+
+def any_model(request):
+    """A model in whose place the script answers."""
 
 
 def failed(code: str, pause: int | None = None) -> dict[str, Any]:
@@ -273,7 +278,7 @@ def failed(code: str, pause: int | None = None) -> dict[str, Any]:
 
 
 class Drive(unittest.TestCase):
-    def drive(self, plans, outcomes, answers, **options):
+    def drive(self, plans, outcomes, answers, fallback=False, models=any_model, **asking):
         plans, outcomes, answers = iter(plans), iter(outcomes), iter(answers)
         self.script = Script(
             plan=lambda a: next(plans),
@@ -281,7 +286,9 @@ class Drive(unittest.TestCase):
             complete=lambda a: next(answers),
             complete_offline=lambda a: {"text": "offline"},
         )
-        return self.script.run(flows.drive("c", 100, {}, 1, **options))
+        asking = Asking(models_of(models), **asking)
+        work = compaction.Work("c", 100, {}, lambda: 1, asking)
+        return self.script.run(compaction.drive(work, fallback))
 
     def applied(self) -> list[dict[str, Any]]:
         return [a for name, a in self.script.calls if name == "compaction.apply"]
@@ -363,12 +370,28 @@ class Drive(unittest.TestCase):
         (applied,) = self.applied()
         self.assertIsNone(applied["options"]["fallback_over_tokens"])
 
+    def test_pauses_double_and_a_model_that_wants_a_long_one_gives_way(self):
+        plans = [plan("needs-completions", "a"), plan("nothing-due")]
+        self.drive(plans, [outcome("committed")], [failed("other")] * 9, asks=9)
+        self.assertEqual(self.script.pauses, [0.5, 1, 2, 4, 8, 16, 32, 60])
+        answers = [failed("rate-limited", 60_000), failed("rate-limited", 60_001), DONE]
+        models = [any_model, any_model]
+        self.drive(plans, [outcome("committed")], answers, asks=9, models=models)
+        self.assertEqual(self.script.pauses, [60])
+        self.assertEqual(self.script.requests, ["a"] * 3)
+
+    def test_a_refused_key_goes_to_no_other_model(self):
+        plans = [plan("needs-completions", "a")]
+        refused = [outcome("refused", "model-auth")]
+        self.drive(plans, refused, [failed("auth")], asks=9, models=[any_model] * 2)
+        self.assertEqual(self.script.requests, ["a"])
+
     def test_offline_asks_the_engine(self):
         self.drive(
             [plan("needs-completions", "a"), plan("nothing-due")],
             [outcome("committed")],
             [],
-            offline=True,
+            models=None,
         )
         (applied,) = self.applied()
         self.assertEqual(applied["answer"], {"done": {"text": "offline"}})
@@ -393,11 +416,37 @@ class Models(unittest.TestCase):
         raised = completions.failed(CompletionFailed("auth", "no\nkey", 9))
         wanted = {"code": "auth", "message": "no key", "retry_after_ms": 9}
         self.assertEqual(raised, {"failed": wanted})
+        raised = completions.failed(TimeoutError())["failed"]
+        self.assertEqual(raised["code"], "timeout")
         raised = completions.failed(ValueError("x"))
         self.assertEqual(raised["failed"]["code"], "other")
         self.assertEqual(
             completions.failed(CompletionFailed("nonsense", "x"))["failed"]["code"], "other"
         )
+
+
+    def test_each_purpose_has_models_of_its_own_and_the_rest_the_default(self):
+        def one(request):
+            return "one"
+
+        def two(request, *, timeout):
+            return f"two in {timeout}"
+
+        models = models_of({"leaf": [one, two], "condensed": None, "default": two})
+        self.assertEqual([model({}, 3) for model in models.of("leaf")], ["one", "two in 3"])
+        for purpose in ("condensed", "ask"):
+            self.assertEqual([model({}, 3) for model in models.of(purpose)], ["two in 3"])
+        self.assertEqual(models_of({"leaf": one}).of("ask"), ())
+        self.assertEqual(models_of(None).of("leaf"), ())
+        for wrong, message in (
+            ({"leaves": one}, "unknown purpose `leaves`"),
+            ({"leaf": "m"}, "`complete.leaf` must be a function"),
+            ("m", "`complete` must be a function"),
+            ([1], "`complete` must be a function"),
+        ):
+            with self.assertRaises(LcmError) as caught:
+                models_of(wrong)
+            self.assertIn(message, caught.exception.message)
 
 
 class Settings(unittest.TestCase):

@@ -11,9 +11,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lcm_engine import LcmError, flows
+from lcm_engine import LcmError, compaction, flows
 from lcm_engine.component import Program
 from lcm_engine.instance import Instance
+from lcm_engine.models import Asking, models_of
 from lcm_engine.ports import DirectPort
 from lcm_engine.sessions import AsyncSession
 from lcm_engine.stores import AsyncMemoryStore, MemoryStore
@@ -108,13 +109,17 @@ class _Run:
     def _drive(self, args: dict[str, Any], offline: bool) -> Any:
         if set(args) - {"conversation", "budget", "now", "options"}:
             raise Mismatch("`drive` has an unknown argument")
-        flow = flows.drive(
+        now = args.get("now", shorthand.NOW)
+        # The script answers in place of the callback.
+        models = models_of(None if offline else lambda request: None)
+        work = compaction.Work(
             args.get("conversation", shorthand.CONVERSATION),
             args.get("budget", 0),
             args.get("options") or {},
-            args.get("now", shorthand.NOW),
-            offline=offline,
+            lambda: now,
+            Asking(models),
         )
+        flow = compaction.drive(work)
         return self._run_flow(flow)
 
     def _run_flow(self, flow: flows.Flow[Any]) -> Any:

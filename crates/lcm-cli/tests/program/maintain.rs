@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::{Place, keys};
+use crate::{DEMO, Place, keys};
 
 const NOW: u64 = 1_700_000_000_000;
 
@@ -13,6 +13,13 @@ fn model(place: &Place, body: &str) -> String {
     let path = place.write("model.sh", format!("#!/bin/sh\n{body}\n"));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     format!("exec:{path}")
+}
+
+/// A folder whose store holds the transcript of the demo since the beginning.
+fn begin() -> Place {
+    let place = Place::new();
+    place.run(&["ingest", DEMO, "--now", &NOW.to_string()]).ok();
+    place
 }
 
 /// The exit code and the document of `lcm maintain` so many minutes after the beginning.
@@ -42,7 +49,7 @@ fn what_is_due_is_done_and_then_nothing_is_owed() {
 
 #[test]
 fn a_failure_is_waited_out_and_a_refused_key_is_not() {
-    let place = Place::with_demo();
+    let place = begin();
     let broken = model(&place, "echo 'out of order' >&2; exit 1");
     // Over the threshold and within the budget.
     let asked = ["--budget", "14000", "--retries", "0", "--llm", &broken];
@@ -55,7 +62,7 @@ fn a_failure_is_waited_out_and_a_refused_key_is_not() {
     assert!(said.contains("2 failures, tried again from 2023-11-14T22:28:20.000Z"), "{said}");
     assert_eq!(place.json(&["status"])["debt"]["failures"], 2);
 
-    let place = Place::with_demo();
+    let place = begin();
     let refused = model(&place, r#"echo '{"error": {"code": "auth", "message": "bad key"}}'"#);
     for _ in 0..2 {
         let (ended, said) = maintain(&place, 0, &["--budget", "14000", "--llm", &refused]);
@@ -71,7 +78,7 @@ fn a_failure_is_waited_out_and_a_refused_key_is_not() {
 
 #[test]
 fn a_model_that_answers_in_vain_is_paused_and_work_is_left() {
-    let place = Place::with_demo();
+    let place = begin();
     let config = place.write("lcm.json", r#"{"summary_max_calls_per_window": 1}"#);
     let body = r#"printf '{"text": "'; yes long | head -n 20000 | tr '\n' ' '; printf '"}'"#;
     let long = model(&place, body);

@@ -7,7 +7,17 @@ left out. Stores are in `lcm_engine.stores`.
 from .async_lcm import AsyncLcm, open_async
 from .errors import CompletionFailed, LcmError
 from .lcm import Lcm, open
-from .results import Assembled, Compaction, CompletionRequest, Pass, Receipt, ToolAnswer, Turn
+from .results import (
+    Assembled,
+    Compaction,
+    CompletionRequest,
+    Debt,
+    Maintained,
+    Pass,
+    Receipt,
+    ToolAnswer,
+    Turn,
+)
 from .stores import AsyncStore, MemoryStore, SqliteStore, Store
 
 __all__ = [
@@ -17,8 +27,10 @@ __all__ = [
     "Compaction",
     "CompletionFailed",
     "CompletionRequest",
+    "Debt",
     "Lcm",
     "LcmError",
+    "Maintained",
     "MemoryStore",
     "Pass",
     "Receipt",

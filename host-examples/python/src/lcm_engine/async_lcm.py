@@ -10,15 +10,16 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from . import completions, flows, paging
+from . import compaction, completions, flows, paging
 from .component import Program, load
 from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
 from .lcm import RETRIES, Clock, configured, open_path, wall_clock
+from .models import Asking, Complete, Model, models_of
 from .results import (
     AppendMode,
     Assembled,
@@ -28,6 +29,7 @@ from .results import (
     GrepMode,
     GrepScope,
     GrepSort,
+    Maintained,
     Policy,
     Receipt,
     ToolAnswer,
@@ -40,7 +42,7 @@ from .texts import Message, to_texts
 
 async def open_async(
     store: str | os.PathLike[str] | Store | AsyncStore = "memory:",
-    complete: Callable[[Any], Any] | None = None,
+    complete: Complete | None = None,
     config: Mapping[str, Any] | None = None,
     *,
     wasm: bytes | str | os.PathLike[str] | None = None,
@@ -48,6 +50,7 @@ async def open_async(
     retries: int = RETRIES,
     environment: Mapping[str, str] | None = None,
     memory_bytes_max: int = MEMORY_BYTES_MAX,
+    timeout_ms: int = completions.TIMEOUT_MS,
 ) -> AsyncLcm:
     """As `lcm.open`; `complete` may be a coroutine function, and the store an `AsyncStore`.
 
@@ -63,6 +66,7 @@ async def open_async(
         clock,
         retries,
         memory_bytes_max,
+        timeout_ms,
     )
 
 
@@ -73,16 +77,17 @@ class AsyncLcm:
         self,
         program: Program,
         store: Store | AsyncStore,
-        complete: Callable[[Any], Any] | None,
+        complete: Complete | None,
         config_json: str | None,
         clock: Clock,
         retries: int,
         memory_bytes_max: int = MEMORY_BYTES_MAX,
+        timeout_ms: int = completions.TIMEOUT_MS,
     ) -> None:
         self.store = store
-        self._complete = complete
         self._clock = clock
-        self._retries = retries
+        self._asking = Asking(models_of(complete), 1 + retries, together=True)
+        self._timeout_seconds = completions.checked_timeout(timeout_ms) / 1000
 
         def make() -> Instance:
             return Instance(program, config_json, memory_bytes_max=memory_bytes_max)
@@ -107,7 +112,7 @@ class AsyncLcm:
             while True:
                 try:
                     result = await self._perform(effect)
-                except Exception as error:
+                except (Exception, asyncio.CancelledError) as error:
                     effect = flow.throw(error)
                 else:
                     effect = flow.send(result)
@@ -118,8 +123,8 @@ class AsyncLcm:
         match effect:
             case flows.Call(name, arguments, once):
                 return await self._call(name, arguments, once)
-            case flows.Complete(request):
-                return await self._ask(request)
+            case flows.Complete(request, model):
+                return await self._ask(request, model)
             case flows.Pause(seconds):
                 return await asyncio.sleep(seconds)
             case flows.Together(several):
@@ -134,15 +139,19 @@ class AsyncLcm:
             for task in tasks:
                 task.cancel()
 
-    async def _ask(self, request: Any) -> Any:
-        if self._complete is None:
-            done = await self.call("compaction.complete_offline", {"request": request})
-            return {"done": done}
+    async def _ask(self, request: Any, model: Model) -> Any:
+        seconds = self._timeout_seconds
         try:
-            answer = self._complete(request)
-            return completions.answered(await answer if inspect.isawaitable(answer) else answer)
+            async with asyncio.timeout(seconds) as limit:
+                answer = model(request, seconds)
+                if inspect.isawaitable(answer):
+                    answer = await answer
+            return completions.answered(answer)
         except LcmError:
             raise
+        except TimeoutError as error:
+            late = f"the model did not answer in {seconds:g} s"
+            return completions.failed(TimeoutError(late) if limit.expired() else error)
         except Exception as error:
             return completions.failed(error)
 
@@ -208,19 +217,22 @@ class AsyncLcm:
         observed_tokens: int | None = None,
         model: str | None = None,
         requests_max: int = 1,
+        defer: bool = False,
         now: int | None = None,
     ) -> Turn:
         """One turn: stores messages, asks whether compaction is due, and does what is.
 
         Nothing is stored when an argument is wrong. The messages are then stored whatever the
         model does: how it failed is `failure` beside the receipt. `append_mode` and `repeat` are
-        as `new` and `repeat` of `append`.
+        as `new` and `repeat` of `append`. `defer`: compaction that can wait is left for
+        `maintain`.
         """
         intake = {
             "append_mode": append_mode,
             "repeat": repeat,
             "refuse_replay": refuse_replay,
             "family": family,
+            "defer": defer,
         }
         options = {
             "mode": mode,
@@ -230,18 +242,10 @@ class AsyncLcm:
             **flows.model_option(model),
             "requests_max": requests_max,
         }
+        moment = self._now(now)
+        work = self._work(conversation, budget, options, lambda: moment)
         return await self._run(  # type: ignore[no-any-return]
-            flows.turn(
-                conversation,
-                dialect,
-                to_texts(messages),
-                intake,
-                (budget, options),
-                self._now(now),
-                asks=1 + self._retries,
-                offline=self._complete is None,
-                together=True,
-            )
+            compaction.turn(work, dialect, to_texts(messages), intake)
         )
 
     async def compact(
@@ -266,17 +270,35 @@ class AsyncLcm:
             **flows.model_option(model),
             "requests_max": requests_max,
         }
-        return await self._run(  # type: ignore[no-any-return]
-            flows.compact(
-                conversation,
-                budget,
-                options,
-                self._now(now),
-                asks=1 + self._retries,
-                offline=self._complete is None,
-                together=True,
-            )
-        )
+        work = self._work(conversation, budget, options, lambda: self._now(now))
+        return await self._run(compaction.compact(work))  # type: ignore[no-any-return]
+
+    async def maintain(
+        self,
+        conversation: str,
+        budget: int,
+        *,
+        observed_tokens: int | None = None,
+        model: str | None = None,
+        requests_max: int = 1,
+        now: int | None = None,
+    ) -> Maintained:
+        """Does compaction that was put off, when it is time for it: after a turn, when nobody waits.
+
+        The engine measures anew and pauses after failures.
+        """
+        options = {
+            "observed_tokens": observed_tokens,
+            **flows.model_option(model),
+            "requests_max": requests_max,
+        }
+        work = self._work(conversation, budget, options, lambda: self._now(now))
+        return await self._run(compaction.maintain(work))  # type: ignore[no-any-return]
+
+    def _work(
+        self, conversation: str, budget: int, options: dict[str, Any], now: Clock
+    ) -> compaction.Work:
+        return compaction.Work(conversation, budget, options, now, self._asking)
 
     async def assemble(
         self,
@@ -520,7 +542,9 @@ class AsyncLcm:
     ) -> ToolAnswer:
         """Answers a tool call of the agent; `caller` is the grant of a sub-agent."""
         return await self._run(  # type: ignore[no-any-return]
-            flows.call_tool(conversation, name, arguments, caller, self._now(now))
+            compaction.call_tool(
+                conversation, name, arguments, caller, lambda: self._now(now), self._asking
+            )
         )
 
     async def close(self) -> None:

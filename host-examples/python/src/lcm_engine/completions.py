@@ -15,6 +15,11 @@ from .errors import CompletionFailed, LcmError
 CODES = ("auth", "policy", "rate-limited", "timeout", "context-too-long", "unavailable", "other")
 RETRIED = ("rate-limited", "timeout", "unavailable", "other")
 FIRST_PAUSE_SECONDS = 0.5
+PAUSE_SECONDS_MAX = 60.0
+"""The longest pause. A model that wants a longer one is not asked again: it would refuse in vain
+until then, and the next one may serve."""
+TIMEOUT_MS = 60_000
+"""From the question to the answer; the reference system's `summaryTimeoutMs`."""
 
 
 def answered(answer: Any) -> dict[str, Any]:
@@ -43,6 +48,8 @@ def failed(error: Exception) -> dict[str, Any]:
     """What a callback raised, as a `failed` result."""
     if isinstance(error, CompletionFailed) and error.code in CODES:
         code, message, pause = error.code, error.message, error.retry_after_ms
+    elif isinstance(error, TimeoutError):
+        code, message, pause = "timeout", str(error) or "the model did not answer in time", None
     else:
         code, message, pause = "other", f"{type(error).__name__}: {error}", None
     line = " ".join(message.split()).encode("utf-8", "replace").decode()
@@ -54,12 +61,20 @@ def failure_code(answer: dict[str, Any]) -> str | None:
     return answer["failed"]["code"] if "failed" in answer else None
 
 
-def pause_seconds(answer: dict[str, Any], attempt: int) -> float:
-    """How long to wait before attempt number `attempt` (from 1) is repeated."""
+def pause_seconds(answer: dict[str, Any], attempt: int) -> float | None:
+    """How long to wait after attempt number `attempt` (from 1); None: it is not repeated."""
     wanted = answer["failed"]["retry_after_ms"]
-    if wanted is not None:
-        return float(wanted) / 1000
-    return FIRST_PAUSE_SECONDS * float(2 ** (attempt - 1))
+    if wanted is None:
+        return min(FIRST_PAUSE_SECONDS * float(2 ** (attempt - 1)), PAUSE_SECONDS_MAX)
+    pause = float(wanted) / 1000
+    return pause if pause <= PAUSE_SECONDS_MAX else None
+
+
+def checked_timeout(timeout_ms: Any) -> int:
+    """The time of an answer, checked."""
+    if not isinstance(timeout_ms, int) or isinstance(timeout_ms, bool) or timeout_ms < 1:
+        raise LcmError("invalid-input", "`timeout_ms` must be a whole number from 1")
+    return timeout_ms
 
 
 def refuse_awaitable(answer: Any) -> Any:

@@ -2,7 +2,7 @@
 
 Each flow is a generator: it yields what it wants done (an engine call, a completion, a pause), is
 sent the result and returns its own. Nothing here decides what the engine decides: which messages
-are missing, which task is due, what an answer is worth.
+are missing. What asks models stands in `compaction`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from . import completions
 from .errors import LcmError
+from .models import Model
 from .texts import (
     BATCH_BYTES_MAX,
     BATCH_MESSAGES_MAX,
@@ -40,9 +40,10 @@ class Call:
 
 @dataclass(frozen=True)
 class Complete:
-    """Ask the model once; the result is a completion result, `done` or `failed`."""
+    """Ask this model once; the result is a completion result, `done` or `failed`."""
 
     request: dict[str, Any]
+    model: Model
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,6 @@ class Together:
     flows: list[Generator[Any, Any, Any]]
 
 
-FATAL_REASONS = ("model-auth", "model-policy")
-"""Failures that another try cannot mend: the caller has to."""
-
 OUTDATED = ("conflict", "store-unavailable")
 """Failures of an append after which the conversation is not, or may not be, what it relied on."""
 
@@ -70,8 +68,6 @@ REPEATS_MAX = 8
 
 IDENTIFY_MESSAGES_MAX = 1_000
 IDENTIFY_BYTES_MAX = 8 * 1024 * 1024
-
-APPEND_MODES = ("transcript", "new")
 
 T = TypeVar("T")
 Effect = Call | Complete | Pause | Together
@@ -321,265 +317,6 @@ def assemble(
         },
     )
     return {"messages": json.loads(assembled["messages_json"])} | assembled
-
-
-def turn(
-    conversation: str,
-    dialect: str,
-    texts: list[str],
-    intake: Fields,
-    work: tuple[int, Fields],
-    now: int,
-    asks: int,
-    offline: bool,
-    together: bool,
-) -> Flow[Fields]:
-    """Appends, evaluates, and compacts when it is due.
-
-    `intake` has the options of `append` by their names there, with `append_mode` for `new`.
-    """
-    budget, options = work
-    question = {"conversation": conversation, "budget": budget, "options": options, "now": now}
-    intake = dict(intake)
-    mode = intake.pop("append_mode")
-    if mode not in APPEND_MODES:
-        raise LcmError("invalid-input", f"`append_mode` must be one of {', '.join(APPEND_MODES)}")
-    yield from _check(question)
-    receipt = yield from append(conversation, dialect, texts, new=mode == "new", now=now, **intake)
-    decision: Fields = yield Call("compaction.evaluate", question)
-    done: Fields = {"receipt": receipt, "decision": decision, "compacted": None, "failure": None}
-    if not decision["due"]:
-        return done
-    try:
-        done["compacted"] = yield from compact(
-            conversation, budget, options, now, asks, offline, together
-        )
-    except LcmError as error:
-        if error.code != "completion-failed":
-            raise
-        done["failure"] = {"code": error.code, "message": error.message}
-        return done
-    failure = done["compacted"]["failure"]
-    if failure:
-        done["failure"] = {"code": failure["code"], "message": failure["message"]}
-    return done
-
-
-def _check(question: Fields) -> Flow[None]:
-    """Raises what `compaction.evaluate` of this would; writes nothing."""
-    try:
-        yield Call("compaction.evaluate", question)
-    except LcmError as error:
-        # Said only when all arguments are right: nothing is stored yet.
-        if error.code != "not-found":
-            raise
-
-
-PASS_KEYS = ("depth", "level", "capped", "tokens_before", "tokens_after")
-
-
-def compact(
-    conversation: str,
-    budget: int,
-    options: Fields,
-    now: int,
-    asks: int,
-    offline: bool,
-    together: bool = False,
-) -> Flow[Fields]:
-    """Drives compaction as a command: one result for all passes.
-
-    Raises `completion-failed` when the model refuses its key or the content.
-    """
-    ended = yield from drive(conversation, budget, options, now, asks, True, offline, together)
-    failure = ended["failure"]
-    if ended["reason"] in FATAL_REASONS and failure:
-        message = f"{ended['reason']}: {failure['message']}"
-        raise LcmError("completion-failed", message)
-    committed = [outcome for outcome in ended["passes"] if outcome["applied"] == "committed"]
-    if committed:
-        before, after = committed[0]["tokens_before"], committed[-1]["tokens_after"]
-    else:
-        status = yield from parsed("admin.status", {"conversation": conversation, "now": now})
-        before = after = status["context"]["tokens"]
-    statuses = {
-        "refused": "model-unavailable",
-        "nothing-due": "done" if committed else "nothing-to-do",
-    }
-    passes = []
-    for outcome in committed:
-        of_pass = {"summary": outcome["summary"], "kind": outcome["purpose"]}
-        passes.append(of_pass | {key: outcome[key] for key in PASS_KEYS})
-    warnings = [line for outcome in ended["passes"] for line in outcome["warnings"]]
-    if failure:
-        warnings.append(f"completion-failed: {failure['code']}: {failure['message']}")
-    return {
-        "status": statuses.get(ended["status"], "partial"),
-        "reason": ended["reason"],
-        "passes": passes,
-        "completions": ended["completions"],
-        "tokens_before": before,
-        "tokens_after": after,
-        "warnings": warnings,
-        "failure": failure,
-    }
-
-
-def drive(
-    conversation: str,
-    budget: int,
-    options: Fields,
-    now: int,
-    asks: int = 1,
-    fallback: bool = False,
-    offline: bool = False,
-    together: bool = False,
-) -> Flow[Fields]:
-    """Plans, completes and applies until nothing is due or the model is given up.
-
-    The requests of one plan are served one after the other, or asked `together` and then applied
-    in their order. Each request is asked `asks` times at most. `fallback` says to the engine, once
-    a model is exhausted, that the budget must be kept without it. `offline` asks the engine's own
-    summariser.
-    """
-    options = {"requests_max": 1} | options
-    passes: list[Fields] = []
-    model = _Model(offline, asks, budget if fallback else None, options.get("extra_json"))
-    sweep = options.get("sweep")
-    while True:
-        plan = yield Call(
-            "compaction.plan",
-            {
-                "conversation": conversation,
-                "budget": budget,
-                "options": options | {"sweep": sweep or None},
-                "now": now,
-            },
-        )
-        sweep = plan["sweep"]
-        if plan["status"] != "needs-completions" and not sweep:
-            return model.result(plan["status"], plan["reason"], passes)
-        requests = plan["requests"]
-        answers = (yield Together([model.ask(one) for one in requests])) if together else None
-        for index, request in enumerate(requests):
-            answer = answers[index] if answers else (yield from model.ask(request))
-            reason = yield from _settle(conversation, request, answer, model, passes, now)
-            if reason is not None:
-                return model.result("refused", reason, passes)
-
-
-class _Model:
-    """The model of one command: how often it was asked, and whether it was given up."""
-
-    def __init__(
-        self, offline: bool, asks: int, fallback_over_tokens: int | None, extra_json: str | None
-    ) -> None:
-        self.offline = offline
-        self.asks = asks
-        self.fallback_over_tokens = fallback_over_tokens
-        self.extra_json = extra_json
-        self.completions = 0
-        self.exhausted: Fields | None = None
-        self.failure: Fields | None = None
-
-    def ask(self, request: Fields) -> Flow[Fields]:
-        if self.exhausted is not None:
-            return self.exhausted
-        if self.offline:
-            self.completions += 1
-            done = yield Call("compaction.complete_offline", {"request": request})
-            return {"done": done}
-        attempt = 1
-        while True:
-            self.completions += 1
-            answer: Fields = yield Complete(request)
-            code = completions.failure_code(answer)
-            if code not in completions.RETRIED or attempt >= self.asks:
-                break
-            yield Pause(completions.pause_seconds(answer, attempt))
-            attempt += 1
-        self.failure = answer.get("failed") or self.failure
-        if code in completions.RETRIED and self.fallback_over_tokens is not None:
-            self.exhausted = answer
-        return answer
-
-    def apply_options(self) -> Fields:
-        over = self.fallback_over_tokens if self.exhausted is not None else None
-        return {"fallback_over_tokens": over, "extra_json": self.extra_json}
-
-    def result(self, status: str, reason: str, passes: list[Fields]) -> Fields:
-        return {
-            "status": status,
-            "reason": reason,
-            "passes": passes,
-            "completions": self.completions,
-            "failure": self.failure,
-        }
-
-
-def _settle(
-    conversation: str,
-    request: Fields,
-    answer: Fields,
-    model: _Model,
-    passes: list[Fields],
-    now: int,
-) -> Flow[str | None]:
-    """Applies an answer and follows retries; a reason when the model failed for good."""
-    while True:
-        outcome: Fields = yield Call(
-            "compaction.apply",
-            {
-                "conversation": conversation,
-                "request_id": request["id"],
-                "answer": answer,
-                "options": model.apply_options(),
-                "now": now,
-            },
-        )
-        passes.append(outcome)
-        if outcome["applied"] == "refused" and outcome["reason"].startswith("model-"):
-            return str(outcome["reason"])
-        if outcome["applied"] != "retry" or outcome["next"] is None:
-            return None
-        request = outcome["next"]
-        answer = yield from model.ask(request)
-
-
-def _complete(request: Fields) -> Flow[Fields]:
-    answer: Fields = yield Complete(request)
-    return answer
-
-
-def call_tool(
-    conversation: str, name: str, arguments: Any, caller: str | None, now: int
-) -> Flow[Fields]:
-    """Answers a tool call of an agent; completions it needs are asked of the model."""
-    text = arguments if isinstance(arguments, str) else to_json(arguments)
-    outcome = yield Call(
-        "tools.call",
-        {
-            "conversation": conversation,
-            "name": name,
-            "arguments_json": text,
-            "caller": caller,
-            "now": now,
-        },
-    )
-    while "needs-completions" in outcome:
-        needs = outcome["needs-completions"]
-        answers = yield Together([_complete(request) for request in needs["requests"]])
-        outcome = yield Call(
-            "tools.resume",
-            {
-                "conversation": conversation,
-                "continuation": needs["continuation"],
-                "answers": answers,
-                "now": now,
-            },
-        )
-    answer: Fields = outcome["done"]
-    return answer
 
 
 def parsed(name: str, arguments: Fields) -> Flow[Any]:

@@ -13,10 +13,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from . import completions, flows, paging
+from . import compaction, completions, flows, paging
 from .component import Program, load
 from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
+from .models import Asking, Complete, Model, models_of
 from .ports import NoStore
 from .results import (
     AppendMode,
@@ -27,6 +28,7 @@ from .results import (
     GrepMode,
     GrepScope,
     GrepSort,
+    Maintained,
     Policy,
     Receipt,
     ToolAnswer,
@@ -75,7 +77,7 @@ def configured(
 
 def open(
     store: str | os.PathLike[str] | Store = "memory:",
-    complete: Callable[[Any], Any] | None = None,
+    complete: Complete | None = None,
     config: Mapping[str, Any] | None = None,
     *,
     wasm: bytes | str | os.PathLike[str] | None = None,
@@ -83,17 +85,21 @@ def open(
     retries: int = RETRIES,
     environment: Mapping[str, str] | None = None,
     memory_bytes_max: int = MEMORY_BYTES_MAX,
+    timeout_ms: int = completions.TIMEOUT_MS,
 ) -> Lcm:
     """Opens a store with the engine over it.
 
     - `store`: path of a `*.lcm.db` file, made when absent; `memory:`; or any `Store`.
     - `complete`: asks a model (`completions.answered` says what it may return, `CompletionFailed`
-      how it fails); None: summaries are made without a model, deterministically.
+      how it fails); a list is a fallback chain, a dict has either by purpose, with `default` for
+      the rest. None: summaries are made without a model, deterministically.
     - `config`: the configuration object; `LCM_*` variables of `environment` (None: of the
       process) come before it.
     - `clock`: the time of every call that names none.
     - `retries`: how often a failing model is asked again.
     - `memory_bytes_max`: bound of an instance.
+    - `timeout_ms`: how long one answer may take. A `complete` with a parameter `timeout` is given
+      it in seconds, to hand it to its HTTP client.
     """
     if getattr(store, "asynchronous", False):
         raise LcmError("invalid-input", "the store is asynchronous: use `open_async`")
@@ -107,6 +113,7 @@ def open(
         clock,
         retries,
         memory_bytes_max,
+        timeout_ms,
     )
 
 
@@ -117,16 +124,17 @@ class Lcm:
         self,
         program: Program,
         store: Store,
-        complete: Callable[[Any], Any] | None,
+        complete: Complete | None,
         config_json: str | None,
         clock: Clock,
         retries: int,
         memory_bytes_max: int = MEMORY_BYTES_MAX,
+        timeout_ms: int = completions.TIMEOUT_MS,
     ) -> None:
         self.store = store
-        self._complete = complete
         self._clock = clock
-        self._retries = retries
+        self._asking = Asking(models_of(complete), 1 + retries, together=False)
+        self._timeout_seconds = completions.checked_timeout(timeout_ms) / 1000
         instance = Instance(program, config_json, memory_bytes_max=memory_bytes_max)
         self._session = Session(instance, store)
 
@@ -142,6 +150,11 @@ class Lcm:
                     result = self._perform(effect)
                 except Exception as error:
                     effect = flow.throw(error)
+                except KeyboardInterrupt as error:
+                    # One that broke off an engine call is not told to the engine.
+                    if isinstance(effect, flows.Call):
+                        raise
+                    effect = flow.throw(error)
                 else:
                     effect = flow.send(result)
         except StopIteration as end:
@@ -151,19 +164,17 @@ class Lcm:
         match effect:
             case flows.Call(name, arguments, once):
                 return self._session.call(name, arguments, once)
-            case flows.Complete(request):
-                return self._ask(request)
+            case flows.Complete(request, model):
+                return self._ask(request, model)
             case flows.Pause(seconds):
                 return time.sleep(seconds)
             case flows.Together(several):
                 return [self._run(flow) for flow in several]
 
-    def _ask(self, request: Any) -> Any:
-        if self._complete is None:
-            done = self._session.call("compaction.complete_offline", {"request": request})
-            return {"done": done}
+    def _ask(self, request: Any, model: Model) -> Any:
         try:
-            return completions.answered(completions.refuse_awaitable(self._complete(request)))
+            answer = model(request, self._timeout_seconds)
+            return completions.answered(completions.refuse_awaitable(answer))
         except LcmError:
             raise
         except Exception as error:
@@ -231,19 +242,22 @@ class Lcm:
         observed_tokens: int | None = None,
         model: str | None = None,
         requests_max: int = 1,
+        defer: bool = False,
         now: int | None = None,
     ) -> Turn:
         """One turn: stores messages, asks whether compaction is due, and does what is.
 
         Nothing is stored when an argument is wrong. The messages are then stored whatever the
         model does: how it failed is `failure` beside the receipt. `append_mode` and `repeat` are
-        as `new` and `repeat` of `append`.
+        as `new` and `repeat` of `append`. `defer`: compaction that can wait is left for
+        `maintain`.
         """
         intake = {
             "append_mode": append_mode,
             "repeat": repeat,
             "refuse_replay": refuse_replay,
             "family": family,
+            "defer": defer,
         }
         options = {
             "mode": mode,
@@ -253,18 +267,10 @@ class Lcm:
             **flows.model_option(model),
             "requests_max": requests_max,
         }
+        moment = self._now(now)
+        work = self._work(conversation, budget, options, lambda: moment)
         return self._run(  # type: ignore[no-any-return]
-            flows.turn(
-                conversation,
-                dialect,
-                to_texts(messages),
-                intake,
-                (budget, options),
-                self._now(now),
-                asks=1 + self._retries,
-                offline=self._complete is None,
-                together=False,
-            )
+            compaction.turn(work, dialect, to_texts(messages), intake)
         )
 
     def compact(
@@ -289,16 +295,35 @@ class Lcm:
             **flows.model_option(model),
             "requests_max": requests_max,
         }
-        return self._run(  # type: ignore[no-any-return]
-            flows.compact(
-                conversation,
-                budget,
-                options,
-                self._now(now),
-                asks=1 + self._retries,
-                offline=self._complete is None,
-            )
-        )
+        work = self._work(conversation, budget, options, lambda: self._now(now))
+        return self._run(compaction.compact(work))  # type: ignore[no-any-return]
+
+    def maintain(
+        self,
+        conversation: str,
+        budget: int,
+        *,
+        observed_tokens: int | None = None,
+        model: str | None = None,
+        requests_max: int = 1,
+        now: int | None = None,
+    ) -> Maintained:
+        """Does compaction that was put off, when it is time for it: after a turn, when nobody waits.
+
+        The engine measures anew and pauses after failures.
+        """
+        options = {
+            "observed_tokens": observed_tokens,
+            **flows.model_option(model),
+            "requests_max": requests_max,
+        }
+        work = self._work(conversation, budget, options, lambda: self._now(now))
+        return self._run(compaction.maintain(work))  # type: ignore[no-any-return]
+
+    def _work(
+        self, conversation: str, budget: int, options: dict[str, Any], now: Clock
+    ) -> compaction.Work:
+        return compaction.Work(conversation, budget, options, now, self._asking)
 
     def assemble(
         self,
@@ -540,7 +565,9 @@ class Lcm:
     ) -> ToolAnswer:
         """Answers a tool call of the agent; `caller` is the grant of a sub-agent."""
         return self._run(  # type: ignore[no-any-return]
-            flows.call_tool(conversation, name, arguments, caller, self._now(now))
+            compaction.call_tool(
+                conversation, name, arguments, caller, lambda: self._now(now), self._asking
+            )
         )
 
     def close(self) -> None:

@@ -74,12 +74,37 @@ class Compaction(TypedDict):
 class Turn(TypedDict):
     """What one turn did.
 
-    `compacted` is None when nothing was due, or when the model refused its key or the content;
-    `failure` is then `completion-failed`, else that of `compacted`.
+    `compacted` is None when nothing was due, when it was `deferred`, or when the model refused its
+    key or the content; `failure` is then `completion-failed`, else that of `compacted`.
     """
 
     receipt: Receipt
     decision: dict[str, Any]
+    compacted: Compaction | None
+    deferred: bool
+    failure: dict[str, str] | None
+
+
+class Debt(TypedDict):
+    """Compaction that is due and was put off.
+
+    `exhausted`: nothing can be done until the context changes; `failures`: those in a row.
+    """
+
+    exhausted: bool
+    failures: int
+    next_attempt_at: str
+    since: str
+
+
+class Maintained(TypedDict):
+    """What `maintain` did.
+
+    `compacted` is None when it was not time for one, or when the model refused its key or the
+    content; `failure` is then `completion-failed`, else that of `compacted`.
+    """
+
+    debt: Debt | None
     compacted: Compaction | None
     failure: dict[str, str] | None
 

@@ -1,0 +1,330 @@
+"""The flows that ask models: compaction at once or later, and tools that need completions.
+
+In: what a caller wants, and how its models are asked. Out: one result for all passes. Which task is
+due, what an answer is worth, what is owed and when it is tried again is decided by the engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from . import completions
+from .errors import LcmError
+from .flows import Call, Complete, Fields, Flow, Pause, Together, append, parsed
+from .models import Asking
+from .texts import to_json
+
+FATAL_REASONS = ("model-auth", "model-policy")
+"""Failures that another try cannot mend: the caller has to."""
+
+APPEND_MODES = ("transcript", "new")
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a compaction works on, and how. `options` are those of the engine's `plan`."""
+
+    conversation: str
+    budget: int
+    options: Fields
+    now: Callable[[], int]
+    """The time of each call."""
+    asking: Asking
+
+    def question(self, **changes: Any) -> Fields:
+        """The arguments of `evaluate` and `plan`."""
+        return {
+            "conversation": self.conversation,
+            "budget": self.budget,
+            "options": self.options | changes,
+            "now": self.now(),
+        }
+
+
+def turn(work: Work, dialect: str, texts: list[str], intake: Fields) -> Flow[Fields]:
+    """Appends, evaluates, and compacts when it is due and cannot wait.
+
+    `intake` has the options of `append` by their names there, with `append_mode` for `new`, and
+    `defer`.
+    """
+    intake = dict(intake)
+    mode, defer = intake.pop("append_mode"), intake.pop("defer")
+    if mode not in APPEND_MODES:
+        raise LcmError("invalid-input", f"`append_mode` must be one of {', '.join(APPEND_MODES)}")
+    if not isinstance(defer, bool):
+        raise LcmError("invalid-input", "`defer` must be True or False")
+    yield from _check(work.question())
+    new, now = mode == "new", work.now()
+    receipt = yield from append(work.conversation, dialect, texts, new=new, now=now, **intake)
+    decision: Fields = yield Call("compaction.evaluate", work.question())
+    done: Fields = {"receipt": receipt, "decision": decision, "compacted": None}
+    done |= {"deferred": False, "failure": None}
+    if not decision["due"]:
+        return done
+    if defer and not decision["must"]:
+        # What the engine sees no debt in, it would never do later: a forced pass, or a mode that
+        # acts below the threshold.
+        done["deferred"] = (yield from _ask_maintain(work))["debt"] is not None
+    if not done["deferred"]:
+        _, refusal, compacted = yield from _drain(work)
+        done |= {"compacted": compacted, "failure": _said(refusal, compacted)}
+    return done
+
+
+def _check(question: Fields) -> Flow[None]:
+    """Raises what `compaction.evaluate` of this would; writes nothing."""
+    try:
+        yield Call("compaction.evaluate", question)
+    except LcmError as error:
+        # Said only when all arguments are right: nothing is stored yet.
+        if error.code != "not-found":
+            raise
+
+
+def _said(refusal: LcmError | None, compacted: Fields | None) -> Fields | None:
+    """How the model failed, of a refusal or of a compaction in spite of it."""
+    if refusal is not None:
+        return {"code": refusal.code, "message": refusal.message}
+    failure = compacted["failure"] if compacted else None
+    return failure and {"code": failure["code"], "message": failure["message"]}
+
+
+def _ask_maintain(work: Work, ended: str | None = None) -> Flow[Fields]:
+    """Asks what is owed and whether it is time, or tells how a compaction ended."""
+    asked: Fields = {"budget": work.budget, "observed_tokens": work.options.get("observed_tokens")}
+    if work.options.get("extra_json"):
+        asked |= json.loads(work.options["extra_json"])
+    if ended is not None:
+        asked["ended"] = ended
+    arguments = {"conversation": work.conversation, "verb": "maintain", "now": work.now()}
+    answer: Fields = yield from parsed("admin.call", arguments | {"arguments_json": to_json(asked)})
+    return answer
+
+
+def maintain(work: Work) -> Flow[Fields]:
+    """Does what was put off, when it is time for it."""
+    answer = yield from _ask_maintain(work)
+    if not answer["drain"]:
+        return {"debt": answer["debt"], "compacted": None, "failure": None}
+    try:
+        reason, refusal, compacted = yield from _drain(work)
+    except LcmError as error:
+        if error.code == "conflict":
+            yield from _ask_maintain(work, "conflict")
+        raise
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        yield from _ask_maintain(work, "cancelled")
+        raise
+    answer = yield from _ask_maintain(work, reason)
+    failure = _said(refusal, compacted)
+    return {"debt": answer["debt"], "compacted": compacted, "failure": failure}
+
+
+PASS_KEYS = ("depth", "level", "capped", "tokens_before", "tokens_after")
+
+
+def compact(work: Work) -> Flow[Fields]:
+    """Drives compaction as a command: one result for all passes.
+
+    Raises `completion-failed` when the model refuses its key or the content.
+    """
+    _, refusal, compacted = yield from _drain(work)
+    if compacted is None:
+        raise refusal or LcmError("trap", "a compaction ended without a result")
+    return compacted
+
+
+def _drain(work: Work) -> Flow[tuple[str, LcmError | None, Fields | None]]:
+    """Compacts until nothing is due: the engine's reason, and a refusal or what was done."""
+    ended = yield from drive(work, fallback=True)
+    reason, failure = ended["reason"], ended["failure"]
+    if reason in FATAL_REASONS and failure:
+        return reason, LcmError("completion-failed", f"{reason}: {failure['message']}"), None
+    decision = yield Call("compaction.evaluate", work.question(force=False))
+    tokens = json.loads(decision["explanation_json"])["inputs"]["stored_tokens"]
+    committed = [outcome for outcome in ended["passes"] if outcome["applied"] == "committed"]
+    passes = []
+    for outcome in committed:
+        of_pass = {"summary": outcome["summary"], "kind": outcome["purpose"]}
+        passes.append(of_pass | {key: outcome[key] for key in PASS_KEYS})
+    warnings = [line for outcome in ended["passes"] for line in outcome["warnings"]]
+    if failure:
+        warnings.append(f"completion-failed: {failure['code']}: {failure['message']}")
+    compacted = {
+        "status": _status(ended, bool(passes), decision["due"]),
+        "reason": reason,
+        "passes": passes,
+        "completions": ended["completions"],
+        "tokens_before": passes[0]["tokens_before"] if passes else tokens,
+        "tokens_after": passes[-1]["tokens_after"] if passes else tokens,
+        "warnings": warnings,
+        "failure": failure,
+    }
+    return reason, None, compacted
+
+
+def _status(ended: Fields, any_pass: bool, still_due: bool) -> str:
+    """How it ended."""
+    if ended["served"]:
+        return "partial"
+    if ended["status"] == "refused" or ended["reason"] == "breaker-open":
+        return "model-unavailable"
+    if ended["status"] != "nothing-due":
+        return "partial"
+    if not any_pass:
+        return "nothing-to-do"
+    return "partial" if still_due else "done"
+
+
+def drive(work: Work, fallback: bool = False) -> Flow[Fields]:
+    """Plans, completes and applies until nothing is due or the model is given up.
+
+    The requests of one plan are served one after the other, or asked together and then applied in
+    their order. `fallback` says to the engine, once all models are exhausted, that the budget must
+    be kept without them.
+    """
+    passes: list[Fields] = []
+    over = work.budget if fallback else None
+    model = _Model(work.asking, over, work.options.get("extra_json"))
+    sweep = work.options.get("sweep")
+    requests_max = work.options.get("requests_max", 1)
+    while True:
+        question = work.question(sweep=sweep or None, requests_max=requests_max)
+        plan = yield Call("compaction.plan", question)
+        sweep = plan["sweep"]
+        if plan["status"] != "needs-completions" and not sweep:
+            return model.result(plan["status"], plan["reason"], passes)
+        requests = plan["requests"]
+        answers = None
+        if work.asking.together:
+            answers = yield Together([model.ask(one) for one in requests])
+        for index, request in enumerate(requests):
+            answer = answers[index] if answers else (yield from model.ask(request))
+            reason = yield from _settle(work, request, answer, model, passes)
+            if reason is not None:
+                return model.result("refused", reason, passes)
+
+
+class _Model:
+    """The models of one command: how often they were asked, and whether they were given up."""
+
+    def __init__(
+        self, asking: Asking, fallback_over_tokens: int | None, extra_json: str | None
+    ) -> None:
+        self.asking = asking
+        self.fallback_over_tokens = fallback_over_tokens
+        self.extra_json = extra_json
+        self.completions = 0
+        self.exhausted: Fields | None = None
+        self.served = False
+        """Whether a summary was made in place of exhausted models."""
+        self.failure: Fields | None = None
+
+    def ask(self, request: Fields) -> Flow[Fields]:
+        """The answer of the first model that has one, or the last failure."""
+        if self.exhausted is not None:
+            return self.exhausted
+        models = self.asking.models.of(request["purpose"])
+        if not models:
+            self.completions += 1
+            done = yield Call("compaction.complete_offline", {"request": request})
+            return {"done": done}
+        answer: Fields = {}
+        for model in models:
+            for attempt in range(1, self.asking.asks + 1):
+                self.completions += 1
+                answer = yield Complete(request, model)
+                code = completions.failure_code(answer)
+                if code not in completions.RETRIED:
+                    self.failure = answer.get("failed") or self.failure
+                    return answer
+                pause = completions.pause_seconds(answer, attempt)
+                if pause is None or attempt == self.asking.asks:
+                    break
+                yield Pause(pause)
+        self.failure = answer["failed"]
+        if self.fallback_over_tokens is not None:
+            self.exhausted = answer
+        return answer
+
+    def apply_options(self) -> Fields:
+        """What is said with an answer when it is applied."""
+        over = self.fallback_over_tokens if self.exhausted is not None else None
+        return {"fallback_over_tokens": over, "extra_json": self.extra_json}
+
+    def result(self, status: str, reason: str, passes: list[Fields]) -> Fields:
+        """How the command ended."""
+        return {
+            "status": status,
+            "reason": reason,
+            "passes": passes,
+            "completions": self.completions,
+            "served": self.served,
+            "failure": self.failure,
+        }
+
+
+def _settle(
+    work: Work, request: Fields, answer: Fields, model: _Model, passes: list[Fields]
+) -> Flow[str | None]:
+    """Applies an answer and follows retries; a reason when the model failed for good."""
+    while True:
+        outcome: Fields = yield Call(
+            "compaction.apply",
+            {
+                "conversation": work.conversation,
+                "request_id": request["id"],
+                "answer": answer,
+                "options": model.apply_options(),
+                "now": work.now(),
+            },
+        )
+        passes.append(outcome)
+        model.served |= model.exhausted is not None and outcome["applied"] == "committed"
+        if outcome["applied"] == "refused" and outcome["reason"].startswith("model-"):
+            return str(outcome["reason"])
+        if outcome["applied"] != "retry" or outcome["next"] is None:
+            return None
+        request = outcome["next"]
+        answer = yield from model.ask(request)
+
+
+def call_tool(
+    conversation: str,
+    name: str,
+    arguments: Any,
+    caller: str | None,
+    now: Callable[[], int],
+    asking: Asking,
+) -> Flow[Fields]:
+    """Answers a tool call of an agent; completions it needs are asked of the models."""
+    text = arguments if isinstance(arguments, str) else to_json(arguments)
+    outcome = yield Call(
+        "tools.call",
+        {
+            "conversation": conversation,
+            "name": name,
+            "arguments_json": text,
+            "caller": caller,
+            "now": now(),
+        },
+    )
+    model = _Model(asking, None, None)
+    while "needs-completions" in outcome:
+        needs = outcome["needs-completions"]
+        answers = yield Together([model.ask(request) for request in needs["requests"]])
+        outcome = yield Call(
+            "tools.resume",
+            {
+                "conversation": conversation,
+                "continuation": needs["continuation"],
+                "answers": answers,
+                "now": now(),
+            },
+        )
+    answer: Fields = outcome["done"]
+    return answer

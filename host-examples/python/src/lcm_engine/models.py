@@ -1,0 +1,83 @@
+"""Which callbacks of the caller are asked for which purpose.
+
+In: `complete` as it was given. Out: callbacks by purpose, each a fallback of the one before it. Where
+there is none, the engine makes the text itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import LcmError
+
+PURPOSES = ("leaf", "condensed", "file", "ask", "focus")
+
+Callback = Callable[..., Any]
+Complete = Callback | Sequence[Callback] | Mapping[str, Callback | Sequence[Callback]]
+"""One callback, several as a fallback chain, or these by purpose with `default` for the rest."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """One callback."""
+
+    callback: Callback
+    takes_timeout: bool
+    """Whether it has a parameter `timeout`: the seconds in which it is to answer."""
+
+    def __call__(self, request: dict[str, Any], timeout_seconds: float) -> Any:
+        if self.takes_timeout:
+            return self.callback(request, timeout=timeout_seconds)
+        return self.callback(request)
+
+
+@dataclass(frozen=True)
+class Models:
+    """All callbacks of a caller."""
+
+    by_purpose: Mapping[str, tuple[Model, ...]]
+
+    def of(self, purpose: str) -> tuple[Model, ...]:
+        """The models that are asked for this purpose, in order; none: the engine itself."""
+        return self.by_purpose.get(purpose) or self.by_purpose.get("default", ())
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How models are asked."""
+
+    models: Models
+    asks: int = 1
+    """How often a failing model is asked, the first time included."""
+    together: bool = False
+    """Whether the requests of one plan are asked at the same time."""
+
+
+def _takes_timeout(callback: Callback) -> bool:
+    try:
+        parameter = inspect.signature(callback).parameters.get("timeout")
+    except (TypeError, ValueError):
+        return False  # Built-in, or of a kind that does not tell.
+    return parameter is not None and parameter.kind is not parameter.POSITIONAL_ONLY
+
+
+def _listed(given: Any, name: str) -> tuple[Model, ...]:
+    callbacks = [] if given is None else given if isinstance(given, (list, tuple)) else [given]
+    for callback in callbacks:
+        if not callable(callback):
+            raise LcmError("invalid-input", f"`{name}` must be a function")
+    return tuple(Model(callback, _takes_timeout(callback)) for callback in callbacks)
+
+
+def models_of(complete: Complete | None) -> Models:
+    """The models of `complete`."""
+    if not isinstance(complete, Mapping):
+        return Models({"default": _listed(complete, "complete")})
+    for purpose in complete:
+        if purpose != "default" and purpose not in PURPOSES:
+            message = f"`complete` names the unknown purpose `{purpose}`"
+            raise LcmError("invalid-input", message)
+    return Models({name: _listed(given, f"complete.{name}") for name, given in complete.items()})

@@ -1,0 +1,219 @@
+"""Compaction that is put off, done later and paused; models that are slow, busy or stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import threading
+import time
+import unittest
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from lcm_engine import CompletionFailed, LcmError
+
+from .support import NOW
+from .test_engine import LINES, message, opened, opened_async
+
+TURN = [message(number) for number in range(120)]
+MINUTE_MS = 60_000
+SINCE = "2023-11-14T22:13:20.000Z"
+
+
+def down(request):
+    raise CompletionFailed("unavailable", "down")
+
+
+def refusing(request):
+    raise CompletionFailed("auth", "bad key")
+
+
+class Maintain(unittest.TestCase):
+    def begin(self, lcm) -> int:
+        """A conversation, and a budget that it fits and whose threshold it is over."""
+        lcm.append("c", TURN)
+        return int(lcm.status("c")["context"]["tokens"] * 1.25)
+
+    def test_a_turn_leaves_for_later_what_can_wait(self):
+        with opened() as lcm:
+            budget = self.begin(lcm)
+            turn = lcm.turn("c", TURN, budget, defer=True)
+            self.assertEqual((turn["deferred"], turn["compacted"]), (True, None))
+            owed = {"exhausted": False, "failures": 0, "since": SINCE, "next_attempt_at": SINCE}
+            self.assertEqual(lcm.status("c")["debt"], owed)
+            done = lcm.maintain("c", budget)
+            self.assertEqual((done["debt"], done["compacted"]["status"]), (None, "done"))
+            idle = {"debt": None, "compacted": None, "failure": None}
+            self.assertEqual(lcm.maintain("c", budget), idle)
+            forced = lcm.turn("c", TURN, 100_000, defer=True, force=True)
+            self.assertFalse(forced["deferred"])
+        with opened() as lcm:
+            must = lcm.turn("c", TURN, 4_000, defer=True)
+            self.assertFalse(must["deferred"])
+            self.assertEqual(must["compacted"]["status"], "done")
+            with self.assertRaises(LcmError) as caught:
+                lcm.maintain("c", 0)
+            self.assertEqual(caught.exception.code, "invalid-input")
+
+    def test_what_failed_is_tried_again_after_a_pause_that_grows(self):
+        with opened(complete=down, retries=0) as lcm:
+            budget = self.begin(lcm)
+            for minutes, failures, tried in ((0, 1, True), (4, 1, False), (5, 2, True)):
+                done = lcm.maintain("c", budget, now=NOW + minutes * MINUTE_MS)
+                self.assertEqual(done["debt"]["failures"], failures)
+                self.assertEqual(done["compacted"] is not None, tried)
+                if tried:
+                    self.assertEqual(done["compacted"]["status"], "model-unavailable")
+                    self.assertEqual(done["failure"], {"code": "unavailable", "message": "down"})
+
+    def test_a_refused_key_is_said_and_tried_again_at_once(self):
+        with opened(complete=refusing) as lcm:
+            budget = self.begin(lcm)
+            for _ in range(2):
+                done = lcm.maintain("c", budget)
+                said = {"code": "completion-failed", "message": "model-auth: bad key"}
+                self.assertEqual((done["failure"], done["compacted"]), (said, None))
+                self.assertEqual(done["debt"]["failures"], 0)
+
+    def test_one_leaf_at_a_time_is_made_when_enough_lies_outside_the_tail(self):
+        with opened(config={"leaf_chunk_tokens_max": 1_000}) as lcm:
+            turn = lcm.turn("c", TURN, 100_000, mode="incremental", defer=True)
+            self.assertEqual(turn["decision"]["reason"], "leaf-chunk")
+            # The engine sees no debt below the threshold, so it is done at once.
+            self.assertFalse(turn["deferred"])
+            (one,) = turn["compacted"]["passes"]
+            self.assertEqual((one["kind"], one["depth"]), ("leaf", 0))
+            self.assertEqual(turn["compacted"]["tokens_before"], one["tokens_before"])
+            self.assertEqual(lcm.compact("c", 100_000)["status"], "nothing-to-do")
+
+    def test_a_pause_after_answers_in_vain_leaves_work_and_an_open_breaker_no_model(self):
+        config = {"leaf_chunk_tokens_max": 1_000, "summary_max_calls_per_window": 1}
+        with opened(complete=lambda request: "long " * 50_000, config=config) as lcm:
+            done = lcm.turn("c", TURN, 4_000)["compacted"]
+            self.assertEqual((done["status"], done["reason"]), ("partial", "spend-limit"))
+        with opened(complete=refusing, config=config) as lcm:
+            for _ in range(5):
+                self.assertIsNone(lcm.turn("c", TURN, 4_000)["compacted"])
+            done = lcm.turn("c", TURN, 4_000)["compacted"]
+            ended = (done["status"], done["reason"])
+            self.assertEqual(ended, ("model-unavailable", "breaker-open"))
+
+    def test_an_interrupt_ends_a_pause_at_once_and_is_told_to_the_engine(self):
+        def busy(request):
+            # After this call has returned, and its pause has begun.
+            interrupt = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+            interrupt.start()
+            raise CompletionFailed("rate-limited", "in a minute", 60_000)
+
+        with opened(complete=busy) as lcm:
+            budget = self.begin(lcm)
+            began = time.monotonic()
+            with self.assertRaises(KeyboardInterrupt):
+                lcm.maintain("c", budget)
+            self.assertLess(time.monotonic() - began, 30)
+            self.assertEqual(lcm.status("c")["debt"]["failures"], 1)
+            self.assertEqual(len(lcm.messages("c")), len(TURN))
+            self.assertTrue(lcm.check("c")["ok"])
+
+
+class Silent(BaseHTTPRequestHandler):
+    """Answers nothing until the client goes."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self.server.asked.set()
+        self.connection.recv(1)
+        self.server.gone.set()
+
+    def log_message(self, *arguments):
+        pass
+
+
+class Waiting(unittest.IsolatedAsyncioTestCase):
+    def setUp(self):
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Silent)
+        self.server.asked, self.server.gone = threading.Event(), threading.Event()
+        thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(self.server.shutdown)
+        self.port = self.server.server_address[1]
+
+    async def ask(self, request):
+        """A model behind the silent server."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            writer.write(b"POST / HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}")
+            return (await reader.read()).decode()
+        finally:
+            writer.close()
+
+    def test_a_plain_model_is_told_its_time(self):
+        def complete(request, timeout):
+            url = f"http://127.0.0.1:{self.port}"
+            with urllib.request.urlopen(url, b"{}", timeout=timeout) as answer:
+                return answer.read().decode()
+
+        with opened(complete=complete, retries=0, timeout_ms=50) as lcm:
+            lcm.append("c", TURN)
+            done = lcm.compact("c", 4_000)
+            self.assertEqual((done["failure"]["code"], done["completions"]), ("timeout", 1))
+            self.assertTrue(self.server.gone.wait(30))
+        for wrong in (0, -1, 1.5, "x", True):
+            with self.assertRaises(LcmError) as caught:
+                opened(timeout_ms=wrong)
+            self.assertIn("`timeout_ms`", caught.exception.message)
+
+    async def test_an_awaited_model_that_is_late_is_cancelled(self):
+        async with await opened_async(complete=self.ask, retries=0, timeout_ms=50) as lcm:
+            await lcm.append("c", TURN)
+            done = await lcm.compact("c", 4_000)
+            said = "the model did not answer in 0.05 s"
+            failure = {"code": "timeout", "message": said, "retry_after_ms": None}
+            self.assertEqual((done["failure"], done["completions"]), (failure, 1))
+            self.assertTrue(await asyncio.to_thread(self.server.gone.wait, 30))
+
+    async def test_cancelling_ends_the_request_at_once_and_is_told_to_the_engine(self):
+        async with await opened_async(complete=self.ask) as lcm:
+            await lcm.append("c", TURN)
+            task = asyncio.create_task(lcm.maintain("c", 4_000))
+            self.assertTrue(await asyncio.to_thread(self.server.asked.wait, 30))
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            self.assertTrue(await asyncio.to_thread(self.server.gone.wait, 30))
+            self.assertEqual((await lcm.status("c"))["debt"]["failures"], 1)
+            self.assertEqual(len(await lcm.messages("c")), len(TURN))
+
+    async def test_the_next_model_serves_and_each_purpose_has_its_own(self):
+        asked = []
+
+        def named(name):
+            async def complete(request):
+                asked.append((name, request["purpose"]))
+                return f"{name}: facts"
+
+            return complete
+
+        async def broken(request):
+            raise CompletionFailed("unavailable", "down", 1)
+
+        models = {"leaf": [broken, named("leaf")], "default": named("any")}
+        async with await opened_async(complete=models, retries=1) as lcm:
+            await lcm.append("c", LINES)
+            turn = await lcm.turn("c", LINES, 3_000, defer=True)
+            done = turn["compacted"] or (await lcm.maintain("c", 3_000))["compacted"]
+            self.assertEqual((done["status"], done["failure"]), ("done", None))
+            kinds = {one["kind"] for one in done["passes"]}
+            self.assertEqual(kinds, {purpose for _, purpose in asked})
+            for name, purpose in asked:
+                self.assertEqual(name, "leaf" if purpose == "leaf" else "any")
+            (summary, *_) = await lcm.listing("summaries", "c")
+            self.assertTrue(json.dumps(summary))
+
+
+if __name__ == "__main__":
+    unittest.main()
