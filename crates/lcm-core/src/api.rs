@@ -91,7 +91,7 @@ pub struct Receipt {
 pub enum CompactionMode {
     /// A sweep when the context exceeds the threshold.
     Threshold,
-    /// One leaf pass when enough raw text lies outside the fresh tail.
+    /// One leaf pass when a whole chunk of raw text lies outside the fresh tail.
     Incremental,
     /// A sweep when the context exceeds the threshold or the given target.
     Sweep,
@@ -104,7 +104,7 @@ pub enum CompactionMode {
 pub struct CompactionOptions {
     /// When to act.
     pub mode: CompactionMode,
-    /// Whether to act below the threshold, too.
+    /// Whether to act below the threshold, too, and in spite of a pause or an open breaker.
     pub force: bool,
     /// Tokens to reach; `None`: the threshold.
     pub target: Option<u32>,
@@ -116,20 +116,22 @@ pub struct CompactionOptions {
     pub lease_ms: u32,
     /// The `sweep` of the preceding plan; `None` or empty: a new sweep.
     pub sweep: Option<String>,
-    /// Reserved: absent or an empty JSON object.
+    /// `None`, or a JSON object: `model`, whose tokens `budget`, `target` and `observed_tokens` are
+    /// and which overrides may name.
     pub extra_json: Option<String>,
 }
 
 /// Whether compaction is due, and why.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Decision {
-    /// The context exceeds the threshold (or the target).
+    /// The context exceeds the threshold or the target, or in mode `incremental` a chunk is full.
     pub due: bool,
     /// The context exceeds the budget: the next turn cannot wait.
     pub must: bool,
-    /// One of the closed list of reasons, or `threshold`.
+    /// `below-threshold`; or when it is due `threshold`, `leaf-chunk` or `forced`; or `disabled`.
     pub reason: String,
-    /// Tokens that were compared.
+    /// Tokens that were compared: of the stored context, or in mode `incremental` of raw messages
+    /// outside the fresh tail.
     pub tokens: u32,
     /// What they were compared with.
     pub threshold: u32,
