@@ -69,26 +69,28 @@ impl Chain {
         request: &CompletionRequest,
         cancel: &Cancel,
     ) -> CompletionResult {
-        let mut delay = FIRST_DELAY;
-        let mut retries_left = self.retries;
+        let mut retries = 0;
         loop {
             let answer = provider.complete(request, cancel);
             let CompletionResult::Failed(error) = &answer else { return answer };
-            if is_final(error) || retries_left == 0 || cancel.is_cancelled() {
+            if is_final(error) || retries == self.retries || cancel.is_cancelled() {
                 return answer;
             }
-            let pause = error.retry_after_ms.map_or(delay, Duration::from_millis);
-            if pause > DELAY_MAX {
-                return answer;
-            }
-            retries_left -= 1;
+            let Some(pause) = pause(error, retries) else { return answer };
+            retries += 1;
             cancel.sleep(pause);
             if cancel.is_cancelled() {
                 return answer;
             }
-            delay = delay.saturating_mul(2).min(DELAY_MAX);
         }
     }
+}
+
+/// How long to wait before a provider is asked again that was so often already; `None`: it is not.
+fn pause(error: &CompletionError, retries: u32) -> Option<Duration> {
+    let doubled = || FIRST_DELAY.saturating_mul(1 << retries.min(16)).min(DELAY_MAX);
+    let pause = error.retry_after_ms.map_or_else(doubled, Duration::from_millis);
+    (pause <= DELAY_MAX).then_some(pause)
 }
 
 impl CompletionProvider for Chain {
@@ -201,6 +203,22 @@ mod tests {
         let next: Arc<dyn CompletionProvider> = Arc::new(|_: &CompletionRequest| done("next"));
         assert_eq!(ask(&Chain::new(vec![busy, next]), Purpose::Leaf), done("next"));
         assert_eq!(count.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn pauses_double_from_half_a_second_to_a_minute_or_are_as_wanted() {
+        let after = |retry_after_ms| {
+            let (code, message) = (CompletionErrorCode::RateLimited, "busy".to_owned());
+            CompletionError { code, message, retry_after_ms }
+        };
+        let pauses: Vec<u128> = (0..9)
+            .filter_map(|retries| pause(&after(None), retries))
+            .map(|p| p.as_millis())
+            .collect();
+        assert_eq!(pauses, [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);
+        assert_eq!(pause(&after(None), u32::MAX), Some(DELAY_MAX));
+        assert_eq!(pause(&after(Some(60_000)), 0), Some(DELAY_MAX));
+        assert_eq!(pause(&after(Some(60_001)), 0), None);
     }
 
     #[test]
