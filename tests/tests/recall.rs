@@ -1,0 +1,84 @@
+#![expect(
+    clippy::as_conversions,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure, and its numbers are small"
+)]
+//! How much of the evidence for a question, as a person types it, stands in the first ten hits.
+//!
+//! The questions are those of `tests/fixtures/recall`, whose `README.md` says how they are written
+//! and which half may be looked at. Asked is what `lcm grep` answers by full text and relevance,
+//! and beside it a plain BM25 that is written here.
+//!
+//! Every run checks that the set is sound; the table is printed by
+//! `cargo test --release -p lcm-tests --test recall -- --nocapture table`.
+//! With `LCM_RECALL_MISSES=1` it is followed by what the engine missed of the half `tune`, and with
+//! `LCM_RECALL_DUMP=FOLDER` the composed conversations and their questions are written there.
+//!
+//! Deliberately not here: a floor for the engine. The set is older than the tuning it is for.
+
+#[path = "recall/bm25.rs"]
+mod bm25;
+#[path = "recall/compose.rs"]
+mod compose;
+#[path = "recall/measure.rs"]
+mod measure;
+#[path = "recall/sound.rs"]
+mod sound;
+#[path = "recall/world.rs"]
+mod world;
+
+use compose::Message;
+use world::World;
+
+/// A world and the conversation that is composed of it.
+struct Conversation {
+    world: World,
+    messages: Vec<Message>,
+}
+
+fn conversations() -> Vec<Conversation> {
+    let compose = |world| Conversation { messages: compose::compose(&world), world };
+    world::all().into_iter().map(compose).collect()
+}
+
+#[test]
+fn the_set_is_sound() {
+    let conversations = conversations();
+    let mut findings = sound::sizes(&conversations);
+    for conversation in &conversations {
+        findings.extend(sound::messages(conversation));
+        findings.extend(sound::questions(conversation));
+    }
+    findings.extend(sound::distinct(&conversations));
+    assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));
+}
+
+#[test]
+fn the_same_conversation_is_composed_every_time() {
+    for (first, second) in conversations().iter().zip(conversations()) {
+        let raw = |messages: &[Message]| -> Vec<String> {
+            messages.iter().map(|message| message.raw.clone()).collect()
+        };
+        assert_eq!(raw(&first.messages), raw(&second.messages), "{}", first.world.name);
+    }
+}
+
+#[test]
+fn table() {
+    let conversations = conversations();
+    let measured = measure::measure(&conversations);
+    println!("{}", sound::summary(&conversations));
+    println!("{}", measure::table(&measured));
+    if std::env::var_os("LCM_RECALL_MISSES").is_some() {
+        println!("{}", measure::misses(&conversations, &measured));
+    }
+    if let Some(folder) = std::env::var_os("LCM_RECALL_DUMP") {
+        measure::dump(&conversations, folder.as_ref());
+    }
+    // What is asserted is that the measuring works, not how good the engine is.
+    let all: Vec<_> = measured.iter().collect();
+    assert!(measure::mean(&all, |figures| figures.baseline_within) > 0.2, "BM25 finds nothing");
+    assert!(measure::mean(&all, |figures| figures.engine_within) > 0.2, "grep finds nothing");
+}

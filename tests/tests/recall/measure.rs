@@ -1,0 +1,202 @@
+//! Recall at ten hits: the engine and plain BM25, question by question, and the table of both.
+//!
+//! In: conversations with questions. Out: for each question the share of its evidence among the
+//! first ten hits, within its conversation and with all conversations in one store.
+
+use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
+
+use lcm_testing::{Host, Json, host::StoreMode};
+use serde_json::{Value, json};
+
+use crate::{
+    Conversation,
+    bm25::Bm25,
+    world::{KINDS, Question, iso},
+};
+
+/// Hits that are looked at.
+const HITS: usize = 10;
+/// Bytes of one append.
+const BATCH_BYTES_MAX: usize = 400_000;
+/// Messages of one append.
+const BATCH_MESSAGES_MAX: usize = 100;
+
+/// What was measured for one question.
+pub(crate) struct Measured {
+    pub(crate) conversation: usize,
+    pub(crate) question: usize,
+    pub(crate) kind: String,
+    pub(crate) half: String,
+    pub(crate) question_kind: String,
+    pub(crate) figures: Figures,
+    /// Evidence that the engine does not show within the conversation.
+    missed: Vec<String>,
+}
+
+/// Recall of one question.
+#[derive(Clone, Copy)]
+pub(crate) struct Figures {
+    pub(crate) engine_within: f64,
+    pub(crate) engine_all: f64,
+    pub(crate) baseline_within: f64,
+    pub(crate) baseline_all: f64,
+}
+
+/// Where a message is: conversation and id.
+type Place = (String, String);
+
+fn store(conversations: &[Conversation]) -> Host {
+    let mut host = Host::new(None, StoreMode::Plain).unwrap();
+    for Conversation { world, messages } in conversations {
+        let mut rest = messages.as_slice();
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = |raw: &&str| {
+                bytes += raw.len();
+                bytes <= BATCH_BYTES_MAX
+            };
+            let raws = rest.iter().map(|message| message.raw.as_str());
+            let batch: Vec<&str> = raws.take(BATCH_MESSAGES_MAX).take_while(fits).collect();
+            let args = json!({"conversation": world.name, "messages": batch,
+                "options": {"mode": "new"}});
+            host.ask("ingest.append", &Json::parse(&args.to_string()).unwrap()).unwrap();
+            rest = &rest[batch.len()..];
+        }
+    }
+    host
+}
+
+/// What `lcm grep` shows for a question as it is typed.
+fn grep(host: &mut Host, conversation: &str, question: &str, now: i64, all: bool) -> Vec<Place> {
+    let query = json!({"pattern": question, "mode": "full-text", "scope": "messages",
+        "sort": "relevance", "limit": HITS, "all": all, "only": !all});
+    let args = json!({"conversation": conversation, "query_json": query, "now": now * 1000});
+    let answer = host.ask("recall.grep", &Json::parse(&args.to_string()).unwrap());
+    let answer = answer.unwrap_or_else(|error| panic!("{question}: {error:?}"));
+    let answer: Value = serde_json::from_str(answer.as_str().unwrap()).unwrap();
+    let hits = answer["matches"].as_array().unwrap().iter();
+    hits.map(|hit| {
+        let text = |key: &str| hit[key].as_str().unwrap().to_owned();
+        (text("conversation"), text("entry_id"))
+    })
+    .collect()
+}
+
+fn recall(conversation: &str, question: &Question, hits: &[Place]) -> f64 {
+    let found = question.evidence.iter().filter(|id| is_found(conversation, id, hits)).count();
+    found as f64 / question.evidence.len() as f64
+}
+
+fn is_found(conversation: &str, id: &str, hits: &[Place]) -> bool {
+    hits.iter().any(|(place, hit)| place == conversation && hit == id)
+}
+
+/// Asks every question.
+pub(crate) fn measure(conversations: &[Conversation]) -> Vec<Measured> {
+    let mut host = store(conversations);
+    let places: Vec<Vec<Place>> = conversations.iter().map(places).collect();
+    let texts = |at: usize| conversations[at].messages.iter().map(|message| message.text.as_str());
+    let of_all = Bm25::new((0..conversations.len()).flat_map(texts));
+    let all_places = places.concat();
+    let end = conversations.iter().flat_map(|one| &one.messages).map(|message| message.at).max();
+    let mut out = Vec::new();
+    for (at, Conversation { world, messages }) in conversations.iter().enumerate() {
+        let of_one = Bm25::new(messages.iter().map(|message| message.text.as_str()));
+        let shown = |hits: Vec<usize>, places: &[Place]| -> Vec<Place> {
+            hits.into_iter().map(|hit| places[hit].clone()).collect()
+        };
+        for (number, question) in world.questions.iter().enumerate() {
+            let text = &question.text;
+            let now = question.now.or(end).unwrap();
+            let within = grep(&mut host, &world.name, text, now, false);
+            let recall = |hits: &[Place]| recall(&world.name, question, hits);
+            let missed = |id: &&String| !is_found(&world.name, id, &within);
+            out.push(Measured {
+                conversation: at,
+                question: number,
+                kind: world.kind.clone(),
+                half: world.half.clone(),
+                question_kind: question.kind.clone(),
+                missed: question.evidence.iter().filter(missed).cloned().collect(),
+                figures: Figures {
+                    engine_within: recall(&within),
+                    engine_all: recall(&grep(&mut host, &world.name, text, now, true)),
+                    baseline_within: recall(&shown(of_one.best(text, HITS), &places[at])),
+                    baseline_all: recall(&shown(of_all.best(text, HITS), &all_places)),
+                },
+            });
+        }
+    }
+    out
+}
+
+fn places(conversation: &Conversation) -> Vec<Place> {
+    let ids = conversation.messages.iter().map(|message| message.id.clone());
+    ids.map(|id| (conversation.world.name.clone(), id)).collect()
+}
+
+/// The mean of a figure.
+pub(crate) fn mean(measured: &[&Measured], figure: fn(&Figures) -> f64) -> f64 {
+    measured.iter().map(|one| figure(&one.figures)).sum::<f64>() / measured.len() as f64
+}
+
+/// Rows for each kind of conversation and question; each figure is engine / BM25.
+pub(crate) fn table(measured: &[Measured]) -> String {
+    let mut out = String::from("recall at 10, each engine / BM25\n");
+    let half = "   n      within         all";
+    let heading = format!("{:22}{half}   {half}", "");
+    writeln!(out, "{:22}{:>6}{:>32}\n{heading}", "", "tune", "held-out").unwrap();
+    let kinds: BTreeSet<&str> = measured.iter().map(|one| one.kind.as_str()).collect();
+    for kind in kinds.into_iter().map(Some).chain([None]) {
+        for question_kind in KINDS.into_iter().map(Some).chain([None]) {
+            let row = [kind.unwrap_or("all"), question_kind.unwrap_or("all")];
+            write!(out, "{:10} {:11}", row[0], row[1]).unwrap();
+            for half in ["tune", "held-out"] {
+                let is_meant = |one: &&Measured| {
+                    one.half == half
+                        && kind.is_none_or(|kind| one.kind == kind)
+                        && question_kind.is_none_or(|kind| one.question_kind == kind)
+                };
+                let meant: Vec<&Measured> = measured.iter().filter(is_meant).collect();
+                let mean = |figure| mean(&meant, figure);
+                let within = (mean(|one| one.engine_within), mean(|one| one.baseline_within));
+                let all = (mean(|one| one.engine_all), mean(|one| one.baseline_all));
+                let pair = |(engine, baseline)| format!("{engine:.2} / {baseline:.2}");
+                write!(out, "{:4} {} {}   ", meant.len(), pair(within), pair(all)).unwrap();
+            }
+            out.truncate(out.trim_end().len());
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// What the engine does not find of the half that may be looked at.
+pub(crate) fn misses(conversations: &[Conversation], measured: &[Measured]) -> String {
+    let mut out = String::new();
+    let is_shown = |one: &&Measured| one.half == "tune" && !one.missed.is_empty();
+    for one in measured.iter().filter(is_shown) {
+        let world = &conversations[one.conversation].world;
+        let text = &world.questions[one.question].text;
+        let missed = one.missed.join(" ");
+        writeln!(out, "{} {}: {text} ({missed})", world.name, one.question_kind).unwrap();
+    }
+    out
+}
+
+/// Writes each conversation as `NAME.jsonl`, ready to be ingested, and beside it its questions.
+pub(crate) fn dump(conversations: &[Conversation], folder: &Path) {
+    fs::create_dir_all(folder).unwrap();
+    for Conversation { world, messages } in conversations {
+        let raws: Vec<&str> = messages.iter().map(|message| message.raw.as_str()).collect();
+        fs::write(folder.join(format!("{}.jsonl", world.name)), raws.join("\n") + "\n").unwrap();
+        let questions = world.questions.iter().map(|question| {
+            let line = json!({"conversation": world.name, "half": world.half,
+                "kind": question.kind, "question": question.text, "answer": question.answer,
+                "evidence": question.evidence, "now": question.now.map(iso)});
+            line.to_string() + "\n"
+        });
+        let path = folder.join(format!("{}.questions.jsonl", world.name));
+        fs::write(path, questions.collect::<String>()).unwrap();
+    }
+}
