@@ -77,8 +77,9 @@ fn table() {
     if let Some(folder) = std::env::var_os("LCM_RECALL_DUMP") {
         measure::dump(&conversations, folder.as_ref());
     }
-    // What is asserted is that the measuring works, not how good the engine is.
+    // What is asserted is that the set measures something, not how good the engine is.
     let all: Vec<_> = measured.iter().collect();
-    assert!(measure::mean(&all, |figures| figures.baseline_within) > 0.2, "BM25 finds nothing");
     assert!(measure::mean(&all, |figures| figures.engine_within) > 0.2, "grep finds nothing");
+    let findings = measure::spread(&measured);
+    assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));
 }

@@ -3,7 +3,7 @@
 //! In: conversations with questions. Out: for each question the share of its evidence among the
 //! first ten hits, within its conversation and with all conversations in one store.
 
-use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
+use std::{collections::BTreeSet, fmt::Write, fs, ops::RangeInclusive, path::Path};
 
 use lcm_testing::{Host, Json, host::StoreMode};
 use serde_json::{Value, json};
@@ -20,6 +20,9 @@ const HITS: usize = 10;
 const BATCH_BYTES_MAX: usize = 400_000;
 /// Messages of one append.
 const BATCH_MESSAGES_MAX: usize = 100;
+
+/// What plain BM25 finds of each kind.
+const BASELINE: RangeInclusive<f64> = 0.25..=0.9;
 
 /// What was measured for one question.
 pub(crate) struct Measured {
@@ -169,6 +172,24 @@ pub(crate) fn table(measured: &[Measured]) -> String {
         }
     }
     out
+}
+
+/// Kinds of conversation and question on which plain BM25 finds nearly everything or nothing, so
+/// that they say little about a ranking.
+pub(crate) fn spread(measured: &[Measured]) -> Vec<String> {
+    let mut findings = Vec::new();
+    let cells: BTreeSet<(&str, &str)> =
+        measured.iter().map(|one| (one.kind.as_str(), one.question_kind.as_str())).collect();
+    for (kind, question_kind) in cells {
+        let is_meant = |one: &&Measured| one.kind == kind && one.question_kind == question_kind;
+        let meant: Vec<&Measured> = measured.iter().filter(is_meant).collect();
+        let within = mean(&meant, |figures| figures.baseline_within);
+        let all = mean(&meant, |figures| figures.baseline_all);
+        for figure in [within, all].into_iter().filter(|figure| !BASELINE.contains(figure)) {
+            findings.push(format!("{kind}, {question_kind}: BM25 finds {figure:.2}"));
+        }
+    }
+    findings
 }
 
 /// What the engine does not find of the half that may be looked at.

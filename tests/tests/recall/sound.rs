@@ -40,8 +40,7 @@ pub(crate) fn sizes(conversations: &[Conversation]) -> Vec<String> {
     let mut findings = Vec::new();
     for kind in ["people", "assistant", "agent"] {
         for half in ["tune", "held-out"] {
-            let is_meant =
-                |one: &&Conversation| one.world.kind == kind && one.world.half == half;
+            let is_meant = |one: &&Conversation| one.world.kind == kind && one.world.half == half;
             if !conversations.iter().any(|one| is_meant(&one)) {
                 findings.push(format!("no conversation of the kind {kind} in the half {half}"));
             }
@@ -98,7 +97,8 @@ pub(crate) fn questions(conversation: &Conversation) -> Vec<String> {
     }
     for question in &world.questions {
         let found = one(question, messages);
-        let found = found.into_iter().map(|what| format!("{}: {}: {what}", world.name, question.text));
+        let found =
+            found.into_iter().map(|what| format!("{}: {}: {what}", world.name, question.text));
         findings.extend(found);
     }
     findings

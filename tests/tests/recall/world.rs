@@ -177,9 +177,9 @@ fn questions(text: &str, name: &str) -> Vec<Question> {
 
 /// Seconds since 1970 of `2024-03-04 19:12`.
 pub(crate) fn seconds(text: &str) -> i64 {
-    let mut numbers = text.split(['-', ' ', ':']).map(|part| {
-        part.parse::<i64>().unwrap_or_else(|_| panic!("`{text}` is no time"))
-    });
+    let mut numbers = text
+        .split(['-', ' ', ':'])
+        .map(|part| part.parse::<i64>().unwrap_or_else(|_| panic!("`{text}` is no time")));
     let mut next = || numbers.next().unwrap();
     let (year, month, day, hour, minute) = (next(), next(), next(), next(), next());
     // Years that begin in March, so that the day that is not always there is the last.
