@@ -86,7 +86,7 @@ pub(crate) fn compose(world: &World) -> Vec<Message> {
         count += lines.len();
         let lines = lines.into_iter().map(|line| (wait(world, &line, &mut random), line)).collect();
         let mut block = Block { at: 0, is_written: false, lines };
-        place(&mut block, &blocks, &mut random);
+        place(&mut block, world, &blocks, &mut random);
         blocks.push(block);
     }
     blocks.sort_by_key(|block| block.at);
@@ -96,7 +96,7 @@ pub(crate) fn compose(world: &World) -> Vec<Message> {
 /// Seconds before a line.
 fn wait(world: &World, line: &Line, random: &mut Random) -> i64 {
     match (world.kind.as_str(), line.who.as_str()) {
-        ("people", _) => random.between(12, 100),
+        ("people" | "pair", _) => random.between(12, 100),
         ("assistant", "a") => random.between(15, 50),
         ("assistant", _) => random.between(60, 500),
         (_, who) if who.starts_with('u') => random.between(40, 400),
@@ -104,14 +104,27 @@ fn wait(world: &World, line: &Line, random: &mut Random) -> i64 {
     }
 }
 
-/// Gives a block a time of the day at which no other block runs.
-fn place(block: &mut Block, blocks: &[Block], random: &mut Random) {
+/// Gives a block a time of the day at which no other block runs: often right before or after
+/// another one, as people who write or work do not stop after one subject.
+fn place(block: &mut Block, world: &World, blocks: &[Block], random: &mut Random) {
     let written = |block: &&Block| block.is_written;
     let first = blocks.iter().filter(written).map(|block| block.at).min().unwrap() / 86_400;
     let last = blocks.iter().filter(written).map(|block| block.at).max().unwrap() / 86_400;
+    let together = match world.kind.as_str() {
+        "pair" => 90,
+        "people" | "agent" => 65,
+        _ => 40,
+    };
+    let duration = block.end() - block.at;
     loop {
-        let day = random.between(first, last);
-        block.at = day * 86_400 + random.between(7 * 3600, 22 * 3600);
+        block.at = if random.below(100) < together {
+            let other = &blocks[random.below(blocks.len())];
+            let gap = random.between(100, 600);
+            let is_after = random.below(2) == 0;
+            if is_after { other.end() + gap } else { other.at - duration - gap }
+        } else {
+            random.between(first, last) * 86_400 + random.between(7 * 3600, 22 * 3600)
+        };
         let (start, end) = (block.at - 90, block.end() + 90);
         if !blocks.iter().any(|other| other.at < end && start < other.end()) {
             return;
@@ -138,7 +151,7 @@ impl Fillers<'_> {
         }
         let lines = self.waiting.pop().unwrap();
         let mut bound = Bound { stock: &self.world.stock, values: Vec::new() };
-        if self.world.kind == "people" {
+        if self.world.is_talk() {
             bound.values = self.roles(&lines, random);
         }
         let fill = |line: Line| {
@@ -291,7 +304,7 @@ fn render(world: &World, blocks: &[Block], random: &mut Random) -> Vec<Message> 
             };
             let (who, speaker) = match line.who.split_once('.') {
                 Some((who, speaker)) => (who, Some(speaker.to_owned())),
-                None if world.kind == "people" => ("u", Some(line.who.clone())),
+                None if world.is_talk() => ("u", Some(line.who.clone())),
                 None => (line.who.as_str(), None),
             };
             let (role, parts) = parts(who, &text, &mut calls, &mut tool);

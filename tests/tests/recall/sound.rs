@@ -38,7 +38,7 @@ const RELATIVE: [&str; 11] = [
 /// Findings about the set as a whole.
 pub(crate) fn sizes(conversations: &[Conversation]) -> Vec<String> {
     let mut findings = Vec::new();
-    for kind in ["people", "assistant", "agent"] {
+    for kind in ["people", "pair", "assistant", "agent"] {
         for half in ["tune", "held-out"] {
             let is_meant = |one: &&Conversation| one.world.kind == kind && one.world.half == half;
             if !conversations.iter().any(|one| is_meant(&one)) {
@@ -72,7 +72,7 @@ pub(crate) fn messages(conversation: &Conversation) -> Vec<String> {
         if is_answer && !(low..=high).contains(&tokens) {
             find(format!("the answer `{}` has {tokens} tokens", message.id));
         }
-        if world.kind == "people" && message.speaker.is_none() {
+        if world.is_talk() && message.speaker.is_none() {
             find(format!("nobody says `{}`", message.id));
         }
         if message.text.contains("[[") || message.text.contains("]]") {

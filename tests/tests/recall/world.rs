@@ -23,6 +23,13 @@ pub(crate) struct World {
     pub(crate) questions: Vec<Question>,
 }
 
+impl World {
+    /// Whether people talk among themselves, so that every message has a speaker.
+    pub(crate) fn is_talk(&self) -> bool {
+        ["people", "pair"].contains(&self.kind.as_str())
+    }
+}
+
 /// Messages that follow each other.
 pub(crate) struct Scene {
     /// Seconds since 1970.
