@@ -6,6 +6,10 @@ use serde_json::Value;
 
 use crate::{Place, Ran};
 
+/// What a model may say of the demo: an answer that tells of no failure would be asked for again.
+pub(crate) const SUMMARY: &str = "they saw failures: the test failed, the heartbeat had an error, \
+                                  and they looked for the cause";
+
 /// A model that is a shell script with this body.
 fn model(place: &Place, name: &str, body: &str) -> String {
     let path = place.write(name, format!("#!/bin/sh\n{body}\n"));
@@ -16,14 +20,14 @@ fn model(place: &Place, name: &str, body: &str) -> String {
 #[test]
 fn a_program_can_be_the_model() {
     let place = Place::with_demo();
-    let body = r#"cat > /dev/null; echo '{"text": "they fixed the scheduler", "model": "m7"}'"#;
-    let model = model(&place, "model.sh", body);
+    let answer = format!(r#"{{"text": "{SUMMARY}", "model": "m7"}}"#);
+    let model = model(&place, "model.sh", &format!("cat > /dev/null; echo '{answer}'"));
     let report = place.json(&["compact", "--budget", "8000", "--llm", &model, "--parallel", "3"]);
     assert_eq!(report["status"], "done", "{report}");
     let leaf = report["passes"][0]["summary"].as_str().unwrap();
     let description = place.json(&["describe", leaf]);
     assert_eq!(description["model"], "m7");
-    assert!(description["text"].as_str().unwrap().contains("they fixed the scheduler"));
+    assert!(description["text"].as_str().unwrap().contains(SUMMARY));
     assert_eq!(place.json(&["check"])["ok"], true);
 }
 

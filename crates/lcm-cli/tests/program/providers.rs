@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Place, Ran,
+    models::SUMMARY,
     server::{Reply, Server, reply},
 };
 
@@ -24,7 +25,7 @@ fn a_local_server_can_be_the_model_of_one_purpose() {
         200,
         &[],
         &json!({"model": "m-2025", "choices": [{"finish_reason": "stop",
-            "message": {"role": "assistant", "content": "they fixed the scheduler"}}]}),
+            "message": {"role": "assistant", "content": SUMMARY}}]}),
     )]);
     let spec = format!("leaf=openai:m@http://127.0.0.1:{}/v1", server.port);
     let record = place.folder.join("record.jsonl");
@@ -35,7 +36,7 @@ fn a_local_server_can_be_the_model_of_one_purpose() {
     let leaf = report["passes"][0]["summary"].as_str().unwrap();
     let description = place.json(&["describe", leaf]);
     assert_eq!(description["model"], "m-2025");
-    assert!(description["text"].as_str().unwrap().contains("they fixed the scheduler"));
+    assert!(description["text"].as_str().unwrap().contains(SUMMARY));
     assert_eq!(place.json(&["check"])["ok"], true);
     let asked = server.asked();
     assert_eq!(asked[0].line, "POST /v1/chat/completions HTTP/1.1");
