@@ -70,10 +70,8 @@ test("the five lines of the documentation work with a model, asked in parallel",
     await new Promise((resolve) => setTimeout(resolve, 5));
     running -= 1;
     assert.equal(typeof request.prompt, "string");
-    return {
-      text: `facts about ${request.id.slice(0, 12)}: the tests of the module fail`,
-      model: "m",
-    };
+    // An answer that left the failures out would be asked for again.
+    return { text: "the tests of the module fail", model: "m" };
   };
   await withEngine(
     "memory:",
@@ -400,7 +398,7 @@ test("an aborted compaction stops with what was done", async () => {
   const controller = new AbortController();
   const complete = async () => {
     controller.abort();
-    return { text: "facts" };
+    return { text: "the tests of the module fail" };
   };
   await withEngine(
     "memory:",
