@@ -160,9 +160,9 @@ fn wrong_arguments_are_named_before_a_conversation_is_missed() {
     for (call, budget, options, code) in [
         ("compaction.evaluate", 0, "{}", "invalid-input"),
         ("compaction.evaluate", 1_000, r#"{"target":0}"#, "invalid-input"),
-        ("compaction.evaluate", 1_000, r#"{"mode":"incremental"}"#, "unsupported"),
+        ("compaction.evaluate", 1_000, r#"{"mode":"incremental"}"#, "not-found"),
         ("compaction.plan", 1_000, r#"{"target":0}"#, "invalid-input"),
-        ("compaction.plan", 1_000, r#"{"mode":"incremental"}"#, "unsupported"),
+        ("compaction.plan", 1_000, r#"{"mode":"incremental"}"#, "not-found"),
         ("compaction.evaluate", 1_000, r#"{"target":1}"#, "not-found"),
         ("compaction.plan", 1_000, "{}", "not-found"),
     ] {
