@@ -269,7 +269,8 @@ fn other_messages_and_other_summaries_are_refused_and_nothing_is_written() {
     // The same leaves, condensed in other words.
     let scripted = |host: &mut Host, words: &str| {
         let completions = [
-            r#"{"tokens":300,"purpose":"leaf","times":0}"#.to_owned(),
+            r#"{"text":{"$repeat":{"text":"the call failed, an error; ","count":40}},"purpose":"leaf","times":0}"#
+                .to_owned(),
             format!(r#"{{"text":"{words}","purpose":"condensed","times":0}}"#),
         ];
         let completions = completions.map(|text| json(&text));
@@ -282,7 +283,8 @@ fn other_messages_and_other_summaries_are_refused_and_nothing_is_written() {
         "summary_prefix_tokens_target":600}"#;
     let mut condensed = Host::new(Some(json(config)), StoreMode::Plain).unwrap();
     let mut otherwise = Host::new(Some(json(config)), StoreMode::Plain).unwrap();
-    for (host, words) in [(&mut condensed, "one word"), (&mut otherwise, "another")] {
+    for (host, words) in [(&mut condensed, "the call failed"), (&mut otherwise, "it was an error")]
+    {
         import(host, &raw).unwrap();
         scripted(host, words);
     }
