@@ -107,6 +107,9 @@ class Maintain(unittest.TestCase):
             interrupt.start()
             raise CompletionFailed("rate-limited", "in a minute", 60_000)
 
+        # A process that was begun in the background of a shell ignores interrupts.
+        ignored = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, ignored)
         with opened(complete=busy) as lcm:
             budget = self.begin(lcm)
             began = time.monotonic()
