@@ -10,7 +10,6 @@ as *between* when summaries were made before it. The last line is `N passed, N f
 
 from __future__ import annotations
 
-import argparse
 import random
 import signal
 import stat
@@ -20,7 +19,16 @@ import tempfile
 import time
 from pathlib import Path
 
-from kill import ROOT, Failed, Lcm, Scene, begin_store, check_partition, require, transcript
+from kill import (
+    Failed,
+    Lcm,
+    Scene,
+    begin_store,
+    check_partition,
+    options_of,
+    require,
+    transcript,
+)
 
 MESSAGES = 400
 BUDGET = 2_000
@@ -120,11 +128,7 @@ def make_scene(program: Path, folder: Path, seed: int) -> tuple[Scene, Path]:
 
 def main() -> int:
     """The exit code: 0 when everything held."""
-    parser = argparse.ArgumentParser(description="interrupts `lcm compact`")
-    parser.add_argument("--lcm", type=Path, default=ROOT / "dist" / "lcm")
-    parser.add_argument("--moments", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
+    options = options_of("interrupts `lcm compact`")
     source = random.Random(options.seed)
     program = options.lcm.resolve()
     passed = failed = between = 0

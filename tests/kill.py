@@ -222,13 +222,18 @@ def scenes(program: Path, folder: Path, seed: int) -> list[Scene]:
     return made
 
 
-def main() -> int:
-    """The exit code: 0 when everything held."""
-    parser = argparse.ArgumentParser(description="kills `lcm` and checks its store")
+def options_of(description: str) -> argparse.Namespace:
+    """The options of the command line: `lcm`, `moments`, `seed`."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--lcm", type=Path, default=ROOT / "dist" / "lcm")
     parser.add_argument("--moments", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> int:
+    """The exit code: 0 when everything held."""
+    options = options_of("kills `lcm` and checks its store")
     source = random.Random(options.seed)
     program = options.lcm.resolve()
     passed = failed = 0

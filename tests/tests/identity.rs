@@ -6,10 +6,7 @@
 
 use lcm_core::{
     Engine,
-    api::{
-        AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, IngestMode,
-        Policy,
-    },
+    api::{AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, IngestMode},
     error::{Error, ErrorCode},
     model::{Completion, CompletionResult, Finish},
 };
@@ -208,15 +205,7 @@ fn the_newest_user_message_stays_raw_however_often_is_compacted() {
     {
         compact(&mut chat, mode, target);
         chat.store.begin_call();
-        let options = AssembleOptions {
-            policy: Policy::Chronological,
-            prompt: None,
-            reserve_tokens: 0,
-            live_messages: Vec::new(),
-            previous: None,
-            explain: false,
-            extra_json: None,
-        };
+        let options = AssembleOptions::default();
         let context = chat
             .engine
             .assemble(&mut chat.store, CHAT, 2_000, Dialect::Lcm, &options, chat.now)
@@ -227,16 +216,7 @@ fn the_newest_user_message_stays_raw_however_often_is_compacted() {
 }
 
 fn compact(chat: &mut Chat, mode: CompactionMode, target: Option<u32>) {
-    let mut options = CompactionOptions {
-        mode,
-        force: false,
-        target,
-        observed_tokens: None,
-        requests_max: 1,
-        lease_ms: 0,
-        sweep: None,
-        extra_json: None,
-    };
+    let mut options = CompactionOptions { mode, target, ..CompactionOptions::default() };
     let mut budgeted = 100;
     loop {
         chat.store.begin_call();

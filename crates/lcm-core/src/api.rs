@@ -29,16 +29,17 @@ pub enum Dialect {
 }
 
 /// How `append` reads its list.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum IngestMode {
     /// The list is a tail of the conversation as the host holds it; what is stored is recognised.
+    #[default]
     Transcript,
     /// Every message is new unless its id or event key is stored.
     New,
 }
 
 /// Options of `append`.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct AppendOptions {
     /// How the list is read.
     pub mode: IngestMode,
@@ -87,9 +88,10 @@ pub struct Receipt {
 }
 
 /// When compaction acts.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum CompactionMode {
     /// A sweep when the context exceeds the threshold.
+    #[default]
     Threshold,
     /// One leaf pass when a whole chunk of raw text lies outside the fresh tail.
     Incremental,
@@ -100,7 +102,7 @@ pub enum CompactionMode {
 }
 
 /// Options of `evaluate`, `plan` and `run`.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct CompactionOptions {
     /// When to act.
     pub mode: CompactionMode,
@@ -220,9 +222,10 @@ pub struct Outcome {
 }
 
 /// Which older items a context keeps when not everything fits.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Policy {
     /// Newest first, stopping at the first that does not fit.
+    #[default]
     Chronological,
     /// Those that match the prompt best.
     PromptAware,
@@ -231,7 +234,7 @@ pub enum Policy {
 }
 
 /// Options of `assemble`.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct AssembleOptions {
     /// Which older items are kept.
     pub policy: Policy,

@@ -17,7 +17,7 @@ use lcm_core::{
     Engine,
     api::{
         AppendOptions, AssembleOptions, Assembled, CompactionMode, CompactionOptions, Dialect,
-        IngestMode, PlanStatus, Policy,
+        IngestMode, PlanStatus,
     },
     model::CompletionResult,
 };
@@ -60,15 +60,7 @@ impl Chat {
         budget: u32,
         previous: Option<String>,
     ) -> Assembled {
-        let options = AssembleOptions {
-            policy: Policy::Chronological,
-            prompt: None,
-            reserve_tokens: 0,
-            live_messages: Vec::new(),
-            previous,
-            explain: true,
-            extra_json: None,
-        };
+        let options = AssembleOptions { previous, explain: true, ..AssembleOptions::default() };
         let Self { engine, store } = self;
         store.begin_call();
         engine.assemble(store, "c", budget, dialect, &options, NOW).unwrap()
@@ -84,11 +76,8 @@ impl Chat {
             mode: CompactionMode::Sweep,
             force: true,
             target: Some(budget),
-            observed_tokens: None,
             requests_max: 4,
-            lease_ms: 0,
-            sweep: None,
-            extra_json: None,
+            ..CompactionOptions::default()
         };
         let Self { engine, store } = self;
         store.begin_call();

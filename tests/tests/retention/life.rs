@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use lcm_core::{
     Engine,
     api::{
-        AppendOptions, Applied, ApplyOptions, AssembleOptions, CompactionMode, CompactionOptions,
-        Dialect, IngestMode, PlanStatus, Policy as Eviction,
+        AppendOptions, Applied, ApplyOptions, AssembleOptions, CompactionOptions, Dialect,
+        IngestMode, PlanStatus,
     },
     model::CompletionResult,
 };
@@ -97,15 +97,7 @@ pub(crate) fn lead(turns: &[Vec<String>], policy: &Policy) -> Life {
             said.push(Message { text: texts(message), tokens: tokens(message) });
         }
         compact(&mut engine, &mut store, policy, &mut life, now);
-        let options = AssembleOptions {
-            policy: Eviction::Chronological,
-            prompt: None,
-            reserve_tokens: 0,
-            live_messages: Vec::new(),
-            previous: None,
-            explain: false,
-            extra_json: None,
-        };
+        let options = AssembleOptions::default();
         store.begin_call();
         let assembled =
             engine.assemble(&mut store, "c", BUDGET, Dialect::Lcm, &options, now).unwrap();
@@ -137,14 +129,9 @@ fn compact(
     now: u64,
 ) {
     let mut options = CompactionOptions {
-        mode: CompactionMode::Threshold,
-        force: false,
         target: policy.target,
-        observed_tokens: None,
         requests_max: policy.parallel,
-        lease_ms: 0,
-        sweep: None,
-        extra_json: None,
+        ..CompactionOptions::default()
     };
     loop {
         store.begin_call();
@@ -185,7 +172,7 @@ fn is_reached(engine: &mut Engine, store: &mut ModelStore, fact: &str, now: u64)
     let matches = found["matches"].as_array().unwrap();
     let shown =
         |found: &serde_json::Value| found["snippet"].as_str().unwrap_or_default().to_owned();
-    if matches.iter().any(|found| facts::holds(&unmarked(&shown(found)), fact)) {
+    if matches.iter().any(|found| facts::holds(&shown(found), fact)) {
         return true;
     }
     matches.first().is_some_and(|first| {
@@ -194,11 +181,6 @@ fn is_reached(engine: &mut Engine, store: &mut ModelStore, fact: &str, now: u64)
         let told = engine.expand(store, "c", id, "{\"messages\":true}", None, now);
         told.is_ok_and(|told| facts::holds(&texts(&told), fact))
     })
-}
-
-/// A snippet without the marks around what was found.
-fn unmarked(snippet: &str) -> String {
-    snippet.replace("**", "").replace(['\u{ab}', '\u{bb}'], "")
 }
 
 /// What is kept, and the rare identifiers.

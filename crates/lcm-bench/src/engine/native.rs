@@ -6,7 +6,7 @@ use lcm_core::{
     Engine as Core, Error, ErrorCode,
     api::{
         AppendOptions, Applied, ApplyOptions, AssembleOptions, CompactionMode, CompactionOptions,
-        Dialect, IngestMode, Piece, PlanStatus, Policy,
+        Dialect, IngestMode, Piece, PlanStatus,
     },
     model::{Completion, CompletionRequest, CompletionResult, Finish, Level, Purpose},
     prompts,
@@ -108,7 +108,8 @@ impl Native {
         stopwatch: &mut Stopwatch<'_>,
     ) -> Result<bool> {
         let before = stopwatch.done.passes.len();
-        let mut options = CompactionOptions { force: compaction.force, ..options() };
+        let mut options =
+            CompactionOptions { force: compaction.force, ..CompactionOptions::default() };
         options.mode = CompactionMode::UntilUnder;
         loop {
             let plan = core.plan(store, CONVERSATION, compaction.budget, &options, NOW_MS)?;
@@ -137,19 +138,6 @@ impl Native {
     }
 }
 
-fn options() -> CompactionOptions {
-    CompactionOptions {
-        mode: CompactionMode::Threshold,
-        force: false,
-        target: None,
-        observed_tokens: None,
-        requests_max: 1,
-        lease_ms: 0,
-        sweep: None,
-        extra_json: None,
-    }
-}
-
 impl Engine for Native {
     fn version(&mut self) -> Result<String> {
         Ok(self.core.version())
@@ -174,8 +162,13 @@ impl Engine for Native {
     }
 
     fn load(&mut self, budget: u32) -> Result<Load> {
-        let found =
-            self.core.evaluate(&mut self.store, CONVERSATION, budget, &options(), NOW_MS)?;
+        let found = self.core.evaluate(
+            &mut self.store,
+            CONVERSATION,
+            budget,
+            &CompactionOptions::default(),
+            NOW_MS,
+        )?;
         Ok(Load { tokens: found.tokens, threshold: found.threshold })
     }
 
@@ -188,15 +181,8 @@ impl Engine for Native {
     }
 
     fn assemble(&mut self, budget: u32, prompt: Option<&str>) -> Result<Assembled> {
-        let options = AssembleOptions {
-            policy: Policy::Chronological,
-            prompt: prompt.map(str::to_owned),
-            reserve_tokens: 0,
-            live_messages: Vec::new(),
-            previous: None,
-            explain: false,
-            extra_json: None,
-        };
+        let options =
+            AssembleOptions { prompt: prompt.map(str::to_owned), ..AssembleOptions::default() };
         let store = &mut self.store;
         let found =
             self.core.assemble(store, CONVERSATION, budget, Dialect::Lcm, &options, NOW_MS)?;

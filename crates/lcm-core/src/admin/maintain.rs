@@ -3,11 +3,11 @@
 use alloc::string::String;
 
 use crate::{
-    api::{CompactionMode, CompactionOptions},
+    api::CompactionOptions,
     compaction::{self, reason},
     config::Config,
     debt::Debt,
-    error::{Error, Result},
+    error::Result,
     head::Act,
     json::{Fields, Writer},
     life,
@@ -39,8 +39,12 @@ const EXHAUSTED: [&str; 3] =
 
 impl Maintain {
     pub(super) fn read(fields: &mut Fields<'_>) -> Self {
+        let budget = fields.small("budget");
+        if budget == 0 {
+            fields.must_be("budget", "at least 1");
+        }
         Self {
-            budget: fields.small("budget"),
+            budget,
             observed_tokens: fields.small_or_none("observed_tokens"),
             model: fields.text_or_none("model"),
             ended: fields.choice("ended", &reason::ALL),
@@ -53,16 +57,8 @@ impl Maintain {
             object.text("model", model);
             object.end_object()
         });
-        CompactionOptions {
-            mode: CompactionMode::Threshold,
-            force: false,
-            target: None,
-            observed_tokens: self.observed_tokens,
-            requests_max: 1,
-            lease_ms: 0,
-            sweep: None,
-            extra_json,
-        }
+        let observed_tokens = self.observed_tokens;
+        CompactionOptions { observed_tokens, extra_json, ..CompactionOptions::default() }
     }
 }
 
@@ -111,16 +107,4 @@ impl Session<'_, '_> {
         }
         Ok(answer)
     }
-}
-
-/// Refuses a budget of nothing before anything is read.
-///
-/// # Errors
-///
-/// `invalid-input`.
-pub(super) fn check(asked: &Maintain) -> Result<()> {
-    if asked.budget == 0 {
-        return Err(Error::invalid("arguments-json: `budget` must be at least 1"));
-    }
-    Ok(())
 }

@@ -19,7 +19,7 @@ use crate::{
     store::Put,
 };
 
-use super::maintain::{self, Maintain};
+use super::maintain::Maintain;
 
 /// Name of the argument that holds the verb's own.
 const ARGUMENTS: &str = "arguments-json";
@@ -79,9 +79,6 @@ pub(crate) fn call(
     };
     let dry_run = fields.flag("dry_run");
     fields.end(ARGUMENTS)?;
-    if let Asked::Maintain(asked) = &asked {
-        maintain::check(asked)?;
-    }
     let loaded = Loaded::of(reader, &keys, conversation)?;
     let now = loaded.now(now)?;
     let family = match &asked {

@@ -188,7 +188,8 @@ mod tests {
     }
 
     fn policy(config: &Config, model: Option<&str>, session: &str, budget: u32) -> Policy {
-        config.policy_of(budget, &Situation { model, session, budget }).unwrap()
+        let rule = config.override_of(&Situation { model, session, budget });
+        config.policy_by(budget, rule).unwrap()
     }
 
     #[test]

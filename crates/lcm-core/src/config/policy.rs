@@ -1,6 +1,6 @@
 //! What a configuration means for one budget.
 
-use super::{Config, Override, Situation, TailCap};
+use super::{Config, Override, TailCap};
 use crate::error::{Error, Result};
 
 /// Tokens of a fallback that its note must fit into, whatever the leaf target.
@@ -53,19 +53,14 @@ impl Config {
         self.policy_by(budget, None)
     }
 
-    /// The same, by the rule that applies in a situation, of which the budget may be in tokens of
-    /// another count.
+    /// The same by one of `context_threshold_overrides`, given by its place from 0 (see
+    /// [`Config::override_of`]); `None`, or none there: by the configuration alone.
     ///
     /// # Errors
     ///
     /// As [`Config::policy`].
-    pub fn policy_of(&self, budget: u32, situation: &Situation<'_>) -> Result<Policy> {
-        let rule = self.override_of(situation);
+    pub fn policy_by(&self, budget: u32, rule: Option<usize>) -> Result<Policy> {
         let rule = rule.and_then(|place| self.context_threshold_overrides.get(place));
-        self.policy_by(budget, rule)
-    }
-
-    fn policy_by(&self, budget: u32, rule: Option<&Override>) -> Result<Policy> {
         if budget == 0 {
             return Err(Error::invalid("`budget` must be at least 1"));
         }

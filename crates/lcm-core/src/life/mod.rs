@@ -214,8 +214,8 @@ pub(crate) fn policy(
 ) -> Result<(Policy, Option<usize>)> {
     let named = config.has_session_overrides();
     let session = if named { session_name(reader, keys, head)? } else { String::new() };
-    let situation = Situation { model, session: &session, budget };
-    Ok((config.policy_of(estimated, &situation)?, config.override_of(&situation)))
+    let rule = config.override_of(&Situation { model, session: &session, budget });
+    Ok((config.policy_by(estimated, rule)?, rule))
 }
 
 /// The warning of a call that stored nothing for this reason.

@@ -40,14 +40,14 @@ const REST: u32 = 1 << 11;
 const ATTRIBUTE: u32 = 1 << 12;
 /// The first word of a pair.
 const PAIR: u32 = 1 << 13;
-/// Who refuses by choice: no failure.
-const PERSON: u32 = 1 << 15;
-/// What went wrong where it did not happen.
-const WORKS: u32 = 1 << 17;
-/// Before a word like `broken`: something is in that state now.
-const STATE: u32 = 1 << 16;
 /// Words counted in front of: `2 errors`.
 const COUNTED: u32 = 1 << 14;
+/// Who refuses by choice: no failure.
+const PERSON: u32 = 1 << 15;
+/// Before a word like `broken`: something is in that state now.
+const STATE: u32 = 1 << 16;
+/// What went wrong where it did not happen.
+const WORKS: u32 = 1 << 17;
 
 /// Words up to which a negation reaches.
 const NEGATION_WORDS: u32 = 4;
@@ -152,7 +152,7 @@ const PAIRS: [(u32, &str, &str); 14] = [
 const PHRASES: [(u32, &[&str]); 9] = [
     (FAILED, &["\u{5931}\u{8d25}", "\u{5931}\u{6557}"]),
     (KILLED, &["\u{88ab}\u{6740}", "\u{5f37}\u{5236}\u{7d42}\u{4e86}", "\u{6740}\u{6389}"]),
-    (ABORTED, &["\u{4e2d}\u{6b62}", "\u{7ec8}\u{6b62}", "\u{4e2d}\u{65ad}", "\u{4e2d}\u{65ad}"]),
+    (ABORTED, &["\u{4e2d}\u{6b62}", "\u{7ec8}\u{6b62}", "\u{4e2d}\u{65ad}"]),
     (TIMED_OUT, &["\u{8d85}\u{65f6}", "\u{30bf}\u{30a4}\u{30e0}\u{30a2}\u{30a6}\u{30c8}"]),
     (CRASHED, &["\u{5d29}\u{6e83}", "\u{30af}\u{30e9}\u{30c3}\u{30b7}\u{30e5}",
         "\u{843d}\u{3061}"]),

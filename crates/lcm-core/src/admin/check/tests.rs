@@ -6,10 +6,7 @@ use alloc::{format, rc::Rc, string::String, vec::Vec};
 use super::*;
 use crate::{
     Engine, Model,
-    api::{
-        AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, IngestMode,
-        Policy,
-    },
+    api::{AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, IngestMode},
     context::{Context, Item},
     json::Span,
     model::{CompletionRequest, CompletionResult},
@@ -79,11 +76,8 @@ fn compact(store: &mut Memory, target: u32) {
             mode: CompactionMode::UntilUnder,
             force: true,
             target: Some(target),
-            observed_tokens: None,
-            requests_max: 1,
-            lease_ms: 0,
             sweep,
-            extra_json: None,
+            ..CompactionOptions::default()
         };
         let outcome = engine().run(store, &mut Offline, "c", 100_000, &options, now).unwrap();
         if !outcome.more {
@@ -290,15 +284,7 @@ fn values_of_other_rules_are_sound_and_their_conversation_goes_on() {
         assert!(head.sealed > FIRST, "sealed together: {}", head.sealed);
         assert!(summaries(&store).len() > records.len());
 
-        let options = AssembleOptions {
-            policy: Policy::Chronological,
-            prompt: None,
-            reserve_tokens: 0,
-            live_messages: Vec::new(),
-            previous: None,
-            explain: false,
-            extra_json: None,
-        };
+        let options = AssembleOptions::default();
         let lcm = Dialect::Lcm;
         let assembled = engine().assemble(&mut store, "c", 4_000, lcm, &options, 1).unwrap();
         assert!(assembled.summaries > 0);

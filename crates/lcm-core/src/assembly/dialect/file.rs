@@ -102,18 +102,12 @@ fn linked(dialect: Dialect, raw: &str, whole: Span) -> Option<File<'_>> {
                 mime => mime,
             };
             let url = data.string("fileUri").or_else(|| data.string("file_uri"))?;
-            let url = json::text(raw, url);
-            let url = (!url.is_empty()).then_some((url, mime.starts_with("image/")));
-            url.as_ref()?;
+            let url = Some((address(raw, url)?, mime.starts_with("image/")));
             return Some(File { mime, url, ..File::default() });
         }
         _ => return None,
     };
-    let url = json::text(raw, url);
-    // Without an address it is nowhere.
-    if url.is_empty() {
-        return None;
-    }
+    let url = address(raw, url)?;
     let mut file = File::default();
     if url.starts_with("data:") {
         file.data = Some(url);
@@ -122,6 +116,11 @@ fn linked(dialect: Dialect, raw: &str, whole: Span) -> Option<File<'_>> {
         file.url = Some((url, is_image));
     }
     Some(file)
+}
+
+/// The address in a string; a file that has none is nowhere.
+fn address(raw: &str, url: Span) -> Option<Cow<'_, str>> {
+    Some(json::text(raw, url)).filter(|url| !url.is_empty())
 }
 
 impl<'a> File<'a> {
