@@ -102,7 +102,12 @@ fn parts(turn: &Turn<'_>, notes: &mut Notes) -> Vec<Bit> {
 
 fn part(turn: &Turn<'_>, block: &Block<'_>, notes: &mut Notes) -> Option<String> {
     let is_model = turn.role == Role::Assistant;
-    let native = block.native.map(String::from);
+    let is_function = matches!(block.body, Body::Call(_) | Body::Answer(_));
+    let is_astray = !is_function && block.native.is_some_and(has_function);
+    if is_astray {
+        notes.add(turn.entry, Note::BlockLeftOut);
+    }
+    let native = block.native.filter(|_| !is_astray).map(String::from);
     match &block.body {
         Body::Text(text) => match native.filter(|native| file::is_object(native)) {
             Some(native) => (!text.is_empty() || is_signed(&native)).then_some(native),
@@ -151,6 +156,16 @@ fn text_json(text: &str) -> String {
 fn object(json: &str) -> Option<Object<'_>> {
     let span = Span::between(0, json.len());
     Object::of(json, Value { span, kind: json::kind(json, span) })
+}
+
+/// Whether a part calls a function or answers for one. It was read as something else that stands
+/// in it, too, so that pairing knows nothing of the function.
+fn has_function(native: &str) -> bool {
+    const NAMES: [(&str, &str); 2] =
+        [("functionCall", "function_call"), ("functionResponse", "function_response")];
+    object(native).is_some_and(|part| {
+        NAMES.iter().any(|(camel, snake)| message::below(&part, camel, snake).is_some())
+    })
 }
 
 /// Whether a part carries the provider's mark, which it wants back whatever the part says.

@@ -124,6 +124,22 @@ fn an_image_without_an_address_is_named_and_left_out() {
 }
 
 #[test]
+fn a_function_beside_a_text_in_one_part_does_not_go_out() {
+    let raws = [
+        r#"{"role":"user","parts":[{"text":"q"}]}"#,
+        r#"{"role":"model","parts":[{"text":"hm","functionCall":{"name":"look","args":{}}},
+            {"functionCall":{"id":"f2","name":"list"}}]}"#,
+    ];
+    let entries: Vec<Entry> =
+        (1..).zip(raws).map(|(seq, raw)| entry(seq, Dialect::Gemini, raw)).collect();
+    let output = render(Dialect::Gemini, &entries);
+    let out = format!("[{}]", output.json);
+    assert_eq!(crate::validate::validate(Dialect::Gemini, &out).unwrap(), "[]");
+    assert!(out.contains("hm") && !out.contains("look"), "{out}");
+    assert!(output.notes.counts(&|_| true).contains("block-left-out 1"));
+}
+
+#[test]
 fn half_a_served_call_is_named_and_left_out() {
     let blocks = [
         r#"{"type":"server_tool_use","id":"s1","input":{}}"#,
