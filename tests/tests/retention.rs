@@ -17,6 +17,7 @@
 //! `LCM_DATA=FOLDER cargo test --release -p lcm-tests --test retention -- --nocapture`
 
 #[path = "retention/bill.rs"]
+#[expect(dead_code, reason = "pauses and forks are of the other test")]
 mod bill;
 #[path = "summaries/facts.rs"]
 #[expect(dead_code, reason = "the other test of summaries needs more of it")]
@@ -27,6 +28,7 @@ mod generated;
 #[path = "retention/life.rs"]
 mod life;
 #[path = "retention/sets.rs"]
+#[expect(dead_code, reason = "lives of one piece are of the other test")]
 mod sets;
 #[path = "retention/table.rs"]
 mod table;

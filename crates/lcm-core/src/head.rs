@@ -365,6 +365,8 @@ pub(crate) enum Act {
     Calibrate,
     /// Compaction was put off, or what was put off is no more.
     Defer,
+    /// A host reported what it spent.
+    Spend,
 }
 
 #[cfg(test)]
@@ -392,7 +394,7 @@ mod tests {
         let listed: Vec<&str> =
             listed.split(", ").filter_map(|act| act.split(' ').next()).collect();
         assert_eq!(listed, acts);
-        assert_eq!(acts.last().map(String::as_str), Some("defer"));
+        assert_eq!(acts.last().map(String::as_str), Some("spend"));
     }
 
     /// Goal: a head stays under 4 KiB whatever happens. Method: every list at its bound, every

@@ -239,6 +239,11 @@ impl Keys {
         format!("{}/c{}", self.root, base64url(&hash(&[b"lcm model", model.as_bytes()]), 11))
     }
 
+    /// What a host reported of tokens and money.
+    pub(crate) fn usage(&self) -> String {
+        format!("{}/e", self.root)
+    }
+
     /// The manifest of the search index.
     pub(crate) fn manifest(&self) -> String {
         format!("{}/t", self.root)
@@ -373,6 +378,7 @@ mod tests {
             keys.node(7, 7),
             keys.attempt(&[7; 16]),
             keys.calibration("m"),
+            keys.usage(),
             keys.journal(7),
             keys.manifest(),
             keys.segment(&[7; 8]),

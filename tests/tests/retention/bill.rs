@@ -18,7 +18,17 @@ pub(crate) struct Bill {
 }
 
 impl Bill {
-    /// A prompt that was sent within the life of the cache.
+    /// A bill of nothing, with the same in the cache.
+    pub(crate) fn of_its_own(&self) -> Self {
+        Self { before: self.before.clone(), ..Self::default() }
+    }
+
+    /// What the cache keeps is gone.
+    pub(crate) fn forget(&mut self) {
+        self.before.clear();
+    }
+
+    /// A prompt that is sent within the life of the cache.
     pub(crate) fn turn(&mut self, prompt: &str) {
         let equal = self.before.bytes().zip(prompt.bytes()).take_while(|(a, b)| a == b).count();
         let blocks = equal / TOKEN_BYTES / BLOCK_TOKENS;

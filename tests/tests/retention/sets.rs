@@ -29,6 +29,11 @@ impl Set {
         Self { name: name.to_owned(), turns }
     }
 
+    /// All turns, from the beginning again where there are fewer than wanted.
+    pub(crate) fn turns(&self, wanted: usize) -> Vec<&[String]> {
+        self.turns.iter().map(Vec::as_slice).cycle().take(wanted).collect()
+    }
+
     /// So many windows at equal distances, or as many as there are room for.
     pub(crate) fn windows(&self, count: usize) -> Vec<&[Vec<String>]> {
         let last = self.turns.len().saturating_sub(TURNS);

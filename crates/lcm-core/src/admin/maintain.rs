@@ -52,11 +52,7 @@ impl Maintain {
     }
 
     fn options(&self) -> CompactionOptions {
-        let extra_json = self.model.as_ref().map(|model| {
-            let mut object = Writer::object();
-            object.text("model", model);
-            object.end_object()
-        });
+        let extra_json = compaction::model_option(self.model.as_deref());
         let observed_tokens = self.observed_tokens;
         CompactionOptions { observed_tokens, extra_json, ..CompactionOptions::default() }
     }

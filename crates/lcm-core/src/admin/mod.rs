@@ -12,6 +12,7 @@ mod listing;
 mod maintain;
 mod portable;
 mod status;
+mod usage;
 mod verbs;
 
 pub(crate) use check::check;

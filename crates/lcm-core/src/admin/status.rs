@@ -14,6 +14,7 @@ use crate::{
     order::Sorted,
     reader::Reader,
     summary::Summary,
+    usage::Usage,
 };
 
 /// Bytes of keys and values by what they hold.
@@ -102,12 +103,16 @@ fn of_conversation(reader: &mut Reader<'_>, config: &Config, conversation: &str)
     let mut models = Writer::array();
     let mut depths: Sorted<u32, (u64, u64)> = Sorted::default();
     let skip = keys.root().len() + 1;
+    let mut usage = Usage::default();
     let (start, end) = keys.range("");
     reader.scan(&start, &end, &mut |key, value| {
         let kind = key.get(skip..).and_then(|rest| rest.chars().next());
         bytes.add(kind, num::to_u64(key.len() + value.len()));
         if kind == Some('c') {
             models.push_object(calibration::read(key, value)?.object());
+        }
+        if kind == Some('e') {
+            usage = Usage::of(key, value)?;
         }
         if kind == Some('s') {
             let record: Summary = codec::decode(key, value)?;
@@ -129,14 +134,20 @@ fn of_conversation(reader: &mut Reader<'_>, config: &Config, conversation: &str)
     let scope = compaction::task::scope(config.summary_model.as_deref());
     let guards = guards(reader, &scope)?;
     let life = Life::read(reader, &keys, head)?;
-    Ok(conversation_object(head, config, &bytes, [summaries, guards, models], &life))
+    Ok(conversation_object(
+        head,
+        config,
+        &bytes,
+        [summaries, guards, models, usage.object()],
+        &life,
+    ))
 }
 
 fn conversation_object(
     head: &Head,
     config: &Config,
     bytes: &Bytes,
-    [summaries, guards, models]: [Writer; 3],
+    [summaries, guards, models, usage]: [Writer; 4],
     life: &Life,
 ) -> Writer {
     let mut context = Writer::object();
@@ -177,6 +188,7 @@ fn conversation_object(
     object.number("raw_tokens", head.raw_tokens);
     object.number("revision", head.revision);
     object.array_at("summaries", summaries);
+    object.object_at("usage", usage);
     object
 }
 

@@ -2,13 +2,14 @@
 //!
 //! In: a verb and its arguments as JSON. Out: what was done, as JSON; `changed` says whether
 //! anything was, or with `dry_run` would be. Each makes at most one commit and, repeated, none.
-//! Here they are read and begun; what they do is in [`super::life`], [`super::calibrate`]
-//! and [`super::maintain`].
+//! Here they are read and begun; what they do is in [`super::life`], [`super::calibrate`],
+//! [`super::maintain`] and [`super::usage`].
 
 use alloc::{string::String, vec::Vec};
 
 use crate::{
     api::Timestamp,
+    compaction::advise::Asked as Asking,
     config::Config,
     error::{Error, Result},
     head::{Act, Journal, Loaded},
@@ -17,6 +18,7 @@ use crate::{
     life::{self, Cause},
     reader::Reader,
     store::Put,
+    usage::Report,
 };
 
 use super::maintain::Maintain;
@@ -45,6 +47,8 @@ enum Asked {
         prompt_tokens: u32,
     },
     Maintain(Maintain),
+    Usage(Report),
+    Advise(Asking),
 }
 
 /// Does what a verb says.
@@ -75,6 +79,8 @@ pub(crate) fn call(
             prompt_tokens: fields.small("prompt_tokens"),
         },
         "maintain" => Asked::Maintain(Maintain::read(&mut fields)),
+        "usage" => Asked::Usage(Report::read(&mut fields)),
+        "advise" => Asked::Advise(Asking::read(&mut fields)?),
         _ => return Err(Error::unsupported(format_args!("verb: there is no `{verb}`"))),
     };
     let dry_run = fields.flag("dry_run");
@@ -97,6 +103,8 @@ pub(crate) fn call(
             session.calibrate(model, (estimated_tokens, prompt_tokens))
         }
         Asked::Maintain(asked) => session.maintain(config, &asked),
+        Asked::Usage(report) => session.usage(&report.sound()?),
+        Asked::Advise(asked) => session.advise(config, &asked),
     }?;
     if let Some(reason) = passed_over {
         answer.texts("warnings", &[life::warning(reason)]);

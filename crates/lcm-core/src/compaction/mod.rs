@@ -5,6 +5,7 @@
 //! of it; [`run`] does both around a model that may block. A task names its sources, so that
 //! nothing has to be remembered between the calls, by anybody.
 
+pub(crate) mod advise;
 mod apply;
 mod evaluate;
 mod judge;
@@ -27,6 +28,7 @@ use crate::{
     config::{Config, Policy},
     error::{Error, Result},
     head::{Head, Loaded},
+    json::Writer,
     keys::Keys,
     life,
     reader::Reader,
@@ -127,6 +129,13 @@ impl Goal {
     pub(crate) fn due(&self) -> bool {
         self.current > self.due_above || (self.inclusive && self.current == self.due_above)
     }
+}
+
+/// The further options of a call that is for this model.
+pub(crate) fn model_option(model: Option<&str>) -> Option<String> {
+    let mut object = Writer::object();
+    object.text("model", model?);
+    Some(object.end_object())
 }
 
 /// A call with its first read made and its tokens estimated ones.

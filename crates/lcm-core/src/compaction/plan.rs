@@ -242,7 +242,7 @@ pub(crate) fn outside(
 }
 
 /// The conversation as one plan sees it.
-struct Planner<'a> {
+pub(super) struct Planner<'a> {
     config: &'a Config,
     keys: &'a Keys,
     head: &'a Head,
@@ -253,7 +253,7 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn prepare(
+    pub(super) fn prepare(
         reader: &mut Reader<'_>,
         config: &'a Config,
         keys: &'a Keys,
@@ -339,13 +339,17 @@ impl<'a> Planner<'a> {
         Ok((Vec::new(), in_vain))
     }
 
+    /// Tokens of tail and pin.
+    pub(super) fn kept(&self) -> u64 {
+        self.tail.tokens + self.tail.pin.map_or(0, |pin| pin.tokens)
+    }
+
     /// The raw text outside tail and pin, against what a chunk may have.
-    fn outside(&self) -> Outside {
+    pub(super) fn outside(&self) -> Outside {
         let raw = |item: &Item| if let Item::Run(run) = item { run.tokens } else { 0 };
         let tokens: u64 = self.items.iter().map(raw).sum();
-        let kept = self.tail.tokens + self.tail.pin.map_or(0, |pin| pin.tokens);
-        let chunk_tokens = self.policy.leaf_chunk_tokens_max;
-        Outside { tokens: tokens.saturating_sub(kept), chunk_tokens: u64::from(chunk_tokens) }
+        let chunk_tokens = u64::from(self.policy.leaf_chunk_tokens_max);
+        Outside { tokens: tokens.saturating_sub(self.kept()), chunk_tokens }
     }
 
     /// The next tasks of mode `incremental`: one leaf, then condensations of the ordinary kind.
@@ -371,7 +375,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Tokens of the summaries outside the tail.
-    fn summary_tokens(&self) -> u64 {
+    pub(super) fn summary_tokens(&self) -> u64 {
         let outside = |item: &&Item| item.seq_last() < self.tail.seq_first;
         let summary = |item: &&Item| matches!(item, Item::Summary(_));
         self.items.iter().filter(outside).filter(summary).map(Item::tokens).sum()
@@ -573,12 +577,11 @@ impl<'a> Planner<'a> {
 
     /// Why there is nothing to hand out.
     fn ending(&self, in_vain: bool) -> &'static str {
-        let kept = self.tail.tokens + self.tail.pin.map_or(0, |pin| pin.tokens);
         if !self.goal.is_over(self.head.context.tokens) {
             reason::REACHED_TARGET
         } else if in_vain {
             reason::NO_PROGRESS
-        } else if kept > self.goal.target {
+        } else if self.kept() > self.goal.target {
             reason::TAIL_OVER_TARGET
         } else {
             reason::NO_ELIGIBLE_CHUNK

@@ -1,0 +1,240 @@
+//! One conversation, lived turn by turn by a host that counts what it pays.
+
+use lcm_core::{
+    Engine,
+    api::{
+        AppendOptions, Applied, ApplyOptions, AssembleOptions, CompactionOptions, Dialect,
+        IngestMode, PlanStatus,
+    },
+    model::CompletionResult,
+};
+use lcm_testing::ModelStore;
+use serde_json::Value;
+
+use crate::bill::Bill;
+
+/// Tokens of the context of every turn.
+const BUDGET: u32 = 16_000;
+/// How long the provider keeps a prefix.
+const CACHE_MS: u64 = 5 * 60 * 1_000;
+/// Every so many turns the person comes back after a pause.
+const PAUSE_EVERY: u64 = 7;
+const PAUSE_MS: u64 = 60 * 60 * 1_000;
+const TURN_MS: u64 = 60 * 1_000;
+/// Prices in millionths for a million tokens, as [`Bill`] counts.
+const PRICES: &str =
+    r#"{"input":1000000,"output":5000000,"cache_read":100000,"cache_write":1250000}"#;
+
+/// When a host compacts.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(crate) enum Host {
+    /// When the stored context exceeds the threshold.
+    Threshold,
+    /// When it is advised to, threshold or not; and when the context exceeds the budget.
+    Advice,
+}
+
+/// A life so far.
+pub(crate) struct Life {
+    engine: Engine,
+    store: ModelStore,
+    config: String,
+    host: Host,
+    now: u64,
+    turns: u64,
+    pub(crate) bill: Bill,
+    pub(crate) passes: u64,
+    saved_tokens: u64,
+    completions: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    reported: u64,
+}
+
+impl Life {
+    pub(crate) fn begin(threshold_permille: u32, host: Host) -> Self {
+        let config = format!(r#"{{"context_threshold_permille":{threshold_permille}}}"#);
+        let mut engine = Engine::new();
+        engine.configure(&config).unwrap();
+        Self {
+            engine,
+            store: ModelStore::new(),
+            config,
+            host,
+            now: 1_700_000_000_000,
+            turns: 0,
+            bill: Bill::default(),
+            passes: 0,
+            saved_tokens: 0,
+            completions: 0,
+            input_tokens: 0,
+            output_tokens: 0,
+            reported: 0,
+        }
+    }
+
+    /// The same conversation at the same moment, with a bill of its own that begins at 0.
+    pub(crate) fn fork(&self) -> Self {
+        let mut fork = Self::begin(750, self.host);
+        fork.engine.configure(&self.config).unwrap();
+        fork.store = self.store.clone();
+        (fork.now, fork.turns, fork.bill) = (self.now, self.turns, self.bill.of_its_own());
+        fork
+    }
+
+    /// Turns that come, compacted at the first or only when it must be.
+    pub(crate) fn lead(&mut self, turns: &[&[String]], compact: bool) {
+        for (number, turn) in turns.iter().enumerate() {
+            self.append(turn);
+            self.compact(compact && number == 0);
+            self.prompt();
+        }
+    }
+
+    /// What is advised once this turn came, with so many to come.
+    pub(crate) fn advice_on(&mut self, turn: &[String], turns: usize) -> bool {
+        self.append(turn);
+        self.advice(Some(turns))
+    }
+
+    /// One turn, as the host lives it.
+    pub(crate) fn turn(&mut self, turn: &[String]) {
+        self.append(turn);
+        match self.host {
+            Host::Threshold => self.compact(false),
+            Host::Advice => {
+                if self.advice(None) {
+                    self.compact(true);
+                }
+            }
+        }
+        self.prompt();
+    }
+
+    fn append(&mut self, turn: &[String]) {
+        self.turns += 1;
+        let paused = self.turns.is_multiple_of(PAUSE_EVERY);
+        self.now += if paused { PAUSE_MS } else { TURN_MS };
+        if paused {
+            self.bill.forget();
+        }
+        let options = AppendOptions { mode: IngestMode::New, ..AppendOptions::default() };
+        self.store.begin_call();
+        let (store, now) = (&mut self.store, self.now);
+        self.engine.append(store, "c", Dialect::Lcm, turn, &options, now).unwrap();
+    }
+
+    fn prompt(&mut self) {
+        let options = AssembleOptions::default();
+        self.store.begin_call();
+        let (store, now) = (&mut self.store, self.now);
+        let assembled =
+            self.engine.assemble(store, "c", BUDGET, Dialect::Lcm, &options, now).unwrap();
+        let prompt = format!("{}{}", assembled.system.unwrap_or_default(), assembled.messages_json);
+        let (sent, read) = (self.bill.sent, self.bill.read);
+        self.bill.turn(&prompt);
+        let (sent, read) = (self.bill.sent - sent, self.bill.read - read);
+        let report = serde_json::json!({
+            "purpose": "turn", "input_tokens": sent, "cache_read_tokens": read,
+            "cache_write_tokens": sent - read, "cost_micros": 1,
+        });
+        let told = self.call("usage", &report);
+        assert_eq!(told["changed"], true);
+        self.reported += sent;
+    }
+
+    fn call(&mut self, verb: &str, arguments: &Value) -> Value {
+        self.store.begin_call();
+        let (store, now) = (&mut self.store, self.now);
+        let told = self.engine.call(store, "c", verb, &arguments.to_string(), now).unwrap();
+        serde_json::from_str(&told).unwrap()
+    }
+
+    fn advice(&mut self, turns: Option<usize>) -> bool {
+        let prices: Value = serde_json::from_str(PRICES).unwrap();
+        let arguments = serde_json::json!({
+            "budget": BUDGET, "prices": prices, "cache_ms": CACHE_MS, "turns": turns,
+        });
+        self.call("advise", &arguments)["advice"] == "compact"
+    }
+
+    fn compact(&mut self, force: bool) {
+        let mut options = CompactionOptions { force, ..CompactionOptions::default() };
+        loop {
+            self.store.begin_call();
+            let (store, now) = (&mut self.store, self.now);
+            let plan = self.engine.plan(store, "c", BUDGET, &options, now).unwrap();
+            if plan.status != PlanStatus::NeedsCompletions {
+                if plan.sweep.is_empty() {
+                    return;
+                }
+                options.sweep = Some(plan.sweep);
+                continue;
+            }
+            for request in plan.requests {
+                self.complete(request);
+            }
+            options.sweep = Some(plan.sweep);
+        }
+    }
+
+    fn complete(&mut self, mut request: lcm_core::model::CompletionRequest) {
+        loop {
+            let answer = self.engine.complete_offline(&request);
+            self.bill.completion(answer.input_tokens, answer.output_tokens);
+            self.completions += 1;
+            self.input_tokens += u64::from(answer.input_tokens);
+            self.output_tokens += u64::from(answer.output_tokens);
+            let done = CompletionResult::Done(answer);
+            let (options, now) = (ApplyOptions::default(), self.now);
+            self.store.begin_call();
+            let store = &mut self.store;
+            let outcome = self.engine.apply(store, "c", &request.id, &done, &options, now).unwrap();
+            if outcome.applied == Applied::Committed {
+                self.passes += 1;
+                self.saved_tokens += u64::from(outcome.tokens_before - outcome.tokens_after);
+            }
+            let Some(next) = outcome.next else { return };
+            request = next;
+        }
+    }
+
+    /// Asserts that the ledger says what happened, and that the context has what is left.
+    pub(crate) fn ledger_agrees(&mut self, at: &str) {
+        self.store.begin_call();
+        let status = self.engine.status(&mut self.store, Some("c"), self.now).unwrap();
+        let status: Value = serde_json::from_str(&status).unwrap();
+        let (ledger, number) = (&status["ledger"], |value: &Value| value.as_u64().unwrap());
+        let left = number(&status["raw_tokens"]) - number(&ledger["saved_tokens"]);
+        assert_eq!(left, number(&status["context"]["tokens"]), "{at}");
+        assert_eq!(number(&ledger["saved_tokens"]), self.saved_tokens, "{at}");
+        assert_eq!(number(&ledger["completions"]), self.completions, "{at}");
+        assert_eq!(number(&ledger["input_tokens"]), self.input_tokens, "{at}");
+        assert_eq!(number(&ledger["output_tokens"]), self.output_tokens, "{at}");
+        assert_eq!(number(&status["usage"]["turns"]["calls"]), self.turns, "{at}");
+        assert_eq!(number(&status["usage"]["turns"]["input_tokens"]), self.reported, "{at}");
+        assert_eq!(self.counted(), left, "{at}");
+    }
+
+    /// Tokens of the stored context, counted item by item from texts.
+    fn counted(&mut self) -> u64 {
+        let options = AssembleOptions { explain: true, ..AssembleOptions::default() };
+        self.store.begin_call();
+        let (store, now) = (&mut self.store, self.now);
+        let assembled =
+            self.engine.assemble(store, "c", 1 << 30, Dialect::Lcm, &options, now).unwrap();
+        let mut tokens = 0;
+        for item in assembled.items {
+            if item.kind == "message" {
+                tokens += u64::from(item.tokens);
+            } else {
+                self.store.begin_call();
+                let told =
+                    self.engine.describe(&mut self.store, "c", &item.id, "{}", None, now).unwrap();
+                let told: Value = serde_json::from_str(&told).unwrap();
+                tokens += u64::from(lcm_core::tokens::estimate(told["text"].as_str().unwrap()));
+            }
+        }
+        tokens
+    }
+}
