@@ -8,6 +8,7 @@
 mod answer;
 mod header;
 mod scrub;
+mod shorten;
 mod xml;
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
@@ -36,7 +37,8 @@ const BLOCK_TOKENS_MAX: usize = 1 << 16;
 /// Texts stand as they are; a call is `tool call NAME: INPUT-JSON`, a result `tool result NAME:`
 /// (or `tool error NAME:`) and the output from the next line on, a file `file NAME (MIME)` and its
 /// text. Reasoning is left out. Media bytes, data URLs and base64 become `[media omitted]`. A part
-/// over `part_tokens_max` is cut to its head and tail around a note, which counts, too.
+/// over `part_tokens_max` is cut to its head and tail around a note, which counts, too; a tool's
+/// output over 2,000 tokens as well, and what it says of failures between them is kept.
 ///
 /// `time` is in milliseconds since the epoch. The empty line before a block is written here when
 /// `out` is not empty. A message with nothing but blanks and reasoning appends nothing and returns
@@ -50,12 +52,19 @@ pub fn render_message(
     part_tokens_max: u32,
 ) -> bool {
     let mut is_open = false;
-    for text in parts.iter().filter_map(|part| render_part(raw, part)) {
+    for part in parts {
+        let Some(text) = render_part(raw, part) else { continue };
         if !is_open {
             open_block(out, &format!("{} {}", time::minutes(time), role.as_str()));
             is_open = true;
         }
-        push_content(out, &shorten(text, part_tokens_max));
+        let text = match part {
+            Part::ToolResult { .. } => {
+                shorten::output(text, part_tokens_max.min(shorten::OUTPUT_TOKENS_MAX))
+            }
+            _ => shorten::text(text, part_tokens_max),
+        };
+        push_content(out, &text);
     }
     is_open
 }
@@ -236,42 +245,6 @@ fn render_block(raw: &str, value: Value) -> Option<String> {
         }
         _ => scrub::scrub(Cow::Owned(json::compact(raw, value.span))).into_owned(),
     })
-}
-
-/// Cuts a text over the limit to two thirds of head and one third of tail around a note.
-fn shorten(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str> {
-    // LIMIT: the note costs at most 11 tokens (`[... 4294967295 tokens left out ...]` and breaks).
-    const NOTE_TOKENS: u32 = 11;
-    // No byte costs more than half a token.
-    if crate::num::to_u64(text.len()) <= u64::from(tokens_max) * 2 {
-        return text;
-    }
-    let total = tokens::estimate(&text);
-    if total <= tokens_max {
-        return text;
-    }
-    let room = tokens_max.saturating_sub(NOTE_TOKENS);
-    let end = tail(&text, room / 3);
-    let start = tokens::truncate(&text, room - room / 3);
-    let kept = tokens::estimate(start).saturating_add(tokens::estimate(end));
-    let note = format!("[... {} tokens left out ...]", total.saturating_sub(kept));
-    Cow::Owned([start.trim_end(), &note, end.trim_start()].join("\n").trim().into())
-}
-
-/// The longest end of `text` of at most so many tokens.
-fn tail(text: &str, tokens_max: u32) -> &str {
-    let mut room = u64::from(tokens_max).saturating_mul(4);
-    let mut from = text.len();
-    let mut buffer = [0_u8; 4];
-    for (at, c) in text.char_indices().rev() {
-        let cost = tokens::quarters(c.encode_utf8(&mut buffer));
-        if cost > room {
-            break;
-        }
-        room -= cost;
-        from = at;
-    }
-    text.get(from..).unwrap_or("")
 }
 
 #[cfg(test)]

@@ -36,6 +36,20 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::source;
 
+/// The lines of a text that report a failure which nothing in the same clause takes back.
+pub(crate) fn failing_lines(text: &str) -> impl Iterator<Item = &str> {
+    let lexicon = outcomes::Lexicon::new();
+    let mut keys = Vec::new();
+    text.lines().filter(move |line| {
+        let mut fails = false;
+        outcomes::clauses(line, &mut |clause, _| {
+            keys.clear();
+            fails |= lexicon.read(clause, &mut keys).is_failure();
+        });
+        fails
+    })
+}
+
 /// Most bytes of the piece that a finding quotes.
 const QUOTE_BYTES_MAX: usize = 80;
 /// Most findings of one answer, so that their lines stay below 2 KiB.
