@@ -104,6 +104,7 @@ fn settled_id(task: &Task, completion: &Completion) -> [u8; 8] {
 /// Everything about one task that was read, before anything is decided.
 pub(crate) struct Desk<'a> {
     keys: &'a Keys,
+    config: &'a Config,
     pub(crate) loaded: Loaded,
     pub(crate) task: Task,
     attempts: Option<Attempts>,
@@ -126,7 +127,7 @@ impl<'a> Desk<'a> {
     pub(crate) fn open(
         reader: &mut Reader<'_>,
         keys: &'a Keys,
-        config: &Config,
+        config: &'a Config,
         conversation: &str,
         task: Task,
         settled: Option<[u8; 8]>,
@@ -155,7 +156,19 @@ impl<'a> Desk<'a> {
         let now = loaded.now(now)?;
         let limits = spend::Limits::of(config);
         let rejected = None;
-        Ok(Self { keys, loaded, task, attempts, guard, settled, rejected, limits, upkeep, now })
+        Ok(Self {
+            keys,
+            config,
+            loaded,
+            task,
+            attempts,
+            guard,
+            settled,
+            rejected,
+            limits,
+            upkeep,
+            now,
+        })
     }
 
     fn tokens(&self) -> u64 {
@@ -505,6 +518,8 @@ impl<'a> Desk<'a> {
     /// The same task once more, at another level.
     pub(crate) fn task_at(&self, level: Level, attempt: u32) -> Task {
         let mut task = Task { level, attempt, ..self.task.clone() };
+        // Asked again, it is asked by the texts of now.
+        task.prompt_version = task.wording().version(&self.config.prompt_overrides);
         if level == Level::Aggressive {
             task.tokens_target = task.tokens_target_aggressive;
         }

@@ -17,7 +17,6 @@ use crate::{
     life, limits,
     model::Level,
     num,
-    prompts::PROMPT_VERSION,
     reader::Reader,
     store::Put,
     tail::{self, Tail},
@@ -555,7 +554,7 @@ impl<'a> Planner<'a> {
         };
         let (normal, aggressive) = (bound(normal), bound(aggressive));
         let tokens_target = if level == Level::Normal { normal } else { aggressive };
-        Task {
+        let mut task = Task {
             span,
             depth: gathered.depth,
             sources: hash,
@@ -566,9 +565,11 @@ impl<'a> Planner<'a> {
             tokens_cap: normal.saturating_mul(self.policy.summary_overage_factor),
             fallback_tokens_max: self.policy.fallback_tokens_max,
             part_tokens_max: self.policy.leaf_chunk_tokens_max,
-            prompt_version: PROMPT_VERSION,
+            prompt_version: 0,
             scope: task::scope(self.config.summary_model.as_deref()),
-        }
+        };
+        task.prompt_version = task.wording().version(&self.config.prompt_overrides);
+        task
     }
 
     /// Why there is nothing to hand out.

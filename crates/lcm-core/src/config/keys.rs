@@ -21,6 +21,7 @@ use crate::{
     error::{Error, Result},
     json::{self, Kind, Member, Writer},
     order::{self, Sorted},
+    prompts,
 };
 
 /// One setting.
@@ -44,11 +45,12 @@ enum Take {
     /// A text; empty or `null` for `None`.
     Name(fn(&mut Config, Option<String>)),
     Texts(fn(&mut Config, Vec<String>)),
-    NamedTexts(fn(&mut Config, Vec<(String, String)>)),
     /// Thousandths under our name, a decimal under the other.
     Threshold,
     /// An array of rules.
     Overrides,
+    /// Texts by the names of prompts.
+    Prompts,
     /// A policy under our name, whether it is `prompt-aware` under the others.
     Eviction,
 }
@@ -59,7 +61,7 @@ const fn key(name: &'static str, aliases: &'static [&'static str], take: Take) -
     Key { name, aliases, take }
 }
 
-use Take::{Depth, Flag, Name, NamedTexts, Number, NumberOrNull, Text, Texts};
+use Take::{Depth, Flag, Name, Number, NumberOrNull, Text, Texts};
 
 static KEYS: [Key; 41] = [
     key("enabled", &[], Flag(|c, v| c.enabled = v)),
@@ -161,7 +163,7 @@ static KEYS: [Key; 41] = [
         Flag(|c, v| c.stub_large_tool_payloads = v),
     ),
     key("custom_instructions", &["customInstructions"], Text(|c, v| c.custom_instructions = v)),
-    key("prompt_overrides", &[], NamedTexts(|c, v| c.prompt_overrides = v)),
+    key("prompt_overrides", &[], Take::Prompts),
     key("summary_model", &["summaryModel"], Name(|c, v| c.summary_model = v)),
     key(
         "large_file_summary_model",
@@ -393,12 +395,11 @@ fn camel_case(name: &str) -> String {
 }
 
 /// Settings that nothing goes by yet: checked, kept, and reported as reserved.
-static RESERVED: [&str; 10] = [
+static RESERVED: [&str; 9] = [
     "eviction_policy",
     "expand_tokens_max",
     "expansion_model",
     "large_file_summary_model",
-    "prompt_overrides",
     "strip_injected_context_tags",
     "stub_large_tool_payloads",
     "summary_call_window_ms",
@@ -440,8 +441,9 @@ fn take(
             name => set(config, name.filter(|name| !name.is_empty())),
         },
         Texts(set) => set(config, texts(raw, value).ok_or("an array of strings")?),
-        NamedTexts(set) => {
-            set(config, named_texts(raw, value).ok_or("an object whose values are strings")?);
+        Take::Prompts => {
+            let texts = named_texts(raw, value).ok_or("an object whose values are strings")?;
+            config.prompt_overrides = prompts::overrides(texts)?;
         }
         Take::Overrides => config.context_threshold_overrides = rules(raw, value)?,
         Take::Threshold => config.context_threshold_permille = threshold(&text, aliased, value)?,
