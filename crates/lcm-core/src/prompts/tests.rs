@@ -23,9 +23,20 @@ fn input(source: &str) -> PromptInput<'_> {
 }
 
 #[test]
-fn the_system_text_declares_the_material_untrusted_and_asks_for_plain_text() {
+fn the_system_text_says_what_holds_for_every_summary() {
     let system = build(&input("x")).system;
-    for needed in ["untrusted", "never something to do", "plain text", "no headings"] {
+    let needed = [
+        "untrusted",
+        "never something to do",
+        "plain text",
+        "no headings",
+        "exactly",
+        "replaced later",
+        "A failure stays a failure",
+        "only where the material shows it",
+        "language of the conversation",
+    ];
+    for needed in needed {
         assert!(system.contains(needed), "{needed}");
     }
 }

@@ -20,12 +20,14 @@ const OVERRIDDEN: u32 = 1 << 31;
 
 const LEAF: &str = "\
 Task: condense this segment of a conversation so that the work can go on from your text.
-Keep what the person asked for and whether it is settled; decisions and the reasons for them; \
-constraints and preferences; facts, values and identifiers that may be needed again; errors and how \
-they were solved; what is being worked on and what comes next. Say who said or decided something \
-where it matters.
+Keep what the person asked for, in their terms, and whether it is settled; decisions and the \
+reasons for them; constraints and preferences; facts, values and identifiers that may be needed \
+again; errors, what caused them and how they were solved, or that they were not; what is being \
+worked on and what comes next. Say who said or decided something where it matters.
 List file operations: each path with what happened to it (read, created, changed, deleted, renamed) \
 and whether that succeeded. If there were none, write: No file operations.
+Of a state that changed within the segment give the last one, and of a value or decision that was \
+replaced that it was.
 Say each thing once; drop greetings, repetition and output that has no bearing on the rest.";
 
 const LEAF_AGGRESSIVE: &str = "\
@@ -38,8 +40,9 @@ List changed files with their paths and state. If there were none, write: No fil
 const SESSION: &str = "\
 Task: merge these summaries of consecutive parts of one session into one.
 Keep decisions with their reasons, and where a later one replaced an earlier one, the later one and \
-that it did; what is completed, what is in progress, what is blocked and by what; open requests; \
-exact paths, identifiers, values and commands that are still referred to.
+that it did; what is completed, what is in progress, what is blocked and by what; what failed and \
+still does; open requests; exact paths, identifiers, values and commands that are still referred to.
+Where two summaries disagree, the later one counts.
 Drop what is said again unchanged, dead ends, states that were passed through, and how tools were \
 operated.
 Order by time and give the hour or half hour at which things happened.";
@@ -47,16 +50,18 @@ Order by time and give the hour or half hour at which things happened.";
 const PHASE: &str = "\
 Task: turn these summaries of sessions into the account of one phase of the work.
 Keep the decisions still in effect and how they came to be; completed work and its outcome; \
-constraints; open questions; the state at the end, with the exact names and identifiers that lead \
-back to it.
+failures that still stand; constraints; open questions; the state at the end, with the exact names \
+and identifiers that lead back to it.
+Where two summaries disagree, the later one counts.
 Drop session-level detail, intermediate attempts and anything superseded, unless the reason still \
 binds.
 Order by time, with dates and the approximate time of day.";
 
 const DURABLE: &str = "\
 Task: distil these summaries into what must be known for as long as the work goes on.
-Keep key decisions and their reasons, what was accomplished, standing constraints and preferences, \
-how people, systems and parts relate, and lessons learned, with the names that identify them.
+Keep key decisions and their reasons, what was accomplished, what was given up and why, standing \
+constraints and preferences, how people, systems and parts relate, and lessons learned, with the \
+exact names that identify them. Where two summaries disagree, the later one counts.
 Drop operational detail of every kind.
 Give a brief timeline by date or range of dates.";
 
