@@ -7,6 +7,7 @@
 
 mod answer;
 mod header;
+mod injected;
 mod scrub;
 mod xml;
 
@@ -31,12 +32,22 @@ use crate::{
 /// its text, take many times the memory of the value.
 const BLOCK_TOKENS_MAX: usize = 1 << 16;
 
+/// How messages are read for a summariser.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading<'a> {
+    /// Tokens of a part above which it is cut to its head and tail around a note, which counts,
+    /// too.
+    pub part_tokens_max: u32,
+    /// Names of elements that are left out, see `strip_injected_context_tags` of the configuration.
+    pub injected_tags: &'a [String],
+}
+
 /// Appends one message as a block and tells whether there was anything to append.
 ///
 /// Texts stand as they are; a call is `tool call NAME: INPUT-JSON`, a result `tool result NAME:`
 /// (or `tool error NAME:`) and the output from the next line on, a file `file NAME (MIME)` and its
-/// text. Reasoning is left out. Media bytes, data URLs and base64 become `[media omitted]`. A part
-/// over `part_tokens_max` is cut to its head and tail around a note, which counts, too.
+/// text. Reasoning is left out. Media bytes, data URLs and base64 become `[media omitted]`,
+/// elements of the injected tags nothing.
 ///
 /// `time` is in milliseconds since the epoch. The empty line before a block is written here when
 /// `out` is not empty. A message with nothing but blanks and reasoning appends nothing and returns
@@ -47,7 +58,7 @@ pub fn render_message(
     role: Role,
     parts: &[Part],
     time: u64,
-    part_tokens_max: u32,
+    reading: Reading<'_>,
 ) -> bool {
     let mut is_open = false;
     for text in parts.iter().filter_map(|part| render_part(raw, part)) {
@@ -55,7 +66,8 @@ pub fn render_message(
             open_block(out, &format!("{} {}", time::minutes(time), role.as_str()));
             is_open = true;
         }
-        push_content(out, &shorten(text, part_tokens_max));
+        let text = injected::strip(text, reading.injected_tags);
+        push_content(out, &shorten(text, reading.part_tokens_max));
     }
     is_open
 }

@@ -35,7 +35,11 @@ pub(crate) fn run(global: &Global, command: &Prompts) -> Result<End> {
         Prompts::Unset(prompt) => write(global, &prompt.name, None)?,
         Prompts::Diff(prompt) => diff(global, &prompt.name)?,
     };
-    if global.json { output::json(&printed.json)? } else { output::text(&printed.text)? }
+    if global.json {
+        output::json(&printed.json)?
+    } else {
+        output::text(&printed.text)?
+    }
     Ok(End::Done)
 }
 
@@ -118,9 +122,8 @@ fn write(global: &Global, name: &str, own: Option<&str>) -> Result<Printed> {
     // The component says what a name and a text may be, before anything is written.
     let unconfigured = Global { config: None, ..global.clone() };
     let session = Session::without_store(&unconfigured)?;
-    let in_file = |error: Error| {
-        Error::new(error.code, format!("`{}`: {}", file.display(), error.message))
-    };
+    let in_file =
+        |error: Error| Error::new(error.code, format!("`{}`: {}", file.display(), error.message));
     session.lcm.configure(&after).map_err(in_file)?;
     if own.is_none() {
         session.lcm.configure(&probe(name)).map_err(in_file)?;

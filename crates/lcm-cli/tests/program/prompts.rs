@@ -13,8 +13,12 @@ fn with<'a>(file: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 fn prompts_are_listed_and_shown_as_they_are_sent() {
     let place = Place::new();
     let list = place.json(&["prompts", "list"]);
-    let names: Vec<&str> =
-        list["prompts"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = list["prompts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["leaf", "leaf-aggressive", "session", "phase", "durable"]);
     let version = list["prompts"][0]["version"].as_u64().unwrap();
     let said = place.run(&["prompts", "list"]).ok().out;

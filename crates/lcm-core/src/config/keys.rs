@@ -51,6 +51,8 @@ enum Take {
     Overrides,
     /// Texts by the names of prompts.
     Prompts,
+    /// Names of elements.
+    Tags,
     /// A policy under our name, whether it is `prompt-aware` under the others.
     Eviction,
 }
@@ -211,11 +213,7 @@ static KEYS: [Key; 41] = [
         &["replayFloodThresholdInternal"],
         Number(1, ANY, |c, v| c.replay_flood_threshold_internal = v),
     ),
-    key(
-        "strip_injected_context_tags",
-        &["stripInjectedContextTags"],
-        Texts(|c, v| c.strip_injected_context_tags = v),
-    ),
+    key("strip_injected_context_tags", &["stripInjectedContextTags"], Take::Tags),
     key(
         "ignore_session_patterns",
         &["ignoreSessionPatterns"],
@@ -232,6 +230,13 @@ static KEYS: [Key; 41] = [
         Flag(|c, v| c.skip_stateless_sessions = v),
     ),
 ];
+
+/// Most names of elements, and most bytes of one.
+const TAGS_MAX: usize = 32;
+const TAG_BYTES_MAX: usize = 64;
+/// What they must be.
+const TAGS: &str = "an array of strings, at most 32 names of elements of at most 64 bytes: ASCII \
+                    letters, digits, `_`, `-`, `.` and `:`, beginning with a letter or `_`";
 
 /// Keys of the reference system that no longer do anything, in camel case.
 const DEPRECATED: [&str; 2] = ["cacheAwareCompaction", "dynamicLeafChunkTokens"];
@@ -395,12 +400,11 @@ fn camel_case(name: &str) -> String {
 }
 
 /// Settings that nothing goes by yet: checked, kept, and reported as reserved.
-static RESERVED: [&str; 9] = [
+static RESERVED: [&str; 8] = [
     "eviction_policy",
     "expand_tokens_max",
     "expansion_model",
     "large_file_summary_model",
-    "strip_injected_context_tags",
     "stub_large_tool_payloads",
     "summary_call_window_ms",
     "summary_max_calls_per_window",
@@ -441,6 +445,11 @@ fn take(
             name => set(config, name.filter(|name| !name.is_empty())),
         },
         Texts(set) => set(config, texts(raw, value).ok_or("an array of strings")?),
+        Take::Tags => {
+            let names = texts(raw, value).filter(|names| names.len() <= TAGS_MAX);
+            let names = names.filter(|names| names.iter().all(|name| is_tag(name)));
+            config.strip_injected_context_tags = names.ok_or(TAGS)?;
+        }
         Take::Prompts => {
             let texts = named_texts(raw, value).ok_or("an object whose values are strings")?;
             config.prompt_overrides = prompts::overrides(texts)?;
@@ -450,6 +459,15 @@ fn take(
         Take::Eviction => config.eviction_policy = eviction(string.as_deref(), flag, aliased)?,
     }
     Ok(())
+}
+
+/// Whether a text can be the name of an element.
+fn is_tag(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
+    let begins = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+    name.len() <= TAG_BYTES_MAX
+        && name.bytes().all(fits)
+        && name.as_bytes().first().is_some_and(begins)
 }
 
 fn rules(raw: &str, value: &Member) -> core::result::Result<Vec<super::Override>, String> {

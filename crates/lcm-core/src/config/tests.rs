@@ -133,6 +133,12 @@ fn every_setting_is_refused_out_of_its_bounds_by_name() {
         assert!(refusal(&format!("{{\"{key}\":[\"a\",5]}}")).contains("array of strings"));
     }
     assert!(refusal(r#"{"prompt_overrides":{"leaf":5}}"#).contains("values are strings"));
+    for name in ["", "a b", "<a>", "1a", "-a", &"a".repeat(65)] {
+        let tags = format!("{{\"stripInjectedContextTags\":[\"ok\",\"{name}\"]}}");
+        assert!(refusal(&tags).contains("names of elements"), "{name}");
+    }
+    let many = format!("{{\"stripInjectedContextTags\":[{}\"a\"]}}", "\"a\",".repeat(32));
+    assert!(refusal(&many).contains("at most 32 names"));
     let unknown = refusal(r#"{"prompt_overrides":{"chapter":"x"}}"#);
     let names = "for `leaf`, `leaf-aggressive`, `session`, `phase`, `durable`, not `chapter`";
     assert!(unknown.ends_with(names), "{unknown}");
