@@ -114,8 +114,8 @@ pub struct Config {
     pub replay_flood_threshold_external: u32,
     /// The same for one message of any other role, at least 1, default 32.
     pub replay_flood_threshold_internal: u32,
-    /// Names of elements that a summariser does not see, at most 32 of at most 64 bytes; empty: none
-    /// is left out.
+    /// Names of elements that a summariser does not see, at most 32 of at most 64 bytes each;
+    /// empty: none is left out.
     pub strip_injected_context_tags: Vec<String>,
     /// Sessions of which nothing is stored, as patterns; default none.
     pub ignore_session_patterns: Vec<String>,

@@ -132,6 +132,14 @@ fn every_setting_is_refused_out_of_its_bounds_by_name() {
     {
         assert!(refusal(&format!("{{\"{key}\":[\"a\",5]}}")).contains("array of strings"));
     }
+    assert!(refusal(r#"{"eviction_policy":"newest"}"#).contains("`layered`"));
+    assert!(refusal(r#"{"eviction_policy":true}"#).contains("`layered`"));
+    assert!(refusal(r#"{"promptAwareEviction":"layered"}"#).ends_with("true or false"));
+    assert!(refusal("[]").starts_with("no JSON object"));
+}
+
+#[test]
+fn texts_of_prompts_and_names_of_elements_are_bounded() {
     assert!(refusal(r#"{"prompt_overrides":{"leaf":5}}"#).contains("values are strings"));
     for name in ["", "a b", "<a>", "1a", "-a", &"a".repeat(65)] {
         let tags = format!("{{\"stripInjectedContextTags\":[\"ok\",\"{name}\"]}}");
@@ -148,10 +156,6 @@ fn every_setting_is_refused_out_of_its_bounds_by_name() {
         let forged = format!(r#"{{"prompt_overrides":{{"phase":"x\n{line}"}}}}"#);
         assert!(refusal(&forged).ends_with("`phase` has one"), "{line}");
     }
-    assert!(refusal(r#"{"eviction_policy":"newest"}"#).contains("`layered`"));
-    assert!(refusal(r#"{"eviction_policy":true}"#).contains("`layered`"));
-    assert!(refusal(r#"{"promptAwareEviction":"layered"}"#).ends_with("true or false"));
-    assert!(refusal("[]").starts_with("no JSON object"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What a prompt asks for, by depth, and how an operator replaces it.
 //!
-//! In: a name, or purpose, depth and level. Out: the paragraph that says what to do, and the version
-//! of the prompt. Length, material, footer and what is said of trust are deliberately not here:
+//! In: a name, or purpose, depth and level. Out: the paragraph that says what to do, and the
+//! version of the prompt. Length, material, footer and what is said of trust are deliberately not here:
 //! nobody replaces them.
 
 use alloc::{format, string::String, vec::Vec};
