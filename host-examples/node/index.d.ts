@@ -277,6 +277,22 @@ export interface Turn {
   failure: { code: string; message: string } | null;
 }
 
+/** What one kind of summary is asked for. */
+export interface Prompt {
+  /** Under which `prompt_overrides` replaces its text. */
+  name: string;
+  overridden: boolean;
+  /** The paragraph in force, and the engine's. */
+  text: string;
+  built_in: string;
+  /** What a model is sent, with words in brackets for the material. */
+  system: string;
+  prompt: string;
+  tokens: number;
+  /** Stored with every summary. */
+  version: number;
+}
+
 /** Compaction that is due and was put off. */
 export interface Debt {
   /** Whether nothing can be done until the context changes. */
@@ -456,6 +472,8 @@ export interface Engine {
     prompt_tokens: number,
     options?: VerbOptions,
   ): Promise<Json>;
+  /** What summaries are asked for as configured, by depth. */
+  prompts(): Promise<Prompt[]>;
   /** Checks what the engine promises about a conversation. */
   check(conversation: string): Promise<Json>;
   /** SHA-256 of the store, 64 hex digits; `logical`: of what it means, however it was filled. */

@@ -89,6 +89,9 @@ pub(crate) enum Command {
     Archive(Archive),
     /// Report what a provider counted of a prompt, so that the budgets of its model are kept
     Calibrate(Calibrate),
+    /// What summaries are asked for: list, show, replace and compare the texts
+    #[command(subcommand)]
+    Prompts(Prompts),
     /// Write a conversation as lines that any store can take in again
     Export(Export),
     /// Take an export in; what is stored already is passed over
@@ -368,6 +371,34 @@ pub(crate) struct Calibrate {
     /// Tokens of the prompt as the provider counted them
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) actual: u32,
+}
+
+/// What is done with the prompts of summaries.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Prompts {
+    /// Every prompt with its version and size, and whether it is overridden
+    List,
+    /// A prompt as a model is sent it
+    Show(Prompt),
+    /// Replace what a prompt asks for, in the file of --config
+    Set {
+        #[command(flatten)]
+        prompt: Prompt,
+        /// The text; - is standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Go back to the built-in text, in the file of --config
+    Unset(Prompt),
+    /// What an override changes in the built-in text
+    Diff(Prompt),
+}
+
+/// Which prompt.
+#[derive(Args, Debug)]
+pub(crate) struct Prompt {
+    /// leaf, leaf-aggressive, session, phase or durable
+    pub(crate) name: String,
 }
 
 /// Whether something is done.

@@ -4,11 +4,11 @@
 //! into the form of the reference, never looked up: which keys there are is the component's
 //! business.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use lcm_host::{Code, Error, Lcm, Result};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::input::read_text;
 
@@ -80,6 +80,49 @@ fn read(file: &Path) -> Result<Map<String, Value>> {
     })
 }
 
+/// The key under which operators' texts stand.
+const OVERRIDES: &str = "prompt_overrides";
+
+/// The text of a file with an operator's text for one prompt, or without one, and whether that is
+/// another text. Everything else in the file stays as it is written.
+pub(crate) fn with_override(
+    file: &str,
+    name: &str,
+    own: Option<&str>,
+) -> serde_json::Result<(String, bool)> {
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(file)?;
+    let old = members.get(OVERRIDES).map(|value| value.get());
+    let mut texts: Map<String, Value> = old.map_or(Ok(Map::new()), serde_json::from_str)?;
+    let before = texts.remove(name);
+    if let Some(own) = own {
+        texts.insert(name.to_owned(), own.into());
+    }
+    if before.as_ref().and_then(Value::as_str) == own {
+        return Ok((file.to_owned(), false));
+    }
+    let lines: Vec<String> = texts
+        .iter()
+        .map(|(name, text)| format!("\n    {}: {text}", Value::String(name.clone())))
+        .collect();
+    let end = if lines.is_empty() { "" } else { "\n  " };
+    let value = format!("{{{}{end}}}", lines.join(","));
+    // A value that was read without being copied stands in the text it was read from.
+    let place = old.map(|old| {
+        let start = old.as_ptr().addr() - file.as_ptr().addr();
+        start..start + old.len()
+    });
+    let mut out = file.to_owned();
+    match (place, file.find('{')) {
+        (Some(place), _) => out.replace_range(place, &value),
+        (None, Some(open)) => {
+            let comma = if members.is_empty() { "\n" } else { "," };
+            out.insert_str(open + 1, &format!("\n  \"{OVERRIDES}\": {value}{comma}"));
+        }
+        (None, None) => {}
+    }
+    Ok((out, true))
+}
+
 /// The variables that configure the engine, under the names of the reference.
 fn environment(variables: impl Iterator<Item = (String, String)>) -> Map<String, Value> {
     let ours = variables.filter_map(|(name, value)| {
@@ -123,6 +166,31 @@ mod tests {
         assert_eq!(map["customInstructions"], "be brief");
         assert_eq!(map["enabled"], false);
         assert_eq!(map.len(), 3);
+    }
+
+    #[test]
+    fn an_override_leaves_the_rest_of_the_file_alone() {
+        let check = |file: &str, own, expected: &str| {
+            let (written, changed) = with_override(file, "leaf", own).unwrap();
+            assert_eq!((written.as_str(), changed), (expected, file != expected), "{file}");
+        };
+        let one = "{\n  \"prompt_overrides\": {\n    \"leaf\": \"a\\nb\"\n  }\n}\n";
+        check("{}\n", Some("a\nb"), one);
+        check(one, Some("a\nb"), one);
+        check(one, None, "{\n  \"prompt_overrides\": {}\n}\n");
+        check("{\"a\":1e3,\n\"a\": 2}", None, "{\"a\":1e3,\n\"a\": 2}");
+        check(
+            "{ \"a\": 1.50 , \"prompt_overrides\":{ \"phase\" : \"p\", \"leaf\":\"x\" }}",
+            Some("y"),
+            "{ \"a\": 1.50 , \"prompt_overrides\":{\n    \"leaf\": \"y\",\n    \"phase\": \"p\"\n  }}",
+        );
+        check(
+            "{\"a\": {}}",
+            Some("y"),
+            "{\n  \"prompt_overrides\": {\n    \"leaf\": \"y\"\n  },\"a\": {}}",
+        );
+        assert!(with_override("[]", "leaf", None).is_err());
+        assert!(with_override("{\"prompt_overrides\": 5}", "leaf", Some("x")).is_err());
     }
 
     #[test]

@@ -15,6 +15,9 @@ use crate::{
 /// The component that the program carries.
 const COMPONENT: &[u8] = include_bytes!(env!("LCM_COMPONENT"));
 
+/// The store that is nowhere.
+const MEMORY: &str = "memory:";
+
 /// An opened store and what goes with it.
 pub(crate) struct Session<'a> {
     pub(crate) lcm: Lcm,
@@ -30,12 +33,21 @@ impl<'a> Session<'a> {
         Self::with_models(global, &Models::default())
     }
 
+    /// Opens no store: for what is asked of the configuration alone.
+    pub(crate) fn without_store(global: &'a Global) -> Result<Self> {
+        Self::over(global, &Models::default(), MEMORY)
+    }
+
     /// Opens the store that the options name, with these models.
     pub(crate) fn with_models(global: &'a Global, models: &Models) -> Result<Self> {
+        Self::over(global, models, &global.store)
+    }
+
+    fn over(global: &'a Global, models: &Models, place: &str) -> Result<Self> {
         let component = component(global.component.as_deref())?;
         let chain = model::chain(&component, models)?;
         let recorder = global.record.as_deref().map(Recorder::create).transpose()?;
-        let store = store(&global.store)?;
+        let store = store(place)?;
         let lcm = Lcm::recorded(&component, store, Arc::new(chain), recorder);
         for warning in config::apply(&lcm, global.config.as_deref())? {
             eprintln!("lcm: warning: {warning}");
@@ -62,7 +74,7 @@ fn component(file: Option<&Path>) -> Result<Component> {
 }
 
 fn store(place: &str) -> Result<Box<dyn KeyValueStore>> {
-    if place == "memory:" {
+    if place == MEMORY {
         return Ok(Box::new(Memory::new()));
     }
     if place.starts_with("postgres://") || place.starts_with("postgresql://") {

@@ -19,7 +19,7 @@ pub use self::{
     overrides::{Override, Situation},
     policy::Policy,
 };
-use crate::api;
+use crate::{api, prompts::Wording};
 
 /// How many tokens the fresh tail may have.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -89,8 +89,9 @@ pub struct Config {
     pub stub_large_tool_payloads: bool,
     /// Operator's words in every summary prompt; default empty.
     pub custom_instructions: String,
-    /// Prompts that replace built-in ones, by name; default none.
-    pub prompt_overrides: Vec<(String, String)>,
+    /// Texts that replace what a prompt asks for, each at most
+    /// [`crate::prompts::OVERRIDE_BYTES_MAX`] bytes and not blank; default none.
+    pub prompt_overrides: Vec<(Wording, String)>,
     /// Model for summaries; `None`: the host chooses.
     pub summary_model: Option<String>,
     /// Model for descriptions of large files; `None`: the host chooses.
@@ -113,7 +114,8 @@ pub struct Config {
     pub replay_flood_threshold_external: u32,
     /// The same for one message of any other role, at least 1, default 32.
     pub replay_flood_threshold_internal: u32,
-    /// Elements whose text a summariser does not see; empty: none is removed.
+    /// Names of elements that a summariser does not see, at most 32 of at most 64 bytes each;
+    /// empty: none is left out.
     pub strip_injected_context_tags: Vec<String>,
     /// Sessions of which nothing is stored, as patterns; default none.
     pub ignore_session_patterns: Vec<String>,

@@ -405,8 +405,8 @@ impl Engine {
         admin::import_page(&mut self.reader(store), lines, cursor, now)
     }
 
-    /// Does what a verb says: `family`, `reset`, `new`, `archive` or `calibrate`. Arguments and
-    /// answer are JSON.
+    /// Does what a verb says: `family`, `reset`, `new`, `archive`, `calibrate`, `maintain` or
+    /// `prompts`. Arguments and answer are JSON.
     ///
     /// # Errors
     ///

@@ -20,6 +20,7 @@ use crate::{
     pack::PackRef,
     reader::Reader,
     store::{Guard, Put},
+    summary::Made,
     time,
 };
 
@@ -345,8 +346,9 @@ pub(crate) enum Act {
     Append { seq_first: u64, count: u32 },
     /// A part of a large text was stored.
     Stage { sha256: [u8; 32], offset: u64 },
-    /// A summary replaced its sources. The old context root makes the earlier context readable.
-    Compact { summary: [u8; 8], before: Context },
+    /// A summary replaced its sources, made as its record says. The old context root makes the
+    /// earlier context readable.
+    Compact { summary: [u8; 8], made: Made, before: Context },
     /// An answer was rejected; its tokens were counted.
     Reject { sources: [u8; 16] },
     /// An answer came too late; its tokens were counted.

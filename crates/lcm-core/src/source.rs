@@ -7,6 +7,7 @@
 
 mod answer;
 mod header;
+mod injected;
 mod scrub;
 mod shorten;
 mod xml;
@@ -25,20 +26,30 @@ pub use self::{
 use crate::{
     json::{self, Kind, Span, Value},
     message::{Object, Part, Role},
-    time, tokens,
+    time,
 };
 
 /// JSON tokens from which a value is rendered as it stands: blocks that are taken apart, each with
 /// its text, take many times the memory of the value.
 const BLOCK_TOKENS_MAX: usize = 1 << 16;
 
+/// How messages are read for a summariser.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading<'a> {
+    /// Tokens of a part above which it is cut to its head and tail around a note, which counts,
+    /// too.
+    pub part_tokens_max: u32,
+    /// Names of elements that are left out, see `strip_injected_context_tags` of the configuration.
+    pub injected_tags: &'a [String],
+}
+
 /// Appends one message as a block and tells whether there was anything to append.
 ///
 /// Texts stand as they are; a call is `tool call NAME: INPUT-JSON`, a result `tool result NAME:`
 /// (or `tool error NAME:`) and the output from the next line on, a file `file NAME (MIME)` and its
-/// text. Reasoning is left out. Media bytes, data URLs and base64 become `[media omitted]`. A part
-/// over `part_tokens_max` is cut to its head and tail around a note, which counts, too; a tool's
-/// output over 2,000 tokens as well, and what it says of failures between them is kept.
+/// text. Reasoning is left out. Media bytes, data URLs and base64 become `[media omitted]`,
+/// elements of the injected tags nothing. Of a tool's output over 2,000 tokens head, tail and what
+/// it says of failures between them are left.
 ///
 /// `time` is in milliseconds since the epoch. The empty line before a block is written here when
 /// `out` is not empty. A message with nothing but blanks and reasoning appends nothing and returns
@@ -49,7 +60,7 @@ pub fn render_message(
     role: Role,
     parts: &[Part],
     time: u64,
-    part_tokens_max: u32,
+    reading: Reading<'_>,
 ) -> bool {
     let mut is_open = false;
     for part in parts {
@@ -58,11 +69,13 @@ pub fn render_message(
             open_block(out, &format!("{} {}", time::minutes(time), role.as_str()));
             is_open = true;
         }
+        let text = injected::strip(text, reading.injected_tags);
+        let tokens_max = reading.part_tokens_max;
         let text = match part {
             Part::ToolResult { .. } => {
-                shorten::output(text, part_tokens_max.min(shorten::OUTPUT_TOKENS_MAX))
+                shorten::output(text, tokens_max.min(shorten::OUTPUT_TOKENS_MAX))
             }
-            _ => shorten::text(text, part_tokens_max),
+            _ => shorten::text(text, tokens_max),
         };
         push_content(out, &text);
     }

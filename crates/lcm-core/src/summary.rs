@@ -9,8 +9,9 @@ use crate::{
     codec::{self, Sound},
     error::{Error, Result},
     keys,
-    model::Level,
+    model::{Finish, Level},
     num, source,
+    trust::Trust,
 };
 
 /// Model name of a summary made without one.
@@ -68,8 +69,11 @@ pub(crate) struct Summary {
     pub(crate) created_at: Timestamp,
     /// The model that wrote it; `offline` when none did.
     pub(crate) model: String,
+    /// How the model ended the answer that was judged last: the text, or of a fallback the answer
+    /// that it stands in for; `None`: there was none.
+    pub(crate) finish: Option<StoredFinish>,
     pub(crate) prompt_version: u32,
-    /// Whose word it is, at best. One label exists so far: text that came through a conversation.
+    /// The least of its sources' labels.
     pub(crate) trust: Trust,
     /// What the verifier found in the text, one line each. An answer of a model has none: it
     /// would have been rejected.
@@ -108,21 +112,45 @@ impl StoredLevel {
     }
 }
 
-/// Trust label of a summary.
+/// [`Finish`] as it is stored; the numbers are part of the format.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Trust {
-    /// Background, never instructions.
-    Untrusted,
+pub(crate) enum StoredFinish {
+    Stop,
+    Length,
+    Refusal,
 }
 
-impl Trust {
-    /// The label as JSON and XML write it.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Untrusted => "untrusted",
+impl From<Finish> for StoredFinish {
+    fn from(finish: Finish) -> Self {
+        match finish {
+            Finish::Stop => Self::Stop,
+            Finish::Length => Self::Length,
+            Finish::Refusal => Self::Refusal,
         }
     }
+}
+
+impl StoredFinish {
+    /// The finish as JSON writes it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::Refusal => "refusal",
+        }
+    }
+}
+
+/// How a summary came about: what the journal repeats of its record.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Made {
+    pub(crate) level: StoredLevel,
+    pub(crate) finish: Option<StoredFinish>,
+    pub(crate) prompt_version: u32,
+    pub(crate) trust: Trust,
+    /// At most [`crate::limits::MODEL_BYTES_MAX`] bytes.
+    pub(crate) model: String,
 }
 
 impl Sound for Summary {
@@ -163,6 +191,17 @@ impl Summary {
         self.source_refs().iter().map(|source| name(source.id)).collect()
     }
 
+    /// How it came about.
+    pub(crate) fn made(&self) -> Made {
+        Made {
+            level: self.level,
+            finish: self.finish,
+            prompt_version: self.prompt_version,
+            trust: self.trust,
+            model: self.model.clone(),
+        }
+    }
+
     /// The id of this record.
     pub(crate) fn id(&self) -> [u8; 8] {
         id(&self.task, self.prompt_version, self.level, &self.text)
@@ -179,6 +218,7 @@ impl Summary {
             earliest: Some(self.earliest_at),
             latest: Some(self.latest_at),
             sources: &sources,
+            trust: self.trust,
             text: &self.text,
         })
     }

@@ -280,6 +280,11 @@ export class Engine {
     return this.#verb("calibrate", conversation, options, report);
   }
 
+  /** What summaries are asked for as configured, by depth: `name`, `version`, `text` and more. */
+  async prompts() {
+    return (await this.#verb("prompts", "")).prompts;
+  }
+
   async #verb(verb, conversation, options, fixed = {}) {
     const { now, ...given } = optionsOf(verb, options);
     const arguments_json = toJson({ ...given, ...fixed }, "options");

@@ -220,6 +220,21 @@ test("a turn keeps its budget in the tokens of its model", async () => {
   });
 });
 
+test("what summaries are asked for is known, and replaced by the configuration", async () => {
+  const config = { prompt_overrides: { leaf: "Task: only prices." } };
+  await withEngine(
+    "memory:",
+    async (lcm) => {
+      const [leaf, aggressive, ...others] = await lcm.prompts();
+      assert.deepEqual([leaf.name, leaf.overridden, leaf.text], ["leaf", true, "Task: only prices."]);
+      assert.ok(leaf.prompt.startsWith("Task: only prices.\n") && leaf.version >= 2 ** 31);
+      assert.equal(aggressive.overridden, false);
+      assert.deepEqual(others.map(({ name }) => name), ["session", "phase", "durable"]);
+    },
+    { config },
+  );
+});
+
 test("a turn with a wrong argument stores nothing, so that it can be repeated", async () => {
   const told = ["a", "b", "c"].map((content) => JSON.stringify({ role: "user", content }));
   const wrong = [

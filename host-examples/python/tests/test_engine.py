@@ -294,6 +294,21 @@ class Compaction(unittest.TestCase):
             self.assertEqual(caught.exception.code, "invalid-input")
             self.assertEqual(len(lcm.messages("c")), 1)
 
+    def test_what_summaries_are_asked_for_is_replaced_by_the_configuration(self):
+        config = {"prompt_overrides": {"leaf": "Task: only prices."}}
+
+        async def asynchronous():
+            async with await opened_async(config=config) as lcm:
+                return await lcm.prompts()
+
+        with opened(config=config) as lcm:
+            leaf, aggressive, *others = lcm.prompts()
+        self.assertEqual(asyncio.run(asynchronous()), [leaf, aggressive, *others])
+        self.assertEqual((leaf["name"], leaf["text"]), ("leaf", "Task: only prices."))
+        self.assertGreaterEqual(leaf["version"], 2**31)
+        self.assertFalse(aggressive["overridden"])
+        self.assertEqual([one["name"] for one in others], ["session", "phase", "durable"])
+
     def test_a_turn_takes_what_a_compaction_takes(self):
         messages = [message(number) for number in range(120)]
 

@@ -162,7 +162,7 @@ fn blocks(lines: &[String]) -> Vec<Block> {
             message.role,
             &message.parts,
             time,
-            PART_TOKENS_MAX,
+            source::Reading { part_tokens_max: PART_TOKENS_MAX, injected_tags: &[] },
         ) {
             out.push(Block { tokens: estimate(&text), text });
         }

@@ -9,6 +9,7 @@ mod ingest;
 mod life;
 mod maintain;
 mod portable;
+mod prompts;
 mod recall;
 
 use std::ffi::OsString;
@@ -62,6 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
         Command::New(options) => life::new_session(global, options),
         Command::Archive(options) => life::archive(global, options),
         Command::Calibrate(options) => life::calibrate(global, options),
+        Command::Prompts(command) => prompts::run(global, command),
         Command::Export(options) => portable::export(global, options),
         Command::Import(options) => portable::import(global, options),
         Command::Other(words) => other(words),

@@ -19,7 +19,7 @@ use crate::{
 const SHOWN_MAX: usize = 80;
 
 /// What people are told about a summary, file or message before its text, in this order.
-const DESCRIBED: [&str; 26] = [
+const DESCRIBED: [&str; 27] = [
     "id",
     "entry_id",
     "kind",
@@ -42,6 +42,7 @@ const DESCRIBED: [&str; 26] = [
     "latest_at",
     "created_at",
     "model",
+    "finish",
     "trust",
     "findings",
     "sources",

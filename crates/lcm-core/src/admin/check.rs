@@ -9,7 +9,7 @@ mod graph;
 mod payloads;
 mod sequence;
 
-pub(super) use graph::{follows, measures};
+pub(super) use graph::{follows, measures, trust};
 
 use alloc::{format, string::String, vec::Vec};
 

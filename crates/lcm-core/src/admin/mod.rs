@@ -11,6 +11,7 @@ mod life;
 mod listing;
 mod maintain;
 mod portable;
+mod prompts;
 mod status;
 mod usage;
 mod verbs;

@@ -18,8 +18,9 @@ use crate::{
     keys,
     life::{Archived, Cause, Life},
     limits,
-    summary::{self, SourceRef, Sources, StoredLevel, Summary, Trust},
+    summary::{self, SourceRef, Sources, StoredFinish, StoredLevel, Summary},
     time,
+    trust::Trust,
 };
 
 /// Name and version of the format.
@@ -51,7 +52,8 @@ const DIALECTS: [(&str, Dialect); 5] = [
 ];
 const LEVELS: [StoredLevel; 3] =
     [StoredLevel::Normal, StoredLevel::Aggressive, StoredLevel::Fallback];
-const TRUSTS: [Trust; 1] = [Trust::Untrusted];
+const FINISHES: [StoredFinish; 3] =
+    [StoredFinish::Stop, StoredFinish::Length, StoredFinish::Refusal];
 
 /// One line without its sum.
 pub(super) enum Line {
@@ -330,7 +332,7 @@ fn items(text: &str, fields: &mut Fields<'_>) -> Result<Vec<ItemLine>> {
 fn summary_line(f: &mut Fields<'_>) -> SummaryLine {
     let (seq_first, seq_last) = (f.number("seq_first"), f.number("seq_last"));
     let level = f.place("level", &LEVELS.map(StoredLevel::as_str));
-    let trust = f.place("trust", &TRUSTS.map(Trust::as_str));
+    let trust = f.place("trust", &Trust::ALL.map(Trust::as_str));
     let name = f.text("id");
     SummaryLine {
         id: id(f, "id", &name),
@@ -353,12 +355,22 @@ fn summary_line(f: &mut Fields<'_>) -> SummaryLine {
             latest_at: timestamp(f, "latest_at"),
             created_at: timestamp(f, "created_at"),
             model: f.text("model"),
+            finish: finish(f),
             prompt_version: f.small("prompt_version"),
-            trust: TRUSTS.get(trust).copied().unwrap_or(Trust::Untrusted),
+            trust: Trust::ALL.get(trust).copied().unwrap_or(Trust::Untrusted),
             findings: f.texts("findings"),
             file_ids: f.texts("file_ids"),
         },
     }
+}
+
+fn finish(f: &mut Fields<'_>) -> Option<StoredFinish> {
+    let name = f.text_or_none("finish")?;
+    let found = FINISHES.into_iter().find(|finish| finish.as_str() == name);
+    if found.is_none() {
+        f.must_be("finish", "`stop`, `length`, `refusal` or null");
+    }
+    found
 }
 
 fn sources(f: &mut Fields<'_>, seq_first: u64, seq_last: u64) -> Sources {
@@ -426,6 +438,7 @@ pub(super) fn write_summary(record: &Summary) -> Writer {
     w.time("latest_at", record.latest_at);
     w.time("created_at", record.created_at);
     w.text("model", &record.model);
+    w.text_or_null("finish", record.finish.map(StoredFinish::as_str));
     w.number("prompt_version", record.prompt_version.into());
     w.text("trust", record.trust.as_str());
     w.texts("findings", &record.findings);

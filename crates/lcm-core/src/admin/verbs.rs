@@ -3,7 +3,7 @@
 //! In: a verb and its arguments as JSON. Out: what was done, as JSON; `changed` says whether
 //! anything was, or with `dry_run` would be. Each makes at most one commit and, repeated, none.
 //! Here they are read and begun; what they do is in [`super::life`], [`super::calibrate`],
-//! [`super::maintain`] and [`super::usage`].
+//! [`super::maintain`], [`super::prompts`] and [`super::usage`].
 
 use alloc::{string::String, vec::Vec};
 
@@ -21,7 +21,7 @@ use crate::{
     usage::Report,
 };
 
-use super::maintain::Maintain;
+use super::{maintain::Maintain, prompts};
 
 /// Name of the argument that holds the verb's own.
 const ARGUMENTS: &str = "arguments-json";
@@ -65,9 +65,14 @@ pub(crate) fn call(
     arguments_json: &str,
     now: Timestamp,
 ) -> Result<String> {
-    let keys = Keys::new(conversation)?;
     let none = arguments_json.trim().is_empty();
     let mut fields = Fields::of_argument(ARGUMENTS, if none { "{}" } else { arguments_json })?;
+    // What is configured says nothing of any conversation.
+    if verb == "prompts" {
+        fields.end(ARGUMENTS)?;
+        return Ok(prompts::prompts(config)?.end_object());
+    }
+    let keys = Keys::new(conversation)?;
     let asked = match verb {
         "family" => Asked::Family { key: fields.text("key") },
         "reset" => Asked::Reset { successor: fields.text_or_none("successor") },

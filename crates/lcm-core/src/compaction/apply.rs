@@ -2,7 +2,8 @@
 //!
 //! The task token says what the sources are; they must still stand in the context as they did. The
 //! plan is never asked again, and neither budget nor configuration nor clock decides anything but
-//! what the token holds.
+//! what the token holds. The one exception is what counts as injected context: an answer is held
+//! against what its sources have to say by the configuration of the caller.
 
 use alloc::{string::String, vec::Vec};
 
@@ -22,8 +23,9 @@ use crate::{
     reader::Reader,
     seal,
     search::Upkeep,
+    source::Reading,
     store::{Guard, Put},
-    summary::{self, OFFLINE, StoredLevel, Summary},
+    summary::{self, OFFLINE, StoredFinish, StoredLevel, Summary},
     tokens, verify,
 };
 
@@ -104,6 +106,7 @@ fn settled_id(task: &Task, completion: &Completion) -> [u8; 8] {
 /// Everything about one task that was read, before anything is decided.
 pub(crate) struct Desk<'a> {
     keys: &'a Keys,
+    config: &'a Config,
     pub(crate) loaded: Loaded,
     pub(crate) task: Task,
     attempts: Option<Attempts>,
@@ -126,7 +129,7 @@ impl<'a> Desk<'a> {
     pub(crate) fn open(
         reader: &mut Reader<'_>,
         keys: &'a Keys,
-        config: &Config,
+        config: &'a Config,
         conversation: &str,
         task: Task,
         settled: Option<[u8; 8]>,
@@ -155,11 +158,29 @@ impl<'a> Desk<'a> {
         let now = loaded.now(now)?;
         let limits = spend::Limits::of(config);
         let rejected = None;
-        Ok(Self { keys, loaded, task, attempts, guard, settled, rejected, limits, upkeep, now })
+        Ok(Self {
+            keys,
+            config,
+            loaded,
+            task,
+            attempts,
+            guard,
+            settled,
+            rejected,
+            limits,
+            upkeep,
+            now,
+        })
     }
 
     fn tokens(&self) -> u64 {
         self.loaded.head.context.tokens
+    }
+
+    /// How the sources are read: cut as the task says, without what is injected as of now.
+    fn reading(&self) -> Reading<'a> {
+        let injected_tags = &self.config.strip_injected_context_tags;
+        Reading { part_tokens_max: self.task.part_tokens_max, injected_tags }
     }
 
     fn outcome(&self, applied: Applied, reason: &str, summary: Option<[u8; 8]>) -> Outcome {
@@ -243,18 +264,14 @@ impl<'a> Desk<'a> {
         if known.attempt != self.task.attempt || known.level() != self.task.level {
             return self.stale(reader, completion);
         }
-        let verdict = match completion {
-            Some(completion) => judge::judge(&self.task, completion, &place.gathered),
-            None => Verdict::Fallback,
-        };
-        match verdict {
+        let Some(answered) = completion else { return self.fall_back(reader, &place, None) };
+        match judge::judge(&self.task, answered, &place.gathered) {
             Verdict::Retry { level, findings } => {
                 self.retry(reader, config, &place, completion, level, findings)
             }
             Verdict::Accept(accepted) => {
-                let model = completion.map_or(OFFLINE, |completion| completion.model.as_str());
                 let level = StoredLevel::from(self.task.level);
-                self.accept(reader, &place, completion, accepted.answer(level, model))
+                self.accept(reader, &place, completion, accepted.answer(level, answered))
             }
             Verdict::Fallback => self.fall_back(reader, &place, completion),
         }
@@ -266,7 +283,7 @@ impl<'a> Desk<'a> {
     ///
     /// As [`Reader::immutable`].
     pub(crate) fn place(&self, reader: &mut Reader<'_>) -> Result<Option<Place>> {
-        let part_tokens_max = self.task.part_tokens_max;
+        let reading = self.reading();
         let head = &self.loaded.head;
         let history = History { keys: self.keys, head };
         let mut nodes = self.directory_nodes();
@@ -318,11 +335,11 @@ impl<'a> Desk<'a> {
         reader.prefetch(self.keys, &wanted, &[])?;
         let gathered = match self.task.span {
             Span::Messages { seq_first, seq_last } => {
-                sources::messages(reader, &history, seq_first, seq_last, part_tokens_max)?
+                sources::messages(reader, &history, seq_first, seq_last, reading)?
             }
             Span::Items { .. } => {
                 let slice = items.get(from..to).unwrap_or(&[]);
-                sources::items(reader, &history, slice, part_tokens_max)?
+                sources::items(reader, &history, slice, reading)?
             }
         };
         let same = gathered.task == self.task.sources && gathered.depth == self.task.depth;
@@ -397,8 +414,8 @@ impl<'a> Desk<'a> {
                 if !self.names_messages(reader, &history, seq_first, seq_last)? {
                     return Ok(None);
                 }
-                let part_max = self.task.part_tokens_max;
-                let gathered = sources::messages(reader, &history, seq_first, seq_last, part_max)?;
+                let reading = self.reading();
+                let gathered = sources::messages(reader, &history, seq_first, seq_last, reading)?;
                 let Some(text) = self.fallback_text(&gathered) else { return Ok(None) };
                 summary::id(&gathered.task, self.task.prompt_version, level, &text)
             }
@@ -440,7 +457,8 @@ impl<'a> Desk<'a> {
         attempts.findings = findings;
         attempts.tokens += completion.map_or(0, spend::tokens);
         let next = self.task_at(level, attempts.attempt);
-        let previous = place.previous(reader, self.keys, &self.loaded.head, &self.task)?;
+        let tags = &config.strip_injected_context_tags;
+        let previous = place.previous(reader, self.keys, &self.loaded.head, &self.task, tags)?;
         let previous = previous.as_deref();
         outcome.next =
             Some(request::build(config, &next, &place.gathered, previous, &attempts.findings));
@@ -505,6 +523,8 @@ impl<'a> Desk<'a> {
     /// The same task once more, at another level.
     pub(crate) fn task_at(&self, level: Level, attempt: u32) -> Task {
         let mut task = Task { level, attempt, ..self.task.clone() };
+        // Asked again, it is asked by the texts of now.
+        task.prompt_version = task.wording().version(&self.config.prompt_overrides);
         if level == Level::Aggressive {
             task.tokens_target = task.tokens_target_aggressive;
         }
@@ -526,7 +546,8 @@ impl<'a> Desk<'a> {
         if let Some(text) = self.fallback_text(&place.gathered) {
             let findings = verify::lines(&verify::verify(&place.gathered.text, &text));
             let (level, model) = (StoredLevel::Fallback, OFFLINE);
-            let answer = Answer { text, capped: false, findings, level, model };
+            let finish = completion.map(|completion| StoredFinish::from(completion.finish));
+            let answer = Answer { text, capped: false, findings, level, model, finish };
             return self.accept(reader, place, completion, answer);
         }
         let mut outcome = self.outcome(Applied::Refused, reason::NO_PROGRESS, None);
@@ -560,6 +581,7 @@ impl<'a> Desk<'a> {
             capped: answer.capped,
             findings: answer.findings,
             model: answer.model,
+            finish: answer.finish,
             now: self.now,
             prompt_version: self.task.prompt_version,
         });
@@ -601,7 +623,10 @@ impl<'a> Desk<'a> {
             let sealed = seal.seal(self.keys, head, &puts)?;
             puts.extend(sealed);
         }
-        let entry = Journal { time: self.now, act: Act::Compact { summary: id, before } };
+        let entry = Journal {
+            time: self.now,
+            act: Act::Compact { summary: id, made: record.made(), before },
+        };
         let head = self.loaded.commit(reader, self.keys, self.now, &entry, puts, guards)?;
         outcome.summary = Some(summary::name(id));
         outcome.level = match answer.level {

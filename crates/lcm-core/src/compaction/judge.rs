@@ -6,7 +6,7 @@ use crate::{
     extract, limits,
     model::{Completion, Finish, Level},
     source,
-    summary::{OFFLINE, StoredLevel},
+    summary::{OFFLINE, StoredFinish, StoredLevel},
     tokens, verify,
 };
 
@@ -35,10 +35,11 @@ pub(crate) struct Accepted {
 }
 
 impl Accepted {
-    /// The text with who wrote it.
-    pub(crate) fn answer(self, level: StoredLevel, model: &str) -> Answer<'_> {
+    /// The text with who wrote it, and how that ended.
+    pub(crate) fn answer(self, level: StoredLevel, completion: &Completion) -> Answer<'_> {
         let Self { text, capped, findings } = self;
-        Answer { text, capped, findings, level, model }
+        let finish = Some(StoredFinish::from(completion.finish));
+        Answer { text, capped, findings, level, model: &completion.model, finish }
     }
 }
 
@@ -49,6 +50,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) findings: Vec<String>,
     pub(crate) level: StoredLevel,
     pub(crate) model: &'a str,
+    /// How the answer that was judged last ended; `None`: there was none.
+    pub(crate) finish: Option<StoredFinish>,
 }
 
 /// The answer as it would be stored: reasoning stripped, cut to its cap.

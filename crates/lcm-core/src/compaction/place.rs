@@ -43,10 +43,12 @@ impl Place {
         keys: &Keys,
         head: &Head,
         task: &Task,
+        injected_tags: &[String],
     ) -> Result<Option<String>> {
         let before = self.items.get(..self.from).unwrap_or(&[]);
         let history = History { keys, head };
-        sources::previous(reader, &history, before, self.gathered.seq_first, task.depth)
+        let (seq, depth) = (self.gathered.seq_first, task.depth);
+        sources::previous(reader, &history, before, seq, depth, injected_tags)
     }
 
     /// The context with the summary in place of the sources.

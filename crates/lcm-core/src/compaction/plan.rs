@@ -17,8 +17,8 @@ use crate::{
     life, limits,
     model::Level,
     num,
-    prompts::PROMPT_VERSION,
     reader::Reader,
+    source::Reading,
     store::Put,
     tail::{self, Tail},
 };
@@ -72,12 +72,13 @@ pub(crate) fn plan(
         }
     };
     let history = History { keys: &keys, head: &loaded.head };
+    let tags = &config.strip_injected_context_tags;
     let mut requests = Vec::new();
     for planned in &found.planned {
         let before = found.items.get(..planned.index).unwrap_or(&[]);
         let depth = planned.task.depth;
         let seq = planned.gathered.seq_first;
-        let previous = sources::previous(reader, &history, before, seq, depth)?;
+        let previous = sources::previous(reader, &history, before, seq, depth, tags)?;
         let findings = &planned.attempts.findings;
         let (task, gathered) = (&planned.task, &planned.gathered);
         requests.push(request::build(config, task, gathered, previous.as_deref(), findings));
@@ -302,6 +303,11 @@ impl<'a> Planner<'a> {
         History { keys: self.keys, head: self.head }
     }
 
+    fn reading(&self) -> Reading<'a> {
+        let injected_tags = &self.config.strip_injected_context_tags;
+        Reading { part_tokens_max: self.policy.leaf_chunk_tokens_max, injected_tags }
+    }
+
     /// The next tasks, and whether some were passed over because they were tried in vain.
     fn tasks(
         &self,
@@ -468,8 +474,8 @@ impl<'a> Planner<'a> {
         hash: [u8; 16],
         attempts: Attempts,
     ) -> Result<Option<Planned>> {
-        let part_max = self.policy.leaf_chunk_tokens_max;
-        let gathered = sources::of_messages(reader, &self.history(), messages, part_max)?;
+        let reading = self.reading();
+        let gathered = sources::of_messages(reader, &self.history(), messages, reading)?;
         let (seq_first, seq_last) = (gathered.seq_first, gathered.seq_last);
         if gathered.text.trim().is_empty() {
             return Ok(None);
@@ -530,8 +536,7 @@ impl<'a> Planner<'a> {
         attempts: Attempts,
     ) -> Result<Planned> {
         let items = self.items.get(group.from..group.to).unwrap_or(&[]);
-        let part_max = self.policy.leaf_chunk_tokens_max;
-        let gathered = sources::items(reader, &self.history(), items, part_max)?;
+        let gathered = sources::items(reader, &self.history(), items, self.reading())?;
         let summary = |item: Option<&Item>| match item {
             Some(Item::Summary(summary)) => summary.id,
             _ => [0; 8],
@@ -559,7 +564,7 @@ impl<'a> Planner<'a> {
         };
         let (normal, aggressive) = (bound(normal), bound(aggressive));
         let tokens_target = if level == Level::Normal { normal } else { aggressive };
-        Task {
+        let mut task = Task {
             span,
             depth: gathered.depth,
             sources: hash,
@@ -570,9 +575,11 @@ impl<'a> Planner<'a> {
             tokens_cap: normal.saturating_mul(self.policy.summary_overage_factor),
             fallback_tokens_max: self.policy.fallback_tokens_max,
             part_tokens_max: self.policy.leaf_chunk_tokens_max,
-            prompt_version: PROMPT_VERSION,
+            prompt_version: 0,
             scope: task::scope(self.config.summary_model.as_deref()),
-        }
+        };
+        task.prompt_version = task.wording().version(&self.config.prompt_overrides);
+        task
     }
 
     /// Why there is nothing to hand out.

@@ -35,6 +35,7 @@ pub(crate) fn build(
         depth: task.depth,
         level: task.level,
         tokens_target: task.tokens_target,
+        task: task.wording().own(&config.prompt_overrides),
         source: &gathered.text,
         source_tokens: num::tokens_u32(gathered.tokens),
         previous,

@@ -60,7 +60,8 @@ pub(crate) fn run(
     let Some(place) = place.filter(|_| desk.is_current()) else {
         return Ok(nothing(reason::CONFLICT, sweep, tokens));
     };
-    let previous = place.previous(reader, &keys, &desk.loaded.head, &desk.task)?;
+    let tags = &config.strip_injected_context_tags;
+    let previous = place.previous(reader, &keys, &desk.loaded.head, &desk.task, tags)?;
     let mut findings = planned.attempts.findings;
     let mut outcome = loop {
         let task = desk.task.clone();
@@ -87,7 +88,7 @@ pub(crate) fn run(
             Verdict::Fallback => break desk.fall_back(reader, &place, Some(&completion))?,
             Verdict::Accept(accepted) => {
                 let level = StoredLevel::from(task.level);
-                let answer = accepted.answer(level, &completion.model);
+                let answer = accepted.answer(level, &completion);
                 break desk.accept(reader, &place, Some(&completion), answer)?;
             }
         }

@@ -13,9 +13,10 @@ use crate::{
     prompts::PROMPT_VERSION,
     reader::Reader,
     rules::{self, RULES},
-    source,
-    summary::{self, SourceRef, Sources, StoredLevel, Summary, Trust},
+    source::{self, Reading},
+    summary::{self, SourceRef, Sources, StoredFinish, StoredLevel, Summary},
     tokens,
+    trust::Trust,
 };
 
 use super::task;
@@ -48,6 +49,8 @@ pub(crate) struct Gathered {
     descendant_tokens: u64,
     earliest_at: Timestamp,
     latest_at: Timestamp,
+    /// The least label of the sources.
+    trust: Trust,
     file_ids: Vec<String>,
     /// Leaves for tiny runs between the sources, to be written with the summary.
     pub(crate) bridges: Vec<Summary>,
@@ -63,6 +66,8 @@ pub(crate) struct Written<'a> {
     /// What the verifier found in the text.
     pub(crate) findings: Vec<String>,
     pub(crate) model: &'a str,
+    /// How the answer that was judged last ended.
+    pub(crate) finish: Option<StoredFinish>,
     pub(crate) now: Timestamp,
     pub(crate) prompt_version: u32,
 }
@@ -91,8 +96,9 @@ impl Gathered {
             latest_at: self.latest_at,
             created_at: written.now,
             model: bounded(written.model).into(),
+            finish: written.finish,
             prompt_version: written.prompt_version,
-            trust: Trust::Untrusted,
+            trust: self.trust,
             findings: written.findings,
             file_ids,
         }
@@ -109,11 +115,11 @@ pub(crate) fn messages(
     history: &History<'_>,
     seq_first: u64,
     seq_last: u64,
-    part_tokens_max: u32,
+    reading: Reading<'_>,
 ) -> Result<Gathered> {
     let placed = history.messages(reader, seq_first, seq_last)?;
     history.fetch_texts(reader, &placed)?;
-    of_messages(reader, history, &placed, part_tokens_max)
+    of_messages(reader, history, &placed, reading)
 }
 
 /// Gathers a leaf from its messages.
@@ -125,14 +131,16 @@ pub(crate) fn of_messages(
     reader: &mut Reader<'_>,
     history: &History<'_>,
     placed: &[Placed],
-    part_tokens_max: u32,
+    reading: Reading<'_>,
 ) -> Result<Gathered> {
     let mut text = String::new();
     let mut file_ids = Vec::new();
+    let mut trust = Vec::new();
     for message in placed {
         let raw = history.shown(reader, &message.stored)?;
         collect_file_ids(&raw, &mut file_ids);
-        render(&raw, message, part_tokens_max, &mut text);
+        trust.push(Trust::of_message(&raw, message.stored.role, &message.stored.parts));
+        render(&raw, message, reading, &mut text);
     }
     let (seq_first, seq_last) = match placed {
         [first, .., last] => (first.seq, last.seq),
@@ -156,15 +164,16 @@ pub(crate) fn of_messages(
         descendant_tokens: 0,
         earliest_at: times.clone().min().unwrap_or(0),
         latest_at: times.max().unwrap_or(0),
+        trust: Trust::least(trust),
         file_ids,
         bridges: Vec::new(),
         tokens_before: placed.first().map_or(0, |message| message.tokens_before),
     })
 }
 
-fn render(raw: &str, message: &Placed, part_tokens_max: u32, text: &mut String) -> bool {
+fn render(raw: &str, message: &Placed, reading: Reading<'_>, text: &mut String) -> bool {
     let stored = &message.stored;
-    source::render_message(text, raw, stored.role, stored.shown().1, stored.time, part_tokens_max)
+    source::render_message(text, raw, stored.role, stored.shown().1, stored.time, reading)
 }
 
 /// Gathers the items of a condensed summary.
@@ -176,7 +185,7 @@ pub(crate) fn items(
     reader: &mut Reader<'_>,
     history: &History<'_>,
     items: &[Item],
-    part_tokens_max: u32,
+    reading: Reading<'_>,
 ) -> Result<Gathered> {
     let mut records = read(reader, history, items)?.into_iter();
     let mut gathered = Gathered {
@@ -193,6 +202,7 @@ pub(crate) fn items(
         descendant_tokens: 0,
         earliest_at: u64::MAX,
         latest_at: 0,
+        trust: Trust::Trusted,
         file_ids: Vec::new(),
         bridges: Vec::new(),
         tokens_before: 0,
@@ -205,7 +215,7 @@ pub(crate) fn items(
                 (SourceRef { id: summary.id, bytes: summary.bytes }, record)
             }
             Item::Run(run) => {
-                let record = bridge(reader, history, run, part_tokens_max)?;
+                let record = bridge(reader, history, run, reading)?;
                 let bytes = num::to_u32(codec::encode_small(&record)?.len());
                 gathered.bridges.push(record.clone());
                 (SourceRef { id: record.id(), bytes }, record)
@@ -223,6 +233,7 @@ pub(crate) fn items(
         gathered.descendant_tokens += record.descendant_tokens + u64::from(record.tokens);
         gathered.earliest_at = gathered.earliest_at.min(record.earliest_at);
         gathered.latest_at = gathered.latest_at.max(record.latest_at);
+        gathered.trust = gathered.trust.min(record.trust);
         for id in &record.file_ids {
             push_unique(&mut gathered.file_ids, id);
         }
@@ -258,9 +269,9 @@ fn bridge(
     reader: &mut Reader<'_>,
     history: &History<'_>,
     run: &Run,
-    part_tokens_max: u32,
+    reading: Reading<'_>,
 ) -> Result<Summary> {
-    let gathered = messages(reader, history, run.seq_first, run.seq_last, part_tokens_max)?;
+    let gathered = messages(reader, history, run.seq_first, run.seq_last, reading)?;
     let text = if gathered.text.trim().is_empty() { "(no text)" } else { &gathered.text };
     Ok(gathered.summary(Written {
         text: text.into(),
@@ -268,6 +279,7 @@ fn bridge(
         capped: false,
         findings: Vec::new(),
         model: VERBATIM,
+        finish: None,
         now: gathered.latest_at,
         prompt_version: PROMPT_VERSION,
     }))
@@ -284,6 +296,7 @@ pub(crate) fn previous(
     before: &[Item],
     seq_first: u64,
     depth: u32,
+    injected_tags: &[String],
 ) -> Result<Option<String>> {
     // Above sessions a narrative stands for itself.
     if depth > 1 {
@@ -300,7 +313,11 @@ pub(crate) fn previous(
         .copied()
         .collect();
     if near.is_empty() {
-        return if depth == 0 { raw_before(reader, history, seq_first) } else { Ok(None) };
+        return if depth == 0 {
+            raw_before(reader, history, seq_first, injected_tags)
+        } else {
+            Ok(None)
+        };
     }
     let records = read(reader, history, &near)?;
     let texts: Vec<String> =
@@ -313,7 +330,9 @@ fn raw_before(
     reader: &mut Reader<'_>,
     history: &History<'_>,
     seq_first: u64,
+    injected_tags: &[String],
 ) -> Result<Option<String>> {
+    let reading = Reading { part_tokens_max: PREVIOUS_TOKENS_MAX, injected_tags };
     if seq_first <= 1 {
         return Ok(None);
     }
@@ -330,7 +349,7 @@ fn raw_before(
         }
         let mut block = String::new();
         let raw = history.shown(reader, &message.stored)?;
-        render(&raw, message, PREVIOUS_TOKENS_MAX, &mut block);
+        render(&raw, message, reading, &mut block);
         tokens = tokens.saturating_add(tokens::estimate(&block));
         blocks.push(block);
     }

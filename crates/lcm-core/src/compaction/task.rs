@@ -10,6 +10,7 @@ use crate::{
     error::{Error, Result},
     keys, limits,
     model::{Level, Purpose},
+    prompts::Wording,
     summary::SourceRef,
 };
 
@@ -52,6 +53,7 @@ pub(crate) struct Task {
     pub(crate) fallback_tokens_max: u32,
     /// Tokens of one part of a message above which the model sees only its head and tail.
     pub(crate) part_tokens_max: u32,
+    /// Of the prompt with which the answer was asked for, see [`Wording::version`].
     pub(crate) prompt_version: u32,
     pub(crate) scope: String,
 }
@@ -63,6 +65,11 @@ impl Task {
             Span::Messages { .. } => Purpose::Leaf,
             Span::Items { .. } => Purpose::Condensed,
         }
+    }
+
+    /// What its prompt asks for.
+    pub(crate) fn wording(&self) -> Wording {
+        Wording::of(self.purpose(), self.depth, self.level)
     }
 
     /// The token.
@@ -240,7 +247,7 @@ mod tests {
             tokens_cap: u32::MAX,
             fallback_tokens_max: u32::MAX,
             part_tokens_max: u32::MAX,
-            prompt_version: 1,
+            prompt_version: u32::MAX,
             scope: "x".repeat(SCOPE_BYTES_MAX),
         }
     }

@@ -21,6 +21,7 @@ use crate::{
     error::{Error, Result},
     json::{self, Kind, Member, Writer},
     order::{self, Sorted},
+    prompts,
 };
 
 /// One setting.
@@ -44,11 +45,14 @@ enum Take {
     /// A text; empty or `null` for `None`.
     Name(fn(&mut Config, Option<String>)),
     Texts(fn(&mut Config, Vec<String>)),
-    NamedTexts(fn(&mut Config, Vec<(String, String)>)),
     /// Thousandths under our name, a decimal under the other.
     Threshold,
     /// An array of rules.
     Overrides,
+    /// Texts by the names of prompts.
+    Prompts,
+    /// Names of elements.
+    Tags,
     /// A policy under our name, whether it is `prompt-aware` under the others.
     Eviction,
 }
@@ -59,7 +63,7 @@ const fn key(name: &'static str, aliases: &'static [&'static str], take: Take) -
     Key { name, aliases, take }
 }
 
-use Take::{Depth, Flag, Name, NamedTexts, Number, NumberOrNull, Text, Texts};
+use Take::{Depth, Flag, Name, Number, NumberOrNull, Text, Texts};
 
 static KEYS: [Key; 41] = [
     key("enabled", &[], Flag(|c, v| c.enabled = v)),
@@ -161,7 +165,7 @@ static KEYS: [Key; 41] = [
         Flag(|c, v| c.stub_large_tool_payloads = v),
     ),
     key("custom_instructions", &["customInstructions"], Text(|c, v| c.custom_instructions = v)),
-    key("prompt_overrides", &[], NamedTexts(|c, v| c.prompt_overrides = v)),
+    key("prompt_overrides", &[], Take::Prompts),
     key("summary_model", &["summaryModel"], Name(|c, v| c.summary_model = v)),
     key(
         "large_file_summary_model",
@@ -209,11 +213,7 @@ static KEYS: [Key; 41] = [
         &["replayFloodThresholdInternal"],
         Number(1, ANY, |c, v| c.replay_flood_threshold_internal = v),
     ),
-    key(
-        "strip_injected_context_tags",
-        &["stripInjectedContextTags"],
-        Texts(|c, v| c.strip_injected_context_tags = v),
-    ),
+    key("strip_injected_context_tags", &["stripInjectedContextTags"], Take::Tags),
     key(
         "ignore_session_patterns",
         &["ignoreSessionPatterns"],
@@ -230,6 +230,13 @@ static KEYS: [Key; 41] = [
         Flag(|c, v| c.skip_stateless_sessions = v),
     ),
 ];
+
+/// Most names of elements, and most bytes of one.
+const TAGS_MAX: usize = 32;
+const TAG_BYTES_MAX: usize = 64;
+/// What they must be.
+const TAGS: &str = "an array of strings, at most 32 names of elements of at most 64 bytes: ASCII \
+                    letters, digits, `_`, `-`, `.` and `:`, beginning with a letter or `_`";
 
 /// Keys of the reference system that no longer do anything, in camel case.
 const DEPRECATED: [&str; 2] = ["cacheAwareCompaction", "dynamicLeafChunkTokens"];
@@ -393,13 +400,11 @@ fn camel_case(name: &str) -> String {
 }
 
 /// Settings that nothing goes by yet: checked, kept, and reported as reserved.
-static RESERVED: [&str; 10] = [
+static RESERVED: [&str; 8] = [
     "eviction_policy",
     "expand_tokens_max",
     "expansion_model",
     "large_file_summary_model",
-    "prompt_overrides",
-    "strip_injected_context_tags",
     "stub_large_tool_payloads",
     "summary_call_window_ms",
     "summary_max_calls_per_window",
@@ -440,14 +445,29 @@ fn take(
             name => set(config, name.filter(|name| !name.is_empty())),
         },
         Texts(set) => set(config, texts(raw, value).ok_or("an array of strings")?),
-        NamedTexts(set) => {
-            set(config, named_texts(raw, value).ok_or("an object whose values are strings")?);
+        Take::Tags => {
+            let names = texts(raw, value).filter(|names| names.len() <= TAGS_MAX);
+            let names = names.filter(|names| names.iter().all(|name| is_tag(name)));
+            config.strip_injected_context_tags = names.ok_or(TAGS)?;
+        }
+        Take::Prompts => {
+            let texts = named_texts(raw, value).ok_or("an object whose values are strings")?;
+            config.prompt_overrides = prompts::overrides(texts)?;
         }
         Take::Overrides => config.context_threshold_overrides = rules(raw, value)?,
         Take::Threshold => config.context_threshold_permille = threshold(&text, aliased, value)?,
         Take::Eviction => config.eviction_policy = eviction(string.as_deref(), flag, aliased)?,
     }
     Ok(())
+}
+
+/// Whether a text can be the name of an element.
+fn is_tag(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
+    let begins = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+    name.len() <= TAG_BYTES_MAX
+        && name.bytes().all(fits)
+        && name.as_bytes().first().is_some_and(begins)
 }
 
 fn rules(raw: &str, value: &Member) -> core::result::Result<Vec<super::Override>, String> {

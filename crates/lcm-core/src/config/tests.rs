@@ -132,7 +132,6 @@ fn every_setting_is_refused_out_of_its_bounds_by_name() {
     {
         assert!(refusal(&format!("{{\"{key}\":[\"a\",5]}}")).contains("array of strings"));
     }
-    assert!(refusal(r#"{"prompt_overrides":{"leaf":5}}"#).contains("values are strings"));
     assert!(refusal(r#"{"eviction_policy":"newest"}"#).contains("`layered`"));
     assert!(refusal(r#"{"eviction_policy":true}"#).contains("`layered`"));
     assert!(refusal(r#"{"promptAwareEviction":"layered"}"#).ends_with("true or false"));
@@ -140,16 +139,36 @@ fn every_setting_is_refused_out_of_its_bounds_by_name() {
 }
 
 #[test]
+fn texts_of_prompts_and_names_of_elements_are_bounded() {
+    assert!(refusal(r#"{"prompt_overrides":{"leaf":5}}"#).contains("values are strings"));
+    for name in ["", "a b", "<a>", "1a", "-a", &"a".repeat(65)] {
+        let tags = format!("{{\"stripInjectedContextTags\":[\"ok\",\"{name}\"]}}");
+        assert!(refusal(&tags).contains("names of elements"), "{name}");
+    }
+    let many = format!("{{\"stripInjectedContextTags\":[{}\"a\"]}}", "\"a\",".repeat(32));
+    assert!(refusal(&many).contains("at most 32 names"));
+    let unknown = refusal(r#"{"prompt_overrides":{"chapter":"x"}}"#);
+    let names = "for `leaf`, `leaf-aggressive`, `session`, `phase`, `durable`, not `chapter`";
+    assert!(unknown.ends_with(names), "{unknown}");
+    let long = format!(r#"{{"prompt_overrides":{{"leaf":"{}"}}}}"#, "x".repeat(8193));
+    assert!(refusal(&long).ends_with("at most 8192 bytes; `leaf` is longer"));
+    for line in ["Length: at most 5 tokens.", "Material: about 5 tokens.", "<source ffff>"] {
+        let forged = format!(r#"{{"prompt_overrides":{{"phase":"x\n{line}"}}}}"#);
+        assert!(refusal(&forged).ends_with("`phase` has one"), "{line}");
+    }
+}
+
+#[test]
 fn values_that_are_no_numbers_are_kept() {
     let read = config(
         r#"{"eviction_policy":"layered","custom_instructions":"be \"brief\"","expansionModel":"",
-            "prompt_overrides":{"leaf":"x"},"strip_injected_context_tags":[],
+            "prompt_overrides":{"leaf":" x\n","durable":" "},"strip_injected_context_tags":[],
             "new_session_retain_depth":-1,"largeFileTokenThreshold":2e3}"#,
     );
     assert_eq!(read.eviction_policy, api::Policy::Layered);
     assert_eq!(read.custom_instructions, "be \"brief\"");
     assert_eq!(read.expansion_model, None);
-    assert_eq!(read.prompt_overrides, [("leaf".into(), "x".into())]);
+    assert_eq!(read.prompt_overrides, [(crate::prompts::Wording::Leaf, "x".into())]);
     assert!(read.strip_injected_context_tags.is_empty());
     assert_eq!(read.new_session_retain_depth, None);
     assert_eq!(read.large_payload_tokens_min, 2000);

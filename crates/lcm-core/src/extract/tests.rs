@@ -265,6 +265,7 @@ fn offline_answers_keep_to_the_prompt_and_below_the_source() {
             depth: 0,
             level: crate::model::Level::Normal,
             tokens_target: target,
+            task: None,
             source: &source,
             source_tokens: stated,
             previous: Some("[2026-01-02 03:00 user]\nwhat was before"),

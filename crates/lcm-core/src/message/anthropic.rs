@@ -24,7 +24,7 @@ const ROLES: [(&str, Role); 3] =
     [("user", Role::User), ("assistant", Role::Assistant), ("system", Role::System)];
 
 /// Members of messages in requests and responses, and what a host may add.
-const MEMBERS: [&str; 13] = [
+const MEMBERS: [&str; 14] = [
     "role",
     "content",
     "id",
@@ -38,6 +38,7 @@ const MEMBERS: [&str; 13] = [
     "context_management",
     "timestamp",
     "event_key",
+    "trust",
 ];
 
 pub(super) fn read(raw: &str) -> Result<Message> {

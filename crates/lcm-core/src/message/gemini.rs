@@ -30,7 +30,8 @@ const ROLES: [(&str, Role); 4] = [
 ];
 
 /// Members of contents, and what a host may add.
-const MEMBERS: [&str; 6] = ["role", "parts", "id", "stop_reason", "timestamp", "event_key"];
+const MEMBERS: [&str; 7] =
+    ["role", "parts", "id", "stop_reason", "timestamp", "event_key", "trust"];
 
 /// Keys of a function's response below which all of it stands.
 const OUTPUTS: [&str; 3] = ["output", "result", "error"];

@@ -18,7 +18,7 @@ const PARTS_MAX: usize = 1_024;
 const LISTED_MAX: usize = PARTS_MAX - 1;
 
 /// Members of a message that are documented.
-const MEMBERS: [&str; 9] = [
+const MEMBERS: [&str; 10] = [
     "role",
     "content",
     "parts",
@@ -26,6 +26,7 @@ const MEMBERS: [&str; 9] = [
     "id",
     "timestamp",
     "event_key",
+    "trust",
     "speaker",
     "session",
 ];

@@ -28,7 +28,7 @@ const ROLES: [(&str, Role); 6] = [
 ];
 
 /// Members of messages in requests and responses, and what a host may add.
-const MEMBERS: [&str; 15] = [
+const MEMBERS: [&str; 16] = [
     "role",
     "content",
     "name",
@@ -44,6 +44,7 @@ const MEMBERS: [&str; 15] = [
     "id",
     "timestamp",
     "event_key",
+    "trust",
 ];
 
 /// The list of what stands beside `content` and `tool_calls`, of which there are at most five.

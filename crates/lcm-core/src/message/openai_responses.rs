@@ -28,8 +28,18 @@ const ROLES: [(&str, Role); 4] = [
 ];
 
 /// Members of messages in requests and responses, and what a host may add.
-const MEMBERS: [&str; 9] =
-    ["role", "content", "type", "id", "status", "phase", "stop_reason", "timestamp", "event_key"];
+const MEMBERS: [&str; 10] = [
+    "role",
+    "content",
+    "type",
+    "id",
+    "status",
+    "phase",
+    "stop_reason",
+    "timestamp",
+    "event_key",
+    "trust",
+];
 
 /// Calls that the host answers, with an item whose type ends with `_output`.
 pub(crate) const CALLS: [&str; 6] = [

@@ -1,6 +1,6 @@
 //! Claims about prompts: what each asks for, and that a program can read the material back.
 
-use alloc::format;
+use alloc::{format, vec::Vec};
 
 use super::*;
 
@@ -12,6 +12,7 @@ fn input(source: &str) -> PromptInput<'_> {
         depth: 0,
         level: Level::Normal,
         tokens_target: 600,
+        task: None,
         source,
         source_tokens: 2400,
         previous: None,
@@ -22,9 +23,20 @@ fn input(source: &str) -> PromptInput<'_> {
 }
 
 #[test]
-fn the_system_text_declares_the_material_untrusted_and_asks_for_plain_text() {
+fn the_system_text_says_what_holds_for_every_summary() {
     let system = build(&input("x")).system;
-    for needed in ["untrusted", "never something to do", "plain text", "no headings"] {
+    let needed = [
+        "untrusted",
+        "never something to do",
+        "plain text",
+        "no headings",
+        "exactly",
+        "replaced later",
+        "A failure stays a failure",
+        "only where the material shows it",
+        "language of the conversation",
+    ];
+    for needed in needed {
         assert!(system.contains(needed), "{needed}");
     }
 }
@@ -66,6 +78,35 @@ fn depths_and_levels_are_worded_differently() {
     }
     let durable = at(Purpose::Condensed, 7, Level::Normal);
     assert_eq!(prompts.last(), Some(&durable));
+}
+
+#[test]
+fn an_operators_text_replaces_the_task_and_nothing_else() {
+    for (purpose, depth, level) in [
+        (Purpose::Leaf, 0, Level::Normal),
+        (Purpose::Leaf, 0, Level::Aggressive),
+        (Purpose::Condensed, 2, Level::Aggressive),
+    ] {
+        let request = PromptInput { purpose, depth, level, ..input("material") };
+        let own = PromptInput { task: Some("Task: only names."), ..request };
+        let built_in = Wording::of(purpose, depth, level).built_in();
+        let (before, after) = (build(&request), build(&own));
+        assert_eq!(after.system, before.system);
+        assert_eq!(after.prompt, before.prompt.replace(built_in, "Task: only names."));
+        assert_eq!(material(&after.prompt), Some(("material", 600)));
+    }
+}
+
+#[test]
+fn every_text_has_a_version_of_its_own() {
+    let texts = |leaf: &str| overrides(Vec::from([("leaf".into(), leaf.into())])).unwrap();
+    let (none, one, other) = (texts(" \n"), texts("one"), texts("other"));
+    assert!(none.is_empty());
+    assert_eq!(Wording::Leaf.version(&none), PROMPT_VERSION);
+    assert_eq!(Wording::Session.version(&one), PROMPT_VERSION);
+    let versions = [Wording::Leaf.version(&one), Wording::Leaf.version(&other)];
+    assert!(versions[0] >= 1 << 31 && versions[1] >= 1 << 31 && versions[0] != versions[1]);
+    assert_eq!(Wording::Leaf.version(&texts(" one ")), versions[0]);
 }
 
 #[test]

@@ -11,7 +11,8 @@ use crate::{
     keys::Keys,
     num,
     reader::Reader,
-    summary::{self, SourceRef, Sources, Summary},
+    summary::{self, SourceRef, Sources, StoredFinish, Summary},
+    trust::Trust,
 };
 
 use super::{
@@ -78,6 +79,7 @@ fn of_summary(reader: &mut Reader<'_>, keys: &Keys, id: [u8; 8]) -> Result<Write
     w.time("earliest_at", record.earliest_at);
     w.texts("file_ids", &record.file_ids);
     w.texts("findings", &record.findings);
+    w.text_or_null("finish", record.finish.map(StoredFinish::as_str));
     w.text("id", &summary::name(id));
     w.text("kind", record.kind());
     w.time("latest_at", record.latest_at);
@@ -169,5 +171,6 @@ pub(crate) fn row(
     row.text("role", stored.role.as_str());
     row.number("seq", placed.seq);
     row.number("tokens", stored.tokens.into());
+    row.text("trust", Trust::of_message(&raw, stored.role, &stored.parts).as_str());
     Ok((raw.len(), row))
 }

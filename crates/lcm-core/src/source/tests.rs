@@ -3,6 +3,7 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use super::*;
+use crate::trust::Trust;
 
 const TIME: u64 = 1_767_323_096_000; // 2026-01-02 03:04:56
 
@@ -66,7 +67,8 @@ impl Draft {
     /// What is appended to an empty text; `None` when nothing is.
     fn render(&self, role: Role, part_tokens_max: u32) -> Option<String> {
         let mut out = String::new();
-        render_message(&mut out, &self.raw, role, &self.parts, TIME, part_tokens_max).then_some(out)
+        let reading = Reading { part_tokens_max, injected_tags: &[] };
+        render_message(&mut out, &self.raw, role, &self.parts, TIME, reading).then_some(out)
     }
 
     fn user(&self) -> String {
@@ -88,7 +90,8 @@ fn a_block_has_a_header_and_the_texts_of_its_parts() {
 fn blocks_are_separated_by_one_empty_line() {
     let draft = Draft::default().text("hi");
     let mut out = draft.user();
-    assert!(render_message(&mut out, &draft.raw, Role::Assistant, &draft.parts, TIME, 100));
+    let reading = Reading { part_tokens_max: 100, injected_tags: &[] };
+    assert!(render_message(&mut out, &draft.raw, Role::Assistant, &draft.parts, TIME, reading));
     render_summary(&mut out, "sum_0123456789abcdef", TIME, TIME + 60_000, 0, "text\n");
     let expected = "[2026-01-02 03:04 user]\nhi\n\n[2026-01-02 03:04 assistant]\nhi\n\n\
                     [2026-01-02 03:04 to 2026-01-02 03:05 summary sum_0123456789abcdef]\ntext";
@@ -266,7 +269,8 @@ fn a_value_of_very_many_tokens_is_rendered_as_it_stands() {
         let span = Span { start: 0, length: u32::try_from(value.len()).unwrap() };
         let mut out = String::new();
         let parts = [Part::Other { value: span }];
-        assert!(render_message(&mut out, value, Role::User, &parts, TIME, u32::MAX));
+        let reading = Reading { part_tokens_max: u32::MAX, injected_tags: &[] };
+        assert!(render_message(&mut out, value, Role::User, &parts, TIME, reading));
         String::from(out.split_once('\n').unwrap().1)
     };
     let block = "{\"type\":\"text\",\"text\":\"a\"}";
@@ -298,6 +302,7 @@ fn the_element_of_a_leaf_is_escaped() {
         earliest: Some(TIME),
         latest: None,
         sources: &[],
+        trust: Trust::Untrusted,
         text: "a < b & \"c\"\u{1}\nd\n",
     };
     let expected = "<summary id=\"sum_1&quot;\" kind=\"leaf\" depth=\"0\" descendant_count=\"0\" \
@@ -316,10 +321,11 @@ fn the_element_of_a_condensed_summary_names_its_sources_in_order() {
         earliest: Some(TIME),
         latest: Some(TIME),
         sources: &sources,
+        trust: Trust::Trusted,
         text: "t",
     };
     let expected = "<summary id=\"sum_c\" kind=\"condensed\" depth=\"2\" descendant_count=\"5\" \
-                    trust=\"untrusted\" earliest_at=\"2026-01-02T03:04:56\" \
+                    trust=\"trusted\" earliest_at=\"2026-01-02T03:04:56\" \
                     latest_at=\"2026-01-02T03:04:56\">\n\
                     <parents><summary_ref id=\"sum_b\"/><summary_ref id=\"sum_a\"/></parents>\n\
                     <content>t</content>\n</summary>";

@@ -2,7 +2,7 @@
 
 use alloc::string::{String, ToString};
 
-use crate::time;
+use crate::{time, trust::Trust};
 
 /// What the element of a summary says.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +19,8 @@ pub struct SummaryElement<'a> {
     pub latest: Option<u64>,
     /// Ids of the summaries it was made from, in order; none for a leaf.
     pub sources: &'a [&'a str],
+    /// The least trust in its sources.
+    pub trust: Trust,
     /// Its text.
     pub text: &'a str,
 }
@@ -32,7 +34,7 @@ pub fn summary_xml(summary: &SummaryElement<'_>) -> String {
     push_attribute(&mut out, "kind", kind);
     push_attribute(&mut out, "depth", &summary.depth.to_string());
     push_attribute(&mut out, "descendant_count", &summary.descendant_count.to_string());
-    push_attribute(&mut out, "trust", "untrusted");
+    push_attribute(&mut out, "trust", summary.trust.as_str());
     for (name, at) in [("earliest_at", summary.earliest), ("latest_at", summary.latest)] {
         if let Some(at) = at {
             push_attribute(&mut out, name, &time::iso_seconds(at));

@@ -513,6 +513,10 @@ class AsyncLcm:
             paging.life(conversation, "calibrate", arguments, self._now(now))
         )
 
+    async def prompts(self) -> list[dict[str, Any]]:
+        """What summaries are asked for as configured, by depth: `name`, `version`, `text`, ..."""
+        return await self._run(paging.prompts())  # type: ignore[no-any-return]
+
     async def check(self, conversation: str) -> dict[str, Any]:
         """Whether what is stored of a conversation agrees with itself."""
         return await self._run(paging.check(conversation))  # type: ignore[no-any-return]

@@ -536,6 +536,10 @@ class Lcm:
             paging.life(conversation, "calibrate", arguments, self._now(now))
         )
 
+    def prompts(self) -> list[dict[str, Any]]:
+        """What summaries are asked for as configured, by depth: `name`, `version`, `text`, ..."""
+        return self._run(paging.prompts())  # type: ignore[no-any-return]
+
     def check(self, conversation: str) -> dict[str, Any]:
         """Whether what is stored of a conversation agrees with itself."""
         return self._run(paging.check(conversation))  # type: ignore[no-any-return]

@@ -124,6 +124,13 @@ def life(conversation: str, verb: str, arguments: Fields, now: int) -> Flow[Fiel
     return answer
 
 
+def prompts() -> Flow[list[Fields]]:
+    """The prompts of summaries; they are of no conversation."""
+    answer: Fields = yield from life("", "prompts", {}, 0)
+    prompts: list[Fields] = answer["prompts"]
+    return prompts
+
+
 def _pages(name: str, arguments: Fields) -> Flow[list[Fields]]:
     """All pages of a document whose `cursor` is the cursor of the next one."""
     pages: list[Fields] = []

@@ -7,12 +7,13 @@ use crate::{
     context::{Context, Item},
     error::Result,
     head::Head,
-    history::History,
+    history::{History, Placed},
     keys::Keys,
     reader::Reader,
     rules::RULES,
     summary::{self, Sources, Summary},
     tokens,
+    trust::Trust,
 };
 
 use super::{Report, Summaries};
@@ -156,6 +157,7 @@ pub(in crate::admin) fn follows(record: &Summary, sources: &[&Summary]) -> bool 
         && measured == measures(sources)
         && sources.iter().all(|source| source.earliest_at >= record.earliest_at)
         && sources.iter().all(|source| source.latest_at <= record.latest_at)
+        && record.trust == Trust::least(sources.iter().map(|source| source.trust))
 }
 
 /// The sources know what was derived from them.
@@ -177,6 +179,24 @@ fn derived(
         });
     }
     Ok(())
+}
+
+/// The least label of messages.
+///
+/// # Errors
+///
+/// As [`Reader::immutable`].
+pub(in crate::admin) fn trust(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    messages: &[Placed],
+) -> Result<Trust> {
+    let mut labels = Vec::new();
+    for message in messages {
+        let raw = history.shown(reader, &message.stored)?;
+        labels.push(Trust::of_message(&raw, message.stored.role, &message.stored.parts));
+    }
+    Ok(Trust::least(labels))
 }
 
 /// Every leaf is made of the messages it names.
@@ -202,6 +222,10 @@ fn leaves(
         let same = sum == record.message_tokens && found == Some(*frontier);
         let name = summary::name(*id);
         report.expect(same, || format!("the messages of `{name}` are others"));
+        let Some(trust) = report.damage(trust(reader, &history, &messages))? else { continue };
+        report.expect(trust == record.trust, || {
+            format!("`{name}` is {}, its messages are {}", record.trust.as_str(), trust.as_str())
+        });
     }
     Ok(())
 }

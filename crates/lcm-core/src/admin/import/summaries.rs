@@ -27,7 +27,7 @@ use crate::{
 
 use super::{
     super::{
-        check::{follows, measures},
+        check::{follows, measures, trust},
         portable::{ItemLine, SummaryLine},
     },
     derived_here,
@@ -166,6 +166,7 @@ fn leaf(reader: &mut Reader<'_>, keys: &Keys, head: &Head, record: &Summary) -> 
         && made.task == task::messages_hash(seq_first, seq_last, &frontier)
         && (made.message_tokens, made.source_tokens) == (sum, sum)
         && (made.descendant_count, made.descendant_tokens) == (0, 0)
+        && made.trust == trust(reader, &history, &placed)?
         && times.clone().min() == Some(made.earliest_at)
         && times.max() == Some(made.latest_at);
     if same { Ok(made) } else { Err(not_so("the messages")) }

@@ -32,7 +32,8 @@ use crate::{
 
 /// Members of messages for OpenAI that are the host's and not the provider's; the first one can be
 /// either's.
-const OF_HOST: [&str; 6] = ["id", "timestamp", "event_key", "speaker", "session", "stop_reason"];
+const OF_HOST: [&str; 7] =
+    ["id", "timestamp", "event_key", "speaker", "session", "trust", "stop_reason"];
 
 /// One chosen message or summary.
 #[derive(Clone, Debug)]

@@ -1,0 +1,158 @@
+//! `lcm prompts`: what summaries are asked for.
+//!
+//! In: a name and a text. Out: the answers of the component, which knows the texts, and the file of
+//! `--config` with a text set or taken out. The store has no part in it.
+
+use std::{fs, io::ErrorKind, path::Path};
+
+use lcm_host::{Code, Error, Result};
+use serde_json::{Value, json};
+use similar::TextDiff;
+
+use super::recall::{field, parse};
+use crate::{
+    End,
+    arguments::{Global, Prompts},
+    config,
+    input::read_text,
+    output::{self, Table},
+    session::Session,
+};
+
+pub(crate) fn run(global: &Global, command: &Prompts) -> Result<End> {
+    let printed = match command {
+        Prompts::List => list(global)?,
+        Prompts::Show(prompt) => show(global, &prompt.name)?,
+        Prompts::Set { prompt, file } => {
+            let own = read_text(file)?;
+            if own.trim().is_empty() {
+                let unset = format!("`lcm prompts unset {}` goes back", prompt.name);
+                let message = format!("the text is blank: {unset} to the built-in one");
+                return Err(Error::new(Code::InvalidInput, message));
+            }
+            write(global, &prompt.name, Some(own.trim()))?
+        }
+        Prompts::Unset(prompt) => write(global, &prompt.name, None)?,
+        Prompts::Diff(prompt) => diff(global, &prompt.name)?,
+    };
+    if global.json {
+        output::json(&printed.json)?
+    } else {
+        output::text(&printed.text)?
+    }
+    Ok(End::Done)
+}
+
+/// An answer, for programs and for people.
+struct Printed {
+    json: Value,
+    text: String,
+}
+
+/// The prompts as configured.
+fn prompts(global: &Global) -> Result<Vec<Value>> {
+    let session = Session::without_store(global)?;
+    let text = session.lcm.admin_call(session.conversation, "prompts", "{}", session.now())?;
+    match parse("admin.call", &text)?.get_mut("prompts").map(Value::take) {
+        Some(Value::Array(prompts)) => Ok(prompts),
+        _ => Err(Error::new(Code::Internal, "`prompts` answered no prompts")),
+    }
+}
+
+fn named(global: &Global, name: &str) -> Result<Value> {
+    let prompts = prompts(global)?;
+    let names: Vec<String> = prompts.iter().map(|prompt| field(prompt, "name")).collect();
+    prompts.into_iter().find(|prompt| field(prompt, "name") == name).ok_or_else(|| {
+        let message = format!("there is no prompt `{name}`, only {}", names.join(", "));
+        Error::new(Code::InvalidInput, message)
+    })
+}
+
+fn is_overridden(prompt: &Value) -> bool {
+    prompt.get("overridden") == Some(&Value::Bool(true))
+}
+
+fn list(global: &Global) -> Result<Printed> {
+    let prompts = prompts(global)?;
+    let mut table = Table::new(&["name", ">version", ">tokens", "text"]);
+    for prompt in &prompts {
+        let text = if is_overridden(prompt) { "overridden" } else { "built in" };
+        // A version is a name, not an amount.
+        let version = prompt.get("version").map(Value::to_string).unwrap_or_default();
+        table.row(vec![field(prompt, "name"), version, field(prompt, "tokens"), text.to_owned()]);
+    }
+    let json = json!({ "prompts": prompts });
+    Ok(Printed { json, text: table.render() })
+}
+
+fn show(global: &Global, name: &str) -> Result<Printed> {
+    let prompt = named(global, name)?;
+    let of = |key: &str| prompt.get(key).and_then(Value::as_str).unwrap_or_default();
+    let text = format!("{}\n\n{}\n", of("system"), of("prompt"));
+    Ok(Printed { json: prompt, text })
+}
+
+fn diff(global: &Global, name: &str) -> Result<Printed> {
+    let prompt = named(global, name)?;
+    let of = |key: &str| format!("{}\n", field(&prompt, key));
+    let (built_in, own) = (of("built_in"), of("text"));
+    let diff = TextDiff::from_lines(&built_in, &own);
+    let diff = diff.unified_diff().header("built in", "override").to_string();
+    let text = match is_overridden(&prompt) {
+        true => diff.clone(),
+        false => format!("{name} is not overridden\n"),
+    };
+    let json = json!({ "name": name, "overridden": is_overridden(&prompt), "diff": diff });
+    Ok(Printed { json, text })
+}
+
+/// Sets or removes an override in the file of the configuration.
+fn write(global: &Global, name: &str, own: Option<&str>) -> Result<Printed> {
+    let Some(file) = &global.config else {
+        let message = "texts of prompts stand in a configuration: name its file with `--config`";
+        return Err(Error::new(Code::InvalidInput, message));
+    };
+    let before = text_of(file)?;
+    let no_object = |error| {
+        let message = format!("`{}` is no JSON object: {error}", file.display());
+        Error::new(Code::InvalidInput, message)
+    };
+    let text = before.as_deref().unwrap_or("{}\n");
+    let (after, changed) = config::with_override(text, name, own).map_err(no_object)?;
+    // The component says what a name and a text may be, before anything is written.
+    let unconfigured = Global { config: None, ..global.clone() };
+    let session = Session::without_store(&unconfigured)?;
+    let in_file =
+        |error: Error| Error::new(error.code, format!("`{}`: {}", file.display(), error.message));
+    session.lcm.configure(&after).map_err(in_file)?;
+    if own.is_none() {
+        session.lcm.configure(&probe(name)).map_err(in_file)?;
+    }
+    if changed {
+        fs::write(file, &after).map_err(|error| {
+            let message = format!("cannot write `{}`: {error}", file.display());
+            Error::new(Code::InvalidInput, message)
+        })?;
+    }
+    let place = file.display();
+    let text = match (own, changed) {
+        (Some(_), true) => format!("{name} is overridden in {place}\n"),
+        (None, true) => format!("{name} is built in again in {place}\n"),
+        (_, false) => "nothing to do\n".to_owned(),
+    };
+    let json = json!({ "name": name, "overridden": own.is_some(), "changed": changed });
+    Ok(Printed { json, text })
+}
+
+/// A configuration that is refused when the name is none.
+fn probe(name: &str) -> String {
+    json!({ "prompt_overrides": { name: "x" } }).to_string()
+}
+
+/// The text of the file; `None`: there is none yet.
+fn text_of(file: &Path) -> Result<Option<String>> {
+    match fs::metadata(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        _ => read_text(file).map(Some),
+    }
+}

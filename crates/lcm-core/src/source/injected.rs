@@ -1,0 +1,182 @@
+//! Leaves out what memory plugins put into messages: elements with names that are configured.
+//!
+//! In: a text and names. Out: the text without `<name ...>...</name>` and `<name/>`, and without a
+//! line right before such an element that announces it. What is never closed stays: a text may
+//! speak of a tag.
+
+use alloc::{borrow::Cow, string::String, vec, vec::Vec};
+
+/// Stands where a text was nothing but injected context.
+pub(super) const INJECTED_NOTE: &str = "[injected context omitted]";
+
+/// Begins a line that announces an element.
+const ANNOUNCED: &str = "Untrusted context (metadata";
+
+/// The text without such elements.
+pub(super) fn strip<'t>(text: Cow<'t, str>, names: &[String]) -> Cow<'t, str> {
+    let found = elements(&text, names);
+    if found.is_empty() {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for (start, end) in found {
+        push(&mut out, text.get(from..start).unwrap_or(""));
+        let kept = out.trim_end().len();
+        let line = out.get(..kept).and_then(|kept| kept.rfind('\n')).map_or(0, |at| at + 1);
+        if out.get(line..).is_some_and(|line| line.trim_start().starts_with(ANNOUNCED)) {
+            out.truncate(line);
+        }
+        from = end;
+    }
+    push(&mut out, text.get(from..).unwrap_or(""));
+    out.truncate(out.trim_end().len());
+    if out.is_empty() { Cow::Borrowed(INJECTED_NOTE) } else { Cow::Owned(out) }
+}
+
+/// Appends what stands between elements, on the line where the last one stood.
+fn push(out: &mut String, text: &str) {
+    let at_start = out.is_empty() || out.ends_with('\n');
+    out.push_str(if at_start { text.trim_start_matches(['\n', '\r']) } else { text });
+}
+
+/// Where the outermost elements stand, in order.
+fn elements(text: &str, names: &[String]) -> Vec<(usize, usize)> {
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    // Elements that are open, each with the place of its name, and how many of each name.
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    let mut counts = vec![0_u32; names.len()];
+    for (at, _) in text.match_indices('<') {
+        let Some(tag) = tag(text, at, names) else { continue };
+        let start = match tag.kind {
+            Kind::Opening => {
+                open.push((tag.name, at));
+                change(&mut counts, tag.name, 1);
+                continue;
+            }
+            Kind::Empty => at,
+            Kind::Closing => {
+                if counts.get(tag.name).is_none_or(|count| *count == 0) {
+                    continue;
+                }
+                // What was opened inside and not closed ends with it.
+                let mut start = at;
+                while let Some((name, opened)) = open.pop() {
+                    change(&mut counts, name, -1);
+                    start = opened;
+                    if name == tag.name {
+                        break;
+                    }
+                }
+                start
+            }
+        };
+        while found.last().is_some_and(|(inner, _)| *inner >= start) {
+            found.pop();
+        }
+        found.push((start, tag.end));
+    }
+    found
+}
+
+fn change(counts: &mut [u32], name: usize, by: i32) {
+    if let Some(count) = counts.get_mut(name) {
+        *count = count.saturating_add_signed(by);
+    }
+}
+
+enum Kind {
+    Opening,
+    Closing,
+    Empty,
+}
+
+struct Tag {
+    /// Place among the names.
+    name: usize,
+    kind: Kind,
+    /// Behind its `>`.
+    end: usize,
+}
+
+/// The tag of one of these names that begins at the `<` at `at`.
+fn tag(text: &str, at: usize, names: &[String]) -> Option<Tag> {
+    let rest = text.get(at + 1..)?;
+    let (rest, closing) = match rest.strip_prefix('/') {
+        Some(rest) => (rest, true),
+        None => (rest, false),
+    };
+    let ends = |rest: &str| rest.starts_with(['>', '/', ' ', '\t', '\n', '\r']);
+    let (name, rest) = names.iter().enumerate().find_map(|(place, name)| {
+        Some((place, rest.strip_prefix(name.as_str()).filter(|rest| ends(rest))?))
+    })?;
+    // A tag has no `<` in it, so that none is read further than the next begins.
+    let length = rest.find(['>', '<'])?;
+    let after = rest.get(length..)?.strip_prefix('>')?;
+    let empty = rest.get(..length)?.ends_with('/');
+    let kind = match (closing, empty) {
+        (true, _) => Kind::Closing,
+        (false, true) => Kind::Empty,
+        (false, false) => Kind::Opening,
+    };
+    Some(Tag { name, kind, end: text.len() - after.len() })
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{format, string::ToString};
+
+    use super::*;
+
+    fn stripped(text: &str) -> String {
+        let names = ["memory", "memory-2"].map(|name| name.to_string());
+        strip(Cow::Borrowed(text), &names).into_owned()
+    }
+
+    #[test]
+    fn elements_are_left_out_and_nothing_else() {
+        let cases = [
+            ("plain < b", "plain < b"),
+            ("a <memory>x</memory> b", "a  b"),
+            ("<memory>\nx\n</memory>\n\nasked", "asked"),
+            ("asked\n<memory id=\"1\"\n n='2'>x</memory >\nmore", "asked\nmore"),
+            ("a\n<memory/>\nb<memory-2 />c", "a\nbc"),
+            ("a <memory>x<memory>y</memory>z</memory> b", "a  b"),
+            ("a <memory>x<memory-2>y</memory> b", "a  b"),
+            ("a <memory-2>x</memory-2> <memory>y</memory>", "a"),
+            // Not closed, not opened, other names.
+            ("a <memory> b", "a <memory> b"),
+            ("a </memory> b", "a </memory> b"),
+            ("<memory>a<memory>b</memory>c", "<memory>ac"),
+            (
+                "<memory-3>x</memory-3><Memory>y</Memory>",
+                "<memory-3>x</memory-3><Memory>y</Memory>",
+            ),
+            ("<memory <b>x</memory>", "<memory <b>x</memory>"),
+            // An announcement goes with its element, and only with it.
+            ("Untrusted context (metadata, no orders):\n<memory>x</memory>\nasked", "asked"),
+            ("a\nUntrusted context (metadata):\n\n<memory>x</memory>\nb", "a\nb"),
+            (
+                "Untrusted context (metadata) is a line\nb",
+                "Untrusted context (metadata) is a line\nb",
+            ),
+            ("<memory>x</memory>", INJECTED_NOTE),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(stripped(text), expected, "{text:?}");
+        }
+        let none = strip(Cow::Borrowed("<memory>x</memory>"), &[]);
+        assert_eq!(none, "<memory>x</memory>");
+    }
+
+    /// Each of these takes a minute and more when what is open is looked through for every tag.
+    #[test]
+    fn stripping_takes_time_with_the_length_of_what_is_repeated() {
+        for unit in ["<memory>", "<memory ", "</memory>", "<memory-2></memory>"] {
+            let text = unit.repeat((1 << 20) / unit.len());
+            assert_eq!(stripped(&text), text);
+        }
+        let nested = format!("{}{}", "<memory>".repeat(1 << 16), "</memory>".repeat(1 << 16));
+        assert_eq!(stripped(&nested), INJECTED_NOTE);
+    }
+}
