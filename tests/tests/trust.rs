@@ -51,6 +51,9 @@ fn said(random: &mut Random, number: u64) -> String {
     }
 }
 
+/// What makes a turn in a dialect, with a number of its own.
+type Turn = fn(&mut Random, u64) -> [String; 3];
+
 /// A turn in the dialect `lcm`: asked, thought and called, returned.
 fn lcm_turn(random: &mut Random, number: u64) -> [String; 3] {
     let mut text = || said(random, number);
@@ -105,9 +108,8 @@ fn anthropic_turn(random: &mut Random, number: u64) -> [String; 3] {
 /// request of it is looked through.
 #[test]
 fn thoughts_media_and_injected_context_never_reach_a_model() {
-    for (dialect, turn) in
-        [("lcm", lcm_turn as fn(&mut Random, u64) -> _), ("anthropic", anthropic_turn)]
-    {
+    let turns_of: [(&str, Turn); 2] = [("lcm", lcm_turn), ("anthropic", anthropic_turn)];
+    for (dialect, turn) in turns_of {
         let mut random = Random::new(7);
         let few =
             [("fresh_tail_messages_max", 1_u64.into()), ("leaf_chunk_tokens_max", 900_u64.into())];

@@ -15,6 +15,7 @@ use crate::{
     rules::RULES,
     search::tests::Memory,
     tokens,
+    trust::Trust,
 };
 
 const OLDER: u32 = RULES - 1;
@@ -430,6 +431,31 @@ fn an_export_is_taken_in_where_messages_of_other_rules_are_stored() {
     }
     let records = summaries(&other);
     assert!(records.iter().any(|record| record.depth > 0 && record.rules == 0));
+}
+
+/// Goal: a summary has the least label of its sources, or `check` finds it and an import refuses
+/// it. Method: a leaf, then a condensed summary, with the other label.
+#[test]
+fn a_label_above_the_sources_is_found_and_refused() {
+    let mut store = Memory::default();
+    append(&mut store, 1, 100);
+    compact(&mut store, 1_500);
+    for is_leaf in [true, false] {
+        let mut records = summaries(&store).into_iter();
+        let record = records.rfind(|record| (record.depth == 0) == is_leaf).unwrap();
+        assert_eq!(record.trust, Trust::Untrusted);
+        let id = record.id();
+        let mut other = copy(&store);
+        let lying = Summary { trust: Trust::Trusted, ..record };
+        put(&mut other, Keys::new("c").unwrap().summary(id), &lying);
+        let wrong =
+            format!("`{}` is trusted, its messages are untrusted", crate::summary::name(id));
+        let follows = format!("`{}` does not follow from its sources", crate::summary::name(id));
+        let (_, failed) = check(&mut other);
+        let expected = if is_leaf { wrong } else { follows };
+        assert!(failed.iter().any(|found| found.contains(&expected)), "{failed:?}: {expected}");
+        assert!(import(&mut Memory::default(), &export(&mut other)).is_err());
+    }
 }
 
 /// Goal: sums of the current rules are compared, those of others are not. Method: a leaf that

@@ -23,6 +23,7 @@ use crate::{
     store::Put,
     summary::{self, SourceRef, Sources, Summary},
     tokens,
+    trust::Trust,
 };
 
 use super::{
@@ -137,6 +138,7 @@ fn record(
         let times = |at: fn(&Summary) -> Timestamp| sources.iter().map(move |source| at(source));
         record.earliest_at = times(|source| source.earliest_at).min().unwrap_or(0);
         record.latest_at = times(|source| source.latest_at).max().unwrap_or(0);
+        record.trust = Trust::least(sources.iter().map(|source| source.trust));
         record.tokens = tokens::estimate(&record.text);
         record.rules = rules;
     }
@@ -154,11 +156,13 @@ fn leaf(reader: &mut Reader<'_>, keys: &Keys, head: &Head, record: &Summary) -> 
     let sum: u64 = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
     let times = placed.iter().map(|message| message.stored.time);
     let rules = rules::of_all(placed.iter().map(|message| message.stored.rules));
+    let trust = trust(reader, &history, &placed)?;
     let mut made = record.clone();
     if rules::of_all([rules, record.rules]) != RULES {
         (made.message_tokens, made.source_tokens) = (sum, sum);
         made.earliest_at = times.clone().min().unwrap_or(0);
         made.latest_at = times.clone().max().unwrap_or(0);
+        made.trust = trust;
         made.tokens = tokens::estimate(&made.text);
         made.rules = rules;
     }
@@ -166,7 +170,7 @@ fn leaf(reader: &mut Reader<'_>, keys: &Keys, head: &Head, record: &Summary) -> 
         && made.task == task::messages_hash(seq_first, seq_last, &frontier)
         && (made.message_tokens, made.source_tokens) == (sum, sum)
         && (made.descendant_count, made.descendant_tokens) == (0, 0)
-        && made.trust == trust(reader, &history, &placed)?
+        && made.trust == trust
         && times.clone().min() == Some(made.earliest_at)
         && times.max() == Some(made.latest_at);
     if same { Ok(made) } else { Err(not_so("the messages")) }
