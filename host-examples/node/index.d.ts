@@ -398,6 +398,66 @@ export interface VerbOptions extends Timed {
   dry_run?: boolean;
 }
 
+/** What one answer of a model took. */
+export interface UsageReport extends VerbOptions {
+  purpose: "turn" | "summary";
+  /** Tokens of the whole prompt, those in the provider's cache included. */
+  input_tokens?: number;
+  /** Of them those that were read from the cache. */
+  cache_read_tokens?: number;
+  /** Of them those that were written to it. */
+  cache_write_tokens?: number;
+  output_tokens?: number;
+  /** Millionths of the one currency that all reports count in. */
+  cost_micros?: number;
+}
+
+/** Prices of a million tokens, in millionths of a currency. */
+export interface Prices {
+  input: number;
+  output: number;
+  /** Absent: as `input`, as without a cache. */
+  cache_read?: number;
+  cache_write?: number;
+  /** Of the model that summarises; absent: as `input` and `output`. */
+  summary_input?: number;
+  summary_output?: number;
+}
+
+export interface AdviseOptions extends Timed {
+  budget: number;
+  prices: Prices;
+  /** How long the provider keeps a prefix; absent: 5 minutes. */
+  cache_ms?: number;
+  /** Prompts to come; absent: as many as there were. */
+  turns?: number;
+  /** Tokens of the whole prompt as the provider counted them last. */
+  observed_tokens?: number;
+  model?: string;
+}
+
+export interface Advice {
+  advice: "compact" | "wait";
+  reason:
+    | "saves-more-than-it-costs"
+    | "costs-more-than-it-saves"
+    | "nothing-to-compact"
+    | "over-budget";
+  cache: "warm" | "cold" | "unknown";
+  cost_now_micros: number;
+  cost_wait_micros: number;
+  completions_cost_micros: number;
+  /** After how many turns compaction cannot wait; null: it can. */
+  due_in_turns: number | null;
+  /** After how many turns it would cost least; null: now. */
+  wait_turns: number | null;
+  tokens: number;
+  tokens_after: number;
+  turn_tokens: number;
+  turns: number;
+  conversation: string;
+}
+
 export type ArchiveCause =
   | "manual-reset"
   | "deleted"
@@ -472,6 +532,10 @@ export interface Engine {
     prompt_tokens: number,
     options?: VerbOptions,
   ): Promise<Json>;
+  /** Reports what one answer of a model took; resolves to the sums so far. */
+  usage(conversation: string, report: UsageReport): Promise<Json>;
+  /** Whether compacting now costs less than waiting; changes nothing. */
+  advise(conversation: string, options: AdviseOptions): Promise<Advice>;
   /** What summaries are asked for as configured, by depth. */
   prompts(): Promise<Prompt[]>;
   /** Checks what the engine promises about a conversation. */

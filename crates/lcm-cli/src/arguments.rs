@@ -89,6 +89,10 @@ pub(crate) enum Command {
     Archive(Archive),
     /// Report what a provider counted of a prompt, so that the budgets of its model are kept
     Calibrate(Calibrate),
+    /// Report what one answer of a model took, tokens and money
+    Usage(Usage),
+    /// Whether compacting now costs less than waiting; changes nothing
+    Advise(Advise),
     /// What summaries are asked for: list, show, replace and compare the texts
     #[command(subcommand)]
     Prompts(Prompts),
@@ -141,6 +145,9 @@ pub(crate) struct Compact {
     /// The model that budget and target are for, once lcm calibrate has reported of it
     #[arg(long, value_name = "M")]
     pub(crate) model: Option<String>,
+    /// Tokens of the whole prompt as the provider counted them last, what is added included
+    #[arg(long, value_name = "N")]
+    pub(crate) observed_tokens: Option<u32>,
     #[command(flatten)]
     pub(crate) models: Models,
 }
@@ -153,6 +160,9 @@ pub(crate) struct Maintain {
     /// The model that the budget is for, once lcm calibrate has reported of it
     #[arg(long, value_name = "M")]
     pub(crate) model: Option<String>,
+    /// Tokens of the whole prompt as the provider counted them last, what is added included
+    #[arg(long, value_name = "N")]
+    pub(crate) observed_tokens: Option<u32>,
     #[command(flatten)]
     pub(crate) models: Models,
 }
@@ -371,6 +381,65 @@ pub(crate) struct Calibrate {
     /// Tokens of the prompt as the provider counted them
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) actual: u32,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Usage {
+    /// What the answer was for: turn or summary
+    #[arg(long, value_name = "P")]
+    pub(crate) purpose: String,
+    /// Tokens of the whole prompt, those in the provider's cache included
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) input: u32,
+    /// Of them those that were read from the cache
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) cache_read: u32,
+    /// Of them those that were written to it
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) cache_write: u32,
+    /// Tokens of the answer
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) output: u32,
+    /// What it cost, in millionths of the one currency that all reports count in
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) cost_micros: u64,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Advise {
+    /// Tokens of the context
+    #[arg(long, value_name = "N")]
+    pub(crate) budget: u32,
+    /// Price of a million tokens of a prompt, in millionths of a currency
+    #[arg(long, value_name = "N")]
+    pub(crate) price_input: u64,
+    /// The same of an answer
+    #[arg(long, value_name = "N")]
+    pub(crate) price_output: u64,
+    /// The same of what is read from the cache; without it as --price-input
+    #[arg(long, value_name = "N")]
+    pub(crate) price_cache_read: Option<u64>,
+    /// The same of what is written to it; without it as --price-input
+    #[arg(long, value_name = "N")]
+    pub(crate) price_cache_write: Option<u64>,
+    /// Of a prompt of the model that summarises; without it as --price-input
+    #[arg(long, value_name = "N")]
+    pub(crate) price_summary_input: Option<u64>,
+    /// Of an answer of it; without it as --price-output
+    #[arg(long, value_name = "N")]
+    pub(crate) price_summary_output: Option<u64>,
+    /// How long the provider keeps a prefix, in milliseconds; without it 5 minutes
+    #[arg(long, value_name = "MS")]
+    pub(crate) cache_ms: Option<u64>,
+    /// Prompts to come; without it as many as there were
+    #[arg(long, value_name = "N")]
+    pub(crate) turns: Option<u32>,
+    /// Tokens of the whole prompt as the provider counted them last
+    #[arg(long, value_name = "N")]
+    pub(crate) observed_tokens: Option<u32>,
+    /// The model that the budget is for, once lcm calibrate has reported of it
+    #[arg(long, value_name = "M")]
+    pub(crate) model: Option<String>,
 }
 
 /// What is done with the prompts of summaries.

@@ -33,6 +33,9 @@ pub struct CompactOptions {
     /// The model whose tokens `budget` and `target` are, once the verb `calibrate` has reported of
     /// it; `None`: they are estimated tokens.
     pub model: Option<String>,
+    /// Tokens of the whole prompt as the provider counted them last, what the host adds included;
+    /// `None`: unknown.
+    pub observed_tokens: Option<u32>,
     /// Completions asked for at the same time; 0 counts as 1.
     pub parallel: u32,
     /// The time of the calls.
@@ -43,8 +46,16 @@ impl CompactOptions {
     /// Sweeps when the context exceeds the threshold of this budget, one completion at a time.
     #[must_use]
     pub const fn new(budget: u32, clock: Clock) -> Self {
-        let mode = Mode::Threshold;
-        Self { budget, mode, force: false, target: None, model: None, parallel: 1, clock }
+        Self {
+            budget,
+            mode: Mode::Threshold,
+            force: false,
+            target: None,
+            model: None,
+            observed_tokens: None,
+            parallel: 1,
+            clock,
+        }
     }
 
     pub(crate) fn plan(&self, sweep: Option<String>) -> Options {
@@ -52,7 +63,7 @@ impl CompactOptions {
             mode: self.mode,
             force: self.force,
             target: self.target,
-            observed_tokens: None,
+            observed_tokens: self.observed_tokens,
             requests_max: self.parallel.max(1),
             lease_ms: 0,
             sweep,

@@ -79,6 +79,8 @@ struct Maintain<'a> {
     ended: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observed_tokens: Option<u32>,
 }
 
 /// What the verb `maintain` answers, as far as a host needs it.
@@ -179,7 +181,9 @@ impl Lcm {
         options: &CompactOptions,
         ended: Option<&str>,
     ) -> Result<Maintained> {
-        let asked = Maintain { budget: options.budget, ended, model: options.model.as_deref() };
+        let CompactOptions { budget, observed_tokens, .. } = *options;
+        let model = options.model.as_deref();
+        let asked = Maintain { budget, ended, model, observed_tokens };
         let arguments = serde_json::json!(asked);
         let now = options.clock.now_ms();
         let text = self.admin_call(conversation, "maintain", &arguments.to_string(), now)?;

@@ -280,6 +280,23 @@ export class Engine {
     return this.#verb("calibrate", conversation, options, report);
   }
 
+  /**
+   * Reports what one answer of a model took: `purpose` (`turn` or `summary`), `input_tokens` with
+   * those in the provider's cache, `cache_read_tokens`, `cache_write_tokens`, `output_tokens`,
+   * `cost_micros`. Resolves to the sums so far, `{usage: {turns, summaries}}`.
+   */
+  async usage(conversation, report) {
+    return this.#verb("usage", conversation, report);
+  }
+
+  /**
+   * Whether compacting now costs less than waiting, for the `prices` of a million tokens in
+   * millionths of a currency: `{advice: "compact" or "wait", reason, ...}`. Changes nothing.
+   */
+  async advise(conversation, options) {
+    return this.#verb("advise", conversation, budgeted("advise", options));
+  }
+
   /** What summaries are asked for as configured, by depth: `name`, `version`, `text` and more. */
   async prompts() {
     return (await this.#verb("prompts", "")).prompts;

@@ -209,6 +209,38 @@ test("a failure that another try mended is none, and a plain string is an answer
   );
 });
 
+test("what was spent is summed, and advice weighs the prices", async () => {
+  await withEngine("memory:", async (lcm) => {
+    await lcm.append("c", lines);
+    const spent = {
+      input_tokens: 9000,
+      cache_read_tokens: 8000,
+      cache_write_tokens: 900,
+      output_tokens: 70,
+      cost_micros: 45,
+    };
+    const now = 1_700_000_000_000;
+    const { usage } = await lcm.usage("c", { purpose: "turn", ...spent, now });
+    assert.deepEqual(usage.turns, { calls: 1, ...spent });
+    const again = await lcm.usage("c", { purpose: "turn", ...spent, now });
+    assert.deepEqual([again.changed, again.usage], [false, usage]);
+    await lcm.usage("c", { purpose: "summary", cost_micros: 7 });
+    assert.equal((await lcm.status("c")).usage.summaries.cost_micros, 7);
+
+    const prices = { input: 3_000_000, output: 15_000_000, cache_read: 300_000 };
+    const asked = { budget: 100_000, prices, now };
+    const few = await lcm.advise("c", { ...asked, turns: 1 });
+    assert.deepEqual([few.advice, few.cache, few.turns], ["wait", "warm", 1]);
+    const cold = await lcm.advise("c", { ...asked, cache_ms: 1000, now: now + 2000 });
+    assert.equal(cold.cache, "cold");
+    const over = await lcm.advise("c", { ...asked, budget: 1000, turns: 1 });
+    assert.deepEqual([over.advice, over.reason], ["compact", "over-budget"]);
+    const dear = { ...prices, input: 2_000_000_000 };
+    const refused = { code: "invalid-input", message: /prices/ };
+    await assert.rejects(lcm.advise("c", { ...asked, prices: dear }), refused);
+  });
+});
+
 test("a turn keeps its budget in the tokens of its model", async () => {
   await withEngine("memory:", async (lcm) => {
     await lcm.append("c", lines);
@@ -577,15 +609,22 @@ test("every call refuses an option that it does not know, and does nothing", asy
     newSession: [],
     archive: ["deleted"],
     calibrate: ["m", 10, 10],
+    usage: [],
+    advise: [],
     callTool: ["lcm_grep", { pattern: "x" }],
   };
-  const needs = { turn: true, compact: true, maintain: true, evaluate: true, assemble: true };
+  const needs = { turn: 1, compact: 1, maintain: 1, evaluate: 1, assemble: 1, advise: 1 };
+  const further = {
+    usage: { purpose: "turn", input_tokens: 1 },
+    advise: { prices: { input: 1, output: 1 } },
+  };
   await withEngine("memory:", async (lcm) => {
     await lcm.append("c", lines.slice(0, 2));
     const before = await lcm.digest();
     for (const [name, args] of Object.entries(calls)) {
       const expected = { name: "LcmError", code: "invalid-input", message: /dialekt/ };
-      const options = { ...(needs[name] && { budget: 3000 }), dialekt: "lcm" };
+      const budget = needs[name] && { budget: 3000 };
+      const options = { ...budget, ...further[name], dialekt: "lcm" };
       await assert.rejects(lcm[name]("c", ...args, options), expected, name);
       const object = { name: "LcmError", code: "invalid-input" };
       await assert.rejects(lcm[name]("c", ...args, "options"), object, name);

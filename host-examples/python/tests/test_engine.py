@@ -309,6 +309,36 @@ class Compaction(unittest.TestCase):
         self.assertFalse(aggressive["overridden"])
         self.assertEqual([one["name"] for one in others], ["session", "phase", "durable"])
 
+    def test_what_was_spent_is_summed_and_advice_weighs_the_prices(self):
+        messages = [message(number) for number in range(120)]
+        spent = {"input_tokens": 9000, "cache_read_tokens": 8000, "cache_write_tokens": 900}
+        spent |= {"output_tokens": 70, "cost_micros": 45}
+        prices = {"input": 3_000_000, "output": 15_000_000, "cache_read": 300_000}
+        now = 1_700_000_000_000
+
+        async def asynchronous():
+            async with await opened_async() as lcm:
+                await lcm.append("c", messages, now=now)
+                usage = await lcm.usage("c", "turn", **spent, now=now)
+                cold = await lcm.advise("c", 90_000, prices, cache_ms=1000, now=now + 2000)
+                few = await lcm.advise("c", 90_000, prices, turns=1, now=now)
+                return usage, cold, few, await lcm.advise("c", 1_000, prices, turns=1, now=now)
+
+        def plain():
+            with opened() as lcm:
+                lcm.append("c", messages, now=now)
+                usage = lcm.usage("c", "turn", **spent, now=now)
+                cold = lcm.advise("c", 90_000, prices, cache_ms=1000, now=now + 2000)
+                few = lcm.advise("c", 90_000, prices, turns=1, now=now)
+                return usage, cold, few, lcm.advise("c", 1_000, prices, turns=1, now=now)
+
+        usage, cold, few, over = plain()
+        self.assertEqual(asyncio.run(asynchronous()), (usage, cold, few, over))
+        self.assertEqual(usage["usage"]["turns"], {"calls": 1, **spent})
+        self.assertEqual((few["advice"], few["cache"], few["turns"]), ("wait", "warm", 1))
+        self.assertEqual(cold["cache"], "cold")
+        self.assertEqual((over["advice"], over["reason"]), ("compact", "over-budget"))
+
     def test_a_turn_takes_what_a_compaction_takes(self):
         messages = [message(number) for number in range(120)]
 

@@ -70,6 +70,7 @@ pub(crate) fn run(global: &Global, options: &Compact) -> Result<End> {
         force: options.force,
         target: options.target,
         model: options.model.clone(),
+        observed_tokens: options.observed_tokens,
         parallel: options.models.parallel,
         clock: session.clock,
     };

@@ -77,7 +77,7 @@ pub(crate) fn calibrate(global: &Global, options: &Calibrate) -> Result<End> {
     })
 }
 
-fn run(
+pub(super) fn run(
     global: &Global,
     verb: &str,
     mut arguments: Value,

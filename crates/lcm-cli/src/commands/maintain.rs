@@ -23,6 +23,7 @@ pub(crate) fn run(global: &Global, options: &Maintain) -> Result<End> {
     let session = Session::with_models(global, &options.models)?;
     let compact = CompactOptions {
         model: options.model.clone(),
+        observed_tokens: options.observed_tokens,
         parallel: options.models.parallel,
         ..CompactOptions::new(options.budget, session.clock)
     };

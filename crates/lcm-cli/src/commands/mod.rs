@@ -8,6 +8,7 @@ mod grep;
 mod ingest;
 mod life;
 mod maintain;
+mod money;
 mod portable;
 mod prompts;
 mod recall;
@@ -63,6 +64,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
         Command::New(options) => life::new_session(global, options),
         Command::Archive(options) => life::archive(global, options),
         Command::Calibrate(options) => life::calibrate(global, options),
+        Command::Usage(options) => money::usage(global, options),
+        Command::Advise(options) => money::advise(global, options),
         Command::Prompts(command) => prompts::run(global, command),
         Command::Export(options) => portable::export(global, options),
         Command::Import(options) => portable::import(global, options),

@@ -9,6 +9,7 @@ mod life;
 mod maintain;
 #[cfg(unix)]
 mod models;
+mod money;
 mod prompts;
 #[cfg(unix)]
 mod providers;

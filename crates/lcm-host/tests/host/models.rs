@@ -132,6 +132,19 @@ fn a_model_that_refuses_the_key_ends_it_at_once_and_nothing_is_written() {
 }
 
 #[test]
+fn what_the_host_adds_counts_when_it_is_reported() {
+    let lcm = open(Memory::new());
+    ingest(&lcm, &transcript(40, 60));
+    let tokens = compact(&lcm, 1_000_000).unwrap().tokens_before;
+    let budget = 2 * tokens;
+    assert_eq!(compact(&lcm, budget).unwrap().status, CompactStatus::NothingToDo);
+    let observed_tokens = Some(budget);
+    let options = CompactOptions { observed_tokens, ..CompactOptions::new(budget, NOW) };
+    let report = lcm.compact("c", &options, &Cancel::default(), &mut |_| {}).unwrap();
+    assert!(!report.passes.is_empty(), "{report:?}");
+}
+
+#[test]
 fn without_a_model_nothing_is_written_while_the_context_fits() {
     let lcm = lcm_with(failing(CompletionErrorCode::Unavailable));
     ingest(&lcm, &transcript(40, 60));

@@ -513,6 +513,67 @@ class AsyncLcm:
             paging.life(conversation, "calibrate", arguments, self._now(now))
         )
 
+    async def usage(
+        self,
+        conversation: str,
+        purpose: str,
+        *,
+        input_tokens: int = 0,
+        cache_read_tokens: int = 0,
+        cache_write_tokens: int = 0,
+        output_tokens: int = 0,
+        cost_micros: int = 0,
+        dry_run: bool = False,
+        now: int | None = None,
+    ) -> dict[str, Any]:
+        """Reports what one answer of a model took; returns the sums so far.
+
+        `purpose` is `turn` or `summary`. `input_tokens` are those of the whole prompt, in the
+        provider's cache or not; the cost is in millionths of one currency.
+        """
+        arguments = {
+            "purpose": purpose,
+            "input_tokens": input_tokens,
+            "cache_read_tokens": cache_read_tokens,
+            "cache_write_tokens": cache_write_tokens,
+            "output_tokens": output_tokens,
+            "cost_micros": cost_micros,
+            "dry_run": dry_run,
+        }
+        return await self._run(  # type: ignore[no-any-return]
+            paging.life(conversation, "usage", arguments, self._now(now))
+        )
+
+    async def advise(
+        self,
+        conversation: str,
+        budget: int,
+        prices: dict[str, int],
+        *,
+        cache_ms: int | None = None,
+        turns: int | None = None,
+        observed_tokens: int | None = None,
+        model: str | None = None,
+        now: int | None = None,
+    ) -> dict[str, Any]:
+        """Whether compacting now costs less than waiting: `advice`, `reason` and what both cost.
+
+        `prices` are of a million tokens, in millionths of a currency: `input`, `output`, and where
+        they differ `cache_read`, `cache_write`, `summary_input`, `summary_output`. `cache_ms` is
+        how long the provider keeps a prefix, `turns` how many prompts are to come. Changes nothing.
+        """
+        arguments = {
+            "budget": budget,
+            "prices": prices,
+            "cache_ms": cache_ms,
+            "turns": turns,
+            "observed_tokens": observed_tokens,
+            "model": model,
+        }
+        return await self._run(  # type: ignore[no-any-return]
+            paging.life(conversation, "advise", arguments, self._now(now))
+        )
+
     async def prompts(self) -> list[dict[str, Any]]:
         """What summaries are asked for as configured, by depth: `name`, `version`, `text`, ..."""
         return await self._run(paging.prompts())  # type: ignore[no-any-return]
