@@ -288,7 +288,8 @@ fn formula(messages: &[Vec<&str>], query: &[&str], asks: bool) -> BTreeMap<usize
     let idf = |all: f64, holding: f64| (1.0 + (all - holding + 0.5) / (holding + 0.5)).ln();
     let mut scores = BTreeMap::new();
     for word in query {
-        let times = |words: &&Vec<&str>| words.iter().filter(|other| *other == word).count() as f64;
+        let is_it = |other: &&&str| *other == word;
+        let times = |words: &&Vec<&str>| words.iter().filter(is_it).count() as f64;
         let all: f64 = messages.iter().map(|words| times(&words)).sum();
         if all == 0.0 {
             continue;
@@ -311,8 +312,8 @@ fn formula(messages: &[Vec<&str>], query: &[&str], asks: bool) -> BTreeMap<usize
     scores.into_iter().filter(|(_, (_, fits))| *fits).map(|(at, (score, _))| (at, score)).collect()
 }
 
-/// Goal: words rank as the formula says, whether in the index or not yet. Method: short messages, whose
-/// lengths the index keeps exactly; scores that differ by less than their rounding may change
+/// Goal: words rank as the formula says, whether in the index or not yet. Method: short messages,
+/// whose lengths the index keeps exactly; scores that differ by less than their rounding may change
 /// places.
 #[test]
 fn words_rank_as_the_formula_says() {

@@ -207,6 +207,11 @@ fn is_short(word: &[u8]) -> bool {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure"
+)]
 mod tests {
     use alloc::{string::String, vec::Vec};
 

@@ -1,8 +1,9 @@
 //! Terms of a text: its words, identifiers, and characters of scripts without spaces.
 //!
 //! In: a text. Out: terms, each with its position and the bytes it was made from. The first byte of
-//! a term is its kind: `w` word, `s` stem of an inflected English word beside it, `i` identifier as
-//! typed, `c` characters of a script without spaces. Words are runs of letters and digits, folded (see [`crate::fold`]), cut at camel case
+//! a term is its kind: `w` word, `s` stem of an inflected English word beside it, `i` identifier
+//! as typed, `c` characters of a script without spaces. Words are runs of letters and digits,
+//! folded (see [`crate::fold`]), cut at camel case
 //! and at inner punctuation; the whole of what was cut is an identifier beside its words. ASCII
 //! takes a path of its own, because it is nearly everything.
 
