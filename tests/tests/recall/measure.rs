@@ -39,6 +39,9 @@ pub(crate) struct Measured {
     missed: Vec<String>,
 }
 
+/// One of the figures of a question.
+type Figure = fn(&Figures) -> f64;
+
 /// Recall of one question.
 #[derive(Clone, Copy)]
 pub(crate) struct Figures {
@@ -206,7 +209,7 @@ pub(crate) fn halves() -> &'static [&'static str] {
 pub(crate) fn worse(measured: &[Measured], half: &str) -> Vec<String> {
     let mut findings = Vec::new();
     let kinds: BTreeSet<&str> = measured.iter().map(|one| one.kind.as_str()).collect();
-    let stores: [(&str, fn(&Figures) -> f64, fn(&Figures) -> f64); 2] = [
+    let stores: [(&str, Figure, Figure); 2] = [
         ("within", |one| one.engine_within, |one| one.baseline_within),
         ("all in one store", |one| one.engine_all, |one| one.baseline_all),
     ];
