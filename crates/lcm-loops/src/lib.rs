@@ -20,4 +20,5 @@ pub mod merge;
 pub mod num;
 pub mod scan;
 pub mod sort;
+pub mod stem;
 pub mod walk;

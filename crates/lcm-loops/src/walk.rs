@@ -1,15 +1,16 @@
 //! Terms of a text: its words, identifiers, and characters of scripts without spaces.
 //!
 //! In: a text. Out: terms, each with its position and the bytes it was made from. The first byte of
-//! a term is its kind: `w` word, `i` identifier as typed, `c` characters of a script without
-//! spaces. Words are runs of letters and digits, folded (see [`crate::fold`]), cut at camel case
+//! a term is its kind: `w` word, `s` stem of an inflected English word beside it, `i` identifier
+//! as typed, `c` characters of a script without spaces. Words are runs of letters and digits,
+//! folded (see [`crate::fold`]), cut at camel case
 //! and at inner punctuation; the whole of what was cut is an identifier beside its words. ASCII
 //! takes a path of its own, because it is nearly everything.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::{cjk, fold, num};
+use crate::{cjk, fold, num, stem};
 
 /// Most bytes of a term after its kind; longer ones are cut.
 pub const TERM_BYTES_MAX: usize = 64;
@@ -100,12 +101,14 @@ pub struct Walk<'e> {
     pub whole: Option<Range<usize>>,
     /// The term that is made.
     term: Vec<u8>,
+    /// The stem of a word.
+    stem: Vec<u8>,
 }
 
 impl<'e> Walk<'e> {
     /// At position 0, handing terms to `each`.
     pub fn new(each: EachTerm<'e>) -> Self {
-        Self { each, position: 0, shift: 0, whole: None, term: Vec::new() }
+        Self { each, position: 0, shift: 0, whole: None, term: Vec::new(), stem: Vec::new() }
     }
 
     /// Hands out a whole text as one term of a kind, at the next position, which stays the next.
@@ -156,6 +159,12 @@ impl<'e> Walk<'e> {
 
     fn word(&mut self, bytes: &[u8], from: usize, to: usize) {
         self.ascii(b'w', bytes, self.position, from, to);
+        let word = self.term.get(1..).unwrap_or_default();
+        if stem::stem(word, &mut self.stem) {
+            self.start(b's');
+            self.term.extend_from_slice(&self.stem);
+            self.emit(self.position, from, to);
+        }
         self.position += 1;
     }
 

@@ -24,6 +24,9 @@ const BATCH_MESSAGES_MAX: usize = 100;
 /// What plain BM25 finds of each kind within a conversation.
 const BASELINE: RangeInclusive<f64> = 0.25..=0.9;
 
+/// How much better than BM25 the engine is on average over the kinds of conversation.
+const BETTER: f64 = 0.08;
+
 /// What was measured for one question.
 pub(crate) struct Measured {
     pub(crate) conversation: usize,
@@ -35,6 +38,9 @@ pub(crate) struct Measured {
     /// Evidence that the engine does not show within the conversation.
     missed: Vec<String>,
 }
+
+/// One of the figures of a question.
+type Figure = fn(&Figures) -> f64;
 
 /// Recall of one question.
 #[derive(Clone, Copy)]
@@ -69,6 +75,18 @@ fn store(conversations: &[Conversation]) -> Host {
     host
 }
 
+/// Bytes of the values and keys of search: manifests, segments with their blocks, columns.
+fn index_bytes(host: &Host) -> usize {
+    let entries = host.store.entries();
+    let of_search = |key: &str| {
+        key.as_bytes()
+            .get(22..)
+            .is_some_and(|rest| matches!(rest, [b'/', b't'] | [b'/', b'p' | b'q', ..]))
+    };
+    let sizes = entries.iter().filter(|(key, _)| of_search(key));
+    sizes.map(|(key, value)| key.len() + value.len()).sum()
+}
+
 /// What `lcm grep` shows for a question as it is typed.
 fn grep(host: &mut Host, conversation: &str, question: &str, now: i64, all: bool) -> Vec<Place> {
     let query = json!({"pattern": question, "mode": "full-text", "scope": "messages",
@@ -97,6 +115,10 @@ fn is_found(conversation: &str, id: &str, hits: &[Place]) -> bool {
 /// Asks every question.
 pub(crate) fn measure(conversations: &[Conversation]) -> Vec<Measured> {
     let mut host = store(conversations);
+    let index = index_bytes(&host);
+    let raw: usize =
+        conversations.iter().flat_map(|one| &one.messages).map(|message| message.raw.len()).sum();
+    println!("search index: {index} bytes, {:.3} of the raw text", index as f64 / raw as f64);
     let places: Vec<Vec<Place>> = conversations.iter().map(places).collect();
     let texts = |at: usize| conversations[at].messages.iter().map(|message| message.text.as_str());
     let of_all = Bm25::new((0..conversations.len()).flat_map(texts));
@@ -154,9 +176,9 @@ pub(crate) fn table(measured: &[Measured]) -> String {
         for question_kind in KINDS.into_iter().map(Some).chain([None]) {
             let row = [kind.unwrap_or("all"), question_kind.unwrap_or("all")];
             write!(out, "{:10} {:11}", row[0], row[1]).unwrap();
-            for half in ["tune", "held-out"] {
+            for half in halves() {
                 let is_meant = |one: &&Measured| {
-                    one.half == half
+                    one.half == *half
                         && kind.is_none_or(|kind| one.kind == kind)
                         && question_kind.is_none_or(|kind| one.question_kind == kind)
                 };
@@ -172,6 +194,42 @@ pub(crate) fn table(measured: &[Measured]) -> String {
         }
     }
     out
+}
+
+/// The halves that are looked at.
+pub(crate) fn halves() -> &'static [&'static str] {
+    match std::env::var("LCM_RECALL_HALF").as_deref() {
+        Ok("tune") => &["tune"],
+        _ => &["tune", "held-out"],
+    }
+}
+
+/// Kinds of conversation of a half on which the engine is worse than BM25, and by how little it is
+/// better on average over the kinds, if that is less than [`BETTER`].
+pub(crate) fn worse(measured: &[Measured], half: &str) -> Vec<String> {
+    let mut findings = Vec::new();
+    let kinds: BTreeSet<&str> = measured.iter().map(|one| one.kind.as_str()).collect();
+    let stores: [(&str, Figure, Figure); 2] = [
+        ("within", |one| one.engine_within, |one| one.baseline_within),
+        ("all in one store", |one| one.engine_all, |one| one.baseline_all),
+    ];
+    for (store, engine, baseline) in stores {
+        let mut sum = 0.0;
+        for kind in &kinds {
+            let is_meant = |one: &&Measured| one.half == half && one.kind == *kind;
+            let meant: Vec<&Measured> = measured.iter().filter(is_meant).collect();
+            let better = mean(&meant, engine) - mean(&meant, baseline);
+            sum += better;
+            if better < 0.0 {
+                findings.push(format!("{half}, {kind}, {store}: {better:.3} to BM25"));
+            }
+        }
+        let better = sum / kinds.len() as f64;
+        if better < BETTER {
+            findings.push(format!("{half}, {store}: on average {better:.3} to BM25"));
+        }
+    }
+    findings
 }
 
 /// Kinds of conversation and question on which plain BM25 finds nearly everything or nothing, so

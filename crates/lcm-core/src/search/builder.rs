@@ -8,7 +8,10 @@ use alloc::vec::Vec;
 pub(super) use lcm_loops::collect::{key_of, key_of_gram};
 use lcm_loops::{block::Range, collect::Collector, lengths::Lengths};
 
-use super::{Allowance, Corpus, FIELD_GAP, Field, each_field, each_term, segment, unit_of_message};
+use super::{
+    Allowance, Corpus, FIELD_GAP, Field, each_field, each_term, segment, signs::Signs,
+    unit_of_message,
+};
 use crate::{message::Part, num};
 
 /// Postings of consecutive documents.
@@ -34,18 +37,21 @@ impl Builder {
         &self.collector.lengths
     }
 
-    /// Adds the next message.
-    pub(super) fn message(&mut self, raw: &str, parts: &[Part]) {
+    /// Adds the next message, which begins a session or not.
+    pub(super) fn message(&mut self, raw: &str, parts: &[Part], begins: bool) {
         let collector = &mut self.collector;
         collector.enter(unit_of_message(collector.next()));
         let mut allowance = Allowance::new(num::to_u64(raw.len()));
         let mut position = 0;
+        let mut signs = Signs::default();
         each_field(raw, parts, &mut |field, text| {
+            signs.look(field, &text);
             collector.grams(&text);
             for piece in allowance.cut(&text) {
                 position = add_text(collector, field, piece, position);
             }
         });
+        signs.each(raw, begins, &mut |term| collector.term(term, position));
         collector.close(position);
     }
 

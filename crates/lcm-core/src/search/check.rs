@@ -16,6 +16,7 @@ use super::{
     builder::Builder,
     grams::UNIT_MESSAGES,
     segment::{self, BLOCK_BYTES_MAX, Root, SegmentRef},
+    signs,
 };
 use crate::{
     codec,
@@ -207,19 +208,21 @@ fn messages(
     (first, last): (u64, u64),
     builder: &mut Builder,
 ) -> Result<()> {
-    let numbers: Vec<u64> = (first..=last).collect();
-    let rows = index.rows(reader, Corpus::Messages, &numbers)?;
+    let numbers: Vec<u64> = ((first - 1).max(1)..=last).collect();
+    let mut rows = index.rows(reader, Corpus::Messages, &numbers)?;
+    let mut before = (first > 1).then(|| rows.remove(0).time);
     for (placed, row) in history.messages(reader, first, last)?.into_iter().zip(rows) {
         if (row.time, row.role) != (placed.stored.time, placed.stored.role) {
             let message = format!("the search index has another time or role of {}", placed.seq);
             return Err(Error::corrupt(message));
         }
+        let begins = signs::begins_session(before.replace(row.time), row.time);
         if index.is_direct(placed.seq) {
             builder.skip();
             continue;
         }
         let raw: Cow<'_, str> = history.text(reader, &placed.stored)?;
-        builder.message(&raw, &placed.stored.parts);
+        builder.message(&raw, &placed.stored.parts, begins);
     }
     Ok(())
 }

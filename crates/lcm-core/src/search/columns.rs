@@ -40,7 +40,7 @@ pub(super) struct Columns {
     pub(super) rows_checks: Vec<u32>,
     /// Lengths of the newest documents.
     pub(super) lengths: Vec<u8>,
-    /// Rows of the newest documents, how many they are, and the time of the last one.
+    /// Rows of the newest documents, how many they are, and the time of the last document of all.
     pub(super) rows: Vec<u8>,
     pub(super) rows_count: u32,
     pub(super) time: Timestamp,
@@ -61,8 +61,10 @@ impl Columns {
         puts: &mut Vec<Put>,
     ) -> Result<()> {
         self.lengths.push(length);
-        let delta = i64::try_from(row.time).unwrap_or(i64::MAX)
-            - i64::try_from(self.time).unwrap_or(i64::MAX);
+        // A value begins with a time, not a difference.
+        let before = if self.rows_count == 0 { 0 } else { self.time };
+        let delta =
+            i64::try_from(row.time).unwrap_or(i64::MAX) - i64::try_from(before).unwrap_or(i64::MAX);
         let zigzag = delta.unsigned_abs() * 2 + u64::from(delta < 0);
         let role = match row.role {
             Role::System => 0,
@@ -89,7 +91,7 @@ impl Columns {
             self.rows_checks.push(check(&self.rows));
             puts.push(Put { key, value: Some(codec::encode_plain(&self.rows)?) });
             self.rows.clear();
-            (self.rows_count, self.time) = (0, 0);
+            self.rows_count = 0;
         }
         Ok(())
     }

@@ -8,7 +8,9 @@ use alloc::{borrow::Cow, vec::Vec};
 use lcm_loops::{lengths, list::COUNT_MAX};
 
 use super::{
-    Allowance, FIELD_GAP, Field, Index, Postings, each_field, each_term, query::TextQuery,
+    Allowance, FIELD_GAP, Field, Index, Postings, each_field, each_term,
+    query::TextQuery,
+    signs::{self, Signs},
 };
 use crate::{
     api::Timestamp,
@@ -58,20 +60,26 @@ impl Direct {
         };
         let watched = Watched::new(query);
         for (from, to) in index.direct() {
+            let mut before = None;
+            if from > 1 {
+                before = index.time(reader, from - 1)?;
+            }
             let placed = history.messages(reader, from, to)?;
             history.fetch_texts(reader, &placed)?;
             for placed in placed {
                 let raw = history.text(reader, &placed.stored)?;
-                direct.add(&watched, &placed, &raw);
+                let time = placed.stored.time;
+                let begins = signs::begins_session(before.replace(time), time);
+                direct.add(&watched, &placed, &raw, begins);
             }
         }
         Ok(direct)
     }
 
-    fn add(&mut self, watched: &Watched<'_>, placed: &Placed, raw: &str) {
+    fn add(&mut self, watched: &Watched<'_>, placed: &Placed, raw: &str, begins: bool) {
         let mut counts: Vec<u32> = alloc::vec![0; self.postings.len()];
         let (seq, stored) = (placed.seq, &placed.stored);
-        let length = each_term_of(raw, &stored.parts, &mut |term, position| {
+        let length = each_term_of(raw, &stored.parts, begins, &mut |term, position| {
             let Some(watch) = watched.find(term) else { return };
             if let Some(count) = watch.number.and_then(|number| counts.get_mut(number)) {
                 *count = COUNT_MAX.min(*count + 1);
@@ -119,10 +127,12 @@ impl Direct {
 }
 
 /// Hands out the terms of a message with their positions; the number of positions is returned.
-fn each_term_of(raw: &str, parts: &[Part], each: &mut dyn FnMut(&[u8], u32)) -> u32 {
+fn each_term_of(raw: &str, parts: &[Part], begins: bool, each: &mut dyn FnMut(&[u8], u32)) -> u32 {
     let mut allowance = Allowance::new(crate::num::to_u64(raw.len()));
     let mut length = 0u32;
+    let mut signs = Signs::default();
     each_field(raw, parts, &mut |field: Field, text: Cow<'_, str>| {
+        signs.look(field, &text);
         for text in allowance.cut(&text) {
             if !text.is_empty() {
                 let first = length;
@@ -133,6 +143,7 @@ fn each_term_of(raw: &str, parts: &[Part], each: &mut dyn FnMut(&[u8], u32)) -> 
             }
         }
     });
+    signs.each(raw, begins, &mut |term| each(term, length));
     length
 }
 

@@ -11,7 +11,9 @@ use super::{
     Corpus, Index, Postings,
     direct::Direct,
     query::{Filter, Item, Presence, Property, TextQuery},
+    rank::{self, Places, Ranking},
     score,
+    sessions::{self, Sessions},
     window::Window,
 };
 use crate::{
@@ -22,9 +24,10 @@ use crate::{
 /// What one corpus of a conversation says to a query.
 pub(crate) struct Gathered {
     corpus: Corpus,
-    /// Postings of each item of the query, and of each of its terms that a filter names.
+    /// Postings of each item of the query, of each of its terms, and where sessions begin.
     items: Vec<Postings>,
-    tools: Vec<(usize, Vec<u64>)>,
+    terms: Vec<Postings>,
+    sessions: Sessions,
     direct: Direct,
     pub(crate) statistics: Statistics,
 }
@@ -34,8 +37,12 @@ pub(crate) struct Gathered {
 pub(crate) struct Statistics {
     pub(crate) documents: u64,
     pub(crate) length_total: u64,
-    /// Documents that hold each item.
-    pub(crate) holding: Vec<u64>,
+    pub(crate) sessions: u64,
+    /// Of each item: the documents that hold it, their sessions, and the documents that hold it as
+    /// typed.
+    pub(crate) holding: Vec<[u64; 3]>,
+    /// Of each name: the documents that such a speaker said, and their sessions.
+    pub(crate) spoken: Vec<[u64; 2]>,
 }
 
 impl Statistics {
@@ -43,10 +50,13 @@ impl Statistics {
     pub(crate) fn add(&mut self, other: &Self) {
         self.documents += other.documents;
         self.length_total += other.length_total;
-        self.holding.resize(other.holding.len(), 0);
-        for (sum, more) in self.holding.iter_mut().zip(&other.holding) {
-            *sum += more;
-        }
+        self.sessions += other.sessions;
+        self.holding.resize(other.holding.len(), [0; 3]);
+        let sums = self.holding.iter_mut().flatten();
+        sums.zip(other.holding.iter().flatten()).for_each(|(sum, more)| *sum += more);
+        self.spoken.resize(other.spoken.len(), [0; 2]);
+        let sums = self.spoken.iter_mut().flatten();
+        sums.zip(other.spoken.iter().flatten()).for_each(|(sum, more)| *sum += more);
     }
 }
 
@@ -79,14 +89,6 @@ pub(crate) fn gather(
             *postings = united(postings, more, |first, second| first.max(second));
         }
     }
-    let of_tool = |filter: &Filter| match filter.property {
-        Property::Tool(term) => Some(term),
-        _ => None,
-    };
-    let tools = query.filters.iter().filter_map(of_tool);
-    let tools = tools
-        .map(|term| (term, terms.get(term).map(|p| p.documents.clone()).unwrap_or_default()))
-        .collect();
     let mut items = Vec::with_capacity(query.items.len());
     for item in &query.items {
         items.push(held(reader, index, corpus, &direct, item, &terms)?);
@@ -96,12 +98,35 @@ pub(crate) fn gather(
         Corpus::Messages => history.head.messages,
         Corpus::Summaries => index.documents(corpus),
     };
+    let sessions = match corpus {
+        Corpus::Messages => Sessions::Begin(documents_of(&terms, Some(&0)).to_vec()),
+        Corpus::Summaries => Sessions::Alone,
+    };
+    let count = |documents: &[u64]| {
+        [num::to_u64(documents.len()), sessions::distinct(&sessions.of(documents))]
+    };
+    let holding = query.items.iter().zip(&items).map(|(item, postings)| {
+        let [documents, sessions] = count(&postings.documents);
+        let typed = match item.forms.is_empty() {
+            true => 0,
+            false => num::to_u64(documents_of(&terms, item.terms.first()).len()),
+        };
+        [documents, sessions, typed]
+    });
     let statistics = Statistics {
         documents,
         length_total: index.length_total(corpus) + lengths,
-        holding: items.iter().map(|item| num::to_u64(item.documents.len())).collect(),
+        sessions: sessions.count(documents),
+        holding: holding.collect(),
+        spoken: query.names.iter().map(|name| count(documents_of(&terms, Some(name)))).collect(),
     };
-    Ok(Gathered { corpus, items, tools, direct, statistics })
+    Ok(Gathered { corpus, items, terms, sessions, direct, statistics })
+}
+
+/// The documents of a term by its number.
+fn documents_of<'t>(terms: &'t [Postings], number: Option<&usize>) -> &'t [u64] {
+    let postings = number.and_then(|number| terms.get(*number));
+    postings.map_or(&[], |postings| postings.documents.as_slice())
 }
 
 /// The documents that hold an item, and how often.
@@ -113,6 +138,10 @@ fn held(
     item: &Item,
     terms: &[Postings],
 ) -> Result<Postings> {
+    if !item.forms.is_empty() {
+        let forms = item.forms.iter().filter_map(|number| terms.get(*number));
+        return Ok(forms.fold(Postings::default(), |all, form| united(&all, form, |a, b| a + b)));
+    }
     let mut of_terms = item.terms.iter().filter_map(|number| terms.get(*number));
     let Some(first) = of_terms.next() else { return Ok(Postings::default()) };
     if item.order.is_empty() {
@@ -182,8 +211,12 @@ impl Gathered {
         query: &TextQuery,
         window: &Window,
         statistics: &Statistics,
+        with_neighbours: bool,
     ) -> Result<Ranked> {
         let mut documents = self.candidates(history, index, query);
+        if with_neighbours && query.is_question() {
+            documents = self.sessions.with_neighbours(&documents, self.statistics.documents);
+        }
         if !window.is_everything() {
             let times = self.times(reader, index, &documents)?;
             keep(&mut documents, &times, |time| window.holds(*time));
@@ -193,22 +226,79 @@ impl Gathered {
             let scores = alloc::vec![0; documents.len()];
             return Ok(Ranked { documents, scores });
         }
-        let lengths = self.column(
-            &documents,
-            |entry| entry.length,
-            |stored| index.lengths(reader, self.corpus, stored),
-        )?;
-        let mean = score::mean_length(statistics.documents, statistics.length_total);
-        let norms: Vec<u64> = lengths.into_iter().map(|length| score::norm(length, mean)).collect();
-        let mut scores = alloc::vec![0u64; documents.len()];
-        let items = query.items.iter().zip(&self.items).zip(&statistics.holding);
-        for ((item, postings), holding) in items {
-            if item.presence != Presence::MustNot {
-                let weight = score::weight(statistics.documents, *holding);
-                add_scores(&mut scores, &documents, &norms, postings, weight);
+        let scores = self.scores(reader, index, query, &documents, statistics)?;
+        Ok(Ranked { documents, scores })
+    }
+
+    /// What these documents are worth.
+    fn scores(
+        &self,
+        reader: &mut Reader<'_>,
+        index: &mut Index,
+        query: &TextQuery,
+        documents: &[u64],
+        statistics: &Statistics,
+    ) -> Result<Vec<u64>> {
+        let are_messages = self.corpus == Corpus::Messages;
+        let all = statistics.documents;
+        let mean = score::mean_length(all, statistics.length_total, are_messages);
+        let mut ranking = Ranking::new(documents, &self.sessions, mean);
+        let asks = documents_of(&self.terms, Some(&1));
+        let has_spoken = |name: &usize| statistics.spoken.get(*name).is_some_and(|n| n[0] > 0);
+        for ((item, postings), holding) in
+            query.items.iter().zip(&self.items).zip(&statistics.holding)
+        {
+            if item.presence == Presence::MustNot {
+                continue;
+            }
+            let [any, sessions, typed] = *holding;
+            let weights = [(all, any), (statistics.sessions, sessions), (all, typed)]
+                .map(|(of, holding)| score::weight(of, holding));
+            let [any, sessions, typed] =
+                rank::weights(weights, item.name.as_ref().is_some_and(has_spoken));
+            let places = self.places(reader, index, postings)?;
+            ranking.add_term(&places, asks, any);
+            ranking.add_session(&places, sessions);
+            if let (false, Some(postings)) =
+                (item.forms.is_empty(), item.terms.first().and_then(|term| self.terms.get(*term)))
+            {
+                ranking.add_term(&self.places(reader, index, postings)?, asks, typed);
             }
         }
-        Ok(Ranked { documents, scores })
+        let names = (0..query.names.len()).filter(has_spoken).count();
+        for (name, [documents, sessions]) in query.names.iter().zip(&statistics.spoken) {
+            let spoken = documents_of(&self.terms, Some(name));
+            let weights =
+                [score::weight(all, *documents), score::weight(statistics.sessions, *sessions)];
+            ranking.add_speaker(spoken, &self.sessions.of(spoken), weights, names);
+        }
+        let lengths = self.lengths(reader, index, documents)?;
+        ranking.take_asking(documents_of(&self.terms, Some(&2)), &lengths);
+        Ok(ranking.scores)
+    }
+
+    /// Where postings lie.
+    fn places<'p>(
+        &self,
+        reader: &mut Reader<'_>,
+        index: &mut Index,
+        postings: &'p Postings,
+    ) -> Result<Places<'p>> {
+        let lengths = self.lengths(reader, index, &postings.documents)?;
+        Ok(Places { postings, lengths, sessions: self.sessions.of(&postings.documents) })
+    }
+
+    fn lengths(
+        &self,
+        reader: &mut Reader<'_>,
+        index: &mut Index,
+        documents: &[u64],
+    ) -> Result<Vec<u32>> {
+        self.column(
+            documents,
+            |entry| entry.length,
+            |stored| index.lengths(reader, self.corpus, stored),
+        )
     }
 
     /// The documents that the items of a query leave.
@@ -276,10 +366,7 @@ impl Gathered {
     }
 
     fn filter_tools(&self, query: &TextQuery, documents: &mut Vec<u64>) {
-        let of = |number: usize| {
-            let found = self.tools.iter().find(|(term, _)| *term == number);
-            found.map_or(&[][..], |(_, documents)| documents.as_slice())
-        };
+        let of = |number: usize| documents_of(&self.terms, Some(&number));
         let named = |negated: bool| {
             query.filters.iter().filter(move |filter| filter.negated == negated).filter_map(
                 |filter| match filter.property {
@@ -369,23 +456,6 @@ fn speakers(
         Ok(())
     })?;
     Ok(out)
-}
-
-/// Adds what an item is worth to the scores of the documents that hold it.
-fn add_scores(
-    scores: &mut [u64],
-    documents: &[u64],
-    norms: &[u64],
-    postings: &Postings,
-    weight: u64,
-) {
-    let mut held = postings.documents.iter().zip(&postings.counts).peekable();
-    for ((score, document), norm) in scores.iter_mut().zip(documents).zip(norms) {
-        while held.next_if(|(other, _)| *other < document).is_some() {}
-        if let Some((_, count)) = held.next_if(|(other, _)| *other == document) {
-            *score += score::score(weight, *count, *norm);
-        }
-    }
 }
 
 /// Keeps the documents whose value is wanted.

@@ -367,6 +367,12 @@ impl Index {
         Ok(rows.into_iter().map(|row| row.time).collect())
     }
 
+    /// Time of a message that has a row.
+    pub(super) fn time(&self, reader: &mut Reader<'_>, seq: u64) -> Result<Option<Timestamp>> {
+        let rows = self.rows(reader, Corpus::Messages, &[seq])?;
+        Ok(rows.first().map(|row| row.time))
+    }
+
     /// Roles of messages (ascending).
     ///
     /// # Errors

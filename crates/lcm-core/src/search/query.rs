@@ -8,16 +8,27 @@
 use alloc::{borrow::Cow, string::String, vec::Vec};
 use core::ops::Range;
 
-use super::{Field, each_term, has_positions, window::Window};
+use lcm_loops::stem;
+
+use super::{Field, each_term, has_positions, signs, window::Window};
 use crate::{message::Role, order, time};
 
 /// Kinds of terms, their first byte.
 const WORD: u8 = b'w';
+const STEM: u8 = b's';
 const IDENTIFIER: u8 = b'i';
 const CJK: u8 = b'c';
 const TOOL: u8 = b'n';
-/// Distinct terms that one query may use.
-pub(crate) const TERMS_MAX: usize = 64;
+/// Distinct terms that one query may use. A word has up to seven: as typed, its forms, and a name.
+pub(crate) const TERMS_MAX: usize = 256;
+/// Words that say nothing of what is asked for, in order. They are left out of a query that has
+/// other words; `or` is kept, because it may be meant as it stands.
+const STOP_WORDS: &str = "\
+a about after all also am an and any are as at be been before but by can could d did do does done \
+for from had has have he her here him his how i if in into is it its just ll m may me might must my \
+no not of on our over re s she should so some t than that the their them then there these they this \
+those to too us ve very was we were what when where which who whom whose why will with would you \
+your";
 /// Characters of an unquoted run of CJK characters that must stand as they are typed. A longer one
 /// is a sentence rather than a word, and each pair of its characters counts by itself.
 const CJK_WORD_CHARACTERS_MAX: usize = 4;
@@ -42,6 +53,17 @@ pub(crate) struct Item {
     pub(crate) terms: Vec<usize>,
     /// Terms that must stand at these distances from each other; empty: one term says it all.
     pub(crate) order: Vec<(Vec<u8>, u32)>,
+    /// Of a word: the terms of it and its other forms, any of which will do. Empty: no word.
+    pub(crate) forms: Vec<usize>,
+    /// Of a word: its number in [`TextQuery::names`].
+    pub(crate) name: Option<usize>,
+}
+
+impl Item {
+    /// One that may be there.
+    fn of(terms: Vec<usize>) -> Self {
+        Self { presence: Presence::May, terms, order: Vec::new(), forms: Vec::new(), name: None }
+    }
 }
 
 /// What a filter compares.
@@ -65,11 +87,17 @@ pub(crate) struct Filter {
 /// A query as it is understood.
 #[derive(Debug, Default)]
 pub(crate) struct TextQuery {
-    /// The terms of all items and filters, each once.
+    /// [`signs::SIGNS`], then the terms of all items and filters, each once.
     pub(crate) terms: Vec<Vec<u8>>,
     pub(crate) items: Vec<Item>,
     pub(crate) filters: Vec<Filter>,
     pub(crate) window: Window,
+    /// Terms of the speakers that the words may be names of.
+    pub(crate) names: Vec<usize>,
+    /// Words, identifiers and phrases that were typed, apart from those that say nothing.
+    words: usize,
+    /// Some words say nothing, or there is a question mark.
+    is_spoken: bool,
     /// More terms were typed than are used.
     pub(crate) is_cut: bool,
 }
@@ -78,15 +106,32 @@ impl TextQuery {
     /// Understands a text.
     pub(crate) fn parse(text: &str) -> Self {
         let mut reading = Reading::default();
+        reading.query.terms = signs::SIGNS.iter().map(|sign| sign.to_vec()).collect();
         let mut rest = text.trim_start();
         while !rest.is_empty() && !reading.query.is_cut {
             let (token, behind) = next_token(rest);
             reading.token(&token);
             rest = behind.trim_start();
         }
+        if !reading.query.asks_for_text() {
+            for word in reading.stopped.clone() {
+                reading.word(&word);
+            }
+        }
         let mut query = reading.query;
+        query.is_spoken = text.contains('?') || !reading.stopped.is_empty();
         order::distinct(&mut query.items);
         query
+    }
+
+    /// Whether it reads like a question: a question mark or words that say nothing among several
+    /// others, of which none has to be there, and no filter. The answer may then stand beside the
+    /// message that has the words.
+    pub(crate) fn is_question(&self) -> bool {
+        self.words > 1
+            && self.is_spoken
+            && self.filters.is_empty()
+            && self.items.iter().all(|item| item.presence == Presence::May)
     }
 
     /// Whether it asks for nothing that could be looked for.
@@ -195,15 +240,19 @@ impl Found {
 #[derive(Default)]
 struct Reading {
     query: TextQuery,
+    /// Words that say nothing.
+    stopped: Vec<Vec<u8>>,
 }
 
 impl Reading {
     fn token(&mut self, token: &Token<'_>) {
+        let items = self.query.items.len();
         match token.filter {
             Some(name) if self.filter(name, token) => {}
             Some(_) => self.text(token.presence, token.whole, token.quoted),
             None => self.text(token.presence, &token.text, token.quoted),
         }
+        self.query.words += usize::from(self.query.items.len() > items);
     }
 
     /// Takes a token as a filter; `false`: its value makes none, so it is text.
@@ -270,8 +319,8 @@ impl Reading {
     fn text(&mut self, presence: Presence, text: &str, is_phrase: bool) {
         let mut found: Vec<Found> = Vec::new();
         each_term(Field::Text, text, &mut |term, position, bytes| {
-            // What is beyond the bound is counted and no more.
-            if found.len() <= 4 * TERMS_MAX {
+            // What is beyond the bound is counted and no more. A stem says no more than its word.
+            if found.len() <= 4 * TERMS_MAX && term.first() != Some(&STEM) {
                 found.push(Found { term: term.to_vec(), position, bytes });
             }
         });
@@ -285,9 +334,18 @@ impl Reading {
         };
         for run in found.chunk_by(continues) {
             let characters = run.iter().filter(|found| !found.is_pair()).count();
-            if characters <= CJK_WORD_CHARACTERS_MAX {
+            if let [found] = run
+                && found.is(WORD)
+            {
+                let word = found.term.get(1..).unwrap_or_default();
+                if STOP_WORDS.split(' ').any(|stop| stop.as_bytes() == word) {
+                    self.stopped.push(word.to_vec());
+                    order::distinct(&mut self.stopped);
+                } else {
+                    self.word(word);
+                }
+            } else if characters <= CJK_WORD_CHARACTERS_MAX {
                 self.phrase(presence, run);
-                self.camel_case(run);
             } else {
                 let pairs = run.iter().filter(|found| found.is_pair());
                 pairs.for_each(|pair| self.phrase(presence, core::slice::from_ref(pair)));
@@ -296,22 +354,37 @@ impl Reading {
     }
 
     /// Takes a word as the name of several that it may be, too: `mainloop` is `mainLoop`.
-    fn camel_case(&mut self, found: &[Found]) {
-        if let [one] = found
-            && one.is(WORD)
-            && one.term.len() > CAMEL_CASE_BYTES_MIN
-            && one.term.iter().all(u8::is_ascii_alphabetic)
-        {
-            let mut term = one.term.clone();
-            if let Some(kind) = term.first_mut() {
-                *kind = IDENTIFIER;
-            }
+    fn camel_case(&mut self, word: &[u8]) {
+        if word.len() >= CAMEL_CASE_BYTES_MIN && word.iter().all(u8::is_ascii_alphabetic) {
+            let term = [&[IDENTIFIER], word].concat();
             if let Some(number) = self.number(&term) {
-                let item =
-                    Item { presence: Presence::May, terms: alloc::vec![number], order: Vec::new() };
-                self.query.items.push(item);
+                self.query.items.push(Item::of(alloc::vec![number]));
             }
         }
+    }
+
+    /// Takes a word that may be there, in any of its forms.
+    fn word(&mut self, word: &[u8]) {
+        let mut forms = Vec::new();
+        stem::each_form(word, &mut |kind, form| {
+            forms.extend(self.number(&[&[kind], form].concat()));
+        });
+        let Some(first) = forms.first().copied() else { return };
+        let stem = forms.get(1);
+        if stem.is_some_and(|stem| self.query.items.iter().any(|item| item.forms.contains(stem))) {
+            return;
+        }
+        order::distinct(&mut forms);
+        let mut item = Item { forms, ..Item::of(alloc::vec![first]) };
+        if let Some(term) = self.number(&[&[signs::SPEAKER], word].concat()) {
+            let names = &mut self.query.names;
+            item.name = Some(names.iter().position(|known| *known == term).unwrap_or(names.len()));
+            if !names.contains(&term) {
+                names.push(term);
+            }
+        }
+        self.query.items.push(item);
+        self.camel_case(word);
     }
 
     /// Takes terms that must stand as they do here; one that does not fit is left out as a whole.
@@ -337,7 +410,7 @@ impl Reading {
         let placed = found.iter().filter(|one| !is_one_term && has_positions(&one.term));
         let order = placed.map(|one| (one.term.clone(), one.position - first)).collect();
         if !terms.is_empty() {
-            self.query.items.push(Item { presence, terms, order });
+            self.query.items.push(Item { presence, order, ..Item::of(terms) });
         }
     }
 }

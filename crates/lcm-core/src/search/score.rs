@@ -1,7 +1,7 @@
 //! Scores in whole numbers: the weight of a term, what a document gets for it, the best of many.
 //!
-//! BM25 with the constants of the measurements this search was designed with, in fixed point of 16
-//! fractional bits, so that every host orders alike. Not here: what is a hit.
+//! The pieces of the formula of `RANKING.md`, in fixed point of 16 fractional bits, so that every
+//! host orders alike. Not here: what is a hit, and how the pieces are put together (`rank`).
 
 use alloc::{collections::BinaryHeap, vec::Vec};
 
@@ -11,10 +11,14 @@ const FRACTION_BITS: u32 = 16;
 const MEAN_BITS: u32 = 8;
 /// Natural logarithm of 2.
 const LN_2: u64 = 45_426;
-/// BM25's k1 = 0.6 and b = 0.4, as they occur in its formula: k1 + 1, k1 (1 - b) and k1 b.
-const K1_PLUS_1: u64 = 104_858;
-const K1_FIXED: u64 = 23_593;
-const K1_LENGTH: u64 = 15_729;
+/// One.
+pub(crate) const ONE: u64 = 1 << FRACTION_BITS;
+/// BM25's k1 = 0.6 and b = 0.7.
+const K1: u64 = ONE * 6 / 10;
+const B: u64 = ONE * 7 / 10;
+/// Mean length of messages above which it counts as this: where most are long, one that is short
+/// and says the same is not the better for it without bound.
+const MEAN_LENGTH_MAX: u64 = 30 << MEAN_BITS;
 /// Milliseconds of 1,000 hours, by which a hit's weight halves in the order `hybrid`.
 const HALF_LIFE_MS: u64 = 3_600_000_000;
 
@@ -44,21 +48,32 @@ pub(crate) fn weight(documents: u64, holding: u64) -> u64 {
     (ratio * LN_2) >> FRACTION_BITS
 }
 
-/// Mean length of documents, at least one, with 8 fractional bits.
-pub(crate) fn mean_length(documents: u64, length_total: u64) -> u64 {
+/// Mean length of documents, at least one, with 8 fractional bits; of messages at most 30.
+pub(crate) fn mean_length(documents: u64, length_total: u64, are_messages: bool) -> u64 {
     let mean = (u128::from(length_total) << MEAN_BITS) / u128::from(documents.max(1));
-    u64::try_from(mean).unwrap_or(u64::MAX).max(1 << MEAN_BITS)
+    let mean = u64::try_from(mean).unwrap_or(u64::MAX).max(1 << MEAN_BITS);
+    if are_messages { mean.min(MEAN_LENGTH_MAX) } else { mean }
 }
 
-/// The part of BM25's denominator that depends on the length of a document alone.
-pub(crate) fn norm(length: u32, mean_length: u64) -> u64 {
-    K1_FIXED + (u64::from(length) << MEAN_BITS) * K1_LENGTH / mean_length.max(1)
+/// The product of two numbers with 16 fractional bits.
+pub(crate) const fn times(left: u64, right: u64) -> u64 {
+    (left * right) >> FRACTION_BITS
 }
 
-/// What a document of this norm gets for a term of this weight that it holds `count` times.
-pub(crate) fn score(weight: u64, count: u32, norm: u64) -> u64 {
-    let count = u64::from(count);
-    weight * K1_PLUS_1 * count / ((count << FRACTION_BITS) + norm)
+/// What so many occurrences count in a document of this length.
+pub(crate) fn own(count: u64, length: u32, mean_length: u64) -> u64 {
+    let long = (u64::from(length) << MEAN_BITS) * B / mean_length.max(1);
+    (count << (2 * FRACTION_BITS)) / (ONE - B + long)
+}
+
+/// What is left of a number in a document of this length: less in proportion beyond a bound.
+pub(crate) fn shortened(number: u64, length: u32, length_max: u64) -> u64 {
+    number * length_max / u64::from(length).max(length_max)
+}
+
+/// What a term of this weight is worth that counts so much.
+pub(crate) fn saturated(weight: u64, counted: u64) -> u64 {
+    times(weight * counted / (counted + K1), ONE + K1)
 }
 
 /// The score of a hit of this age, for the order `hybrid`: half of it after 1,000 hours.
@@ -118,17 +133,26 @@ mod tests {
                 let idf = (1.0 + (n - df + 0.5) / (df + 0.5)).ln();
                 let fixed = weight(documents, holding);
                 assert!((fixed as f64 / 65_536.0 - idf).abs() < 0.0001, "{documents} {holding}");
-                for (count, length) in [(1u32, 1u32), (3, 40), (50, 3_000), (1_024, 1 << 24)] {
-                    let total = documents * 37;
-                    let tf = f64::from(count);
-                    let exact = idf * 1.6 * tf
-                        / (tf + 0.6 * (0.6 + 0.4 * f64::from(length) * n / total as f64));
-                    let norm = norm(length, mean_length(documents, total));
-                    let fixed = score(fixed, count, norm) as f64 / 65_536.0;
-                    assert!((fixed - exact).abs() < 0.003 + exact * 0.002, "{fixed} {exact}");
+                for (count, length) in [(1u64, 1u32), (2, 40), (2, 3_000), (1, 1 << 24)] {
+                    for (mean, are_messages) in [(37.0, false), (30.0, true)] {
+                        let length_total = documents * 37;
+                        let long = 0.3 + 0.7 * f64::from(length) / mean;
+                        let found = count as f64 / long;
+                        let exact = idf * 1.6 * found / (found + 0.6);
+                        let mean = mean_length(documents, length_total, are_messages);
+                        let fixed = saturated(fixed, own(count, length, mean)) as f64 / 65_536.0;
+                        assert!((fixed - exact).abs() < 0.003 + exact * 0.002, "{fixed} {exact}");
+                    }
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_is_long_counts_less_in_proportion() {
+        assert_eq!(shortened(ONE, 30, 30), ONE);
+        assert_eq!(shortened(ONE, 60, 30), ONE / 2);
+        assert_eq!(shortened(ONE, 0, 30), ONE);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::{
     manifest::{Manifest, SEGMENTS_MAX},
     merge::{self, Material},
     segment::{self, BLOCK_TARGET},
+    signs,
 };
 use crate::{
     api::Timestamp,
@@ -228,9 +229,11 @@ impl<'k> Upkeep<'k> {
         let mut kept = documents.len();
         let (builder, blocks) = loop {
             let mut builder = Builder::new(Corpus::Messages, first);
+            let mut before = (first > 1).then_some(self.manifest.messages.columns.time);
             for (at, message) in documents.iter().enumerate() {
+                let begins = signs::begins_session(before.replace(message.time), message.time);
                 if at < kept {
-                    builder.message(message.raw, message.parts);
+                    builder.message(message.raw, message.parts, begins);
                 } else {
                     builder.skip();
                 }

@@ -152,7 +152,8 @@ fn best(
     let history = History { keys: &place.keys, head: &place.loaded.head };
     let gathered = &open.gathered;
     let window = bounds.window.and(&query.window);
-    let ranked = gathered.rank(reader, &history, index, query, &window, statistics)?;
+    let by_worth = bounds.sort != Sort::Recency;
+    let ranked = gathered.rank(reader, &history, index, query, &window, statistics, by_worth)?;
     let rows = || ranked.documents.iter().copied().zip(ranked.scores.iter().copied());
     let best: Vec<(u64, u64)> = if bounds.sort == Sort::Relevance {
         score::greatest(&mut rows().map(|(document, score)| (score, document)), bounds.limit)

@@ -217,9 +217,10 @@ impl<'s> Glass<'s> {
 /// The terms whose places are shown: those that count for a document.
 fn terms(query: &TextQuery) -> Sorted<&[u8], usize> {
     let counting = query.items.iter().filter(|item| item.presence != Presence::MustNot);
-    let found = counting
-        .flat_map(|item| &item.terms)
-        .filter_map(|number| Some((query.terms.get(*number)?.as_slice(), *number)));
+    let found = counting.enumerate().flat_map(|(what, item)| {
+        let numbers = item.terms.iter().chain(&item.forms);
+        numbers.filter_map(move |number| Some((query.terms.get(*number)?.as_slice(), what)))
+    });
     Sorted::of(found.collect())
 }
 

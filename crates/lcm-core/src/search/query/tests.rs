@@ -41,8 +41,8 @@ fn case_67_nothing_typed_is_an_operator() {
 
 #[test]
 fn signs_and_quotes_have_a_meaning_at_the_beginning_of_a_word() {
-    assert_eq!(items("+must -not may"), ["wmay", "+wmust", "-wnot"]);
-    assert_eq!(items("a+b c-d"), ["wa", "wb", "ic-d", "wc", "wd"]);
+    assert_eq!(items("+must -not maybe"), ["wmaybe", "+wmust", "-wnot"]);
+    assert_eq!(items("x+y c-z"), ["wx", "wy", "ic-z", "wc", "wz"]);
     assert_eq!(items("--json -- - + ++ -"), ["wjson"]);
     assert_eq!(
         items(r#"+"two words" -"not so""#),
@@ -54,6 +54,46 @@ fn signs_and_quotes_have_a_meaning_at_the_beginning_of_a_word() {
     assert_eq!(items(r#""to be or to be""#), ["wto&wbe&wor wto0,wbe1,wor2,wto3,wbe4"]);
     assert_eq!(items("same same SAME"), ["wsame"]);
     assert_eq!(items("mainloop main2loop"), ["wmainloop", "imainloop", "wmain2loop"]);
+}
+
+#[test]
+fn words_that_say_nothing_are_left_out_beside_others() {
+    assert_eq!(items("what did the cat do"), ["wcat"]);
+    assert_eq!(items("who is the"), ["wis", "wthe", "wwho"]);
+    assert_eq!(items("the -cat"), ["wthe", "-wcat"]);
+    assert_eq!(items("\"the cat\" +the"), ["wthe&wcat wthe0,wcat1", "+wthe"]);
+    assert!(STOP_WORDS.split(' ').is_sorted() && !STOP_WORDS.contains("  "));
+}
+
+#[test]
+fn a_word_counts_in_its_forms_and_may_be_a_name() {
+    let query = TextQuery::parse("running runs");
+    let [item, _] = query.items.as_slice() else { panic!("{:?}", query.items) };
+    let forms: Vec<&[u8]> = item.forms.iter().map(|n| query.terms[*n].as_slice()).collect();
+    assert_eq!(forms, [&b"wrunning"[..], b"srun", b"wrun", b"wrune"]);
+    assert_eq!(
+        item.name.map(|name| query.terms[query.names[name]].as_slice()),
+        Some(&b"prunning"[..])
+    );
+    assert!(TextQuery::parse("+running \"cats\"").items.iter().all(|item| item.forms.is_empty()));
+}
+
+#[test]
+fn several_words_without_conditions_are_a_question() {
+    for text in ["where does the cat sleep", "cat mouse?", "the cat \"two words\""] {
+        assert!(TextQuery::parse(text).is_question(), "{text}");
+    }
+    for text in [
+        "cat?",
+        "the cat",
+        "cat mouse",
+        "the cat +mouse",
+        "the cat mouse -dog",
+        "the cat mouse role:user",
+        "the x-y",
+    ] {
+        assert!(!TextQuery::parse(text).is_question(), "{text}");
+    }
 }
 
 #[test]

@@ -1,0 +1,84 @@
+//! Sessions: stretches of messages without a long silence between them.
+//!
+//! In: where sessions begin. Out: which documents belong together. A summary stands alone.
+
+use alloc::vec::Vec;
+
+/// Messages before and behind one that count as its neighbours.
+pub(super) const NEIGHBOURS: u64 = 2;
+
+/// The sessions of one corpus.
+#[derive(Debug)]
+pub(super) enum Sessions {
+    /// The first message of each session, ascending; the first of all is one without being named.
+    Begin(Vec<u64>),
+    /// Each document is one.
+    Alone,
+}
+
+impl Sessions {
+    /// How many there are in so many documents.
+    pub(super) fn count(&self, documents: u64) -> u64 {
+        match self {
+            Self::Begin(starts) => crate::num::to_u64(starts.len()),
+            Self::Alone => documents,
+        }
+    }
+
+    /// The session of each document (ascending): numbers that ascend.
+    pub(super) fn of(&self, documents: &[u64]) -> Vec<u64> {
+        let Self::Begin(starts) = self else { return documents.to_vec() };
+        let mut starts = starts.iter().peekable();
+        let mut number = 0;
+        let session = |document: &u64| {
+            while starts.next_if(|start| *start <= document).is_some() {
+                number += 1;
+            }
+            number
+        };
+        documents.iter().map(session).collect()
+    }
+
+    /// Documents (ascending) together with their neighbours in the same session, up to the last.
+    pub(super) fn with_neighbours(&self, documents: &[u64], last: u64) -> Vec<u64> {
+        let Self::Begin(starts) = self else { return documents.to_vec() };
+        let mut out: Vec<u64> = Vec::with_capacity(documents.len());
+        let mut begin = 1;
+        let mut starts = starts.iter().copied().peekable();
+        for document in documents {
+            while let Some(start) = starts.next_if(|start| start <= document) {
+                begin = start;
+            }
+            let end = starts.peek().map_or(last, |next| (next - 1).min(last));
+            let from = document.saturating_sub(NEIGHBOURS).max(begin);
+            let from = out.last().map_or(from, |known| from.max(known + 1));
+            out.extend(from..=(document + NEIGHBOURS).min(end));
+        }
+        out
+    }
+}
+
+/// How many different numbers there are in an ascending list.
+pub(super) fn distinct(numbers: &[u64]) -> u64 {
+    crate::num::to_u64(numbers.chunk_by(|left, right| left == right).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_of_the_same_session() {
+        let sessions = Sessions::Begin(alloc::vec![1, 4, 6]);
+        assert_eq!(sessions.of(&[1, 3, 4, 5, 6, 9]), [1, 1, 2, 2, 3, 3]);
+        assert_eq!(sessions.with_neighbours(&[4], 9), [4, 5]);
+        assert_eq!(sessions.with_neighbours(&[2, 3, 8], 9), [1, 2, 3, 6, 7, 8, 9]);
+        assert_eq!(sessions.with_neighbours(&[6, 7, 8, 9], 9), [6, 7, 8, 9]);
+        assert_eq!(Sessions::Alone.with_neighbours(&[4], 9), [4]);
+        assert_eq!((sessions.count(9), Sessions::Alone.count(9)), (3, 9));
+        assert_eq!(distinct(&Sessions::Alone.of(&[2, 5])), 2);
+        assert_eq!(distinct(&sessions.of(&[1, 2, 9])), 2);
+        // Before any message was read for where sessions begin.
+        assert_eq!(Sessions::Begin(Vec::new()).with_neighbours(&[1], 2), [1, 2]);
+    }
+}

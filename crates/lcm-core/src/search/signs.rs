@@ -1,0 +1,101 @@
+//! Signs: what ranking has to know of a message beside its texts, kept as terms like its words.
+//!
+//! In: the texts and speaker of a message, and whether it begins a session. Out: terms of the kinds
+//! `p` (a word of the speaker's name) and `f` (a property). Terms, because what a query reads then
+//! depends on how many messages have a property, and no column of all messages is needed.
+
+use alloc::vec::Vec;
+
+use super::{Field, each_term};
+use crate::{api::Timestamp, json};
+
+/// Kind of a word of the speaker's name.
+pub(super) const SPEAKER: u8 = b'p';
+/// The message begins a session; what is said has a question mark; it ends with one.
+pub(super) const SIGNS: [&[u8]; 3] = [b"f/", b"f?", b"f."];
+
+/// Milliseconds without a message after which the next one begins a session: half an hour.
+const SESSION_GAP_MS: u64 = 30 * 60 * 1_000;
+
+/// Whether a message begins a session; the time before it is absent for the first one.
+pub(super) fn begins_session(before: Option<Timestamp>, time: Timestamp) -> bool {
+    before.is_none_or(|before| time.saturating_sub(before) > SESSION_GAP_MS)
+}
+
+/// What was seen of one message.
+#[derive(Debug, Default)]
+pub(super) struct Signs {
+    asks: bool,
+    ends_asking: bool,
+}
+
+impl Signs {
+    /// Looks at the next text.
+    pub(super) fn look(&mut self, field: Field, text: &str) {
+        if field == Field::Text {
+            let marks = ['?', '\u{ff1f}', '\u{61f}'];
+            self.asks |= text.contains(marks);
+            self.ends_asking = text.trim_end().ends_with(marks);
+        }
+    }
+
+    /// Hands out the terms of the message whose texts were looked at.
+    pub(super) fn each(&self, raw: &str, begins: bool, each: &mut dyn FnMut(&[u8])) {
+        let has = [begins, self.asks, self.ends_asking];
+        SIGNS.iter().zip(has).filter(|(_, has)| *has).for_each(|(sign, _)| each(sign));
+        if !raw.contains("\"speaker\"") {
+            return;
+        }
+        let Ok(members) = json::object(raw) else { return };
+        let Some(member) = json::member(&members, raw, "speaker") else { return };
+        each_name(&json::text(raw, member.value), each);
+    }
+}
+
+/// Hands out the terms that stand for a speaker whose name has these words.
+pub(super) fn each_name(name: &str, each: &mut dyn FnMut(&[u8])) {
+    let mut known: Vec<Vec<u8>> = Vec::new();
+    each_term(Field::Text, name, &mut |term, _, _| {
+        if let [b'w', word @ ..] = term {
+            let term = [&[SPEAKER], word].concat();
+            if !known.contains(&term) {
+                each(&term);
+                known.push(term);
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+
+    use super::*;
+
+    #[test]
+    fn a_session_begins_after_half_an_hour_of_silence() {
+        assert!(begins_session(None, 0));
+        assert!(!begins_session(Some(5), 5 + SESSION_GAP_MS));
+        assert!(begins_session(Some(5), 6 + SESSION_GAP_MS));
+        assert!(!begins_session(Some(9), 3));
+    }
+
+    #[test]
+    fn speaker_and_question_marks_are_signs() {
+        let of = |raw: &str, texts: &[(Field, &str)], begins| {
+            let mut signs = Signs::default();
+            texts.iter().for_each(|(field, text)| signs.look(*field, text));
+            let mut out = Vec::new();
+            signs.each(raw, begins, &mut |term| {
+                out.push(String::from_utf8_lossy(term).into_owned());
+            });
+            out
+        };
+        let raw = r#"{"role":"user","speaker":"Ann-Mary Ann","content":"x"}"#;
+        assert_eq!(of(raw, &[(Field::Text, "why? so")], true), ["f/", "f?", "pann", "pmary"]);
+        assert_eq!(of("{}", &[(Field::Text, "so"), (Field::Text, "why? ")], false), ["f?", "f."]);
+        assert_eq!(of("{}", &[(Field::Result, "why?")], false), Vec::<String>::new());
+        let other = r#"{"role":"user","content":"\"speaker\""}"#;
+        assert_eq!(of(other, &[], false), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,333 @@
+//! Stems: what the inflected forms of an English word have in common.
+//!
+//! In: a word in lower-case ASCII letters. Out: its stem, which need not be a word, and whether an
+//! inflection was taken off. The rules are step 1 of M. F. Porter's algorithm (1980), its removal
+//! of a final `e` and `ll`, and a list of irregular forms. Not here: derived words (`happiness`),
+//! which gain little and are many, and other languages, whose words are found as typed. Nothing is
+//! inlined: this crate is built for speed, most words fail the first comparison, and the component
+//! must stay small.
+
+use alloc::vec::Vec;
+
+/// Letters of a word that has a stem.
+const LETTERS_MIN: usize = 3;
+const LETTERS_MAX: usize = 24;
+
+/// Irregular forms, each with the word it is a form of, in the order of the forms.
+const IRREGULAR: &str = "\
+ate eat|became become|began begin|begun begin|bent bend|bit bite|bitten bite|blew blow|blown blow|\
+bought buy|broke break|broken break|brought bring|built build|came come|caught catch|\
+children child|chose choose|chosen choose|dealt deal|drank drink|drawn draw|dreamt dream|\
+drew draw|driven drive|drove drive|drunk drink|eaten eat|fallen fall|feet foot|fell fall|\
+felt feel|flew fly|flown fly|forgot forget|forgotten forget|fought fight|found find|froze freeze|\
+frozen freeze|gave give|given give|goes go|gone go|got get|gotten get|grew grow|grown grow|halves half|\
+heard hear|held hold|hid hide|hidden hide|hung hang|kept keep|kids kid|knew know|knives knife|\
+known know|laid lay|learnt learn|leaves leaf|led lead|left leave|lent lend|lives life|lost lose|\
+made make|meant mean|men man|met meet|mice mouse|paid pay|ran run|rang ring|ridden ride|\
+risen rise|rode ride|rung ring|said say|sang sing|sat sit|saw see|seen see|sent send|shot shoot|\
+shown show|slept sleep|sold sell|sought seek|spent spend|spoke speak|spoken speak|stole steal|\
+stolen steal|stood stand|stuck stick|sung sing|swam swim|swum swim|taken take|taught teach|\
+teeth tooth|thought think|threw throw|thrown throw|told tell|took take|tore tear|torn tear|\
+understood understand|went go|wives wife|woke wake|woken wake|women woman|won win|wore wear|\
+worn wear|written write|wrote write";
+
+/// Writes the stem of a word; `true`: the word was inflected.
+///
+/// A word that ends in `e` or `y` may have another stem without being inflected; see
+/// [`each_form`].
+#[inline(never)]
+pub fn stem(word: &[u8], out: &mut Vec<u8>) -> bool {
+    out.clear();
+    if !has_stem(word) {
+        out.extend_from_slice(word);
+        return false;
+    }
+    let regular = irregular(word).unwrap_or(word);
+    out.extend_from_slice(regular);
+    let mut inflected = regular != word;
+    if !inflected {
+        let plural = plural(out);
+        inflected = past(out) || plural;
+    }
+    ending(out);
+    inflected
+}
+
+fn has_stem(word: &[u8]) -> bool {
+    (LETTERS_MIN..=LETTERS_MAX).contains(&word.len()) && word.iter().all(u8::is_ascii_lowercase)
+}
+
+/// Hands out the words and stems that stand for the same as a word, with their kind (`w` word as
+/// typed, `s` stem of an inflected word).
+pub fn each_form(word: &[u8], each: &mut dyn FnMut(u8, &[u8])) {
+    each(b'w', word);
+    if !has_stem(word) {
+        return;
+    }
+    let mut stem = Vec::new();
+    self::stem(word, &mut stem);
+    each(b's', &stem);
+    each(b'w', &stem);
+    let Some(last) = stem.pop() else { return };
+    if last == b'i' {
+        stem.push(b'y');
+        each(b'w', &stem);
+        stem.pop();
+    }
+    if last != b'e' {
+        stem.extend_from_slice(&[last, b'e']);
+        each(b'w', &stem);
+    }
+}
+
+/// The word that an irregular form belongs to.
+#[inline(never)]
+fn irregular(form: &[u8]) -> Option<&'static [u8]> {
+    let list = IRREGULAR.as_bytes();
+    let (mut from, mut to) = (0, list.len());
+    while from < to {
+        // The entry that the middle lies in.
+        let middle = from.midpoint(to);
+        let before = list.get(from..middle)?;
+        let start = before.iter().rposition(|byte| *byte == b'|').map_or(from, |at| from + at + 1);
+        let behind = list.get(start..to)?;
+        let end = behind.iter().position(|byte| *byte == b'|').map_or(to, |at| start + at);
+        let mut entry = list.get(start..end)?.split(|byte| *byte == b' ');
+        match entry.next()?.cmp(form) {
+            core::cmp::Ordering::Equal => return entry.next(),
+            core::cmp::Ordering::Less => from = end + 1,
+            core::cmp::Ordering::Greater => to = start.saturating_sub(1),
+        }
+    }
+    None
+}
+
+/// Takes off the sign of a plural.
+#[inline(never)]
+fn plural(word: &mut Vec<u8>) -> bool {
+    let cut = match word.as_slice() {
+        [.., b's', b's', b'e', b's'] => 2,
+        [_, _, .., b'i', b'e', b's'] => 2,
+        [.., b's' | b'u', b's'] => 0,
+        [stem @ .., _, b's'] if has_vowel(stem) => 1,
+        _ => 0,
+    };
+    word.truncate(word.len() - cut);
+    cut > 0
+}
+
+/// Takes off `ed` and `ing`.
+#[inline(never)]
+fn past(word: &mut Vec<u8>) -> bool {
+    let cut = match word.as_slice() {
+        [_, _, .., b'i', b'e', b'd'] => 2,
+        [_, b'i', b'e', b'd'] => 1,
+        [stem @ .., b'e', b'e', b'd'] if measure(stem) > 0 => 1,
+        [.., b'e', b'e', b'd'] => 0,
+        [stem @ .., b'e', b'd'] if has_vowel(stem) => 2,
+        [stem @ .., b'i', b'n', b'g'] if has_vowel(stem) => 3,
+        _ => return false,
+    };
+    let is_whole = matches!(word.as_slice(), [.., b'i' | b'e', b'e', b'd']);
+    word.truncate(word.len() - cut);
+    if is_whole {
+        return cut > 0;
+    }
+    match *word.as_slice() {
+        [.., b'a', b't'] | [.., b'b', b'l'] | [.., b'i', b'z'] => word.push(b'e'),
+        [.., a, b] if a == b && !is_plain_vowel(b) && !matches!(b, b'l' | b's' | b'z') => {
+            word.pop();
+        }
+        _ if measure(word) == 1 && is_short(word) => word.push(b'e'),
+        _ => {}
+    }
+    true
+}
+
+/// Makes endings alike that a suffix changes: `y` and `i`, with and without `e`, `l` and `ll`.
+#[inline(never)]
+fn ending(word: &mut Vec<u8>) {
+    if let [_, .., before, last @ b'y'] = word.as_mut_slice()
+        && !is_plain_vowel(*before)
+    {
+        *last = b'i';
+    }
+    if let [stem @ .., b'e'] = word.as_slice() {
+        let measure = measure(stem);
+        let is_silent = measure > 1 || (measure == 1 && !is_short(stem));
+        if is_silent && !stem.ends_with(b"e") {
+            word.pop();
+        }
+    }
+    if word.ends_with(b"ll") && measure(word) > 1 {
+        word.pop();
+    }
+}
+
+const fn is_plain_vowel(byte: u8) -> bool {
+    matches!(byte, b'a' | b'e' | b'i' | b'o' | b'u')
+}
+
+/// Hands out for each letter whether it is a vowel; `y` is one behind a consonant.
+fn vowels(word: &[u8]) -> impl Iterator<Item = bool> {
+    word.iter().scan(true, |before, byte| {
+        *before = is_plain_vowel(*byte) || (*byte == b'y' && !*before);
+        Some(*before)
+    })
+}
+
+#[inline(never)]
+fn has_vowel(word: &[u8]) -> bool {
+    vowels(word).any(|vowel| vowel)
+}
+
+/// How often a consonant follows a vowel.
+#[inline(never)]
+fn measure(word: &[u8]) -> usize {
+    let mut before = false;
+    let falls = vowels(word).filter(|vowel| {
+        let falls = before && !vowel;
+        before = *vowel;
+        falls
+    });
+    falls.count()
+}
+
+/// Whether it ends in consonant, vowel, consonant, of which the last is not `w`, `x` or `y`.
+#[inline(never)]
+fn is_short(word: &[u8]) -> bool {
+    let mut last = [true; 3];
+    for vowel in vowels(word) {
+        last = [last[1], last[2], vowel];
+    }
+    last == [false, true, false]
+        && !word.ends_with(b"w")
+        && !word.ends_with(b"x")
+        && !word.ends_with(b"y")
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure"
+)]
+mod tests {
+    use alloc::{string::String, vec::Vec};
+
+    use super::*;
+
+    fn stemmed(word: &str) -> (String, bool) {
+        let mut out = Vec::new();
+        let inflected = stem(word.as_bytes(), &mut out);
+        (String::from_utf8(out).unwrap(), inflected)
+    }
+
+    #[test]
+    fn forms_of_a_word_have_one_stem() {
+        for forms in [
+            "make makes making made",
+            "run runs running ran",
+            "hope hopes hoped hoping",
+            "hop hops hopped hopping",
+            "city cities",
+            "try tries tried trying",
+            "die dies died",
+            "house houses housed housing",
+            "control controls controlled controlling",
+            "relate relates related relating",
+            "call calls called calling",
+            "address addresses addressed",
+            "agree agrees agreed agreeing",
+            "buy buys bought buying",
+            "fly flies flew flown flying",
+            "leave left leaving",
+            "child children",
+            "go goes went gone going",
+            "play plays played",
+        ] {
+            let stems: Vec<String> = forms.split(' ').map(|form| stemmed(form).0).collect();
+            assert!(stems.iter().all(|stem| *stem == stems[0]), "{forms}: {stems:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_inflection_stays() {
+        for word in [
+            "this",
+            "his",
+            "bus",
+            "glass",
+            "thing",
+            "king",
+            "bring",
+            "red",
+            "need",
+            "is",
+            "car",
+            "care",
+            "plan",
+            "w\u{e4}re",
+            "x9s",
+            "the",
+            "speed",
+            "sky",
+        ] {
+            assert!(!stemmed(word).1, "{word}");
+        }
+        assert_ne!(stemmed("car").0, stemmed("care").0);
+        assert_ne!(stemmed("plans").0, stemmed("planes").0);
+    }
+
+    #[test]
+    fn forms_of_a_query_reach_the_stem_and_the_plain_word() {
+        let forms = |word: &str| {
+            let mut out = Vec::new();
+            each_form(word.as_bytes(), &mut |kind, form| {
+                out.push(String::from_utf8([&[kind], form].concat()).unwrap());
+            });
+            out
+        };
+        assert_eq!(forms("housing"), ["whousing", "shous", "whous", "whouse"]);
+        assert_eq!(forms("cities"), ["wcities", "sciti", "wciti", "wcity", "wcitie"]);
+        assert_eq!(forms("went"), ["wwent", "sgo", "wgo", "wgoe"]);
+    }
+
+    /// Goal: the words that a stem is looked for by are all that have it. Method: every word of
+    /// letters that occur in rules, up to 6 long: one that is not inflected is a form of its stem.
+    #[test]
+    fn a_plain_word_is_a_form_of_its_stem() {
+        let letters = *b"aeyilsdngt";
+        let mut words: Vec<Vec<u8>> = alloc::vec![Vec::new()];
+        let mut at = 0;
+        let (mut looked, mut out) = (0u32, Vec::new());
+        while let Some(word) = words.get(at).cloned() {
+            at += 1;
+            if word.len() < 5 {
+                words.extend(letters.iter().map(|letter| [word.as_slice(), &[*letter]].concat()));
+            }
+            if word.len() >= LETTERS_MIN && !stem(&word, &mut out) && !word.ends_with(b"ll") {
+                let mut forms = 0;
+                each_form(&word, &mut |kind, form| {
+                    forms += u32::from(kind == b'w' && form == word);
+                });
+                assert_eq!(forms, 2, "{}", String::from_utf8_lossy(&word));
+                looked += 1;
+            }
+        }
+        assert!(looked > 50_000, "{looked}");
+    }
+
+    #[test]
+    fn irregular_forms_are_in_order_and_found() {
+        let forms: Vec<(&str, &str)> =
+            IRREGULAR.split('|').map(|entry| entry.split_once(' ').unwrap()).collect();
+        assert!(forms.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        for (form, word) in &forms {
+            assert_eq!(irregular(form.as_bytes()), Some(word.as_bytes()), "{form}");
+        }
+        for absent in ["", "a", "zz", "atf", "wroteb", "eat", "eat|became", "m"] {
+            assert_eq!(irregular(absent.as_bytes()), None, "{absent}");
+        }
+    }
+}
