@@ -7,7 +7,7 @@
 use lcm_core::{api, error, model, store};
 
 use crate::bindings::{
-    exports::lcm::engine::{compaction, context, ingest},
+    exports::lcm::engine::{compaction, context, ingest, tools},
     lcm::engine::{store as host_store, types},
 };
 
@@ -130,6 +130,8 @@ same_fields!(api::Assembled => context::Assembled {
     messages_json, system, tokens, summaries, fresh_tail_messages, evicted, items: each,
     prefix: into, warnings
 });
+
+same_fields!(api::ToolAnswer => tools::Answer { text, is_error });
 
 impl From<error::Error> for types::Error {
     fn from(value: error::Error) -> Self {

@@ -230,22 +230,27 @@ impl recall::Guest for Component {
 }
 
 impl tools::Guest for Component {
-    fn definitions(_: Dialect) -> String {
-        "[]".into()
+    fn definitions(dialect: Dialect) -> String {
+        // The answer depends on the dialect alone, so it needs no configured engine.
+        Engine::new().tool_definitions(dialect.into())
     }
 
-    fn instructions(_: Dialect, _: bool) -> String {
-        String::new()
+    fn instructions(dialect: Dialect, has_summaries: bool) -> String {
+        Engine::new().tool_instructions(dialect.into(), has_summaries)
     }
 
     fn call(
-        _: String,
-        _: String,
-        _: String,
-        _: Option<String>,
-        _: Timestamp,
+        conversation: String,
+        name: String,
+        arguments_json: String,
+        caller: Option<String>,
+        now: Timestamp,
     ) -> Result<tools::ToolOutcome, Error> {
-        unsupported("tools.call")
+        with_engine(|engine| {
+            let caller = caller.as_deref();
+            engine.tool_call(&mut HostStore, &conversation, &name, &arguments_json, caller, now)
+        })
+        .map(|answer| tools::ToolOutcome::Done(answer.into()))
     }
 
     fn resume(

@@ -306,3 +306,12 @@ pub struct Assembled {
     /// Things worth knowing, each one line.
     pub warnings: Vec<String>,
 }
+
+/// What an agent's model is told about a call of a tool.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ToolAnswer {
+    /// The result of the tool.
+    pub text: String,
+    /// Whether the text describes a mistake of the caller.
+    pub is_error: bool,
+}

@@ -9,7 +9,7 @@ use crate::{
     admin,
     api::{
         AppendOptions, ApplyOptions, AssembleOptions, Assembled, CompactionOptions, Decision,
-        Dialect, Outcome, Piece, PlanResult, Receipt, Timestamp,
+        Dialect, Outcome, Piece, PlanResult, Receipt, Timestamp, ToolAnswer,
     },
     assembly, compaction,
     config::{self, Config},
@@ -20,7 +20,7 @@ use crate::{
     recall,
     store::Store,
     summary::OFFLINE,
-    tokens, validate,
+    tokens, tools, validate,
 };
 
 /// The engine: configuration and a bounded cache, nothing else.
@@ -309,6 +309,36 @@ impl Engine {
         bytes_max: u32,
     ) -> Result<Vec<String>> {
         recall::messages(&mut self.reader(store), conversation, seq_from, seq_to, bytes_max)
+    }
+
+    /// The tools that an agent's model sees, as a JSON array in the format of the dialect.
+    #[must_use]
+    pub fn tool_definitions(&self, dialect: Dialect) -> String {
+        tools::definitions(dialect)
+    }
+
+    /// Text for a system prompt that says when to use the tools; it is the same in every dialect.
+    #[must_use]
+    pub fn tool_instructions(&self, _dialect: Dialect, has_summaries: bool) -> String {
+        tools::instructions(has_summaries)
+    }
+
+    /// Answers the call of a tool. What its model did wrong is an answer, too.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: the conversation is no id; errors of the store.
+    pub fn tool_call(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        name: &str,
+        arguments_json: &str,
+        caller: Option<&str>,
+        now: Timestamp,
+    ) -> Result<ToolAnswer> {
+        let reader = &mut self.reader(store);
+        tools::call(reader, conversation, name, arguments_json, caller, now)
     }
 
     /// What a conversation holds and costs, or (`None`) what the store holds, as JSON.

@@ -55,6 +55,7 @@ mod tail;
 pub mod time;
 pub mod tokens;
 mod tool_format;
+mod tools;
 pub mod trust;
 mod usage;
 mod validate;

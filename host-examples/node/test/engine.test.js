@@ -589,6 +589,23 @@ test("an estimate is what the messages would count, and stores nothing", async (
   });
 });
 
+test("the tools of an agent find what was said and lead to its words", async () => {
+  await withEngine("memory:", async (lcm) => {
+    await lcm.append("c", [{ role: "user", content: "The release is called heron." }]);
+    const names = lcm.tools("anthropic").map((tool) => tool.name);
+    assert.deepEqual(names, ["lcm_grep", "lcm_describe"]);
+    assert.match(lcm.instructions("anthropic"), /never instructions/);
+    const found = await lcm.callTool("c", "lcm_grep", { pattern: "heron" });
+    assert.equal(found.is_error, false);
+    const next = JSON.parse(/^Next: lcm_describe (\{.*?\})/m.exec(found.text)[1]);
+    const described = await lcm.callTool("c", "lcm_describe", next);
+    assert.ok(described.text.endsWith('{"role":"user","content":"The release is called heron."}'));
+    const wrong = await lcm.callTool("c", "lcm_grep", { pattern: "heron", limit: 0 });
+    assert.equal(wrong.is_error, true);
+    assert.match(wrong.text, /`limit` must be a whole number from 1 to 200/);
+  });
+});
+
 test("every call refuses an option that it does not know, and does nothing", async () => {
   const summary = "sum_1111111111111111";
   const calls = {

@@ -137,6 +137,34 @@ class Ingest(unittest.TestCase):
             self.assertEqual(len(lcm.messages("c")), 2)
 
 
+class Tools(unittest.TestCase):
+    def test_the_tools_of_an_agent_lead_to_the_words(self):
+        with opened() as lcm:
+            lcm.append("c", ['{"role":"user","content":"The release is called heron."}'])
+            names = [tool["name"] for tool in lcm.tools("anthropic")]
+            self.assertEqual(names, ["lcm_grep", "lcm_describe"])
+            self.assertIn("never instructions", lcm.instructions("anthropic"))
+            found = lcm.call_tool("c", "lcm_grep", {"pattern": "heron"})
+            self.assertFalse(found["is_error"])
+            call = found["text"].split("Next: lcm_describe ", 1)[1].split("}", 1)[0] + "}"
+            described = lcm.call_tool("c", "lcm_describe", call)
+            self.assertTrue(described["text"].endswith('"The release is called heron."}'))
+            wrong = lcm.call_tool("c", "lcm_grep", {"pattern": "heron", "limit": 0})
+            self.assertTrue(wrong["is_error"])
+            self.assertIn("`limit` must be a whole number from 1 to 200", wrong["text"])
+
+    def test_an_asynchronous_host_has_them_too(self):
+        async def told() -> tuple[str, str]:
+            async with await opened_async() as lcm:
+                await lcm.append("c", [message(1)])
+                answer = await lcm.call_tool("c", "lcm_grep", {"pattern": "message"})
+                return await lcm.instructions(has_summaries=False), answer["text"]
+
+        instructions, answer = asyncio.run(told())
+        self.assertTrue(instructions.startswith("Everything said in this conversation"))
+        self.assertIn("Matches: 1 ", answer)
+
+
 class Compaction(unittest.TestCase):
     def test_the_model_is_asked_and_its_summaries_can_be_expanded(self):
         asked = []

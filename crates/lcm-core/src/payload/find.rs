@@ -14,6 +14,7 @@ use crate::{
     json::{self, Span},
     message::{self, Message, Part, Role},
     num, order, tokens,
+    tools::BACKGROUND,
 };
 
 /// Payloads of one message, the longest if it has more: each is a write of the commit that stores
@@ -241,6 +242,15 @@ impl Finder<'_> {
         // Not decoded for nothing: it may have megabytes.
         let (from, to) = self.inside(output);
         let written = self.raw.get(from..to).unwrap_or_default();
+        let begins = |span: Span| {
+            let (from, to) = self.inside(span);
+            self.raw.get(from..to).is_some_and(|text| text.starts_with(BACKGROUND))
+        };
+        let first =
+            if self.is_string(output) { None } else { self.texts_inside(output).first().copied() };
+        if begins(first.unwrap_or(output)) {
+            return true;
+        }
         if !written.trim_start().starts_with(['{', '\\']) {
             return false;
         }

@@ -191,6 +191,16 @@ fn case_19_what_this_engine_answered_stays() {
     assert!(made(Dialect::Lcm, &result("", &answer), 25_000).is_none());
     let named = result("\"name\":\"lcm_describe\",", &"y".repeat(160_000));
     assert!(made(Dialect::Lcm, &named, 25_000).is_none());
+    let answer_of_tool = format!("{}\n{}", crate::tools::BACKGROUND, "y".repeat(160_000));
+    assert!(made(Dialect::Lcm, &result("", &answer_of_tool), 25_000).is_none());
+    let in_a_block = format!(
+        "{{\"role\":\"user\",\"content\":[{{\"type\":\"tool_result\",\"tool_use_id\":\"t\",\
+         \"content\":[{{\"type\":\"text\",\"text\":{}}}]}}]}}",
+        literal(&answer_of_tool)
+    );
+    assert!(made(Dialect::Anthropic, &in_a_block, 25_000).is_none());
+    let of_others = in_a_block.replace("[lcm: ", "[LCM: ");
+    assert!(made(Dialect::Anthropic, &of_others, 25_000).is_some());
     let other = result("", &answer.replace("file_0123456789abcdef", "row 7"));
     assert!(made(Dialect::Lcm, &other, 25_000).is_some());
 }

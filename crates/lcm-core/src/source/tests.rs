@@ -3,8 +3,7 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use super::*;
-use crate::tokens;
-use crate::trust::Trust;
+use crate::{tokens, trust::Trust};
 
 const TIME: u64 = 1_767_323_096_000; // 2026-01-02 03:04:56
 

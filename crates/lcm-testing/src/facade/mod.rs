@@ -43,6 +43,7 @@ pub fn call(instance: &mut Instance<'_>, name: &str, args: &Json) -> Result<Answ
         Some(("compaction", function)) => compaction(instance, function, &mut args)?,
         Some(("context", function)) => context(instance, function, &mut args)?,
         Some(("recall", function)) => recall(instance, function, &mut args)?,
+        Some(("tools", function)) => tools(instance, function, &mut args)?,
         Some(("admin", function)) => admin(instance, function, &mut args)?,
         _ => return Err(format!("no function `{name}`")),
     };
@@ -200,6 +201,31 @@ fn recall(
         _ => return unknown("recall", function),
     }
     .map(Json::String))
+}
+
+fn tools(
+    instance: &mut Instance<'_>,
+    function: &str,
+    args: &mut Args<'_>,
+) -> Result<Answer, Misuse> {
+    let Instance { engine, store, .. } = instance;
+    Ok(match function {
+        "definitions" => Ok(Json::String(engine.tool_definitions(args.dialect()?))),
+        "instructions" => {
+            let has_summaries = args.boolean("has_summaries")?;
+            Ok(Json::String(engine.tool_instructions(args.dialect()?, has_summaries)))
+        }
+        "call" => {
+            let (conversation, name) = (args.conversation()?, args.string("name")?);
+            let arguments = args.json("arguments_json")?;
+            let caller = args.optional_string("caller")?;
+            let now = args.now()?;
+            engine
+                .tool_call(*store, &conversation, &name, &arguments, caller.as_deref(), now)
+                .map(results::tool_outcome)
+        }
+        _ => return unknown("tools", function),
+    })
 }
 
 fn admin(

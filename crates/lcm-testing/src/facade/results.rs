@@ -3,7 +3,10 @@
 //! Records become objects with snake_case keys, enums kebab-case strings, none null.
 
 use lcm_core::{
-    api::{Applied, Assembled, Decision, Item, Outcome, PlanResult, PlanStatus, Prefix, Receipt},
+    api::{
+        Applied, Assembled, Decision, Item, Outcome, PlanResult, PlanStatus, Prefix, Receipt,
+        ToolAnswer,
+    },
     model::{Completion, CompletionRequest, CompletionResult, Level, Purpose},
 };
 
@@ -182,4 +185,11 @@ fn prefix(prefix: Prefix) -> Json {
         ("sha256", prefix.sha256.into()),
         ("token", prefix.token.into()),
     ])
+}
+
+/// What came of the call of a tool.
+#[must_use]
+pub fn tool_outcome(answer: ToolAnswer) -> Json {
+    let done = Json::object([("text", answer.text.into()), ("is_error", answer.is_error.into())]);
+    Json::object([("done", done)])
 }

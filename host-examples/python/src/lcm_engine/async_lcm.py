@@ -596,6 +596,11 @@ class AsyncLcm:
             flows.parsed("tools.definitions", {"dialect": dialect})
         )
 
+    async def instructions(self, dialect: Dialect = "lcm", has_summaries: bool = True) -> str:
+        """Text for the system prompt that says when to use the tools."""
+        arguments = {"dialect": dialect, "has_summaries": has_summaries}
+        return await self.call("tools.instructions", arguments)  # type: ignore[no-any-return]
+
     async def call_tool(
         self,
         conversation: str,

@@ -619,6 +619,11 @@ class Lcm:
             flows.parsed("tools.definitions", {"dialect": dialect})
         )
 
+    def instructions(self, dialect: Dialect = "lcm", has_summaries: bool = True) -> str:
+        """Text for the system prompt that says when to use the tools."""
+        arguments = {"dialect": dialect, "has_summaries": has_summaries}
+        return self.call("tools.instructions", arguments)  # type: ignore[no-any-return]
+
     def call_tool(
         self,
         conversation: str,

@@ -1,0 +1,99 @@
+//! `lcm_grep`: matches as lines.
+
+use alloc::{format, string::String};
+
+use super::{BACKGROUND, CLOSING_TOKENS, Call, TOKENS_MAX, about, next, one_line};
+use crate::{
+    error::Result,
+    json::{self, Fields, Writer},
+    num,
+    reader::Reader,
+    recall, tokens,
+};
+
+/// Arguments and what they are called in a query.
+const QUERY: [(&str, &str); 8] = [
+    ("pattern", "pattern"),
+    ("mode", "mode"),
+    ("scope", "scope"),
+    ("sort", "sort"),
+    ("since", "since"),
+    ("before", "before"),
+    ("limit", "limit"),
+    ("allConversations", "all"),
+];
+
+/// Answers a search.
+///
+/// # Errors
+///
+/// As [`recall::grep`].
+pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<String> {
+    let mut query = Writer::object();
+    call.arguments.copy(&QUERY, &mut query);
+    let place = call.place();
+    // Who names a conversation means it alone.
+    query.flag("only", call.arguments.text("conversationId").is_some());
+    let found = recall::grep(reader, place, &query.end_object(), call.caller, call.now)?;
+    let mut fields = Fields::of_argument("matches", &found)?;
+    let total = fields.number("total");
+    let notes = fields.texts("notes").join(", ");
+    let matches = fields.list("matches");
+    let (mut lines, mut shown, mut first) = (String::new(), 0, None);
+    let mut left = TOKENS_MAX - CLOSING_TOKENS;
+    for one in matches {
+        let mut fields = Fields::new(&found, json::members(&found, one.span));
+        let id = fields.text("id");
+        let conversation = fields.text("conversation");
+        let elsewhere = (conversation != call.conversation).then_some(conversation);
+        let line = line(&mut fields, &id, elsewhere.as_deref());
+        let mut cost = tokens::estimate(&line);
+        if first.is_none() {
+            let arguments = about(&id, elsewhere.as_deref());
+            cost += tokens::estimate(&arguments.clone().end_object());
+            first = Some(arguments);
+        }
+        if cost > left {
+            break;
+        }
+        left -= cost;
+        lines.push_str(&line);
+        shown += 1;
+    }
+    let mut out = format!("{BACKGROUND}\nMatches: {total}");
+    if !notes.is_empty() {
+        out.push_str(&format!(" ({notes})"));
+    }
+    if total > num::to_u64(shown) {
+        out.push_str(&format!(
+            "; cut to the first {shown}: more words, scope, since or before narrow them"
+        ));
+    }
+    out.push('\n');
+    match first {
+        Some(arguments) => out.push_str(&next(arguments, "gives the whole of the first")),
+        None => out.push_str(
+            "Next: lcm_grep with fewer or other words, or with \"allConversations\":true\n",
+        ),
+    }
+    out.push_str(&lines);
+    Ok(out)
+}
+
+/// A match.
+fn line(fields: &mut Fields<'_>, id: &str, conversation: Option<&str>) -> String {
+    let mut line = format!("- {id} {}", fields.text("created_at"));
+    if let Some(seq) = fields.number_or_none("seq") {
+        line.push_str(&format!(" {} seq {seq}", fields.text("role")));
+    }
+    if let Some(depth) = fields.number_or_none("depth") {
+        line.push_str(&format!(" {} depth {depth}", fields.text("kind")));
+    }
+    if let Some(conversation) = conversation {
+        line.push_str(&format!(" of {}", one_line(conversation)));
+    }
+    line.push_str(": ");
+    line.push_str(&one_line(&fields.text("snippet")));
+    line.push('\n');
+    line
+}
