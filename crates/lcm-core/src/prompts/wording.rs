@@ -1,8 +1,8 @@
 //! What a prompt asks for, by depth, and how an operator replaces it.
 //!
 //! In: a name, or purpose, depth and level. Out: the paragraph that says what to do, and the
-//! version of the prompt. Length, material, footer and what is said of trust are deliberately not here:
-//! nobody replaces them.
+//! version of the prompt. Length, material, footer and what is said of trust are deliberately not
+//! here: nobody replaces them.
 
 use alloc::{format, string::String, vec::Vec};
 
