@@ -1,8 +1,4 @@
-#![expect(
-    clippy::string_slice,
-    clippy::unwrap_used,
-    reason = "a panic in a test is its failure, and its numbers are small"
-)]
+#![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
 //! The tools of an agent: every answer keeps its bound, whatever is stored, and the calls that
 //! answers name lead to the whole of a text.
 

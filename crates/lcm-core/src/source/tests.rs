@@ -3,7 +3,8 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use super::*;
-use crate::{tokens, trust::Trust};
+use crate::tokens;
+use crate::trust::Trust;
 
 const TIME: u64 = 1_767_323_096_000; // 2026-01-02 03:04:56
 
