@@ -13,6 +13,7 @@
 mod engine;
 mod exec;
 mod models;
+mod money;
 mod providers;
 mod server;
 mod stores;
