@@ -268,8 +268,10 @@ impl Work<'_> {
         Ok((status, plan.reason.clone()))
     }
 
+    /// Whether compaction is due after the passes. What was observed is of a context before them.
     fn is_still_due(&self) -> Result<bool> {
-        let options = Options { force: false, ..self.options.plan(None) };
+        let options = self.options.plan(None);
+        let options = Options { force: false, observed_tokens: None, ..options };
         let (conversation, budget) = (self.conversation, self.options.budget);
         self.lcm.evaluate(conversation, budget, &options, now(self.options)).map(|found| found.due)
     }

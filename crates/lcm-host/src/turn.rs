@@ -165,7 +165,12 @@ impl Lcm {
                 None => return Err(broken.error),
             },
         };
-        let told = self.ask_maintain(conversation, options, Some(&ended));
+        let mut options = options.clone();
+        // What was observed is of a context before the passes.
+        if report.compacted.as_ref().is_some_and(|compacted| !compacted.passes.is_empty()) {
+            options.observed_tokens = None;
+        }
+        let told = self.ask_maintain(conversation, &options, Some(&ended));
         match failed {
             Some(error) if error.code != Code::CompletionFailed => return Err(error),
             failed => report.failure = failed,

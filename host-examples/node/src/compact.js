@@ -4,7 +4,7 @@ import { modelChain } from "./completion.js";
 import { drive } from "./driver.js";
 import { LcmError } from "./errors.js";
 import { modelsFor } from "./models.js";
-import { budgeted, checkAsking, knownOptions } from "./options.js";
+import { budgeted, checkAsking, knownOptions, rest } from "./options.js";
 
 const PLAN_OPTIONS = ["mode", "force", "target", "observed_tokens", "lease_ms", "extra_json"];
 const OWN_OPTIONS = ["model", "budget", "parallel", "retries", "timeout_ms", "signal", "now"];
@@ -86,7 +86,9 @@ export async function drain(backend, models, clock, conversation, options) {
     const refusal = new LcmError("completion-failed", `${reason}: ${tally.failure.message}`);
     return { reason, refusal, compacted: null };
   }
-  const args = { conversation, budget, options: { ...plan, force: false }, now: now() };
+  // Whether more is due after the passes: what was observed is of a context before them.
+  const after = { ...rest(plan, "observed_tokens"), force: false };
+  const args = { conversation, budget, options: after, now: now() };
   const decision = await backend.call("compaction.evaluate", args);
   return { reason, refusal: null, compacted: resultOf(ended, tally, decision) };
 }

@@ -4,7 +4,7 @@
 // told how a compaction ended.
 
 import { drain, planOptions } from "./compact.js";
-import { budgeted } from "./options.js";
+import { budgeted, rest } from "./options.js";
 
 /** Asks what is owed and whether it is time, or with `ended` tells how a compaction ended. */
 export async function askMaintain(backend, conversation, options, now, ended) {
@@ -18,8 +18,8 @@ export async function askMaintain(backend, conversation, options, now, ended) {
 export async function maintain(backend, models, clock, conversation, given) {
   const options = budgeted("maintain", given);
   planOptions("maintain", options);
-  const tell = (ended) => {
-    return askMaintain(backend, conversation, options, options.now ?? clock(), ended);
+  const tell = (ended, asked = options) => {
+    return askMaintain(backend, conversation, asked, options.now ?? clock(), ended);
   };
   const { debt, drain: isTime } = await tell();
   if (!isTime) return { debt, compacted: null, failure: null };
@@ -33,5 +33,7 @@ export async function maintain(backend, models, clock, conversation, given) {
   const { reason, compacted, refusal } = ended;
   const { code, message } = refusal ?? compacted.failure ?? {};
   const failure = code === undefined ? null : { code, message };
-  return { debt: (await tell(reason)).debt, compacted, failure };
+  // What was observed is of a context before the passes.
+  const told = compacted?.passes.length > 0 ? rest(options, "observed_tokens") : options;
+  return { debt: (await tell(reason, told)).debt, compacted, failure };
 }

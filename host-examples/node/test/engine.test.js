@@ -401,6 +401,19 @@ test("a turn leaves for maintain what can wait, and maintain pauses after failur
   );
 });
 
+test("what was observed counts until a summary was made", async () => {
+  await withEngine("memory:", async (lcm) => {
+    await lcm.append("c", lines);
+    const { tokens } = (await lcm.status("c")).context;
+    // All but 50 tokens below the threshold of three quarters is what the host adds.
+    const observed = { budget: 2 * tokens, observed_tokens: Math.ceil(1.5 * tokens) + 50 };
+    const turn = await lcm.turn("c", lines, { ...observed, defer: true });
+    assert.deepEqual([turn.deferred, turn.decision.tokens], [true, observed.observed_tokens]);
+    const { debt, compacted } = await lcm.maintain("c", observed);
+    assert.deepEqual([debt, compacted.status, compacted.reason], [null, "done", "reached-target"]);
+  });
+});
+
 test("maintain says that a key was refused, and that it was stopped", async () => {
   const controller = new AbortController();
   let refuse = true;

@@ -57,6 +57,18 @@ class Maintain(unittest.TestCase):
                 lcm.maintain("c", 0)
             self.assertEqual(caught.exception.code, "invalid-input")
 
+    def test_what_was_observed_counts_until_a_summary_was_made(self):
+        with opened() as lcm:
+            self.begin(lcm)
+            tokens = lcm.status("c")["context"]["tokens"]
+            # All but 50 tokens below the threshold of three quarters is what the host adds.
+            budget, observed = 2 * tokens, int(1.5 * tokens) + 50
+            turn = lcm.turn("c", TURN, budget, defer=True, observed_tokens=observed)
+            self.assertEqual((turn["deferred"], turn["decision"]["tokens"]), (True, observed))
+            done = lcm.maintain("c", budget, observed_tokens=observed)
+            ended = (done["debt"], done["compacted"]["status"], done["compacted"]["reason"])
+            self.assertEqual(ended, (None, "done", "reached-target"))
+
     def test_what_failed_is_tried_again_after_a_pause_that_grows(self):
         with opened(complete=down, retries=0) as lcm:
             budget = self.begin(lcm)

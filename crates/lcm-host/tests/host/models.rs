@@ -132,16 +132,27 @@ fn a_model_that_refuses_the_key_ends_it_at_once_and_nothing_is_written() {
 }
 
 #[test]
-fn what_the_host_adds_counts_when_it_is_reported() {
+fn what_the_host_adds_counts_when_it_is_reported_until_a_summary_was_made() {
     let lcm = open(Memory::new());
-    ingest(&lcm, &transcript(40, 60));
+    let messages = transcript(41, 60);
+    ingest(&lcm, &messages[..40]);
     let tokens = compact(&lcm, 1_000_000).unwrap().tokens_before;
     let budget = 2 * tokens;
     assert_eq!(compact(&lcm, budget).unwrap().status, CompactStatus::NothingToDo);
-    let observed_tokens = Some(budget);
+    // All but 50 tokens below the threshold of three quarters is what the host adds.
+    let observed_tokens = Some(tokens + tokens / 2 + 50);
     let options = CompactOptions { observed_tokens, ..CompactOptions::new(budget, NOW) };
-    let report = lcm.compact("c", &options, &Cancel::default(), &mut |_| {}).unwrap();
-    assert!(!report.passes.is_empty(), "{report:?}");
+    let copy = open(Memory::new());
+    ingest(&copy, &messages[..40]);
+    let report = copy.compact("c", &options, &Cancel::default(), &mut |_| {}).unwrap();
+    assert_eq!((report.status, report.reason.as_str()), (CompactStatus::Done, "reached-target"));
+    let intake = IngestOptions::new(Dialect::Lcm, NOW);
+    let turn = TurnOptions { defer: true, ..TurnOptions::new(intake, options.clone()) };
+    let deferred = lcm.turn("c", &messages, &turn, &Cancel::default()).unwrap();
+    assert!(deferred.deferred, "{deferred:?}");
+    let done = lcm.maintain("c", &options, &Cancel::default(), &mut |_| {}).unwrap();
+    assert_eq!(done.compacted.unwrap().status, CompactStatus::Done);
+    assert_eq!(done.debt, None, "nothing is owed for a prompt that is no more");
 }
 
 #[test]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from . import completions
@@ -119,6 +119,9 @@ def maintain(work: Work) -> Flow[Fields]:
     except (asyncio.CancelledError, KeyboardInterrupt):
         yield from _ask_maintain(work, "cancelled")
         raise
+    if compacted and compacted["passes"]:
+        # What was observed is of a context before the passes.
+        work = replace(work, options=work.options | {"observed_tokens": None})
     answer = yield from _ask_maintain(work, reason)
     failure = _said(refusal, compacted)
     return {"debt": answer["debt"], "compacted": compacted, "failure": failure}
@@ -144,7 +147,9 @@ def _drain(work: Work) -> Flow[tuple[str, LcmError | None, Fields | None]]:
     reason, failure = ended["reason"], ended["failure"]
     if reason in FATAL_REASONS and failure:
         return reason, LcmError("completion-failed", f"{reason}: {failure['message']}"), None
-    decision = yield Call("compaction.evaluate", work.question(force=False))
+    # Whether more is due after the passes: what was observed is of a context before them.
+    after = work.question(force=False, observed_tokens=None)
+    decision = yield Call("compaction.evaluate", after)
     tokens = json.loads(decision["explanation_json"])["inputs"]["stored_tokens"]
     committed = [outcome for outcome in ended["passes"] if outcome["applied"] == "committed"]
     passes = []
