@@ -8,19 +8,25 @@ from .async_lcm import AsyncLcm, open_async
 from .errors import CompletionFailed, LcmError
 from .lcm import Lcm, open
 from .results import (
+    Advice,
     Assembled,
     Compaction,
     CompletionRequest,
     Debt,
     Maintained,
     Pass,
+    Prices,
     Receipt,
+    Reported,
+    Spent,
     ToolAnswer,
     Turn,
+    Usage,
 )
 from .stores import AsyncStore, MemoryStore, SqliteStore, Store
 
 __all__ = [
+    "Advice",
     "Assembled",
     "AsyncLcm",
     "AsyncStore",
@@ -33,11 +39,15 @@ __all__ = [
     "Maintained",
     "MemoryStore",
     "Pass",
+    "Prices",
     "Receipt",
+    "Reported",
     "SqliteStore",
+    "Spent",
     "Store",
     "ToolAnswer",
     "Turn",
+    "Usage",
     "open",
     "open_async",
 ]

@@ -21,6 +21,7 @@ from .instance import MEMORY_BYTES_MAX, Instance
 from .lcm import RETRIES, Clock, configured, open_path, wall_clock
 from .models import Asking, Complete, Model, models_of
 from .results import (
+    Advice,
     AppendMode,
     Assembled,
     Compaction,
@@ -31,7 +32,10 @@ from .results import (
     GrepSort,
     Maintained,
     Policy,
+    Prices,
     Receipt,
+    Reported,
+    SpentOn,
     ToolAnswer,
     Turn,
 )
@@ -516,7 +520,7 @@ class AsyncLcm:
     async def usage(
         self,
         conversation: str,
-        purpose: str,
+        purpose: SpentOn,
         *,
         input_tokens: int = 0,
         cache_read_tokens: int = 0,
@@ -525,7 +529,7 @@ class AsyncLcm:
         cost_micros: int = 0,
         dry_run: bool = False,
         now: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> Reported:
         """Reports what one answer of a model took; returns the sums so far.
 
         `purpose` is `turn` or `summary`. `input_tokens` are those of the whole prompt, in the
@@ -548,14 +552,14 @@ class AsyncLcm:
         self,
         conversation: str,
         budget: int,
-        prices: dict[str, int],
+        prices: Prices,
         *,
         cache_ms: int | None = None,
         turns: int | None = None,
         observed_tokens: int | None = None,
         model: str | None = None,
         now: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> Advice:
         """Whether compacting now costs less than waiting: `advice`, `reason` and what both cost.
 
         `prices` are of a million tokens, in millionths of a currency: `input`, `output`, and where

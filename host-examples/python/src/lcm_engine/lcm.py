@@ -20,6 +20,7 @@ from .instance import MEMORY_BYTES_MAX, Instance
 from .models import Asking, Complete, Model, models_of
 from .ports import NoStore
 from .results import (
+    Advice,
     AppendMode,
     Assembled,
     Compaction,
@@ -30,7 +31,10 @@ from .results import (
     GrepSort,
     Maintained,
     Policy,
+    Prices,
     Receipt,
+    Reported,
+    SpentOn,
     ToolAnswer,
     Turn,
 )
@@ -539,7 +543,7 @@ class Lcm:
     def usage(
         self,
         conversation: str,
-        purpose: str,
+        purpose: SpentOn,
         *,
         input_tokens: int = 0,
         cache_read_tokens: int = 0,
@@ -548,7 +552,7 @@ class Lcm:
         cost_micros: int = 0,
         dry_run: bool = False,
         now: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> Reported:
         """Reports what one answer of a model took; returns the sums so far.
 
         `purpose` is `turn` or `summary`. `input_tokens` are those of the whole prompt, in the
@@ -571,14 +575,14 @@ class Lcm:
         self,
         conversation: str,
         budget: int,
-        prices: dict[str, int],
+        prices: Prices,
         *,
         cache_ms: int | None = None,
         turns: int | None = None,
         observed_tokens: int | None = None,
         model: str | None = None,
         now: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> Advice:
         """Whether compacting now costs less than waiting: `advice`, `reason` and what both cost.
 
         `prices` are of a million tokens, in millionths of a currency: `input`, `output`, and where

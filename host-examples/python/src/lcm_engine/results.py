@@ -5,7 +5,7 @@ Keys, units and meanings are those of the records and JSON documents of the inte
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 Dialect = Literal["lcm", "anthropic", "openai-chat", "openai-responses", "gemini"]
 AppendMode = Literal["transcript", "new"]
@@ -14,6 +14,7 @@ GrepMode = Literal["auto", "regex", "full-text"]
 GrepScope = Literal["messages", "summaries", "both", "files"]
 GrepSort = Literal["recency", "relevance", "hybrid"]
 Policy = Literal["chronological", "prompt-aware", "layered"]
+SpentOn = Literal["turn", "summary"]
 
 
 class Receipt(TypedDict):
@@ -107,6 +108,73 @@ class Maintained(TypedDict):
     debt: Debt | None
     compacted: Compaction | None
     failure: dict[str, str] | None
+
+
+class Spent(TypedDict):
+    """What some answers of models took, summed; `cost_micros` in millionths of a currency."""
+
+    calls: int
+    input_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    output_tokens: int
+    cost_micros: int
+
+
+class Usage(TypedDict):
+    """What was reported of a conversation so far."""
+
+    turns: Spent
+    summaries: Spent
+
+
+class Reported(TypedDict):
+    """What `usage` answers; `changed`: this report was new."""
+
+    changed: bool
+    conversation: str
+    usage: Usage
+
+
+class Prices(TypedDict):
+    """Prices of a million tokens, in millionths of a currency, each at most 1,000,000,000.
+
+    Without `cache_read` and `cache_write` a cache saves nothing, without `summary_input` and
+    `summary_output` summaries cost what turns do.
+    """
+
+    input: int
+    output: int
+    cache_read: NotRequired[int]
+    cache_write: NotRequired[int]
+    summary_input: NotRequired[int]
+    summary_output: NotRequired[int]
+
+
+class Advice(TypedDict):
+    """Whether compacting now costs less than waiting; costs are in the currency of the prices.
+
+    `due_in_turns` is None when compaction can wait until the end, `wait_turns` when now is best.
+    """
+
+    advice: Literal["compact", "wait"]
+    reason: Literal[
+        "saves-more-than-it-costs",
+        "costs-more-than-it-saves",
+        "nothing-to-compact",
+        "over-budget",
+    ]
+    cache: Literal["warm", "cold", "unknown"]
+    cost_now_micros: int
+    cost_wait_micros: int
+    completions_cost_micros: int
+    due_in_turns: int | None
+    wait_turns: int | None
+    tokens: int
+    tokens_after: int
+    turn_tokens: int
+    turns: int
+    conversation: str
 
 
 class Assembled(TypedDict):
