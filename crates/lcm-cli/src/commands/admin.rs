@@ -2,7 +2,7 @@
 
 use lcm_host::{Checked, Result};
 use serde::Serialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     End,
@@ -101,17 +101,27 @@ fn status_for_people(status: &Value) -> String {
             format!("{}: {factor} thousandths, {reports} reports", field(row, "model")),
         );
     }
+    for kind in ["turns", "summaries"] {
+        let spent = status.get("usage").and_then(|usage| usage.get(kind));
+        let reported = |spent: &&Map<String, Value>| spent.get("calls") != Some(&json!(0));
+        if let Some(spent) = spent.and_then(Value::as_object).filter(reported) {
+            say(&format!("usage of {kind}"), pairs(spent));
+        }
+    }
     say("compression ratio", field(status, "compression_ratio"));
     for key in ["fresh_tail", "debt", "guards", "ledger", "bytes"] {
         match status.get(key) {
-            Some(Value::Object(object)) => {
-                let pairs = object.iter().map(|(name, value)| format!("{name} {}", plain(value)));
-                say(&key.replace('_', " "), pairs.collect::<Vec<_>>().join(", "));
-            }
+            Some(Value::Object(object)) => say(&key.replace('_', " "), pairs(object)),
             _ => say(&key.replace('_', " "), field(status, key)),
         }
     }
     out
+}
+
+/// The members of an object on one line.
+fn pairs(object: &Map<String, Value>) -> String {
+    let pairs = object.iter().map(|(name, value)| format!("{name} {}", plain(value)));
+    pairs.collect::<Vec<_>>().join(", ")
 }
 
 pub(crate) fn check(global: &Global) -> Result<End> {

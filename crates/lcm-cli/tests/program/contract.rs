@@ -247,6 +247,22 @@ fn status_lists_and_digests_have_their_keys() {
 }
 
 #[test]
+fn a_status_for_people_has_what_was_reported_and_nothing_else() {
+    let place = Place::with_demo();
+    let usage = || {
+        let text = place.run(&["status"]).ok().out;
+        let lines = text.lines().filter(|line| line.starts_with("usage"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(usage().is_empty(), "{:?}", usage());
+    let report = ["usage", "--purpose", "summary", "--input", "1500", "--cost-micros", "45"];
+    place.run(&report).ok();
+    let said = "usage of summaries cache_read_tokens 0, cache_write_tokens 0, calls 1, \
+                cost_micros 45, input_tokens 1,500, output_tokens 0";
+    assert_eq!(usage(), [said]);
+}
+
+#[test]
 fn the_same_commands_with_the_same_clock_make_the_same_store() {
     let digest = || {
         let place = Place::new();

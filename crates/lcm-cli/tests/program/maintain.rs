@@ -48,6 +48,24 @@ fn what_is_due_is_done_and_then_nothing_is_owed() {
 }
 
 #[test]
+fn what_the_host_adds_counts_when_it_is_reported() {
+    let tokens = Place::with_demo().json(&["status"])["context"]["tokens"].as_u64().unwrap();
+    let (budget, observed) = ((2 * tokens).to_string(), (3 * tokens / 2 + 50).to_string());
+    let asked = ["--budget", &budget];
+    let told = [&asked[..], &["--observed-tokens", &observed]].concat();
+    let place = Place::with_demo();
+    assert_eq!(maintain(&place, 0, &asked).1["compacted"], Value::Null);
+    let (code, done) = maintain(&place, 0, &told);
+    assert_eq!(
+        (code, &done["debt"], &done["compacted"]["reason"]),
+        (0, &Value::Null, &json!("reached-target"))
+    );
+    let place = Place::with_demo();
+    let compact = |asked: &[&str]| place.json(&[&["compact"], asked].concat())["status"].clone();
+    assert_eq!((compact(&asked), compact(&told)), (json!("nothing-to-do"), json!("done")));
+}
+
+#[test]
 fn a_failure_is_waited_out_and_a_refused_key_is_not() {
     let place = begin();
     let broken = model(&place, "echo 'out of order' >&2; exit 1");
