@@ -412,6 +412,23 @@ export interface UsageReport extends VerbOptions {
   cost_micros?: number;
 }
 
+/** What some answers of models took, summed. */
+export interface Spent {
+  calls: number;
+  input_tokens: number;
+  cache_read_tokens: number;
+  cache_write_tokens: number;
+  output_tokens: number;
+  cost_micros: number;
+}
+
+/** What `usage` resolves to; `changed`: this report was new. */
+export interface Reported {
+  changed: boolean;
+  conversation: string;
+  usage: { turns: Spent; summaries: Spent };
+}
+
 /** Prices of a million tokens, in millionths of a currency. */
 export interface Prices {
   input: number;
@@ -533,7 +550,7 @@ export interface Engine {
     options?: VerbOptions,
   ): Promise<Json>;
   /** Reports what one answer of a model took; resolves to the sums so far. */
-  usage(conversation: string, report: UsageReport): Promise<Json>;
+  usage(conversation: string, report: UsageReport): Promise<Reported>;
   /** Whether compacting now costs less than waiting; changes nothing. */
   advise(conversation: string, options: AdviseOptions): Promise<Advice>;
   /** What summaries are asked for as configured, by depth. */
