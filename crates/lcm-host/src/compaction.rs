@@ -30,11 +30,11 @@ pub struct CompactOptions {
     pub force: bool,
     /// Tokens to reach; `None`: the component's threshold.
     pub target: Option<u32>,
-    /// The model whose tokens `budget` and `target` are, once the verb `calibrate` has reported of
-    /// it; `None`: they are estimated tokens.
+    /// The model whose tokens `budget`, `target` and `observed_tokens` are, once the verb
+    /// `calibrate` has reported of it; `None`: they are estimated tokens.
     pub model: Option<String>,
     /// Tokens of the whole prompt as the provider counted them last, what the host adds included;
-    /// `None`: unknown.
+    /// `None`: unknown. They count until a summary was made: the prompt after it is another.
     pub observed_tokens: Option<u32>,
     /// Completions asked for at the same time; 0 counts as 1.
     pub parallel: u32,
