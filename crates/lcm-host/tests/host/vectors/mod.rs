@@ -187,6 +187,7 @@ impl Runner {
         Ok(match value {
             Value::String(text) => match self.referred(&text) {
                 Some(found) => found.ok_or(format!("`{text}` leads nowhere"))?,
+                None if text.starts_with('{') => Value::String(self.resolved_within(&text)?),
                 None => Value::String(text),
             },
             Value::Array(items) => {
@@ -200,6 +201,18 @@ impl Runner {
             ),
             other => other,
         })
+    }
+
+    /// The same of strings in a JSON text, whose other bytes stay.
+    fn resolved_within(&self, json: &str) -> Result<String, String> {
+        let mut pieces: Vec<String> = json.split('"').map(str::to_owned).collect();
+        for piece in &mut pieces {
+            if let Some(found) = self.referred(piece) {
+                let found = found.ok_or(format!("`{piece}` leads nowhere"))?;
+                *piece = found.as_str().ok_or(format!("`{piece}` is no text"))?.to_owned();
+            }
+        }
+        Ok(pieces.join("\""))
     }
 
     fn referred(&self, text: &str) -> Option<Option<Value>> {

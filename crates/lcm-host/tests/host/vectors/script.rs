@@ -9,12 +9,14 @@ use serde_json::{Map, Value, json};
 use super::ordered::Ordered;
 
 /// Functions that take no conversation, or an optional one.
-const WITHOUT_CONVERSATION: [&str; 10] = [
+const WITHOUT_CONVERSATION: [&str; 12] = [
     "setup.configure",
     "setup.version",
     "ingest.identify",
     "compaction.complete_offline",
     "context.validate",
+    "tools.definitions",
+    "tools.instructions",
     "admin.status",
     "admin.listing",
     "admin.digest",
@@ -22,12 +24,14 @@ const WITHOUT_CONVERSATION: [&str; 10] = [
     "restart",
 ];
 /// Functions that take no time.
-const WITHOUT_NOW: [&str; 11] = [
+const WITHOUT_NOW: [&str; 13] = [
     "setup.configure",
     "setup.version",
     "ingest.identify",
     "compaction.complete_offline",
     "context.validate",
+    "tools.definitions",
+    "tools.instructions",
     "recall.messages",
     "admin.listing",
     "admin.check",
