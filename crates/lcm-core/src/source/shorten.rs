@@ -1,10 +1,11 @@
 //! Parts that a summariser reads only in pieces, because they are too large.
 //!
 //! In: the text of a part, a limit in tokens. Out: its head and tail around a note that says how
-//! much was left out; of a tool's output also the lines between them that tell of a failure, since
-//! no summary may lose one. The whole text stays stored and is recalled by the message's id.
+//! much was left out; of a tool's output also what between them tells of failures, since no summary
+//! may lose one, or how many more there are. The whole text stays stored and is recalled by the message's id.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
+use core::ops::Range;
 
 use crate::{num, tokens, verify};
 
@@ -15,26 +16,43 @@ pub(super) const OUTPUT_TOKENS_MAX: u32 = 2_000;
 /// What a note costs at most (`[... 4294967295 tokens left out ...]` and breaks).
 const NOTE_TOKENS: u32 = 11;
 
-/// Bytes of a line that is kept for its failure.
-const LINE_BYTES_MAX: usize = 240;
+/// Bytes of a piece that tells of a failure.
+const PIECE_BYTES_MAX: usize = 240;
 
 /// Cuts a text over the limit to two thirds of head and one third of tail around a note.
 pub(super) fn text(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str> {
     let Some(total) = over(&text, tokens_max) else { return text };
     let room = tokens_max.saturating_sub(NOTE_TOKENS);
-    Cow::Owned(Ends::of(&text, room - room / 3, room / 3).around(total, &[]))
+    let ends = Ends::of(&text, room);
+    Cow::Owned(
+        [ends.start.trim_end(), &ends.note(total), ends.end.trim_start()].join("\n").trim().into(),
+    )
 }
 
-/// Cuts an output over the limit to head and tail, a quarter each at least, around a note and the
-/// lines of failures left out, which take at most half.
+/// Cuts an output over the limit to head and tail, at least a third and a sixth of it, around a
+/// note and what is left out of failures, which takes at most half; of what finds no room it says
+/// how much there is.
 pub(super) fn output(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str> {
     let Some(total) = over(&text, tokens_max) else { return text };
-    let room = tokens_max.saturating_sub(2 * NOTE_TOKENS);
-    let widest = Ends::of(&text, room - room / 3, room / 3);
-    let lines = failures(widest.middle, room / 2);
-    let taken: u32 = lines.iter().map(|line| tokens::estimate(line).saturating_add(1)).sum();
-    let rest = room.saturating_sub(taken);
-    Cow::Owned(Ends::of(&text, rest - rest / 3, rest / 3).around(total, &lines))
+    let room = tokens_max.saturating_sub(3 * NOTE_TOKENS);
+    // What the narrowest ends leave out is looked for, so that making room for it loses none.
+    let failures = Failures::beyond(&Ends::of(&text, room - room / 2), &text, room / 2);
+    let ends = Ends::of(&text, room - failures.tokens);
+    let mut pieces: Vec<&str> = Vec::new();
+    let note = ends.note(total);
+    pieces.push(ends.start.trim_end());
+    pieces.push(&note);
+    let beyond = failures.pieces.iter().filter(|piece| !ends.hold(&text, piece));
+    let before = pieces.len();
+    pieces.extend(beyond.map(|piece| text.get(piece.start..piece.end).unwrap_or("").trim()));
+    let more = format!("[... {} more failures ...]", failures.left_out);
+    if failures.left_out > 0 {
+        pieces.push(&more);
+    } else if pieces.len() > before {
+        pieces.push("[...]");
+    }
+    pieces.push(ends.end.trim_start());
+    Cow::Owned(pieces.join("\n").trim().into())
 }
 
 /// The tokens of a text that has more than so many.
@@ -46,52 +64,62 @@ fn over(text: &str, tokens_max: u32) -> Option<u32> {
     Some(tokens::estimate(text)).filter(|total| *total > tokens_max)
 }
 
-/// Lines that tell of a failure, each once, in order, of at most so many tokens together.
-fn failures(text: &str, tokens_max: u32) -> Vec<&str> {
-    let mut lines: Vec<&str> = Vec::new();
-    let mut room = tokens_max;
-    for line in verify::failing_lines(text) {
-        let line = line.trim();
-        let line = line.get(..line.floor_char_boundary(LINE_BYTES_MAX)).unwrap_or(line);
-        let cost = tokens::estimate(line).saturating_add(1);
-        if lines.contains(&line) {
-            continue;
-        }
-        if cost > room {
-            break;
-        }
-        room -= cost;
-        lines.push(line);
-    }
-    lines
+/// What a text tells of failures between its ends.
+struct Failures {
+    /// Where, in order; of equal pieces the last.
+    pieces: Vec<Range<usize>>,
+    /// Tokens of these.
+    tokens: u32,
+    /// Pieces for which there was no room.
+    left_out: usize,
 }
 
-/// A text in three pieces.
+impl Failures {
+    /// The failures beyond these ends that fit so many tokens. The last ones come first: they are
+    /// how things stand.
+    fn beyond(ends: &Ends<'_>, text: &str, tokens_max: u32) -> Self {
+        let mut found = Self { pieces: Vec::new(), tokens: 0, left_out: 0 };
+        let mut taken: Vec<&str> = Vec::new();
+        for piece in verify::failing_pieces(text, PIECE_BYTES_MAX).into_iter().rev() {
+            let words = text.get(piece.start..piece.end).unwrap_or("").trim();
+            if ends.hold(text, &piece) || taken.contains(&words) {
+                continue;
+            }
+            let cost = tokens::estimate(words).saturating_add(1);
+            if found.tokens.saturating_add(cost) > tokens_max {
+                found.left_out += 1;
+                continue;
+            }
+            found.tokens += cost;
+            found.pieces.push(piece);
+            taken.push(words);
+        }
+        found.pieces.reverse();
+        found
+    }
+}
+
+/// Beginning and end of a text.
 struct Ends<'a> {
     start: &'a str,
-    middle: &'a str,
     end: &'a str,
 }
 
 impl<'a> Ends<'a> {
-    /// So many tokens of its beginning and of its end.
-    fn of(text: &'a str, start_tokens: u32, end_tokens: u32) -> Self {
-        let start = tokens::truncate(text, start_tokens);
-        let end = tail(text, end_tokens);
-        let middle = text.get(start.len()..text.len() - end.len()).unwrap_or("");
-        Self { start, middle, end }
+    /// So many tokens of both, two thirds of them of the beginning.
+    fn of(text: &'a str, tokens: u32) -> Self {
+        let start = tokens::truncate(text, tokens - tokens / 3);
+        Self { start, end: tail(text, tokens / 3) }
     }
 
-    fn around(&self, total: u32, lines: &[&str]) -> String {
-        let ends = tokens::estimate(self.start).saturating_add(tokens::estimate(self.end));
-        let note = format!("[... {} tokens left out ...]", total.saturating_sub(ends));
-        let mut pieces: Vec<&str> = [self.start.trim_end(), note.as_str()].into();
-        if !lines.is_empty() {
-            pieces.extend_from_slice(lines);
-            pieces.push("[...]");
-        }
-        pieces.push(self.end.trim_start());
-        pieces.join("\n").trim().into()
+    /// Whether they hold a piece of the text whole.
+    fn hold(&self, text: &str, piece: &Range<usize>) -> bool {
+        piece.end <= self.start.len() || piece.start >= text.len() - self.end.len()
+    }
+
+    fn note(&self, total: u32) -> String {
+        let kept = tokens::estimate(self.start).saturating_add(tokens::estimate(self.end));
+        format!("[... {} tokens left out ...]", total.saturating_sub(kept))
     }
 }
 
@@ -142,15 +170,58 @@ mod tests {
         assert_eq!(text(Cow::Borrowed(&log), 2_000), log);
     }
 
+    /// Goal: one failure is kept, wherever it stands. Method: each line in turn.
     #[test]
-    fn an_output_of_failures_alone_keeps_both_ends() {
+    fn a_single_failure_is_kept_wherever_it_stands() {
+        let lines: Vec<String> =
+            (0..300).map(|number| format!("{number:05} compiled module_{number}\n")).collect();
+        for at in 0..lines.len() {
+            let mut log = lines.clone();
+            log[at] = "migration of table orders failed: exit code 3\n".into();
+            let cut = output(Cow::Owned(log.concat()), 400);
+            assert_eq!(cut.matches("table orders failed: exit code 3").count(), 1, "{at}\n{cut}");
+            assert!(tokens::estimate(&cut) <= 400, "{at}");
+        }
+    }
+
+    /// Goal: failures beside the ends are kept when those further inside take room. Method: some
+    /// everywhere.
+    #[test]
+    fn no_failure_falls_between_the_ends_and_the_lines_kept() {
+        for every in [7, 12, 19] {
+            let line = |number: usize| match number % every {
+                0 => format!("job deploy_{number} failed\n"),
+                _ => format!("{number:05} compiled module_{number}\n"),
+            };
+            let log: String = (0..600).map(line).collect();
+            let cut = output(Cow::Borrowed(&log), 2_000);
+            for number in (0..600).step_by(every) {
+                assert!(cut.contains(&format!("job deploy_{number} failed")), "{every} {number}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_failure_in_one_long_line_is_kept() {
+        let record = |number: usize| match number {
+            200 => r#"{"job":"db-3","exit_code":3}"#.into(),
+            _ => format!(r#"{{"job":"db-{number}","exit_code":0}}"#),
+        };
+        let records: Vec<String> = (0..400).map(record).collect();
+        let json = format!("[{}]", records.join(","));
+        let cut = output(Cow::Borrowed(&json), 500);
+        assert!(cut.contains(r#"{"job":"db-3","exit_code":3}"#), "{cut}");
+    }
+
+    #[test]
+    fn of_many_failures_the_last_are_kept_and_the_others_counted() {
         let log: String = (0..3_000)
             .map(|number| format!("test case_{number} failed with E{number}\n"))
             .collect();
         let cut = output(Cow::Borrowed(&log), 400);
         assert!(tokens::estimate(&cut) <= 400, "{}", tokens::estimate(&cut));
         assert!(cut.starts_with("test case_0 failed") && cut.ends_with("failed with E2999"));
-        assert!(cut.matches("failed").count() > 10);
+        assert!(cut.matches("failed").count() > 10 && cut.contains(" more failures ...]"), "{cut}");
     }
 
     #[test]
@@ -158,7 +229,7 @@ mod tests {
         let log = log(1_300);
         for tokens_max in 0..80 {
             let cut = output(Cow::Borrowed(&log), tokens_max);
-            assert!(tokens::estimate(&cut) <= tokens_max.max(2 * NOTE_TOKENS), "{tokens_max}");
+            assert!(tokens::estimate(&cut) <= tokens_max.max(3 * NOTE_TOKENS), "{tokens_max}");
         }
     }
 }

@@ -33,21 +33,50 @@ mod tests;
 mod words;
 
 use alloc::{format, string::String, vec::Vec};
+use core::ops::Range;
 
 use crate::source;
 
-/// The lines of a text that report a failure which nothing in the same clause takes back.
-pub(crate) fn failing_lines(text: &str) -> impl Iterator<Item = &str> {
+/// Where a text reports failures that nothing in the same clause takes back: clauses, and of a
+/// clause over `bytes_max` the pieces of at most so many bytes that report one.
+pub(crate) fn failing_pieces(text: &str, bytes_max: usize) -> Vec<Range<usize>> {
     let lexicon = outcomes::Lexicon::new();
     let mut keys = Vec::new();
-    text.lines().filter(move |line| {
-        let mut fails = false;
+    let mut fails = |piece: &str| {
+        keys.clear();
+        lexicon.read(piece, &mut keys).is_failure()
+    };
+    let mut found = Vec::new();
+    let mut line_from = 0;
+    for line in text.split_inclusive('\n') {
+        // Clauses follow one another without a gap.
+        let mut from = line_from;
         outcomes::clauses(line, &mut |clause, _| {
-            keys.clear();
-            fails |= lexicon.read(clause, &mut keys).is_failure();
+            let end = from + clause.len();
+            while from < end {
+                let rest = text.get(from..end).unwrap_or("");
+                let piece = rest.get(..piece_end(rest, bytes_max)).unwrap_or(rest);
+                if fails(piece) {
+                    found.push(from..from + piece.len());
+                }
+                from += piece.len();
+            }
         });
-        fails
-    })
+        line_from += line.len();
+    }
+    found
+}
+
+/// Where a piece of at most so many bytes ends: behind a record of JSON, so that what went well in
+/// the next does not take back what failed in this; else behind a value or a word.
+fn piece_end(text: &str, bytes_max: usize) -> usize {
+    if text.len() <= bytes_max {
+        return text.len();
+    }
+    let most = text.floor_char_boundary(bytes_max).max(text.ceil_char_boundary(1));
+    let piece = text.get(..most).unwrap_or(text);
+    let place = piece.find('}').or(piece.rfind(',')).or(piece.rfind(' '));
+    place.map_or(most, |at| at + 1)
 }
 
 /// Most bytes of the piece that a finding quotes.
