@@ -69,7 +69,12 @@ pub fn render_message(
             open_block(out, &format!("{} {}", time::minutes(time), role.as_str()));
             is_open = true;
         }
-        let text = injected::strip(text, reading.injected_tags);
+        // Plugins put it into what a user or the host says. What a tool tells is never hidden.
+        let is_said = matches!(role, Role::User | Role::System);
+        let text = match part {
+            Part::Text { .. } if is_said => injected::strip(text, reading.injected_tags),
+            _ => text,
+        };
         let tokens_max = reading.part_tokens_max;
         let text = match part {
             Part::ToolResult { .. } => {

@@ -1,8 +1,8 @@
 //! Leaves out what memory plugins put into messages: elements with names that are configured.
 //!
-//! In: a text and names. Out: the text without `<name ...>...</name>` and `<name/>`, and without a
-//! line right before such an element that announces it. What is never closed stays: a text may
-//! speak of a tag.
+//! In: a text of a user or of the host, and names. Out: the text without `<name ...>...</name>` and
+//! `<name/>`, and without a line right before such an element that announces it. What is never
+//! closed stays: a text may speak of a tag.
 
 use alloc::{borrow::Cow, string::String, vec, vec::Vec};
 
@@ -21,17 +21,26 @@ pub(super) fn strip<'t>(text: Cow<'t, str>, names: &[String]) -> Cow<'t, str> {
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
     for (start, end) in found {
-        push(&mut out, text.get(from..start).unwrap_or(""));
-        let kept = out.trim_end().len();
-        let line = out.get(..kept).and_then(|kept| kept.rfind('\n')).map_or(0, |at| at + 1);
-        if out.get(line..).is_some_and(|line| line.trim_start().starts_with(ANNOUNCED)) {
-            out.truncate(line);
-        }
+        let between = text.get(from..start).unwrap_or("");
+        let begins_line = out.is_empty() || out.ends_with('\n');
+        push(&mut out, unannounced(between, begins_line));
         from = end;
     }
     push(&mut out, text.get(from..).unwrap_or(""));
     out.truncate(out.trim_end().len());
     if out.is_empty() { Cow::Borrowed(INJECTED_NOTE) } else { Cow::Owned(out) }
+}
+
+/// What stands before an element, without a last line that announces it. Nothing further back is
+/// looked at, so that every byte is looked at once.
+fn unannounced(between: &str, begins_line: bool) -> &str {
+    let kept = between.trim_end();
+    let (before, line) = match kept.rfind('\n') {
+        Some(at) => kept.split_at(at + 1),
+        None if begins_line => ("", kept),
+        None => return between,
+    };
+    if line.trim_start().starts_with(ANNOUNCED) { before } else { between }
 }
 
 /// Appends what stands between elements, on the line where the last one stood.
@@ -176,6 +185,10 @@ mod tests {
             let text = unit.repeat((1 << 20) / unit.len());
             assert_eq!(stripped(&text), text);
         }
+        let line = "x".repeat(1 << 20);
+        assert_eq!(stripped(&format!("{line}{}", "<memory/>x".repeat(1 << 16))).len(), 17 << 16);
+        let blanks = " ".repeat(1 << 20);
+        assert_eq!(stripped(&format!("{blanks}{}", "<memory/>".repeat(1 << 16))), INJECTED_NOTE);
         let nested = format!("{}{}", "<memory>".repeat(1 << 16), "</memory>".repeat(1 << 16));
         assert_eq!(stripped(&nested), INJECTED_NOTE);
     }

@@ -2,7 +2,8 @@
 //!
 //! In: the text of a part, a limit in tokens. Out: its head and tail around a note that says how
 //! much was left out; of a tool's output also what between them tells of failures, since no summary
-//! may lose one, or how many more there are. The whole text stays stored and is recalled by the message's id.
+//! may lose one, or how many more there are. The whole text stays stored and is recalled by the
+//! message's id.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 use core::ops::Range;
