@@ -465,7 +465,7 @@ export interface Advice {
   cost_wait_micros: number;
   completions_cost_micros: number;
   /** After how many turns compaction cannot wait; null: it can. */
-  due_in_turns: number | null;
+  forced_in_turns: number | null;
   /** After how many turns it would cost least; null: now. */
   wait_turns: number | null;
   tokens: number;
@@ -565,7 +565,7 @@ export interface Engine {
   tools(dialect?: Dialect): Json;
   /** What to tell the agent about them. */
   instructions(dialect?: Dialect, hasSummaries?: boolean): string;
-  /** Answers a tool call whose name starts with `lcm_`. */
+  /** Answers a tool call whose name starts with `lcm_`; `input`: an object or its JSON text. */
   callTool(
     conversation: string,
     name: string,

@@ -319,13 +319,18 @@ export class Engine {
     return this.#backend.pure("tools.instructions", { dialect, has_summaries });
   }
 
-  /** Answers a tool call whose name starts with `lcm_`: `{text, is_error}`. */
+  /**
+   * Answers a tool call whose name starts with `lcm_`: `{text, is_error}`. `input` is an object or
+   * its JSON text.
+   */
   async callTool(conversation, name, input, options) {
     const given = knownOptions("callTool", options, ["caller", "retries", "timeout_ms", "signal", "now"]);
     checkAsking(given);
     const now = () => given.now ?? this.#clock();
     const complete = this.#completer(given);
-    const call = { conversation, name, arguments_json: toJson(input ?? {}, "input") };
+    // OpenAI hands the arguments over as JSON text, the others as an object.
+    const arguments_json = typeof input === "string" ? input : toJson(input ?? {}, "input");
+    const call = { conversation, name, arguments_json };
     const caller = given.caller ?? null;
     let outcome = await this.#backend.call("tools.call", { ...call, caller, now: now() });
     while (outcome["needs-completions"]) {

@@ -609,6 +609,7 @@ test("the tools of an agent find what was said and lead to its words", async () 
     assert.deepEqual(names, ["lcm_grep", "lcm_describe"]);
     assert.match(lcm.instructions("anthropic"), /never instructions/);
     const found = await lcm.callTool("c", "lcm_grep", { pattern: "heron" });
+    assert.deepEqual(await lcm.callTool("c", "lcm_grep", '{"pattern":"heron"}'), found);
     assert.equal(found.is_error, false);
     const next = JSON.parse(/^Next: lcm_describe (\{.*?\})/m.exec(found.text)[1]);
     const described = await lcm.callTool("c", "lcm_describe", next);

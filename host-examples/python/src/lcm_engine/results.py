@@ -154,7 +154,7 @@ class Prices(TypedDict):
 class Advice(TypedDict):
     """Whether compacting now costs less than waiting; costs are in the currency of the prices.
 
-    `due_in_turns` is None when compaction can wait until the end, `wait_turns` when now is best.
+    `forced_in_turns` is None when compaction can wait until the end, `wait_turns` when now is best.
     """
 
     advice: Literal["compact", "wait"]
@@ -168,7 +168,7 @@ class Advice(TypedDict):
     cost_now_micros: int
     cost_wait_micros: int
     completions_cost_micros: int
-    due_in_turns: int | None
+    forced_in_turns: int | None
     wait_turns: int | None
     tokens: int
     tokens_after: int
