@@ -10,7 +10,7 @@ use super::{
 use crate::{
     End,
     arguments::{Advise, Apply, Global, Usage},
-    output::{self, number},
+    output::{self, count, number},
     session::Session,
 };
 
@@ -33,8 +33,8 @@ pub(crate) fn usage(global: &Global, options: &Usage) -> Result<End> {
 fn sum(answer: &Value, name: &str) -> String {
     let sums = answer.get("usage").and_then(|usage| usage.get(name)).unwrap_or(&Value::Null);
     format!(
-        "{} calls, {} tokens in ({} read from the cache, {} written), {} out, {} millionths",
-        field(sums, "calls"),
+        "{}, {} tokens in ({} read from the cache, {} written), {} out, {} millionths",
+        count(sums.get("calls").and_then(Value::as_u64).unwrap_or(0), "call"),
         field(sums, "input_tokens"),
         field(sums, "cache_read_tokens"),
         field(sums, "cache_write_tokens"),

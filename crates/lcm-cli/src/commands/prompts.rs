@@ -3,7 +3,11 @@
 //! In: a name and a text. Out: the answers of the component, which knows the texts, and the file of
 //! `--config` with a text set or taken out. The store has no part in it.
 
-use std::{fs, io::ErrorKind, path::Path};
+use std::{
+    fs::{self, File},
+    io::{self, ErrorKind, Write as _},
+    path::Path,
+};
 
 use lcm_host::{Code, Error, Result};
 use serde_json::{Value, json};
@@ -121,15 +125,13 @@ fn write(global: &Global, name: &str, own: Option<&str>) -> Result<Printed> {
     let (after, changed) = config::with_override(text, name, own).map_err(no_object)?;
     // The component says what a name and a text may be, before anything is written.
     let unconfigured = Global { config: None, ..global.clone() };
+    named(&unconfigured, name)?;
     let session = Session::without_store(&unconfigured)?;
     let in_file =
         |error: Error| Error::new(error.code, format!("`{}`: {}", file.display(), error.message));
     session.lcm.configure(&after).map_err(in_file)?;
-    if own.is_none() {
-        session.lcm.configure(&probe(name)).map_err(in_file)?;
-    }
     if changed {
-        fs::write(file, &after).map_err(|error| {
+        replace(file, &after).map_err(|error| {
             let message = format!("cannot write `{}`: {error}", file.display());
             Error::new(Code::InvalidInput, message)
         })?;
@@ -144,9 +146,24 @@ fn write(global: &Global, name: &str, own: Option<&str>) -> Result<Printed> {
     Ok(Printed { json, text })
 }
 
-/// A configuration that is refused when the name is none.
-fn probe(name: &str) -> String {
-    json!({ "prompt_overrides": { name: "x" } }).to_string()
+/// Writes a file so that it has the old text or the new one whenever this is interrupted.
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    // A link stays one.
+    let place = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let mut name = place.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let beside = place.with_file_name(name);
+    let written = File::create(&beside).and_then(|mut new| {
+        new.write_all(text.as_bytes())?;
+        if let Ok(old) = fs::metadata(&place) {
+            new.set_permissions(old.permissions())?;
+        }
+        new.sync_all()
+    });
+    written.and_then(|()| fs::rename(&beside, &place)).inspect_err(|_| {
+        // What is left of it is of no use; that it failed is said.
+        drop(fs::remove_file(&beside));
+    })
 }
 
 /// The text of the file; `None`: there is none yet.
