@@ -368,7 +368,7 @@ pub(crate) enum Act {
     /// Compaction was put off, or what was put off is no more.
     Defer,
     /// A host reported what it spent.
-    Spend,
+    Usage,
 }
 
 #[cfg(test)]
@@ -396,7 +396,7 @@ mod tests {
         let listed: Vec<&str> =
             listed.split(", ").filter_map(|act| act.split(' ').next()).collect();
         assert_eq!(listed, acts);
-        assert_eq!(acts.last().map(String::as_str), Some("spend"));
+        assert_eq!(acts.last().map(String::as_str), Some("usage"));
     }
 
     /// Goal: a head stays under 4 KiB whatever happens. Method: every list at its bound, every

@@ -161,7 +161,7 @@ pub struct Advice {
     /// What the summaries cost that would be made now.
     pub completions_cost_micros: u64,
     /// After how many turns compaction cannot wait; `None`: it can until the end.
-    pub due_in_turns: Option<u64>,
+    pub forced_in_turns: Option<u64>,
     /// After how many turns it would cost least; `None`: now.
     pub wait_turns: Option<u64>,
     /// Tokens of the context, what the host adds included.

@@ -205,7 +205,8 @@ impl Life {
         let status = self.engine.status(&mut self.store, Some("c"), self.now).unwrap();
         let status: Value = serde_json::from_str(&status).unwrap();
         let (ledger, number) = (&status["ledger"], |value: &Value| value.as_u64().unwrap());
-        let left = number(&status["raw_tokens"]) - number(&ledger["saved_tokens"]);
+        let gone = number(&ledger["saved_tokens"]) + number(&ledger["withdrawn_tokens"]);
+        let left = number(&status["raw_tokens"]) - gone;
         assert_eq!(left, number(&status["context"]["tokens"]), "{at}");
         assert_eq!(number(&ledger["saved_tokens"]), self.saved_tokens, "{at}");
         assert_eq!(number(&ledger["completions"]), self.completions, "{at}");

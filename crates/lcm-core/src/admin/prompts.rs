@@ -6,6 +6,7 @@
 //! to its caller.
 
 use crate::{
+    compaction,
     config::Config,
     error::Result,
     json::Writer,
@@ -31,19 +32,14 @@ pub(super) fn prompts(config: &Config) -> Result<Writer> {
 
 fn prompt(config: &Config, wording: Wording) -> Result<Writer> {
     let own = wording.own(&config.prompt_overrides);
-    let aggressive = wording == Wording::LeafAggressive;
-    let (purpose, depth) = match wording {
-        Wording::Leaf | Wording::LeafAggressive => (Purpose::Leaf, 0),
-        Wording::Session => (Purpose::Condensed, 1),
-        Wording::Phase => (Purpose::Condensed, 2),
-        Wording::Durable => (Purpose::Condensed, 3),
-    };
+    let (purpose, depth, level) = wording.example();
+    let aggressive = level == Level::Aggressive;
     let policy = config.policy(BUDGET_WIDE)?;
     let source_tokens = policy.leaf_chunk_tokens_max;
     let sent = prompts::build(&PromptInput {
         purpose,
         depth,
-        level: if aggressive { Level::Aggressive } else { Level::Normal },
+        level,
         tokens_target: match purpose {
             Purpose::Leaf => policy.leaf_target(source_tokens, aggressive),
             _ => policy.condensed_target(source_tokens, false),
@@ -51,8 +47,7 @@ fn prompt(config: &Config, wording: Wording) -> Result<Writer> {
         task: own,
         source: "[material]",
         source_tokens,
-        // Above sessions a narrative stands for itself.
-        previous: (depth < 2).then_some("[what stands before it]"),
+        previous: compaction::is_told_of_before(depth).then_some("[what stands before it]"),
         instructions: &config.custom_instructions,
         findings: None,
         boundary: "0000000000000000",

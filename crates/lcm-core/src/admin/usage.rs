@@ -1,4 +1,8 @@
 //! What a host reports of tokens and money, and what it is advised.
+//!
+//! In: a report, or a question with prices. Out: the sums so far, in one commit, or advice. Not
+//! here: what a report may say ([`crate::usage`]) and how advice comes about
+//! ([`crate::compaction::advise`]).
 
 use alloc::vec;
 
@@ -30,7 +34,7 @@ impl Session<'_, '_> {
         answer.object_at("usage", usage.object());
         if changed {
             let put = Put { key: self.keys.usage(), value: Some(codec::encode(&usage)?) };
-            self.commit(Act::Spend, vec![put])?;
+            self.commit(Act::Usage, vec![put])?;
         }
         Ok(answer)
     }

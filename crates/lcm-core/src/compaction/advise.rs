@@ -29,14 +29,15 @@ const TURNS_MAX: u64 = 512;
 /// Turns that are looked ahead at least: a conversation that begins is not taken to end at once.
 const TURNS_MIN: u64 = 8;
 /// Numbers of turns that are tried, as waiting and as period: each about a half more than the one
-/// before. With a period of `x` times the best one the part of the cost that depends on it is
-/// `(x + 1/x) / 2` times its least (the economic order quantity of Harris, 1913): mostly below
-/// 1.03 here.
+/// before, and from 96 on twice and more, where few conversations reach. With a period of `x` times
+/// the best one the part of the cost that depends on it is `(x + 1/x) / 2` times its least (the
+/// economic order quantity of Harris, 1913): mostly below 1.03 here.
 const SPANS: [u64; 15] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 192, TURNS_MAX];
 /// Messages of a turn: what the model said, and what came back from a person or a tool.
 const TURN_MESSAGES: u64 = 2;
-/// Tokens of a request for a summary beside its material; own measurement of the four prompts.
-const REQUEST_TOKENS: u64 = 600;
+/// Tokens of a request for a summary beside its material: the five prompts have 582 to 732, by
+/// `lcm prompts list`.
+const REQUEST_TOKENS: u64 = 650;
 /// Highest price: a thousand of any currency for a million tokens.
 const PRICE_MAX: u64 = 1_000_000_000;
 /// Tokens that a price is for.
@@ -199,13 +200,13 @@ fn answer(conversation: &str, forecast: &Forecast, state: &State, is_cold: Optio
     object.text("conversation", conversation);
     object.number("cost_now_micros", cost_now / PRICE_TOKENS);
     object.number("cost_wait_micros", cost_wait / PRICE_TOKENS);
-    object.number_or_null("due_in_turns", forced_in);
+    object.number_or_null("forced_in_turns", forced_in);
     object.text("reason", reason);
     object.number("tokens", state.tokens());
     object.number("tokens_after", compacted.tokens().min(state.tokens()));
     object.number("turn_tokens", forecast.growth);
     object.number("turns", forecast.turns);
-    // With a conversation that ends before it, the least is never to compact at all.
+    // As many as there are turns: never, the conversation ends before.
     object.number_or_null("wait_turns", (!pays).then_some(waiting));
     object
 }

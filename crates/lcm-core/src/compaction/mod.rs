@@ -38,7 +38,7 @@ pub(crate) use evaluate::evaluate;
 pub(crate) use plan::plan;
 pub(crate) use records::ModelGuard;
 pub(crate) use run::run;
-pub(crate) use sources::read as records_of;
+pub(crate) use sources::{is_told_of_before, read as records_of};
 use sweep::Sweep;
 
 /// The closed list of reasons.

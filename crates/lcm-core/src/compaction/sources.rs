@@ -285,6 +285,11 @@ fn bridge(
     }))
 }
 
+/// Whether the model is told of what came before: above sessions a narrative stands for itself.
+pub(crate) const fn is_told_of_before(depth: u32) -> bool {
+    depth <= 1
+}
+
 /// What the model is told of what came before: advice, never a source.
 ///
 /// # Errors
@@ -298,8 +303,7 @@ pub(crate) fn previous(
     depth: u32,
     injected_tags: &[String],
 ) -> Result<Option<String>> {
-    // Above sessions a narrative stands for itself.
-    if depth > 1 {
+    if !is_told_of_before(depth) {
         return Ok(None);
     }
     let near: Vec<Item> = before

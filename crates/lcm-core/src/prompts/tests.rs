@@ -81,6 +81,14 @@ fn depths_and_levels_are_worded_differently() {
 }
 
 #[test]
+fn the_example_of_a_wording_is_worded_by_it() {
+    for wording in Wording::ALL {
+        let (purpose, depth, level) = wording.example();
+        assert_eq!(Wording::of(purpose, depth, level), wording);
+    }
+}
+
+#[test]
 fn an_operators_text_replaces_the_task_and_nothing_else() {
     for (purpose, depth, level) in [
         (Purpose::Leaf, 0, Level::Normal),

@@ -97,6 +97,18 @@ impl Wording {
         }
     }
 
+    /// A request that is worded by it: purpose, depth and level.
+    #[must_use]
+    pub const fn example(self) -> (Purpose, u32, Level) {
+        match self {
+            Self::Leaf => (Purpose::Leaf, 0, Level::Normal),
+            Self::LeafAggressive => (Purpose::Leaf, 0, Level::Aggressive),
+            Self::Session => (Purpose::Condensed, 1, Level::Normal),
+            Self::Phase => (Purpose::Condensed, 2, Level::Normal),
+            Self::Durable => (Purpose::Condensed, 3, Level::Normal),
+        }
+    }
+
     /// Its name in a configuration.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -19,8 +19,8 @@ use crate::{
 /// Bytes of content that an answer has when nothing else is asked for, the least and the most, as
 /// in the reference system.
 const CONTENT_BYTES_DEFAULT: u64 = 32_768;
-const CONTENT_BYTES_MIN: u64 = 1_024;
-const CONTENT_BYTES_MAX: u64 = 512_000;
+pub(crate) const CONTENT_BYTES_MIN: u64 = 1_024;
+pub(crate) const CONTENT_BYTES_MAX: u64 = 512_000;
 /// Bytes at the end of what was read that may be part of an escape.
 const ESCAPE_BYTES_MAX: usize = 12;
 

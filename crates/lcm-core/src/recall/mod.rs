@@ -20,7 +20,8 @@ use crate::{
 };
 pub(crate) use describe::{describe, row};
 pub(crate) use expand::expand;
-pub(crate) use grep::grep;
+pub(crate) use file::{CONTENT_BYTES_MAX, CONTENT_BYTES_MIN};
+pub(crate) use grep::{LIMIT_MAX, grep};
 pub(crate) use messages::messages;
 
 /// Name of the argument that holds options.

@@ -6,7 +6,7 @@
 use alloc::string::String;
 
 use super::arguments::{Argument, Form, NUMBER_MAX, Tool};
-use crate::{api::Dialect, json::Writer};
+use crate::{api::Dialect, json::Writer, recall};
 
 /// Searches.
 pub(super) static GREP: Tool = Tool {
@@ -54,7 +54,7 @@ pub(super) static GREP: Tool = Tool {
         Argument {
             name: "limit",
             description: "Most matches; default 50.",
-            form: Form::Number(1, 200),
+            form: Form::Number(1, recall::LIMIT_MAX),
             needed: false,
         },
         CONVERSATION_ID,
@@ -96,7 +96,7 @@ pub(super) static DESCRIBE: Tool = Tool {
         Argument {
             name: "expandFileMaxBytes",
             description: "Most bytes of content; default 32768.",
-            form: Form::Number(1_024, 512_000),
+            form: Form::Number(recall::CONTENT_BYTES_MIN, recall::CONTENT_BYTES_MAX),
             needed: false,
         },
         Argument {

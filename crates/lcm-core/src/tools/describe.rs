@@ -15,6 +15,12 @@ use crate::{
 const SUBTREE_MAX: usize = 12;
 /// Files that are listed.
 const FILES_MAX: usize = 8;
+/// Summaries that one was taken into which are listed.
+const DERIVED_MAX: usize = 8;
+/// Tokens of the name of a file that are shown, and of its type.
+const NAME_TOKENS_MAX: u32 = 100;
+/// Tokens of a text that are shown in any case, so that every call gets further.
+const PIECE_TOKENS_MIN: u32 = 200;
 /// Tokens of the findings that are listed.
 const FINDINGS_TOKENS_MAX: u32 = 200;
 
@@ -119,7 +125,8 @@ fn summary(
     ));
     let derived = fields.texts("derived");
     if !derived.is_empty() {
-        out.push_str(&format!("Part of {}\n", derived.join(", ")));
+        let (listed, cut) = cut(&derived, DERIVED_MAX);
+        out.push_str(&format!("Part of {}{cut}\n", listed.join(", ")));
     }
     let files = fields.texts("file_ids");
     if !files.is_empty() {
@@ -186,7 +193,7 @@ fn subtree(found: &str, rows: &[json::Value], call: &Call<'_>, out: &mut String)
 /// Adds of a text what the answer still holds, from `startByte` on.
 fn piece(text: &str, id: &str, call: &Call<'_>, out: &mut String) {
     let closing = CLOSING_TOKENS + tokens::estimate(&on(id, call).end_object());
-    let left = TOKENS_MAX.saturating_sub(tokens::estimate(out) + closing);
+    let left = TOKENS_MAX.saturating_sub(tokens::estimate(out) + closing).max(PIECE_TOKENS_MIN);
     let mut start = num::to_usize(call.arguments.number("startByte").unwrap_or(0)).min(text.len());
     while !text.is_char_boundary(start) {
         start -= 1;
@@ -202,15 +209,20 @@ fn piece(text: &str, id: &str, call: &Call<'_>, out: &mut String) {
     out.push_str(&format!("Text, bytes {start} to {end} of {}:\n{shown}", text.len()));
 }
 
+/// A name as it stands in a line.
+fn shown(name: &str) -> String {
+    one_line(tokens::truncate(name, NAME_TOKENS_MAX))
+}
+
 /// What a file is, and the range of it that was asked for.
 fn file(fields: &mut Fields<'_>, id: &str, call: &Call<'_>) -> String {
     let name = fields.text_or_none("name").unwrap_or_else(|| String::from("unnamed"));
     let bytes = fields.number("bytes");
     let mut out = format!(
         "{BACKGROUND}\nFile {id}: {}, {}, {}, {bytes} bytes, {} lines, from message {} (seq {})\n",
-        one_line(&name),
+        shown(&name),
         fields.text("kind"),
-        one_line(&fields.text("mime")),
+        shown(&fields.text("mime")),
         fields.number("lines"),
         fields.text("message"),
         fields.number("seq"),

@@ -28,7 +28,7 @@ use crate::{
 
 /// Hits of an answer whose query names no limit, and of any answer.
 const LIMIT: u64 = 50;
-const LIMIT_MAX: u64 = 200;
+pub(crate) const LIMIT_MAX: u64 = 200;
 /// Further conversations of a family that are searched. Each costs some reads, and a job that
 /// resets its session every hour has thousands.
 const MEMBERS_MAX: usize = 32;
