@@ -36,18 +36,26 @@ fn media(random: &mut Random, bytes: usize) -> String {
     out
 }
 
-/// A text with a word of its own, and with it, one time in two, what a plugin or a tool adds.
+/// A text with a word of its own, and with it, now and then, media.
 fn said(random: &mut Random, number: u64) -> String {
     let word = format!("saidword{number} is what hall_12 reports of parcel {number}.");
+    match random.between(0, 4) {
+        0 => format!("{word} data:image/png;base64,{} and on", media(random, 40)),
+        1 => format!("{word}\\n{}\\nmore", media(random, 300)),
+        _ => word,
+    }
+}
+
+/// The same as a user's words, to which plugins add theirs now and then.
+fn asked(random: &mut Random, number: u64) -> String {
+    let word = format!("saidword{number} is what hall_12 reports of parcel {number}.");
     let tag = *random.pick(&["relevant-memories", "active_memory_plugin", "hindsight_memories"]);
-    match random.between(0, 5) {
+    match random.between(0, 4) {
         0 => format!("<{tag} n=\\\"1\\\">\\ninjectedword{number}\\n</{tag}>\\n\\n{word}"),
         1 => format!(
             "{word}\\nUntrusted context (metadata):\\n<{tag}>injectedword<{tag}/></{tag}>\\nmore"
         ),
-        2 => format!("{word} data:image/png;base64,{} and on", media(random, 40)),
-        3 => format!("{word}\\n{}\\nmore", media(random, 300)),
-        _ => word,
+        _ => said(random, number),
     }
 }
 
@@ -56,8 +64,8 @@ type Turn = fn(&mut Random, u64) -> [String; 3];
 
 /// A turn in the dialect `lcm`: asked, thought and called, returned.
 fn lcm_turn(random: &mut Random, number: u64) -> [String; 3] {
-    let mut text = || said(random, number);
-    let (asked, answered, returned) = (text(), text(), text());
+    let asked = asked(random, number);
+    let (answered, returned) = (said(random, number), said(random, number));
     let (picture, id) = (media(random, 30), format!("functions.look:{number}"));
     [
         format!(
@@ -79,8 +87,8 @@ fn lcm_turn(random: &mut Random, number: u64) -> [String; 3] {
 
 /// The same in the dialect `anthropic`.
 fn anthropic_turn(random: &mut Random, number: u64) -> [String; 3] {
-    let mut text = || said(random, number);
-    let (asked, answered, returned) = (text(), text(), text());
+    let asked = asked(random, number);
+    let (answered, returned) = (said(random, number), said(random, number));
     let (picture, id) = (media(random, 30), format!("toolu_{number:012}"));
     [
         format!(
