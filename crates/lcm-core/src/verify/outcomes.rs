@@ -252,7 +252,7 @@ impl Lexicon {
         if !clause.is_ascii() {
             phrases(clause, &mut outcome);
         }
-        if exit_code(clause) == Some(false) {
+        if exit_code(clause) == Some(false) || names_failed_status(clause) {
             outcome.failed |= FAILED;
         }
         outcome.is_hedged |= clause.trim_end().ends_with('?');
@@ -509,4 +509,24 @@ pub(super) fn exit_code(line: &str) -> Option<bool> {
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let code = rest.get(..digits).filter(|code| !code.is_empty())?;
     Some(code.bytes().all(|byte| byte == b'0'))
+}
+
+/// Whether a field of a report says that something failed: `status: failed`, `"state":"ERROR"`.
+fn names_failed_status(clause: &str) -> bool {
+    const FIELDS: [&str; 4] = ["tatus", "tate", "onclusion", "esult"];
+    const FAILED: [&str; 8] =
+        ["failed", "failure", "error", "errored", "aborted", "killed", "timeout", "timed_out"];
+    let value_after = |at: usize| {
+        let rest = clause.get(at..)?;
+        let rest = rest.trim_start_matches(['"', '\'', ' ']).strip_prefix([':', '='])?;
+        let rest = rest.trim_start_matches(['"', '\'', ' ']);
+        let end = rest.bytes().position(|byte| !byte.is_ascii_alphabetic() && byte != b'_');
+        rest.get(..end.unwrap_or(rest.len()))
+    };
+    FIELDS.iter().any(|field| {
+        clause
+            .match_indices(field)
+            .filter_map(|(at, _)| value_after(at + field.len()))
+            .any(|value| FAILED.iter().any(|failed| failed.eq_ignore_ascii_case(value)))
+    })
 }

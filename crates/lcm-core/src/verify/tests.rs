@@ -152,3 +152,25 @@ fn the_engine_of_a_summary_knows_other_languages() {
     assert_eq!(check(source, "\u{90e8}\u{7f72}\u{5931}\u{8d25}\u{3002}"), [""; 0]);
     assert_eq!(check(source, "\u{90e8}\u{7f72}\u{6210}\u{529f}\u{3002}").len(), 1);
 }
+
+#[test]
+fn a_reported_status_is_an_outcome() {
+    for line in [
+        "status: failed",
+        "Status: FAILED",
+        r#"{"job":"db-3","status":"failed","tries":2}"#,
+        r#"{"job":"db-3","status":"failed"}"#,
+        "state=failed job=db-3",
+        "conclusion: failure",
+        r#"{"status": "error", "job": "db-3"}"#,
+        "status: killed",
+        "job db-3 status: aborted",
+        "status: timed_out",
+        r#"{"result":"FAILURE","build":77}"#,
+    ] {
+        assert!(!super::failing_pieces(line, 1_000).is_empty(), "{line}");
+    }
+    for line in ["status: ok", r#"{"status":"passed"}"#, "status: 200", "error status of db-3"] {
+        assert!(super::failing_pieces(line, 1_000).is_empty(), "{line}");
+    }
+}
