@@ -183,7 +183,8 @@ fn messages(
             }
             bytes = bytes.saturating_add(size);
             next = placed.seq + 1;
-            items.push_object(recall::row(reader, &history, &placed)?.1);
+            let raw = history.text(reader, &placed.stored)?;
+            items.push_object(recall::row(&history, &placed, &raw, &raw, Writer::object()));
         }
     }
     Ok((items, None))

@@ -29,7 +29,7 @@ use crate::{
     store::{Guard, Put},
     summary, time,
 };
-pub(crate) use make::{listing, make, revoke};
+pub(crate) use make::{is_within, listing, make, revoke};
 
 /// Grants of one conversation that stand at a time: a record of them all has at most 100 KB.
 const GRANTS_MAX: usize = 64;
@@ -307,12 +307,11 @@ impl Permit {
         Ok(permit)
     }
 
-    /// As [`Permit::of`] of a call that may name a grant, which must cover the conversation and
-    /// have tokens left.
+    /// As [`Permit::of`] of a call that may name a grant, which must cover the conversation.
     ///
     /// # Errors
     ///
-    /// As [`Permit::of`], [`Permit::must_cover`] and [`Permit::must_have_left`].
+    /// As [`Permit::of`] and [`Permit::must_cover`].
     pub(crate) fn for_call(
         reader: &mut Reader<'_>,
         conversation: &str,
