@@ -10,8 +10,6 @@
 //! part of the one commit of the call, or lets [`Permit::spend`] be that commit.
 
 mod make;
-#[cfg(test)]
-mod tests;
 
 use alloc::{format, string::String, vec::Vec};
 

@@ -37,6 +37,8 @@ pub(crate) struct Expansion {
     /// Most tokens of the whole answer; absent: everything, page by page.
     pub(crate) token_cap: Option<u64>,
     pub(crate) after: Option<String>,
+    /// Ids that the caller has shown: they are passed over.
+    pub(crate) shown: Vec<String>,
 }
 
 /// Expands a summary, or gives back a message, as JSON, and charges the grant for the texts in it.
@@ -76,7 +78,9 @@ pub(crate) fn expanded(
 ) -> Result<Answer> {
     super::in_family(reader, conversation, id, within.permit, &|reader, other| {
         let keys = Keys::new(other)?;
-        let options = Expansion { after: None, ..*asked };
+        let Expansion { depth, messages, token_cap, .. } = *asked;
+        let shown = asked.shown.clone();
+        let options = Expansion { depth, messages, token_cap, after: None, shown };
         expand_in(reader, &keys, other, id, options, within)
     })
 }
@@ -129,6 +133,7 @@ fn options(options_json: &str) -> Result<Expansion> {
         messages: fields.flag("messages"),
         token_cap: fields.number_or_none("token_cap"),
         after: fields.text_or_none("after"),
+        shown: Vec::new(),
     };
     fields.end(super::OPTIONS)?;
     Ok(options)
@@ -251,6 +256,9 @@ impl Walk {
             return true;
         }
         let id = summary::name(record.id());
+        if self.options.shown.contains(&id) {
+            return true;
+        }
         if !self.takes(&id, record.tokens, &record.text) {
             return false;
         }
@@ -280,8 +288,11 @@ impl Walk {
         while from <= seq_last {
             let to = seq_last.min(from + MESSAGES_PER_READ - 1);
             for placed in history.messages(reader, from, to)? {
-                let raw = history.text(reader, &placed.stored)?;
                 let id = history.keys.message_name(placed.seq);
+                if self.options.shown.contains(&id) {
+                    continue;
+                }
+                let raw = history.text(reader, &placed.stored)?;
                 if !self.takes(&id, placed.stored.message_tokens(), &raw) {
                     return Ok(());
                 }

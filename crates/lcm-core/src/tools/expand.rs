@@ -175,6 +175,7 @@ fn expanded(
         depth: Some(depth),
         messages: call.arguments.flag("includeMessages"),
         token_cap: Some(u64::from(lines.cap - lines.tokens)),
+        shown: lines.shown.clone(),
         ..Expansion::default()
     };
     let below = recall::expanded(reader, &call.place, &root.id, &asked, call.within())?;
