@@ -93,7 +93,13 @@ fn made(host: &mut Host, limits: &str) -> String {
     text(&grant(host, limits).unwrap(), "id")
 }
 
-fn read(host: &mut Host, function: &str, id: &str, options: &str, grant: &str) -> Result<Json, Error> {
+fn read(
+    host: &mut Host,
+    function: &str,
+    id: &str,
+    options: &str,
+    grant: &str,
+) -> Result<Json, Error> {
     read_at(host, NOW, (function, "a"), id, options, grant)
 }
 
@@ -217,8 +223,10 @@ fn case_74_tokens_are_clamped_to_what_is_left_and_then_refused() {
     let none = read(&mut host, "expand", &top, r#"{"token_cap":2000}"#, &id).unwrap();
     assert_eq!((number(&none, "tokens"), none.field("truncated")), (0, Some(&Json::Bool(true))));
     let cut = read(&mut host, "describe", &top, "{}", &id).unwrap();
-    assert_eq!(cut.field("grant"), Some(&json(
-        r#"{"tokens":100,"tokens_left":0,"truncated":true}"#)));
+    assert_eq!(
+        cut.field("grant"),
+        Some(&json(r#"{"tokens":100,"tokens_left":0,"truncated":true}"#))
+    );
     assert_eq!(text(&cut, "text").len(), 400);
     for function in ["describe", "expand"] {
         assert!(denial(read(&mut host, function, &top, "{}", &id)).contains("no tokens left"));
@@ -315,7 +323,8 @@ fn a_grant_covers_its_conversations_and_no_other() {
         tool(&mut host, "lcm_grep", r#"{"pattern":"word","conversationId":"c"}"#, &of_both);
     assert!(is_error && told.contains("covers `a`, `b`"), "{told}");
     // An agent that names no conversation reads the first that is covered.
-    let (told, is_error) = tool(&mut host, "lcm_describe", &format!(r#"{{"id":"{other}"}}"#), &of_b);
+    let (told, is_error) =
+        tool(&mut host, "lcm_describe", &format!(r#"{{"id":"{other}"}}"#), &of_b);
     assert!(!is_error && told.contains(&other), "{told}");
     check(&mut host);
 }
@@ -335,11 +344,10 @@ fn a_grant_for_summaries_covers_what_lies_below_them() {
     read(&mut host, "describe", &message, "{}", &id).unwrap();
     // The message right behind, what is above, beside, and nowhere: all alike.
     let digits = format!("{}{:010x}", &message[..10], last + 1);
-    let outside = [digits.as_str(), &top, &leaves[0], "sum_ffffffffffffffff", "file_ffffffffffffffff"];
-    let denials: Vec<String> = outside
-        .iter()
-        .map(|one| denial(read(&mut host, "describe", one, "{}", &id)))
-        .collect();
+    let outside =
+        [digits.as_str(), &top, &leaves[0], "sum_ffffffffffffffff", "file_ffffffffffffffff"];
+    let denials: Vec<String> =
+        outside.iter().map(|one| denial(read(&mut host, "describe", one, "{}", &id))).collect();
     assert!(denials.iter().all(|message| *message == denials[0]), "{denials:?}");
     assert!(denials[0].contains(&leaves[1]), "{}", denials[0]);
     for (mode, pattern) in [("regex", "."), ("full_text", "word")] {
@@ -594,7 +602,10 @@ fn a_store_without_grants_pays_no_read() {
         (counts.get_many, counts.scan, counts.commit)
     };
     let calls = [
-        ("recall.describe", format!(r#"{{"conversation":"a","id":"{top}","options_json":"{{}}"}}"#)),
+        (
+            "recall.describe",
+            format!(r#"{{"conversation":"a","id":"{top}","options_json":"{{}}"}}"#),
+        ),
         (
             "admin.call",
             r#"{"conversation":"a","verb":"maintain","arguments_json":{"budget":100000}}"#.into(),
@@ -616,7 +627,10 @@ fn grants_are_no_part_of_an_export_nor_of_the_logical_digest() {
         (
             ask(host, "admin.export_page", r#"{"conversation":"a"}"#).unwrap(),
             ask(host, "admin.digest", r#"{"logical":true}"#).unwrap(),
-            ask(host, "admin.status", r#"{"conversation":"a"}"#).unwrap().field("revision").cloned(),
+            ask(host, "admin.status", r#"{"conversation":"a"}"#)
+                .unwrap()
+                .field("revision")
+                .cloned(),
         )
     };
     let before = look(&mut host);
@@ -629,7 +643,8 @@ fn grants_are_no_part_of_an_export_nor_of_the_logical_digest() {
 #[test]
 fn an_archived_conversation_is_read_with_a_grant() {
     let World { mut host, top, .. } = world();
-    let archive = r#"{"conversation":"a","verb":"archive","arguments_json":{"cause":"session-end"}}"#;
+    let archive =
+        r#"{"conversation":"a","verb":"archive","arguments_json":{"cause":"session-end"}}"#;
     ask(&mut host, "admin.call", archive).unwrap();
     let id = made(&mut host, "{}");
     read(&mut host, "describe", &top, "{}", &id).unwrap();

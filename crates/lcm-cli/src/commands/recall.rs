@@ -82,7 +82,8 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
         wanted.into_iter().filter_map(|(key, number)| Some((key.to_owned(), number?.into())));
     let wanted = Value::Object(given.collect()).to_string();
     let (conversation, now) = (session.conversation, session.now());
-    let text = session.lcm.describe(conversation, &options.id, &wanted, options.grant.as_deref(), now)?;
+    let text =
+        session.lcm.describe(conversation, &options.id, &wanted, options.grant.as_deref(), now)?;
     if session.json {
         output::text(&(text + "\n"))?;
         return Ok(End::Done);

@@ -150,12 +150,7 @@ impl Session<'_, '_> {
     }
 
     /// As [`Session::commit`], where further keys must be as they were read.
-    pub(super) fn commit_guarded(
-        self,
-        act: Act,
-        puts: Vec<Put>,
-        guards: Vec<Guard>,
-    ) -> Result<()> {
+    pub(super) fn commit_guarded(self, act: Act, puts: Vec<Put>, guards: Vec<Guard>) -> Result<()> {
         if self.dry_run || !self.is_stored {
             return Ok(());
         }

@@ -239,11 +239,9 @@ fn summaries(
     let missing = names.iter().zip(&found).find(|(_, found)| found.is_none());
     match missing {
         None => Ok(Some(found.into_iter().flatten().collect())),
-        Some((name, _)) => {
-            Err(above.and_then(Permit::uncovered).unwrap_or_else(|| {
-                Error::not_found(format_args!("summaries: there is no `{name}` in what is covered"))
-            }))
-        }
+        Some((name, _)) => Err(above.and_then(Permit::uncovered).unwrap_or_else(|| {
+            Error::not_found(format_args!("summaries: there is no `{name}` in what is covered"))
+        })),
     }
 }
 

@@ -88,12 +88,7 @@ pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
 }
 
 /// A match.
-fn line(
-    fields: &mut Fields<'_>,
-    id: &str,
-    conversation: Option<&str>,
-    snippet: &str,
-) -> String {
+fn line(fields: &mut Fields<'_>, id: &str, conversation: Option<&str>, snippet: &str) -> String {
     let mut line = format!("- {id} {}", fields.text("created_at"));
     if let Some(seq) = fields.number_or_none("seq") {
         line.push_str(&format!(" {} seq {seq}", fields.text("role")));

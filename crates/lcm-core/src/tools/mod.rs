@@ -118,7 +118,8 @@ pub(crate) fn call(
         let call = Call { conversation, arguments, permit, place, expand_tokens_max, now };
         let mut told = answers(reader, &call)?;
         if let Some(permit) = call.permit {
-            told.text.insert_str(told.text.find('\n').map_or(0, |at| at + 1), &spent(&permit, &told));
+            told.text
+                .insert_str(told.text.find('\n').map_or(0, |at| at + 1), &spent(&permit, &told));
             permit.spend(reader, told.tokens)?;
         }
         Ok(told.text)

@@ -87,7 +87,8 @@ fn matches(
             let mut found = scan(reader, &history, index, *corpus, regex, &bounds.window)?;
             if let Some(spans) = &place.spans {
                 let documents: Vec<u64> = found.iter().map(|(document, _)| *document).collect();
-                let mut may = covered(reader, place, index, *corpus, spans, &documents)?.into_iter();
+                let mut may =
+                    covered(reader, place, index, *corpus, spans, &documents)?.into_iter();
                 found.retain(|_| may.next().unwrap_or(false));
             }
             total += num::to_u64(found.len());
@@ -161,7 +162,8 @@ fn best(
     let gathered = &open.gathered;
     let window = bounds.window.and(&query.window);
     let by_worth = bounds.sort != Sort::Recency;
-    let mut ranked = gathered.rank(reader, &history, index, query, &window, statistics, by_worth)?;
+    let mut ranked =
+        gathered.rank(reader, &history, index, query, &window, statistics, by_worth)?;
     if let Some(spans) = &place.spans {
         let may = covered(reader, place, index, open.corpus, spans, &ranked.documents)?;
         let (mut one, mut other) = (may.iter(), may.iter());
