@@ -1,4 +1,10 @@
-#![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
+#![expect(
+    clippy::as_conversions,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure, and its numbers are small"
+)]
 //! Grants: what they allow, in which order they refuse, and that nothing is spent twice.
 
 use lcm_core::{Error, ErrorCode};

@@ -357,7 +357,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the conversation is no id; `conflict` (with a grant); errors of the store.
+    /// `invalid-input`: the conversation is no id; `conflict` (with a grant); errors of the
+    /// store.
     pub fn tool_call(
         &mut self,
         store: &mut dyn Store,

@@ -29,7 +29,7 @@ use crate::{
 };
 pub(crate) use make::{is_within, listing, make, revoke};
 
-/// Grants of one conversation that stand at a time: a record of them all has at most 100 KB.
+/// Grants of one conversation that stand at a time: a record of them all has at most 115 KB.
 const GRANTS_MAX: usize = 64;
 /// Grants of other conversations that cover one.
 const ELSEWHERE_MAX: usize = 256;
@@ -430,7 +430,8 @@ impl Permit {
         reader.commit(&[guard], &[put])
     }
 
-    /// What an answer says of the tokens that it takes; `truncated`: a text was cut to what is left.
+    /// What an answer says of the tokens that it takes; `truncated`: a text was cut to what is
+    /// left.
     pub(crate) fn note(&self, tokens: u32, truncated: bool) -> Writer {
         let mut note = Writer::object();
         note.number("tokens", tokens.into());
@@ -493,4 +494,74 @@ pub(crate) fn check(reader: &mut Reader<'_>, keys: &Keys) -> Result<Vec<String>>
         }
     }
     Ok(findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> Grants {
+        let covered = Covered {
+            id: [255; 8],
+            conversation: num::to_u32(CONVERSATIONS_MAX) - 1,
+            seq_first: 1 << 39,
+            seq_last: 1 << 39,
+        };
+        let grant = |number: u8| Grant {
+            id: [number; 8],
+            from: (number > 0).then_some([0; 8]),
+            issued_at: time::MS_MAX,
+            expires_at: time::MS_MAX,
+            revoked: false,
+            depth_max: DEPTH_MAX,
+            tokens_max: TOKENS_MAX,
+            spent: TOKENS_MAX,
+            conversations: alloc::vec![[255; 16]; CONVERSATIONS_MAX],
+            summaries: Some(alloc::vec![covered; SUMMARIES_MAX]),
+        };
+        let elsewhere =
+            Elsewhere { id: [255; 8], conversation: [255; 16], expires_at: time::MS_MAX };
+        Grants {
+            issued: 1 << 39,
+            time: time::MS_MAX,
+            own: (0..64).map(grant).collect(),
+            elsewhere: alloc::vec![elsewhere; ELSEWHERE_MAX],
+        }
+    }
+
+    #[test]
+    fn a_record_with_every_list_full_stays_under_its_bound() {
+        let full = full();
+        assert_eq!(full.own.len(), GRANTS_MAX);
+        assert!(full.is_sound());
+        let bytes = codec::encode(&full).unwrap().len();
+        assert!((100_000..=115_000).contains(&bytes), "{bytes}");
+        let mut one = full;
+        one.own.truncate(1);
+        one.own[0].summaries = None;
+        one.own[0].conversations.truncate(1);
+        one.elsewhere.clear();
+        let bytes = codec::encode(&one).unwrap().len();
+        assert!((50..=80).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn a_record_out_of_bounds_is_not_sound() {
+        type Damage = fn(&mut Grants);
+        let damages: [Damage; 8] = [
+            |grants| grants.own.push(grants.own[0].clone()),
+            |grants| grants.own[0].from = Some([9; 8]),
+            |grants| grants.own[5].from = Some([6; 8]),
+            |grants| grants.own[7].depth_max = 0,
+            |grants| grants.own[7].spent += 1,
+            |grants| grants.own[7].conversations.clear(),
+            |grants| grants.own[7].summaries.as_mut().unwrap()[0].conversation = 16,
+            |grants| grants.time += 1,
+        ];
+        for damage in damages {
+            let mut grants = full();
+            damage(&mut grants);
+            assert!(!grants.is_sound());
+        }
+    }
 }

@@ -106,8 +106,8 @@ fn handed_out(reader: &mut Reader<'_>, answer: Answer, permit: Option<Permit>) -
 ///
 /// # Errors
 ///
-/// Those of `ask`; `not-found`: none of them knows the id; `denied`: likewise, when the grant covers
-/// some summaries only.
+/// Those of `ask`; `not-found`: none of them knows the id; `denied`: likewise, when the grant
+/// covers some summaries only.
 fn in_family(
     reader: &mut Reader<'_>,
     conversation: &str,
