@@ -352,8 +352,8 @@ impl Engine {
         tools::instructions(has_summaries)
     }
 
-    /// Answers the call of a tool. What its model did wrong is an answer, too. `caller` is the grant
-    /// of a sub-agent; `None`: the main agent.
+    /// Answers the call of a tool. What its model did wrong is an answer, too. `caller` is the
+    /// grant of a sub-agent; `None`: the main agent.
     ///
     /// # Errors
     ///
