@@ -483,6 +483,37 @@ export type ArchiveCause =
   | "cron-rotation"
   | "idle";
 
+/** Limits of a grant. */
+export interface GrantOptions extends Timed {
+  /** Conversations that it covers, 1 to 16; absent: the one. */
+  conversations?: string[];
+  /** Summaries that it covers with what lies below, 1 to 64; absent: everything. */
+  summaries?: string[];
+  /** Most steps of one expansion, 1 to 10; absent: 3. */
+  depth_max?: number;
+  /** Tokens of text that may be read, 1 to 1,000,000; absent: `expand_tokens_max`. */
+  tokens_max?: number;
+  /** How long it is, at most a day; absent: five minutes. */
+  ttl_ms?: number;
+  /** A grant that it inherits from. */
+  from?: string;
+}
+
+/** A limited right to read. */
+export interface Grant {
+  id: string;
+  conversations: string[];
+  /** Null: all of the conversations. */
+  summaries: string[] | null;
+  depth_max: number;
+  tokens_max: number;
+  tokens_left: number;
+  issued_at: string;
+  expires_at: string;
+  from: string | null;
+  revoked: boolean;
+}
+
 export interface ExpandOptions extends Granted {
   depth?: number;
   messages?: boolean;
@@ -523,6 +554,10 @@ export interface Engine {
   describe(conversation: string, id: string, options?: DescribeOptions): Promise<Json>;
   /** From a summary back to what it was made from. */
   expand(conversation: string, id: string, options?: ExpandOptions): Promise<Json>;
+  /** Makes a grant, a limited right to read for a sub-agent. */
+  grant(conversation: string, options?: GrantOptions): Promise<Grant>;
+  /** Ends a grant at once, with those that inherit from it. */
+  revoke(conversation: string, grant: string, options?: Timed): Promise<void>;
   /** Original texts of a range of messages (inclusive, from 1), byte for byte. */
   messages(conversation: string, options?: { from?: number; to?: number }): Promise<string[]>;
   /** Counts and sizes of a conversation, or of the store. */
@@ -559,10 +594,10 @@ export interface Engine {
   check(conversation: string): Promise<Json>;
   /** SHA-256 of the store, 64 hex digits; `logical`: of what it means, however it was filled. */
   digest(options?: { logical?: boolean }): Promise<string>;
-  /** A list: `conversations`, `summaries` of a conversation, and others. */
+  /** A list: `conversations`, or `summaries`, `messages` or `grants` of one. */
   listing(kind: string, options?: { conversation?: string }): Promise<Json[]>;
-  /** Definitions of the tools an agent sees. */
-  tools(dialect?: Dialect): Json;
+  /** Definitions of the tools an agent sees; with `caller`, a grant, those of a sub-agent. */
+  tools(dialect?: Dialect, options?: { caller?: string }): Json;
   /** What to tell the agent about them. */
   instructions(dialect?: Dialect, hasSummaries?: boolean): string;
   /** Answers a tool call whose name starts with `lcm_`; `input`: an object or its JSON text. */

@@ -63,6 +63,9 @@ pub(crate) enum Command {
     Assemble(Assemble),
     /// Find messages and summaries by their words or a regular expression
     Grep(Grep),
+    /// Limited rights to read, for sub-agents: create, list and revoke them
+    #[command(subcommand)]
+    Grant(Grant),
     /// Describe a summary or file
     Describe(Describe),
     /// Show what a summary stands for
@@ -240,6 +243,45 @@ pub(crate) struct Grep {
     /// Search this conversation and not its family
     #[arg(long, conflicts_with = "all")]
     pub(crate) only: bool,
+    /// Read on this grant: within its limits, and charged for the text that is shown
+    #[arg(long, value_name = "ID")]
+    pub(crate) grant: Option<String>,
+}
+
+/// What is done with grants.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Grant {
+    /// Make a grant and print its id
+    Create(GrantCreate),
+    /// The grants of the conversation
+    List,
+    /// End a grant at once, with all that inherit from it
+    Revoke {
+        /// The grant
+        id: String,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct GrantCreate {
+    /// A conversation that it covers, as often as needed [default: this one]
+    #[arg(long, value_name = "CONVERSATION")]
+    pub(crate) covers: Vec<String>,
+    /// A summary that it covers with what lies below, as often as needed [default: everything]
+    #[arg(long, value_name = "SUMMARY")]
+    pub(crate) summary: Vec<String>,
+    /// Most steps of one expansion, 1 to 10 [default: 3]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) depth_max: Option<u64>,
+    /// Tokens of text that may be read, 1 to 1000000 [default: as configured]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) tokens_max: Option<u64>,
+    /// How long it is, 1 to 86400000 [default: 300000]
+    #[arg(long, value_name = "MS", allow_negative_numbers = true)]
+    pub(crate) ttl_ms: Option<u64>,
+    /// A grant that it inherits from
+    #[arg(long, value_name = "ID")]
+    pub(crate) from: Option<String>,
 }
 
 /// How a pattern is taken.
@@ -290,6 +332,9 @@ pub(crate) struct Describe {
     /// Most bytes of a file that are shown, 1024 to 512000 [default: 32768]
     #[arg(long, value_name = "N")]
     pub(crate) bytes_max: Option<u64>,
+    /// Read on this grant: within its limits, and charged for the text that is shown
+    #[arg(long, value_name = "ID")]
+    pub(crate) grant: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -308,6 +353,9 @@ pub(crate) struct Expand {
     /// Go on after an earlier page: its next
     #[arg(long, value_name = "CURSOR")]
     pub(crate) after: Option<String>,
+    /// Read on this grant: within its limits, and charged for the text that is shown
+    #[arg(long, value_name = "ID")]
+    pub(crate) grant: Option<String>,
 }
 
 #[derive(Args, Debug)]

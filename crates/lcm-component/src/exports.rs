@@ -203,12 +203,12 @@ impl recall::Guest for Component {
         })
     }
 
-    fn grant(_: String, _: String, _: Timestamp) -> Result<String, Error> {
-        unsupported("recall.grant")
+    fn grant(conversation: String, grant_json: String, now: Timestamp) -> Result<String, Error> {
+        with_engine(|engine| engine.grant(&mut HostStore, &conversation, &grant_json, now))
     }
 
-    fn revoke(_: String, _: String, _: Timestamp) -> Result<(), Error> {
-        unsupported("recall.revoke")
+    fn revoke(conversation: String, grant: String, now: Timestamp) -> Result<(), Error> {
+        with_engine(|engine| engine.revoke(&mut HostStore, &conversation, &grant, now))
     }
 
     fn ask_plan(_: String, _: String, _: Timestamp) -> Result<String, Error> {
@@ -230,9 +230,9 @@ impl recall::Guest for Component {
 }
 
 impl tools::Guest for Component {
-    fn definitions(dialect: Dialect) -> String {
-        // The answer depends on the dialect alone, so it needs no configured engine.
-        Engine::new().tool_definitions(dialect.into())
+    fn definitions(dialect: Dialect, caller: Option<String>) -> String {
+        // The answer depends on these alone, so it needs no configured engine.
+        Engine::new().tool_definitions(dialect.into(), caller.as_deref())
     }
 
     fn instructions(dialect: Dialect, has_summaries: bool) -> String {

@@ -14,7 +14,7 @@ use crate::{
     assembly, compaction,
     config::{self, Config},
     error::{Error, Result},
-    extract, ingest,
+    extract, grants, ingest,
     model::{Completion, CompletionRequest, CompletionResult, Finish, Model},
     reader::{Cache, Reader},
     recall,
@@ -244,8 +244,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `not-found`, `limit-exceeded` (an expression), `unsupported` (files,
-    /// grants); errors of the store.
+    /// `invalid-input`, `not-found`, `limit-exceeded` (an expression), `unsupported` (files);
+    /// `denied` and `conflict` with a grant; errors of the store.
     pub fn grep(
         &mut self,
         store: &mut dyn Store,
@@ -261,7 +261,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `not-found`, `invalid-input`, `unsupported` (files, grants); errors of the store.
+    /// `not-found`, `invalid-input`; `denied` and `conflict` with a grant; errors of the store.
     pub fn describe(
         &mut self,
         store: &mut dyn Store,
@@ -269,11 +269,9 @@ impl Engine {
         id: &str,
         options_json: &str,
         grant: Option<&str>,
-        _now: Timestamp,
+        now: Timestamp,
     ) -> Result<String> {
-        recall::in_family(&mut self.reader(store), conversation, id, &|reader, conversation| {
-            recall::describe(reader, conversation, id, options_json, grant)
-        })
+        recall::describe(&mut self.reader(store), conversation, id, options_json, grant, now)
     }
 
     /// The sources of a summary, down to the original messages, as JSON.
@@ -288,11 +286,9 @@ impl Engine {
         id: &str,
         options_json: &str,
         grant: Option<&str>,
-        _now: Timestamp,
+        now: Timestamp,
     ) -> Result<String> {
-        recall::in_family(&mut self.reader(store), conversation, id, &|reader, conversation| {
-            recall::expand(reader, conversation, id, options_json, grant)
-        })
+        recall::expand(&mut self.reader(store), conversation, id, options_json, grant, now)
     }
 
     /// Verbatim texts of `[seq_from, seq_to]`: as many as fit `bytes_max`, but at least one.
@@ -311,10 +307,43 @@ impl Engine {
         recall::messages(&mut self.reader(store), conversation, seq_from, seq_to, bytes_max)
     }
 
-    /// The tools that an agent's model sees, as a JSON array in the format of the dialect.
+    /// Makes a grant, a limited right to read, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`, `not-found`, `limit-exceeded`, `denied` (one to inherit from), `conflict`;
+    /// errors of the store.
+    pub fn grant(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        grant_json: &str,
+        now: Timestamp,
+    ) -> Result<String> {
+        let config = Rc::clone(&self.config);
+        grants::make(&mut self.reader(store), &config, conversation, grant_json, now)
+    }
+
+    /// Ends a grant at once; one that has ended stays ended.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`, `conflict`; errors of the store.
+    pub fn revoke(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        grant: &str,
+        now: Timestamp,
+    ) -> Result<()> {
+        grants::revoke(&mut self.reader(store), conversation, grant, now)
+    }
+
+    /// The tools that an agent's model sees, as a JSON array in the format of the dialect; `caller`
+    /// as in [`Engine::tool_call`], of which only counts whether there is one.
     #[must_use]
-    pub fn tool_definitions(&self, dialect: Dialect) -> String {
-        tools::definitions(dialect)
+    pub fn tool_definitions(&self, dialect: Dialect, caller: Option<&str>) -> String {
+        tools::definitions(dialect, caller.is_some())
     }
 
     /// Text for a system prompt that says when to use the tools; it is the same in every dialect.
@@ -323,11 +352,13 @@ impl Engine {
         tools::instructions(has_summaries)
     }
 
-    /// Answers the call of a tool. What its model did wrong is an answer, too.
+    /// Answers the call of a tool. What its model did wrong is an answer, too. `caller` is the
+    /// grant of a sub-agent; `None`: the main agent.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the conversation is no id; errors of the store.
+    /// `invalid-input`: the conversation is no id; `conflict` (with a grant); errors of the
+    /// store.
     pub fn tool_call(
         &mut self,
         store: &mut dyn Store,
@@ -337,8 +368,9 @@ impl Engine {
         caller: Option<&str>,
         now: Timestamp,
     ) -> Result<ToolAnswer> {
+        let config = Rc::clone(&self.config);
         let reader = &mut self.reader(store);
-        tools::call(reader, conversation, name, arguments_json, caller, now)
+        tools::call(reader, &config, conversation, name, arguments_json, caller, now)
     }
 
     /// What a conversation holds and costs, or (`None`) what the store holds, as JSON.
@@ -356,7 +388,8 @@ impl Engine {
         admin::status(&mut self.reader(store), &config, conversation)
     }
 
-    /// One page of a listing as JSON: kind `conversations`, `summaries` or `messages`.
+    /// One page of a listing as JSON: kind `conversations`, `summaries`, `messages` or
+    /// `grants`.
     ///
     /// # Errors
     ///

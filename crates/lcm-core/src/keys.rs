@@ -244,6 +244,11 @@ impl Keys {
         format!("{}/e", self.root)
     }
 
+    /// The grants of a conversation.
+    pub(crate) fn grants(&self) -> String {
+        format!("{}/g", self.root)
+    }
+
     /// The manifest of the search index.
     pub(crate) fn manifest(&self) -> String {
         format!("{}/t", self.root)
@@ -379,6 +384,7 @@ mod tests {
             keys.attempt(&[7; 16]),
             keys.calibration("m"),
             keys.usage(),
+            keys.grants(),
             keys.journal(7),
             keys.manifest(),
             keys.segment(&[7; 8]),

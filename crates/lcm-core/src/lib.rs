@@ -27,6 +27,7 @@ pub mod engine;
 pub mod error;
 mod explore;
 pub mod extract;
+mod grants;
 mod head;
 mod history;
 mod ingest;

@@ -27,6 +27,8 @@ pub struct ExpandOptions {
     pub token_cap: Option<u32>,
     /// The `next` of an earlier page; `None`: from the beginning.
     pub after: Option<String>,
+    /// Id of the grant on which it is read; `None`: everything may be.
+    pub grant: Option<String>,
 }
 
 /// What a summary stands for.
@@ -46,6 +48,8 @@ pub struct Expanded {
     pub truncated: bool,
     /// The cursor of what was left out; `None`: nothing was.
     pub next: Option<String>,
+    /// What was taken of the grant, as the component wrote it.
+    pub grant: Option<Box<RawValue>>,
 }
 
 /// The result of a check.
@@ -140,7 +144,8 @@ impl Lcm {
         Ok(())
     }
 
-    /// What a summary stands for: one page when `token_cap` is given, everything otherwise.
+    /// What a summary stands for: one page when `token_cap` or a grant is given, everything
+    /// otherwise. What a page took of a grant would be lost with an error of the next.
     ///
     /// # Errors
     ///
@@ -158,7 +163,7 @@ impl Lcm {
         loop {
             cancel.check()?;
             let arguments = expand_arguments(options, after.as_deref());
-            let page = self.expand(conversation, id, &arguments, None, now)?;
+            let page = self.expand(conversation, id, &arguments, options.grant.as_deref(), now)?;
             let page: Expanded = text::read("recall.expand", &page)?;
             moved("recall.expand", after.as_ref(), page.next.as_ref())?;
             let whole = match &mut whole {
@@ -173,7 +178,7 @@ impl Lcm {
                 }
             };
             after.clone_from(&whole.next);
-            if options.token_cap.is_some() || after.is_none() {
+            if options.token_cap.is_some() || options.grant.is_some() || after.is_none() {
                 break;
             }
         }

@@ -229,6 +229,25 @@ export class Engine {
     return this.#json("recall.expand", conversation, { id, options_json }, given);
   }
 
+  /**
+   * Makes a grant, a limited right to read for a sub-agent: `conversations`, `summaries`,
+   * `depth_max`, `tokens_max`, `ttl_ms`, `from`. Its `id` is the `grant` of `grep`, `describe` and
+   * `expand` and the `caller` of `callTool`.
+   */
+  async grant(conversation, options) {
+    const { now, ...limits } = optionsOf("grant", options);
+    const grant_json = toJson(limits, "options");
+    const call = { conversation, grant_json, now: now ?? this.#clock() };
+    return parsed(await this.#backend.call("recall.grant", call));
+  }
+
+  /** Ends a grant at once, with those that inherit from it. */
+  async revoke(conversation, grant, options) {
+    const { now } = knownOptions("revoke", options, ["now"]);
+    const call = { conversation, grant, now: now ?? this.#clock() };
+    await this.#backend.call("recall.revoke", call);
+  }
+
   /** Original texts of the messages `from` to `to` (inclusive, from 1), byte for byte. */
   async messages(conversation, options) {
     const given = knownOptions("messages", options, ["from", "to"]);
@@ -309,9 +328,13 @@ export class Engine {
     return parsed(await this.#backend.call("admin.call", call));
   }
 
-  /** Definitions of the tools an agent sees, in the tool format of `dialect`. */
-  tools(dialect = "lcm") {
-    return parsed(this.#backend.pure("tools.definitions", { dialect }));
+  /**
+   * Definitions of the tools an agent sees, in the tool format of `dialect`; with `caller`, a grant,
+   * those of a sub-agent.
+   */
+  tools(dialect = "lcm", options) {
+    const { caller = null } = knownOptions("tools", options, ["caller"]);
+    return parsed(this.#backend.pure("tools.definitions", { dialect, caller }));
   }
 
   /** What to tell the agent about these tools. */

@@ -620,6 +620,27 @@ test("the tools of an agent find what was said and lead to its words", async () 
   });
 });
 
+test("a sub-agent reads on a grant until it is spent or revoked", async () => {
+  await withEngine("memory:", async (lcm) => {
+    await lcm.append("c", [{ role: "user", content: "The release is called heron." }]);
+    const { id: grant, tokens_left } = await lcm.grant("c", { tokens_max: 100 });
+    assert.equal(tokens_left, 100);
+    const names = lcm.tools("anthropic", { caller: grant }).map((tool) => tool.name);
+    assert.deepEqual(names, ["lcm_grep", "lcm_describe", "lcm_expand"]);
+    const found = await lcm.grep("c", "heron", { grant });
+    assert.equal(found.grant.tokens_left, 100 - found.grant.tokens);
+    const told = await lcm.callTool("c", "lcm_grep", { pattern: "heron" }, { caller: grant });
+    assert.equal(told.is_error, false);
+    const [listed] = await lcm.listing("grants", { conversation: "c" });
+    assert.equal(listed.tokens_left, 100 - 2 * found.grant.tokens);
+    await lcm.revoke("c", grant);
+    await lcm.revoke("c", grant);
+    await assert.rejects(lcm.grep("c", "heron", { grant }), { code: "denied" });
+    await assert.rejects(lcm.grant("c", { tokens: 1 }), { code: "invalid-input" });
+    await assert.rejects(lcm.revoke("c", "grant_1"), { code: "not-found" });
+  });
+});
+
 test("every call refuses an option that it does not know, and does nothing", async () => {
   const summary = "sum_1111111111111111";
   const calls = {

@@ -153,6 +153,38 @@ class Tools(unittest.TestCase):
             self.assertTrue(wrong["is_error"])
             self.assertIn("`limit` must be a whole number from 1 to 200", wrong["text"])
 
+    def test_a_sub_agent_reads_on_a_grant_until_it_is_spent_or_revoked(self):
+        with opened() as lcm:
+            lcm.append("c", ['{"role":"user","content":"The release is called heron."}'])
+            grant = lcm.grant("c", tokens_max=100)["id"]
+            names = [tool["name"] for tool in lcm.tools("anthropic", caller=grant)]
+            self.assertEqual(names, ["lcm_grep", "lcm_describe", "lcm_expand"])
+            found = lcm.grep("c", "heron", grant=grant)["grant"]
+            self.assertEqual(found["tokens_left"], 100 - found["tokens"])
+            told = lcm.call_tool("c", "lcm_grep", {"pattern": "heron"}, caller=grant)
+            self.assertFalse(told["is_error"])
+            [listed] = lcm.listing("grants", "c")
+            self.assertEqual(listed["tokens_left"], 100 - 2 * found["tokens"])
+            below = lcm.grant("c", from_grant=grant, conversations=["c"])
+            self.assertEqual((below["depth_max"], below["from"]), (2, grant))
+            for _ in range(2):
+                self.assertIsNone(lcm.revoke("c", grant))
+            for refused in (grant, below["id"]):
+                with self.assertRaises(LcmError) as caught:
+                    lcm.grep("c", "heron", grant=refused)
+                self.assertEqual(caught.exception.code, "denied")
+
+    def test_a_grant_works_asynchronously(self):
+        async def left() -> int:
+            async with await opened_async() as lcm:
+                await lcm.append("c", [message(1)])
+                grant = (await lcm.grant("c", tokens_max=100))["id"]
+                found = await lcm.grep("c", "message", grant=grant)
+                await lcm.revoke("c", grant)
+                return found["grant"]["tokens_left"] + found["grant"]["tokens"]
+
+        self.assertEqual(asyncio.run(left()), 100)
+
     def test_an_asynchronous_host_has_them_too(self):
         async def told() -> tuple[str, str]:
             async with await opened_async() as lcm:

@@ -3,7 +3,7 @@
 use lcm_host::Result;
 use serde_json::{Value, json};
 
-use super::recall::{field, parse};
+use super::recall::{field, granted, parse};
 use crate::{
     End,
     arguments::{Global, Grep},
@@ -33,7 +33,8 @@ pub(crate) fn run(global: &Global, options: &Grep) -> Result<End> {
         "all": options.all,
         "only": options.only,
     });
-    let text = session.lcm.grep(session.conversation, &query.to_string(), None, session.now())?;
+    let (conversation, grant) = (session.conversation, options.grant.as_deref());
+    let text = session.lcm.grep(conversation, &query.to_string(), grant, session.now())?;
     if session.json {
         output::text(&(text + "\n"))?;
     } else {
@@ -42,7 +43,7 @@ pub(crate) fn run(global: &Global, options: &Grep) -> Result<End> {
         let elsewhere =
             |hit: &Value| hit.get("conversation").is_some_and(|id| *id != session.conversation);
         let named = options.all || hits.into_iter().any(elsewhere);
-        output::text(&for_people(&answer, named))?;
+        output::text(&(for_people(&answer, named) + &granted(answer.get("grant"))))?;
     }
     Ok(End::Done)
 }

@@ -4,6 +4,7 @@ mod admin;
 mod assemble;
 mod compact;
 mod demo;
+mod grant;
 mod grep;
 mod ingest;
 mod life;
@@ -23,14 +24,13 @@ use crate::{
 };
 
 /// Commands that are named in the contract and not built yet.
-const NOT_BUILT: [&str; 15] = [
+const NOT_BUILT: [&str; 14] = [
     "ask",
     "backup",
     "dissolve",
     "erase",
     "focus",
     "fork",
-    "grant",
     "mcp",
     "proxy",
     "prune",
@@ -51,6 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
         Command::Maintain(options) => maintain::run(global, options),
         Command::Assemble(options) => assemble::run(global, options),
         Command::Grep(options) => grep::run(global, options),
+        Command::Grant(command) => grant::run(global, command),
         Command::Describe(options) => recall::describe(global, options),
         Command::Expand(options) => recall::expand(global, options),
         Command::Messages(options) => recall::messages(global, options),

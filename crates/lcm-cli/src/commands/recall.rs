@@ -61,6 +61,14 @@ pub(crate) fn field(value: &Value, key: &str) -> String {
     value.get(key).filter(|field| !field.is_null()).map(plain).unwrap_or_default()
 }
 
+/// What people are told of a grant, when one was read on.
+pub(crate) fn granted(grant: Option<&Value>) -> String {
+    let Some(grant) = grant else { return String::new() };
+    let cut = if grant.get("truncated") == Some(&Value::Bool(true)) { ", cut to that" } else { "" };
+    let (tokens, left) = (field(grant, "tokens"), field(grant, "tokens_left"));
+    format!("\n[{tokens} tokens of the grant{cut}, {left} left]\n")
+}
+
 pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
     let session = Session::open(global)?;
     let wanted = [
@@ -74,7 +82,8 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
         wanted.into_iter().filter_map(|(key, number)| Some((key.to_owned(), number?.into())));
     let wanted = Value::Object(given.collect()).to_string();
     let (conversation, now) = (session.conversation, session.now());
-    let text = session.lcm.describe(conversation, &options.id, &wanted, None, now)?;
+    let text =
+        session.lcm.describe(conversation, &options.id, &wanted, options.grant.as_deref(), now)?;
     if session.json {
         output::text(&(text + "\n"))?;
         return Ok(End::Done);
@@ -102,6 +111,7 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
             out.push_str(&format!("\n{}\n", text.trim_end()));
         }
     }
+    out.push_str(&granted(description.get("grant")));
     if description.get("truncated") == Some(&Value::Bool(true)) {
         // As the option takes it, without separators.
         let next = description.get("end_byte").and_then(Value::as_u64).unwrap_or_default();
@@ -114,6 +124,8 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
 
 #[derive(Serialize)]
 struct ExpandOutput<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grant: Option<&'a RawValue>,
     id: &'a str,
     summaries: &'a [Box<RawValue>],
     messages: &'a [Box<RawValue>],
@@ -129,12 +141,14 @@ pub(crate) fn expand(global: &Global, options: &Expand) -> Result<End> {
         messages: options.messages,
         token_cap: options.token_cap,
         after: options.after.clone(),
+        grant: options.grant.clone(),
     };
     let (now, cancel) = (session.now(), &session.cancel);
     let expanded =
         session.lcm.expand_all(session.conversation, &options.id, &expand, now, cancel)?;
     if session.json {
         output::json(&ExpandOutput {
+            grant: expanded.grant.as_deref(),
             id: &expanded.id,
             summaries: &expanded.summaries,
             messages: &expanded.messages,
@@ -179,6 +193,9 @@ fn expanded_for_people(expanded: &Expanded) -> Result<String> {
         count(length(&expanded.messages), "message"),
         count(expanded.tokens, "token"),
     ));
+    if let Some(grant) = &expanded.grant {
+        out.push_str(&granted(Some(&parse("recall.expand", grant.get())?)));
+    }
     if let Some(next) = &expanded.next {
         out.push_str(&format!("more follows: --after {next}\n"));
     }

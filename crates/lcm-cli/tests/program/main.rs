@@ -4,6 +4,7 @@
 
 mod contract;
 mod errors;
+mod grants;
 mod life;
 #[cfg(unix)]
 mod maintain;

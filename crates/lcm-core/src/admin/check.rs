@@ -16,6 +16,7 @@ use alloc::{format, string::String, vec::Vec};
 use crate::{
     codec,
     error::{Error, ErrorCode, Result},
+    grants,
     head::{Head, Loaded},
     json::Writer,
     keys::Keys,
@@ -126,6 +127,11 @@ pub(crate) fn check(reader: &mut Reader<'_>, conversation: &str) -> Result<Strin
     graph::summaries(reader, &keys, head, &summaries, &mut report)?;
     report.begin("search-index");
     let found = search::check(reader, &keys, head, &summaries);
+    for message in report.damage(found)?.unwrap_or_default() {
+        report.found(message);
+    }
+    report.begin("grants");
+    let found = grants::check(reader, &keys);
     for message in report.damage(found)?.unwrap_or_default() {
         report.found(message);
     }

@@ -1,10 +1,11 @@
-//! Listings: conversations, summaries and messages, page by page.
+//! Listings: conversations, summaries and messages, page by page, and grants.
 
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     codec,
     error::{Error, Result},
+    grants,
     head::{Head, Loaded},
     history::History,
     json::Writer,
@@ -39,9 +40,10 @@ pub(crate) fn listing(
         "conversations" => conversations(reader, cursor)?,
         "summaries" => summaries(reader, needed()?, cursor, bytes_max)?,
         "messages" => messages(reader, needed()?, cursor, bytes_max)?,
+        "grants" => (grants::listing(reader, needed()?)?, one_page(cursor)?),
         _ => {
             return Err(Error::invalid(format_args!(
-                "kind: `{kind}` is none of conversations, summaries, messages"
+                "kind: `{kind}` is none of conversations, summaries, messages, grants"
             )));
         }
     };
@@ -49,6 +51,14 @@ pub(crate) fn listing(
     answer.text_or_null("cursor", cursor.as_deref());
     answer.array_at("items", items);
     Ok(answer.end_object())
+}
+
+/// Refuses a cursor of a list that has one page: a conversation has few grants.
+fn one_page(cursor: Option<&str>) -> Result<Option<String>> {
+    match cursor {
+        None => Ok(None),
+        Some(_) => Err(Error::invalid("cursor: not a cursor of this listing")),
+    }
 }
 
 /// Bytes of a row of messages beside its raw text.
@@ -173,7 +183,8 @@ fn messages(
             }
             bytes = bytes.saturating_add(size);
             next = placed.seq + 1;
-            items.push_object(recall::row(reader, &history, &placed)?.1);
+            let raw = history.text(reader, &placed.stored)?;
+            items.push_object(recall::row(&history, &placed, &raw, &raw, Writer::object()));
         }
     }
     Ok((items, None))

@@ -1,6 +1,6 @@
 //! What a host asks that compacts later: whether it is time, and what became of it.
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
 
 use crate::{
     api::CompactionOptions,
@@ -8,6 +8,7 @@ use crate::{
     config::Config,
     debt::Debt,
     error::Result,
+    grants,
     head::Act,
     json::{Fields, Writer},
     life,
@@ -60,7 +61,14 @@ impl Maintain {
 
 impl Session<'_, '_> {
     /// Measures anew, keeps the debt, and says whether it is to be paid now.
-    pub(super) fn maintain(mut self, config: &Config, asked: &Maintain) -> Result<Writer> {
+    ///
+    /// What has expired of `grants`, the record as it was read, goes in the same commit.
+    pub(super) fn maintain(
+        mut self,
+        config: &Config,
+        asked: &Maintain,
+        grants: Option<Vec<u8>>,
+    ) -> Result<Writer> {
         if self.is_stored {
             self.loaded = self.loaded.existing()?;
             life::goes_on(self.reader, &self.loaded.head)?;
@@ -82,7 +90,12 @@ impl Session<'_, '_> {
                 _ => debt,
             }
         });
-        let changed = debt != known && self.is_stored;
+        let swept = match grants.filter(|_| self.is_stored) {
+            Some(bytes) => grants::swept(&self.keys, Some(bytes), self.now)?,
+            None => None,
+        };
+        let owes = debt != known && self.is_stored;
+        let changed = owes || swept.is_some();
         let mut answer = Writer::object();
         answer.flag("changed", changed);
         answer.text("conversation", &conversation);
@@ -97,9 +110,12 @@ impl Session<'_, '_> {
         answer.flag("must", decision.must);
         answer.number("threshold", decision.threshold.into());
         answer.number("tokens", decision.tokens.into());
-        if changed {
+        let (guards, puts): (Vec<_>, Vec<_>) = swept.into_iter().unzip();
+        if owes {
             self.loaded.head.debt = debt;
-            self.commit(Act::Defer, alloc::vec::Vec::new())?;
+            self.commit_guarded(Act::Defer, puts, guards)?;
+        } else if changed && !self.dry_run {
+            self.reader.commit(&guards, &puts)?;
         }
         Ok(answer)
     }

@@ -17,7 +17,7 @@ use crate::{
     keys::Keys,
     life::{self, Cause},
     reader::Reader,
-    store::Put,
+    store::{Guard, Put},
     usage::Report,
 };
 
@@ -90,7 +90,8 @@ pub(crate) fn call(
     };
     let dry_run = fields.flag("dry_run");
     fields.end(ARGUMENTS)?;
-    let loaded = Loaded::of(reader, &keys, conversation)?;
+    let grants = matches!(asked, Asked::Maintain(_)).then(|| keys.grants());
+    let (loaded, mut rest) = Loaded::read(reader, &keys, conversation, grants.as_slice())?;
     let now = loaded.now(now)?;
     let family = match &asked {
         Asked::Family { key } => Some(key.as_str()),
@@ -107,7 +108,7 @@ pub(crate) fn call(
         Asked::Calibrate { model, estimated_tokens, prompt_tokens } => {
             session.calibrate(model, (estimated_tokens, prompt_tokens))
         }
-        Asked::Maintain(asked) => session.maintain(config, &asked),
+        Asked::Maintain(asked) => session.maintain(config, &asked, rest.pop().flatten()),
         Asked::Usage(report) => session.usage(&report.sound()?),
         Asked::Advise(asked) => session.advise(config, &asked),
     }?;
@@ -145,11 +146,16 @@ pub(super) struct Session<'a, 's> {
 impl Session<'_, '_> {
     /// Commits what was done to the conversation, unless nobody wants that.
     pub(super) fn commit(self, act: Act, puts: Vec<Put>) -> Result<()> {
+        self.commit_guarded(act, puts, Vec::new())
+    }
+
+    /// As [`Session::commit`], where further keys must be as they were read.
+    pub(super) fn commit_guarded(self, act: Act, puts: Vec<Put>, guards: Vec<Guard>) -> Result<()> {
         if self.dry_run || !self.is_stored {
             return Ok(());
         }
         let entry = Journal { time: self.now, act };
-        self.loaded.commit(self.reader, &self.keys, self.now, &entry, puts, Vec::new())?;
+        self.loaded.commit(self.reader, &self.keys, self.now, &entry, puts, guards)?;
         Ok(())
     }
 }

@@ -80,6 +80,14 @@ impl Writer {
         self.json(key, &array.end_array());
     }
 
+    /// The members of another object.
+    pub(crate) fn append(&mut self, object: Self) {
+        if !object.is_empty() {
+            self.comma();
+            self.0.push_str(object.0.strip_prefix('{').unwrap_or_default());
+        }
+    }
+
     /// A member that is `null`.
     pub(crate) fn null(&mut self, key: &str) {
         self.json(key, "null");

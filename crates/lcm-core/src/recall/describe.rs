@@ -3,20 +3,23 @@
 use alloc::{collections::VecDeque, string::String, vec::Vec};
 
 use crate::{
+    api::Timestamp,
     codec,
     error::{Error, Result},
+    grants::Permit,
     head::Loaded,
-    history::History,
+    history::{History, Placed},
     json::{self, Writer},
     keys::Keys,
     num,
     reader::Reader,
     summary::{self, SourceRef, Sources, StoredFinish, Summary},
+    tokens,
     trust::Trust,
 };
 
 use super::{
-    Named,
+    Answer, Named, Within,
     file::{self, Wanted},
 };
 
@@ -25,38 +28,65 @@ const SUBTREE_MAX: usize = 256;
 /// Message ids that one answer lists.
 const MESSAGE_IDS_MAX: u64 = 1_000;
 
-/// Describes a summary or message as JSON.
+/// Describes a summary, message or file as JSON, and charges the grant for the text in it.
 ///
 /// # Errors
 ///
-/// `not-found`, `invalid-input`, `unsupported`; errors of the store.
+/// `not-found`, `invalid-input`, `denied`, `conflict` (with a grant); errors of the store.
 pub(crate) fn describe(
     reader: &mut Reader<'_>,
     conversation: &str,
     id: &str,
     options_json: &str,
     grant: Option<&str>,
+    now: Timestamp,
 ) -> Result<String> {
-    let keys = Keys::new(conversation)?;
-    super::ungranted(grant)?;
-    let mut fields = super::options(options_json)?;
-    let wanted = Wanted::read(&mut fields)?;
-    fields.end(super::OPTIONS)?;
-    let named = super::named(&keys, id)?;
-    let loaded = Loaded::of_existing(reader, &keys, conversation)?;
-    let history = History { keys: &keys, head: &loaded.head };
-    let answer = match named {
-        Named::Summary(id) => of_summary(reader, &keys, id)?,
-        Named::Message(seq) => of_message(reader, &history, seq)?,
-        Named::File(id) => file::describe(reader, &history, id, &wanted)?,
-    };
-    Ok(answer.end_object())
+    let permit = Permit::for_call(reader, conversation, grant, now)?;
+    let within = Within::of(permit.as_ref());
+    let answer = described(reader, conversation, id, options_json, within)?;
+    super::handed_out(reader, answer, permit)
 }
 
-fn of_summary(reader: &mut Reader<'_>, keys: &Keys, id: [u8; 8]) -> Result<Writer> {
-    let record = super::summary(reader, keys, id)?;
+/// As [`describe`], with the tokens that are still to be charged.
+///
+/// # Errors
+///
+/// As [`describe`].
+pub(crate) fn described(
+    reader: &mut Reader<'_>,
+    conversation: &str,
+    id: &str,
+    options_json: &str,
+    within: Within<'_>,
+) -> Result<Answer> {
+    super::in_family(reader, conversation, id, within.permit, &|reader, conversation| {
+        let keys = Keys::new(conversation)?;
+        let mut fields = super::options(options_json)?;
+        let wanted = Wanted::read(&mut fields)?;
+        fields.end(super::OPTIONS)?;
+        let named = super::named(&keys, id)?;
+        let loaded = Loaded::of_existing(reader, &keys, conversation)?;
+        let history = History { keys: &keys, head: &loaded.head };
+        match named {
+            Named::Summary(id) => of_summary(reader, &keys, id, within),
+            Named::Message(seq) => of_message(reader, &history, seq, within),
+            Named::File(id) => file::describe(reader, &history, id, &wanted, within),
+        }
+    })
+}
+
+fn of_summary(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    id: [u8; 8],
+    within: Within<'_>,
+) -> Result<Answer> {
+    let record = super::summary(reader, keys, id, within)?;
+    within.must_have_left()?;
     let key = keys.derived(id);
-    let derived = match reader.fresh_one(&key)? {
+    // Whoever may read some summaries only is not told what was made from them.
+    let is_limited = within.permit.is_some_and(|permit| permit.spans(keys).is_some());
+    let derived = match reader.fresh_one(&key)?.filter(|_| !is_limited) {
         Some(value) => Some(codec::decode::<[u8; 8]>(&key, &value)?),
         None => None,
     };
@@ -68,7 +98,10 @@ fn of_summary(reader: &mut Reader<'_>, keys: &Keys, id: [u8; 8]) -> Result<Write
             .collect(),
         Sources::Summaries(_) => Vec::new(),
     };
-    let (subtree, complete) = subtree(reader, keys, id, &record)?;
+    let steps_max = within.permit.map_or(u32::MAX, Permit::depth_max);
+    let (subtree, complete) = subtree(reader, keys, id, &record, steps_max)?;
+    let text = within.shown(&record.text);
+    let tokens = tokens::estimate(text);
     let mut w = Writer::object();
     w.flag("capped", record.capped);
     w.time("created_at", record.created_at);
@@ -80,6 +113,7 @@ fn of_summary(reader: &mut Reader<'_>, keys: &Keys, id: [u8; 8]) -> Result<Write
     w.texts("file_ids", &record.file_ids);
     w.texts("findings", &record.findings);
     w.text_or_null("finish", record.finish.map(StoredFinish::as_str));
+    within.note(tokens, text.len() < record.text.len(), &mut w);
     w.text("id", &summary::name(id));
     w.text("kind", record.kind());
     w.time("latest_at", record.latest_at);
@@ -94,19 +128,20 @@ fn of_summary(reader: &mut Reader<'_>, keys: &Keys, id: [u8; 8]) -> Result<Write
     w.texts("sources", &record.source_names());
     w.array_at("subtree", subtree);
     w.flag("subtree_complete", complete);
-    w.text("text", &record.text);
+    w.text("text", text);
     w.number("tokens", record.tokens.into());
     w.text("trust", record.trust.as_str());
-    Ok(w)
+    Ok(Answer::new(w, tokens))
 }
 
 /// The summary and everything under it with what each costs, breadth first, and whether that is
-/// all.
+/// all. At most `steps_max` steps down are listed.
 fn subtree(
     reader: &mut Reader<'_>,
     keys: &Keys,
     id: [u8; 8],
     record: &Summary,
+    steps_max: u32,
 ) -> Result<(Writer, bool)> {
     let row = |id: [u8; 8], record: &Summary| {
         let mut row = Writer::object();
@@ -120,9 +155,10 @@ fn subtree(
     let mut out = Writer::array();
     out.push_object(row(id, record));
     let mut count = 1;
-    let mut queue: VecDeque<SourceRef> = record.source_refs().iter().copied().collect();
-    while let Some(source) = queue.pop_front() {
-        if count == SUBTREE_MAX {
+    let sources = record.source_refs().iter().copied();
+    let mut queue: VecDeque<(SourceRef, u32)> = sources.map(|source| (source, 1)).collect();
+    while let Some((source, step)) = queue.pop_front() {
+        if count == SUBTREE_MAX || step > steps_max {
             return Ok((out, false));
         }
         let wanted = [(keys.summary(source.id), source.bytes)];
@@ -130,47 +166,56 @@ fn subtree(
             let record: Summary = codec::decode(key, &value)?;
             out.push_object(row(source.id, &record));
             count += 1;
-            queue.extend(record.source_refs());
+            queue.extend(record.source_refs().iter().map(|source| (*source, step + 1)));
         }
     }
     Ok((out, true))
 }
 
-fn of_message(reader: &mut Reader<'_>, history: &History<'_>, seq: u64) -> Result<Writer> {
-    if seq == 0 || seq > history.head.messages {
+fn of_message(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    seq: u64,
+    within: Within<'_>,
+) -> Result<Answer> {
+    if seq == 0 || seq > history.head.messages || !within.covers(history.keys, seq, seq) {
         let id = history.keys.message_name(seq);
         return Err(Error::not_found(format_args!("there is no message `{id}`")));
     }
+    within.must_have_left()?;
     let placed = history.messages(reader, seq, seq)?;
     let Some(placed) = placed.first() else {
         return Err(Error::corrupt(format_args!("message {seq} is missing")));
     };
-    Ok(row(reader, history, placed)?.1)
+    let raw = history.text(reader, &placed.stored)?;
+    let shown = within.shown(&raw);
+    let tokens = tokens::estimate(shown);
+    let mut note = Writer::object();
+    within.note(tokens, shown.len() < raw.len(), &mut note);
+    Ok(Answer::new(row(history, placed, &raw, shown, note), tokens))
 }
 
-/// A message as JSON, after the size of its raw text.
-///
-/// # Errors
-///
-/// As [`Reader::immutable`].
+/// A message of this raw text as JSON, with as much of it as is shown, and a note on that.
 pub(crate) fn row(
-    reader: &mut Reader<'_>,
     history: &History<'_>,
-    placed: &crate::history::Placed,
-) -> Result<(usize, Writer)> {
+    placed: &Placed,
+    raw: &str,
+    shown: &str,
+    note: Writer,
+) -> Writer {
     let stored = &placed.stored;
-    let raw = history.text(reader, stored)?;
     let mut row = Writer::object();
     row.time("created_at", stored.time);
     if let Some(span) = stored.entry_id {
-        row.text("entry_id", &json::text(&raw, span));
+        row.text("entry_id", &json::text(raw, span));
     }
+    row.append(note);
     row.text("id", &history.keys.message_name(placed.seq));
     row.text("kind", "message");
-    row.text("raw", &raw);
+    row.text("raw", shown);
     row.text("role", stored.role.as_str());
     row.number("seq", placed.seq);
     row.number("tokens", stored.tokens.into());
-    row.text("trust", Trust::of_message(&raw, stored.role, &stored.parts).as_str());
-    Ok((raw.len(), row))
+    row.text("trust", Trust::of_message(raw, stored.role, &stored.parts).as_str());
+    row
 }

@@ -6,50 +6,94 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
+    api::Timestamp,
     codec,
     error::{Error, Result},
+    grants::Permit,
     head::Loaded,
     history::History,
     json::Writer,
     keys::Keys,
-    limits,
+    limits, num,
     reader::Reader,
     summary::{self, Sources, Summary},
+    tokens,
 };
 
-use super::{Named, describe::row};
+use super::{Answer, Named, Within, describe::row};
 
 /// Messages that are read at a time.
 const MESSAGES_PER_READ: u64 = 64;
 /// First characters of a cursor.
 const CURSOR_VERSION: &str = "e1:";
 
-struct Options {
+#[derive(Default)]
+pub(crate) struct Expansion {
     /// How many levels of sources; 0: none. Absent: one, or with `messages` as many as there are,
     /// because whoever wants messages does not want to know how deep they lie.
-    depth: Option<u32>,
-    messages: bool,
+    pub(crate) depth: Option<u32>,
+    /// Whether messages are listed, too.
+    pub(crate) messages: bool,
     /// Most tokens of the whole answer; absent: everything, page by page.
-    token_cap: Option<u64>,
-    after: Option<String>,
+    pub(crate) token_cap: Option<u64>,
+    pub(crate) after: Option<String>,
+    /// Ids that the caller has shown: they are passed over.
+    pub(crate) shown: Vec<String>,
 }
 
-/// Expands a summary, or gives back a message, as JSON.
+/// Expands a summary, or gives back a message, as JSON, and charges the grant for the texts in it.
 ///
 /// # Errors
 ///
-/// `not-found`, `invalid-input`, `unsupported`; errors of the store.
+/// `not-found`, `invalid-input`, `denied`, `conflict` (with a grant); errors of the store.
 pub(crate) fn expand(
     reader: &mut Reader<'_>,
     conversation: &str,
     id: &str,
     options_json: &str,
     grant: Option<&str>,
+    now: Timestamp,
 ) -> Result<String> {
-    let keys = Keys::new(conversation)?;
-    super::ungranted(grant)?;
-    let options = options(options_json)?;
-    let named = super::named(&keys, id)?;
+    let permit = Permit::for_call(reader, conversation, grant, now)?;
+    let within = Within::of(permit.as_ref());
+    let answer = super::in_family(reader, conversation, id, within.permit, &|reader, other| {
+        let keys = Keys::new(other)?;
+        let options = options(options_json)?;
+        expand_in(reader, &keys, other, id, options, within)
+    })?;
+    super::handed_out(reader, answer, permit)
+}
+
+/// As [`expand`], with the tokens that are still to be charged.
+///
+/// # Errors
+///
+/// As [`expand`].
+pub(crate) fn expanded(
+    reader: &mut Reader<'_>,
+    conversation: &str,
+    id: &str,
+    asked: &Expansion,
+    within: Within<'_>,
+) -> Result<Answer> {
+    super::in_family(reader, conversation, id, within.permit, &|reader, other| {
+        let keys = Keys::new(other)?;
+        let Expansion { depth, messages, token_cap, .. } = *asked;
+        let shown = asked.shown.clone();
+        let options = Expansion { depth, messages, token_cap, after: None, shown };
+        expand_in(reader, &keys, other, id, options, within)
+    })
+}
+
+fn expand_in(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    conversation: &str,
+    id: &str,
+    options: Expansion,
+    within: Within<'_>,
+) -> Result<Answer> {
+    let named = super::named(keys, id)?;
     let skip = match options.after.as_deref() {
         None => 0,
         Some(cursor) => cursor
@@ -57,19 +101,21 @@ pub(crate) fn expand(
             .and_then(|count| count.parse().ok())
             .ok_or_else(|| Error::invalid("after: not a cursor of this engine"))?,
     };
-    let loaded = Loaded::of_existing(reader, &keys, conversation)?;
-    let history = History { keys: &keys, head: &loaded.head };
-    let mut walk = Walk::new(options, skip);
+    let loaded = Loaded::of_existing(reader, keys, conversation)?;
+    let history = History { keys, head: &loaded.head };
+    let mut walk = Walk::new(options, skip, within);
     let name = match named {
         Named::Message(seq) => {
-            if seq == 0 || seq > loaded.head.messages {
+            if seq == 0 || seq > loaded.head.messages || !within.covers(keys, seq, seq) {
                 return Err(Error::not_found(format_args!("there is no message {seq}")));
             }
+            within.must_have_left()?;
             walk.message_range(reader, &history, seq, seq)?;
             keys.message_name(seq)
         }
         Named::Summary(id) => {
-            let record = super::summary(reader, &keys, id)?;
+            let record = super::summary(reader, keys, id, within)?;
+            within.must_have_left()?;
             walk.sources(reader, &history, record)?;
             summary::name(id)
         }
@@ -77,23 +123,26 @@ pub(crate) fn expand(
             return Err(Error::invalid("id: a file has no sources; describe gives its content"));
         }
     };
-    Ok(walk.answer(&name))
+    Ok(walk.answer(&name, within))
 }
 
-fn options(options_json: &str) -> Result<Options> {
+fn options(options_json: &str) -> Result<Expansion> {
     let mut fields = super::options(options_json)?;
-    let options = Options {
+    let options = Expansion {
         depth: fields.small_or_none("depth"),
         messages: fields.flag("messages"),
         token_cap: fields.number_or_none("token_cap"),
         after: fields.text_or_none("after"),
+        shown: Vec::new(),
     };
     fields.end(super::OPTIONS)?;
     Ok(options)
 }
 
 struct Walk {
-    options: Options,
+    options: Expansion,
+    /// Whether a grant is charged: for the texts as they are, whatever they cost in a context.
+    is_charged: bool,
     depth: u32,
     /// Entries of earlier pages that are still to be passed over.
     skip: u64,
@@ -106,6 +155,8 @@ struct Walk {
     bytes: usize,
     /// The token cap or the page was reached.
     ended: Option<End>,
+    /// Id of what did not fit.
+    left_out: Option<String>,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -115,10 +166,16 @@ enum End {
 }
 
 impl Walk {
-    fn new(options: Options, skip: u64) -> Self {
-        let depth = options.depth.unwrap_or(if options.messages { u32::MAX } else { 1 });
+    fn new(mut options: Expansion, skip: u64, within: Within<'_>) -> Self {
+        let mut depth = options.depth.unwrap_or(if options.messages { u32::MAX } else { 1 });
+        if let Some(permit) = within.permit {
+            depth = depth.min(permit.depth_max());
+            let left = u64::from(permit.left());
+            options.token_cap = Some(options.token_cap.map_or(left, |cap| cap.min(left)));
+        }
         Self {
             options,
+            is_charged: within.permit.is_some(),
             depth,
             skip,
             seen: 0,
@@ -127,6 +184,7 @@ impl Walk {
             tokens: 0,
             bytes: 0,
             ended: None,
+            left_out: None,
         }
     }
 
@@ -171,13 +229,17 @@ impl Walk {
     }
 
     /// Whether the entry belongs on this page; counts it if so.
-    fn takes(&mut self, tokens: u64, bytes: usize) -> bool {
+    fn takes(&mut self, id: &str, tokens: u32, text: &str) -> bool {
+        let tokens = u64::from(if self.is_charged { tokens::estimate(text) } else { tokens });
+        let bytes = text.len();
         let over = self.options.token_cap.is_some_and(|cap| self.tokens + tokens > cap);
         if over {
+            self.left_out = Some(id.into());
             self.ended = Some(End::TokenCap);
             return false;
         }
         if !self.is_empty() && self.bytes + bytes > limits::PAGE_BYTES_MAX {
+            self.left_out = Some(id.into());
             self.ended = Some(End::Page);
             return false;
         }
@@ -193,12 +255,16 @@ impl Walk {
             self.seen += 1;
             return true;
         }
-        if !self.takes(u64::from(record.tokens), record.text.len()) {
+        let id = summary::name(record.id());
+        if self.options.shown.contains(&id) {
+            return true;
+        }
+        if !self.takes(&id, record.tokens, &record.text) {
             return false;
         }
         let mut row = Writer::object();
         row.number("depth", record.depth.into());
-        row.text("id", &summary::name(record.id()));
+        row.text("id", &id);
         row.text("kind", record.kind());
         row.number("seq_first", record.seq_first);
         row.number("seq_last", record.seq_last);
@@ -222,10 +288,15 @@ impl Walk {
         while from <= seq_last {
             let to = seq_last.min(from + MESSAGES_PER_READ - 1);
             for placed in history.messages(reader, from, to)? {
-                let (bytes, row) = row(reader, history, &placed)?;
-                if !self.takes(u64::from(placed.stored.message_tokens()), bytes) {
+                let id = history.keys.message_name(placed.seq);
+                if self.options.shown.contains(&id) {
+                    continue;
+                }
+                let raw = history.text(reader, &placed.stored)?;
+                if !self.takes(&id, placed.stored.message_tokens(), &raw) {
                     return Ok(());
                 }
+                let row = row(history, &placed, &raw, &raw, Writer::object());
                 self.messages.push_object(row);
             }
             from = to + 1;
@@ -237,17 +308,20 @@ impl Walk {
         self.summaries.is_empty() && self.messages.is_empty()
     }
 
-    fn answer(self, id: &str) -> String {
+    fn answer(self, id: &str, within: Within<'_>) -> Answer {
         // A cap that lets nothing through would come to the same place again and again.
         let more = self.ended.is_some() && !self.is_empty();
         let next = more.then(|| format!("{CURSOR_VERSION}{}", self.seen));
+        let tokens = num::tokens_u32(self.tokens);
         let mut answer = Writer::object();
+        // No text is cut here: what does not fit is left out.
+        within.note(tokens, false, &mut answer);
         answer.text("id", id);
         answer.array_at("messages", self.messages);
         answer.text_or_null("next", next.as_deref());
         answer.array_at("summaries", self.summaries);
         answer.number("tokens", self.tokens);
         answer.flag("truncated", self.ended.is_some());
-        answer.end_object()
+        Answer { left_out: self.left_out, ..Answer::new(answer, tokens) }
     }
 }

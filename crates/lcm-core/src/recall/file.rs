@@ -14,7 +14,10 @@ use crate::{
     pack::Raw,
     payload::{self, File, Mark},
     reader::Reader,
+    tokens,
 };
+
+use super::{Answer, Within};
 
 /// Bytes of content that an answer has when nothing else is asked for, the least and the most, as
 /// in the reference system.
@@ -98,24 +101,40 @@ pub(super) fn describe(
     history: &History<'_>,
     id: [u8; 8],
     wanted: &Wanted,
-) -> Result<Writer> {
+    within: Within<'_>,
+) -> Result<Answer> {
     let key = history.keys.file(id);
     let name = payload::name(id);
-    let Some(value) = reader.fresh_one(&key)? else {
-        return Err(Error::not_found(format_args!(
+    let unknown = || {
+        Error::not_found(format_args!(
             "there is no file `{name}` in this conversation; ids belong to one conversation"
-        )));
+        ))
     };
-    let file: File = codec::decode(&key, &value)?;
+    let file: File = codec::decode(&key, &reader.fresh_one(&key)?.ok_or_else(unknown)?)?;
+    if !within.covers(history.keys, file.seq, file.seq) {
+        return Err(unknown());
+    }
+    within.must_have_left()?;
     let mut w = Writer::object();
     w.number("bytes", file.bytes);
-    let read = if wanted.content { Some(content(reader, history, &file, wanted)?) } else { None };
+    let mut read =
+        if wanted.content { Some(content(reader, history, &file, wanted)?) } else { None };
+    let exploration = within.shown(&file.exploration);
+    let mut tokens = tokens::estimate(exploration);
+    let mut is_cut = exploration.len() < file.exploration.len();
+    if let Some(read) = &mut read {
+        if let Some(tokens_max) = within.tokens_max {
+            is_cut |= read.cut(tokens_max.saturating_sub(tokens));
+        }
+        tokens = tokens.saturating_add(tokens::estimate(&read.content));
+    }
     let content = read.as_ref().map(|read| read.content.as_str());
     w.text_or_null("content", content);
     if let Some(read) = &read {
         w.number("end_byte", read.end_byte);
     }
-    w.text("exploration", &file.exploration);
+    w.text("exploration", exploration);
+    within.note(tokens, is_cut, &mut w);
     w.text("id", &name);
     w.text("kind", file.kind.as_str());
     w.number("lines", file.lines);
@@ -127,7 +146,7 @@ pub(super) fn describe(
         w.number("start_byte", read.start_byte);
     }
     w.flag("truncated", read.is_none_or(|read| read.truncated));
-    Ok(w)
+    Ok(Answer::new(w, tokens))
 }
 
 /// A range that was read.
@@ -138,6 +157,20 @@ struct Range {
     end_byte: u64,
     /// Whether the range asked for, or without one the payload, goes on.
     truncated: bool,
+}
+
+impl Range {
+    /// Cuts it to so many tokens; returns whether that took anything.
+    fn cut(&mut self, tokens_max: u32) -> bool {
+        let length = tokens::truncate(&self.content, tokens_max).len();
+        if length == self.content.len() {
+            return false;
+        }
+        self.content.truncate(length);
+        self.end_byte = self.start_byte + num::to_u64(length);
+        self.truncated = true;
+        true
+    }
 }
 
 /// Collects a range while the payload goes by.

@@ -11,17 +11,19 @@ use alloc::{string::String, vec::Vec};
 use crate::{
     codec,
     error::{Error, ErrorCode, Result},
+    grants::{self, Permit},
     head::Loaded,
-    json::Fields,
+    json::{Fields, Writer},
     keys::Keys,
     life, payload,
     reader::Reader,
     summary::{self, Summary},
+    tokens,
 };
-pub(crate) use describe::{describe, row};
-pub(crate) use expand::expand;
+pub(crate) use describe::{describe, described, row};
+pub(crate) use expand::{Expansion, expand, expanded};
 pub(crate) use file::{CONTENT_BYTES_MAX, CONTENT_BYTES_MIN};
-pub(crate) use grep::{LIMIT_MAX, grep};
+pub(crate) use grep::{LIMIT_MAX, grep, searched};
 pub(crate) use messages::messages;
 
 /// Name of the argument that holds options.
@@ -34,57 +36,125 @@ enum Named {
     File([u8; 8]),
 }
 
-/// What `ask` answers of a conversation, or when that does not know the id, of the newest of its
-/// family that does.
+/// What limits a read: the grant of the caller, and how many tokens of text an answer may have.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Within<'a> {
+    /// `None`: everything may be read.
+    pub(crate) permit: Option<&'a Permit>,
+    /// Cuts texts and says so in the member `grant`; `None`: the caller cuts.
+    pub(crate) tokens_max: Option<u32>,
+}
+
+impl<'a> Within<'a> {
+    /// What a grant allows.
+    fn of(permit: Option<&'a Permit>) -> Self {
+        Self { permit, tokens_max: permit.map(Permit::left) }
+    }
+
+    /// Whether seqs of a conversation are covered.
+    fn covers(self, keys: &Keys, first: u64, last: u64) -> bool {
+        let spans = self.permit.and_then(|permit| permit.spans(keys));
+        grants::is_within(spans.as_deref(), first, last)
+    }
+
+    /// Refuses a grant on which everything was read. Who reads nothing that is covered hears of
+    /// that first.
+    fn must_have_left(self) -> Result<()> {
+        self.permit.map_or(Ok(()), Permit::must_have_left)
+    }
+
+    /// As much of a text as may be read.
+    fn shown(self, text: &str) -> &str {
+        self.tokens_max.map_or(text, |tokens_max| tokens::truncate(text, tokens_max))
+    }
+
+    /// Adds what an answer takes of the grant.
+    fn note(self, tokens: u32, truncated: bool, to: &mut Writer) {
+        if let (Some(permit), Some(_)) = (self.permit, self.tokens_max) {
+            to.object_at("grant", permit.note(tokens, truncated));
+        }
+    }
+}
+
+/// An answer, and the tokens of stored text in it: of summaries, messages, passages and files. Ids,
+/// times and sizes cost nothing, so that a caller can see what a step costs before it takes it.
+pub(crate) struct Answer {
+    pub(crate) json: String,
+    pub(crate) tokens: u32,
+    /// Of an expansion the id of the first summary or message that it left out.
+    pub(crate) left_out: Option<String>,
+}
+
+impl Answer {
+    fn new(answer: Writer, tokens: u32) -> Self {
+        Self { json: answer.end_object(), tokens, left_out: None }
+    }
+}
+
+/// Hands out an answer once the grant of its caller is charged for it.
+fn handed_out(reader: &mut Reader<'_>, answer: Answer, permit: Option<Permit>) -> Result<String> {
+    if let Some(permit) = permit {
+        permit.spend(reader, answer.tokens)?;
+    }
+    Ok(answer.json)
+}
+
+/// What `ask` answers of a conversation, or when that does not know the id, of another one that
+/// does: with a grant of those that it covers, else of the newest of its family.
 ///
-/// However many conversations the family has, each costs one key of a `get-many`.
+/// However many conversations there are, each costs one key of a `get-many`.
 ///
 /// # Errors
 ///
-/// Those of `ask`; `not-found`: no conversation of the family knows the id.
-pub(crate) fn in_family(
+/// Those of `ask`; `not-found`: none of them knows the id; `denied`: likewise, when the grant
+/// covers some summaries only.
+fn in_family(
     reader: &mut Reader<'_>,
     conversation: &str,
     id: &str,
-    ask: &dyn Fn(&mut Reader<'_>, &str) -> Result<String>,
-) -> Result<String> {
-    let is_unknown = |answer: &Result<String>| {
+    permit: Option<&Permit>,
+    ask: &dyn Fn(&mut Reader<'_>, &str) -> Result<Answer>,
+) -> Result<Answer> {
+    let is_unknown = |answer: &Result<Answer>| {
         answer.as_ref().is_err_and(|error| error.code == ErrorCode::NotFound)
     };
     let answer = ask(reader, conversation);
     if !is_unknown(&answer) {
         return answer;
     }
-    let head = Loaded::of(reader, &Keys::new(conversation)?, conversation)?.head;
-    let Some(family) = head.family else { return answer };
-    for member in holders(reader, family, conversation, id)? {
+    let mut others = match permit {
+        Some(permit) => permit.conversations(reader)?,
+        None => {
+            let head = Loaded::of(reader, &Keys::new(conversation)?, conversation)?.head;
+            let Some(family) = head.family else { return answer };
+            let members = life::others(reader, family, conversation)?;
+            members.into_iter().map(|member| member.conversation).collect()
+        }
+    };
+    others.retain(|other| other != conversation);
+    for member in holders(reader, others, id)? {
         let other = ask(reader, &member);
         if !is_unknown(&other) {
             return other;
         }
     }
-    answer
+    permit.and_then(Permit::uncovered).map_or(answer, Err)
 }
 
-/// The other conversations of a family that know the id, the newest first. The name of a message
-/// has only three bytes of its conversation, so that some may turn out not to.
-fn holders(
-    reader: &mut Reader<'_>,
-    family: [u8; 16],
-    conversation: &str,
-    id: &str,
-) -> Result<Vec<String>> {
+/// The conversations that know the id. The name of a message has only three bytes of its
+/// conversation, so that some may turn out not to.
+fn holders(reader: &mut Reader<'_>, others: Vec<String>, id: &str) -> Result<Vec<String>> {
     let mut members = Vec::new();
     let mut wanted = Vec::new();
-    for member in life::others(reader, family, conversation)? {
-        let keys = Keys::new(&member.conversation)?;
+    for member in others {
+        let keys = Keys::new(&member)?;
         let key = match named(&keys, id) {
             Ok(Named::Message(_)) => keys.head(),
             Ok(Named::Summary(id)) => keys.summary(id),
             Ok(Named::File(id)) => keys.file(id),
             Err(_) => continue,
         };
-        members.push(member.conversation);
+        members.push(member);
         wanted.push(key);
     }
     let found = reader.fresh(&wanted)?;
@@ -122,29 +192,30 @@ fn named(keys: &Keys, text: &str) -> Result<Named> {
 ///
 /// # Errors
 ///
-/// `not-found`: there is none of this id in the conversation.
-fn summary(reader: &mut Reader<'_>, keys: &Keys, id: [u8; 8]) -> Result<Summary> {
+/// `not-found`: there is none of this id in the conversation, or none that may be read.
+fn summary(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    id: [u8; 8],
+    within: Within<'_>,
+) -> Result<Summary> {
     let key = keys.summary(id);
     let value = reader.fresh_one(&key)?;
     let name = summary::name(id);
-    let value = value.ok_or_else(|| {
+    let unknown = || {
         Error::not_found(format_args!(
             "there is no summary `{name}` in this conversation; ids belong to one conversation"
         ))
-    })?;
-    codec::decode(&key, &value)
+    };
+    let record: Summary = codec::decode(&key, &value.ok_or_else(unknown)?)?;
+    if !within.covers(keys, record.seq_first, record.seq_last) {
+        return Err(unknown());
+    }
+    Ok(record)
 }
 
 /// Options as JSON; an empty text means none.
 fn options(options_json: &str) -> Result<Fields<'_>> {
     let none = options_json.trim().is_empty();
     Fields::of_argument(OPTIONS, if none { "{}" } else { options_json })
-}
-
-/// Grants are not offered yet; whoever names one is refused rather than given everything.
-fn ungranted(grant: Option<&str>) -> Result<()> {
-    match grant {
-        None => Ok(()),
-        Some(_) => Err(Error::unsupported("grant: not offered by this version")),
-    }
 }

@@ -36,6 +36,8 @@ pub(super) enum Form {
     /// A whole number from the first to the second.
     Number(u64, u64),
     Choice(&'static [&'static str]),
+    /// At most so many strings; one alone may stand without a list.
+    Texts(usize),
 }
 
 /// A value that was read.
@@ -43,11 +45,19 @@ enum Value {
     Text(String),
     Flag(bool),
     Number(u64),
+    Texts(Vec<String>),
 }
 
 impl Form {
     /// The value in a text of this type; `None`: it is not one of this form.
-    fn value(&self, text: Cow<'_, str>, kind: Kind) -> Option<Value> {
+    ///
+    /// `list` gives the elements of an array.
+    fn value(
+        &self,
+        text: Cow<'_, str>,
+        kind: Kind,
+        list: &dyn Fn() -> Option<Vec<String>>,
+    ) -> Option<Value> {
         let is_text = kind == Kind::String;
         match self {
             Self::Text => (is_text && !text.is_empty()).then(|| Value::Text(text.into_owned())),
@@ -65,6 +75,11 @@ impl Form {
                 let text = text.replace('-', "_");
                 names.contains(&text.as_str()).then_some(Value::Text(text))
             }
+            Self::Texts(count_max) => {
+                let texts = if is_text { Some(alloc::vec![text.into_owned()]) } else { list() };
+                let fits = |texts: &Vec<String>| (1..=*count_max).contains(&texts.len());
+                texts.filter(fits).map(Value::Texts)
+            }
             _ => None,
         }
     }
@@ -76,6 +91,7 @@ impl Form {
             Self::Flag => String::from("true or false"),
             Self::Number(min, max) => format!("a whole number from {min} to {max}"),
             Self::Choice(names) => format!("one of `{}`", names.join("`, `")),
+            Self::Texts(count_max) => format!("a list of 1 to {count_max} strings"),
         }
     }
 }
@@ -93,6 +109,7 @@ impl Tool {
                     Form::Text | Form::Choice(_) => "string",
                     Form::Flag => "boolean",
                     Form::Number(..) => "integer",
+                    Form::Texts(_) => "array",
                 },
             );
             match argument.form {
@@ -100,6 +117,11 @@ impl Tool {
                 Form::Number(min, max) => {
                     property.number("minimum", min);
                     property.number("maximum", max);
+                }
+                Form::Texts(_) => {
+                    let mut items = Writer::object();
+                    items.text("type", "string");
+                    property.object_at("items", items);
                 }
                 Form::Text | Form::Flag => {}
             }
@@ -140,7 +162,8 @@ impl Tool {
             if is_unsaid {
                 continue;
             }
-            match argument.form.value(text, member.kind) {
+            let list = || texts(raw, &member);
+            match argument.form.value(text, member.kind, &list) {
                 Some(value) => values.push((argument.name, value)),
                 None => return Err(must_be(argument)),
             }
@@ -153,6 +176,23 @@ impl Tool {
             None => Ok(Arguments(values)),
         }
     }
+}
+
+/// The elements of a member that is an array of strings, without empty ones.
+fn texts(raw: &str, member: &json::Member) -> Option<Vec<String>> {
+    if member.kind != Kind::Array {
+        return None;
+    }
+    let mut texts = Vec::new();
+    for element in json::elements(raw, member.value) {
+        let text = json::text(raw, element.span);
+        match element.kind {
+            Kind::String if text.is_empty() => {}
+            Kind::String => texts.push(text.into_owned()),
+            _ => return None,
+        }
+    }
+    Some(texts)
 }
 
 fn must_be(argument: &Argument) -> Error {
@@ -178,6 +218,14 @@ impl Arguments {
         }
     }
 
+    /// A list of strings; empty: it was not given.
+    pub(super) fn texts(&self, name: &str) -> &[String] {
+        match self.value(name) {
+            Some(Value::Texts(texts)) => texts,
+            _ => &[],
+        }
+    }
+
     /// Whether a flag was set.
     pub(super) fn flag(&self, name: &str) -> bool {
         matches!(self.value(name), Some(Value::Flag(true)))
@@ -198,6 +246,7 @@ impl Arguments {
                 Some(Value::Text(text)) => to.text(key, text),
                 Some(Value::Number(number)) => to.number(key, *number),
                 Some(Value::Flag(flag)) => to.flag(key, *flag),
+                Some(Value::Texts(texts)) => to.texts(key, texts),
                 None => {}
             }
         }

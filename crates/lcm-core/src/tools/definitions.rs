@@ -126,6 +126,49 @@ pub(super) static DESCRIBE: Tool = Tool {
     ],
 };
 
+/// Expands.
+pub(super) static EXPAND: Tool = Tool {
+    name: "lcm_expand",
+    description: "Reads what summaries were made from, down to the messages themselves, within \
+                  the tokens that you were given. Name the summaries or a query that finds them.",
+    arguments: &[
+        Argument {
+            name: "summaryIds",
+            description: "Ids that begin with sum_.",
+            form: Form::Texts(EXPANDED_MAX),
+            needed: false,
+        },
+        Argument {
+            name: "query",
+            description: "Words that find summaries, in place of ids.",
+            form: Form::Text,
+            needed: false,
+        },
+        Argument {
+            name: "maxDepth",
+            description: "Steps down from each; default 3.",
+            form: Form::Number(1, 10),
+            needed: false,
+        },
+        Argument {
+            name: "tokenCap",
+            description: "Most tokens of text in the answer.",
+            form: Form::Number(1, NUMBER_MAX),
+            needed: false,
+        },
+        Argument {
+            name: "includeMessages",
+            description: "Give the messages below the summaries, too.",
+            form: Form::Flag,
+            needed: false,
+        },
+        CONVERSATION_ID,
+    ],
+};
+
+/// Summaries that one call expands: each costs reads of its own.
+const EXPANDED_MAX: usize = 32;
+
 /// Names a conversation.
 const CONVERSATION_ID: Argument = Argument {
     name: "conversationId",
@@ -134,14 +177,15 @@ const CONVERSATION_ID: Argument = Argument {
     needed: false,
 };
 
-/// The tools that a main agent can call.
-const OFFERED: [&Tool; 2] = [&GREP, &DESCRIBE];
+/// The tools that a main agent can call, and behind them that of one that reads on a grant.
+const OFFERED: [&Tool; 3] = [&GREP, &DESCRIBE, &EXPAND];
+const OF_MAIN: usize = 2;
 
 /// The tools as a JSON array in the format of a dialect's provider; `lcm`: of the Model Context
-/// Protocol.
-pub(crate) fn definitions(dialect: Dialect) -> String {
+/// Protocol. `has_grant`: for an agent that reads on a grant.
+pub(crate) fn definitions(dialect: Dialect, has_grant: bool) -> String {
     let mut list = Writer::array();
-    for tool in OFFERED {
+    for tool in OFFERED.iter().take(if has_grant { OFFERED.len() } else { OF_MAIN }) {
         let mut w = Writer::object();
         if dialect == Dialect::OpenaiResponses {
             w.text("type", "function");

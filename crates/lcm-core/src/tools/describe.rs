@@ -2,7 +2,7 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use super::{BACKGROUND, CLOSING_TOKENS, Call, TOKENS_MAX, about, next, one_line};
+use super::{BACKGROUND, CLOSING_TOKENS, Call, TOKENS_MAX, Told, about, next, one_line};
 use crate::{
     error::{Error, Result},
     json::{self, Fields, Writer},
@@ -37,8 +37,8 @@ const OPTIONS: [(&str, &str); 5] = [
 ///
 /// # Errors
 ///
-/// As [`recall::describe`], and `invalid-input`: a range that is none.
-pub(super) fn describe(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<String> {
+/// As [`recall::described`], and `invalid-input`: a range that is none.
+pub(super) fn describe(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
     let asked = &call.arguments;
     range(call)?;
     let ranged = OPTIONS.iter().any(|(name, _)| asked.number(name).is_some());
@@ -48,9 +48,7 @@ pub(super) fn describe(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Strin
     asked.copy(&OPTIONS, &mut options);
     let options = options.end_object();
     let id = asked.text("id").unwrap_or_default();
-    let found = recall::in_family(reader, call.place(), id, &|reader, conversation| {
-        recall::describe(reader, conversation, id, &options, call.caller)
-    })?;
+    let found = recall::described(reader, &call.place, id, &options, call.within())?.json;
     let mut fields = Fields::of_argument("described", &found)?;
     let id = fields.text("id");
     if id.starts_with("file_") {
@@ -63,8 +61,8 @@ pub(super) fn describe(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Strin
     } else {
         summary(&found, &mut fields, &id, call, &mut out)
     };
-    piece(&text, &id, call, &mut out);
-    Ok(out)
+    let tokens = piece(&text, &id, call, &mut out);
+    Ok(Told { text: out, tokens })
 }
 
 /// Refuses a range that is none, by the names that the model knows.
@@ -190,10 +188,11 @@ fn subtree(found: &str, rows: &[json::Value], call: &Call<'_>, out: &mut String)
     }
 }
 
-/// Adds of a text what the answer still holds, from `startByte` on.
-fn piece(text: &str, id: &str, call: &Call<'_>, out: &mut String) {
+/// Adds of a text what the answer still holds, from `startByte` on; returns the tokens of that.
+fn piece(text: &str, id: &str, call: &Call<'_>, out: &mut String) -> u32 {
     let closing = CLOSING_TOKENS + tokens::estimate(&on(id, call).end_object());
     let left = TOKENS_MAX.saturating_sub(tokens::estimate(out) + closing).max(PIECE_TOKENS_MIN);
+    let left = left.min(call.left());
     let mut start = num::to_usize(call.arguments.number("startByte").unwrap_or(0)).min(text.len());
     while !text.is_char_boundary(start) {
         start -= 1;
@@ -207,6 +206,7 @@ fn piece(text: &str, id: &str, call: &Call<'_>, out: &mut String) {
         out.push_str(&next(arguments, "goes on where the text was cut"));
     }
     out.push_str(&format!("Text, bytes {start} to {end} of {}:\n{shown}", text.len()));
+    tokens::estimate(shown)
 }
 
 /// A name as it stands in a line.
@@ -215,10 +215,10 @@ fn shown(name: &str) -> String {
 }
 
 /// What a file is, and the range of it that was asked for.
-fn file(fields: &mut Fields<'_>, id: &str, call: &Call<'_>) -> String {
+fn file(fields: &mut Fields<'_>, id: &str, call: &Call<'_>) -> Told {
     let name = fields.text_or_none("name").unwrap_or_else(|| String::from("unnamed"));
     let bytes = fields.number("bytes");
-    let mut out = format!(
+    let mut text = format!(
         "{BACKGROUND}\nFile {id}: {}, {}, {}, {bytes} bytes, {} lines, from message {} (seq {})\n",
         shown(&name),
         fields.text("kind"),
@@ -230,16 +230,21 @@ fn file(fields: &mut Fields<'_>, id: &str, call: &Call<'_>) -> String {
     let mut arguments = on(id, call);
     arguments.flag("expandFile", true);
     let Some(content) = fields.text_or_none("content") else {
-        out.push_str(&next(arguments, "gives the content"));
-        out.push_str("Exploration:\n");
-        out.push_str(&fields.text("exploration"));
-        return out;
+        text.push_str(&next(arguments, "gives the content"));
+        text.push_str("Exploration:\n");
+        let exploration = fields.text("exploration");
+        let exploration = tokens::truncate(&exploration, call.left());
+        text.push_str(exploration);
+        return Told { text, tokens: tokens::estimate(exploration) };
     };
     let (start, end) = (fields.number("start_byte"), fields.number("end_byte"));
-    if fields.flag("truncated") {
+    let part = tokens::truncate(&content, call.left());
+    let is_cut = part.len() < content.len();
+    let end = if is_cut { start + num::to_u64(part.len()) } else { end };
+    if is_cut || fields.flag("truncated") {
         arguments.number("startByte", end);
-        out.push_str(&next(arguments, "goes on where the content was cut"));
+        text.push_str(&next(arguments, "goes on where the content was cut"));
     }
-    out.push_str(&format!("Content, bytes {start} to {end} of {bytes}:\n{content}"));
-    out
+    text.push_str(&format!("Content, bytes {start} to {end} of {bytes}:\n{part}"));
+    Told { text, tokens: tokens::estimate(part) }
 }

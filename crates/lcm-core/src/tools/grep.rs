@@ -2,7 +2,7 @@
 
 use alloc::{format, string::String};
 
-use super::{BACKGROUND, CLOSING_TOKENS, Call, TOKENS_MAX, about, next, one_line};
+use super::{BACKGROUND, CLOSING_TOKENS, Call, TOKENS_MAX, Told, about, next, one_line};
 use crate::{
     error::Result,
     json::{self, Fields, Writer},
@@ -27,26 +27,32 @@ const QUERY: [(&str, &str); 8] = [
 ///
 /// # Errors
 ///
-/// As [`recall::grep`].
-pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<String> {
+/// As [`recall::searched`].
+pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
     let mut query = Writer::object();
     call.arguments.copy(&QUERY, &mut query);
-    let place = call.place();
     // Who names a conversation means it alone.
     query.flag("only", call.arguments.text("conversationId").is_some());
-    let found = recall::grep(reader, place, &query.end_object(), call.caller, call.now)?;
+    let query = query.end_object();
+    let found = recall::searched(reader, &call.place, &query, call.within(), call.now)?.json;
     let mut fields = Fields::of_argument("matches", &found)?;
     let total = fields.number("total");
     let notes = fields.texts("notes").join(", ");
     let matches = fields.list("matches");
     let (mut lines, mut shown, mut first) = (String::new(), 0, None);
     let mut left = TOKENS_MAX - CLOSING_TOKENS;
+    let mut charged = 0u32;
     for one in matches {
         let mut fields = Fields::new(&found, json::members(&found, one.span));
+        let snippet = fields.text("snippet");
+        let with_it = charged.saturating_add(tokens::estimate(&snippet));
+        if with_it > call.left() {
+            break;
+        }
         let id = fields.text("id");
         let conversation = fields.text("conversation");
         let elsewhere = (conversation != call.conversation).then_some(conversation);
-        let line = line(&mut fields, &id, elsewhere.as_deref());
+        let line = line(&mut fields, &id, elsewhere.as_deref(), &snippet);
         let mut cost = tokens::estimate(&line);
         if first.is_none() {
             let arguments = about(&id, elsewhere.as_deref());
@@ -57,6 +63,7 @@ pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<String> {
             break;
         }
         left -= cost;
+        charged = with_it;
         lines.push_str(&line);
         shown += 1;
     }
@@ -77,11 +84,11 @@ pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<String> {
         ),
     }
     out.push_str(&lines);
-    Ok(out)
+    Ok(Told { text: out, tokens: charged })
 }
 
 /// A match.
-fn line(fields: &mut Fields<'_>, id: &str, conversation: Option<&str>) -> String {
+fn line(fields: &mut Fields<'_>, id: &str, conversation: Option<&str>, snippet: &str) -> String {
     let mut line = format!("- {id} {}", fields.text("created_at"));
     if let Some(seq) = fields.number_or_none("seq") {
         line.push_str(&format!(" {} seq {seq}", fields.text("role")));
@@ -93,7 +100,7 @@ fn line(fields: &mut Fields<'_>, id: &str, conversation: Option<&str>) -> String
         line.push_str(&format!(" of {}", one_line(conversation)));
     }
     line.push_str(": ");
-    line.push_str(&one_line(&fields.text("snippet")));
+    line.push_str(&one_line(snippet));
     line.push('\n');
     line
 }

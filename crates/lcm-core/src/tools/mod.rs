@@ -9,6 +9,7 @@
 mod arguments;
 mod definitions;
 mod describe;
+mod expand;
 mod grep;
 #[cfg(test)]
 mod tests;
@@ -17,14 +18,17 @@ use alloc::{format, string::String};
 
 use crate::{
     api::{Timestamp, ToolAnswer},
+    config::Config,
     error::{ErrorCode, Result},
+    grants::Permit,
     json::Writer,
     keys::Keys,
     reader::Reader,
+    recall::Within,
     tokens,
 };
 use arguments::Arguments;
-use definitions::{DESCRIBE, GREP};
+use definitions::{DESCRIBE, EXPAND, GREP};
 pub(crate) use definitions::{definitions, instructions};
 
 /// Tokens of an answer, but for the content of a file, which has a bound of its own. An answer is
@@ -42,24 +46,46 @@ pub(crate) const BACKGROUND: &str =
 struct Call<'a> {
     conversation: &'a str,
     arguments: Arguments,
-    caller: Option<&'a str>,
+    /// What the caller may read; `None`: everything.
+    permit: Option<Permit>,
+    /// The conversation that is read.
+    place: String,
+    /// Tokens of an expansion.
+    expand_tokens_max: u32,
     now: Timestamp,
 }
 
 impl Call<'_> {
-    /// The conversation that is read.
-    fn place(&self) -> &str {
-        self.arguments.text("conversationId").unwrap_or(self.conversation)
+    /// What may be read. Texts are cut by the tools.
+    fn within(&self) -> Within<'_> {
+        Within { permit: self.permit.as_ref(), tokens_max: None }
+    }
+
+    /// Tokens of stored text that the answer may have.
+    fn left(&self) -> u32 {
+        self.permit.as_ref().map_or(u32::MAX, Permit::left)
     }
 }
+
+/// What a tool says.
+struct Told {
+    text: String,
+    /// Of the stored text in it, for which a grant is charged.
+    tokens: u32,
+}
+
+/// A tool's answer to a call.
+type Answers = fn(&mut Reader<'_>, &Call<'_>) -> Result<Told>;
 
 /// Answers a call.
 ///
 /// # Errors
 ///
-/// `invalid-input`: the conversation is no id; errors of the store, and `corrupt`.
+/// `invalid-input`: the conversation is no id; `conflict`: another call on the grant was faster;
+/// errors of the store, and `corrupt`.
 pub(crate) fn call(
     reader: &mut Reader<'_>,
+    config: &Config,
     conversation: &str,
     name: &str,
     arguments_json: &str,
@@ -67,13 +93,14 @@ pub(crate) fn call(
     now: Timestamp,
 ) -> Result<ToolAnswer> {
     Keys::new(conversation)?;
-    let (tool, answer): (_, fn(&mut Reader<'_>, &Call<'_>) -> Result<String>) = match name {
+    let (tool, answers): (_, Answers) = match name {
         "lcm_grep" => (&GREP, grep::grep),
         "lcm_describe" => (&DESCRIBE, describe::describe),
+        "lcm_expand" if caller.is_some() => (&EXPAND, expand::expand),
         "lcm_expand" => {
             return Ok(mistake(
                 name,
-                "not offered to you; lcm_describe gives the sources of an id",
+                "needs a grant, which you do not have; lcm_describe gives the sources of an id",
             ));
         }
         "lcm_expand_query" => {
@@ -85,9 +112,18 @@ pub(crate) fn call(
         }
         _ => return Ok(mistake(name, "there is no such tool; use lcm_grep or lcm_describe")),
     };
-    let answered = tool
-        .read(arguments_json)
-        .and_then(|arguments| answer(reader, &Call { conversation, arguments, caller, now }));
+    let answered = tool.read(arguments_json).and_then(|arguments| {
+        let expand_tokens_max = config.expand_tokens_max;
+        let (permit, place) = allowed(reader, conversation, &arguments, caller, now)?;
+        let call = Call { conversation, arguments, permit, place, expand_tokens_max, now };
+        let mut told = answers(reader, &call)?;
+        if let Some(permit) = call.permit {
+            told.text
+                .insert_str(told.text.find('\n').map_or(0, |at| at + 1), &spent(&permit, &told));
+            permit.spend(reader, told.tokens)?;
+        }
+        Ok(told.text)
+    });
     match answered {
         Ok(text) => Ok(ToolAnswer { text, is_error: false }),
         Err(error) => match error.code {
@@ -103,6 +139,38 @@ pub(crate) fn call(
             _ => Err(error),
         },
     }
+}
+
+/// What the caller may read, and the conversation that it reads: the one it names, else the one of
+/// the call, or when its grant does not cover that, the first that it covers.
+///
+/// # Errors
+///
+/// `denied`: the grant; `invalid-input`: an id; errors of the store.
+fn allowed(
+    reader: &mut Reader<'_>,
+    conversation: &str,
+    arguments: &Arguments,
+    caller: Option<&str>,
+    now: Timestamp,
+) -> Result<(Option<Permit>, String)> {
+    let named = arguments.text("conversationId");
+    let place = String::from(named.unwrap_or(conversation));
+    let Some(caller) = caller else { return Ok((None, place)) };
+    let permit = Permit::of(reader, conversation, caller, now)?;
+    if named.is_some() {
+        permit.must_cover(reader, &place)?;
+        return Ok((Some(permit), place));
+    }
+    let covered = permit.conversations(reader)?;
+    let place = covered.iter().find(|one| **one == place).or(covered.first()).cloned();
+    Ok((Some(permit), place.unwrap_or_default()))
+}
+
+/// The line that says what an answer takes of the grant.
+fn spent(permit: &Permit, told: &Told) -> String {
+    let left = permit.left().saturating_sub(told.tokens);
+    format!("Tokens: {} for this, {left} left\n", told.tokens)
 }
 
 /// An answer that says what the model did wrong, in one line.

@@ -69,7 +69,7 @@ fn every_dialect_has_its_own_format() {
         (Dialect::OpenaiResponses, "type strict name description parameters"),
         (Dialect::Gemini, "functionDeclarations"),
     ] {
-        let raw = definitions(dialect);
+        let raw = definitions(dialect, false);
         let whole = Span::between(0, raw.len());
         assert_eq!(json::kind(&raw, whole), Kind::Array);
         let list = json::elements(&raw, whole);

@@ -110,7 +110,7 @@ impl Lcm {
         )
     }
 
-    /// Makes a grant for a sub-agent; both sides are JSON.
+    /// Makes a grant for a sub-agent, a limited right to read; both sides are JSON.
     pub fn grant(&self, conversation: &str, grant_json: &str, now: u64) -> Result<String> {
         self.call(
             "recall.grant",
@@ -121,7 +121,7 @@ impl Lcm {
         )
     }
 
-    /// Withdraws a grant.
+    /// Ends a grant at once, with those that inherit from it.
     pub fn revoke(&self, conversation: &str, grant: &str, now: u64) -> Result<()> {
         self.call(
             "recall.revoke",

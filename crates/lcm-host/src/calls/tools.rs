@@ -13,12 +13,15 @@ use crate::{
 
 #[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
 impl Lcm {
-    /// Definitions of the tools, as JSON in the format of `dialect`.
-    pub fn tool_definitions(&self, dialect: Dialect) -> Result<String> {
+    /// Definitions of the tools, as JSON in the format of `dialect`. `caller` is as in
+    /// [`Lcm::tool_call`]: a sub-agent with a grant has `lcm_expand`, too.
+    pub fn tool_definitions(&self, dialect: Dialect, caller: Option<&str>) -> Result<String> {
         self.call(
             "tools.definitions",
-            || json!({"dialect": dialect_name(dialect)}),
-            |bindings, store| bindings.lcm_engine_tools().call_definitions(store, dialect).map(Ok),
+            || json!({"dialect": dialect_name(dialect), "caller": caller}),
+            |bindings, store| {
+                bindings.lcm_engine_tools().call_definitions(store, dialect, caller).map(Ok)
+            },
         )
     }
 

@@ -184,6 +184,14 @@ fn recall(
             .messages(*store, &conversation, from, to, bytes_max)
             .map(|texts| Json::Array(texts.into_iter().map(Json::String).collect())));
     }
+    if function == "grant" {
+        let limits = args.json("grant_json")?;
+        return Ok(engine.grant(*store, &conversation, &limits, args.now()?).map(Json::String));
+    }
+    if function == "revoke" {
+        let grant = args.string("grant")?;
+        return Ok(engine.revoke(*store, &conversation, &grant, args.now()?).map(|()| Json::Null));
+    }
     let grant = args.optional_string("grant")?;
     let now = args.now()?;
     if function == "grep" {
@@ -210,7 +218,10 @@ fn tools(
 ) -> Result<Answer, Misuse> {
     let Instance { engine, store, .. } = instance;
     Ok(match function {
-        "definitions" => Ok(Json::String(engine.tool_definitions(args.dialect()?))),
+        "definitions" => {
+            let caller = args.optional_string("caller")?;
+            Ok(Json::String(engine.tool_definitions(args.dialect()?, caller.as_deref())))
+        }
         "instructions" => {
             let has_summaries = args.boolean("has_summaries")?;
             Ok(Json::String(engine.tool_instructions(args.dialect()?, has_summaries)))

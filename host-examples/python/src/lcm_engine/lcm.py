@@ -26,6 +26,7 @@ from .results import (
     Compaction,
     CompactionMode,
     Dialect,
+    Grant,
     GrepMode,
     GrepScope,
     GrepSort,
@@ -452,6 +453,40 @@ class Lcm:
             paging.grep(conversation, given, grant, self._now(now))
         )
 
+    def grant(
+        self,
+        conversation: str,
+        *,
+        conversations: Iterable[str] | None = None,
+        summaries: Iterable[str] | None = None,
+        depth_max: int | None = None,
+        tokens_max: int | None = None,
+        ttl_ms: int | None = None,
+        from_grant: str | None = None,
+        now: int | None = None,
+    ) -> Grant:
+        """Makes a grant, a limited right to read for a sub-agent.
+
+        Its `id` is the `grant` of `grep`, `describe` and `expand` and the `caller` of `call_tool`.
+        `from_grant`: one that it inherits from. What is None is the engine's default.
+        """
+        limits = paging.named(
+            None,
+            conversations=None if conversations is None else list(conversations),
+            summaries=None if summaries is None else list(summaries),
+            depth_max=depth_max,
+            tokens_max=tokens_max,
+            ttl_ms=ttl_ms,
+            **{"from": from_grant},
+        )
+        return self._run(  # type: ignore[no-any-return]
+            paging.grant(conversation, limits, self._now(now))
+        )
+
+    def revoke(self, conversation: str, grant: str, *, now: int | None = None) -> None:
+        """Ends a grant at once, with those that inherit from it."""
+        self._run(paging.revoke(conversation, grant, self._now(now)))
+
     def messages(
         self, conversation: str, seq_from: int = 1, seq_to: int | None = None
     ) -> list[str]:
@@ -614,13 +649,16 @@ class Lcm:
         return self._run(paging.digest(logical))  # type: ignore[no-any-return]
 
     def listing(self, kind: str, conversation: str | None = None) -> list[Any]:
-        """All entries of a kind: `conversations`, or `summaries` or `messages` of one."""
+        """All entries of a kind: `conversations`, or `summaries`, `messages`, `grants` of one."""
         return self._run(paging.listing(kind, conversation))  # type: ignore[no-any-return]
 
-    def tools(self, dialect: Dialect = "lcm") -> list[Any]:
-        """Definitions of the agent's tools in the provider's format."""
+    def tools(self, dialect: Dialect = "lcm", *, caller: str | None = None) -> list[Any]:
+        """Definitions of the agent's tools in the provider's format.
+
+        With `caller`, a grant, those of a sub-agent.
+        """
         return self._run(  # type: ignore[no-any-return]
-            flows.parsed("tools.definitions", {"dialect": dialect})
+            flows.parsed("tools.definitions", {"dialect": dialect, "caller": caller})
         )
 
     def instructions(self, dialect: Dialect = "lcm", has_summaries: bool = True) -> str:

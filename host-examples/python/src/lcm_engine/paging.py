@@ -59,7 +59,10 @@ def grep(conversation: str, query: Fields, grant: str | None, now: int) -> Flow[
 def expand(
     conversation: str, id: str, options: Fields, grant: str | None, now: int
 ) -> Flow[Fields]:
-    """What a summary was made from; all pages unless a page or a cap was asked for."""
+    """What a summary was made from; all pages unless a page, a cap or a grant was asked for.
+
+    What a page took of a grant would be lost with an error of the next.
+    """
     options = {name: value for name, value in options.items() if value is not None}
     whole: Fields | None = None
     while True:
@@ -81,11 +84,23 @@ def expand(
             whole["tokens"] += page["tokens"]
             whole["truncated"], whole["next"] = page["truncated"], page["next"]
         after = page.get("next")
-        if not after or "token_cap" in options or (whole is page and "after" in options):
+        if not after or grant or "token_cap" in options or (whole is page and "after" in options):
             return whole
         if after == options.get("after"):
             raise LcmError("corrupt", "the pages of `expand` do not go on")
         options = options | {"after": after}
+
+
+def grant(conversation: str, limits: Fields, now: int) -> Flow[Fields]:
+    """Makes a limited right to read."""
+    arguments = {"conversation": conversation, "grant_json": to_json(limits), "now": now}
+    document: Fields = yield from parsed("recall.grant", arguments)
+    return document
+
+
+def revoke(conversation: str, grant: str, now: int) -> Flow[None]:
+    """Ends a grant."""
+    yield Call("recall.revoke", {"conversation": conversation, "grant": grant, "now": now})
 
 
 def messages(conversation: str, seq_from: int, seq_to: int | None) -> Flow[list[str]]:

@@ -192,6 +192,25 @@ class Assembled(TypedDict):
     warnings: list[str]
 
 
+# In this form because `from` is no name in Python.
+Grant = TypedDict(
+    "Grant",
+    {
+        "id": str,
+        "conversations": list[str],
+        "summaries": list[str] | None,
+        "depth_max": int,
+        "tokens_max": int,
+        "tokens_left": int,
+        "issued_at": str,
+        "expires_at": str,
+        "from": str | None,
+        "revoked": bool,
+    },
+)
+"""A limited right to read; `summaries` is None for all of the conversations."""
+
+
 class ToolAnswer(TypedDict):
     """What an agent is told in answer to a tool call."""
 

@@ -3,12 +3,14 @@
 //! Each corpus of each conversation gives an ordered list of its best; the lists are merged. The
 //! weights of a full-text query are those of all conversations that are searched together.
 
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 
 use super::{Bounds, Place, Scope, Sort, Sought};
 use crate::{
     api::Timestamp,
+    codec,
     error::Result,
+    grants,
     history::History,
     num, order,
     reader::Reader,
@@ -20,6 +22,7 @@ use crate::{
         scan::scan,
         score,
     },
+    summary::Summary,
 };
 
 /// A hit.
@@ -81,7 +84,13 @@ fn matches(
         place.enter(reader);
         let history = History { keys: &place.keys, head: &place.loaded.head };
         for corpus in corpora {
-            let found = scan(reader, &history, index, *corpus, regex, &bounds.window)?;
+            let mut found = scan(reader, &history, index, *corpus, regex, &bounds.window)?;
+            if let Some(spans) = &place.spans {
+                let documents: Vec<u64> = found.iter().map(|(document, _)| *document).collect();
+                let mut may =
+                    covered(reader, place, index, *corpus, spans, &documents)?.into_iter();
+                found.retain(|_| may.next().unwrap_or(false));
+            }
             total += num::to_u64(found.len());
             let mut newest = found.into_iter().map(|(document, time)| (time, document));
             let hit = |(time, document)| Hit {
@@ -153,7 +162,14 @@ fn best(
     let gathered = &open.gathered;
     let window = bounds.window.and(&query.window);
     let by_worth = bounds.sort != Sort::Recency;
-    let ranked = gathered.rank(reader, &history, index, query, &window, statistics, by_worth)?;
+    let mut ranked =
+        gathered.rank(reader, &history, index, query, &window, statistics, by_worth)?;
+    if let Some(spans) = &place.spans {
+        let may = covered(reader, place, index, open.corpus, spans, &ranked.documents)?;
+        let (mut one, mut other) = (may.iter(), may.iter());
+        ranked.documents.retain(|_| one.next().is_some_and(|may| *may));
+        ranked.scores.retain(|_| other.next().is_some_and(|may| *may));
+    }
     let rows = || ranked.documents.iter().copied().zip(ranked.scores.iter().copied());
     let best: Vec<(u64, u64)> = if bounds.sort == Sort::Relevance {
         score::greatest(&mut rows().map(|(document, score)| (score, document)), bounds.limit)
@@ -186,6 +202,30 @@ fn best(
     };
     lists.push(best.into_iter().map(hit).collect());
     Ok(num::to_u64(ranked.documents.len()))
+}
+
+/// Which of these documents a grant covers.
+fn covered(
+    reader: &mut Reader<'_>,
+    place: &Place,
+    index: &mut Index,
+    corpus: Corpus,
+    spans: &[(u64, u64)],
+    documents: &[u64],
+) -> Result<Vec<bool>> {
+    let is_within = |first, last| grants::is_within(Some(spans), first, last);
+    if corpus == Corpus::Messages {
+        return Ok(documents.iter().map(|seq| is_within(*seq, *seq)).collect());
+    }
+    let rows = index.summaries(reader, documents)?;
+    let wanted: Vec<(String, u32)> =
+        rows.iter().map(|(id, bytes)| (place.keys.summary(*id), *bytes)).collect();
+    let mut may = Vec::with_capacity(wanted.len());
+    for ((key, _), value) in wanted.iter().zip(reader.passing(&wanted)?) {
+        let record: Summary = codec::decode(key, &value)?;
+        may.push(is_within(record.seq_first, record.seq_last));
+    }
+    Ok(may)
 }
 
 /// The first of ordered lists taken together.

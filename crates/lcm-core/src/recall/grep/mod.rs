@@ -12,6 +12,7 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 use crate::{
     api::Timestamp,
     error::{Error, Result},
+    grants::Permit,
     head::Loaded,
     json::{Fields, Kind, Writer},
     keys::{self, Keys},
@@ -32,6 +33,8 @@ pub(crate) const LIMIT_MAX: u64 = 200;
 /// Further conversations of a family that are searched. Each costs some reads, and a job that
 /// resets its session every hour has thousands.
 const MEMBERS_MAX: usize = 32;
+
+use super::{Answer, Within};
 
 /// Name of the argument that holds the query.
 const QUERY: &str = "query-json";
@@ -113,6 +116,8 @@ struct Place {
     name: String,
     keys: Keys,
     loaded: Loaded,
+    /// What of it may be found, as ranges of seqs; `None`: all.
+    spans: Option<Vec<(u64, u64)>>,
 }
 
 impl Place {
@@ -120,7 +125,7 @@ impl Place {
     fn read(reader: &mut Reader<'_>, name: &str) -> Result<Option<Self>> {
         let keys = Keys::new(name)?;
         let loaded = Loaded::of(reader, &keys, name)?;
-        Ok(loaded.bytes.is_some().then(|| Self { name: name.into(), keys, loaded }))
+        Ok(loaded.bytes.is_some().then(|| Self { name: name.into(), keys, loaded, spans: None }))
     }
 
     /// Says that what is read next belongs to this conversation.
@@ -130,11 +135,12 @@ impl Place {
 }
 
 /// Searches a conversation with its family, it `only`, or all of the store, and answers as JSON.
+/// With a grant its conversations are searched, and it is charged for the passages.
 ///
 /// # Errors
 ///
-/// `invalid-input`: the query; `not-found`: the conversation; `unsupported`: grants, files;
-/// `limit-exceeded`: the expression; errors of the store.
+/// `invalid-input`: the query; `not-found`: the conversation; `unsupported`: files;
+/// `limit-exceeded`: the expression; `denied`, `conflict`: with a grant; errors of the store.
 pub(crate) fn grep(
     reader: &mut Reader<'_>,
     conversation: &str,
@@ -142,26 +148,58 @@ pub(crate) fn grep(
     grant: Option<&str>,
     now: Timestamp,
 ) -> Result<String> {
-    super::ungranted(grant)?;
+    let permit = Permit::for_call(reader, conversation, grant, now)?;
+    let within = Within::of(permit.as_ref());
+    let answer = searched(reader, conversation, query_json, within, now)?;
+    super::handed_out(reader, answer, permit)
+}
+
+/// As [`grep`], with the tokens that are still to be charged.
+///
+/// # Errors
+///
+/// As [`grep`].
+pub(crate) fn searched(
+    reader: &mut Reader<'_>,
+    conversation: &str,
+    query_json: &str,
+    within: Within<'_>,
+    now: Timestamp,
+) -> Result<Answer> {
     let query = query(query_json)?;
     let bounds = bounds(&query, now)?;
     let mut notes = Vec::new();
     let mut sought = sought(&query, &mut notes)?;
-    let places = places(reader, conversation, &query, &mut notes)?;
+    within.must_have_left()?;
+    let places = match within.permit {
+        Some(permit) => permitted(reader, conversation, &query, permit)?,
+        None => places(reader, conversation, &query, &mut notes)?,
+    };
     let mut indexes = Vec::with_capacity(places.len());
     for place in &places {
         place.enter(reader);
         indexes.push(Index::open(reader, &place.keys, &place.loaded.head)?);
     }
     let (hits, total) = find::find(reader, &places, &mut indexes, &mut sought, &bounds)?;
-    let truncated = total > crate::num::to_u64(hits.len());
-    let matches = show::show(reader, &places, &mut indexes, &mut sought, &hits)?;
+    let rows = show::show(reader, &places, &mut indexes, &mut sought, &hits)?;
+    let (mut matches, mut tokens, mut count) = (Writer::array(), 0u32, 0u64);
+    let tokens_max = within.tokens_max.unwrap_or(u32::MAX);
+    for row in rows {
+        let with_it = tokens.saturating_add(row.tokens);
+        if with_it > tokens_max {
+            break;
+        }
+        tokens = with_it;
+        count += 1;
+        matches.push_json(&row.json);
+    }
     let mut answer = Writer::object();
+    within.note(tokens, crate::num::to_u64(hits.len()) > count, &mut answer);
     answer.array_at("matches", matches);
     answer.texts("notes", &notes);
     answer.number("total", total);
-    answer.flag("truncated", truncated);
-    Ok(answer.end_object())
+    answer.flag("truncated", total > count);
+    Ok(Answer::new(answer, tokens))
 }
 
 fn query(query_json: &str) -> Result<Query> {
@@ -248,6 +286,36 @@ fn sought(query: &Query, notes: &mut Vec<&'static str>) -> Result<Sought> {
     Ok(Sought::Text(text))
 }
 
+/// The conversations of a grant that are searched: all, or `only` the one, newest first.
+fn permitted(
+    reader: &mut Reader<'_>,
+    conversation: &str,
+    query: &Query,
+    permit: &Permit,
+) -> Result<Vec<Place>> {
+    let mut places = Vec::new();
+    for name in permit.conversations(reader)? {
+        if query.only && name != conversation {
+            continue;
+        }
+        let Some(mut place) = Place::read(reader, &name)? else { continue };
+        place.spans = permit.spans(&place.keys);
+        // What is not covered at all is not searched.
+        if place.spans.as_ref().is_none_or(|spans| !spans.is_empty()) {
+            places.push(place);
+        }
+    }
+    newest_first(&mut places);
+    Ok(places)
+}
+
+fn newest_first(places: &mut [Place]) {
+    crate::order::sort_by(places, &mut |a, b| {
+        let times = b.loaded.head.time.cmp(&a.loaded.head.time);
+        times.then_with(|| a.name.cmp(&b.name))
+    });
+}
+
 /// The conversations that are searched: the one and its family, newest first, or all by id.
 fn places(
     reader: &mut Reader<'_>,
@@ -270,10 +338,7 @@ fn places(
         for member in members {
             places.extend(Place::read(reader, &member.conversation)?);
         }
-        crate::order::sort_by(&mut places, &mut |a, b| {
-            let times = b.loaded.head.time.cmp(&a.loaded.head.time);
-            times.then_with(|| a.name.cmp(&b.name))
-        });
+        newest_first(&mut places);
         return Ok(places);
     }
     let mut names: Vec<String> = Vec::new();

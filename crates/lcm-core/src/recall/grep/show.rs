@@ -18,9 +18,18 @@ use crate::{
         snippet::{Mark, best_passage, passage},
     },
     summary::{self, Summary},
+    tokens,
 };
 
-/// The hits as an array, in their order.
+/// A hit as it is shown.
+#[derive(Default)]
+pub(super) struct Shown {
+    pub(super) json: String,
+    /// Of its passage.
+    pub(super) tokens: u32,
+}
+
+/// The hits, in their order.
 ///
 /// # Errors
 ///
@@ -31,9 +40,9 @@ pub(super) fn show(
     indexes: &mut [Index],
     sought: &mut Sought,
     hits: &[Hit],
-) -> Result<Writer> {
+) -> Result<Vec<Shown>> {
     let mut glass = Glass::new(sought);
-    let mut shown: Vec<String> = hits.iter().map(|_| String::new()).collect();
+    let mut shown: Vec<Shown> = hits.iter().map(|_| Shown::default()).collect();
     for ((number, place), index) in places.iter().enumerate().zip(indexes) {
         for corpus in [Corpus::Messages, Corpus::Summaries] {
             let mut wanted: Vec<(u64, usize)> = hits
@@ -55,14 +64,14 @@ pub(super) fn show(
             for ((_, at), row) in wanted.into_iter().zip(rows) {
                 let score = hits.get(at).and_then(|hit| hit.score).map(score::thousandths);
                 if let Some(slot) = shown.get_mut(at) {
-                    *slot = row.json(&place.name, score);
+                    let tokens = tokens::estimate(&row.snippet);
+                    *slot = Shown { json: row.json(&place.name, score), tokens };
                 }
             }
         }
     }
-    let mut matches = Writer::array();
-    shown.iter().filter(|row| !row.is_empty()).for_each(|row| matches.push_json(row));
-    Ok(matches)
+    shown.retain(|row| !row.json.is_empty());
+    Ok(shown)
 }
 
 /// What is shown of a hit.
