@@ -133,6 +133,18 @@ same_fields!(api::Assembled => context::Assembled {
 
 same_fields!(api::ToolAnswer => tools::Answer { text, is_error });
 
+impl From<api::ToolOutcome> for tools::ToolOutcome {
+    fn from(outcome: api::ToolOutcome) -> Self {
+        match outcome {
+            api::ToolOutcome::Done(answer) => Self::Done(answer.into()),
+            api::ToolOutcome::NeedsCompletions { requests, continuation } => {
+                let requests = requests.into_iter().map(Into::into).collect();
+                Self::NeedsCompletions(tools::Needs { requests, continuation })
+            }
+        }
+    }
+}
+
 impl From<error::Error> for types::Error {
     fn from(value: error::Error) -> Self {
         value.into_failure().into()

@@ -22,11 +22,6 @@ use crate::{
 /// The type that carries the exports; it has no state of its own.
 pub(crate) struct Component;
 
-fn unsupported<T>(function: &str) -> Result<T, Error> {
-    let message = format!("`{function}` is not offered by this version");
-    Err(Error { code: ErrorCode::Unsupported, message })
-}
-
 impl setup::Guest for Component {
     fn configure(config_json: String) -> Result<String, Error> {
         with_engine(|engine| engine.configure(&config_json))
@@ -211,22 +206,40 @@ impl recall::Guest for Component {
         with_engine(|engine| engine.revoke(&mut HostStore, &conversation, &grant, now))
     }
 
-    fn ask_plan(_: String, _: String, _: Timestamp) -> Result<String, Error> {
-        unsupported("recall.ask-plan")
+    fn ask_plan(
+        conversation: String,
+        question_json: String,
+        now: Timestamp,
+    ) -> Result<String, Error> {
+        with_engine(|engine| engine.ask_plan(&mut HostStore, &conversation, &question_json, now))
     }
 
     fn ask_apply(
-        _: String,
-        _: String,
-        _: Vec<CompletionResult>,
-        _: Timestamp,
+        conversation: String,
+        continuation: String,
+        answers: Vec<CompletionResult>,
+        now: Timestamp,
     ) -> Result<String, Error> {
-        unsupported("recall.ask-apply")
+        let answers = completions(answers);
+        with_engine(|engine| {
+            engine.ask_apply(&mut HostStore, &conversation, &continuation, &answers, now)
+        })
     }
 
-    fn ask_run(_: String, _: String, _: Timestamp) -> Result<String, Error> {
-        unsupported("recall.ask-run")
+    fn ask_run(
+        conversation: String,
+        question_json: String,
+        now: Timestamp,
+    ) -> Result<String, Error> {
+        with_engine(|engine| {
+            engine.ask_run(&mut HostStore, &mut HostModel, &conversation, &question_json, now)
+        })
     }
+}
+
+/// Answers of models as the engine takes them.
+fn completions(answers: Vec<CompletionResult>) -> Vec<lcm_core::model::CompletionResult> {
+    answers.into_iter().map(Into::into).collect()
 }
 
 impl tools::Guest for Component {
@@ -250,16 +263,20 @@ impl tools::Guest for Component {
             let caller = caller.as_deref();
             engine.tool_call(&mut HostStore, &conversation, &name, &arguments_json, caller, now)
         })
-        .map(|answer| tools::ToolOutcome::Done(answer.into()))
+        .map(Into::into)
     }
 
     fn resume(
-        _: String,
-        _: String,
-        _: Vec<CompletionResult>,
-        _: Timestamp,
+        conversation: String,
+        continuation: String,
+        answers: Vec<CompletionResult>,
+        now: Timestamp,
     ) -> Result<tools::ToolOutcome, Error> {
-        unsupported("tools.resume")
+        let answers = completions(answers);
+        with_engine(|engine| {
+            engine.tool_resume(&mut HostStore, &conversation, &continuation, &answers, now)
+        })
+        .map(Into::into)
     }
 }
 

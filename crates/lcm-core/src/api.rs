@@ -315,3 +315,17 @@ pub struct ToolAnswer {
     /// Whether the text describes a mistake of the caller.
     pub is_error: bool,
 }
+
+/// What came of a tool's call.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ToolOutcome {
+    /// The answer.
+    Done(ToolAnswer),
+    /// A model has to complete these first; then the call is resumed.
+    NeedsCompletions {
+        /// What to complete, in any order.
+        requests: Vec<CompletionRequest>,
+        /// For `resume`; opaque.
+        continuation: String,
+    },
+}

@@ -9,13 +9,13 @@ use crate::{
     admin,
     api::{
         AppendOptions, ApplyOptions, AssembleOptions, Assembled, CompactionOptions, Decision,
-        Dialect, Outcome, Piece, PlanResult, Receipt, Timestamp, ToolAnswer,
+        Dialect, Outcome, Piece, PlanResult, Receipt, Timestamp, ToolOutcome,
     },
-    assembly, compaction,
+    ask, assembly, compaction,
     config::{self, Config},
     error::{Error, Result},
     extract, grants, ingest,
-    model::{Completion, CompletionRequest, CompletionResult, Finish, Model},
+    model::{Completion, CompletionRequest, CompletionResult, Finish, Model, Purpose},
     reader::{Cache, Reader},
     recall,
     store::Store,
@@ -202,7 +202,10 @@ impl Engine {
     /// Answers a request without a model: deterministic, extractive, within the target.
     #[must_use]
     pub fn complete_offline(&self, request: &CompletionRequest) -> Completion {
-        let text = extract::offline(&request.prompt);
+        let text = match request.purpose {
+            Purpose::Ask => ask::offline(&request.prompt),
+            _ => extract::offline(&request.prompt),
+        };
         Completion {
             output_tokens: tokens::estimate(&text),
             text,
@@ -339,6 +342,61 @@ impl Engine {
         grants::revoke(&mut self.reader(store), conversation, grant, now)
     }
 
+    /// Begins to answer a question: JSON with the request that a model has to complete and the
+    /// continuation, or with how it ended.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`, `not-found`, `conflict`; errors of the store.
+    pub fn ask_plan(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        question_json: &str,
+        now: Timestamp,
+    ) -> Result<String> {
+        let config = Rc::clone(&self.config);
+        let reader = &mut self.reader(store);
+        Ok(ask::plan(reader, &config, conversation, question_json, now)?.document)
+    }
+
+    /// Goes on with what a model answered to the request of a question.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input` (continuation, answers), `not-found` (the question was replaced),
+    /// `conflict`; errors of the store.
+    pub fn ask_apply(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        continuation: &str,
+        answers: &[CompletionResult],
+        now: Timestamp,
+    ) -> Result<String> {
+        let config = Rc::clone(&self.config);
+        let reader = &mut self.reader(store);
+        Ok(ask::apply(reader, &config, conversation, continuation, answers, now)?.document)
+    }
+
+    /// Answers a question through a model that may block.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::ask_plan`].
+    pub fn ask_run(
+        &mut self,
+        store: &mut dyn Store,
+        model: &mut dyn Model,
+        conversation: &str,
+        question_json: &str,
+        now: Timestamp,
+    ) -> Result<String> {
+        let config = Rc::clone(&self.config);
+        let reader = &mut self.reader(store);
+        Ok(ask::run(reader, model, &config, conversation, question_json, now)?.document)
+    }
+
     /// The tools that an agent's model sees, as a JSON array in the format of the dialect; `caller`
     /// as in [`Engine::tool_call`], of which only counts whether there is one.
     #[must_use]
@@ -367,10 +425,29 @@ impl Engine {
         arguments_json: &str,
         caller: Option<&str>,
         now: Timestamp,
-    ) -> Result<ToolAnswer> {
+    ) -> Result<ToolOutcome> {
         let config = Rc::clone(&self.config);
         let reader = &mut self.reader(store);
         tools::call(reader, &config, conversation, name, arguments_json, caller, now)
+    }
+
+    /// Goes on with the call of a tool that needed a model.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: the conversation is no id, the continuation is none, or not one answer for
+    /// each request; `conflict`; errors of the store.
+    pub fn tool_resume(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        continuation: &str,
+        answers: &[CompletionResult],
+        now: Timestamp,
+    ) -> Result<ToolOutcome> {
+        let config = Rc::clone(&self.config);
+        let reader = &mut self.reader(store);
+        tools::resume(reader, &config, conversation, continuation, answers, now)
     }
 
     /// What a conversation holds and costs, or (`None`) what the store holds, as JSON.

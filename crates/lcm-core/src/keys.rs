@@ -234,6 +234,11 @@ impl Keys {
         format!("{}/a{}", self.root, base64url(sources, 22))
     }
 
+    /// The question that is being answered, or was last.
+    pub(crate) fn ask(&self) -> String {
+        format!("{}/k", self.root)
+    }
+
     /// What was reported of the prompts of a model.
     pub(crate) fn calibration(&self, model: &str) -> String {
         format!("{}/c{}", self.root, base64url(&hash(&[b"lcm model", model.as_bytes()]), 11))

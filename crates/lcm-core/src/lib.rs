@@ -15,6 +15,7 @@ extern crate alloc;
 
 mod admin;
 pub mod api;
+mod ask;
 mod assembly;
 mod calibration;
 mod codec;

@@ -154,14 +154,17 @@ pub fn replace_references(value: &Json, results: &[Json]) -> Result<Json, Misuse
 }
 
 fn resolve(results: &[Json], step: usize, path: &str) -> Option<Json> {
-    let mut value = results.get(step)?;
+    let mut value = results.get(step)?.clone();
     for name in path.split('.').filter(|name| !name.is_empty()) {
+        if let Json::String(text) = &value {
+            value = Json::parse(text).ok()?;
+        }
         value = match name.parse::<usize>() {
-            Ok(index) => value.element(index)?,
-            Err(_) => value.field(name)?,
+            Ok(index) => value.element(index)?.clone(),
+            Err(_) => value.field(name)?.clone(),
         };
     }
-    Some(value.clone())
+    Some(value)
 }
 
 fn reference(text: &str) -> Option<(usize, &str)> {

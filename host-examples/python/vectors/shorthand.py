@@ -5,6 +5,7 @@ In: arguments as they stand in a file. Out: arguments as `Instance.call` takes t
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -15,7 +16,7 @@ from .matching import Mismatch
 CONVERSATION = "c"
 NOW = 1_700_000_000_000
 BYTES_MAX = 1_048_576
-_REFERENCE = re.compile(r"\$(\d+)((?:\.\w+)*)")
+_REFERENCE = re.compile(r"\$(\d+)((?:\.[\w-]+)*)")
 _MESSAGE_LISTS = ("messages", "live_messages")
 
 
@@ -46,8 +47,10 @@ def references_resolved(value: Any, results: list[Any]) -> Any:
     try:
         found = results[int(match[1])]
         for name in match[2].split(".")[1:]:
+            if isinstance(found, str):
+                found = json.loads(found)
             found = found[int(name)] if name.isdigit() else found[name]
-    except (IndexError, KeyError, TypeError) as error:
+    except (IndexError, KeyError, TypeError, ValueError) as error:
         raise Mismatch(f"reference `{value}` leads nowhere") from error
     return found
 

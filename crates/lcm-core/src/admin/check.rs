@@ -14,7 +14,7 @@ pub(super) use graph::{follows, measures, trust};
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    codec,
+    ask, codec,
     error::{Error, ErrorCode, Result},
     grants,
     head::{Head, Loaded},
@@ -135,6 +135,9 @@ pub(crate) fn check(reader: &mut Reader<'_>, conversation: &str) -> Result<Strin
     for message in report.damage(found)?.unwrap_or_default() {
         report.found(message);
     }
+    report.begin("question");
+    let found = ask::check(reader, &keys);
+    report.damage(found)?;
     let mut metrics = Writer::object();
     metrics.number("context_items", head.context.count());
     metrics.number("context_tokens", head.context.tokens);

@@ -2,7 +2,7 @@
 //!
 //! In: a conversation and a cursor. Out: a page of lines. Everything that a summary, a message or
 //! the context *is* goes along; what belongs to one store does not: the journal, models' guards
-//! and ledgers, attempts, uploads that no message refers to.
+//! and ledgers, attempts, grants, the last question, uploads that no message refers to.
 
 use alloc::string::String;
 

@@ -23,7 +23,7 @@ use crate::{
 pub(crate) use describe::{describe, described, row};
 pub(crate) use expand::{Expansion, expand, expanded};
 pub(crate) use file::{CONTENT_BYTES_MAX, CONTENT_BYTES_MIN};
-pub(crate) use grep::{LIMIT_MAX, grep, searched};
+pub(crate) use grep::{LIMIT_MAX, best_passage_of, best_place, grep, searched};
 pub(crate) use messages::messages;
 
 /// Name of the argument that holds options.
@@ -212,6 +212,32 @@ fn summary(
         return Err(unknown());
     }
     Ok(record)
+}
+
+/// The summary whose id is in a text, with the conversation of the family that has it.
+///
+/// # Errors
+///
+/// `not-found`: none has it; `invalid-input`: a placeholder; errors of the store.
+pub(crate) fn summary_in_family(
+    reader: &mut Reader<'_>,
+    conversation: &str,
+    text: &str,
+) -> Result<(String, [u8; 8], Summary)> {
+    let id_in = |conversation: &str| match named(&Keys::new(conversation)?, text)? {
+        Named::Summary(id) => Ok(id),
+        Named::Message(_) | Named::File(_) => {
+            Err(Error::invalid(format_args!("summaries: `{text}` is no id of a summary")))
+        }
+    };
+    let id = id_in(conversation)?;
+    let holder = |reader: &mut Reader<'_>, place: &str| {
+        summary(reader, &Keys::new(place)?, id, Within::default())?;
+        Ok(Answer { json: place.into(), tokens: 0, left_out: None })
+    };
+    let place = in_family(reader, conversation, text, None, &holder)?.json;
+    let record = summary(reader, &Keys::new(&place)?, id, Within::default())?;
+    Ok((place, id, record))
 }
 
 /// Options as JSON; an empty text means none.

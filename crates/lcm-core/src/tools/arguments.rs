@@ -158,7 +158,8 @@ impl Tool {
                 )));
             };
             let text = json::text(raw, member.value);
-            let is_unsaid = member.kind == Kind::Null || (text.is_empty() && !argument.needed);
+            let is_unsaid =
+                member.kind == Kind::Null || (matches!(&*text, "" | "[]") && !argument.needed);
             if is_unsaid {
                 continue;
             }

@@ -169,6 +169,62 @@ pub(super) static EXPAND: Tool = Tool {
 /// Summaries that one call expands: each costs reads of its own.
 const EXPANDED_MAX: usize = 32;
 
+/// Asks.
+pub(super) static EXPAND_QUERY: Tool = Tool {
+    name: "lcm_expand_query",
+    description: "Answers a question from what was said, with the ids of the messages and \
+                  summaries that say so. A model reads for it, so it costs more than lcm_grep: use \
+                  it for what takes several messages.",
+    arguments: &[
+        Argument {
+            name: "prompt",
+            description: "The question, complete in itself.",
+            form: Form::Text,
+            needed: true,
+        },
+        Argument {
+            name: "query",
+            description: "What to search for; by default the question's words.",
+            form: Form::Text,
+            needed: false,
+        },
+        Argument {
+            name: "summaryIds",
+            description: "Summaries to answer from.",
+            form: Form::Texts(NAMED_MAX),
+            needed: false,
+        },
+        Argument {
+            name: "maxTokens",
+            description: "Most tokens of the answer; default 2000.",
+            form: Form::Number(1, 2_000),
+            needed: false,
+        },
+        Argument {
+            name: "tokenCap",
+            description: "Most tokens that are read.",
+            form: Form::Number(1, NUMBER_MAX),
+            needed: false,
+        },
+        CONVERSATION_ID,
+        Argument {
+            name: "allConversations",
+            description: "Read in every conversation that is stored.",
+            form: Form::Flag,
+            needed: false,
+        },
+        Argument {
+            name: "timeoutMs",
+            description: "How long the answer may take; default 150000.",
+            form: Form::Number(1, 600_000),
+            needed: false,
+        },
+    ],
+};
+
+/// Summaries that one question names.
+const NAMED_MAX: usize = 32;
+
 /// Names a conversation.
 const CONVERSATION_ID: Argument = Argument {
     name: "conversationId",
@@ -177,15 +233,16 @@ const CONVERSATION_ID: Argument = Argument {
     needed: false,
 };
 
-/// The tools that a main agent can call, and behind them that of one that reads on a grant.
-const OFFERED: [&Tool; 3] = [&GREP, &DESCRIBE, &EXPAND];
-const OF_MAIN: usize = 2;
+/// The tools that a main agent can call.
+const OFFERED: [&Tool; 3] = [&GREP, &DESCRIBE, &EXPAND_QUERY];
+/// Those of an agent that reads on a grant: it reads itself and has nobody asked.
+const ON_A_GRANT: [&Tool; 3] = [&GREP, &DESCRIBE, &EXPAND];
 
 /// The tools as a JSON array in the format of a dialect's provider; `lcm`: of the Model Context
 /// Protocol. `has_grant`: for an agent that reads on a grant.
 pub(crate) fn definitions(dialect: Dialect, has_grant: bool) -> String {
     let mut list = Writer::array();
-    for tool in OFFERED.iter().take(if has_grant { OFFERED.len() } else { OF_MAIN }) {
+    for tool in if has_grant { ON_A_GRANT } else { OFFERED } {
         let mut w = Writer::object();
         if dialect == Dialect::OpenaiResponses {
             w.text("type", "function");
@@ -239,6 +296,7 @@ pub(crate) fn instructions(has_summaries: bool) -> String {
          a regular expression.\n\
          - lcm_describe tells what an id (sum_, msg_, file_) stands for: of a summary its text and \
          sources, of a message its words, of a file with expandFile any range.\n\
+         - lcm_expand_query has a question answered from all of it, with the ids that say so.\n\
          Go from a match to its sources until you see the words themselves, and say so when you \
          did not find them.",
     );

@@ -7,6 +7,7 @@
 //! how anything is found or read ([`crate::recall`]).
 
 mod arguments;
+mod ask;
 mod definitions;
 mod describe;
 mod expand;
@@ -17,18 +18,19 @@ mod tests;
 use alloc::{format, string::String};
 
 use crate::{
-    api::{Timestamp, ToolAnswer},
+    api::{Timestamp, ToolAnswer, ToolOutcome},
     config::Config,
     error::{ErrorCode, Result},
     grants::Permit,
     json::Writer,
     keys::Keys,
+    model::CompletionResult,
     reader::Reader,
     recall::Within,
     tokens,
 };
 use arguments::Arguments;
-use definitions::{DESCRIBE, EXPAND, GREP};
+use definitions::{DESCRIBE, EXPAND, EXPAND_QUERY, GREP};
 pub(crate) use definitions::{definitions, instructions};
 
 /// Tokens of an answer, but for the content of a file, which has a bound of its own. An answer is
@@ -91,53 +93,78 @@ pub(crate) fn call(
     arguments_json: &str,
     caller: Option<&str>,
     now: Timestamp,
-) -> Result<ToolAnswer> {
+) -> Result<ToolOutcome> {
     Keys::new(conversation)?;
-    let (tool, answers): (_, Answers) = match name {
-        "lcm_grep" => (&GREP, grep::grep),
-        "lcm_describe" => (&DESCRIBE, describe::describe),
-        "lcm_expand" if caller.is_some() => (&EXPAND, expand::expand),
+    let (tool, answers): (_, Option<Answers>) = match name {
+        "lcm_grep" => (&GREP, Some(grep::grep)),
+        "lcm_describe" => (&DESCRIBE, Some(describe::describe)),
+        "lcm_expand" if caller.is_some() => (&EXPAND, Some(expand::expand)),
         "lcm_expand" => {
-            return Ok(mistake(
-                name,
-                "needs a grant, which you do not have; lcm_describe gives the sources of an id",
-            ));
+            let line = "needs a grant, which you do not have; use lcm_expand_query, or \
+                        lcm_describe for the sources of an id";
+            return Ok(ToolOutcome::Done(mistake(name, line)));
         }
+        "lcm_expand_query" if caller.is_none() => (&EXPAND_QUERY, None),
         "lcm_expand_query" => {
-            return Ok(mistake(
-                name,
-                "not offered by this version; find ids with lcm_grep and read them with \
-                 lcm_describe",
-            ));
+            let line = "is for the main agent; read with lcm_expand";
+            return Ok(ToolOutcome::Done(mistake(name, line)));
         }
-        _ => return Ok(mistake(name, "there is no such tool; use lcm_grep or lcm_describe")),
+        _ => {
+            let line = "there is no such tool; use lcm_grep, lcm_describe or lcm_expand_query";
+            return Ok(ToolOutcome::Done(mistake(name, line)));
+        }
     };
     let answered = tool.read(arguments_json).and_then(|arguments| {
         let expand_tokens_max = config.expand_tokens_max;
         let (permit, place) = allowed(reader, conversation, &arguments, caller, now)?;
         let call = Call { conversation, arguments, permit, place, expand_tokens_max, now };
+        let Some(answers) = answers else { return ask::ask(reader, config, &call) };
         let mut told = answers(reader, &call)?;
         if let Some(permit) = call.permit {
             told.text
                 .insert_str(told.text.find('\n').map_or(0, |at| at + 1), &spent(&permit, &told));
             permit.spend(reader, told.tokens)?;
         }
-        Ok(told.text)
+        Ok(ToolOutcome::Done(ToolAnswer { text: told.text, is_error: false }))
     });
-    match answered {
-        Ok(text) => Ok(ToolAnswer { text, is_error: false }),
-        Err(error) => match error.code {
-            ErrorCode::NotFound => {
-                let hint = "use an id that lcm_grep or a summary shows, with conversationId when \
-                            it is of another conversation";
-                Ok(mistake(name, &format!("{}; {hint}", error.message)))
-            }
-            ErrorCode::InvalidInput
-            | ErrorCode::LimitExceeded
-            | ErrorCode::Unsupported
-            | ErrorCode::Denied => Ok(mistake(name, &error.message)),
-            _ => Err(error),
-        },
+    or_mistake(name, answered)
+}
+
+/// Goes on with a call that needed a model.
+///
+/// # Errors
+///
+/// `invalid-input`: the conversation is no id, the continuation is none, or there is not one answer
+/// for each request; errors of the store, and `corrupt`.
+pub(crate) fn resume(
+    reader: &mut Reader<'_>,
+    config: &Config,
+    conversation: &str,
+    continuation: &str,
+    answers: &[CompletionResult],
+    now: Timestamp,
+) -> Result<ToolOutcome> {
+    Keys::new(conversation)?;
+    ask::resume(reader, config, continuation, answers, now)
+}
+
+/// What a model may have done wrong is an answer.
+fn or_mistake(name: &str, answered: Result<ToolOutcome>) -> Result<ToolOutcome> {
+    let error = match answered {
+        Ok(outcome) => return Ok(outcome),
+        Err(error) => error,
+    };
+    match error.code {
+        ErrorCode::NotFound => {
+            let hint = "use an id that lcm_grep or a summary shows, with conversationId when it \
+                        is of another conversation";
+            Ok(ToolOutcome::Done(mistake(name, &format!("{}; {hint}", error.message))))
+        }
+        ErrorCode::InvalidInput
+        | ErrorCode::LimitExceeded
+        | ErrorCode::Unsupported
+        | ErrorCode::Denied => Ok(ToolOutcome::Done(mistake(name, &error.message))),
+        _ => Err(error),
     }
 }
 

@@ -274,6 +274,16 @@ impl<'a> Args<'a> {
         })
     }
 
+    /// What a model answered to several requests, in their order.
+    pub fn answers(&self, key: &str) -> Result<Vec<CompletionResult>, Misuse> {
+        let Some(Json::Array(elements)) = self.get(key) else { return self.wrong(key, "list") };
+        let one = |element: &Json| {
+            let object = Json::object([("answer", element.clone())]);
+            Args::new(key, &object)?.answer("answer")
+        };
+        elements.iter().map(one).collect()
+    }
+
     /// A completion request, as `plan` returned it.
     pub fn request(&self, key: &str) -> Result<CompletionRequest, Misuse> {
         self.record(key, |fields| {

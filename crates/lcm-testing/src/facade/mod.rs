@@ -175,8 +175,23 @@ fn recall(
     function: &str,
     args: &mut Args<'_>,
 ) -> Result<Answer, Misuse> {
-    let Instance { engine, store, .. } = instance;
+    let Instance { engine, store, model } = instance;
     let conversation = args.conversation()?;
+    if function == "ask_plan" || function == "ask_run" {
+        let (question, now) = (args.json("question_json")?, args.now()?);
+        return Ok(match function {
+            "ask_plan" => engine.ask_plan(*store, &conversation, &question, now),
+            _ => engine.ask_run(*store, *model, &conversation, &question, now),
+        }
+        .map(Json::String));
+    }
+    if function == "ask_apply" {
+        let (continuation, answers) = (args.string("continuation")?, args.answers("answers")?);
+        let now = args.now()?;
+        return Ok(engine
+            .ask_apply(*store, &conversation, &continuation, &answers, now)
+            .map(Json::String));
+    }
     if function == "messages" {
         let (from, to) = (args.number("seq_from")?, args.number("seq_to")?);
         let bytes_max = args.bytes_max()?;
@@ -233,6 +248,13 @@ fn tools(
             let now = args.now()?;
             engine
                 .tool_call(*store, &conversation, &name, &arguments, caller.as_deref(), now)
+                .map(results::tool_outcome)
+        }
+        "resume" => {
+            let conversation = args.conversation()?;
+            let (continuation, answers) = (args.string("continuation")?, args.answers("answers")?);
+            engine
+                .tool_resume(*store, &conversation, &continuation, &answers, args.now()?)
                 .map(results::tool_outcome)
         }
         _ => return unknown("tools", function),

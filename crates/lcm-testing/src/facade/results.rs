@@ -5,7 +5,7 @@
 use lcm_core::{
     api::{
         Applied, Assembled, Decision, Item, Outcome, PlanResult, PlanStatus, Prefix, Receipt,
-        ToolAnswer,
+        ToolOutcome,
     },
     model::{Completion, CompletionRequest, CompletionResult, Level, Purpose},
 };
@@ -189,7 +189,16 @@ fn prefix(prefix: Prefix) -> Json {
 
 /// What came of the call of a tool.
 #[must_use]
-pub fn tool_outcome(answer: ToolAnswer) -> Json {
-    let done = Json::object([("text", answer.text.into()), ("is_error", answer.is_error.into())]);
-    Json::object([("done", done)])
+pub fn tool_outcome(outcome: ToolOutcome) -> Json {
+    match outcome {
+        ToolOutcome::Done(answer) => {
+            let (text, is_error) = (answer.text.into(), answer.is_error.into());
+            Json::object([("done", Json::object([("text", text), ("is_error", is_error)]))])
+        }
+        ToolOutcome::NeedsCompletions { requests, continuation } => {
+            let requests = Json::Array(requests.into_iter().map(request).collect());
+            let needs = [("requests", requests), ("continuation", continuation.into())];
+            Json::object([("needs-completions", Json::object(needs))])
+        }
+    }
 }

@@ -7,6 +7,8 @@
 mod find;
 mod show;
 
+pub(crate) use show::{best_passage_of, best_place};
+
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use crate::{

@@ -244,3 +244,14 @@ fn marks(terms: &Sorted<&[u8], usize>, field: Field, text: &str) -> Vec<Mark> {
     });
     marks
 }
+
+/// Where the passage of a text begins that shows best what a query seeks; 0: none does.
+pub(crate) fn best_place(query: &TextQuery, text: &str) -> usize {
+    best_passage(&marks(&terms(query), Field::Text, text)).map_or(0, |(_, at)| at)
+}
+
+/// That passage with its weight; `None`: the text has nothing of the query.
+pub(crate) fn best_passage_of(query: &TextQuery, text: &str) -> Option<(u64, String)> {
+    let (weight, at) = best_passage(&marks(&terms(query), Field::Text, text))?;
+    Some((weight, passage(text, at)))
+}

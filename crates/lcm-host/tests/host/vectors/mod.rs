@@ -217,14 +217,17 @@ impl Runner {
 
     fn referred(&self, text: &str) -> Option<Option<Value>> {
         let (step, path) = text.strip_prefix('$')?.split_once('.').unwrap_or((&text[1..], ""));
-        let mut value = self.results.get(step.parse::<usize>().ok()?);
+        let mut value = self.results.get(step.parse::<usize>().ok()?).cloned();
         for name in path.split('.').filter(|name| !name.is_empty()) {
+            if let Some(Value::String(text)) = &value {
+                value = serde_json::from_str(text).ok();
+            }
             value = match name.parse::<usize>() {
-                Ok(index) => value.and_then(|value| value.get(index)),
-                Err(_) => value.and_then(|value| value.get(name)),
+                Ok(index) => value.and_then(|value| value.get(index).cloned()),
+                Err(_) => value.and_then(|value| value.get(name).cloned()),
             };
         }
-        Some(value.cloned())
+        Some(value)
     }
 }
 

@@ -192,7 +192,11 @@ impl Script {
 
     /// The answer to a request of the component itself.
     pub(super) fn answer(&mut self, request: &CompletionRequest) -> CompletionResult {
-        let purpose = if request.purpose == Purpose::Leaf { "leaf" } else { "condensed" };
+        let purpose = match request.purpose {
+            Purpose::Leaf => "leaf",
+            Purpose::Ask => "ask",
+            _ => "condensed",
+        };
         let answer = self.answer_json(purpose).unwrap_or_default();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         if let Some(done) = answer.get("done") {

@@ -1,0 +1,374 @@
+//! Ask: an answer to a question from what was said, with the ids that say so.
+//!
+//! In: a question. Out: one completion request over the passages that fit a cap, and of the model's
+//! answer its words and the ids it cites, which are checked against what it was shown. At most
+//! [`COMPLETIONS_MAX`] requests are made for a question: a second one after an answer of no use, or
+//! after a search that the model asked for. A question is open until it is answered or its time is
+//! over, and a conversation has one at a time. Not here: searching and reading ([`crate::recall`]).
+
+mod answer;
+mod evidence;
+mod outcome;
+mod passage;
+mod prompt;
+mod question;
+mod record;
+mod routing;
+
+use alloc::{string::String, vec::Vec};
+
+use crate::{
+    api::Timestamp,
+    config::Config,
+    error::{Error, Result},
+    head::Loaded,
+    history::History,
+    keys::Keys,
+    model::{Completion, CompletionErrorCode, CompletionRequest, CompletionResult, Finish, Model},
+    num,
+    reader::Reader,
+    recall, tokens,
+};
+use evidence::{Evidence, Named, Wanted, What};
+pub(crate) use outcome::Step;
+use outcome::{Ending, Status};
+use prompt::Remark;
+pub(crate) use prompt::offline;
+use question::Question;
+use record::{Open, Record, Slot, State};
+
+/// Completions for one question.
+const COMPLETIONS_MAX: u32 = 2;
+
+/// Begins to answer a question.
+///
+/// # Errors
+///
+/// `invalid-input`; `not-found`: the conversation, or a summary that is named; `conflict`: another
+/// question was faster; errors of the store.
+pub(crate) fn plan(
+    reader: &mut Reader<'_>,
+    config: &Config,
+    conversation: &str,
+    question_json: &str,
+    now: Timestamp,
+) -> Result<Step> {
+    let question = Question::read(question_json, config)?;
+    let keys = Keys::new(conversation)?;
+    let now = Loaded::of_existing(reader, &keys, conversation)?.now(now)?;
+    let slot = Slot::read(reader, &keys)?;
+    if !question.plan_only
+        && let Some(other) = slot.open(now)
+    {
+        return Ok(outcome::busy(other));
+    }
+    let named = named(reader, conversation, &question)?;
+    let evidence = first_evidence(reader, conversation, &question, &named, now)?;
+    if question.plan_only {
+        return Ok(outcome::planned(&question, &evidence));
+    }
+    let mut record = Record::after(&slot, &keys, now, question.timeout_ms);
+    let open = open(&question, evidence);
+    if open.passages.is_empty() {
+        return Ok(outcome::ended(&Ending::of(&open, Status::NoEvidence, 0)));
+    }
+    let text = text(reader, &open)?;
+    let request = prompt::request(config, &record, &open, &text, Remark::First);
+    let step = outcome::asked(&record, &open, request);
+    record.state = State::Open(open);
+    slot.write(reader, &record)?;
+    Ok(step)
+}
+
+/// Goes on with the answer to the request.
+///
+/// # Errors
+///
+/// `invalid-input`: no continuation, or not one answer; `not-found`: the question is not there any
+/// more; `conflict`: it was answered meanwhile; errors of the store.
+pub(crate) fn apply(
+    reader: &mut Reader<'_>,
+    config: &Config,
+    conversation: &str,
+    continuation: &str,
+    answers: &[CompletionResult],
+    now: Timestamp,
+) -> Result<Step> {
+    let keys = Keys::new(conversation)?;
+    let now = Loaded::of_existing(reader, &keys, conversation)?.now(now)?;
+    let slot = Slot::read(reader, &keys)?;
+    let mut record = slot.continued(continuation)?.clone();
+    let mut open = match &record.state {
+        State::Ended(document) => return Ok(Step::done(document.clone())),
+        State::Open(open) => open.clone(),
+    };
+    let [answer] = answers else {
+        return Err(Error::invalid(format_args!(
+            "answers: {} came, one was asked for",
+            answers.len()
+        )));
+    };
+    let may_ask = open.attempt < COMPLETIONS_MAX && now < record.expires_at;
+    let remark = match judge(&open, answer, may_ask, now < record.expires_at) {
+        Judged::Ended(ending) => return settle(reader, slot, record, &ending),
+        Judged::Again => Remark::Again,
+        Judged::Search(words) => {
+            if !search(reader, conversation, &mut open, &words, now)? {
+                let ending = Ending::of(&open, Status::NotFound, open.attempt);
+                return settle(reader, slot, record, &ending);
+            }
+            Remark::Searched
+        }
+    };
+    open.attempt += 1;
+    let text = text(reader, &open)?;
+    let request = prompt::request(config, &record, &open, &text, remark);
+    let step = outcome::asked(&record, &open, request);
+    record.state = State::Open(open);
+    slot.write(reader, &record)?;
+    Ok(step)
+}
+
+/// Answers a question through a model that may block. All reads come before it is asked, so that a
+/// search at its wish is not made.
+///
+/// # Errors
+///
+/// As [`plan`].
+pub(crate) fn run(
+    reader: &mut Reader<'_>,
+    model: &mut dyn Model,
+    config: &Config,
+    conversation: &str,
+    question_json: &str,
+    now: Timestamp,
+) -> Result<Step> {
+    let question = Question::read(question_json, config)?;
+    let keys = Keys::new(conversation)?;
+    let now = Loaded::of_existing(reader, &keys, conversation)?.now(now)?;
+    let slot = Slot::read(reader, &keys)?;
+    if let Some(other) = slot.open(now) {
+        return Ok(outcome::busy(other));
+    }
+    let named = named(reader, conversation, &question)?;
+    let evidence = first_evidence(reader, conversation, &question, &named, now)?;
+    let record = Record::after(&slot, &keys, now, question.timeout_ms);
+    let mut open = open(&question, evidence);
+    if open.passages.is_empty() {
+        return Ok(outcome::ended(&Ending::of(&open, Status::NoEvidence, 0)));
+    }
+    let text = text(reader, &open)?;
+    let mut remark = Remark::First;
+    let ending = loop {
+        let request = prompt::request(config, &record, &open, &text, remark);
+        let answer = model.complete(&request);
+        match judge(&open, &answer, open.attempt < COMPLETIONS_MAX, true) {
+            Judged::Ended(ending) => break ending,
+            Judged::Search(_) => break Ending::of(&open, Status::NotFound, open.attempt),
+            Judged::Again => (remark, open.attempt) = (Remark::Again, open.attempt + 1),
+        }
+    };
+    settle(reader, slot, record, &ending)
+}
+
+/// Writes how a question ended, and tells it.
+fn settle(
+    reader: &mut Reader<'_>,
+    slot: Slot,
+    mut record: Record,
+    ending: &Ending,
+) -> Result<Step> {
+    let step = outcome::ended(ending);
+    record.state = State::Ended(step.document.clone());
+    slot.write(reader, &record)?;
+    Ok(step)
+}
+
+/// Reads the record of a question, if there is one.
+///
+/// # Errors
+///
+/// `corrupt`: it cannot be read; errors of the store.
+pub(crate) fn check(reader: &mut Reader<'_>, keys: &Keys) -> Result<()> {
+    Slot::read(reader, keys).map(|_| ())
+}
+
+/// The summaries that a question names, with their conversations.
+fn named(reader: &mut Reader<'_>, conversation: &str, question: &Question) -> Result<Vec<Named>> {
+    let mut found: Vec<Named> = Vec::new();
+    for text in &question.summaries {
+        let (conversation, id, record) = recall::summary_in_family(reader, conversation, text)?;
+        if !found.iter().any(|named| named.id == id) {
+            found.push(Named { conversation, id, record });
+        }
+    }
+    Ok(found)
+}
+
+fn first_evidence(
+    reader: &mut Reader<'_>,
+    conversation: &str,
+    question: &Question,
+    named: &[Named],
+    now: Timestamp,
+) -> Result<Evidence> {
+    let wanted = Wanted {
+        conversation,
+        sought: question.sought(),
+        named,
+        is_within_named: !named.is_empty() && question.query.is_none(),
+        tokens_max: question.evidence_tokens_max,
+        all: question.all,
+        only: question.only,
+        now,
+    };
+    evidence::gather(reader, &wanted, (&[], &[]))
+}
+
+fn open(question: &Question, evidence: Evidence) -> Open {
+    Open {
+        question: question.question.clone(),
+        tokens_max: question.tokens_max,
+        evidence_tokens_max: question.evidence_tokens_max,
+        all: question.all,
+        only: question.only,
+        attempt: 1,
+        passages: evidence.passages,
+        shares: evidence.shares,
+        evidence_tokens: evidence.tokens,
+        truncated: evidence.truncated,
+    }
+}
+
+/// Adds what a search at the model's wish finds; `false`: nothing that is not there.
+fn search(
+    reader: &mut Reader<'_>,
+    conversation: &str,
+    open: &mut Open,
+    words: &str,
+    now: Timestamp,
+) -> Result<bool> {
+    let wanted = Wanted {
+        conversation,
+        sought: words,
+        named: &[],
+        is_within_named: false,
+        tokens_max: open.evidence_tokens_max,
+        all: open.all,
+        only: open.only,
+        now,
+    };
+    let found = evidence::gather(reader, &wanted, (&open.shares, &open.passages))?;
+    let is_new = !found.passages.is_empty();
+    open.shares = found.shares;
+    open.passages.extend(found.passages);
+    open.evidence_tokens = open.evidence_tokens.saturating_add(found.tokens);
+    open.truncated |= found.truncated;
+    Ok(is_new)
+}
+
+/// The passages as the model reads them, by conversation and in the order of time.
+fn text(reader: &mut Reader<'_>, open: &Open) -> Result<String> {
+    let mut out = String::new();
+    for (number, share) in open.shares.iter().enumerate() {
+        let mut passages = open.passages.iter().filter(|passage| passage.place() == number);
+        if passages.clone().next().is_none() {
+            continue;
+        }
+        let keys = Keys::new(&share.conversation)?;
+        let loaded = Loaded::of_existing(reader, &keys, &share.conversation)?;
+        reader.enter(&keys, &loaded.head, loaded.bytes.as_deref());
+        let history = History { keys: &keys, head: &loaded.head };
+        let mut blocks: Vec<(u64, String)> = Vec::new();
+        passages.try_for_each(|passage| -> Result<()> {
+            if let Some(whole) = passage::whole(reader, &history, passage.what)? {
+                let text = whole.text(num::to_usize(passage.at), passage.tokens_max);
+                blocks.push((whole.seq, text));
+            }
+            Ok(())
+        })?;
+        crate::order::sort(&mut blocks);
+        for (_, block) in blocks {
+            if !out.is_empty() {
+                out.push_str("\n\n");
+            }
+            out.push_str(&block);
+        }
+    }
+    Ok(out)
+}
+
+/// The printed id of something in a conversation.
+fn id_of(conversation: &str, what: What) -> String {
+    match what {
+        What::Message(seq) => {
+            Keys::new(conversation).map(|keys| keys.message_name(seq)).unwrap_or_default()
+        }
+        What::Summary(id) => crate::summary::name(id),
+    }
+}
+
+/// The printed ids of what the model was shown.
+fn shown(open: &Open) -> Vec<String> {
+    let of = |passage: &evidence::Passage| {
+        let share = open.shares.get(passage.place())?;
+        Some(id_of(&share.conversation, passage.what))
+    };
+    open.passages.iter().filter_map(of).collect()
+}
+
+/// What an answer leads to.
+enum Judged {
+    Ended(Ending),
+    /// The same is asked again.
+    Again,
+    /// These words are searched, and then it is asked again.
+    Search(String),
+}
+
+fn judge(open: &Open, answer: &CompletionResult, may_ask: bool, is_in_time: bool) -> Judged {
+    let without = |status| Judged::Ended(Ending::of(open, status, open.attempt));
+    let completion = match answer {
+        CompletionResult::Done(completion) => completion,
+        CompletionResult::Failed(error) => {
+            let is_late = !is_in_time || error.code == CompletionErrorCode::Timeout;
+            let status = if is_late { Status::TimedOut } else { Status::ModelFailed };
+            return Judged::Ended(Ending::of(open, status, open.attempt).failed(error));
+        }
+    };
+    match answer::read(completion) {
+        answer::Read::NotFound { search: Some(words) } if may_ask => Judged::Search(words),
+        answer::Read::NotFound { .. } => without(Status::NotFound),
+        answer::Read::Nothing if may_ask => Judged::Again,
+        answer::Read::Nothing => without(Status::NoAnswer),
+        answer::Read::Answer { text, ids } => answered(open, completion, text, ids, may_ask),
+    }
+}
+
+/// An answer in words: what it cites counts only if the model was shown it.
+fn answered(
+    open: &Open,
+    completion: &Completion,
+    text: String,
+    ids: Vec<String>,
+    may_ask: bool,
+) -> Judged {
+    let shown = shown(open);
+    let (cited, rejected): (Vec<String>, Vec<String>) =
+        ids.into_iter().partition(|id| shown.contains(id));
+    if cited.is_empty() && may_ask {
+        return Judged::Again;
+    }
+    let status = if cited.is_empty() { Status::Uncited } else { Status::Answered };
+    let cut = tokens::truncate(&text, open.tokens_max);
+    let is_cut = cut.len() < text.len() || completion.finish == Finish::Length;
+    let mut ending = Ending::of(open, status, open.attempt);
+    ending.answer = Some(cut.into());
+    ending.cited = cited;
+    ending.rejected = rejected;
+    ending.truncated |= is_cut;
+    Judged::Ended(ending)
+}
+
+/// What a host completes for a question.
+pub(crate) type Requests = Vec<CompletionRequest>;

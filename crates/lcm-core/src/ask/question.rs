@@ -1,0 +1,104 @@
+//! What a question may be: its words, where to look, and how much it may take.
+//!
+//! In: a JSON object. Out: a question within its bounds. Not here: what is found for it.
+
+use alloc::{string::String, vec::Vec};
+
+use crate::{
+    config::Config,
+    error::{Error, Result},
+    json::Fields,
+};
+
+/// Name of the argument that holds a question.
+pub(super) const QUESTION: &str = "question-json";
+/// Bytes of a question, and of what is searched for in its place.
+const QUESTION_BYTES_MAX: usize = 16 << 10;
+/// Summaries that one question names.
+const SUMMARIES_MAX: usize = 32;
+/// Tokens of an answer: as asked for, and at most (behaviour reference, 6.7).
+const ANSWER_TOKENS: u32 = 2_000;
+const ANSWER_TOKENS_MAX: u32 = 8_000;
+/// How long a question stays open, and at most: 120 s and 30 of headroom (the same reference).
+const TIMEOUT_MS: u64 = 150_000;
+const TIMEOUT_MS_MAX: u64 = 600_000;
+
+/// A question.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    pub(super) question: String,
+    /// What is searched for; `None`: the question.
+    pub(super) query: Option<String>,
+    /// Texts that hold ids of summaries to answer from.
+    pub(super) summaries: Vec<String>,
+    /// Tokens of the answer.
+    pub(super) tokens_max: u32,
+    /// Tokens of evidence that one request holds.
+    pub(super) evidence_tokens_max: u32,
+    /// Every conversation of the store.
+    pub(super) all: bool,
+    /// Not the family of the conversation.
+    pub(super) only: bool,
+    pub(super) timeout_ms: u64,
+    /// Only what would be read is wanted.
+    pub(super) plan_only: bool,
+}
+
+impl Question {
+    /// Reads a question.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input` naming the field.
+    pub(super) fn read(question_json: &str, config: &Config) -> Result<Self> {
+        let mut fields = Fields::of_argument(QUESTION, question_json)?;
+        let tokens_max = fields.small_or_none("max_tokens").unwrap_or(ANSWER_TOKENS);
+        let token_cap = fields.small_or_none("token_cap").unwrap_or(config.expand_tokens_max);
+        let question = Self {
+            question: fields.text("question").trim().into(),
+            query: fields.text_or_none("query").filter(|query| !query.trim().is_empty()),
+            summaries: fields.texts_or_none("summaries").unwrap_or_default(),
+            tokens_max,
+            evidence_tokens_max: token_cap.min(config.expand_tokens_max),
+            all: fields.flag("all"),
+            only: fields.flag("only"),
+            timeout_ms: fields.number_or_none("timeout_ms").unwrap_or(TIMEOUT_MS),
+            plan_only: fields.flag("plan_only"),
+        };
+        fields.end(QUESTION)?;
+        question.bounded()
+    }
+
+    fn bounded(self) -> Result<Self> {
+        let bounds = [
+            ("question", self.question.len(), 1, QUESTION_BYTES_MAX, "bytes"),
+            ("query", self.query.as_ref().map_or(1, String::len), 1, QUESTION_BYTES_MAX, "bytes"),
+            ("summaries", self.summaries.len(), 0, SUMMARIES_MAX, "ids"),
+        ];
+        for (key, length, least, most, unit) in bounds {
+            if length < least || length > most {
+                return Err(Error::invalid(format_args!(
+                    "{key}: {length} {unit}; it has {least} to {most}"
+                )));
+            }
+        }
+        let numbers = [
+            ("max_tokens", self.tokens_max.into(), u64::from(ANSWER_TOKENS_MAX)),
+            ("token_cap", self.evidence_tokens_max.into(), u64::from(u32::MAX)),
+            ("timeout_ms", self.timeout_ms, TIMEOUT_MS_MAX),
+        ];
+        for (key, number, most) in numbers {
+            if number == 0 || number > most {
+                return Err(Error::invalid(format_args!(
+                    "{key}: {number} is not from 1 to {most}"
+                )));
+            }
+        }
+        Ok(self)
+    }
+
+    /// What is searched for.
+    pub(super) fn sought(&self) -> &str {
+        self.query.as_deref().unwrap_or(&self.question)
+    }
+}

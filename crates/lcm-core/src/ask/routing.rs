@@ -1,0 +1,171 @@
+//! Routing: whether a question is worth reading sources for, and by whom.
+//!
+//! In: how much was found and how the question is worded. Out: an action with its reasons, which a
+//! host may follow; the engine's own answer does not depend on it. The numbers are those of the
+//! behaviour reference, 6.5; only English words are known.
+
+use alloc::vec::Vec;
+
+use crate::{json::Writer, num};
+
+/// How deep a question goes without a word about it, and at most.
+const DEPTH: u32 = 3;
+const DEPTH_MAX: u32 = 10;
+/// Tokens of a candidate; the further numbers are factors in hundredths.
+const CANDIDATE_TOKENS: u64 = 220;
+const WITH_MESSAGES: u64 = 190;
+const EACH_DEPTH: u64 = 65;
+const BROAD: u64 = 135;
+const MULTI_HOP: u64 = 125;
+/// From how many hundredths of the cap on a risk is high or moderate.
+const HIGH: u64 = 70;
+const MODERATE: u64 = 35;
+
+const MULTI_HOP_WORDS: [&str; 9] = [
+    "root cause",
+    "causal chain",
+    "chain of events",
+    "multi-hop",
+    "multi hop",
+    "multi-step",
+    "multi step",
+    "cross-summary",
+    "lead to",
+];
+const BROAD_WORDS: [&str; 17] = [
+    "timeline",
+    "chronology",
+    "history",
+    "long-term",
+    "long term",
+    "over time",
+    "across time",
+    "throughout",
+    "over months",
+    "last month",
+    "past month",
+    "last quarter",
+    "past quarter",
+    "last year",
+    "past year",
+    "over the years",
+    "past months",
+];
+
+/// What is known of a question before anything is read for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Route<'a> {
+    pub(super) text: &'a str,
+    /// `None`: nobody said.
+    pub(super) depth: Option<u32>,
+    pub(super) candidates: usize,
+    pub(super) tokens_max: u32,
+    pub(super) has_messages: bool,
+    /// Whether it is only looked at what a search finds.
+    pub(super) is_probe: bool,
+}
+
+impl Route<'_> {
+    /// The action, what reading would take, how near that is to the cap, and why, as JSON.
+    pub(super) fn json(&self) -> Writer {
+        let depth = self.depth.unwrap_or(DEPTH).clamp(1, DEPTH_MAX);
+        let text = self.text.to_lowercase();
+        let mentions = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        let is_broad = mentions(&BROAD_WORDS) || spans_years(&text);
+        let is_multi_hop = depth >= 3 || self.candidates >= 5 || mentions(&MULTI_HOP_WORDS);
+        let factors = [
+            (self.has_messages, WITH_MESSAGES),
+            (true, 100 + u64::from(depth - 1) * EACH_DEPTH),
+            (is_broad, BROAD),
+            (is_multi_hop, MULTI_HOP),
+        ];
+        let (mut estimate, mut unit) =
+            (CANDIDATE_TOKENS.saturating_mul(num::to_u64(self.candidates)), 1u64);
+        for (_, factor) in factors.into_iter().filter(|(counts, _)| *counts) {
+            (estimate, unit) = (estimate.saturating_mul(factor), unit * 100);
+        }
+        let estimate = estimate.div_ceil(unit);
+        let ratio = estimate.saturating_mul(100) / u64::from(self.tokens_max.max(1));
+        let (risk, is_high) = match ratio {
+            HIGH.. => ("high", true),
+            MODERATE.. => ("moderate", false),
+            _ => ("low", false),
+        };
+        let mut reasons: Vec<&str> = Vec::new();
+        let is_small = self.candidates <= 1 && depth <= 2 && ratio < MODERATE;
+        let action = if self.candidates == 0 {
+            reasons.push("no-candidates");
+            "answer-directly"
+        } else if self.is_probe && is_small && !is_broad && !is_multi_hop {
+            reasons.push("small-probe");
+            "answer-directly"
+        } else if is_high || (is_broad && is_multi_hop) {
+            "delegate-traversal"
+        } else {
+            "expand-shallow"
+        };
+        let further = [(is_high, "high-risk"), (is_broad, "broad"), (is_multi_hop, "multi-hop")];
+        reasons.extend(further.into_iter().filter(|(holds, _)| *holds).map(|(_, reason)| reason));
+        let mut w = Writer::object();
+        w.text("action", action);
+        w.number("estimated_tokens", estimate);
+        w.texts("reasons", &reasons);
+        w.text("risk", risk);
+        w
+    }
+}
+
+/// Whether two years are named that are at least two apart.
+fn spans_years(text: &str) -> bool {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    let is_year =
+        |word: &&str| word.len() == 4 && (word.starts_with("19") || word.starts_with("20"));
+    let years: Vec<u32> = words.filter(is_year).filter_map(|word| word.parse().ok()).collect();
+    match (years.iter().min(), years.iter().max()) {
+        (Some(first), Some(last)) => last - first >= 2,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{format, string::String};
+
+    use super::*;
+
+    fn route(depth: u32, candidates: usize, is_probe: bool, text: &str) -> String {
+        let (depth, tokens_max, has_messages) = (Some(depth), 4_000, false);
+        let route = Route { text, depth, candidates, tokens_max, has_messages, is_probe };
+        route.json().end_object()
+    }
+
+    fn expected(action: &str, tokens: u32, reasons: &str, risk: &str) -> String {
+        format!(
+            "{{\"action\":\"{action}\",\"estimated_tokens\":{tokens},\"reasons\":[{reasons}],\
+             \"risk\":\"{risk}\"}}"
+        )
+    }
+
+    #[test]
+    fn case_73_a_question_is_routed_by_what_reading_would_take() {
+        let direct = expected("answer-directly", 363, "\"small-probe\"", "low");
+        assert_eq!(route(2, 1, true, "which port"), direct);
+        let high = "\"high-risk\",\"multi-hop\"";
+        assert_eq!(route(3, 5, true, "x"), expected("delegate-traversal", 3_163, high, "high"));
+        assert_eq!(route(1, 3, true, "x"), expected("expand-shallow", 660, "", "low"));
+        let none = expected("answer-directly", 0, "\"no-candidates\"", "low");
+        assert_eq!(route(1, 0, true, "x"), none);
+    }
+
+    #[test]
+    fn words_and_years_make_a_question_broad() {
+        for text in ["the history of db-3", "from 2019 to 2023", "Timeline, please"] {
+            assert!(route(1, 1, true, text).contains("\"broad\""), "{text}");
+        }
+        for text in ["in 2023 or 2024", "port 2001x", "a story"] {
+            assert!(!route(1, 1, true, text).contains("\"broad\""), "{text}");
+        }
+        let both = route(3, 1, true, "the timeline of how this did lead to that");
+        assert!(both.contains("delegate-traversal"), "{both}");
+    }
+}

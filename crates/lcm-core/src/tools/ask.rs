@@ -1,0 +1,145 @@
+//! `lcm_expand_query`: an answer to a question, which a model writes from what was said.
+
+use alloc::{format, string::String};
+
+use super::{BACKGROUND, CLOSING_TOKENS, Call, TOKENS_MAX, about, mistake, next, one_line};
+use crate::{
+    api::{Timestamp, ToolAnswer, ToolOutcome},
+    ask::{self, Step},
+    config::Config,
+    error::{Error, Result},
+    json::{Fields, Writer},
+    model::CompletionResult,
+    reader::Reader,
+    tokens,
+};
+
+/// The tool.
+const NAME: &str = "lcm_expand_query";
+/// Stands between the continuation of a question and its conversation.
+const PLACE: char = '@';
+
+/// Arguments and what they are called in a question.
+const QUESTION: [(&str, &str); 7] = [
+    ("prompt", "question"),
+    ("query", "query"),
+    ("summaryIds", "summaries"),
+    ("maxTokens", "max_tokens"),
+    ("tokenCap", "token_cap"),
+    ("timeoutMs", "timeout_ms"),
+    ("allConversations", "all"),
+];
+
+/// Begins to answer a question.
+///
+/// # Errors
+///
+/// As [`ask::plan`].
+pub(super) fn ask(
+    reader: &mut Reader<'_>,
+    config: &Config,
+    call: &Call<'_>,
+) -> Result<ToolOutcome> {
+    let place = &call.place;
+    outcome(ask::plan(reader, config, place, &question(call), call.now)?, place)
+}
+
+/// Goes on with a question.
+///
+/// # Errors
+///
+/// As [`ask::apply`].
+pub(super) fn resume(
+    reader: &mut Reader<'_>,
+    config: &Config,
+    continuation: &str,
+    answers: &[CompletionResult],
+    now: Timestamp,
+) -> Result<ToolOutcome> {
+    let (continuation, place) = continuation
+        .split_once(PLACE)
+        .ok_or_else(|| Error::invalid("continuation: none of a tool"))?;
+    outcome(ask::apply(reader, config, place, continuation, answers, now)?, place)
+}
+
+/// The question of a call.
+fn question(call: &Call<'_>) -> String {
+    let mut question = Writer::object();
+    call.arguments.copy(&QUESTION, &mut question);
+    // Who names a conversation means it alone.
+    question.flag("only", call.arguments.text("conversationId").is_some());
+    question.end_object()
+}
+
+/// What is told of a step of a question of the conversation `place`.
+///
+/// # Errors
+///
+/// `invalid-input`: its document cannot be read, which would be a mistake of the engine.
+fn outcome(step: Step, place: &str) -> Result<ToolOutcome> {
+    if !step.requests.is_empty() {
+        let continuation = format!("{}{PLACE}{place}", step.continuation);
+        return Ok(ToolOutcome::NeedsCompletions { requests: step.requests, continuation });
+    }
+    let mut fields = Fields::of_argument("document", &step.document)?;
+    let status = fields.text("status");
+    Ok(ToolOutcome::Done(match status.as_str() {
+        "answered" | "uncited" => told(answered(&mut fields)),
+        "not-found" => told(nothing("The passages that were found do not hold the answer.")),
+        "no-evidence" => told(nothing("Nothing was found for the question.")),
+        "busy" => mistake(
+            NAME,
+            &format!(
+                "another question of this conversation is being answered, at most until {}; use \
+                 lcm_grep meanwhile",
+                fields.text("expires_at")
+            ),
+        ),
+        _ => mistake(
+            NAME,
+            &format!("the model gave no answer ({status}); use lcm_grep and lcm_describe"),
+        ),
+    }))
+}
+
+fn told(text: String) -> ToolAnswer {
+    ToolAnswer { text, is_error: false }
+}
+
+/// The answer, after what it rests on.
+fn answered(fields: &mut Fields<'_>) -> String {
+    let cited = fields.texts("cited_ids");
+    let rejected = fields.texts("rejected_ids");
+    let conversations = fields.texts("source_conversations");
+    let mut out = format!("{BACKGROUND}\n");
+    match cited.first() {
+        Some(id) => {
+            out.push_str(&format!("Cited: {}\n", cited.join(", ")));
+            out.push_str(&next(about(id, None), "gives the words of the first"));
+        }
+        None => out.push_str("Cited: nothing that was read; look it up before you rely on it\n"),
+    }
+    if !rejected.is_empty() {
+        out.push_str(&format!("Named, but not read: {}\n", rejected.join(", ")));
+    }
+    if conversations.len() > 1 {
+        out.push_str(&format!("Read in: {}\n", one_line(&conversations.join(", "))));
+    }
+    if fields.flag("truncated") {
+        out.push_str("Not all that was found was read, or the answer was cut.\n");
+    }
+    out.push_str("What a model answers from what was read:\n");
+    let answer = fields.text("answer");
+    let left = TOKENS_MAX.saturating_sub(tokens::estimate(&out));
+    let cut = tokens::truncate(&answer, left);
+    out.push_str(cut);
+    if cut.len() < answer.len() {
+        out = tokens::truncate(&out, TOKENS_MAX - CLOSING_TOKENS).into();
+        out.push_str("\n[cut: ask with a smaller maxTokens]");
+    }
+    out
+}
+
+fn nothing(line: &str) -> String {
+    format!("{BACKGROUND}\n{line}\nNext: lcm_grep with fewer or other words\n")
+}
