@@ -3,7 +3,7 @@
 //! In: arguments in the component's types. Out: the engine's answer. Functions that the engine
 //! does not offer answer `unsupported`; no argument is checked and no default is filled in here.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{string::String, vec::Vec};
 
 use lcm_core::{Engine, api::Piece};
 
@@ -11,8 +11,7 @@ use crate::{
     bindings::{
         exports::lcm::engine::{admin, compaction, context, ingest, recall, setup, tools},
         lcm::engine::types::{
-            Completion, CompletionRequest, CompletionResult, Dialect, Error, ErrorCode, Seq,
-            Timestamp,
+            Completion, CompletionRequest, CompletionResult, Dialect, Error, Seq, Timestamp,
         },
     },
     imports::{HostModel, HostStore},
