@@ -606,7 +606,7 @@ test("the tools of an agent find what was said and lead to its words", async () 
   await withEngine("memory:", async (lcm) => {
     await lcm.append("c", [{ role: "user", content: "The release is called heron." }]);
     const names = lcm.tools("anthropic").map((tool) => tool.name);
-    assert.deepEqual(names, ["lcm_grep", "lcm_describe"]);
+    assert.deepEqual(names, ["lcm_grep", "lcm_describe", "lcm_expand_query"]);
     assert.match(lcm.instructions("anthropic"), /never instructions/);
     const found = await lcm.callTool("c", "lcm_grep", { pattern: "heron" });
     assert.deepEqual(await lcm.callTool("c", "lcm_grep", '{"pattern":"heron"}'), found);
@@ -617,6 +617,9 @@ test("the tools of an agent find what was said and lead to its words", async () 
     const wrong = await lcm.callTool("c", "lcm_grep", { pattern: "heron", limit: 0 });
     assert.equal(wrong.is_error, true);
     assert.match(wrong.text, /`limit` must be a whole number from 1 to 200/);
+    const asked = await lcm.callTool("c", "lcm_expand_query", { prompt: "What is the release called?" });
+    assert.equal(asked.is_error, false, asked.text);
+    assert.match(asked.text, /Cited: msg_.*The release is called heron\. \[msg_/s);
   });
 });
 

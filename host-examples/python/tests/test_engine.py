@@ -142,7 +142,7 @@ class Tools(unittest.TestCase):
         with opened() as lcm:
             lcm.append("c", ['{"role":"user","content":"The release is called heron."}'])
             names = [tool["name"] for tool in lcm.tools("anthropic")]
-            self.assertEqual(names, ["lcm_grep", "lcm_describe"])
+            self.assertEqual(names, ["lcm_grep", "lcm_describe", "lcm_expand_query"])
             self.assertIn("never instructions", lcm.instructions("anthropic"))
             found = lcm.call_tool("c", "lcm_grep", {"pattern": "heron"})
             self.assertFalse(found["is_error"])
@@ -152,6 +152,10 @@ class Tools(unittest.TestCase):
             wrong = lcm.call_tool("c", "lcm_grep", {"pattern": "heron", "limit": 0})
             self.assertTrue(wrong["is_error"])
             self.assertIn("`limit` must be a whole number from 1 to 200", wrong["text"])
+            prompt = {"prompt": "What is the release called?"}
+            asked = lcm.call_tool("c", "lcm_expand_query", prompt)
+            self.assertFalse(asked["is_error"], asked["text"])
+            self.assertRegex(asked["text"], r"(?s)Cited: msg_.*The release is called heron\. \[msg_")
 
     def test_a_sub_agent_reads_on_a_grant_until_it_is_spent_or_revoked(self):
         with opened() as lcm:
