@@ -390,6 +390,7 @@ mod tests {
             keys.calibration("m"),
             keys.usage(),
             keys.grants(),
+            keys.ask(),
             keys.journal(7),
             keys.manifest(),
             keys.segment(&[7; 8]),
