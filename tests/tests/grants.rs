@@ -716,7 +716,7 @@ fn a_query_finds_what_is_expanded() {
     assert!(!is_error && told.contains("Next: lcm_grep"), "{told}");
     for (arguments, why) in [
         ("{}", "`summaryIds` or `query` must be given"),
-        (r#"{"summaryIds":[]}"#, "`summaryIds` must be a list of 1 to 32 strings"),
+        (r#"{"summaryIds":[]}"#, "`summaryIds` or `query` must be given"),
         (r#"{"summaryIds":[1]}"#, "`summaryIds` must be a list"),
         (r#"{"query":"x","maxDepth":11}"#, "`maxDepth` must be"),
         (r#"{"summaryIds":["sum_0000000000000000"]}"#, "placeholder"),
