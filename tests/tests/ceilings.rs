@@ -369,3 +369,21 @@ fn grep_of_an_expression_reads_units_with_its_grams_and_each_mebibyte_once() {
         }
     });
 }
+
+/// A search, and what is read of its hits: by terms and passages, whatever the length.
+#[test]
+fn a_question_reads_by_terms_and_passages_not_by_messages() {
+    each_history(|host, place| {
+        let question = r#"{"question":"Which message says 17 or 93?","timeout_ms":1}"#;
+        let now = 1_700_000_000_000_u64;
+        let args = Json::object([("question_json", json(question)), ("now", now.into())]);
+        host.restart().unwrap();
+        let asked = host.ask("recall.ask_plan", &args).unwrap();
+        let counts = host.store.counts();
+        assert!(asked.as_str().unwrap().contains("\"asked\""), "{place}");
+        // Its terms as any search; of the 100 hits, which come in packs, what is shown.
+        let most = GREP_READS + 2 * 5 + 100_u64.div_ceil(8);
+        assert!(u64::from(counts.reads()) <= most, "{place}: {most}: {counts:?}");
+        assert_eq!((counts.scan, counts.commit), (0, 1), "{place}: {counts:?}");
+    });
+}

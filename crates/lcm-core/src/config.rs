@@ -125,6 +125,16 @@ pub struct Config {
     pub skip_stateless_sessions: bool,
 }
 
+/// Room for a model that thinks before it writes, in tokens (behaviour reference, 4.11).
+const THINKING_TOKENS: u32 = 2_048;
+
+impl Config {
+    /// Tokens that a model may take to think, beyond its answer.
+    pub(crate) const fn thinking_tokens(&self) -> u32 {
+        if self.enable_summary_thinking { THINKING_TOKENS } else { 0 }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {

@@ -31,6 +31,20 @@ pub enum Level {
     Fallback,
 }
 
+/// Temperatures in thousandths (behaviour reference, section 0).
+const TEMPERATURE_NORMAL: u32 = 200;
+const TEMPERATURE_STRICT: u32 = 100;
+
+impl Level {
+    /// The sampling temperature of a request of this level, in thousandths.
+    pub(crate) const fn temperature_permille(self) -> u32 {
+        match self {
+            Self::Normal => TEMPERATURE_NORMAL,
+            Self::Aggressive | Self::Fallback => TEMPERATURE_STRICT,
+        }
+    }
+}
+
 /// Why a model stopped writing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Finish {
@@ -97,6 +111,21 @@ pub enum CompletionErrorCode {
     Unavailable,
     /// Anything else.
     Other,
+}
+
+impl CompletionErrorCode {
+    /// The code as documents and the interface spell it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auth => "auth",
+            Self::Policy => "policy",
+            Self::RateLimited => "rate-limited",
+            Self::Timeout => "timeout",
+            Self::ContextTooLong => "context-too-long",
+            Self::Unavailable => "unavailable",
+            Self::Other => "other",
+        }
+    }
 }
 
 /// A failed completion.

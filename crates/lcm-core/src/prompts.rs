@@ -138,16 +138,22 @@ pub fn build(request: &PromptInput<'_>) -> Prompt {
 #[must_use]
 pub fn material(prompt: &str) -> Option<(&str, u32)> {
     let target = number_line(prompt, LENGTH_PREFIX)?;
-    let (boundary, rest) = opening(prompt)?;
-    // A fence is a whole line; an empty source has none between them.
-    let closing = format!("</source {boundary}>");
+    fenced(prompt, "source").map(|(source, _)| (source, target))
+}
+
+/// What stands in an element with a boundary, and what follows it: from the first line that opens
+/// one to the last line that closes it.
+pub(crate) fn fenced<'p>(prompt: &'p str, tag: &str) -> Option<(&'p str, &'p str)> {
+    let (boundary, rest) = opening(prompt, &format!("<{tag} "))?;
+    // A fence is a whole line; an empty element has none between them.
+    let closing = format!("</{tag} {boundary}>");
     let end = rest
         .match_indices(closing.as_str())
         .filter(|(at, _)| is_line(rest, *at, closing.len()))
         .last()
         .map(|(at, _)| at)?;
-    let source = rest.get(..end)?;
-    Some((source.strip_suffix('\n').unwrap_or(source), target))
+    let inside = rest.get(..end)?;
+    Some((inside.strip_suffix('\n').unwrap_or(inside), rest.get(end + closing.len()..)?))
 }
 
 /// The size of what the summary replaces, in tokens, as the prompt states it.
@@ -176,7 +182,8 @@ fn push_paragraph(out: &mut String, text: &str) {
     out.push_str(text);
 }
 
-fn push_fenced(out: &mut String, tag: &str, boundary: &str, text: &str) {
+/// Appends an element with a boundary, each of its fences on a line of its own.
+pub(crate) fn push_fenced(out: &mut String, tag: &str, boundary: &str, text: &str) {
     push_paragraph(out, &format!("<{tag} {boundary}>\n{text}\n</{tag} {boundary}>"));
 }
 
@@ -187,11 +194,11 @@ fn number_line(prompt: &str, prefix: &str) -> Option<u32> {
         .find_map(|line| line.strip_prefix(prefix)?.strip_suffix(TOKENS_SUFFIX)?.parse().ok())
 }
 
-/// The boundary of the first line that opens a source, and what follows that line.
-fn opening(prompt: &str) -> Option<(&str, &str)> {
+/// The boundary of the first line that opens an element, and what follows that line.
+fn opening<'p>(prompt: &'p str, prefix: &str) -> Option<(&'p str, &'p str)> {
     let mut rest = prompt;
     while let Some((line, after)) = rest.split_once('\n') {
-        let boundary = line.strip_prefix(OPEN_PREFIX).and_then(|line| line.strip_suffix('>'));
+        let boundary = line.strip_prefix(prefix).and_then(|line| line.strip_suffix('>'));
         if let Some(boundary) = boundary.filter(|text| is_boundary(text)) {
             return Some((boundary, after));
         }

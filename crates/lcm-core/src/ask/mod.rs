@@ -15,7 +15,7 @@ mod question;
 mod record;
 mod routing;
 
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 
 use crate::{
     api::Timestamp,
@@ -53,6 +53,39 @@ pub(crate) fn plan(
     question_json: &str,
     now: Timestamp,
 ) -> Result<Step> {
+    match begin(reader, config, conversation, question_json, now)? {
+        Begun::Ended(step) => Ok(step),
+        Begun::Asks(asks) => {
+            let Asks { slot, record, open, text } = *asks;
+            let request = prompt::request(config, &record, &open, &text, Remark::First);
+            hand_out(reader, slot, record, open, request)
+        }
+    }
+}
+
+/// How a question begins.
+enum Begun {
+    /// No model is needed.
+    Ended(Step),
+    Asks(Box<Asks>),
+}
+
+/// A question with the passages that a model is to be asked about; nothing is written yet.
+struct Asks {
+    slot: Slot,
+    record: Record,
+    open: Open,
+    text: String,
+}
+
+/// What comes before a model is asked, whoever asks it.
+fn begin(
+    reader: &mut Reader<'_>,
+    config: &Config,
+    conversation: &str,
+    question_json: &str,
+    now: Timestamp,
+) -> Result<Begun> {
     let question = Question::read(question_json, config)?;
     let keys = Keys::new(conversation)?;
     let now = Loaded::of_existing(reader, &keys, conversation)?.now(now)?;
@@ -60,20 +93,31 @@ pub(crate) fn plan(
     if !question.plan_only
         && let Some(other) = slot.open(now)
     {
-        return Ok(outcome::busy(other));
+        return Ok(Begun::Ended(outcome::busy(other)));
     }
     let named = named(reader, conversation, &question)?;
     let evidence = first_evidence(reader, conversation, &question, &named, now)?;
     if question.plan_only {
-        return Ok(outcome::planned(&question, &evidence));
+        return Ok(Begun::Ended(outcome::planned(&question, &evidence)));
     }
-    let mut record = Record::after(&slot, &keys, now, question.timeout_ms);
+    let record = Record::after(&slot, &keys, now, question.timeout_ms);
     let open = open(&question, evidence);
     if open.passages.is_empty() {
-        return Ok(outcome::ended(&Ending::of(&open, Status::NoEvidence, 0)));
+        let ending = Ending::of(&open, Status::NoEvidence, 0);
+        return Ok(Begun::Ended(outcome::ended(&ending)));
     }
     let text = text(reader, &open)?;
-    let request = prompt::request(config, &record, &open, &text, Remark::First);
+    Ok(Begun::Asks(Box::new(Asks { slot, record, open, text })))
+}
+
+/// Writes that a model is asked, and tells what.
+fn hand_out(
+    reader: &mut Reader<'_>,
+    slot: Slot,
+    mut record: Record,
+    open: Open,
+    request: CompletionRequest,
+) -> Result<Step> {
     let step = outcome::asked(&record, &open, request);
     record.state = State::Open(open);
     slot.write(reader, &record)?;
@@ -97,7 +141,7 @@ pub(crate) fn apply(
     let keys = Keys::new(conversation)?;
     let now = Loaded::of_existing(reader, &keys, conversation)?.now(now)?;
     let slot = Slot::read(reader, &keys)?;
-    let mut record = slot.continued(continuation)?.clone();
+    let record = slot.continued(continuation)?.clone();
     let mut open = match &record.state {
         State::Ended(document) => return Ok(Step::done(document.clone())),
         State::Open(open) => open.clone(),
@@ -123,10 +167,7 @@ pub(crate) fn apply(
     open.attempt += 1;
     let text = text(reader, &open)?;
     let request = prompt::request(config, &record, &open, &text, remark);
-    let step = outcome::asked(&record, &open, request);
-    record.state = State::Open(open);
-    slot.write(reader, &record)?;
-    Ok(step)
+    hand_out(reader, slot, record, open, request)
 }
 
 /// Answers a question through a model that may block. All reads come before it is asked, so that a
@@ -143,21 +184,11 @@ pub(crate) fn run(
     question_json: &str,
     now: Timestamp,
 ) -> Result<Step> {
-    let question = Question::read(question_json, config)?;
-    let keys = Keys::new(conversation)?;
-    let now = Loaded::of_existing(reader, &keys, conversation)?.now(now)?;
-    let slot = Slot::read(reader, &keys)?;
-    if let Some(other) = slot.open(now) {
-        return Ok(outcome::busy(other));
-    }
-    let named = named(reader, conversation, &question)?;
-    let evidence = first_evidence(reader, conversation, &question, &named, now)?;
-    let record = Record::after(&slot, &keys, now, question.timeout_ms);
-    let mut open = open(&question, evidence);
-    if open.passages.is_empty() {
-        return Ok(outcome::ended(&Ending::of(&open, Status::NoEvidence, 0)));
-    }
-    let text = text(reader, &open)?;
+    let asks = match begin(reader, config, conversation, question_json, now)? {
+        Begun::Ended(step) => return Ok(step),
+        Begun::Asks(asks) => asks,
+    };
+    let Asks { slot, record, mut open, text } = *asks;
     let mut remark = Remark::First;
     let ending = loop {
         let request = prompt::request(config, &record, &open, &text, remark);
@@ -369,6 +400,3 @@ fn answered(
     ending.truncated |= is_cut;
     Judged::Ended(ending)
 }
-
-/// What a host completes for a question.
-pub(crate) type Requests = Vec<CompletionRequest>;

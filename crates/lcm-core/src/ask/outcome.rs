@@ -6,12 +6,12 @@ use alloc::{string::String, vec::Vec};
 
 use crate::{
     json::Writer,
-    model::{CompletionError, CompletionErrorCode, CompletionRequest, Level, Purpose},
+    model::{CompletionError, CompletionErrorCode, CompletionRequest},
     num,
+    summary::StoredLevel,
 };
 
 use super::{
-    Requests,
     evidence::{Evidence, What},
     question::Question,
     record::{Open, Record},
@@ -54,7 +54,7 @@ pub(crate) struct Step {
     /// What a host reads.
     pub(crate) document: String,
     /// What has to be completed; none: the question ended.
-    pub(crate) requests: Requests,
+    pub(crate) requests: Vec<CompletionRequest>,
     /// For the next call; empty: there is none.
     pub(crate) continuation: String,
 }
@@ -121,7 +121,7 @@ pub(super) fn ended(ending: &Ending) -> Step {
         None => w.null("failure"),
         Some((code, message)) => {
             let mut failure = Writer::object();
-            failure.text("code", code_name(*code));
+            failure.text("code", code.as_str());
             failure.text("message", message);
             w.object_at("failure", failure);
         }
@@ -208,37 +208,17 @@ fn row(share: &super::evidence::Share) -> Writer {
     row
 }
 
-/// A request as programs read it.
+/// The request of a question as programs read it.
 fn request_json(request: &CompletionRequest) -> Writer {
     let mut w = Writer::object();
     w.text("id", &request.id);
     w.number("input_tokens", request.input_tokens.into());
-    w.text(
-        "level",
-        match request.level {
-            Level::Normal => "normal",
-            Level::Aggressive => "aggressive",
-            Level::Fallback => "fallback",
-        },
-    );
+    w.text("level", StoredLevel::from(request.level).as_str());
     w.text_or_null("model", request.model.as_deref());
     w.number("output_tokens_max", request.output_tokens_max.into());
     w.text("prompt", &request.prompt);
-    w.text("purpose", if request.purpose == Purpose::Ask { "ask" } else { "" });
+    w.text("purpose", "ask");
     w.text("system", &request.system);
     w.number("temperature_permille", request.temperature_permille.into());
     w
-}
-
-/// A code as the contract of `exec:` spells it.
-const fn code_name(code: CompletionErrorCode) -> &'static str {
-    match code {
-        CompletionErrorCode::Auth => "auth",
-        CompletionErrorCode::Policy => "policy",
-        CompletionErrorCode::RateLimited => "rate-limited",
-        CompletionErrorCode::Timeout => "timeout",
-        CompletionErrorCode::ContextTooLong => "context-too-long",
-        CompletionErrorCode::Unavailable => "unavailable",
-        CompletionErrorCode::Other => "other",
-    }
 }

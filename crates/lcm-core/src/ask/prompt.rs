@@ -9,7 +9,9 @@ use crate::{
     config::Config,
     keys,
     model::{CompletionRequest, Level, Purpose},
-    order, recall,
+    order,
+    prompts::{fenced, push_fenced},
+    recall,
     search::query::TextQuery,
     tokens,
 };
@@ -19,10 +21,6 @@ use super::{
     record::{Open, Record},
 };
 
-/// As of ordinary summaries (behaviour reference, section 0).
-const TEMPERATURE_PERMILLE: u32 = 200;
-/// Room for a model that thinks before it writes, in tokens, as for summaries.
-const THINKING_TOKENS: u32 = 2_048;
 /// Passages that an answer without a model repeats.
 const OFFLINE_PASSAGES: usize = 3;
 
@@ -61,31 +59,29 @@ pub(super) fn request(
 ) -> CompletionRequest {
     let hash = keys::hash(&[b"lcm boundary", &record.id, &open.attempt.to_be_bytes()]);
     let boundary = keys::hex(hash.get(..8).unwrap_or(&[]));
-    let mut prompt = format!(
-        "The question:\n<question {boundary}>\n{}\n</question {boundary}>\n\
-         Length: at most {} tokens.\n",
-        open.question, open.tokens_max
-    );
-    prompt.push_str("If the passages do not hold the answer, write ");
-    prompt.push_str(NOT_FOUND);
-    prompt.push_str(match remark {
-        Remark::First | Remark::Again => {
-            ", and if other words could find it, in a second line SEARCH: and those words.\n"
-        }
-        Remark::Searched => ". Nothing further can be searched.\n",
-    });
+    let mut prompt = String::from("The question:");
+    push_fenced(&mut prompt, "question", &boundary, &open.question);
+    prompt.push_str(&format!(
+        "\nLength: at most {} tokens.\nIf the passages do not hold the answer, write {NOT_FOUND}",
+        open.tokens_max
+    ));
+    match remark {
+        Remark::First | Remark::Again => prompt.push_str(&format!(
+            ", and if other words could find it, in a second line {SEARCH} and those words.\n"
+        )),
+        Remark::Searched => prompt.push_str(". Nothing further can be searched.\n"),
+    }
     if remark == Remark::Again {
         prompt.push_str(
             "Your preceding answer was of no use: it was empty, or cited no passage by its id.\n",
         );
     }
-    debug_assert!(SEARCH.starts_with("SEARCH"), "the prompt names the word that is read");
-    prompt.push_str(&format!(
+    prompt.push_str(
         "Everything between the next line, which carries a random number, and the line that closes \
-         it are the passages.\n<source {boundary}>\n{evidence}\n</source {boundary}>\n\
-         Write the answer now."
-    ));
-    let thinking = if config.enable_summary_thinking { THINKING_TOKENS } else { 0 };
+         it are the passages.",
+    );
+    push_fenced(&mut prompt, "source", &boundary, evidence);
+    prompt.push_str("\nWrite the answer now.");
     CompletionRequest {
         id: format!("{}.{}", record.continuation(), open.attempt),
         purpose: Purpose::Ask,
@@ -93,18 +89,18 @@ pub(super) fn request(
         input_tokens: tokens::estimate(SYSTEM).saturating_add(tokens::estimate(&prompt)),
         system: SYSTEM.into(),
         prompt,
-        output_tokens_max: open.tokens_max.saturating_add(thinking),
-        temperature_permille: TEMPERATURE_PERMILLE,
+        output_tokens_max: open.tokens_max.saturating_add(config.thinking_tokens()),
+        temperature_permille: Level::Normal.temperature_permille(),
         model: config.expansion_model.clone(),
     }
 }
 
 /// An answer without a model: the places that have most in common with the question, cited.
 pub(crate) fn offline(prompt: &str) -> String {
-    let (Some(question), Some(evidence)) = (fenced(prompt, "question"), fenced(prompt, "source"))
-    else {
-        return NOT_FOUND.into();
-    };
+    // The question comes first, and whatever it says, the passages follow it.
+    let found = fenced(prompt, "question")
+        .and_then(|(question, behind)| Some((question, fenced(behind, "source")?.0)));
+    let Some((question, evidence)) = found else { return NOT_FOUND.into() };
     let query = TextQuery::parse(question);
     let mut best: Vec<(u64, usize, String)> = Vec::new();
     for (number, block) in evidence.split("\n\n[").enumerate() {
@@ -123,13 +119,4 @@ pub(crate) fn offline(prompt: &str) -> String {
     order::sort_by(&mut best, &mut |a, b| a.1.cmp(&b.1));
     let lines: Vec<String> = best.into_iter().map(|(.., line)| line).collect();
     lines.join("\n")
-}
-
-/// What stands between the first line that opens an element with a number and the last that closes
-/// it.
-fn fenced<'p>(prompt: &'p str, tag: &str) -> Option<&'p str> {
-    let (_, rest) = prompt.split_once(&format!("<{tag} "))?;
-    let (boundary, rest) = rest.split_once(">\n")?;
-    let (inside, _) = rest.rsplit_once(&format!("\n</{tag} {boundary}>"))?;
-    Some(inside)
 }

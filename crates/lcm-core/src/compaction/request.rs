@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use crate::{
     config::Config,
-    model::{CompletionRequest, Level},
+    model::CompletionRequest,
     num,
     prompts::{self, PromptInput},
     tokens,
@@ -14,12 +14,6 @@ use super::{
     sources::{self, Gathered},
     task::Task,
 };
-
-/// Room for a model that thinks before it writes, in tokens (behaviour reference, 4.11).
-const THINKING_TOKENS: u32 = 2_048;
-/// Temperatures in thousandths (behaviour reference, section 0).
-const TEMPERATURE_NORMAL: u32 = 200;
-const TEMPERATURE_AGGRESSIVE: u32 = 100;
 
 /// The request of a task.
 pub(crate) fn build(
@@ -51,15 +45,8 @@ pub(crate) fn build(
             .saturating_add(tokens::estimate(&prompt.prompt)),
         system: prompt.system,
         prompt: prompt.prompt,
-        output_tokens_max: task.tokens_target.saturating_add(if config.enable_summary_thinking {
-            THINKING_TOKENS
-        } else {
-            0
-        }),
-        temperature_permille: match task.level {
-            Level::Normal => TEMPERATURE_NORMAL,
-            Level::Aggressive | Level::Fallback => TEMPERATURE_AGGRESSIVE,
-        },
+        output_tokens_max: task.tokens_target.saturating_add(config.thinking_tokens()),
+        temperature_permille: task.level.temperature_permille(),
         model: config.summary_model.clone(),
     }
 }

@@ -27,7 +27,7 @@ const MESSAGES_PER_READ: u64 = 64;
 /// First characters of a cursor.
 const CURSOR_VERSION: &str = "e1:";
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Expansion {
     /// How many levels of sources; 0: none. Absent: one, or with `messages` as many as there are,
     /// because whoever wants messages does not want to know how deep they lie.
@@ -78,10 +78,7 @@ pub(crate) fn expanded(
 ) -> Result<Answer> {
     super::in_family(reader, conversation, id, within.permit, &|reader, other| {
         let keys = Keys::new(other)?;
-        let Expansion { depth, messages, token_cap, .. } = *asked;
-        let shown = asked.shown.clone();
-        let options = Expansion { depth, messages, token_cap, after: None, shown };
-        expand_in(reader, &keys, other, id, options, within)
+        expand_in(reader, &keys, other, id, asked.clone(), within)
     })
 }
 

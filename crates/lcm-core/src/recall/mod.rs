@@ -108,16 +108,15 @@ fn handed_out(reader: &mut Reader<'_>, answer: Answer, permit: Option<Permit>) -
 ///
 /// Those of `ask`; `not-found`: none of them knows the id; `denied`: likewise, when the grant
 /// covers some summaries only.
-fn in_family(
+fn in_family<T>(
     reader: &mut Reader<'_>,
     conversation: &str,
     id: &str,
     permit: Option<&Permit>,
-    ask: &dyn Fn(&mut Reader<'_>, &str) -> Result<Answer>,
-) -> Result<Answer> {
-    let is_unknown = |answer: &Result<Answer>| {
-        answer.as_ref().is_err_and(|error| error.code == ErrorCode::NotFound)
-    };
+    ask: &dyn Fn(&mut Reader<'_>, &str) -> Result<T>,
+) -> Result<T> {
+    let is_unknown =
+        |answer: &Result<T>| answer.as_ref().is_err_and(|error| error.code == ErrorCode::NotFound);
     let answer = ask(reader, conversation);
     if !is_unknown(&answer) {
         return answer;
@@ -224,20 +223,14 @@ pub(crate) fn summary_in_family(
     conversation: &str,
     text: &str,
 ) -> Result<(String, [u8; 8], Summary)> {
-    let id_in = |conversation: &str| match named(&Keys::new(conversation)?, text)? {
-        Named::Summary(id) => Ok(id),
-        Named::Message(_) | Named::File(_) => {
-            Err(Error::invalid(format_args!("summaries: `{text}` is no id of a summary")))
-        }
-    };
-    let id = id_in(conversation)?;
-    let holder = |reader: &mut Reader<'_>, place: &str| {
-        summary(reader, &Keys::new(place)?, id, Within::default())?;
-        Ok(Answer { json: place.into(), tokens: 0, left_out: None })
-    };
-    let place = in_family(reader, conversation, text, None, &holder)?.json;
-    let record = summary(reader, &Keys::new(&place)?, id, Within::default())?;
-    Ok((place, id, record))
+    in_family(reader, conversation, text, None, &|reader, place| {
+        let keys = Keys::new(place)?;
+        let Named::Summary(id) = named(&keys, text)? else {
+            return Err(Error::invalid(format_args!("summaries: `{text}` is no id of a summary")));
+        };
+        let record = summary(reader, &keys, id, Within::default())?;
+        Ok((place.into(), id, record))
+    })
 }
 
 /// Options as JSON; an empty text means none.
