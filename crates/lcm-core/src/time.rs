@@ -10,7 +10,8 @@ use crate::api::Timestamp;
 /// The last millisecond of the year 9999.
 pub const MS_MAX: Timestamp = 253_402_300_799_999;
 
-const MS_PER_DAY: u64 = 86_400_000;
+/// Milliseconds of a day.
+pub(crate) const MS_PER_DAY: u64 = 86_400_000;
 
 /// Days from 0000-03-01 to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_468;
@@ -73,19 +74,32 @@ fn to_minutes(ms: Timestamp) -> (String, u64, u64) {
     (date(ms), ms / 3_600_000 % 24, ms / 60_000 % 60)
 }
 
-/// The date of a time, by counting from 1 March so that the leap day comes last.
+/// The date of a time.
 fn date(ms: Timestamp) -> String {
-    let days = i64::try_from(ms / MS_PER_DAY).unwrap_or(0) + EPOCH_DAYS;
-    let era = days.div_euclid(ERA_DAYS);
-    let day_of_era = days.rem_euclid(ERA_DAYS);
+    let (year, month, day) = civil(ms / MS_PER_DAY);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// Year, month and day of a day since the epoch, by counting from 1 March so that the leap day comes
+/// last.
+pub(crate) const fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days.saturating_add(EPOCH_DAYS.unsigned_abs());
+    let era = days / ERA_DAYS.unsigned_abs();
+    let day_of_era = days % ERA_DAYS.unsigned_abs();
     let year_of_era =
         (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
+    let year = era * 400 + year_of_era + if month <= 2 { 1 } else { 0 };
+    (year, month, day)
+}
+
+/// The day since the epoch of a date; `None`: there is none such, or it is before the epoch.
+pub(crate) fn days_of(year: u64, month: u64, day: u64) -> Option<u64> {
+    let [year, month, day] = [year, month, day].map(|number| i64::try_from(number).ok());
+    u64::try_from(days_from_civil(year?, month?, day?)?).ok()
 }
 
 /// Days since the epoch, negative before; `None` when there is no such date.

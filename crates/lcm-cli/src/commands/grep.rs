@@ -12,12 +12,13 @@ use crate::{
 };
 
 /// What the notes of an answer mean; one that is not here is shown as it is.
-const NOTES: [(&str, &str); 5] = [
+const NOTES: [(&str, &str); 6] = [
     ("mode-regex", "taken as a regular expression; --mode full-text takes it as words"),
     ("mode-full-text", ""),
     ("looks-like-regex", "taken as words; --mode regex takes it as a regular expression"),
     ("terms-limited", "only the first words of so long a pattern count"),
     ("no-terms", "there is no word in the pattern"),
+    ("scan-limited", "only what is newest was looked through; --before goes on from there"),
 ];
 
 pub(crate) fn run(global: &Global, options: &Grep) -> Result<End> {

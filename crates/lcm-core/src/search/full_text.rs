@@ -17,9 +17,25 @@ use super::{
     window::Window,
 };
 use crate::{
-    api::Timestamp, error::Result, history::History, json, message::Role, num, order,
+    api::Timestamp,
+    error::{Error, Result},
+    history::History,
+    json,
+    message::Role,
+    num, order,
     reader::Reader,
 };
+
+/// Postings that words which may be there have together in one corpus; of more the most frequent
+/// words are left out, which say least. A question in a conversation of 100,000 messages has half
+/// as many.
+const POSTINGS_MAX: usize = 150_000;
+/// Documents of terms whose positions are read, of all phrases of a query together, and as how many
+/// finding the list of one term counts.
+const PLACED_MAX: usize = 120_000;
+const PLACED_MIN: usize = 2_000;
+/// Messages that are read to compare their speaker with a name that has no words.
+const SPEAKERS_READ_MAX: usize = 4_096;
 
 /// What one corpus of a conversation says to a query.
 pub(crate) struct Gathered {
@@ -30,6 +46,8 @@ pub(crate) struct Gathered {
     sessions: Sessions,
     direct: Direct,
     pub(crate) statistics: Statistics,
+    /// Words were left out.
+    pub(crate) is_cut: bool,
 }
 
 /// What weights depend on; sums over conversations are the statistics of all of them.
@@ -90,9 +108,11 @@ pub(crate) fn gather(
         }
     }
     let mut items = Vec::with_capacity(query.items.len());
+    let mut placing = Placing { terms: &query.terms, left: PLACED_MAX, is_cut: false };
     for item in &query.items {
-        items.push(held(reader, index, corpus, &direct, item, &terms)?);
+        items.push(held(reader, index, corpus, &direct, item, &terms, &mut placing)?);
     }
+    let is_cut = leave_out(query, &mut items) || placing.is_cut;
     let lengths = direct.entries.iter().map(|entry| u64::from(entry.length)).sum::<u64>();
     let documents = match corpus {
         Corpus::Messages => history.head.messages,
@@ -120,13 +140,64 @@ pub(crate) fn gather(
         holding: holding.collect(),
         spoken: query.names.iter().map(|name| count(documents_of(&terms, Some(name)))).collect(),
     };
-    Ok(Gathered { corpus, items, terms, sessions, direct, statistics })
+    Ok(Gathered { corpus, items, terms, sessions, direct, statistics, is_cut })
+}
+
+/// Empties the postings of the most frequent items that may be there, as far as all have too many;
+/// whether there were such.
+fn leave_out(query: &TextQuery, items: &mut [Postings]) -> bool {
+    let numbered = items.iter().zip(&query.items).enumerate();
+    let may = numbered.filter(|(_, (_, item))| item.presence == Presence::May);
+    let mut sizes: Vec<(usize, usize)> =
+        may.map(|(number, (postings, _))| (postings.documents.len(), number)).collect();
+    order::sort(&mut sizes);
+    let (mut sum, mut is_cut) = (0, false);
+    for (place, (size, number)) in sizes.into_iter().enumerate() {
+        sum += size;
+        if sum > POSTINGS_MAX && place > 0 {
+            is_cut = true;
+            items.get_mut(number).into_iter().for_each(|postings| *postings = Postings::default());
+        }
+    }
+    is_cut
 }
 
 /// The documents of a term by its number.
 fn documents_of<'t>(terms: &'t [Postings], number: Option<&usize>) -> &'t [u64] {
     let postings = number.and_then(|number| terms.get(*number));
     postings.map_or(&[], |postings| postings.documents.as_slice())
+}
+
+/// What is still to be read of positions.
+struct Placing<'q> {
+    /// The terms of the query.
+    terms: &'q [Vec<u8>],
+    left: usize,
+    is_cut: bool,
+}
+
+impl Placing<'_> {
+    /// Whether the positions of a term are read. An item that may be there is left out otherwise.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: they are too many, and the item must or must not be there.
+    fn takes(&mut self, item: &Item, term: &[u8], terms: &[Postings]) -> Result<bool> {
+        let number = self.terms.iter().position(|known| known == term);
+        let size = documents_of(terms, number.as_ref()).len().max(PLACED_MIN);
+        if let Some(left) = self.left.checked_sub(size) {
+            self.left = left;
+            return Ok(true);
+        }
+        self.is_cut = true;
+        match item.presence {
+            Presence::May => Ok(false),
+            Presence::Must | Presence::MustNot => Err(Error::limit(
+                "pattern: phrases of so many frequent words; fewer of them, or rarer words, can \
+                 be looked for",
+            )),
+        }
+    }
 }
 
 /// The documents that hold an item, and how often.
@@ -137,6 +208,7 @@ fn held(
     direct: &Direct,
     item: &Item,
     terms: &[Postings],
+    placing: &mut Placing<'_>,
 ) -> Result<Postings> {
     if !item.forms.is_empty() {
         let forms = item.forms.iter().filter_map(|number| terms.get(*number));
@@ -154,6 +226,12 @@ fn held(
     // Where the phrase would begin, for each document, as far as its terms were looked at.
     let mut starts: Vec<Vec<u32>> = Vec::new();
     for (at, (term, distance)) in item.order.iter().enumerate() {
+        if documents.is_empty() {
+            break;
+        }
+        if !placing.takes(item, term, terms)? {
+            return Ok(Postings::default());
+        }
         let found = positions(reader, index, corpus, direct, term, &documents)?;
         let begins = found.into_iter().map(|positions| {
             let begin =
@@ -248,7 +326,7 @@ impl Gathered {
         for ((item, postings), holding) in
             query.items.iter().zip(&self.items).zip(&statistics.holding)
         {
-            if item.presence == Presence::MustNot {
+            if item.presence == Presence::MustNot || postings.documents.is_empty() {
                 continue;
             }
             let [any, sessions, typed] = *holding;
@@ -271,6 +349,9 @@ impl Gathered {
             let weights =
                 [score::weight(all, *documents), score::weight(statistics.sessions, *sessions)];
             ranking.add_speaker(spoken, &self.sessions.of(spoken), weights, names);
+        }
+        if let Some(date) = query.date.filter(|_| are_messages && query.is_question()) {
+            ranking.add_date(&self.times(reader, index, documents)?, date);
         }
         let lengths = self.lengths(reader, index, documents)?;
         ranking.take_asking(documents_of(&self.terms, Some(&2)), &lengths);
@@ -354,13 +435,49 @@ impl Gathered {
         if has(|property| matches!(property, Property::Role(_))) {
             let roles =
                 self.column(documents, |entry| entry.role, |stored| index.roles(reader, stored))?;
-            keep(documents, &roles, |role| passes(&query.filters, &ValueOf::Role(*role)));
+            keep(documents, &roles, |role| passes(&query.filters, *role));
         }
-        if has(|property| matches!(property, Property::Speaker(_))) {
-            let speakers = speakers(reader, history, documents)?;
-            keep(documents, &speakers, |speaker| {
-                passes(&query.filters, &ValueOf::Speaker(speaker.as_deref()))
-            });
+        self.filter_speakers(reader, history, query, documents)
+    }
+
+    /// Who has all words of a name is one of that name.
+    fn filter_speakers(
+        &self,
+        reader: &mut Reader<'_>,
+        history: &History<'_>,
+        query: &TextQuery,
+        documents: &mut Vec<u64>,
+    ) -> Result<()> {
+        for negated in [false, true] {
+            let (mut named, mut read, mut is_asked) = (Vec::new(), None, false);
+            for filter in query.filters.iter().filter(|filter| filter.negated == negated) {
+                let Property::Speaker { name, words } = &filter.property else { continue };
+                is_asked = true;
+                let spoken = match words.split_first() {
+                    Some((first, rest)) => {
+                        let mut spoken = documents_of(&self.terms, Some(first)).to_vec();
+                        rest.iter().for_each(|word| {
+                            keep_common(&mut spoken, documents_of(&self.terms, Some(word)));
+                        });
+                        spoken
+                    }
+                    None => {
+                        if read.is_none() {
+                            read = Some(speakers(reader, history, documents)?);
+                        }
+                        let mut spoken = documents.clone();
+                        let speakers = read.as_deref().unwrap_or_default();
+                        keep(&mut spoken, speakers, |speaker| speaker.as_ref() == Some(name));
+                        spoken
+                    }
+                };
+                named = merged(named, &spoken);
+            }
+            match negated {
+                _ if !is_asked => {}
+                true => drop_common(documents, &named),
+                false => keep_common(documents, &named),
+            }
         }
         Ok(())
     }
@@ -421,18 +538,10 @@ impl Gathered {
     }
 }
 
-enum ValueOf<'a> {
-    Role(Role),
-    Speaker(Option<&'a str>),
-}
-
-/// Whether a value passes the filters of its kind.
-fn passes(filters: &[Filter], value: &ValueOf<'_>) -> bool {
-    let is_it = |filter: &Filter| match (&filter.property, value) {
-        (Property::Role(wanted), ValueOf::Role(role)) => Some(wanted == role),
-        (Property::Speaker(wanted), ValueOf::Speaker(speaker)) => {
-            Some(*speaker == Some(wanted.as_str()))
-        }
+/// Whether a role passes the filters of roles.
+fn passes(filters: &[Filter], role: Role) -> bool {
+    let is_it = |filter: &Filter| match &filter.property {
+        Property::Role(wanted) => Some(*wanted == role),
         _ => None,
     };
     let mut wanted = filters.iter().filter(|filter| !filter.negated).filter_map(is_it).peekable();
@@ -447,6 +556,12 @@ fn speakers(
     history: &History<'_>,
     seqs: &[u64],
 ) -> Result<Vec<Option<String>>> {
+    if seqs.len() > SPEAKERS_READ_MAX {
+        return Err(Error::limit(format_args!(
+            "pattern: a speaker's name without words is compared with at most {SPEAKERS_READ_MAX} \
+             messages; words, since: or before: leave fewer"
+        )));
+    }
     let mut out = Vec::with_capacity(seqs.len());
     let ranges: Vec<(u64, u64)> = seqs.iter().map(|seq| (*seq, *seq)).collect();
     history.each_of(reader, &ranges, &mut |_, message| {

@@ -8,6 +8,7 @@
 mod builder;
 mod check;
 mod columns;
+pub(crate) mod dates;
 mod direct;
 mod fields;
 pub(crate) mod full_text;

@@ -10,8 +10,8 @@ use core::ops::Range;
 
 use lcm_loops::stem;
 
-use super::{Field, each_term, has_positions, signs, window::Window};
-use crate::{message::Role, order, time};
+use super::{Field, dates::Date, each_term, has_positions, signs, window::Window};
+use crate::{api::Timestamp, message::Role, order, time};
 
 /// Kinds of terms, their first byte.
 const WORD: u8 = b'w';
@@ -72,8 +72,13 @@ pub(crate) enum Property {
     Role(Role),
     /// Number of the term of the tool's name.
     Tool(usize),
-    /// The `speaker` member of the message, in lower case.
-    Speaker(String),
+    /// Who said the message.
+    Speaker {
+        /// As `speaker` has it, in lower case.
+        name: String,
+        /// Numbers of the terms of its words. None: it has no words and is compared as a whole.
+        words: Vec<usize>,
+    },
 }
 
 /// A condition that is no text.
@@ -92,6 +97,8 @@ pub(crate) struct TextQuery {
     pub(crate) items: Vec<Item>,
     pub(crate) filters: Vec<Filter>,
     pub(crate) window: Window,
+    /// The date that it speaks of.
+    pub(crate) date: Option<Date>,
     /// Terms of the speakers that the words may be names of.
     pub(crate) names: Vec<usize>,
     /// Words, identifiers and phrases that were typed, apart from those that say nothing.
@@ -103,7 +110,12 @@ pub(crate) struct TextQuery {
 }
 
 impl TextQuery {
-    /// Understands a text.
+    /// Understands a text that is asked at `now`.
+    pub(crate) fn asked(text: &str, now: Timestamp) -> Self {
+        Self { date: Date::of(text, now), ..Self::parse(text) }
+    }
+
+    /// Understands a text, but for the date that it may speak of.
     pub(crate) fn parse(text: &str) -> Self {
         let mut reading = Reading::default();
         reading.query.terms = signs::SIGNS.iter().map(|sign| sign.to_vec()).collect();
@@ -168,18 +180,25 @@ fn has_alternatives(text: &str) -> bool {
     })
 }
 
+/// Bytes of a class of characters that is seen as one.
+const CLASS_BYTES_MAX: usize = 64;
+
 /// `[a-z]`, `[^a]` or `[ab]+`, and not `[1]`, which refers to something.
 fn has_class(text: &str) -> bool {
     text.match_indices('[').any(|(at, _)| {
         let inside = text.get(at + 1..).unwrap_or_default();
-        let Some((class, behind)) = inside.split_once(']') else { return false };
+        let end = inside.bytes().take(CLASS_BYTES_MAX).position(|byte| byte == b']');
+        let Some((class, behind)) = end.and_then(|end| inside.split_at_checked(end)) else {
+            return false;
+        };
         let is_range = |triple: &[u8]| {
             matches!(triple, [a, b'-', b] if a.is_ascii_alphanumeric() && b.is_ascii_alphanumeric())
         };
         let is_class = class.starts_with('^') || class.as_bytes().windows(3).any(is_range);
         !class.is_empty()
             && !class.contains(char::is_whitespace)
-            && (is_class && class.len() <= 16 || behind.starts_with(['+', '*', '?', '{']))
+            && (is_class && class.len() <= 16
+                || behind.get(1..).is_some_and(|text| text.starts_with(['+', '*', '?', '{'])))
     })
 }
 
@@ -287,7 +306,17 @@ impl Reading {
                     None => return false,
                 }
             }
-            _ => Property::Speaker(token.text.to_lowercase()),
+            _ => {
+                let (mut words, mut is_cut) = (Vec::new(), false);
+                signs::each_name(&token.text, &mut |term| match self.number(term) {
+                    Some(word) => words.push(word),
+                    None => is_cut = true,
+                });
+                if is_cut {
+                    return true;
+                }
+                Property::Speaker { name: token.text.to_lowercase(), words }
+            }
         };
         let filter = Filter { property, negated };
         let filters = &mut self.query.filters;

@@ -8,9 +8,11 @@ use alloc::vec::Vec;
 
 use super::{
     Postings,
+    dates::Date,
     score::{self, ONE},
     sessions::{NEIGHBOURS, Sessions},
 };
+use crate::api::Timestamp;
 
 /// Occurrences of a term in one document that count.
 const COUNT_MAX: u32 = 2;
@@ -34,6 +36,8 @@ const SESSION: u64 = ONE * 40 / 100;
 /// What it is worth that who is named is the speaker, or speaks in the session.
 const SPEAKER: u64 = ONE * 130 / 100;
 const SPEAKS_IN_SESSION: u64 = ONE * 2;
+/// What it is worth to be of the date that is asked for.
+const DATE: u64 = ONE * 6;
 
 /// Where documents stand, and what they have got so far.
 pub(super) struct Ranking<'a> {
@@ -96,9 +100,8 @@ impl<'a> Ranking<'a> {
                 };
             }
         }
-        for (score, found) in self.scores.iter_mut().zip(found) {
-            *score += score::saturated(weight, found);
-        }
+        let found = self.scores.iter_mut().zip(found).filter(|(_, found)| *found > 0);
+        found.for_each(|(score, found)| *score += score::saturated(weight, found));
     }
 
     /// Adds what it is worth that a term of this weight occurs in a session at all.
@@ -127,12 +130,22 @@ impl<'a> Ranking<'a> {
         weights: [u64; 2],
         names: usize,
     ) {
+        if spoken.is_empty() {
+            return;
+        }
         let [own, session] = weights;
         // Of several names only one can be the speaker.
         let own = score::times(own, SPEAKER) >> u32::from(names > 1);
         add_to(&mut self.scores, self.documents, spoken, own);
         let session = score::times(session, SPEAKS_IN_SESSION);
         add_to(&mut self.scores, &self.sessions, in_sessions, session);
+    }
+
+    /// Adds what it is worth to be of these times where this date is asked for.
+    pub(super) fn add_date(&mut self, times: &[Timestamp], date: Date) {
+        for (score, time) in self.scores.iter_mut().zip(times) {
+            *score += score::times(DATE, date.near(*time));
+        }
     }
 
     /// Takes from the documents that end with a question mark what they are worth less.

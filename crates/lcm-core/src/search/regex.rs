@@ -2,8 +2,9 @@
 //!
 //! A lazily built automaton does the work and reads each byte once. Where it cannot go on (a
 //! Unicode word boundary beside a byte that is not ASCII, or an expression that needs ever new
-//! states) a simulation of the same expression answers instead, slower but linear too, so that
-//! every answer is complete. Not here: which texts are read.
+//! states) a simulation of the same expression answers instead, slower but linear too. What all
+//! texts together may cost is bounded: what is beyond the bound is not looked at, and the
+//! expression says so. Not here: which texts are read.
 
 mod classes;
 mod translate;
@@ -21,7 +22,7 @@ use regex_automata::{
 };
 use regex_syntax::{
     ast::{self, parse::ParserBuilder},
-    hir::Hir,
+    hir::{Hir, HirKind},
 };
 
 use self::translate::translate;
@@ -34,12 +35,20 @@ pub(crate) const PATTERN_BYTES_MAX: usize = 10_000;
 const COMPILED_BYTES_MAX: usize = 2 << 20;
 /// Groups that may stand in each other, so that no stack of a host is too small.
 const NESTING_MAX: u32 = 100;
-/// Memory of the automaton; when it is full the automaton begins anew.
-const STATES_BYTES_MAX: usize = 4 << 20;
+/// Memory of the automaton; when it is full the automaton begins anew. Building one state costs as
+/// much as reading a thousand bytes, so this bounds what an expression costs that needs ever new
+/// ones; the largest of the others has a few hundred of them.
+const STATES_BYTES_MAX: usize = 128 << 10;
 /// Fresh starts after which it has to prove worth building, and the bytes of text that each of its
 /// states must have served: the measures of the regex crate.
 const FRESH_STARTS_MIN: usize = 3;
 const BYTES_PER_STATE_MIN: usize = 10;
+/// Steps of one query: a step is what a byte costs that is read, inflated and matched, so that a
+/// query takes less than a tenth of a second however long the conversation is.
+const STEPS_MAX: u64 = 4 << 20;
+/// Steps of a byte in the simulation, beside half a one for each place it may be at in the
+/// expression: measured, and places are rarely taken all together.
+const SIMULATED_STEPS: u64 = 4;
 
 /// A compiled regular expression with the memory that matching needs.
 pub(crate) struct Regex {
@@ -48,6 +57,12 @@ pub(crate) struct Regex {
     /// Finds where a match begins; built when the first match is to be shown.
     backward: Option<Automaton>,
     simulation: Option<Box<Simulation>>,
+    /// Steps of a byte in the simulation, and those that are left.
+    simulated_steps: u64,
+    steps_left: u64,
+    /// Steps that are kept for later texts.
+    steps_kept: u64,
+    is_refused: bool,
 }
 
 struct Automaton {
@@ -81,7 +96,48 @@ impl Regex {
             .map_err(|error| not_an_expression(&error))?;
         let hir = translate(&ast)?;
         let forward = Automaton::build(&hir, false)?;
-        Ok(Self { hir, forward, backward: None, simulation: None })
+        Ok(Self {
+            simulated_steps: SIMULATED_STEPS.saturating_add(places(&hir) / 2),
+            hir,
+            forward,
+            backward: None,
+            simulation: None,
+            steps_left: STEPS_MAX,
+            steps_kept: 0,
+            is_refused: false,
+        })
+    }
+
+    /// Begins one of so many scans that are still to come, itself included: each may take an equal
+    /// share of what is left.
+    pub(crate) fn begin_scan(&mut self, scans: u64) {
+        let left = self.steps_left + self.steps_kept;
+        self.steps_left = left / scans.max(1);
+        self.steps_kept = left - self.steps_left;
+        self.is_refused = false;
+    }
+
+    /// Begins to find in texts that are known to match.
+    pub(crate) fn begin_finding(&mut self) {
+        (self.steps_left, self.steps_kept) = (STEPS_MAX, 0);
+    }
+
+    /// Whether the steps of the scan are used up.
+    pub(crate) const fn is_spent(&self) -> bool {
+        self.steps_left == 0
+    }
+
+    /// Whether a text of the scan was left out because it would have cost more than was left.
+    pub(crate) const fn is_refused(&self) -> bool {
+        self.is_refused
+    }
+
+    /// Takes the steps of a text in the simulation; `false`: there are not as many.
+    fn take_simulated(&mut self, text: &str) -> bool {
+        let steps = crate::num::to_u64(text.len()).saturating_mul(self.simulated_steps);
+        let left = self.steps_left.checked_sub(steps);
+        self.steps_left = left.unwrap_or(0);
+        left.is_some()
     }
 
     /// What a text must hold to match.
@@ -89,11 +145,17 @@ impl Regex {
         GramQuery::of(&self.hir)
     }
 
-    /// Whether it matches anywhere in the text.
+    /// Whether it matches anywhere in the text. `false`, too, if that would cost more than is left:
+    /// see [`Regex::is_refused`].
     pub(crate) fn is_match(&mut self, text: &str) -> bool {
+        self.steps_left = self.steps_left.saturating_sub(crate::num::to_u64(text.len()));
         let input = Input::new(text).earliest(true);
         match self.forward.dfa.try_search_fwd(&mut self.forward.cache, &input) {
             Ok(found) => found.is_some(),
+            Err(_) if !self.take_simulated(text) => {
+                self.is_refused = true;
+                false
+            }
             Err(_) => match self.simulation() {
                 Some(Simulation { vm, cache }) => vm.is_match(cache, input),
                 None => false,
@@ -101,10 +163,12 @@ impl Regex {
         }
     }
 
-    /// The first match in the text, as a range of bytes on character boundaries.
+    /// The first match in the text, as a range of bytes on character boundaries; the beginning of
+    /// the text if that would cost more than is left.
     pub(crate) fn find(&mut self, text: &str) -> Option<Range<usize>> {
         match self.find_quickly(text) {
             Some(found) => found,
+            None if !self.take_simulated(text) => Some(0..0),
             None => {
                 let Simulation { vm, cache } = self.simulation()?;
                 vm.find(cache, text).map(|found| found.range())
@@ -162,6 +226,24 @@ impl Automaton {
         })?;
         let cache = dfa.create_cache();
         Ok(Self { dfa, cache })
+    }
+}
+
+/// Places of an expression that a simulation may be at together: its characters and classes, with
+/// all copies of what is repeated.
+fn places(hir: &Hir) -> u64 {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => 0,
+        HirKind::Literal(literal) => crate::num::to_u64(literal.0.len()),
+        HirKind::Class(_) => 1,
+        HirKind::Capture(capture) => places(&capture.sub),
+        HirKind::Repetition(repetition) => {
+            let copies = repetition.max.unwrap_or(repetition.min).max(1);
+            places(&repetition.sub).saturating_mul(u64::from(copies))
+        }
+        HirKind::Concat(list) | HirKind::Alternation(list) => {
+            list.iter().map(places).fold(0, u64::saturating_add)
+        }
     }
 }
 

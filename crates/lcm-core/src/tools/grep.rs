@@ -2,7 +2,7 @@
 
 use alloc::{format, string::String};
 
-use super::{BACKGROUND, CLOSING_TOKENS, Call, TOKENS_MAX, Told, about, next, one_line};
+use super::{BACKGROUND, CLOSING_TOKENS, Call, Told, about, next, one_line};
 use crate::{
     error::Result,
     json::{self, Fields, Writer},
@@ -10,6 +10,10 @@ use crate::{
     reader::Reader,
     recall, tokens,
 };
+
+/// Tokens of an answer: some twenty matches, of which the first few are mostly enough. With more
+/// an agent asks again and more narrowly, which costs less than reading on.
+const TOKENS_MAX: u32 = 1_500;
 
 /// Arguments and what they are called in a query.
 const QUERY: [(&str, &str); 8] = [
@@ -38,6 +42,7 @@ pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
     let mut fields = Fields::of_argument("matches", &found)?;
     let total = fields.number("total");
     let notes = fields.texts("notes").join(", ");
+    let unscanned = fields.text_or_none("unscanned_before");
     let matches = fields.list("matches");
     let (mut lines, mut shown, mut first) = (String::new(), 0, None);
     let mut left = TOKENS_MAX - CLOSING_TOKENS;
@@ -73,8 +78,12 @@ pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
     }
     if total > num::to_u64(shown) {
         out.push_str(&format!(
-            "; cut to the first {shown}: more words, scope, since or before narrow them"
+            "; cut to the first {shown}: more words, +\"words that must stand so\", scope, since or \
+             before narrow them"
         ));
+    }
+    if let Some(before) = unscanned {
+        out.push_str(&format!("; what is older is found with \"before\":\"{before}\""));
     }
     out.push('\n');
     match first {

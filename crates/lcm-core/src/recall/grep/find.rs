@@ -9,7 +9,7 @@ use super::{Bounds, Place, Scope, Sort, Sought};
 use crate::{
     api::Timestamp,
     codec,
-    error::Result,
+    error::{Error, Result},
     grants,
     history::History,
     num, order,
@@ -42,32 +42,52 @@ pub(super) struct Hit {
 /// The best hits of one corpus of one conversation, in order.
 type List = Vec<Hit>;
 
-/// The hits in order, at most as many as `bounds` say, and how many there are altogether.
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// In order, at most as many as the bounds say.
+    pub(super) hits: Vec<Hit>,
+    /// How many there are altogether.
+    pub(super) total: u64,
+    /// Words of the query were left out because too many documents hold them.
+    pub(super) is_cut: bool,
+    /// The time before which an expression was not looked for everywhere.
+    pub(super) unscanned_before: Option<Timestamp>,
+}
+
+/// The hits.
 ///
 /// # Errors
 ///
-/// As [`Index::postings`].
+/// `limit-exceeded`: what an expression, or phrases that must or must not be there, would cost; as
+/// [`Index::postings`].
 pub(super) fn find(
     reader: &mut Reader<'_>,
     places: &[Place],
     indexes: &mut [Index],
     sought: &mut Sought,
     bounds: &Bounds,
-) -> Result<(Vec<Hit>, u64)> {
+) -> Result<Found> {
     let corpora: &[Corpus] = match bounds.scope {
         Scope::Messages => &[Corpus::Messages],
         Scope::Summaries => &[Corpus::Summaries],
         Scope::Both | Scope::Files => &[Corpus::Messages, Corpus::Summaries],
     };
     let mut lists = Vec::new();
-    let total = match sought {
-        Sought::Text(query) if query.is_empty() => 0,
-        Sought::Text(query) => texts(reader, places, indexes, query, bounds, corpora, &mut lists)?,
-        Sought::Regex(regex) => {
-            matches(reader, places, indexes, regex, bounds, corpora, &mut lists)?
+    let mut found = Found::default();
+    match sought {
+        Sought::Text(query) if query.is_empty() => {}
+        Sought::Text(query) => {
+            (found.total, found.is_cut) =
+                texts(reader, places, indexes, query, bounds, corpora, &mut lists)?;
         }
-    };
-    Ok((merged(lists, bounds.limit), total))
+        Sought::Regex(regex) => {
+            (found.total, found.unscanned_before) =
+                matches(reader, places, indexes, regex, bounds, corpora, &mut lists)?;
+        }
+    }
+    found.hits = merged(lists, bounds.limit);
+    Ok(found)
 }
 
 fn matches(
@@ -78,21 +98,27 @@ fn matches(
     bounds: &Bounds,
     corpora: &[Corpus],
     lists: &mut Vec<List>,
-) -> Result<u64> {
-    let mut total = 0;
+) -> Result<(u64, Option<Timestamp>)> {
+    let (mut total, mut unscanned_before, mut is_refused) = (0, None, true);
+    let mut scans = num::to_u64(places.len() * corpora.len());
     for ((number, place), index) in places.iter().enumerate().zip(indexes) {
         place.enter(reader);
         let history = History { keys: &place.keys, head: &place.loaded.head };
         for corpus in corpora {
-            let mut found = scan(reader, &history, index, *corpus, regex, &bounds.window)?;
+            regex.begin_scan(scans);
+            scans -= 1;
+            let mut scanned = scan(reader, &history, index, *corpus, regex, &bounds.window)?;
+            unscanned_before = unscanned_before.max(scanned.unscanned_before);
+            is_refused &= scanned.is_refused;
             if let Some(spans) = &place.spans {
-                let documents: Vec<u64> = found.iter().map(|(document, _)| *document).collect();
+                let documents: Vec<u64> =
+                    scanned.found.iter().map(|(document, _)| *document).collect();
                 let mut may =
                     covered(reader, place, index, *corpus, spans, &documents)?.into_iter();
-                found.retain(|_| may.next().unwrap_or(false));
+                scanned.found.retain(|_| may.next().unwrap_or(false));
             }
-            total += num::to_u64(found.len());
-            let mut newest = found.into_iter().map(|(document, time)| (time, document));
+            total += num::to_u64(scanned.found.len());
+            let mut newest = scanned.found.into_iter().map(|(document, time)| (time, document));
             let hit = |(time, document)| Hit {
                 place: number,
                 corpus: *corpus,
@@ -104,7 +130,13 @@ fn matches(
             lists.push(score::greatest(&mut newest, bounds.limit).into_iter().map(hit).collect());
         }
     }
-    Ok(total)
+    if is_refused {
+        return Err(Error::limit(
+            "pattern: matching the expression takes too many steps; shorter repetitions, or since \
+             and before around the time that is meant, take fewer",
+        ));
+    }
+    Ok((total, unscanned_before))
 }
 
 /// A corpus of a conversation between the two steps of a full-text search.
@@ -122,7 +154,7 @@ fn texts(
     bounds: &Bounds,
     corpora: &[Corpus],
     lists: &mut Vec<List>,
-) -> Result<u64> {
+) -> Result<(u64, bool)> {
     let mut open = Vec::new();
     for ((number, place), index) in places.iter().enumerate().zip(indexes.iter_mut()) {
         place.enter(reader);
@@ -144,7 +176,7 @@ fn texts(
             total += best(reader, place, index, one, query, bounds, &statistics, lists)?;
         }
     }
-    Ok(total)
+    Ok((total, open.iter().any(|one| one.gathered.is_cut)))
 }
 
 /// Adds the best of one corpus of a conversation to the lists; returns how many fit.

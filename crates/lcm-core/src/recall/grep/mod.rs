@@ -142,7 +142,8 @@ impl Place {
 /// # Errors
 ///
 /// `invalid-input`: the query; `not-found`: the conversation; `unsupported`: files;
-/// `limit-exceeded`: the expression; `denied`, `conflict`: with a grant; errors of the store.
+/// `limit-exceeded`: the expression, or what it would cost; `denied`, `conflict`: with a grant;
+/// errors of the store.
 pub(crate) fn grep(
     reader: &mut Reader<'_>,
     conversation: &str,
@@ -171,7 +172,7 @@ pub(crate) fn searched(
     let query = query(query_json)?;
     let bounds = bounds(&query, now)?;
     let mut notes = Vec::new();
-    let mut sought = sought(&query, &mut notes)?;
+    let mut sought = sought(&query, now, &mut notes)?;
     within.must_have_left()?;
     let places = match within.permit {
         Some(permit) => permitted(reader, conversation, &query, permit)?,
@@ -182,8 +183,15 @@ pub(crate) fn searched(
         place.enter(reader);
         indexes.push(Index::open(reader, &place.keys, &place.loaded.head)?);
     }
-    let (hits, total) = find::find(reader, &places, &mut indexes, &mut sought, &bounds)?;
-    let rows = show::show(reader, &places, &mut indexes, &mut sought, &hits)?;
+    let found = find::find(reader, &places, &mut indexes, &mut sought, &bounds)?;
+    if found.is_cut && !notes.contains(&"terms-limited") {
+        notes.push("terms-limited");
+    }
+    let unscanned_before = found.unscanned_before;
+    if unscanned_before.is_some() {
+        notes.push("scan-limited");
+    }
+    let rows = show::show(reader, &places, &mut indexes, &mut sought, &found.hits)?;
     let (mut matches, mut tokens, mut count) = (Writer::array(), 0u32, 0u64);
     let tokens_max = within.tokens_max.unwrap_or(u32::MAX);
     for row in rows {
@@ -196,11 +204,14 @@ pub(crate) fn searched(
         matches.push_json(&row.json);
     }
     let mut answer = Writer::object();
-    within.note(tokens, crate::num::to_u64(hits.len()) > count, &mut answer);
+    within.note(tokens, crate::num::to_u64(found.hits.len()) > count, &mut answer);
     answer.array_at("matches", matches);
     answer.texts("notes", &notes);
-    answer.number("total", total);
-    answer.flag("truncated", total > count);
+    answer.number("total", found.total);
+    answer.flag("truncated", found.total > count || unscanned_before.is_some());
+    if let Some(before) = unscanned_before {
+        answer.time("unscanned_before", before);
+    }
     Ok(Answer::new(answer, tokens))
 }
 
@@ -255,7 +266,7 @@ fn at(fields: &mut Fields<'_>, key: &str) -> Result<Option<Timestamp>> {
 }
 
 /// What a pattern means, with notes on how it was taken.
-fn sought(query: &Query, notes: &mut Vec<&'static str>) -> Result<Sought> {
+fn sought(query: &Query, now: Timestamp, notes: &mut Vec<&'static str>) -> Result<Sought> {
     if query.pattern.is_empty() {
         return Err(Error::invalid("pattern: it is empty"));
     }
@@ -278,7 +289,7 @@ fn sought(query: &Query, notes: &mut Vec<&'static str>) -> Result<Sought> {
     if looks {
         notes.push("looks-like-regex");
     }
-    let text = TextQuery::parse(&query.pattern);
+    let text = TextQuery::asked(&query.pattern, now);
     if text.is_cut {
         notes.push("terms-limited");
     }

@@ -195,7 +195,10 @@ enum Glass<'s> {
 impl<'s> Glass<'s> {
     fn new(sought: &'s mut Sought) -> Self {
         match sought {
-            Sought::Regex(regex) => Self::Regex(regex),
+            Sought::Regex(regex) => {
+                regex.begin_finding();
+                Self::Regex(regex)
+            }
             Sought::Text(query) => Self::Text(terms(query)),
         }
     }

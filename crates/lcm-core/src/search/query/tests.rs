@@ -126,11 +126,14 @@ fn filters_with_a_value_that_fits_are_no_text() {
         .map(|filter| filter.negated)
         .collect();
     assert_eq!(tools, [false, true]);
-    assert!(
-        query
-            .filters
-            .contains(&Filter { property: Property::Speaker("jane doe".into()), negated: false })
-    );
+    let speaks = query.filters.iter().find_map(|filter| match &filter.property {
+        Property::Speaker { name, words } => Some((name.as_str(), words)),
+        _ => None,
+    });
+    let (name, words) = speaks.unwrap();
+    assert_eq!(name, "jane doe");
+    let words: Vec<&[u8]> = words.iter().map(|word| query.terms[*word].as_slice()).collect();
+    assert_eq!(words, [b"pjane", b"pdoe".as_slice()]);
     assert!(query.terms.iter().any(|term| term == b"nlist_dir"));
     assert_eq!(query.window.since, time::parse("2026-01-02"));
     assert_eq!(query.window.before, time::parse("2026-01-03T04:05:06Z"));

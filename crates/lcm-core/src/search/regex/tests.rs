@@ -49,7 +49,7 @@ fn what_the_automaton_cannot_answer_is_answered() {
     let mut regex = Regex::compile("[ab]*a[ab]{30}c").unwrap();
     let mut text = alloc::string::String::new();
     let mut state = 1u32;
-    for _ in 0..200_000 {
+    for _ in 0..50_000 {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         text.push(if state >> 31 == 0 { 'a' } else { 'b' });
     }
@@ -67,4 +67,23 @@ fn empty_matches_do_not_split_characters() {
     assert_eq!(regex.find("\u{e9}x"), Some(0..0));
     let mut regex = Regex::compile(r"\B").unwrap();
     assert!(!regex.is_match("\u{e9}"));
+}
+
+/// Goal: however an expression behaves, what it costs is bounded. Method: one that needs the
+/// simulation and has hundreds of places, and one that reads each byte once.
+#[test]
+fn what_would_cost_too_much_is_refused_and_says_so() {
+    let mut regex = Regex::compile("(?s)[a-e].{900}[QZ]").unwrap();
+    let text = "abcde fghij ".repeat(4_000);
+    assert!(!regex.is_match(&text) && regex.is_refused() && regex.is_spent());
+    regex.begin_finding();
+    assert_eq!(regex.find(&(text + "Q")), Some(0..0), "its beginning is shown");
+    let mut regex = Regex::compile("xyz").unwrap();
+    regex.begin_scan(2);
+    let text = "a".repeat(1 << 20);
+    assert!(!regex.is_match(&text) && !regex.is_spent());
+    assert!(!regex.is_match(&text) && regex.is_spent() && !regex.is_refused());
+    assert!(regex.is_match("xyz"), "bytes are read beyond it, and the scan stops");
+    regex.begin_scan(1);
+    assert!(!regex.is_spent(), "what was kept");
 }

@@ -1,0 +1,139 @@
+//! A made-up conversation to be searched: words by Zipf's law, calls of tools with their results,
+//! Chinese turns, and summaries of all but the newest messages.
+//!
+//! In: a number of messages. Out: an engine and its store. The same number gives the same store.
+
+use lcm_core::{
+    Engine,
+    api::{
+        AppendOptions, Applied, ApplyOptions, CompactionOptions, Dialect, IngestMode, PlanStatus,
+    },
+    model::CompletionResult,
+};
+use lcm_testing::{ModelStore, simulation::random::Random};
+use serde_json::json;
+
+/// 2026-01-01T00:00:00Z in milliseconds.
+pub(crate) const NOW_MS: u64 = 1_767_225_600_000;
+/// The conversation that is searched.
+pub(crate) const CONVERSATION: &str = "c";
+/// Words of the vocabulary.
+const WORDS: u64 = 20_000;
+/// Tokens of the context that compaction keeps.
+const BUDGET: u32 = 128_000;
+/// The most frequent words, in their order.
+const FREQUENT: [&str; 32] = [
+    "the", "of", "to", "and", "a", "in", "is", "it", "that", "for", "on", "with", "as", "this",
+    "be", "are", "was", "we", "you", "not", "have", "from", "or", "can", "will", "file", "error",
+    "test", "run", "code", "data", "user",
+];
+
+/// The word of a rank, the most frequent first.
+pub(crate) fn word(rank: u64) -> String {
+    const PARTS: [&str; 16] = [
+        "ba", "co", "di", "fu", "ge", "ha", "jo", "ki", "lu", "me", "no", "pra", "ri", "sto", "tu",
+        "ve",
+    ];
+    if let Some(frequent) = FREQUENT.get(rank as usize) {
+        return (*frequent).to_owned();
+    }
+    let (mut rest, mut out) = (rank * 7 + 3, String::new());
+    while rest > 0 {
+        out.push_str(PARTS[(rest % 16) as usize]);
+        rest /= 16;
+    }
+    out
+}
+
+/// Words whose frequencies fall with their rank.
+fn words(random: &mut Random, count: u64) -> String {
+    let mut out = String::new();
+    for number in 0..count {
+        // The inverse of a frequency in proportion to one through the rank.
+        let share = random.between(0, (1 << 20) - 1) as f64 / f64::from(1 << 20);
+        let rank = (WORDS as f64).powf(share) - 1.0;
+        out.push_str(&word(rank as u64));
+        out.push_str(if number % 11 == 10 { ". " } else { " " });
+    }
+    out
+}
+
+fn chinese(random: &mut Random, count: u64) -> String {
+    let character = |number: u64| char::from_u32(0x4e00 + number as u32).unwrap();
+    (0..count).map(|_| character(random.between(0, 899))).collect()
+}
+
+/// The message of a number.
+fn message(random: &mut Random, number: u64) -> String {
+    let at = NOW_MS - 200_000_000_000 + number * 60_000;
+    let length = random.between(20, 140);
+    let mut message = match number % 8 {
+        0 if number % 50 == 0 => json!({"role": "user", "content": chinese(random, length)}),
+        0 | 4 => json!({"role": "user", "content": words(random, length), "speaker": "dana"}),
+        1 | 5 => json!({"role": "assistant", "parts": [
+            {"type": "text", "text": words(random, 8)},
+            {"type": "tool_call", "id": format!("t{number}"), "name": "run_shell",
+                "input": {"command": words(random, 20), "path": format!("src/{}.rs", number % 97)}}]}),
+        2 | 6 => json!({"role": "tool", "parts": [{"type": "tool_result",
+            "call_id": format!("t{}", number - 1), "name": "run_shell",
+            "output": words(random, length)}]}),
+        _ => json!({"role": "assistant", "content": words(random, length)}),
+    };
+    message["timestamp"] = json!(at);
+    message.to_string()
+}
+
+/// Stores so many messages and compacts them with the offline model.
+pub(crate) fn stored(messages: u64) -> (Engine, ModelStore) {
+    let mut engine = Engine::new();
+    let mut store = ModelStore::new();
+    let mut random = Random::new(42);
+    let mut number = 0;
+    while number < messages {
+        let count = (messages - number).min(100);
+        let batch: Vec<String> =
+            (number..number + count).map(|number| message(&mut random, number)).collect();
+        let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+        store.begin_call();
+        engine.append(&mut store, CONVERSATION, Dialect::Lcm, &batch, &options, NOW_MS).unwrap();
+        number += count;
+    }
+    compact(&mut engine, &mut store, BUDGET);
+    (engine, store)
+}
+
+/// Compacts until nothing is due.
+pub(crate) fn compact(engine: &mut Engine, store: &mut ModelStore, budget: u32) {
+    let mut options = CompactionOptions::default();
+    loop {
+        store.begin_call();
+        let plan = engine.plan(store, CONVERSATION, budget, &options, NOW_MS).unwrap();
+        if plan.status != PlanStatus::NeedsCompletions {
+            if plan.sweep.is_empty() {
+                return;
+            }
+            options.sweep = Some(plan.sweep);
+            continue;
+        }
+        for mut request in plan.requests {
+            loop {
+                let done = CompletionResult::Done(engine.complete_offline(&request));
+                store.begin_call();
+                let outcome = engine
+                    .apply(
+                        store,
+                        CONVERSATION,
+                        &request.id,
+                        &done,
+                        &ApplyOptions::default(),
+                        NOW_MS,
+                    )
+                    .unwrap();
+                assert!(outcome.applied != Applied::Stale);
+                let Some(next) = outcome.next else { break };
+                request = next;
+            }
+        }
+        options.sweep = Some(plan.sweep);
+    }
+}
