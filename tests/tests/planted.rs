@@ -96,8 +96,8 @@ fn narrowed(question: &str) -> String {
     let is_name = |word: &&str| word.starts_with(|c: char| c.is_uppercase());
     let words: Vec<&str> = question.split(' ').skip(1).collect();
     let bare = |word: &str| word.trim_end_matches('?').trim_end_matches("'s").to_owned();
-    let name: Vec<String> = words.iter().copied().filter(|word| is_name(&word)).map(bare).collect();
-    let rest: Vec<&str> = words.iter().copied().filter(|word| !is_name(&word)).collect();
+    let name: Vec<String> = words.iter().copied().filter(|word| is_name(word)).map(bare).collect();
+    let rest: Vec<&str> = words.iter().copied().filter(|word| !is_name(word)).collect();
     format!("+\"{}\" {}", name.join(" "), rest.join(" "))
 }
 

@@ -80,8 +80,8 @@ fn date(ms: Timestamp) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// Year, month and day of a day since the epoch, by counting from 1 March so that the leap day comes
-/// last.
+/// Year, month and day of a day since the epoch, by counting from 1 March so that the leap day
+/// comes last.
 pub(crate) const fn civil(days: u64) -> (u64, u64, u64) {
     let days = days.saturating_add(EPOCH_DAYS.unsigned_abs());
     let era = days / ERA_DAYS.unsigned_abs();

@@ -68,7 +68,9 @@ fn message(random: &mut Random, number: u64) -> String {
     let at = NOW_MS - 200_000_000_000 + number * 60_000;
     let length = random.between(20, 140);
     let mut message = match number % 8 {
-        0 if number % 50 == 0 => json!({"role": "user", "content": chinese(random, length)}),
+        0 if number.is_multiple_of(50) => {
+            json!({"role": "user", "content": chinese(random, length)})
+        }
         0 | 4 => json!({"role": "user", "content": words(random, length), "speaker": "dana"}),
         1 | 5 => json!({"role": "assistant", "parts": [
             {"type": "text", "text": words(random, 8)},

@@ -177,7 +177,7 @@ fn value(number: usize) -> String {
     // A number that is prime to 100,000 spreads them, so that like facts have unlike values.
     let spread = (number * 27_143 + 31_337) % 100_000;
     let digits: Vec<usize> = (0..5).map(|place| spread / 10_usize.pow(place) % 10).collect();
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         format!("K{}-{:05}", (b'A' + (digits[0] as u8)) as char, spread)
     } else {
         let word: String = digits.iter().map(|digit| SYLLABLES[*digit]).collect();
@@ -257,9 +257,10 @@ pub(crate) fn messages(facts: &[Fact]) -> Vec<String> {
             Shape::ToolResult => {
                 out.push(json!({"role": "assistant", "parts": [{"type": "tool_call",
                     "id": format!("t{number}"), "name": "read_notes", "input": {"page": number}}]}));
+                let (before, behind) = (talk(&mut random, before), talk(&mut random, behind));
                 json!({"role": "tool", "parts": [{"type": "tool_result",
-                    "call_id": format!("t{number}"), "name": "read_notes", "output":
-                    format!("{}\n{sentence}\n{}", talk(&mut random, before), talk(&mut random, behind))}]})
+                    "call_id": format!("t{number}"), "name": "read_notes",
+                    "output": format!("{before}\n{sentence}\n{behind}")}]})
             }
         };
         out.push(message);

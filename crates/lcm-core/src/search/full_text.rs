@@ -27,13 +27,13 @@ use crate::{
 };
 
 /// Postings that words which may be there have together in one corpus; of more the most frequent
-/// words are left out, which say least. A question in a conversation of 100,000 messages has half
-/// as many.
-const POSTINGS_MAX: usize = 150_000;
+/// words are left out, which say least. Three of the thirty most frequent words of a conversation
+/// of 100,000 messages have about so many.
+const POSTINGS_MAX: usize = 100_000;
 /// Documents of terms whose positions are read, of all phrases of a query together, and as how many
 /// finding the list of one term counts.
-const PLACED_MAX: usize = 120_000;
-const PLACED_MIN: usize = 2_000;
+const PLACED_MAX: usize = 50_000;
+const PLACED_MIN: usize = 7_000;
 /// Messages that are read to compare their speaker with a name that has no words.
 const SPEAKERS_READ_MAX: usize = 4_096;
 
@@ -108,7 +108,8 @@ pub(crate) fn gather(
         }
     }
     let mut items = Vec::with_capacity(query.items.len());
-    let mut placing = Placing { terms: &query.terms, left: PLACED_MAX, is_cut: false };
+    let is_alone = query.items.len() == 1;
+    let mut placing = Placing { terms: &query.terms, left: PLACED_MAX, is_alone, is_cut: false };
     for item in &query.items {
         items.push(held(reader, index, corpus, &direct, item, &terms, &mut placing)?);
     }
@@ -173,30 +174,42 @@ struct Placing<'q> {
     /// The terms of the query.
     terms: &'q [Vec<u8>],
     left: usize,
+    /// There is one item.
+    is_alone: bool,
     is_cut: bool,
 }
 
 impl Placing<'_> {
-    /// Whether the positions of a term are read. An item that may be there is left out otherwise.
+    /// The places of an item's terms in its order, those of the fewest documents first, as far as
+    /// their positions may be read. Where the others stand in a document is not looked at.
     ///
     /// # Errors
     ///
-    /// `limit-exceeded`: they are too many, and the item must or must not be there.
-    fn takes(&mut self, item: &Item, term: &[u8], terms: &[Postings]) -> Result<bool> {
-        let number = self.terms.iter().position(|known| known == term);
-        let size = documents_of(terms, number.as_ref()).len().max(PLACED_MIN);
-        if let Some(left) = self.left.checked_sub(size) {
+    /// `limit-exceeded`: the item must not be there, so that documents would be missed.
+    fn takes(&mut self, item: &Item, terms: &[Postings]) -> Result<Vec<usize>> {
+        let size = |(term, _): &(Vec<u8>, u32)| {
+            let number = self.terms.iter().position(|known| known == term);
+            documents_of(terms, number.as_ref()).len().max(PLACED_MIN)
+        };
+        let mut sizes: Vec<(usize, usize)> =
+            item.order.iter().enumerate().map(|(place, entry)| (size(entry), place)).collect();
+        order::sort(&mut sizes);
+        let mut out = Vec::new();
+        for (size, place) in sizes {
+            let Some(left) = self.left.checked_sub(size) else { break };
             self.left = left;
-            return Ok(true);
+            out.push(place);
         }
-        self.is_cut = true;
-        match item.presence {
-            Presence::May => Ok(false),
-            Presence::Must | Presence::MustNot => Err(Error::limit(
-                "pattern: phrases of so many frequent words; fewer of them, or rarer words, can \
-                 be looked for",
-            )),
+        if out.len() < item.order.len() {
+            self.is_cut = true;
+            if item.presence == Presence::MustNot {
+                return Err(Error::limit(
+                    "pattern: phrases of so many frequent words that must not be there; fewer or \
+                     rarer words can be looked for",
+                ));
+            }
         }
+        Ok(out)
     }
 }
 
@@ -219,18 +232,26 @@ fn held(
     if item.order.is_empty() {
         return Ok(first.clone());
     }
+    if placing.left < PLACED_MIN && item.presence == Presence::May && !placing.is_alone {
+        placing.is_cut = true;
+        return Ok(Postings::default());
+    }
     let mut documents = first.documents.clone();
     for other in of_terms {
         keep_common(&mut documents, &other.documents);
     }
+    let places = match documents.is_empty() {
+        true => Vec::new(),
+        false => placing.takes(item, terms)?,
+    };
+    if places.is_empty() && item.presence == Presence::May && !placing.is_alone {
+        return Ok(Postings::default());
+    }
     // Where the phrase would begin, for each document, as far as its terms were looked at.
-    let mut starts: Vec<Vec<u32>> = Vec::new();
-    for (at, (term, distance)) in item.order.iter().enumerate() {
+    let mut starts: Option<Vec<Vec<u32>>> = None;
+    for (term, distance) in places.into_iter().filter_map(|place| item.order.get(place)) {
         if documents.is_empty() {
             break;
-        }
-        if !placing.takes(item, term, terms)? {
-            return Ok(Postings::default());
         }
         let found = positions(reader, index, corpus, direct, term, &documents)?;
         let begins = found.into_iter().map(|positions| {
@@ -238,20 +259,23 @@ fn held(
                 positions.into_iter().filter_map(|position| position.checked_sub(*distance));
             begin.collect::<Vec<u32>>()
         });
-        starts = if at == 0 {
-            begins.collect()
-        } else {
-            let both = starts.into_iter().zip(begins);
-            both.map(|(mut known, more)| {
-                known.retain(|start| more.binary_search(start).is_ok());
-                known
-            })
-            .collect()
+        let mut both: Vec<Vec<u32>> = match starts {
+            None => begins.collect(),
+            Some(starts) => {
+                let both = starts.into_iter().zip(begins);
+                both.map(|(mut known, more)| {
+                    known.retain(|start| more.binary_search(start).is_ok());
+                    known
+                })
+                .collect()
+            }
         };
-        let mut left = starts.iter();
+        let mut left = both.iter();
         documents.retain(|_| left.next().is_some_and(|starts| !starts.is_empty()));
-        starts.retain(|starts| !starts.is_empty());
+        both.retain(|starts| !starts.is_empty());
+        starts = Some(both);
     }
+    let starts = starts.unwrap_or_else(|| alloc::vec![alloc::vec![0]; documents.len()]);
     let counts = starts.iter().map(|starts| num::to_u32(starts.len())).collect();
     Ok(Postings { documents, counts })
 }

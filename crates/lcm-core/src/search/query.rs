@@ -20,7 +20,9 @@ const IDENTIFIER: u8 = b'i';
 const CJK: u8 = b'c';
 const TOOL: u8 = b'n';
 /// Distinct terms that one query may use. A word has up to seven: as typed, its forms, and a name.
-pub(crate) const TERMS_MAX: usize = 256;
+pub(crate) const TERMS_MAX: usize = 128;
+/// Bytes of a text that are read for words: thousands of words say no more.
+const TEXT_BYTES_MAX: usize = 32 << 10;
 /// Words that say nothing of what is asked for, in order. They are left out of a query that has
 /// other words; `or` is kept, because it may be meant as it stands.
 const STOP_WORDS: &str = "\
@@ -119,7 +121,8 @@ impl TextQuery {
     pub(crate) fn parse(text: &str) -> Self {
         let mut reading = Reading::default();
         reading.query.terms = signs::SIGNS.iter().map(|sign| sign.to_vec()).collect();
-        let mut rest = text.trim_start();
+        let mut rest = text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or(text);
+        rest = rest.trim_start();
         while !rest.is_empty() && !reading.query.is_cut {
             let (token, behind) = next_token(rest);
             reading.token(&token);
@@ -131,6 +134,7 @@ impl TextQuery {
             }
         }
         let mut query = reading.query;
+        query.is_cut |= text.len() > TEXT_BYTES_MAX;
         query.is_spoken = text.contains('?') || !reading.stopped.is_empty();
         order::distinct(&mut query.items);
         query

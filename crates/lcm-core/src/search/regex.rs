@@ -22,7 +22,7 @@ use regex_automata::{
 };
 use regex_syntax::{
     ast::{self, parse::ParserBuilder},
-    hir::{Hir, HirKind},
+    hir::{Hir, HirKind, Look},
 };
 
 use self::translate::translate;
@@ -32,28 +32,38 @@ use crate::error::{Error, Result};
 /// Most bytes of an expression.
 pub(crate) const PATTERN_BYTES_MAX: usize = 10_000;
 /// Most bytes of a compiled expression; `\w` with all letters of the world takes 30 KiB.
-const COMPILED_BYTES_MAX: usize = 2 << 20;
+const COMPILED_BYTES_MAX: usize = 1 << 20;
+/// Bytes of one from which on it is not compiled once more without its word boundaries.
+const RELAXED_BYTES_MAX: usize = 128 << 10;
 /// Groups that may stand in each other, so that no stack of a host is too small.
 const NESTING_MAX: u32 = 100;
 /// Memory of the automaton; when it is full the automaton begins anew. Building one state costs as
 /// much as reading a thousand bytes, so this bounds what an expression costs that needs ever new
 /// ones; the largest of the others has a few hundred of them.
 const STATES_BYTES_MAX: usize = 128 << 10;
+/// Places from which on there is less memory, because each state takes longer to build.
+const STATE_PLACES: usize = 64;
 /// Fresh starts after which it has to prove worth building, and the bytes of text that each of its
-/// states must have served: the measures of the regex crate.
-const FRESH_STARTS_MIN: usize = 3;
+/// states must have served, with one more for each place in the expression. The regex crate has 3
+/// and 10 and goes on longer, because there nobody waits for an answer.
+const FRESH_STARTS_MIN: usize = 1;
 const BYTES_PER_STATE_MIN: usize = 10;
 /// Steps of one query: a step is what a byte costs that is read, inflated and matched, so that a
 /// query takes less than a tenth of a second however long the conversation is.
 const STEPS_MAX: u64 = 4 << 20;
-/// Steps of a byte in the simulation, beside half a one for each place it may be at in the
-/// expression: measured, and places are rarely taken all together.
-const SIMULATED_STEPS: u64 = 4;
+/// Steps of a byte in the simulation, and for each place it may be at in the expression.
+const SIMULATED_STEPS: u64 = 8;
+const PLACE_STEPS: u64 = 2;
+/// Places of which each further one takes twice the steps.
+const PLACES_FEW: u64 = 64;
 
 /// A compiled regular expression with the memory that matching needs.
 pub(crate) struct Regex {
     hir: Hir,
     forward: Automaton,
+    /// The same without its word boundaries, which read texts of any script: what it does not match
+    /// needs no simulation. Built when that is first needed; `None` in it: it cannot be.
+    relaxed: Option<Option<Automaton>>,
     /// Finds where a match begins; built when the first match is to be shown.
     backward: Option<Automaton>,
     simulation: Option<Box<Simulation>>,
@@ -80,7 +90,7 @@ impl Regex {
     ///
     /// # Errors
     ///
-    /// `limit-exceeded`: over 10,000 bytes, or over 2 MiB when compiled; `invalid-input`: it is no
+    /// `limit-exceeded`: over 10,000 bytes, or over 1 MiB when compiled; `invalid-input`: it is no
     /// expression, with the position.
     pub(crate) fn compile(pattern: &str) -> Result<Self> {
         if pattern.len() > PATTERN_BYTES_MAX {
@@ -95,11 +105,15 @@ impl Regex {
             .parse(pattern)
             .map_err(|error| not_an_expression(&error))?;
         let hir = translate(&ast)?;
-        let forward = Automaton::build(&hir, false)?;
+        let forward = Automaton::build(&hir, false, places(&hir))?;
+        let places = places(&hir);
+        // Of many places the memory of a processor does not hold all.
+        let many = places.saturating_add(places.saturating_sub(PLACES_FEW));
         Ok(Self {
-            simulated_steps: SIMULATED_STEPS.saturating_add(places(&hir) / 2),
+            simulated_steps: many.saturating_mul(PLACE_STEPS).saturating_add(SIMULATED_STEPS),
             hir,
             forward,
+            relaxed: None,
             backward: None,
             simulation: None,
             steps_left: STEPS_MAX,
@@ -152,15 +166,34 @@ impl Regex {
         let input = Input::new(text).earliest(true);
         match self.forward.dfa.try_search_fwd(&mut self.forward.cache, &input) {
             Ok(found) => found.is_some(),
+            Err(_) if !self.may_match(text) => false,
             Err(_) if !self.take_simulated(text) => {
                 self.is_refused = true;
                 false
             }
-            Err(_) => match self.simulation() {
-                Some(Simulation { vm, cache }) => vm.is_match(cache, input),
-                None => false,
-            },
+            Err(_) => {
+                let Some(Simulation { vm, cache }) = self.simulation() else { return false };
+                let Some(found) = vm.find(cache, input) else { return false };
+                // What is behind the match was not read.
+                let unread = crate::num::to_u64(text.len() - found.end());
+                self.steps_left += unread.saturating_mul(self.simulated_steps);
+                true
+            }
         }
+    }
+
+    /// Whether the expression without its word boundaries matches in the text, or cannot tell.
+    fn may_match(&mut self, text: &str) -> bool {
+        if self.forward.dfa.get_nfa().memory_usage() > RELAXED_BYTES_MAX {
+            return true;
+        }
+        let hir = &self.hir;
+        let relaxed = self
+            .relaxed
+            .get_or_insert_with(|| Automaton::build(&without_words(hir), false, places(hir)).ok());
+        let Some(Automaton { dfa, cache }) = relaxed else { return true };
+        let found = dfa.try_search_fwd(cache, &Input::new(text).earliest(true));
+        found.map_or(true, |found| found.is_some())
     }
 
     /// The first match in the text, as a range of bytes on character boundaries; the beginning of
@@ -183,7 +216,7 @@ impl Regex {
             return Some(None);
         };
         if self.backward.is_none() {
-            self.backward = Automaton::build(&self.hir, true).ok();
+            self.backward = Automaton::build(&self.hir, true, places(&self.hir)).ok();
         }
         let Automaton { dfa, cache } = self.backward.as_mut()?;
         let input = Input::new(text).range(..end.offset()).anchored(Anchored::Yes);
@@ -203,7 +236,8 @@ impl Regex {
 }
 
 impl Automaton {
-    fn build(hir: &Hir, backward: bool) -> Result<Self> {
+    fn build(hir: &Hir, backward: bool, places: u64) -> Result<Self> {
+        let bytes_per_state = crate::num::to_usize(places).saturating_add(BYTES_PER_STATE_MIN);
         let config = thompson::Config::new()
             .reverse(backward)
             .which_captures(if backward { WhichCaptures::None } else { WhichCaptures::Implicit })
@@ -217,15 +251,29 @@ impl Automaton {
         let config = DFA::config()
             .match_kind(kind)
             .unicode_word_boundary(true)
-            .cache_capacity(STATES_BYTES_MAX)
+            .cache_capacity(STATES_BYTES_MAX / (1 + bytes_per_state / STATE_PLACES))
             .skip_cache_capacity_check(true)
             .minimum_cache_clear_count(Some(FRESH_STARTS_MIN))
-            .minimum_bytes_per_state(Some(BYTES_PER_STATE_MIN));
+            .minimum_bytes_per_state(Some(bytes_per_state));
         let dfa = DFA::builder().configure(config).build_from_nfa(nfa).map_err(|error| {
             Error::limit(format_args!("pattern: too large to compile: {error}"))
         })?;
         let cache = dfa.create_cache();
         Ok(Self { dfa, cache })
+    }
+}
+
+/// An expression that matches wherever this one does, without its word boundaries.
+fn without_words(hir: &Hir) -> Hir {
+    match hir.kind() {
+        HirKind::Look(look) if look.as_repr() >= Look::WordAscii.as_repr() => Hir::empty(),
+        HirKind::Capture(capture) => without_words(&capture.sub),
+        HirKind::Repetition(repetition) => {
+            Hir::repetition(repetition.with(without_words(&repetition.sub)))
+        }
+        HirKind::Concat(list) => Hir::concat(list.iter().map(without_words).collect()),
+        HirKind::Alternation(list) => Hir::alternation(list.iter().map(without_words).collect()),
+        _ => hir.clone(),
     }
 }
 

@@ -14,9 +14,10 @@ use crate::{
 
 /// Summaries that are looked through at a time.
 const SUMMARIES_PER_STEP: usize = 16;
-/// Messages that are looked through at first; then twice as many each time, so that long scans take
-/// few reads and short ones read little in vain.
+/// Messages that are looked through at first, and at most; twice as many each time, so that long
+/// scans take few reads and short ones read little in vain.
 const MESSAGES_PER_STEP: u64 = 256;
+const MESSAGES_PER_STEP_MAX: u64 = 2_048;
 
 /// A document with a match, and its time.
 pub(crate) type Match = (u64, Timestamp);
@@ -138,7 +139,7 @@ fn messages(
         if !scanned.goes_on(regex, found, times, ranges.is_empty()) {
             break;
         }
-        count = count.saturating_mul(2);
+        count = MESSAGES_PER_STEP_MAX.min(2 * count);
     }
     Ok(scanned)
 }

@@ -74,7 +74,7 @@ fn what_is_no_date_is_none() {
         "mar the surface",
         "in the code",
         "release 5.8.0",
-        "30 february 2023",
+        "30-february-2023",
         "2023-13-01",
         "2023-00",
         "2023",
