@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use facts::{Fact, Shape};
 use lcm_core::{
     Engine,
-    api::{AppendOptions, Dialect, IngestMode},
+    api::{AppendOptions, Dialect, IngestMode, ToolAnswer, ToolOutcome},
     tokens,
 };
 use lcm_testing::ModelStore;
@@ -68,7 +68,9 @@ impl Agent {
         self.store.begin_call();
         let answer =
             self.engine.tool_call(&mut self.store, CONVERSATION, name, arguments, None, NOW_MS);
-        let text = answer.unwrap().text;
+        let ToolOutcome::Done(ToolAnswer { text, .. }) = answer.unwrap() else {
+            panic!("a search asks no model");
+        };
         taken.calls += 1;
         taken.tokens_max = taken.tokens_max.max(tokens::estimate(&text));
         text
