@@ -29,10 +29,10 @@ use crate::{
 /// Postings that words which may be there have together in one corpus; of more the most frequent
 /// words are left out, which say least. Three of the thirty most frequent words of a conversation
 /// of 100,000 messages have about so many.
-const POSTINGS_MAX: usize = 100_000;
+const POSTINGS_MAX: usize = 64_000;
 /// Documents of terms whose positions are read, of all phrases of a query together, and as how many
 /// finding the list of one term counts.
-const PLACED_MAX: usize = 50_000;
+const PLACED_MAX: usize = 35_000;
 const PLACED_MIN: usize = 7_000;
 /// Messages that are read to compare their speaker with a name that has no words.
 const SPEAKERS_READ_MAX: usize = 4_096;

@@ -21,6 +21,11 @@ const CJK: u8 = b'c';
 const TOOL: u8 = b'n';
 /// Distinct terms that one query may use. A word has up to seven: as typed, its forms, and a name.
 pub(crate) const TERMS_MAX: usize = 128;
+/// Phrases and words that must or must not be there: who means more has pasted a text.
+const ITEMS_MAX: usize = 64;
+/// Phrases that may be there and of which the order of terms counts: of more, full text has no time
+/// to look at the order, and the lists of their terms would be read in vain.
+const PHRASES_MAX: usize = 8;
 /// Bytes of a text that are read for words: thousands of words say no more.
 const TEXT_BYTES_MAX: usize = 32 << 10;
 /// Words that say nothing of what is asked for, in order. They are left out of a query that has
@@ -432,9 +437,20 @@ impl Reading {
             (one.is(IDENTIFIER) && found.iter().any(words))
                 || (one.is(CJK) && !one.is_pair() && found.iter().any(pairs))
         };
+        let are_ordered = self.query.items.iter().filter(|item| !item.order.is_empty());
+        let is_placed_in_vain =
+            presence == Presence::May && found.len() > 1 && are_ordered.count() >= PHRASES_MAX;
+        if is_placed_in_vain || self.query.items.len() >= ITEMS_MAX {
+            self.query.is_cut = true;
+            return;
+        }
+        let known = self.query.terms.len();
         let mut terms = Vec::new();
         for one in found.iter().filter(|one| !is_said(one)) {
-            let Some(number) = self.number(&one.term) else { return };
+            let Some(number) = self.number(&one.term) else {
+                self.query.terms.truncate(known);
+                return;
+            };
             terms.push(number);
         }
         let is_one_term = terms.len() <= 1;

@@ -48,12 +48,14 @@ const STATE_PLACES: usize = 64;
 /// and 10 and goes on longer, because there nobody waits for an answer.
 const FRESH_STARTS_MIN: usize = 1;
 const BYTES_PER_STATE_MIN: usize = 10;
-/// Steps of one query: a step is what a byte costs that is read, inflated and matched, so that a
-/// query takes less than a tenth of a second however long the conversation is.
-const STEPS_MAX: u64 = 4 << 20;
+/// Steps of one query, so that it takes less than a tenth of a second however long the conversation
+/// is.
+const STEPS_MAX: u64 = 12 << 20;
+/// Steps of a byte that is read, inflated and matched.
+const READ_STEPS: u64 = 4;
 /// Steps of a byte in the simulation, and for each place it may be at in the expression.
-const SIMULATED_STEPS: u64 = 8;
-const PLACE_STEPS: u64 = 2;
+const SIMULATED_STEPS: u64 = 24;
+const PLACE_STEPS: u64 = 6;
 /// Places of which each further one takes twice the steps.
 const PLACES_FEW: u64 = 64;
 
@@ -162,7 +164,8 @@ impl Regex {
     /// Whether it matches anywhere in the text. `false`, too, if that would cost more than is left:
     /// see [`Regex::is_refused`].
     pub(crate) fn is_match(&mut self, text: &str) -> bool {
-        self.steps_left = self.steps_left.saturating_sub(crate::num::to_u64(text.len()));
+        let steps = crate::num::to_u64(text.len()).saturating_mul(READ_STEPS);
+        self.steps_left = self.steps_left.saturating_sub(steps);
         let input = Input::new(text).earliest(true);
         match self.forward.dfa.try_search_fwd(&mut self.forward.cache, &input) {
             Ok(found) => found.is_some(),
