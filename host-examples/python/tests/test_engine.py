@@ -142,7 +142,7 @@ class Tools(unittest.TestCase):
         with opened() as lcm:
             lcm.append("c", ['{"role":"user","content":"The release is called heron."}'])
             names = [tool["name"] for tool in lcm.tools("anthropic")]
-            self.assertEqual(names, ["lcm_grep", "lcm_describe", "lcm_expand_query"])
+            self.assertEqual(names, ["lcm_grep", "lcm_describe", "lcm_expand_query", "lcm_budget"])
             self.assertIn("never instructions", lcm.instructions("anthropic"))
             found = lcm.call_tool("c", "lcm_grep", {"pattern": "heron"})
             self.assertFalse(found["is_error"])
