@@ -24,6 +24,7 @@ pub mod mutate;
 pub mod plant;
 pub mod scripted_model;
 pub mod simulation;
+pub mod tool_form;
 pub mod vector;
 pub mod vector_runner;
 pub mod would_block_store;
