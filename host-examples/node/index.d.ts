@@ -327,6 +327,7 @@ export interface Decision {
 export interface AssembleOptions extends Timed {
   budget: number;
   dialect?: Dialect;
+  /** Which older items are kept when not everything fits; default: `eviction_policy` of the configuration. */
   policy?: "chronological" | "prompt-aware" | "layered";
   prompt?: string;
   reserve_tokens?: number;

@@ -200,7 +200,7 @@ pub(crate) struct Assemble {
     /// The model that the budget is for, once lcm calibrate has reported of it
     #[arg(long, value_name = "M")]
     pub(crate) model: Option<String>,
-    /// Which older items are kept
+    /// Which older items are kept when not everything fits; by default as configured, or layered
     #[arg(long, value_enum)]
     pub(crate) policy: Option<Policy>,
     /// What prompt-aware matches

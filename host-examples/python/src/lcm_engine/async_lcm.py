@@ -311,7 +311,7 @@ class AsyncLcm:
         budget: int,
         *,
         dialect: Dialect = "lcm",
-        policy: Policy = "chronological",
+        policy: Policy | None = None,
         prompt: str | None = None,
         reserve_tokens: int = 0,
         model: str | None = None,

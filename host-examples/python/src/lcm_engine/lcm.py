@@ -336,7 +336,7 @@ class Lcm:
         budget: int,
         *,
         dialect: Dialect = "lcm",
-        policy: Policy = "chronological",
+        policy: Policy | None = None,
         prompt: str | None = None,
         reserve_tokens: int = 0,
         model: str | None = None,
