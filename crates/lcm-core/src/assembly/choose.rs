@@ -336,7 +336,7 @@ impl Choice {
         self.summaries.get(at).map(|(_, why)| *why)
     }
 
-    /// Tokens of what was chosen beside the tail and the pin, as stored; none when there is nothing.
+    /// Tokens of what was chosen beside the tail and the pin, as stored; `None`: nothing was.
     pub(super) fn fill_tokens(&self, items: &[Item]) -> Option<u64> {
         let summaries = self.summaries.iter().filter_map(|(index, _)| items.get(*index));
         let tokens = summaries.map(Item::rendered_tokens).sum::<u64>()

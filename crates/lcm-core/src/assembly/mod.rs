@@ -71,9 +71,7 @@ pub(crate) fn assemble(
     let tail = tail::fresh_tail(reader, &history, &items, &policy)?;
     choose::prefetch(reader, &history, &items, &policy)?;
     let chosen = Chosen { history: &history, items: &items, tail: &tail, policy: &policy };
-    let by = options.policy.unwrap_or(config.eviction_policy);
-    let prompt = options.prompt.as_deref();
-    let keeping = Keeping::new(reader, &chosen, by, prompt)?;
+    let keeping = Keeping::new(reader, &chosen, config, options)?;
     let (choice, rendered) = chosen.fit(reader, dialect, &keeping)?;
     let mut warnings = Vec::new();
     if rendered.tokens > u64::from(policy.budget) {
@@ -90,8 +88,8 @@ pub(crate) fn assemble(
     }
     warnings.extend(rendered.warnings());
     let pieces = choice.pieces(&items);
-    let evicted =
-        pieces.iter().filter(|piece| !piece.included).map(|piece| piece.count(&items)).sum::<u64>();
+    let left_out = pieces.iter().filter(|piece| !piece.included);
+    let evicted = left_out.map(|piece| piece.count(&items)).sum::<u64>();
     Ok(Assembled {
         prefix: render::prefix(&rendered, options.previous.as_deref(), &keys, &items),
         tokens: num::tokens_u32(rendered.tokens),

@@ -8,7 +8,8 @@ use alloc::{string::String, vec::Vec};
 
 use super::{Chosen, choose::Fill};
 use crate::{
-    api,
+    api::{AssembleOptions, Policy},
+    config::Config,
     context::{Item, Run},
     error::Result,
     order,
@@ -62,14 +63,15 @@ impl Keeping {
     pub(super) fn new(
         reader: &mut Reader<'_>,
         context: &Chosen<'_>,
-        policy: api::Policy,
-        prompt: Option<&str>,
+        config: &Config,
+        options: &AssembleOptions,
     ) -> Result<Self> {
+        let policy = options.policy.unwrap_or(config.eviction_policy);
         let budget = u64::from(context.policy.budget);
         let all = context.items.iter().map(Item::rendered_tokens).sum::<u64>();
-        match (policy, prompt) {
-            (api::Policy::Layered, _) => Ok(Self::Layers { step: (budget / STEPS).max(1) }),
-            (api::Policy::PromptAware, Some(prompt)) if all > budget => {
+        match (policy, options.prompt.as_deref()) {
+            (Policy::Layered, _) => Ok(Self::Layers { step: (budget / STEPS).max(1) }),
+            (Policy::PromptAware, Some(prompt)) if all > budget => {
                 matching(reader, context, prompt).map(Self::Matches)
             }
             _ => Ok(Self::Newest),
