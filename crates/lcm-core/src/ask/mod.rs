@@ -56,9 +56,9 @@ pub(crate) fn plan(
     match begin(reader, config, conversation, question_json, now)? {
         Begun::Ended(step) => Ok(step),
         Begun::Asks(asks) => {
-            let Asks { slot, record, open, text } = *asks;
+            let Asks { slot, record, open, text, now } = *asks;
             let request = prompt::request(config, &record, &open, &text, Remark::First);
-            hand_out(reader, slot, record, open, request)
+            hand_out(reader, slot, record, open, request, now)
         }
     }
 }
@@ -76,6 +76,8 @@ struct Asks {
     record: Record,
     open: Open,
     text: String,
+    /// The effective time.
+    now: Timestamp,
 }
 
 /// What comes before a model is asked, whoever asks it.
@@ -107,7 +109,7 @@ fn begin(
         return Ok(Begun::Ended(outcome::ended(&ending)));
     }
     let text = text(reader, &open)?;
-    Ok(Begun::Asks(Box::new(Asks { slot, record, open, text })))
+    Ok(Begun::Asks(Box::new(Asks { slot, record, open, text, now })))
 }
 
 /// Writes that a model is asked, and tells what.
@@ -117,8 +119,9 @@ fn hand_out(
     mut record: Record,
     open: Open,
     request: CompletionRequest,
+    now: Timestamp,
 ) -> Result<Step> {
-    let step = outcome::asked(&record, &open, request);
+    let step = outcome::asked(&record, &open, request, now);
     record.state = State::Open(open);
     slot.write(reader, &record)?;
     Ok(step)
@@ -167,7 +170,7 @@ pub(crate) fn apply(
     open.attempt += 1;
     let text = text(reader, &open)?;
     let request = prompt::request(config, &record, &open, &text, remark);
-    hand_out(reader, slot, record, open, request)
+    hand_out(reader, slot, record, open, request, now)
 }
 
 /// Answers a question through a model that may block. All reads come before it is asked, so that a
@@ -188,7 +191,7 @@ pub(crate) fn run(
         Begun::Ended(step) => return Ok(step),
         Begun::Asks(asks) => asks,
     };
-    let Asks { slot, record, mut open, text } = *asks;
+    let Asks { slot, record, mut open, text, .. } = *asks;
     let mut remark = Remark::First;
     let ending = loop {
         let request = prompt::request(config, &record, &open, &text, remark);
@@ -339,11 +342,11 @@ fn id_of(conversation: &str, what: What) -> String {
     }
 }
 
-/// The printed ids of what the model was shown.
-fn shown(open: &Open) -> Vec<String> {
+/// The printed ids of what the model was shown, each with its conversation.
+fn shown(open: &Open) -> Vec<(String, &str)> {
     let of = |passage: &evidence::Passage| {
         let share = open.shares.get(passage.place())?;
-        Some(id_of(&share.conversation, passage.what))
+        Some((id_of(&share.conversation, passage.what), share.conversation.as_str()))
     };
     open.passages.iter().filter_map(of).collect()
 }
@@ -385,8 +388,13 @@ fn answered(
     may_ask: bool,
 ) -> Judged {
     let shown = shown(open);
-    let (cited, rejected): (Vec<String>, Vec<String>) =
-        ids.into_iter().partition(|id| shown.contains(id));
+    let (mut cited, mut rejected) = (Vec::new(), Vec::new());
+    for id in ids {
+        match shown.iter().find(|(shown, _)| *shown == id) {
+            Some((_, conversation)) => cited.push((id, String::from(*conversation))),
+            None => rejected.push(id),
+        }
+    }
     if cited.is_empty() && may_ask {
         return Judged::Again;
     }
