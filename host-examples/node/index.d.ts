@@ -521,7 +521,7 @@ export interface ExpandOptions extends Granted {
   after?: string;
 }
 
-export interface AskOptions extends Timed {
+export interface AskOptions extends Granted {
   /** What to search for; absent: the question. */
   query?: string;
   /** Summaries to answer from; without `query` only what they stand for is read. */
@@ -578,6 +578,8 @@ export interface Asked {
   completions: number;
   /** How the model failed, when it did. */
   failure: { code: CompletionErrorCode; message: string } | null;
+  /** What was taken of the grant on which it was read. */
+  grant?: { tokens: number; tokens_left: number; truncated: boolean };
   /** When `busy`: until when the other question is open. */
   expires_at?: string;
 }
@@ -613,7 +615,7 @@ export interface Engine {
   grep(conversation: string, pattern: string, options?: GrepOptions): Promise<Json>;
   /** What a summary or a file is. */
   describe(conversation: string, id: string, options?: DescribeOptions): Promise<Json>;
-  /** From a summary back to what it was made from. */
+  /** From a summary back to what it was made from: one page with `token_cap`, else everything. */
   expand(conversation: string, id: string, options?: ExpandOptions): Promise<Json>;
   /**
    * Has a question answered from what was said. A model that fails, takes too long or is stopped is

@@ -276,6 +276,9 @@ pub(crate) struct Ask {
     /// Read in this conversation and not its family
     #[arg(long, conflicts_with = "all")]
     pub(crate) only: bool,
+    /// Read on this grant: within its limits, and charged for what the model is shown
+    #[arg(long, value_name = "ID")]
+    pub(crate) grant: Option<String>,
     /// Seconds that all of it may take, 1 to 600 [default: 150]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub(crate) deadline: Option<u32>,

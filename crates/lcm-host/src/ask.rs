@@ -15,6 +15,7 @@ use crate::{
     error::{Error, Result},
     json,
     lcm::Lcm,
+    pages::Granted,
 };
 
 /// What a question is answered from, and how long that may take.
@@ -36,6 +37,9 @@ pub struct AskOptions {
     pub all: bool,
     /// Whether the conversation is read without its family.
     pub only: bool,
+    /// Id of the grant on which it is read; `None`: everything may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grant: Option<String>,
     /// Milliseconds from the call on after which the model is no longer waited for; `None`: the
     /// component's default.
     #[serde(rename = "timeout_ms", skip_serializing_if = "Option::is_none")]
@@ -56,6 +60,7 @@ impl AskOptions {
             token_cap: None,
             all: false,
             only: false,
+            grant: None,
             deadline_ms: None,
             clock,
         }
@@ -118,6 +123,9 @@ pub struct AskReport {
     pub completions: u32,
     /// Why the model failed.
     pub failure: Option<AskFailure>,
+    /// What was taken of the grant on which it was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Granted>,
     /// When `busy`: until when the other question is open, such as `2026-01-02T03:04:05.000Z`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,

@@ -8,7 +8,7 @@ import { toJson } from "./convert.js";
 import { modelsFor } from "./models.js";
 import { checkAsking, knownOptions } from "./options.js";
 
-const QUESTION_OPTIONS = ["query", "summaries", "max_tokens", "token_cap", "all", "only"];
+const QUESTION_OPTIONS = ["query", "summaries", "max_tokens", "token_cap", "all", "only", "grant"];
 const OWN_OPTIONS = ["deadline_ms", "retries", "timeout_ms", "signal", "now"];
 
 /**

@@ -26,6 +26,35 @@ function withModel({ model, ...options }) {
   return model === undefined ? options : { ...options, extra_json: JSON.stringify({ model }) };
 }
 
+/**
+ * All pages of an expansion as one; `read(after)` resolves to a page.
+ *
+ * What was read on a grant is paid for: when something goes wrong behind the first page, that is
+ * what there is, and its `next` leads to the page that failed.
+ */
+export async function expanded(read, { grant, token_cap }) {
+  let whole = await read(null);
+  while (whole.next && (token_cap ?? null) === null && !whole.grant?.truncated) {
+    let page;
+    try {
+      page = await read(whole.next);
+    } catch (error) {
+      if ((grant ?? null) === null) throw error;
+      return whole;
+    }
+    whole = {
+      ...page,
+      summaries: [...whole.summaries, ...page.summaries],
+      messages: [...whole.messages, ...page.messages],
+      tokens: whole.tokens + page.tokens,
+      ...(page.grant && {
+        grant: { ...page.grant, tokens: whole.grant.tokens + page.grant.tokens },
+      }),
+    };
+  }
+  return whole;
+}
+
 /** An engine over one store. */
 export class Engine {
   #backend;
@@ -221,11 +250,15 @@ export class Engine {
     return this.#json("recall.describe", conversation, { id, options_json }, given);
   }
 
-  /** From a summary back to what it was made from. */
+  /** From a summary back to what it was made from: one page with `token_cap`, else everything. */
   async expand(conversation, id, options) {
     const given = optionsOf("expand", options);
-    const options_json = toJson(rest(given, "grant", "now"), "options");
-    return this.#json("recall.expand", conversation, { id, options_json }, given);
+    const wanted = rest(given, "grant", "now");
+    const read = (after) => {
+      const options_json = toJson(after === null ? wanted : { ...wanted, after }, "options");
+      return this.#json("recall.expand", conversation, { id, options_json }, given);
+    };
+    return expanded(read, given);
   }
 
   /**
@@ -240,8 +273,8 @@ export class Engine {
 
   /**
    * Makes a grant, a limited right to read for a sub-agent: `conversations`, `summaries`,
-   * `depth_max`, `tokens_max`, `ttl_ms`, `from`. Its `id` is the `grant` of `grep`, `describe` and
-   * `expand` and the `caller` of `callTool`.
+   * `depth_max`, `tokens_max`, `ttl_ms`, `from`. Its `id` is the `grant` of `grep`, `describe`,
+   * `expand` and `ask`, and the `caller` of `callTool`.
    */
   async grant(conversation, options) {
     const { now, ...limits } = optionsOf("grant", options);

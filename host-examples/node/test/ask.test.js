@@ -127,3 +127,17 @@ test("a second question of a conversation is told that it is busy", async () => 
     assert.equal(beside.expires_at, new Date(NOW + 150_000).toISOString());
   });
 });
+
+test("a question on a grant takes what it reads", async () => {
+  await withEngine(undefined, async (lcm) => {
+    const { id: grant } = await lcm.grant("c", { tokens_max: 1_000 });
+    const asked = await lcm.ask("c", QUESTION, { grant });
+    const tokens = asked.source_tokens;
+    assert.ok(tokens > 0);
+    assert.deepEqual(asked.grant, { tokens, tokens_left: 1_000 - tokens, truncated: false });
+    const [listed] = await lcm.listing("grants", { conversation: "c" });
+    assert.equal(listed.tokens_left, 1_000 - tokens);
+    await lcm.revoke("c", grant);
+    await assert.rejects(lcm.ask("c", QUESTION, { grant }), { code: "denied" });
+  });
+});

@@ -124,6 +124,19 @@ class Questions(unittest.TestCase):
         self.assertEqual((beside["status"], beside["answer"]), ("busy", None))
         self.assertEqual(beside["expires_at"], "2023-11-14T22:15:50.000Z")
 
+    def test_a_question_on_a_grant_takes_what_it_reads(self):
+        with opened() as lcm:
+            grant = lcm.grant("c", tokens_max=1_000)["id"]
+            asked = lcm.ask("c", QUESTION, grant=grant)
+            tokens = asked["source_tokens"]
+            note = {"tokens": tokens, "tokens_left": 1_000 - tokens, "truncated": False}
+            self.assertEqual(asked["grant"], note)
+            self.assertEqual(lcm.listing("grants", "c")[0]["tokens_left"], 1_000 - tokens)
+            lcm.revoke("c", grant)
+            with self.assertRaises(LcmError) as caught:
+                lcm.ask("c", QUESTION, grant=grant)
+            self.assertEqual(caught.exception.code, "denied")
+
 
 class AwaitedQuestions(unittest.IsolatedAsyncioTestCase):
     async def test_a_question_is_awaited(self):

@@ -1,7 +1,12 @@
-//! `lcm ask`.
+//! `lcm ask`: an answer to a question.
+//!
+//! In: a question and the models of `--llm`. Out: the answer and what it cites, or a failure when
+//! the model is to blame or another question is open. How a question ends is the component's
+//! decision.
 
 use lcm_host::{AskOptions, AskReport, AskStatus, Code, Error, Result};
 
+use super::recall::taken;
 use crate::{
     End,
     arguments::{Ask, Global},
@@ -18,6 +23,7 @@ pub(crate) fn run(global: &Global, options: &Ask) -> Result<End> {
         token_cap: options.token_cap,
         all: options.all,
         only: options.only,
+        grant: options.grant.clone(),
         deadline_ms: options.deadline.map(|seconds| u64::from(seconds).saturating_mul(1_000)),
         clock: session.clock,
     };
@@ -67,7 +73,9 @@ fn for_people(report: &AskReport, conversation: &str) -> String {
     let mut out = match &report.answer {
         Some(answer) => format!("{}\n\n", answer.trim_end()),
         None if report.status == AskStatus::NoEvidence => {
-            return "nothing was found for the question\n".to_owned();
+            let cut = "what was found is more than may be read\n";
+            let none = "nothing was found for the question\n";
+            return (if report.truncated { cut } else { none }).to_owned();
         }
         None => "what was found does not hold the answer\n\n".to_owned(),
     };
@@ -93,6 +101,9 @@ fn for_people(report: &AskReport, conversation: &str) -> String {
         conversations.unwrap_or_default(),
         if report.truncated { "; not all that was found, or the answer was cut" } else { "" },
     ));
+    if let Some(grant) = &report.grant {
+        out.push_str(&taken(grant));
+    }
     out
 }
 
@@ -115,6 +126,7 @@ mod tests {
             truncated: false,
             completions: 1,
             failure: None,
+            grant: None,
             expires_at: None,
         }
     }

@@ -112,3 +112,25 @@ fn a_model_that_fails_is_exit_6_and_the_next_question_can_be_asked_at_once() {
     }
     assert_eq!(place.json(&["check"])["ok"], true);
 }
+
+#[test]
+fn a_question_on_a_grant_takes_what_it_reads_and_is_refused_when_that_ended() {
+    let place = Place::with_demo();
+    let made = place.json(&["grant", "create", "--tokens-max", "3000"]);
+    let id = made["id"].as_str().unwrap();
+    let ask = ["ask", QUESTION, "--token-cap", "800", "--grant", id];
+    let answer = place.json(&ask);
+    let tokens = answer["source_tokens"].as_u64().unwrap();
+    assert!((1..=800).contains(&tokens), "{answer}");
+    let note = serde_json::json!({
+        "tokens": tokens, "tokens_left": 3_000 - tokens, "truncated": false,
+    });
+    assert_eq!(answer["grant"], note);
+    let people = place.run(&ask).ok().out;
+    let left = format!("[{tokens} tokens of the grant, ");
+    assert!(people.contains(&left), "{people}");
+    let listed = place.json(&["grant", "list"]);
+    assert_eq!(listed["grants"][0]["tokens_left"], 3_000 - 2 * tokens);
+    place.run(&["grant", "revoke", id]).ok();
+    place.run(&ask).failed(4, "denied", "revoked");
+}

@@ -83,7 +83,7 @@ pub(super) struct Ending {
     conversations: String,
     sources: Vec<String>,
     expanded: usize,
-    source_tokens: u32,
+    pub(super) source_tokens: u32,
     /// Until when another question is open.
     expires_at: Option<Timestamp>,
 }
@@ -118,7 +118,7 @@ impl Ending {
 }
 
 /// The document of a question that ended.
-pub(super) fn ended(ending: &Ending) -> Step {
+pub(super) fn ended(ending: &Ending, note: Option<Writer>) -> Step {
     let mut w = Writer::object();
     w.text_or_null("answer", ending.answer.as_deref());
     let (mut ids, mut places) = (Writer::array(), Writer::array());
@@ -143,6 +143,7 @@ pub(super) fn ended(ending: &Ending) -> Step {
             w.object_at("failure", failure);
         }
     }
+    granted(note, &mut w);
     w.texts("rejected_ids", &ending.rejected);
     w.texts("source_conversations", &ending.sources);
     w.number("source_tokens", ending.source_tokens.into());
@@ -156,6 +157,7 @@ pub(super) fn asked(
     record: &Record,
     open: &Open,
     request: CompletionRequest,
+    note: Option<Writer>,
     now: Timestamp,
 ) -> Step {
     let mut requests = Writer::array();
@@ -164,6 +166,7 @@ pub(super) fn asked(
     w.text("continuation", &record.continuation());
     w.array_at("conversations", conversations(open));
     w.time("expires_at", record.expires_at);
+    granted(note, &mut w);
     w.array_at("requests", requests);
     w.number("source_tokens", open.evidence_tokens.into());
     w.text("status", "asked");
@@ -175,7 +178,7 @@ pub(super) fn asked(
 
 /// The document of a question that another one of the same conversation keeps out.
 pub(super) fn busy(other: &Record) -> Step {
-    ended(&Ending {
+    let ending = Ending {
         status: Status::Busy,
         answer: None,
         cited: Vec::new(),
@@ -188,11 +191,12 @@ pub(super) fn busy(other: &Record) -> Step {
         expanded: 0,
         source_tokens: 0,
         expires_at: Some(other.expires_at),
-    })
+    };
+    ended(&ending, None)
 }
 
 /// What would be read for a question, for a host that has somebody else read it.
-pub(super) fn planned(question: &Question, evidence: &Evidence) -> Step {
+pub(super) fn planned(question: &Question, evidence: &Evidence, note: Option<Writer>) -> Step {
     let candidates: u32 = evidence.shares.iter().map(|share| share.candidates).sum();
     let is_message = |what: &What| matches!(what, What::Message(_));
     let route = Route {
@@ -216,11 +220,19 @@ pub(super) fn planned(question: &Question, evidence: &Evidence) -> Step {
     }
     let mut w = Writer::object();
     w.array_at("conversations", conversations);
+    granted(note, &mut w);
     w.object_at("routing", route.json());
     w.number("source_tokens", evidence.tokens.into());
     w.text("status", "planned");
     w.flag("truncated", evidence.truncated);
     Step::done(w.end_object())
+}
+
+/// What is told of the grant on which was read.
+fn granted(note: Option<Writer>, to: &mut Writer) {
+    if let Some(note) = note {
+        to.object_at("grant", note);
+    }
 }
 
 /// The conversations with what was taken from each.

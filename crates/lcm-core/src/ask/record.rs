@@ -12,6 +12,8 @@ use crate::{
     api::Timestamp,
     codec::{self, Sound},
     error::{Error, Result},
+    grants::Permit,
+    json::Writer,
     keys::{self, Keys},
     reader::Reader,
     store::{Guard, Put},
@@ -58,6 +60,16 @@ pub(super) struct Open {
     pub(super) evidence_tokens: u32,
     /// Whether evidence was left out.
     pub(super) truncated: bool,
+    pub(super) grant: Option<Held>,
+}
+
+/// The grant on which a question is read.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Held {
+    /// As it is printed.
+    pub(super) id: String,
+    /// Whether evidence was left out because no more tokens were left of it.
+    pub(super) truncated: bool,
 }
 
 impl Sound for Record {
@@ -71,6 +83,25 @@ impl Sound for Record {
                 State::Open(open) => is_open_sound(open),
                 State::Ended(_) => true,
             }
+    }
+}
+
+/// What a call takes of the grant on which it reads.
+#[derive(Default)]
+pub(super) struct Paid {
+    /// `None`: everything may be read.
+    pub(super) permit: Option<Permit>,
+    /// Of this call.
+    pub(super) tokens: u32,
+    /// Whether evidence was left out for it.
+    pub(super) truncated: bool,
+}
+
+impl Paid {
+    /// What an answer says of a grant of which a question has taken `tokens` in all.
+    pub(super) fn note(&self, tokens: u32) -> Option<Writer> {
+        let permit = self.permit.as_ref()?;
+        Some(permit.note(tokens, permit.left().saturating_sub(self.tokens), self.truncated))
     }
 }
 
@@ -116,14 +147,23 @@ impl Slot {
         })
     }
 
-    /// Writes a record in place of what was read.
+    /// Writes a record in place of what was read, and in the same commit what `paid` takes.
     ///
     /// # Errors
     ///
-    /// `conflict`: somebody was faster; `limit-exceeded`; errors of the store.
-    pub(super) fn write(self, reader: &mut Reader<'_>, record: &Record) -> Result<()> {
+    /// `conflict`: somebody was faster; `denied`: the grant has not so much left;
+    /// `limit-exceeded`; errors of the store.
+    pub(super) fn write(self, reader: &mut Reader<'_>, record: &Record, paid: Paid) -> Result<()> {
         let put = Put { key: self.key.clone(), value: Some(codec::encode_small(record)?) };
-        reader.commit(&[Guard { key: self.key, value: self.value }], &[put])
+        let mut guards = alloc::vec![Guard { key: self.key, value: self.value }];
+        let mut puts = alloc::vec![put];
+        if let Some(permit) = paid.permit {
+            // The guard also when nothing is taken: who is answered has a grant that stands.
+            let (guard, put) = permit.charge(paid.tokens)?;
+            guards.push(guard);
+            puts.extend((paid.tokens > 0).then_some(put));
+        }
+        reader.commit(&guards, &puts)
     }
 }
 

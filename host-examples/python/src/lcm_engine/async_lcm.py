@@ -442,6 +442,7 @@ class AsyncLcm:
         token_cap: int | None = None,
         all: bool | None = None,
         only: bool | None = None,
+        grant: str | None = None,
         deadline_ms: int | None = None,
         now: int | None = None,
     ) -> Asked:
@@ -460,6 +461,7 @@ class AsyncLcm:
             token_cap=token_cap,
             all=all,
             only=only,
+            grant=grant,
             timeout_ms=deadline_ms,
         )
         return await self._run(  # type: ignore[no-any-return]
@@ -480,7 +482,7 @@ class AsyncLcm:
     ) -> Grant:
         """Makes a grant, a limited right to read for a sub-agent.
 
-        Its `id` is the `grant` of `grep`, `describe` and `expand` and the `caller` of `call_tool`.
+        Its `id` is the `grant` of `grep`, `describe`, `expand` and `ask`, and the `caller` of `call_tool`.
         `from_grant`: one that it inherits from. What is None is the engine's default.
         """
         limits = paging.named(

@@ -468,6 +468,7 @@ class Lcm:
         token_cap: int | None = None,
         all: bool | None = None,
         only: bool | None = None,
+        grant: str | None = None,
         deadline_ms: int | None = None,
         now: int | None = None,
     ) -> Asked:
@@ -486,6 +487,7 @@ class Lcm:
             token_cap=token_cap,
             all=all,
             only=only,
+            grant=grant,
             timeout_ms=deadline_ms,
         )
         return self._run(  # type: ignore[no-any-return]
@@ -506,7 +508,7 @@ class Lcm:
     ) -> Grant:
         """Makes a grant, a limited right to read for a sub-agent.
 
-        Its `id` is the `grant` of `grep`, `describe` and `expand` and the `caller` of `call_tool`.
+        Its `id` is the `grant` of `grep`, `describe`, `expand` and `ask`, and the `caller` of `call_tool`.
         `from_grant`: one that it inherits from. What is None is the engine's default.
         """
         limits = paging.named(

@@ -228,8 +228,9 @@ class Asked(TypedDict):
 
     `cited_ids` are ids in the answer that the model was shown, `cited_conversations` that of each,
     `rejected_ids` the others that it names. `truncated`: something that was found was not read, or
-    the answer was cut. `failure`: how the model failed, when it did. `expires_at` is there when
-    another question is open (`busy`): until when.
+    the answer was cut. `failure`: how the model failed, when it did. `grant` says what was
+    taken of the one it was read on; `expires_at` is there when another question is open (`busy`):
+    until when.
     """
 
     status: AskStatus
@@ -244,6 +245,7 @@ class Asked(TypedDict):
     conversations: list[dict[str, Any]]
     completions: int
     failure: dict[str, str] | None
+    grant: NotRequired[dict[str, Any]]
     expires_at: NotRequired[str]
 
 
