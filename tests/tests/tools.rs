@@ -197,14 +197,14 @@ fn calls_about_elsewhere(grant: &str) -> Vec<(Option<&str>, String, Json)> {
     calls
 }
 
-/// Goal: whatever an answer is about, the call that it prints works as it stands. Method: calls about
-/// a conversation of no family from another one; each printed call is made, and those that its
-/// answer prints.
+/// Goal: whatever an answer is about, the call that it prints works as it stands. Method: calls
+/// about a conversation of no family from another one; each printed call is made, and those that
+/// its answer prints.
 #[test]
 fn a_call_that_an_answer_prints_works_as_printed() {
     let (mut host, grant) = apart();
     let mut calls = calls_about_elsewhere(&grant);
-    let mut made = 0;
+    let (begun, mut made) = (calls.len(), 0);
     for depth in 0..4 {
         let mut following = Vec::new();
         for (caller, name, arguments) in calls {
@@ -218,5 +218,5 @@ fn a_call_that_an_answer_prints_works_as_printed() {
         }
         calls = following;
     }
-    assert!(made > 30, "{made}");
+    assert!(made >= 2 * begun, "{made} of {begun}");
 }

@@ -329,22 +329,26 @@ fn an_expansion_on_a_grant_follows_its_pages_and_keeps_what_was_paid_for() {
     let lcm = open(store.clone());
     lcm.configure(r#"{"leaf_chunk_tokens_max":1000000}"#).unwrap();
     ingest(&lcm, &transcript(60, 5_000));
-    let compact = CompactOptions { force: true, ..CompactOptions::new(1_000_000, NOW) };
+    let compact = CompactOptions::new(20_000, NOW);
     lcm.compact("c", &compact, &cancel, &mut |_| ()).unwrap();
-    let mut leaf = String::new();
+    // The one that stands for most.
+    let (mut top, mut most) = (String::new(), 0);
     let each = &mut |item: &serde_json::value::RawValue| {
         let item: serde_json::Value = serde_json::from_str(item.get()).unwrap();
-        leaf = item["id"].as_str().unwrap().to_owned();
+        let count = item["seq_last"].as_u64().unwrap() - item["seq_first"].as_u64().unwrap();
+        if count > most {
+            (top, most) = (item["id"].as_str().unwrap().to_owned(), count);
+        }
         Ok(())
     };
     lcm.list_all("summaries", Some("c"), None, &cancel, each).unwrap();
     let expand = |grant: Option<&str>, after: Option<String>| {
         let grant = grant.map(str::to_owned);
         let options = ExpandOptions { messages: true, grant, after, ..ExpandOptions::default() };
-        lcm.expand_all("c", &leaf, &options, NOW.now_ms(), &cancel)
+        lcm.expand_all("c", &top, &options, NOW.now_ms(), &cancel)
     };
     let made = |tokens_max: u64| {
-        let limits = format!(r#"{{"tokens_max":{tokens_max}}}"#);
+        let limits = format!(r#"{{"tokens_max":{tokens_max},"depth_max":10}}"#);
         let grant = lcm.grant("c", &limits, NOW.now_ms()).unwrap();
         let grant: serde_json::Value = serde_json::from_str(&grant).unwrap();
         grant["id"].as_str().unwrap().to_owned()
