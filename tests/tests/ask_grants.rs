@@ -1,5 +1,6 @@
 #![expect(
     clippy::indexing_slicing,
+    clippy::string_slice,
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]

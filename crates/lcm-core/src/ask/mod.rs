@@ -197,11 +197,11 @@ pub(crate) fn apply(
 ) -> Result<Step> {
     let keys = Keys::new(conversation)?;
     let now = Loaded::of_existing(reader, &keys, conversation)?.now(now)?;
-    let slot = Slot::read(reader, &keys)?;
-    let record = slot.continued(continuation)?.clone();
-    let open = match &record.state {
-        State::Ended(document) => return Ok(Step::done(document.clone())),
-        State::Open(open) => open.clone(),
+    let mut slot = Slot::read(reader, &keys)?;
+    let mut record = slot.continued(continuation)?;
+    let open = match core::mem::replace(&mut record.state, State::Ended(String::new())) {
+        State::Ended(document) => return Ok(Step::done(document)),
+        State::Open(open) => open,
     };
     let [answer] = answers else {
         return Err(Error::invalid(format_args!(

@@ -26,7 +26,7 @@ use super::evidence::{Passage, Share};
 const CONTINUATION: &str = "ask1.";
 
 /// The record.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Record {
     /// Which question of the conversation it is, from 1.
     pub(super) number: u64,
@@ -37,7 +37,7 @@ pub(super) struct Record {
 }
 
 /// How far a question is.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) enum State {
     /// The model is asked.
     Open(Open),
@@ -46,7 +46,7 @@ pub(super) enum State {
 }
 
 /// What is needed to go on.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Open {
     pub(super) question: String,
     pub(super) tokens_max: u32,
@@ -64,7 +64,7 @@ pub(super) struct Open {
 }
 
 /// The grant on which a question is read.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Held {
     /// As it is printed.
     pub(super) id: String,
@@ -132,17 +132,17 @@ impl Slot {
         self.record.as_ref().filter(is_open)
     }
 
-    /// The record that a continuation belongs to.
+    /// Takes the record that a continuation belongs to.
     ///
     /// # Errors
     ///
     /// `invalid-input`: no continuation of this engine; `not-found`: the question was replaced.
-    pub(super) fn continued(&self, continuation: &str) -> Result<&Record> {
+    pub(super) fn continued(&mut self, continuation: &str) -> Result<Record> {
         let digits = continuation.strip_prefix(CONTINUATION).and_then(keys::unhex);
         let Some(id) = digits.filter(|id| id.len() == 8) else {
             return Err(Error::invalid("continuation: none of this engine"));
         };
-        self.record.as_ref().filter(|record| record.id == *id).ok_or_else(|| {
+        self.record.take().filter(|record| record.id == *id).ok_or_else(|| {
             Error::not_found("continuation: the question is not there any more; ask again")
         })
     }
