@@ -655,6 +655,7 @@ test("every call refuses an option that it does not know, and does nothing", asy
     evaluate: [],
     assemble: [],
     grep: ["module"],
+    ask: ["module"],
     describe: [summary],
     expand: [summary],
     messages: [],

@@ -150,7 +150,7 @@ pub(crate) fn resume(
     now: Timestamp,
 ) -> Result<ToolOutcome> {
     Keys::new(conversation)?;
-    ask::resume(reader, config, continuation, answers, now)
+    ask::resume(reader, config, conversation, continuation, answers, now)
 }
 
 /// What a model may have done wrong is an answer.
