@@ -1,9 +1,16 @@
 //! Would the provider accept this array of messages?
 //!
 //! In: a JSON array in a provider's dialect. Out: findings, each one line that names the message.
-//! Only rules that the providers publish or are known to enforce; that an image is one, a file id
-//! exists or a signature is right is theirs to tell. Written apart from the rendering, which it has
-//! to prove.
+//! Only rules that the providers publish or are known to enforce; the vectors
+//! `dialects/*-rules-are-kept` and `dialects/*-rules-are-broken` have an example of each. Written
+//! apart from the rendering, which it has to prove.
+//!
+//! Not here, because it depends on what is beside the array or cannot be seen in it: whether
+//! thinking must be there (`thinking` of the request, and which models of Gemini ask for a
+//! `thoughtSignature`), where newer models of Anthropic take the role `system`, how many calls and
+//! how much text one request may have, and whether an image is one, a file id exists or a signature
+//! is right. Blocks, parts and items of types that are not known are let through: a newer provider
+//! gave them.
 
 mod anthropic;
 mod gemini;
