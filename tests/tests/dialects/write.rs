@@ -166,6 +166,7 @@ pub(crate) fn gemini(event: &Event, random: &mut Random) -> String {
                 text(word),
                 r#"{"inlineData":{"mimeType":"image/png","data":"iVBORw0K"}}"#.into(),
                 r#"{"fileData":{"mimeType":"image/png","fileUri":"https://a.example/b"}}"#.into(),
+                r#"{"text":"two","inlineData":{"mimeType":"image/png","data":"iVBORw0K"}}"#.into(),
             ],
         ),
         Event::Unknown(word) => content(

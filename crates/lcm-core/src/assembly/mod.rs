@@ -2,8 +2,9 @@
 //!
 //! Reads only. The fresh tail and a pinned message always belong; older items follow newest first
 //! while they fit. What is chosen is rendered and counted as it is returned; if a dialect made it
-//! larger than the budget, less is chosen.
+//! larger than the budget, less is chosen. Every array for a provider is checked before it leaves.
 
+mod accepted;
 mod choose;
 mod dialect;
 mod marks;
@@ -69,7 +70,8 @@ pub(crate) fn assemble(
     let tail = tail::fresh_tail(reader, &history, &items, &policy)?;
     choose::prefetch(reader, &history, &items, &policy)?;
     let chosen = Chosen { history: &history, items: &items, tail: &tail, policy: &policy };
-    let (choice, rendered) = chosen.fit(reader, dialect)?;
+    let (choice, mut rendered) = chosen.fit(reader, dialect)?;
+    rendered.check(dialect);
     let mut warnings = Vec::new();
     if rendered.tokens > u64::from(policy.budget) {
         warnings.push(format!(

@@ -29,13 +29,15 @@ struct State {
     ids: BTreeMap<String, usize>,
     /// Ids of calls that the provider answers; 1 while it has not.
     served: BTreeMap<String, usize>,
+    /// Whether anything is marked.
+    is_marked: bool,
     cache_marks: usize,
     /// Type of the last block.
     last: String,
 }
 
 pub(super) fn check(raw: &str, messages: &[Value], findings: &mut Findings) {
-    let mut state = State::default();
+    let mut state = State { is_marked: raw.contains("cache_control"), ..State::default() };
     for (at, value) in messages.iter().enumerate() {
         findings.at = at;
         let Some((message, role)) = read(raw, *value, findings) else { continue };
@@ -101,7 +103,9 @@ fn check_content(raw: &str, message: &Object<'_>, state: &mut State, findings: &
             continue;
         };
         let kind = String::from(block.text("type"));
-        state.cache_marks += tool_format::cache_marks(json::slice(raw, value.span));
+        if state.is_marked {
+            state.cache_marks += tool_format::cache_marks(json::slice(raw, value.span));
+        }
         let is_answer = kind == "tool_result";
         findings
             .expect(!(is_answer && state.others), format_args!("a result behind other content"));
