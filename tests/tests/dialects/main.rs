@@ -7,7 +7,6 @@
 //! The dialects of the providers, in and out: what was said survives, and every context that is
 //! assembled is one that the provider accepts.
 
-mod cost;
 mod exact;
 mod generate;
 mod properties;
