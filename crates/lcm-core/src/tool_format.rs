@@ -14,9 +14,10 @@ const OPENAI_ID_CHARACTERS_MAX: usize = 40;
 const RESPONSES_ID_CHARACTERS_MAX: usize = 64;
 /// Longest call id that goes to Messages and Gemini as it is; none is published.
 const ID_CHARACTERS_MAX: usize = 128;
-/// Longest names of tools, as the providers publish them; Messages differs from the others.
+/// Longest names of tools and speakers, as `OpenAI` publishes them.
 const NAME_CHARACTERS_MAX: usize = 64;
-const ANTHROPIC_NAME_CHARACTERS_MAX: usize = 128;
+/// Longest names of tools of Messages and Gemini, as they publish them.
+const LONG_NAME_CHARACTERS_MAX: usize = 128;
 /// Stands for a tool without a name.
 const NO_NAME: &str = "tool";
 /// Marks a block up to which the provider may cache.
@@ -38,22 +39,22 @@ pub(crate) fn is_call_id(dialect: Dialect, id: &str) -> bool {
     !id.is_empty() && id.chars().count() <= max && id.chars().all(takes)
 }
 
-/// Whether Responses accepts what an item is called: ids of messages and function calls are told by
-/// their beginning.
+/// Whether Responses accepts what an item is called: ids of messages, function calls and reasoning
+/// are told by their beginning.
 pub(crate) fn is_item_id(kind: &str, id: &str) -> bool {
     match kind {
         "message" => id.starts_with("msg"),
         "function_call" => id.starts_with("fc"),
+        "reasoning" => id.starts_with("rs"),
         _ => true,
     }
 }
 
 /// A name of a tool as the provider accepts it: the name itself, if it does.
 pub(crate) fn name(dialect: Dialect, name: &str) -> Cow<'_, str> {
-    let max = if dialect == Dialect::Anthropic {
-        ANTHROPIC_NAME_CHARACTERS_MAX
-    } else {
-        NAME_CHARACTERS_MAX
+    let max = match dialect {
+        Dialect::Anthropic | Dialect::Gemini => LONG_NAME_CHARACTERS_MAX,
+        _ => NAME_CHARACTERS_MAX,
     };
     if name.is_empty() {
         return Cow::Borrowed(NO_NAME);
@@ -88,31 +89,123 @@ pub(crate) fn input_object(input: &str) -> String {
     }
 }
 
+/// Whether Chat Completions accepts the name of who speaks.
+pub(crate) fn is_speaker(name: &str) -> bool {
+    let takes = |c: char| !c.is_whitespace() && !"<|\\/>".contains(c);
+    !name.is_empty() && name.chars().count() <= NAME_CHARACTERS_MAX && name.chars().all(takes)
+}
+
+/// Whether Messages can tell that thinking is its own.
+pub(crate) fn is_signed(block: &Object<'_>) -> bool {
+    match &*block.text("type") {
+        "redacted_thinking" => !block.text("data").is_empty(),
+        _ => block.string("thinking").is_some() && !block.text("signature").is_empty(),
+    }
+}
+
+/// Image types that Messages reads.
+const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+
+/// Whether a block of Messages says where its image, document or search result is from; any other
+/// block need not.
+pub(crate) fn has_source(block: &Object<'_>) -> bool {
+    let kind = block.text("type");
+    let mimes: &[&str] = match &*kind {
+        "image" => &IMAGES,
+        "document" => &["application/pdf"],
+        "search_result" => return block.string("source").is_some(),
+        _ => return true,
+    };
+    let Some(source) = block.object("source") else { return false };
+    let has = |key| !source.text(key).is_empty();
+    match &*source.text("type") {
+        "base64" => mimes.contains(&&*source.text("media_type")) && has("data"),
+        "url" => has("url"),
+        "file" => has("file_id"),
+        "text" if kind == "document" => source.string("data").is_some(),
+        "content" if kind == "document" => source.any("content").is_some(),
+        "" | "text" | "content" => false,
+        // One of a kind to come.
+        _ => true,
+    }
+}
+
 /// Whether the `content` of a Responses message is a list of parts of its role.
 pub(crate) fn are_item_parts(raw: &str, message: &Object<'_>, is_assistant: bool) -> bool {
-    let of_assistant = ["output_text", "refusal"];
-    if is_assistant {
-        return are_parts(raw, message, &of_assistant);
-    }
-    let is_other = |value: &Value| {
-        Object::of(raw, *value).is_some_and(|part| !of_assistant.contains(&&*part.text("type")))
+    let fits = |value: &Value| {
+        Object::of(raw, *value).is_some_and(|part| {
+            let is_said = matches!(&*part.text("type"), "output_text" | "refusal");
+            is_item_part(&part) && is_said == is_assistant
+        })
     };
-    are_parts(raw, message, &[]) && message.list("content").iter().all(is_other)
+    let parts = message.list("content");
+    !parts.is_empty() && parts.iter().all(fits)
+}
+
+/// Whether Responses takes a part of a content or of an output; those of kinds to come, too.
+pub(crate) fn is_item_part(part: &Object<'_>) -> bool {
+    let has = |key| !part.text(key).is_empty();
+    match &*part.text("type") {
+        "input_text" | "output_text" => part.string("text").is_some(),
+        "refusal" => part.string("refusal").is_some(),
+        "input_image" => has("image_url") || (has("file_id") && part.any("image_url").is_none()),
+        "input_file" => has("file_data") || has("file_url") || has("file_id"),
+        // These are of other providers.
+        "" | "text" | "image_url" | "image" | "file" | "document" | "tool_use" | "tool_result" => {
+            false
+        }
+        _ => true,
+    }
 }
 
 /// Whether the `content` of a Chat Completions message is a list of parts, all of these types; no
-/// types: of any.
+/// types: of any that a user's may have.
 pub(crate) fn are_parts(raw: &str, message: &Object<'_>, types: &[&str]) -> bool {
     let parts = message.list("content");
     let fits = |value: &Value| {
         Object::of(raw, *value).is_some_and(|part| {
             let kind = part.text("type");
-            let texts = ["text", "input_text", "output_text"];
-            let is_text = !texts.contains(&&*kind) || part.string("text").is_some();
-            !kind.is_empty() && is_text && (types.is_empty() || types.contains(&&*kind))
+            let is_among =
+                if types.is_empty() { kind != "refusal" } else { types.contains(&&*kind) };
+            is_part(&part) && is_among
         })
     };
     !parts.is_empty() && parts.iter().all(fits)
+}
+
+/// Whether Chat Completions takes a part of a content; those of kinds to come, too.
+pub(crate) fn is_part(part: &Object<'_>) -> bool {
+    match &*part.text("type") {
+        "text" => part.string("text").is_some(),
+        "refusal" => part.string("refusal").is_some(),
+        "image_url" => part.object("image_url").is_some_and(|image| !image.text("url").is_empty()),
+        "input_audio" => part.object("input_audio").is_some_and(|audio| {
+            audio.string("data").is_some() && matches!(&*audio.text("format"), "wav" | "mp3")
+        }),
+        "file" => part.object("file").is_some(),
+        // These are of other providers.
+        "" | "input_text" | "output_text" | "input_image" | "input_file" | "image" | "document"
+        | "tool_use" | "tool_result" => false,
+        _ => true,
+    }
+}
+
+/// Members of a Gemini part, of which it has one at most, as they are written in both cases.
+const DATA: [(&str, &str); 7] = [
+    ("text", "text"),
+    ("inlineData", "inline_data"),
+    ("fileData", "file_data"),
+    ("functionCall", "function_call"),
+    ("functionResponse", "function_response"),
+    ("executableCode", "executable_code"),
+    ("codeExecutionResult", "code_execution_result"),
+];
+
+/// Whether a part of a Gemini content holds two things at once.
+pub(crate) fn is_double(part: &Object<'_>) -> bool {
+    let is =
+        |(camel, snake): &&(&str, &str)| part.any(camel).is_some() || part.any(snake).is_some();
+    DATA.iter().filter(is).count() > 1
 }
 
 /// Members of a Gemini part that say something about what it holds and are nothing themselves.

@@ -1,9 +1,16 @@
 //! Would the provider accept this array of messages?
 //!
 //! In: a JSON array in a provider's dialect. Out: findings, each one line that names the message.
-//! Only rules that the providers publish or are known to enforce; that an image is one, a file id
-//! exists or a signature is right is theirs to tell. Written apart from the rendering, which it has
-//! to prove.
+//! Only rules that the providers publish or are known to enforce; the vectors
+//! `dialects/*-rules-are-kept` and `dialects/*-rules-are-broken` have an example of each. Written
+//! apart from the rendering, which it has to prove.
+//!
+//! Not here, because it depends on what is beside the array or cannot be seen in it: whether
+//! thinking must be there (`thinking` of the request, and which models of Gemini ask for a
+//! `thoughtSignature`), where newer models of Anthropic take the role `system`, how many calls and
+//! how much text one request may have, and whether an image is one, a file id exists or a signature
+//! is right. Blocks, parts and items of types that are not known are let through: a newer provider
+//! gave them.
 
 mod anthropic;
 mod gemini;
@@ -32,15 +39,9 @@ const FINDINGS_MAX: usize = 100;
 ///
 /// `invalid-input`: no JSON array; `unsupported`: a dialect that has no rules here.
 pub(crate) fn validate(dialect: Dialect, messages_json: &str) -> Result<String> {
-    let check = match dialect {
-        Dialect::Anthropic => anthropic::check,
-        Dialect::OpenaiChat => openai_chat::check,
-        Dialect::OpenaiResponses => openai_responses::check,
-        Dialect::Gemini => gemini::check,
-        Dialect::Lcm => {
-            return Err(Error::unsupported("dialect: `lcm` is no provider's, and has no rules"));
-        }
-    };
+    if dialect == Dialect::Lcm {
+        return Err(Error::unsupported("dialect: `lcm` is no provider's, and has no rules"));
+    }
     // The scanner reads objects.
     let raw = format!("{{\"messages\":{messages_json}}}");
     let members = json::object(&raw)
@@ -51,36 +52,55 @@ pub(crate) fn validate(dialect: Dialect, messages_json: &str) -> Result<String> 
     if list.kind != Kind::Array {
         return Err(Error::invalid("messages-json: no JSON array"));
     }
-    let mut findings = Findings::default();
-    let messages = json::elements(&raw, list.value);
-    if messages.is_empty() {
-        findings.list.push("no messages".into());
-    }
-    check_characters(&raw, &mut findings);
-    check(&raw, &messages, &mut findings);
+    let findings = check(dialect, &raw, &json::elements(&raw, list.value));
     Ok(findings.json())
 }
 
+/// What is wrong with these messages of `raw`; nothing in the dialect `lcm`, which has no rules.
+pub(crate) fn check(dialect: Dialect, raw: &str, messages: &[Value]) -> Findings {
+    let mut findings = Findings::default();
+    if messages.is_empty() {
+        findings.expect(false, format_args!("no messages"));
+    }
+    check_characters(raw, messages, &mut findings);
+    match dialect {
+        Dialect::Anthropic => anthropic::check(raw, messages, &mut findings),
+        Dialect::OpenaiChat => openai_chat::check(raw, messages, &mut findings),
+        Dialect::OpenaiResponses => openai_responses::check(raw, messages, &mut findings),
+        Dialect::Gemini => gemini::check(raw, messages, &mut findings),
+        Dialect::Lcm => {}
+    }
+    findings
+}
+
 /// Half a surrogate pair is no character, and providers read strict JSON.
-fn check_characters(raw: &str, findings: &mut Findings) {
-    let mut scanner = json::Scanner::new(raw);
-    while let Ok(Some(token)) = scanner.next_token() {
-        if let json::TokenKind::String | json::TokenKind::Key = token.kind {
-            let literal = raw.get(token.start..token.end).unwrap_or_default();
-            let mut lone = false;
-            json::each_piece(literal, &mut |piece| lone |= matches!(piece, Piece::Lone(_)));
-            if lone {
-                findings.list.push("half a surrogate pair in a string".into());
-                return;
+fn check_characters(raw: &str, messages: &[Value], findings: &mut Findings) {
+    // Any such half is an escape of D800 to DFFF.
+    if !raw.contains("\\ud") && !raw.contains("\\uD") {
+        return;
+    }
+    for (at, value) in messages.iter().enumerate() {
+        findings.at = at;
+        let message = json::slice(raw, value.span);
+        let mut lone = false;
+        let mut scanner = json::Scanner::new(message);
+        while let Ok(Some(token)) = scanner.next_token() {
+            if let json::TokenKind::String | json::TokenKind::Key = token.kind {
+                let literal = message.get(token.start..token.end).unwrap_or_default();
+                json::each_piece(literal, &mut |piece| lone |= matches!(piece, Piece::Lone(_)));
             }
         }
+        findings.expect(!lone, format_args!("half a surrogate pair in a string"));
     }
 }
 
 /// What was found, in order.
 #[derive(Debug, Default)]
-struct Findings {
-    list: Vec<String>,
+pub(crate) struct Findings {
+    /// One line each.
+    pub(crate) list: Vec<String>,
+    /// Index of the message that each is about.
+    pub(crate) messages: Vec<usize>,
     at: usize,
 }
 
@@ -89,6 +109,7 @@ impl Findings {
     fn expect(&mut self, holds: bool, wrong: fmt::Arguments<'_>) {
         if !holds && self.list.len() < FINDINGS_MAX {
             self.list.push(format!("messages[{}]: {wrong}", self.at));
+            self.messages.push(self.at);
         }
     }
 

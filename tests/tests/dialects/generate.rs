@@ -54,12 +54,22 @@ pub(crate) struct Generator {
     known: Vec<String>,
     /// Whether anything goes wrong.
     pub(crate) is_clean: bool,
+    /// Whether there are blocks of types that nobody knows.
+    pub(crate) has_unknown: bool,
 }
 
 impl Generator {
     pub(crate) fn new(seed: u64, is_clean: bool) -> Self {
         let (late, known) = (Vec::new(), Vec::new());
-        Self { random: Random::new(seed), words: 0, ids: 0, late, known, is_clean }
+        Self {
+            random: Random::new(seed),
+            words: 0,
+            ids: 0,
+            late,
+            known,
+            is_clean,
+            has_unknown: true,
+        }
     }
 
     fn word(&mut self) -> String {
@@ -102,6 +112,7 @@ impl Generator {
                 let thought = self.random.chance(300).then(|| self.word());
                 out.push(Event::Assistant { thought, text, calls: Vec::new() });
             }
+            9 if !self.is_clean => self.interleaved(&mut out),
             9..=15 => self.calls(&mut out),
             16 if !self.is_clean => {
                 let thought = Some(self.word());
@@ -111,7 +122,8 @@ impl Generator {
                 0 => Event::UserOfNothing,
                 1 => Event::User("  ".into()),
                 2 => Event::Assistant { thought: None, text: None, calls: Vec::new() },
-                _ => Event::Unknown(self.word()),
+                _ if self.has_unknown => Event::Unknown(self.word()),
+                _ => Event::User(self.word()),
             }),
             18 if !self.is_clean => {
                 self.ids += 1;
@@ -127,6 +139,25 @@ impl Generator {
             out.push(Event::Results { list, text: None });
         }
         out
+    }
+
+    /// Two messages with calls before any result, and their results in turns.
+    fn interleaved(&mut self, out: &mut Vec<Event>) {
+        let mut results = Vec::new();
+        for _ in 0..2 {
+            let calls: Vec<Call> = (0..self.random.between(1, 2))
+                .map(|_| Call { id: self.id(), word: self.word() })
+                .collect();
+            results.extend(calls.iter().map(|call| call.id.clone()));
+            let text = self.random.chance(500).then(|| self.word());
+            out.push(Event::Assistant { thought: None, text, calls });
+        }
+        let (even, odd): (Vec<_>, Vec<_>) =
+            results.into_iter().enumerate().partition(|(at, _)| at % 2 == 0);
+        for (_, id) in even.into_iter().chain(odd) {
+            let outcome = Outcome { id, word: self.word(), is_error: false };
+            out.push(Event::Results { list: vec![outcome], text: None });
+        }
     }
 
     fn calls(&mut self, out: &mut Vec<Event>) {
@@ -275,14 +306,21 @@ fn anthropic(event: &Event, random: &mut Random) -> String {
                     string(said)
                 )
             }));
-            list.extend(said.iter().map(text));
-            list.extend(calls.iter().map(|call| {
-                format!(
-                    "{{\"type\":\"tool_use\"{},\"name\":\"read\",\"input\":{{\"a\": {}}}}}",
-                    optional("id", call.id.as_ref()),
-                    string(&call.word),
-                )
-            }));
+            let called: Vec<String> = calls
+                .iter()
+                .map(|call| {
+                    format!(
+                        "{{\"type\":\"tool_use\"{},\"name\":\"read\",\"input\":{{\"a\": {}}}}}",
+                        optional("id", call.id.as_ref()),
+                        string(&call.word),
+                    )
+                })
+                .collect();
+            let said: Vec<String> = said.iter().map(text).collect();
+            let is_said_after = random.chance(100);
+            let (first, second) = if is_said_after { (called, said) } else { (said, called) };
+            list.extend(first);
+            list.extend(second);
             message("assistant", list)
         }
         Event::Results { list, text: said } => {
@@ -309,6 +347,9 @@ fn anthropic(event: &Event, random: &mut Random) -> String {
             vec![
                 text(word),
                 r#"{"type":"image","source":{"type":"url","url":"https://example.com/a"}}"#.into(),
+                "{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":\"image/bmp\",\
+                 \"data\":\"Qk0A\"}}"
+                    .into(),
                 "{\"type\":\"document\",\"source\":{\"type\":\"base64\",\"media_type\":\
                  \"application/pdf\",\"data\":\"JVBE\"}}"
                     .into(),
@@ -340,7 +381,10 @@ fn openai_chat(event: &Event, random: &mut Random) -> Vec<String> {
     let message = |role: &str, members: String| format!("{{\"role\":\"{role}\"{members}}}");
     let content = |text: &String| format!(",\"content\":{}", string(text));
     vec![match event {
-        Event::User(said) => message("user", content(said)),
+        Event::User(said) => {
+            let name = *random.pick(&["", "", "", ",\"name\":\"ann\"", ",\"name\":\"Ann B\""]);
+            message("user", name.to_owned() + &content(said))
+        }
         Event::System(said) => {
             let role = if random.chance(500) { "system" } else { "developer" };
             message(role, content(said))
@@ -353,8 +397,9 @@ fn openai_chat(event: &Event, random: &mut Random) -> Vec<String> {
                 .iter()
                 .map(|call| {
                     let arguments = format!("{{\"a\": {}}}", string(&call.word));
+                    let kind = if random.chance(950) { "function" } else { "" };
                     format!(
-                        "{{\"type\":\"function\"{},\"function\":{{\"name\":\"read\",\
+                        "{{\"type\":\"{kind}\"{},\"function\":{{\"name\":\"read\",\
                          \"arguments\":{}}}}}",
                         optional("id", call.id.as_ref()),
                         string(&arguments),

@@ -34,13 +34,13 @@ pub(crate) fn openai_responses(event: &Event, random: &mut Random) -> Vec<String
             out.extend(text.iter().map(|word| output_message(word, random)));
             for call in calls {
                 let arguments = string(&format!("{{\"a\": {}}}", string(&call.word)));
-                let (kind, key) = match is_custom(call.id.as_ref()) {
-                    true => ("custom_tool_call", "input"),
-                    false => ("function_call", "arguments"),
+                let (kind, key, status) = match is_custom(call.id.as_ref()) {
+                    true => ("custom_tool_call", "input", ""),
+                    false => ("function_call", "arguments", ",\"status\":\"completed\""),
                 };
                 out.push(format!(
-                    "{{\"type\":\"{kind}\",\"id\":\"{}\"{},\"name\":\"read\",\"{key}\":{arguments},\
-                     \"status\":\"completed\"}}",
+                    "{{\"type\":\"{kind}\",\"id\":\"{}\"{},\"name\":\"read\",\"{key}\":{arguments}\
+                     {status}}}",
                     name("fc", random),
                     optional("call_id", call.id.as_ref()),
                 ));
@@ -70,7 +70,7 @@ pub(crate) fn openai_responses(event: &Event, random: &mut Random) -> Vec<String
         Event::Media(word) => vec![listed(
             [
                 text(word),
-                r#"{"type":"input_image","image_url":"data:image/png;base64,iVBORw0K"}"#.into(),
+                r#"{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,iVBO"}"#.into(),
                 r#"{"type":"input_image","file_id":"file-1","detail":"low"}"#.into(),
                 "{\"type\":\"input_file\",\"filename\":\"a.pdf\",\
                  \"file_data\":\"data:application/pdf;base64,JVBE\"}"
@@ -108,7 +108,10 @@ fn output(one: &Outcome, random: &mut Random) -> String {
     let text = format!("{{\"type\":\"input_text\",\"text\":{}}}", string(&one.word));
     let output = match random.between(0, 3) {
         0 => format!("[{text}]"),
-        1 => format!("[{text},{{\"type\":\"input_image\",\"image_url\":\"https://a.example/b\"}}]"),
+        1 => format!(
+            "[{text},{{\"type\":\"input_image\",\"detail\":\"auto\",\
+             \"image_url\":\"https://a.example/b\"}}]"
+        ),
         2 => format!("{{\"says\":{}}}", string(&one.word)),
         _ => string(&one.word),
     };
@@ -166,6 +169,7 @@ pub(crate) fn gemini(event: &Event, random: &mut Random) -> String {
                 text(word),
                 r#"{"inlineData":{"mimeType":"image/png","data":"iVBORw0K"}}"#.into(),
                 r#"{"fileData":{"mimeType":"image/png","fileUri":"https://a.example/b"}}"#.into(),
+                r#"{"text":"two","inlineData":{"mimeType":"image/png","data":"iVBORw0K"}}"#.into(),
             ],
         ),
         Event::Unknown(word) => content(

@@ -2,8 +2,9 @@
 //!
 //! Reads only. The fresh tail and a pinned message always belong; which older items follow is said
 //! by a policy. What is chosen is rendered and counted as it is returned; if a dialect made it
-//! larger than the budget, less is chosen.
+//! larger than the budget, less is chosen. Every array for a provider is checked before it leaves.
 
+mod accepted;
 mod choose;
 mod dialect;
 mod marks;
@@ -131,13 +132,16 @@ impl Chosen<'_> {
         loop {
             let fill = keeping.fill(items, tail, tokens);
             let choice = choose::choose(reader, history, items, tail, &fill)?;
-            let rendered = render::render(reader, history, items, &choice, dialect)?;
+            let mut rendered = render::render(reader, history, items, &choice, dialect)?;
             match choice.fill_tokens(items) {
                 Some(chosen) if rendered.tokens > budget => {
                     let over = rendered.tokens - budget;
                     tokens = chosen.saturating_sub(over).min(tokens.saturating_sub(1));
                 }
-                _ => return Ok((choice, rendered)),
+                _ => {
+                    rendered.check(dialect);
+                    return Ok((choice, rendered));
+                }
             }
         }
     }

@@ -21,8 +21,9 @@ use crate::{
 };
 
 use super::{
+    accepted,
     choose::{Choice, Piece},
-    dialect::{self, Entry, Notes, Origin},
+    dialect::{self, Entry, Note, Notes, Origin},
     marks::Marking,
 };
 
@@ -47,6 +48,8 @@ pub(super) struct Rendered {
     entries: Vec<Entry>,
     notes: Notes,
     marking: Marking,
+    /// What the check of the array found, if it did.
+    refused: Option<String>,
 }
 
 #[derive(Debug)]
@@ -55,6 +58,8 @@ struct Element {
     tokens: u64,
     /// Index of the item, and the first seq it stands for.
     place: (usize, u64),
+    /// Index of its message and of its entry, if it is part of a provider's array.
+    written: Option<(usize, usize)>,
 }
 
 impl Element {
@@ -194,13 +199,16 @@ impl Rendered {
                 let place = (entry.index, entry.seq);
                 let hash = self.marking.text(&element.text);
                 self.element(place, hash, element.tokens);
+                if let Some(last) = self.elements.last_mut() {
+                    last.written = Some((element.message, element.entry));
+                }
             }
         }
     }
 
     fn element(&mut self, place: (usize, u64), hash: [u8; 32], tokens: u64) {
         self.tokens += tokens;
-        self.elements.push(Element { hash, tokens, place });
+        self.elements.push(Element { hash, tokens, place, written: None });
     }
 
     fn system_message(&mut self, place: (usize, u64), raw: &str, parts: &[Part], tokens: u32) {
@@ -231,7 +239,34 @@ impl Rendered {
 
     /// What could not stay as it was, one line each.
     pub(super) fn warnings(&self) -> Vec<String> {
-        self.notes.warnings(&self.entries)
+        let mut out = self.notes.warnings(&self.entries);
+        out.extend(self.refused.clone());
+        out
+    }
+
+    /// Leaves out what the provider would refuse, which is a defect of the rendering, and says so.
+    pub(super) fn check(&mut self, dialect: Dialect) {
+        if dialect == Dialect::Lcm || self.messages_json == "[]" {
+            return;
+        }
+        let Some(kept) = accepted::accepted(dialect, &self.messages_json) else { return };
+        let gone = |element: &Element| {
+            let (message, entry) = element.written?;
+            kept.left_out.binary_search(&message).ok().map(|_| entry)
+        };
+        for entry in self.elements.iter().filter_map(gone) {
+            self.notes.add(entry, Note::Invalid);
+        }
+        self.elements.retain(|element| gone(element).is_none());
+        self.tokens = self.elements.iter().map(|element| element.tokens).sum();
+        let is_summary = |element: &&Element| {
+            let entry = element.written.and_then(|(_, entry)| self.entries.get(entry));
+            entry.is_some_and(|entry| matches!(entry.origin, Origin::Summary))
+        };
+        let summaries = self.elements.iter().filter(is_summary).count();
+        self.summaries = u32::try_from(summaries).unwrap_or(u32::MAX);
+        self.messages_json = kept.messages_json;
+        self.refused = Some(kept.warning);
     }
 }
 
@@ -292,5 +327,45 @@ pub(super) fn prefix(
         broken_by,
         sha256: keys::hex(&hash),
         token,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Dialect;
+
+    /// A context of a summary and a call that nobody answers, as only a defect would render it.
+    #[test]
+    fn what_a_provider_would_refuse_does_not_go_out() {
+        let user = |text: &str| alloc::format!("{{\"role\":\"user\",\"content\":\"{text}\"}}");
+        let call = "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"c1\",\
+                    \"type\":\"function\",\"function\":{\"name\":\"n\",\"arguments\":\"{}\"}}]}";
+        let entry = |seq, origin| Entry { index: 0, seq, origin, raw: String::new() };
+        let message =
+            |role| Origin::Message { dialect: Dialect::OpenaiChat, role, parts: Vec::new() };
+        let mut rendered = Rendered {
+            messages_json: alloc::format!("[{},{},{call}]", user("summary"), user("q")),
+            entries: Vec::from([
+                entry(1, Origin::Summary),
+                entry(9, message(Role::User)),
+                entry(10, message(Role::Assistant)),
+            ]),
+            summaries: 1,
+            ..Rendered::default()
+        };
+        for (at, tokens) in [(0, 5), (1, 7), (2, 11)] {
+            rendered.element((0, at), [0; 32], tokens);
+            rendered.elements.last_mut().unwrap().written =
+                Some((usize::try_from(at).unwrap(), usize::try_from(at).unwrap()));
+        }
+        rendered.check(Dialect::OpenaiChat);
+        assert_eq!(rendered.messages_json, alloc::format!("[{}]", user("summary")));
+        assert_eq!((rendered.tokens, rendered.summaries, rendered.elements.len()), (5, 1, 1));
+        let warnings = rendered.warnings();
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].starts_with("invalid-context: messages[2]: no result of the calls"));
+        assert!(warnings[0].ends_with("; 2 messages left out"), "{warnings:?}");
+        assert_eq!(rendered.notes.counts(&|at| at == 2), "invalid-context 1");
     }
 }

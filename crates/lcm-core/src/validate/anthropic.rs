@@ -17,19 +17,27 @@ const CACHE_MARKS_MAX: usize = 4;
 #[derive(Default)]
 struct State {
     role: String,
-    /// Ids of calls that the next message must answer.
+    /// Ids of the calls of the last assistant turn, which the user's turn must answer.
     open: Vec<String>,
+    /// Ids of those that this turn has answered.
+    answered: BTreeMap<String, usize>,
+    /// Whether this turn has content that is no result.
+    others: bool,
+    /// Whether this turn has a call that the host answers.
+    calls: bool,
     /// Ids of all calls.
     ids: BTreeMap<String, usize>,
     /// Ids of calls that the provider answers; 1 while it has not.
     served: BTreeMap<String, usize>,
+    /// Whether anything is marked.
+    is_marked: bool,
     cache_marks: usize,
     /// Type of the last block.
     last: String,
 }
 
 pub(super) fn check(raw: &str, messages: &[Value], findings: &mut Findings) {
-    let mut state = State::default();
+    let mut state = State { is_marked: raw.contains("cache_control"), ..State::default() };
     for (at, value) in messages.iter().enumerate() {
         findings.at = at;
         let Some((message, role)) = read(raw, *value, findings) else { continue };
@@ -38,21 +46,20 @@ pub(super) fn check(raw: &str, messages: &[Value], findings: &mut Findings) {
             findings.expect(matches!(&*key, "role" | "content"), format_args!("member `{key}`"));
         }
         findings.expect(matches!(&*role, "user" | "assistant"), format_args!("role `{role}`"));
-        findings
-            .expect(at > 0 || role == "user", format_args!("the first message is not the user's"));
-        findings.expect(role != state.role, format_args!("`{role}` follows `{role}`"));
-        state.role = role;
-        let open = core::mem::take(&mut state.open);
-        check_content(raw, &message, &mut state, open, findings);
-        let ends_thinking = matches!(&*state.last, "thinking" | "redacted_thinking");
-        findings.expect(!ends_thinking, format_args!("the message ends with thinking"));
+        if role != state.role {
+            // Neighbours of one role are one turn.
+            end_turn(&mut state, findings);
+            state.role = role;
+        }
+        check_content(raw, &message, &mut state, findings);
     }
-    let State { role, open, served, cache_marks, last, .. } = state;
-    let is_paused = last == "server_tool_use" || last == "mcp_tool_use";
+    let is_paused = state.last == "server_tool_use" || state.last == "mcp_tool_use";
     findings.expect(
-        role != "assistant" || is_paused,
+        state.role != "assistant" || is_paused,
         format_args!("the last message is the assistant's"),
     );
+    end_turn(&mut state, findings);
+    let State { open, served, cache_marks, .. } = state;
     findings.expect(open.is_empty(), format_args!("calls without a result: {}", open.join(", ")));
     let waits = usize::from(is_paused);
     let open = served.values().filter(|waits| **waits == 1).count();
@@ -63,63 +70,75 @@ pub(super) fn check(raw: &str, messages: &[Value], findings: &mut Findings) {
     );
 }
 
-fn check_content(
-    raw: &str,
-    message: &Object<'_>,
-    state: &mut State,
-    open: Vec<String>,
-    findings: &mut Findings,
-) {
+/// What is asked of a turn as a whole. What a user's leaves open is told, what a model's does is
+/// for the next one.
+fn end_turn(state: &mut State, findings: &mut Findings) {
+    let ends_thinking = matches!(&*state.last, "thinking" | "redacted_thinking");
+    findings.expect(!ends_thinking, format_args!("the message ends with thinking"));
+    if state.role != "assistant" {
+        let missing: Vec<String> = core::mem::take(&mut state.open)
+            .into_iter()
+            .filter(|id| !state.answered.contains_key(id))
+            .collect();
+        findings.expect(missing.is_empty(), format_args!("no result of the calls {missing:?}"));
+    }
+    state.answered = BTreeMap::new();
+    (state.others, state.calls) = (false, false);
+    state.last = String::new();
+}
+
+fn check_content(raw: &str, message: &Object<'_>, state: &mut State, findings: &mut Findings) {
     let said = |text: &str| !text.trim().is_empty();
     let blocks = message.list("content");
     if let Some(text) = message.string("content") {
         findings.expect(said(&json::text(raw, text)), format_args!("blank content"));
-        state.last = "text".into();
+        findings.expect(!state.calls, format_args!("text behind a tool use"));
+        (state.last, state.others) = ("text".into(), true);
     } else {
         findings.expect(!blocks.is_empty(), format_args!("no content"));
     }
-    let mut answered: BTreeMap<String, usize> = BTreeMap::new();
-    let mut others = false;
     for value in blocks {
         let Some(block) = Object::of(raw, value) else {
             findings.expect(false, format_args!("a block that is no object"));
             continue;
         };
         let kind = String::from(block.text("type"));
-        state.cache_marks += tool_format::cache_marks(json::slice(raw, value.span));
+        if state.is_marked {
+            state.cache_marks += tool_format::cache_marks(json::slice(raw, value.span));
+        }
         let is_answer = kind == "tool_result";
-        findings.expect(!(is_answer && others), format_args!("a result behind other content"));
-        others |= !is_answer;
+        findings
+            .expect(!(is_answer && state.others), format_args!("a result behind other content"));
+        state.others |= !is_answer;
         if is_answer {
             let id = String::from(block.text("tool_use_id"));
-            findings.expect(open.contains(&id), format_args!("result of no open call `{id}`"));
-            findings
-                .expect(answered.insert(id, 0).is_none(), format_args!("two results of one call"));
+            let is_open = state.role == "user" && state.open.contains(&id);
+            findings.expect(is_open, format_args!("result of no open call `{id}`"));
+            let is_first = state.answered.insert(id, 0).is_none();
+            findings.expect(is_first, format_args!("two results of one call"));
             check_result(raw, &block, findings);
         }
         check_block(&kind, &block, state, findings);
         state.last = kind;
     }
-    let missing: Vec<&String> = open.iter().filter(|id| !answered.contains_key(*id)).collect();
-    findings.expect(missing.is_empty(), format_args!("no result of the calls {missing:?}"));
 }
 
 fn check_block(kind: &str, block: &Object<'_>, state: &mut State, findings: &mut Findings) {
     let is_user = state.role == "user";
-    let has = |key| !block.text(key).is_empty();
     match kind {
         "" => findings.expect(false, format_args!("a block without a type")),
         "text" => {
-            findings.expect(!block.text("text").trim().is_empty(), format_args!("blank text"))
+            findings.expect(!block.text("text").trim().is_empty(), format_args!("blank text"));
+            findings.expect(!state.calls, format_args!("text behind a tool use"));
         }
         "thinking" | "redacted_thinking" => {
-            let stands = has("signature") || (kind == "redacted_thinking" && has("data"));
-            findings.expect(stands && !is_user, format_args!("thinking that is not the model's"));
+            let stands = tool_format::is_signed(block) && !is_user;
+            findings.expect(stands, format_args!("thinking that is not the model's"));
         }
         "tool_use" => {
             let (id, name) = (block.text("id"), block.text("name"));
             findings.expect(!is_user, format_args!("a user's tool use"));
-            let fits = tool_format::is_call_id(Dialect::Anthropic, &id);
+            let fits = !id.is_empty() && id.chars().all(tool_format::is_plain);
             findings.expect(fits, format_args!("call id `{id}`"));
             findings.expect(
                 state.ids.insert((*id).into(), 0).is_none(),
@@ -130,6 +149,7 @@ fn check_block(kind: &str, block: &Object<'_>, state: &mut State, findings: &mut
             let input = block.field("input").is_some_and(|input| input.kind == Kind::Object);
             findings.expect(input, format_args!("an input that is no object"));
             state.open.push((*id).into());
+            state.calls = true;
         }
         "tool_result" => findings.expect(is_user, format_args!("an assistant's result")),
         "server_tool_use" | "mcp_tool_use" => {
@@ -147,7 +167,7 @@ fn check_block(kind: &str, block: &Object<'_>, state: &mut State, findings: &mut
             findings.expect(known && !is_user, format_args!("`{kind}` without its call"));
         }
         "image" | "document" | "search_result" => {
-            let stands = is_user && block.any("source").is_some();
+            let stands = is_user && tool_format::has_source(block);
             findings.expect(stands, format_args!("`{kind}` without a source or of the assistant"));
         }
         _ => {}
@@ -173,6 +193,8 @@ fn check_result(raw: &str, result: &Object<'_>, findings: &mut Findings) {
                     let kind = String::from(block.text("type"));
                     let says = kind != "text" || !block.text("text").trim().is_empty();
                     findings.expect(says, format_args!("blank text in a result"));
+                    let stands = tool_format::has_source(&block);
+                    findings.expect(stands, format_args!("`{kind}` in a result without a source"));
                     kind
                 });
                 let kind = kind.unwrap_or_default();

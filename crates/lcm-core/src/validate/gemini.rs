@@ -56,7 +56,6 @@ fn check_parts(
     let (mut calls, mut results) = (Vec::new(), Vec::new());
     let parts = content.list("parts");
     findings.expect(!parts.is_empty(), format_args!("no parts"));
-    let mut others = false;
     for value in &parts {
         let Some(part) = Object::of(raw, *value) else {
             findings.expect(false, format_args!("a part that is no object"));
@@ -72,14 +71,12 @@ fn check_parts(
             let says = result.object("response").is_some();
             findings.expect(says, format_args!("a response that is no object"));
             results.push(names(&result, findings));
-            continue;
         } else {
             check_part(raw, &part, findings);
         }
-        others = true;
+        let is_single = !tool_format::is_double(&part);
+        findings.expect(is_single, format_args!("a part of two kinds"));
     }
-    let is_mixed = others && !results.is_empty();
-    findings.expect(!is_mixed, format_args!("other parts beside function responses"));
     (calls, results)
 }
 

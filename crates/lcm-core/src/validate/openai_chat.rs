@@ -23,6 +23,10 @@ pub(super) fn check(raw: &str, messages: &[Value], findings: &mut Findings) {
             let key = json::text(raw, member.key);
             findings.expect(!OF_HOST.contains(&&*key), format_args!("member `{key}`"));
         }
+        if let Some(name) = json::member(&message.members, raw, "name") {
+            let fits = name.kind == Kind::String && tool_format::is_speaker(&message.text("name"));
+            findings.expect(fits, format_args!("name `{}`", message.text("name")));
+        }
         if role == "tool" {
             let id = message.text("tool_call_id");
             let known = open.iter().position(|call| *call == *id);
@@ -88,7 +92,10 @@ fn check_assistant(
         findings
             .expect(ids.insert(String::from(&*id), 0).is_none(), format_args!("two calls `{id}`"));
         open.push((*id).into());
-        let custom = call.text("type") == "custom";
+        let kind = call.text("type");
+        let is_known = matches!(&*kind, "function" | "custom");
+        findings.expect(is_known, format_args!("a call of type `{kind}`"));
+        let custom = kind == "custom";
         let (key, input) = if custom { ("custom", "input") } else { ("function", "arguments") };
         let called = call.object(key);
         let name = called.as_ref().map(|called| called.text("name")).unwrap_or_default();

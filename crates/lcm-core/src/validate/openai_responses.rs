@@ -21,6 +21,8 @@ const ANSWERED: usize = usize::MAX;
 struct State {
     /// Of each call by its id, the place in [`CALLS`] of its type while it waits.
     calls: BTreeMap<String, usize>,
+    /// Ids of all items.
+    ids: BTreeMap<String, usize>,
     /// Ids of requests for approval.
     requests: BTreeMap<String, usize>,
     /// Whether the last item is reasoning.
@@ -46,6 +48,11 @@ pub(super) fn check(raw: &str, messages: &[Value], findings: &mut Findings) {
         let id = item.text("id");
         let fits = id.is_empty() || tool_format::is_item_id(&kind, &id);
         findings.expect(fits, format_args!("id `{id}` of a `{kind}`"));
+        // That of an output of a local shell is that of its call.
+        if !id.is_empty() && kind != "item_reference" && answered(&kind).is_none() {
+            let is_new = state.ids.insert((*id).into(), 0).is_none();
+            findings.expect(is_new, format_args!("two items `{id}`"));
+        }
         let is_assistant = check_item(raw, &kind, &item, &mut state, findings);
         let follows = !state.thinks || is_assistant;
         findings.expect(follows, format_args!("reasoning without the item it led to"));
@@ -142,7 +149,9 @@ fn check_call(
 /// Whether the output of a function is a text or a list of what goes into a model.
 fn is_output(raw: &str, item: &Object<'_>) -> bool {
     let fits = |value: &Value| {
-        Object::of(raw, *value).is_some_and(|part| part.text("type").starts_with("input_"))
+        Object::of(raw, *value).is_some_and(|part| {
+            tool_format::is_item_part(&part) && part.text("type").starts_with("input_")
+        })
     };
     item.string("output").is_some()
         || (item.field("output").is_some_and(|output| output.kind == Kind::Array)

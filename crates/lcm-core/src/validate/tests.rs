@@ -32,8 +32,8 @@ fn anthropic_rules() {
     refuses("[7]", "no object");
     refuses(r#"[{"role":"user","content":"q","id":1}]"#, "member `id`");
     refuses(r#"[{"role":"system","content":"q"}]"#, "role `system`");
-    refuses(r#"[{"role":"assistant","content":"q"}]"#, "not the user's");
-    refuses(r#"[{"role":"user","content":"q"},{"role":"user","content":"q"}]"#, "follows");
+    refuses(r#"[{"role":"assistant","content":"q"}]"#, "the last message is the assistant's");
+    refuses(&turn(&format!("{CALL},{TEXT}"), RESULT), "text behind a tool use");
     refuses(r#"[{"role":"user","content":" "}]"#, "blank content");
     refuses(r#"[{"role":"user","content":[]}]"#, "no content");
     refuses(r#"[{"role":"user","content":["\ud800"]}]"#, "surrogate");
@@ -56,7 +56,8 @@ fn anthropic_rules() {
     refuses(&turn(CALL, &RESULT.replace("\"r\"", "7")), "no content");
     refuses(&turn(CALL, &RESULT.replace("\"r\"", "[{}]")), "in a result");
     refuses(&turn(CALL, &RESULT.replace("\"r\"", "\" \",\"is_error\":true")), "blank error");
-    let image = r#"[{"type":"image","source":{}}],"is_error":true"#;
+    refuses(&turn(CALL, &RESULT.replace("\"r\"", r#"[{"type":"image","source":{}}]"#)), "a source");
+    let image = r#"[{"type":"image","source":{"type":"url","url":"u"}}],"is_error":true"#;
     refuses(&turn(CALL, &RESULT.replace("\"r\"", image)), "`image` in a result");
     let served = r#"{"type":"server_tool_use","id":"s","name":"n","input":{}}"#;
     let answer = r#"{"type":"web_search_tool_result","tool_use_id":"s","content":[]}"#;
@@ -92,7 +93,10 @@ fn openai_chat_rules() {
     refuses(&turn(&call.replace("c1", &"c".repeat(41)), ""), "call id");
     refuses(&turn(&call.replace("\"n\"", "\"a b\""), result), "tool name");
     refuses(&turn(&call.replace("\"{}\"", "{}"), result), "is no string");
+    refuses(&turn(&call.replace("\"type\":\"function\",", ""), result), "a call of type ``");
     refuses(&turn(call, &result.replace("\"r\"", "null")), "without text");
+    refuses(r#"[{"role":"user","content":"q","name":"a b"}]"#, "name `a b`");
+    refuses(r#"[{"role":"user","content":[{"type":"image_url","image_url":"u"}]}]"#, "no content");
 }
 
 #[test]
@@ -123,6 +127,7 @@ fn openai_responses_rules() {
     refuses(&of(&[&call.replace("\"n\"", "\"a b\""), result]), "tool name");
     refuses(&of(&[&call.replace("\"{}\"", "{}"), result]), "is no string");
     refuses(&of(&[thought]), "reasoning without the item");
+    refuses(&of(&[thought, call, thought, call]), "two items `rs_1`");
     refuses(&of(&[thought, r#"{"role":"user","content":"q"}"#]), "reasoning without the item");
     refuses(&of(&[&thought.replace("[]", "7"), call, result]), "without a list");
     refuses(r#"[{"type":"item_reference"}]"#, "a reference to nothing");
@@ -154,7 +159,9 @@ fn gemini_rules() {
     refuses(r#"[{"parts":[{"fileData":{"mimeType":"m"}}]}]"#, "without its address");
     refuses(&turn(text, result), "1 responses to 0 calls");
     refuses(&turn(call, text), "0 responses to 1 calls");
-    refuses(&turn(call, &format!("{result},{text}")), "other parts");
+    assert_eq!(findings(Dialect::Gemini, &turn(call, &format!("{result},{text}"))), "[]");
+    let double = r#"{"text":"t","inlineData":{"mimeType":"image/png","data":"QQ"}}"#;
+    refuses(&turn(text, double), "a part of two kinds");
     refuses(&turn(call, &result.replace("\"n\"", "\"m\"")), "response of no open call `m`");
     refuses(&turn(call, &result.replace("{}", "7")), "a response that is no object");
     refuses(&turn(&call.replace("{}", "[]"), result), "no object");

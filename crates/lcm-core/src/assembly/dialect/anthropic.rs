@@ -2,7 +2,7 @@
 //!
 //! Roles alternate, so neighbours of one role share a message; `content` is always a list, so that
 //! what is written of a turn does not depend on what follows it. The results of a message's calls
-//! are the first blocks of the next one. Thinking stays where it was given, unchanged: the provider
+//! are the first blocks of the next one, and no text stands behind a call. Thinking stays where it was given, unchanged: the provider
 //! itself ignores what it does not need, and refuses what was edited.
 
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
@@ -38,9 +38,6 @@ const KNOWN: [&str; 9] = [
     "server_tool_use",
     "mcp_tool_use",
 ];
-/// Blocks that only a user message may have.
-const OF_USER: [&str; 3] = ["image", "document", "search_result"];
-
 /// Writes all turns.
 pub(super) fn write(turns: &[Turn<'_>], notes: &mut Notes) -> Sink {
     let served = Served::of(turns);
@@ -57,9 +54,25 @@ pub(super) fn write(turns: &[Turn<'_>], notes: &mut Notes) -> Sink {
         });
         push(&mut out, "user", answers.collect());
     }
+    for message in &mut out {
+        put_calls_behind_texts(message);
+    }
     begin_and_end(&mut out, text_json, served.is_paused(turns), notes);
     limit_cache_marks(&mut out);
     alternate::write(Dialect::Anthropic, &out, "content", notes)
+}
+
+/// What a model says behind a call that it makes goes in front of its calls: behind them the
+/// provider takes it for an answer that should have been results.
+fn put_calls_behind_texts(message: &mut Message) {
+    let kind = |bit: &Bit| String::from(object(&bit.json).text("type"));
+    let kinds: Vec<String> = message.bits.iter().map(kind).collect();
+    let is_behind = |at: usize| kinds.iter().skip(at).any(|kind| kind == "text");
+    if kinds.iter().position(|kind| kind == "tool_use").is_some_and(is_behind) {
+        let bits = core::mem::take(&mut message.bits).into_iter().zip(kinds);
+        let (calls, others): (Vec<_>, Vec<_>) = bits.partition(|(_, kind)| kind == "tool_use");
+        message.bits = others.into_iter().chain(calls).map(|(bit, _)| bit).collect();
+    }
 }
 
 fn role(turn: &Turn<'_>) -> &'static str {
@@ -190,7 +203,8 @@ impl Served {
                 None => Some(text_json(text)),
             },
             Body::Thought => {
-                let kept = native.filter(|native| is_signed(native) && !is_user);
+                let kept =
+                    native.filter(|native| tool_format::is_signed(&object(native)) && !is_user);
                 if kept.is_none() {
                     notes.add(turn.entry, Note::ReasoningLeftOut);
                 }
@@ -211,7 +225,7 @@ impl Served {
             }
             Body::File(file) => {
                 let json = match native {
-                    Some(native) => Some(native).filter(|_| is_user),
+                    Some(native) => Some(native).filter(|native| is_user && has_source(native)),
                     None => file.anthropic().filter(|json| is_user || is_text(json)),
                 };
                 Some(json.unwrap_or_else(|| left_out(turn.entry, &file.title(), notes)))
@@ -219,9 +233,10 @@ impl Served {
             Body::Other(kind) => {
                 let fits = |native: &String| {
                     let kind = &**kind;
+                    let is_of_user = ["image", "document", "search_result"].contains(&kind);
                     !KNOWN.contains(&kind)
                         && !kind.ends_with("_tool_result")
-                        && (!OF_USER.contains(&kind) || (is_user && has_source(native)))
+                        && (!is_of_user || (is_user && has_source(native)))
                 };
                 let name = if kind.is_empty() { "block" } else { kind };
                 Some(native.filter(fits).unwrap_or_else(|| left_out(turn.entry, name, notes)))
@@ -245,24 +260,19 @@ fn whole(json: &str) -> Value {
     Value { span, kind: json::kind(json, span) }
 }
 
-/// Whether an image, a document or a search result says where it is from.
-fn has_source(native: &str) -> bool {
-    Object::of(native, whole(native)).is_some_and(|block| block.any("source").is_some())
+/// A block as an object; what is none has no members.
+fn object(json: &str) -> Object<'_> {
+    Object::new(json, json::object(json).unwrap_or_default())
 }
 
-/// Whether the provider can tell that thinking is its own.
-fn is_signed(native: &str) -> bool {
-    Object::of(native, whole(native)).is_some_and(|block| {
-        block.text("type") == "redacted_thinking" || !block.text("signature").is_empty()
-    })
+/// Whether an image, a document or a search result says where it is from.
+fn has_source(native: &str) -> bool {
+    tool_format::has_source(&object(native))
 }
 
 fn call_json(call: &Call<'_>, native: Option<&str>) -> String {
     let name = tool_format::name(Dialect::Anthropic, &call.name);
-    let has_input = |native: &&str| {
-        let block = Object::new(native, json::object(native).unwrap_or_default());
-        block.object("input").is_some()
-    };
+    let has_input = |native: &&str| object(native).object("input").is_some();
     let stands = call.given.as_deref() == Some(&call.id) && name == call.name;
     if let Some(native) = native.filter(|_| stands).filter(has_input) {
         return native.into();
@@ -315,7 +325,7 @@ fn answer_json(answer: &Answer<'_>, notes: &mut Notes) -> String {
 fn media_json(media: &str) -> Option<String> {
     let block = Object::of(media, whole(media))?;
     if let "image" | "document" | "search_result" = &*block.text("type") {
-        return block.any("source").map(|_| String::from(media));
+        return tool_format::has_source(&block).then(|| String::from(media));
     }
     if block.text("type") == "tool_reference" {
         return Some(media.into());
@@ -336,7 +346,7 @@ fn content_stands(answer: &Answer<'_>) -> bool {
                 Object::of(output, *value).is_some_and(|block| match &*block.text("type") {
                     "" => false,
                     "text" => said(&block.text("text")),
-                    _ => !answer.is_error,
+                    _ => !answer.is_error && tool_format::has_source(&block),
                 })
             };
             elements.iter().all(fits) && !(answer.is_error && elements.is_empty())

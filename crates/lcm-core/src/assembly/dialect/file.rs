@@ -223,11 +223,12 @@ impl<'a> File<'a> {
         let mut out = String::from("{\"type\":");
         let url = |data: &str| format!("data:{};base64,{data}", self.mime);
         if let Some(data) = self.data_of(&IMAGES) {
-            out.push_str("\"input_image\"");
+            out.push_str("\"input_image\",\"detail\":\"auto\"");
             field(&mut out, "image_url", &url(data));
         } else if let Some((url, is_image)) = &self.url {
             let (kind, key) = if *is_image { ("image", "image_url") } else { ("file", "file_url") };
-            out.push_str(&format!("\"input_{kind}\""));
+            let detail = if *is_image { ",\"detail\":\"auto\"" } else { "" };
+            out.push_str(&format!("\"input_{kind}\"{detail}"));
             field(&mut out, key, url);
         } else if let Some(data) = self.data_of(&[PDF]) {
             let name = if self.name.trim().is_empty() { "file.pdf" } else { &self.name };

@@ -103,7 +103,10 @@ fn parts(turn: &Turn<'_>, notes: &mut Notes) -> Vec<Bit> {
 fn part(turn: &Turn<'_>, block: &Block<'_>, notes: &mut Notes) -> Option<String> {
     let is_model = turn.role == Role::Assistant;
     let is_function = matches!(block.body, Body::Call(_) | Body::Answer(_));
-    let is_astray = !is_function && block.native.is_some_and(has_function);
+    let is_astray = block.native.is_some_and(|native| {
+        object(native).is_some_and(|part| tool_format::is_double(&part))
+            || (!is_function && has_function(native))
+    });
     if is_astray {
         notes.add(turn.entry, Note::BlockLeftOut);
     }
@@ -120,7 +123,7 @@ fn part(turn: &Turn<'_>, block: &Block<'_>, notes: &mut Notes) -> Option<String>
             }
             kept
         }
-        Body::Call(call) => Some(call_json(call, block.native)),
+        Body::Call(call) => Some(call_json(call, native.as_deref())),
         // Pairing took them out.
         Body::Answer(_) => None,
         Body::Served { .. } => {
@@ -233,6 +236,7 @@ fn answer_json(answer: &Answer<'_>, notes: &mut Notes) -> String {
 /// Whether a response of this dialect names its call as the call does.
 fn native_stands(native: &str, answer: &Answer<'_>, name: &str) -> bool {
     let response = object(native)
+        .filter(|part| !tool_format::is_double(part))
         .and_then(|part| message::below(&part, "functionResponse", "function_response"));
     response.is_some_and(|response| {
         response.text("name") == name

@@ -23,8 +23,10 @@ mod tests;
 
 use alloc::{string::String, vec::Vec};
 
-use self::note::Note;
-pub(super) use self::{lcm::from_provider, note::Notes};
+pub(super) use self::{
+    lcm::from_provider,
+    note::{Note, Notes},
+};
 use crate::{
     api::Dialect,
     message::{Part, Role},
@@ -69,6 +71,8 @@ pub(super) struct Output {
 pub(super) struct Element {
     /// Index of the entry.
     pub(super) entry: usize,
+    /// Index of the message.
+    pub(super) message: usize,
     /// What is compared with an earlier assembly.
     pub(super) text: String,
     /// Its share of the tokens of its message.

@@ -34,11 +34,13 @@ pub(in crate::assembly) enum Note {
     BlockLeftOut,
     /// Nothing was left of it.
     DroppedEmpty,
+    /// It stands among messages that the provider would refuse, which were left out.
+    Invalid,
 }
 
 impl Note {
     /// All, in the order of the warnings.
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Merged,
         Self::SyntheticResult,
         Self::SyntheticTurn,
@@ -51,6 +53,7 @@ impl Note {
         Self::ReasoningLeftOut,
         Self::BlockLeftOut,
         Self::DroppedEmpty,
+        Self::Invalid,
     ];
 
     pub(in crate::assembly) const fn name(self) -> &'static str {
@@ -67,13 +70,14 @@ impl Note {
             Self::ReasoningLeftOut => "reasoning-left-out",
             Self::BlockLeftOut => "block-left-out",
             Self::DroppedEmpty => "dropped-empty",
+            Self::Invalid => "invalid-context",
         }
     }
 
     /// What a warning says; `None`: it is no matter for one.
     const fn says(self) -> Option<&'static str> {
         Some(match self {
-            Self::Merged => return None,
+            Self::Merged | Self::Invalid => return None,
             Self::SyntheticResult => "calls without a result got one that says so",
             Self::SyntheticTurn => "a user turn was put where the provider asks for one",
             Self::OrphanResult => "results without their call were left out",
@@ -96,7 +100,7 @@ pub(in crate::assembly) struct Notes {
 }
 
 impl Notes {
-    pub(super) fn add(&mut self, entry: usize, note: Note) {
+    pub(in crate::assembly) fn add(&mut self, entry: usize, note: Note) {
         self.list.push((entry, note));
     }
 

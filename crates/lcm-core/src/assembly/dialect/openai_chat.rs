@@ -77,7 +77,9 @@ fn native(raw: &str, turn: &Turn<'_>) -> Option<String> {
     }
     let mut out = String::new();
     for (key, member) in last_members(raw, &message) {
-        if OF_HOST.contains(&&*key) || key == "tool_calls" || key == "function_call" {
+        let is_nameless = key == "name" && member.kind != Kind::String;
+        if OF_HOST.contains(&&*key) || is_nameless || key == "tool_calls" || key == "function_call"
+        {
             continue;
         }
         out.push_str(if out.is_empty() { "{" } else { "," });
@@ -85,6 +87,11 @@ fn native(raw: &str, turn: &Turn<'_>) -> Option<String> {
         out.push(':');
         match (&*key, message.object("audio")) {
             ("content", _) if !says => out.push_str("null"),
+            ("name", _) if !tool_format::is_speaker(&message.text("name")) => {
+                let name =
+                    tool_format::name(Dialect::OpenaiChat, &message.text("name")).into_owned();
+                json::write_string(&mut out, &name);
+            }
             // A response says more than a request may.
             ("audio", Some(audio)) => {
                 out.push_str("{\"id\":");
@@ -120,8 +127,11 @@ fn built(turn: &Turn<'_>, notes: &mut Notes) -> Option<String> {
             Body::File(file) => content.push(file_content(turn, file, notes)),
             Body::Served { .. } => content.push(left_out(turn.entry, "block", notes)),
             Body::Other(kind) => {
-                let fits = turn.role == Role::User && !kind.is_empty() && kind != "text";
-                if let Some(native) = block.native.filter(|_| fits) {
+                let fits = |native: &&str| {
+                    let part = Object::new(native, json::object(native).unwrap_or_default());
+                    turn.role == Role::User && tool_format::is_part(&part) && kind != "refusal"
+                };
+                if let Some(native) = block.native.filter(fits) {
                     content.push(Content::Part(native.into()));
                     continue;
                 }
@@ -193,7 +203,11 @@ fn call_json(call: &Call<'_>, native: Option<&str>) -> String {
     let name = tool_format::name(Dialect::OpenaiChat, &call.name);
     let stands = call.given.as_deref() == Some(&call.id) && name == call.name;
     let is_string = json::kind(call.input, Span::between(0, call.input.len())) == Kind::String;
-    if let Some(native) = native.filter(|_| stands && is_string) {
+    let is_typed = |native: &&str| {
+        let call = Object::new(native, json::object(native).unwrap_or_default());
+        matches!(&*call.text("type"), "function" | "custom")
+    };
+    if let Some(native) = native.filter(|_| stands && is_string).filter(is_typed) {
         return native.into();
     }
     let mut out = String::from("{\"id\":");

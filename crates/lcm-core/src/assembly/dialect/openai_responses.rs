@@ -28,12 +28,11 @@ const ANSWERED_BY_TEXT: usize = 2;
 pub(super) fn write(turns: &[Turn<'_>], notes: &mut Notes) -> Sink {
     let writer = Writer { kinds: kinds(turns), follows: follows(turns) };
     let mut sink = Sink::new(Dialect::OpenaiResponses);
-    // Ids of requests for approval, which their responses name.
-    let mut requests = BTreeMap::new();
+    let mut seen = Seen::default();
     for (at, turn) in turns.iter().enumerate() {
         let mut items = Vec::new();
         match turn.native {
-            Some(raw) => writer.native(at, raw, turn, &mut requests, &mut items, notes),
+            Some(raw) => writer.native(at, raw, turn, &mut seen, &mut items, notes),
             None => writer.built(turn, &mut items, notes),
         }
         let is_told = turn.is_emptied || is_approval(turn);
@@ -142,6 +141,14 @@ fn is_written(block: &Block<'_>) -> bool {
     !matches!(&block.body, Body::Text(text) if text.trim().is_empty())
 }
 
+/// Ids that were written.
+#[derive(Default)]
+struct Seen {
+    ids: BTreeMap<String, usize>,
+    /// Of requests for approval, which their responses name.
+    requests: BTreeMap<String, usize>,
+}
+
 struct Writer {
     kinds: BTreeMap<String, usize>,
     follows: Vec<bool>,
@@ -154,7 +161,7 @@ impl Writer {
         at: usize,
         raw: &str,
         turn: &Turn<'_>,
-        requests: &mut BTreeMap<String, usize>,
+        seen: &mut Seen,
         items: &mut Vec<String>,
         notes: &mut Notes,
     ) {
@@ -180,10 +187,10 @@ impl Writer {
                 return notes.add(turn.entry, Note::BlockLeftOut);
             }
             "mcp_approval_request" => {
-                requests.insert(item.text("id").into_owned(), 0);
+                seen.requests.insert(item.text("id").into_owned(), 0);
             }
             "mcp_approval_response"
-                if !requests.contains_key(&*item.text("approval_request_id")) =>
+                if !seen.requests.contains_key(&*item.text("approval_request_id")) =>
             {
                 return notes.add(turn.entry, Note::OrphanResult);
             }
@@ -195,7 +202,13 @@ impl Writer {
             }
             _ => {}
         }
-        items.push(as_sent(raw, &item));
+        let (kind, id) = (message::item_kind(raw), item.text("id"));
+        let is_named = kind != "item_reference" && message::answered(kind).is_none();
+        let is_again = is_named && !id.is_empty() && seen.ids.insert(id.into_owned(), 0).is_some();
+        if is_again && kind == "reasoning" {
+            return notes.add(turn.entry, Note::ReasoningLeftOut);
+        }
+        items.push(as_sent(raw, &item, is_again));
     }
 
     /// What a turn of another dialect says, or one that cannot go as it is.
@@ -226,9 +239,11 @@ impl Writer {
                 Body::Served { .. } => left_out(turn.entry, "block", notes),
                 Body::Other(kind) => {
                     let name = if kind.is_empty() { "block" } else { kind };
-                    let of_assistant = ["", "output_text", "refusal", "input_text"];
-                    let native = block.native.filter(|_| !of_assistant.contains(&&**kind));
-                    match native.filter(|native| !is_assistant && file::is_object(native)) {
+                    let is_text = ["output_text", "refusal", "input_text"].contains(&&**kind);
+                    let fits = |native: &&str| {
+                        !is_assistant && !is_text && tool_format::is_item_part(&object(native))
+                    };
+                    match block.native.filter(fits) {
                         Some(native) => Content::Part(native.into()),
                         None => left_out(turn.entry, name, notes),
                     }
@@ -275,7 +290,7 @@ impl Writer {
             && (kind >= ANSWERED_BY_TEXT
                 || item.field("output").is_some() && output_stands(answer.output))
         {
-            return as_sent(answer.native.unwrap_or_default(), &item);
+            return as_sent(answer.native.unwrap_or_default(), &item, false);
         }
         let mut out = format!("{{\"type\":\"{call}_output\"");
         field(&mut out, "call_id", &answer.id);
@@ -297,9 +312,13 @@ impl Writer {
     }
 }
 
-/// An item without what a host added to it.
-fn as_sent(raw: &str, item: &Object<'_>) -> String {
-    let is_own = tool_format::is_item_id(message::item_kind(raw), &item.text("id"));
+fn object(json: &str) -> Object<'_> {
+    Object::new(json, json::object(json).unwrap_or_default())
+}
+
+/// An item without what a host added to it, and without an id that another one has.
+fn as_sent(raw: &str, item: &Object<'_>, is_again: bool) -> String {
+    let is_own = !is_again && tool_format::is_item_id(message::item_kind(raw), &item.text("id"));
     members_but(raw, item, OF_HOST.get(usize::from(is_own)..).unwrap_or_default())
 }
 
@@ -311,7 +330,9 @@ fn output_stands(output: &str) -> bool {
         Kind::Array => {
             let fits = |value: &Value| {
                 let part = Object::of(output, *value);
-                part.is_some_and(|part| part.text("type").starts_with("input_"))
+                part.is_some_and(|part| {
+                    part.text("type").starts_with("input_") && tool_format::is_item_part(&part)
+                })
             };
             json::elements(output, span).iter().all(fits)
         }

@@ -31,11 +31,13 @@ pub(super) struct Sink {
     dialect: Dialect,
     pub(super) json: String,
     pub(super) elements: Vec<Element>,
+    /// Messages that were written.
+    messages: usize,
 }
 
 impl Sink {
     pub(super) const fn new(dialect: Dialect) -> Self {
-        Self { dialect, json: String::new(), elements: Vec::new() }
+        Self { dialect, json: String::new(), elements: Vec::new(), messages: 0 }
     }
 
     /// Writes one message: what opens it, its pieces with commas between, what closes it.
@@ -66,13 +68,14 @@ impl Sink {
                     if last.is_some() {
                         notes.add(bit.entry, Note::Merged);
                     }
-                    let (entry, text) = (bit.entry, bit.json.clone());
-                    self.elements.push(Element { entry, text, tokens });
+                    let (entry, text, message) = (bit.entry, bit.json.clone(), self.messages);
+                    self.elements.push(Element { entry, message, text, tokens });
                 }
             }
             last = Some(bit.entry);
         }
         self.json.push_str(close);
+        self.messages += 1;
     }
 }
 

@@ -221,8 +221,10 @@ fn names_begin_as_a_provider_takes_them() {
     assert_eq!(gemini("_a"), "_a");
     assert_eq!(gemini("1a"), "_1a");
     assert_eq!(gemini("\u{e9}a"), "_a");
-    assert_eq!(gemini(&"n".repeat(70)).len(), 64);
-    assert_eq!(gemini(&format!(".{}", "n".repeat(70))).len(), 64);
+    assert_eq!(gemini(&"n".repeat(140)).len(), 128);
+    assert_eq!(gemini(&format!(".{}", "n".repeat(140))).len(), 128);
+    let responses = tool_format::name(Dialect::OpenaiResponses, &"n".repeat(70)).into_owned();
+    assert_eq!(responses.len(), 64);
     assert_eq!(tool_format::name(Dialect::OpenaiResponses, "1a.b"), "1a_b");
 }
 

@@ -1,0 +1,163 @@
+//! The last check before an array leaves: what the provider would refuse does not go out.
+//!
+//! In: a rendered array. Out: nothing, as long as the rendering has no defect; else the messages
+//! that the provider takes. They go by turns, a user's message that returns nothing with all that
+//! follows up to the next, because calls and results stand together there. Turns that a finding
+//! names are left out until there is none, in the end all.
+
+use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+
+use crate::{
+    api::Dialect,
+    json::{self, Span, Value},
+    message::{Object, below},
+    validate,
+};
+
+/// What is left of an array.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) struct Accepted {
+    pub(super) messages_json: String,
+    /// Indexes of the messages that are no longer in it, in order.
+    pub(super) left_out: Vec<usize>,
+    /// What was found, and how much is gone.
+    pub(super) warning: String,
+}
+
+/// Checks an array; `None`: the provider takes all of it.
+pub(super) fn accepted(dialect: Dialect, messages_json: &str) -> Option<Accepted> {
+    let messages = json::elements(messages_json, Span::between(0, messages_json.len()));
+    let findings = validate::check(dialect, messages_json, &messages);
+    let first = findings.list.first()?;
+    let turns = turns(messages_json, &messages);
+    let mut left: Vec<usize> = (0..messages.len()).collect();
+    let mut refused = named(&findings.messages, &left, &turns);
+    while !left.is_empty() && !refused.is_empty() {
+        left.retain(|at| turns.get(*at).is_none_or(|turn| !refused.contains_key(turn)));
+        let kept: Vec<Value> = left.iter().filter_map(|at| messages.get(*at)).copied().collect();
+        let findings = validate::check(dialect, messages_json, &kept);
+        refused = named(&findings.messages, &left, &turns);
+    }
+    let texts: Vec<&str> = left
+        .iter()
+        .filter_map(|at| messages.get(*at))
+        .map(|value| json::slice(messages_json, value.span))
+        .collect();
+    let left_out: Vec<usize> =
+        (0..messages.len()).filter(|at| left.binary_search(at).is_err()).collect();
+    let warning = format!("invalid-context: {first}; {} messages left out", left_out.len());
+    Some(Accepted { messages_json: format!("[{}]", texts.join(",")), left_out, warning })
+}
+
+/// The turn of each message, counted from 0.
+fn turns(raw: &str, messages: &[Value]) -> Vec<usize> {
+    let mut turn = 0;
+    let mut out = Vec::new();
+    for (at, value) in messages.iter().enumerate() {
+        turn += usize::from(at > 0 && begins_turn(raw, *value));
+        out.push(turn);
+    }
+    out
+}
+
+/// Whether a user speaks, and returns nothing.
+fn begins_turn(raw: &str, value: Value) -> bool {
+    let Some(message) = Object::of(raw, value) else { return false };
+    let is_answer = |value: &Value| {
+        Object::of(raw, *value).is_some_and(|block| {
+            block.text("type") == "tool_result"
+                || below(&block, "functionResponse", "function_response").is_some()
+        })
+    };
+    // A content of Gemini without a role is the user's.
+    let is_user = message.text("role") == "user"
+        || (message.any("role").is_none() && message.any("parts").is_some());
+    let blocks = || message.list("content").into_iter().chain(message.list("parts"));
+    is_user && !blocks().any(|block| is_answer(&block))
+}
+
+/// The turns of the messages that findings name by their place among those that are left.
+fn named(findings: &[usize], left: &[usize], turns: &[usize]) -> BTreeMap<usize, usize> {
+    let mut out = BTreeMap::new();
+    for at in findings {
+        if let Some(turn) = left.get(*at).and_then(|at| turns.get(*at)) {
+            out.insert(*turn, 0);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks what is left of an array of these messages, by their indexes.
+    fn left_of(dialect: Dialect, messages: &[&str], left: &[usize], first: &str) {
+        let array = |of: &[&str]| format!("[{}]", of.join(","));
+        let found = accepted(dialect, &array(messages)).unwrap();
+        let kept: Vec<&str> = left.iter().map(|at| messages[*at]).collect();
+        assert_eq!(found.messages_json, array(&kept));
+        let gone: Vec<usize> = (0..messages.len()).filter(|at| !left.contains(at)).collect();
+        assert_eq!(found.left_out, gone);
+        let end = format!("; {} messages left out", gone.len());
+        assert!(found.warning.starts_with(&format!("invalid-context: {first}")), "{found:?}");
+        assert!(found.warning.ends_with(&end), "{found:?}");
+        // What is left is taken as it is.
+        if !kept.is_empty() {
+            assert_eq!(accepted(dialect, &found.messages_json), None);
+        }
+    }
+
+    const USER: &str = r#"{"role":"user","content":"q"}"#;
+    const SAYS: &str = r#"{"role":"assistant","content":"a"}"#;
+
+    #[test]
+    fn what_a_provider_takes_is_left_alone() {
+        let array = format!("[{USER},{SAYS},{USER}]");
+        for dialect in [Dialect::Anthropic, Dialect::OpenaiChat, Dialect::OpenaiResponses] {
+            assert_eq!(accepted(dialect, &array), None);
+        }
+    }
+
+    #[test]
+    fn a_turn_with_a_call_that_nobody_answers_goes_and_the_others_stay() {
+        let call = r#"{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"n",
+            "input":{}}]}"#;
+        let result = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1",
+            "content":"r"}]}"#;
+        let both = &[USER, call, result, SAYS, USER, SAYS, USER];
+        assert_eq!(accepted(Dialect::Anthropic, &format!("[{}]", both.join(","))), None);
+        // The call without its result: told of the message behind it, so that both turns go.
+        let broken = &[USER, SAYS, USER, call, USER, SAYS, USER];
+        left_of(Dialect::Anthropic, broken, &[0, 1, 6], "messages[4]: no result");
+        let broken = &[USER, SAYS, USER, SAYS, result, SAYS, USER];
+        left_of(Dialect::Anthropic, broken, &[0, 1, 6], "messages[4]: result of no open call");
+    }
+
+    #[test]
+    fn a_call_and_its_result_go_together() {
+        let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c1",
+            "type":"function","function":{"name":"a b","arguments":"{}"}}]}"#;
+        let result = r#"{"role":"tool","tool_call_id":"c1","content":"r"}"#;
+        let broken = &[USER, SAYS, USER, call, result, SAYS, USER];
+        left_of(Dialect::OpenaiChat, broken, &[0, 1, 6], "messages[3]: tool name `a b`");
+        let call = r#"{"type":"function_call","call_id":"c1","name":"a b","arguments":"{}"}"#;
+        let result = r#"{"type":"function_call_output","call_id":"c1","output":"r"}"#;
+        let broken = &[USER, call, SAYS, result, USER, SAYS];
+        left_of(Dialect::OpenaiResponses, broken, &[4, 5], "messages[1]: tool name `a b`");
+    }
+
+    #[test]
+    fn when_nothing_is_accepted_nothing_is_left() {
+        left_of(Dialect::Anthropic, &[SAYS], &[], "messages[0]: the last message");
+        let lone = r#"{"role":"user","content":"\ud800"}"#;
+        left_of(Dialect::OpenaiChat, &[lone], &[], "messages[0]: half a surrogate pair");
+        let half = r#"{"role":"user","parts":[{"functionResponse":{"name":"n","response":{}}}]}"#;
+        left_of(
+            Dialect::Gemini,
+            &[half, r#"{"parts":[{"text":"q"}]}"#],
+            &[1],
+            "messages[0]: 1 resp",
+        );
+    }
+}
