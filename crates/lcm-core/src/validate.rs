@@ -99,7 +99,7 @@ fn check_characters(raw: &str, messages: &[Value], findings: &mut Findings) {
 pub(crate) struct Findings {
     /// One line each.
     pub(crate) list: Vec<String>,
-    /// Index of the message that each is about.
+    /// Indexes of the messages that are at fault.
     pub(crate) messages: Vec<usize>,
     at: usize,
 }
@@ -107,9 +107,14 @@ pub(crate) struct Findings {
 impl Findings {
     /// Adds what is wrong with the current message, unless it is as it should.
     fn expect(&mut self, holds: bool, wrong: fmt::Arguments<'_>) {
+        self.expect_of(&[self.at], holds, wrong);
+    }
+
+    /// The same, when other messages are at fault than the one where it shows.
+    fn expect_of(&mut self, fault: &[usize], holds: bool, wrong: fmt::Arguments<'_>) {
         if !holds && self.list.len() < FINDINGS_MAX {
             self.list.push(format!("messages[{}]: {wrong}", self.at));
-            self.messages.push(self.at);
+            self.messages.extend_from_slice(fault);
         }
     }
 

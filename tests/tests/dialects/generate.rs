@@ -298,30 +298,8 @@ fn anthropic(event: &Event, random: &mut Random) -> String {
         Event::System(said) => format!("{{\"role\":\"system\",\"content\":{}}}", string(said)),
         Event::UserOfNothing => message("user", vec![]),
         Event::Assistant { thought, text: said, calls } => {
-            let mut list = Vec::new();
-            list.extend(thought.iter().map(|said| {
-                let signature = if random.chance(800) { "c2ln" } else { "" };
-                format!(
-                    "{{\"type\":\"thinking\",\"thinking\":{},\"signature\":\"{signature}\"}}",
-                    string(said)
-                )
-            }));
-            let called: Vec<String> = calls
-                .iter()
-                .map(|call| {
-                    format!(
-                        "{{\"type\":\"tool_use\"{},\"name\":\"read\",\"input\":{{\"a\": {}}}}}",
-                        optional("id", call.id.as_ref()),
-                        string(&call.word),
-                    )
-                })
-                .collect();
-            let said: Vec<String> = said.iter().map(text).collect();
-            let is_said_after = random.chance(100);
-            let (first, second) = if is_said_after { (called, said) } else { (said, called) };
-            list.extend(first);
-            list.extend(second);
-            message("assistant", list)
+            let said = said.iter().map(text).collect();
+            message("assistant", assistant_blocks(thought.as_ref(), said, calls, random))
         }
         Event::Results { list, text: said } => {
             let mut all: Vec<String> = list.iter().map(|one| result_block(one, random)).collect();
@@ -359,6 +337,35 @@ fn anthropic(event: &Event, random: &mut Random) -> String {
             message("user", vec![r#"{"type":"novel","x":"\ud800"}"#.into(), text(word)])
         }
     }
+}
+
+/// Thinking, texts and calls of an assistant; sometimes a text comes last.
+fn assistant_blocks(
+    thought: Option<&String>,
+    said: Vec<String>,
+    calls: &[Call],
+    random: &mut Random,
+) -> Vec<String> {
+    let mut list = Vec::new();
+    list.extend(thought.iter().map(|said| {
+        let signature = if random.chance(800) { "c2ln" } else { "" };
+        format!(
+            "{{\"type\":\"thinking\",\"thinking\":{},\"signature\":\"{signature}\"}}",
+            string(said)
+        )
+    }));
+    let call = |call: &Call| {
+        format!(
+            "{{\"type\":\"tool_use\"{},\"name\":\"read\",\"input\":{{\"a\": {}}}}}",
+            optional("id", call.id.as_ref()),
+            string(&call.word),
+        )
+    };
+    let called: Vec<String> = calls.iter().map(call).collect();
+    let (first, second) = if random.chance(100) { (called, said) } else { (said, called) };
+    list.extend(first);
+    list.extend(second);
+    list
 }
 
 fn result_block(one: &Outcome, random: &mut Random) -> String {

@@ -70,7 +70,9 @@ pub(crate) fn openai_responses(event: &Event, random: &mut Random) -> Vec<String
         Event::Media(word) => vec![listed(
             [
                 text(word),
-                r#"{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,iVBO"}"#.into(),
+                "{\"type\":\"input_image\",\"detail\":\"auto\",\
+                 \"image_url\":\"data:image/png;base64,iVBORw0K\"}"
+                    .into(),
                 r#"{"type":"input_image","file_id":"file-1","detail":"low"}"#.into(),
                 "{\"type\":\"input_file\",\"filename\":\"a.pdf\",\
                  \"file_data\":\"data:application/pdf;base64,JVBE\"}"

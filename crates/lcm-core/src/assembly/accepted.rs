@@ -1,11 +1,12 @@
 //! The last check before an array leaves: what the provider would refuse does not go out.
 //!
 //! In: a rendered array. Out: nothing, as long as the rendering has no defect; else the messages
-//! that the provider takes. They go by turns, a user's message that returns nothing with all that
-//! follows up to the next, because calls and results stand together there. Turns that a finding
-//! names are left out until there is none, in the end all.
+//! that the provider takes. Without those at fault it may take the rest; else they go by turns, a
+//! user's message that returns nothing with all that follows up to the next, because calls and
+//! results stand together there. Turns of messages at fault are left out until there is no finding,
+//! in the end all.
 
-use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     api::Dialect,
@@ -31,12 +32,21 @@ pub(super) fn accepted(dialect: Dialect, messages_json: &str) -> Option<Accepted
     let first = findings.list.first()?;
     let turns = turns(messages_json, &messages);
     let mut left: Vec<usize> = (0..messages.len()).collect();
-    let mut refused = named(&findings.messages, &left, &turns);
-    while !left.is_empty() && !refused.is_empty() {
-        left.retain(|at| turns.get(*at).is_none_or(|turn| !refused.contains_key(turn)));
+    let faults = |left: &[usize]| -> Vec<usize> {
         let kept: Vec<Value> = left.iter().filter_map(|at| messages.get(*at)).copied().collect();
-        let findings = validate::check(dialect, messages_json, &kept);
-        refused = named(&findings.messages, &left, &turns);
+        let at_fault = validate::check(dialect, messages_json, &kept).messages;
+        at_fault.iter().filter_map(|at| left.get(*at)).copied().collect()
+    };
+    let mut fault = findings.messages;
+    while !left.is_empty() && !fault.is_empty() {
+        let others: Vec<usize> = left.iter().filter(|at| !fault.contains(at)).copied().collect();
+        if !others.is_empty() && faults(&others).is_empty() {
+            left = others;
+            break;
+        }
+        let refused: Vec<Option<&usize>> = fault.iter().map(|at| turns.get(*at)).collect();
+        left.retain(|at| !refused.contains(&turns.get(*at)));
+        fault = faults(&left);
     }
     let texts: Vec<&str> = left
         .iter()
@@ -74,17 +84,6 @@ fn begins_turn(raw: &str, value: Value) -> bool {
         || (message.any("role").is_none() && message.any("parts").is_some());
     let blocks = || message.list("content").into_iter().chain(message.list("parts"));
     is_user && !blocks().any(|block| is_answer(&block))
-}
-
-/// The turns of the messages that findings name by their place among those that are left.
-fn named(findings: &[usize], left: &[usize], turns: &[usize]) -> BTreeMap<usize, usize> {
-    let mut out = BTreeMap::new();
-    for at in findings {
-        if let Some(turn) = left.get(*at).and_then(|at| turns.get(*at)) {
-            out.insert(*turn, 0);
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -127,11 +126,12 @@ mod tests {
             "content":"r"}]}"#;
         let both = &[USER, call, result, SAYS, USER, SAYS, USER];
         assert_eq!(accepted(Dialect::Anthropic, &format!("[{}]", both.join(","))), None);
-        // The call without its result: told of the message behind it, so that both turns go.
+        // A call without its result is at fault, not the message where that shows.
         let broken = &[USER, SAYS, USER, call, USER, SAYS, USER];
-        left_of(Dialect::Anthropic, broken, &[0, 1, 6], "messages[4]: no result");
+        left_of(Dialect::Anthropic, broken, &[0, 1, 2, 4, 5, 6], "messages[4]: no result");
         let broken = &[USER, SAYS, USER, SAYS, result, SAYS, USER];
-        left_of(Dialect::Anthropic, broken, &[0, 1, 6], "messages[4]: result of no open call");
+        left_of(Dialect::Anthropic, broken, &[0, 1, 2, 3, 5, 6], "messages[4]: result of no open");
+        left_of(Dialect::Anthropic, &[USER, SAYS], &[0], "messages[1]: the last message");
     }
 
     #[test]

@@ -360,12 +360,12 @@ mod tests {
                 Some((usize::try_from(at).unwrap(), usize::try_from(at).unwrap()));
         }
         rendered.check(Dialect::OpenaiChat);
-        assert_eq!(rendered.messages_json, alloc::format!("[{}]", user("summary")));
-        assert_eq!((rendered.tokens, rendered.summaries, rendered.elements.len()), (5, 1, 1));
+        assert_eq!(rendered.messages_json, alloc::format!("[{},{}]", user("summary"), user("q")));
+        assert_eq!((rendered.tokens, rendered.summaries, rendered.elements.len()), (12, 1, 2));
         let warnings = rendered.warnings();
         assert_eq!(warnings.len(), 1);
         assert!(warnings[0].starts_with("invalid-context: messages[2]: no result of the calls"));
-        assert!(warnings[0].ends_with("; 2 messages left out"), "{warnings:?}");
+        assert!(warnings[0].ends_with("; 1 messages left out"), "{warnings:?}");
         assert_eq!(rendered.notes.counts(&|at| at == 2), "invalid-context 1");
     }
 }

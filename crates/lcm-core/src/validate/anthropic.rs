@@ -27,7 +27,9 @@ struct State {
     calls: bool,
     /// Ids of all calls.
     ids: BTreeMap<String, usize>,
-    /// Ids of calls that the provider answers; 1 while it has not.
+    /// Index of the message with the newest of these calls.
+    called_at: usize,
+    /// Ids of calls that the provider answers; the number of the message, from 1, while it has not.
     served: BTreeMap<String, usize>,
     /// Whether anything is marked.
     is_marked: bool,
@@ -48,7 +50,9 @@ pub(super) fn check(raw: &str, messages: &[Value], findings: &mut Findings) {
         findings.expect(matches!(&*role, "user" | "assistant"), format_args!("role `{role}`"));
         if role != state.role {
             // Neighbours of one role are one turn.
+            findings.at = at.saturating_sub(1);
             end_turn(&mut state, findings);
+            findings.at = at;
             state.role = role;
         }
         check_content(raw, &message, &mut state, findings);
@@ -59,11 +63,16 @@ pub(super) fn check(raw: &str, messages: &[Value], findings: &mut Findings) {
         format_args!("the last message is the assistant's"),
     );
     end_turn(&mut state, findings);
-    let State { open, served, cache_marks, .. } = state;
-    findings.expect(open.is_empty(), format_args!("calls without a result: {}", open.join(", ")));
-    let waits = usize::from(is_paused);
-    let open = served.values().filter(|waits| **waits == 1).count();
-    findings.expect(open <= waits, format_args!("a server tool use without its result"));
+    let State { open, served, cache_marks, called_at, .. } = state;
+    findings.expect_of(
+        &[called_at],
+        open.is_empty(),
+        format_args!("calls without a result: {}", open.join(", ")),
+    );
+    let open = served.values().filter_map(|waits| waits.checked_sub(1));
+    let open: Vec<usize> = open.filter(|at| !is_paused || *at != findings.at).collect();
+    let wrong = format_args!("a server tool use without its result");
+    findings.expect_of(&open, open.is_empty(), wrong);
     findings.expect(
         cache_marks <= CACHE_MARKS_MAX,
         format_args!("{cache_marks} blocks with `cache_control`"),
@@ -80,7 +89,8 @@ fn end_turn(state: &mut State, findings: &mut Findings) {
             .into_iter()
             .filter(|id| !state.answered.contains_key(id))
             .collect();
-        findings.expect(missing.is_empty(), format_args!("no result of the calls {missing:?}"));
+        let wrong = format_args!("no result of the calls {missing:?}");
+        findings.expect_of(&[state.called_at], missing.is_empty(), wrong);
     }
     state.answered = BTreeMap::new();
     (state.others, state.calls) = (false, false);
@@ -149,7 +159,7 @@ fn check_block(kind: &str, block: &Object<'_>, state: &mut State, findings: &mut
             let input = block.field("input").is_some_and(|input| input.kind == Kind::Object);
             findings.expect(input, format_args!("an input that is no object"));
             state.open.push((*id).into());
-            state.calls = true;
+            (state.calls, state.called_at) = (true, findings.at);
         }
         "tool_result" => findings.expect(is_user, format_args!("an assistant's result")),
         "server_tool_use" | "mcp_tool_use" => {
@@ -159,11 +169,11 @@ fn check_block(kind: &str, block: &Object<'_>, state: &mut State, findings: &mut
                 state.ids.insert((*id).into(), 0).is_none(),
                 format_args!("two calls `{id}`"),
             );
-            state.served.insert((*id).into(), 1);
+            state.served.insert((*id).into(), findings.at + 1);
         }
         kind if is_result(kind) => {
             let waits = state.served.get_mut(&*block.text("tool_use_id"));
-            let known = waits.is_some_and(|waits| core::mem::take(waits) == 1);
+            let known = waits.is_some_and(|waits| core::mem::take(waits) > 0);
             findings.expect(known && !is_user, format_args!("`{kind}` without its call"));
         }
         "image" | "document" | "search_result" => {

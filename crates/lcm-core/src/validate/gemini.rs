@@ -112,7 +112,10 @@ fn check_part(raw: &str, part: &Object<'_>, findings: &mut Findings) {
 /// Each call of the last content is answered once: by its id if it has one, else by its name.
 fn check_results(open: &[Names], results: Vec<Names>, findings: &mut Findings) {
     let same = open.len() == results.len();
-    findings.expect(
+    // Where responses are missing, the content with the calls is at fault.
+    let fault = findings.at.saturating_sub(usize::from(open.len() > results.len()));
+    findings.expect_of(
+        &[fault],
         same,
         format_args!("{} responses to {} calls of the content before", results.len(), open.len()),
     );

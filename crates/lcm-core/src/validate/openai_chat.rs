@@ -16,6 +16,7 @@ const OF_HOST: [&str; 6] = ["id", "timestamp", "event_key", "speaker", "session"
 pub(super) fn check(raw: &str, messages: &[Value], findings: &mut Findings) {
     // Ids of calls that the next messages must answer.
     let mut open: Vec<String> = Vec::new();
+    let mut called_at = 0;
     for (at, value) in messages.iter().enumerate() {
         findings.at = at;
         let Some((message, role)) = read(raw, *value, findings) else { continue };
@@ -43,8 +44,10 @@ pub(super) fn check(raw: &str, messages: &[Value], findings: &mut Findings) {
             findings.expect(is_content, format_args!("a result without text"));
             continue;
         }
-        findings.expect(open.is_empty(), format_args!("no result of the calls {open:?}"));
+        let wrong = format_args!("no result of the calls {open:?}");
+        findings.expect_of(&[called_at], open.is_empty(), wrong);
         open.clear();
+        called_at = at;
         match &*role {
             "system" | "developer" => check_content(raw, &message, &["text"], findings),
             "user" => check_content(raw, &message, &[], findings),
@@ -56,7 +59,8 @@ pub(super) fn check(raw: &str, messages: &[Value], findings: &mut Findings) {
             _ => findings.expect(false, format_args!("role `{role}`")),
         }
     }
-    findings.expect(open.is_empty(), format_args!("no result of the calls {open:?}"));
+    let wrong = format_args!("no result of the calls {open:?}");
+    findings.expect_of(&[called_at], open.is_empty(), wrong);
 }
 
 fn check_content(raw: &str, message: &Object<'_>, types: &[&str], findings: &mut Findings) {

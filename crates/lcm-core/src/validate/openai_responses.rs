@@ -21,6 +21,8 @@ const ANSWERED: usize = usize::MAX;
 struct State {
     /// Of each call by its id, the place in [`CALLS`] of its type while it waits.
     calls: BTreeMap<String, usize>,
+    /// Of each call by its id, the index of its item.
+    places: BTreeMap<String, usize>,
     /// Ids of all items.
     ids: BTreeMap<String, usize>,
     /// Ids of requests for approval.
@@ -55,14 +57,16 @@ pub(super) fn check(raw: &str, messages: &[Value], findings: &mut Findings) {
         }
         let is_assistant = check_item(raw, &kind, &item, &mut state, findings);
         let follows = !state.thinks || is_assistant;
-        findings.expect(follows, format_args!("reasoning without the item it led to"));
+        let wrong = format_args!("reasoning without the item it led to");
+        findings.expect_of(&[at.saturating_sub(1)], follows, wrong);
         state.thinks = kind == "reasoning";
     }
     findings.expect(!state.thinks, format_args!("reasoning without the item it led to"));
     let waits = |kind: &&usize| **kind != ANSWERED;
     let open: Vec<&String> =
         state.calls.iter().filter(|(_, kind)| waits(kind)).map(|(id, _)| id).collect();
-    findings.expect(open.is_empty(), format_args!("no result of the calls {open:?}"));
+    let fault: Vec<usize> = open.iter().filter_map(|id| state.places.get(*id)).copied().collect();
+    findings.expect_of(&fault, open.is_empty(), format_args!("no result of the calls {open:?}"));
 }
 
 /// Checks one item and says whether it is the model's.
@@ -134,6 +138,7 @@ fn check_call(
     let fits = tool_format::is_call_id(Dialect::OpenaiResponses, &id);
     findings.expect(fits, format_args!("call id `{id}`"));
     let is_new = state.calls.insert((*id).into(), place).is_none();
+    state.places.insert((*id).into(), findings.at);
     findings.expect(is_new, format_args!("two calls `{id}`"));
     let key = match kind {
         "function_call" => "arguments",

@@ -2,8 +2,9 @@
 //!
 //! Roles alternate, so neighbours of one role share a message; `content` is always a list, so that
 //! what is written of a turn does not depend on what follows it. The results of a message's calls
-//! are the first blocks of the next one, and no text stands behind a call. Thinking stays where it was given, unchanged: the provider
-//! itself ignores what it does not need, and refuses what was edited.
+//! are the first blocks of the next one, and no text stands behind a call. Thinking stays where it
+//! was given, unchanged: the provider itself ignores what it does not need, and refuses what was
+//! edited.
 
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
