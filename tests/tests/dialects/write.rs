@@ -74,8 +74,7 @@ pub(crate) fn openai_responses(event: &Event, random: &mut Random) -> Vec<String
                  \"image_url\":\"data:image/png;base64,iVBORw0K\"}"
                     .into(),
                 r#"{"type":"input_image","file_id":"file-1","detail":"low"}"#.into(),
-                "{\"type\":\"input_file\",\"filename\":\"a.pdf\",\
-                 \"file_data\":\"data:application/pdf;base64,JVBE\"}"
+                r#"{"type":"input_file","filename":"a","file_data":"data:application/pdf;base64,JVBE"}"#
                     .into(),
             ]
             .join(","),
