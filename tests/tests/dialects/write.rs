@@ -4,6 +4,9 @@ use lcm_testing::simulation::random::Random;
 
 use crate::generate::{Event, Outcome, optional, string};
 
+const PDF: &str =
+    r#"{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,JVBE"}"#;
+
 /// Whether the calls of an id are those of a custom tool: call and result have nothing else in
 /// common.
 fn is_custom(id: Option<&String>) -> bool {
@@ -74,9 +77,7 @@ pub(crate) fn openai_responses(event: &Event, random: &mut Random) -> Vec<String
                  \"image_url\":\"data:image/png;base64,iVBORw0K\"}"
                     .into(),
                 r#"{"type":"input_image","file_id":"file-1","detail":"low"}"#.into(),
-                "{\"type\":\"input_file\",\"filename\":\"a.pdf\",\
-                 \"file_data\":\"data:application/pdf;base64,JVBE\"}"
-                    .into(),
+                PDF.into(),
             ]
             .join(","),
         )],
