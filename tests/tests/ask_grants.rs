@@ -19,33 +19,16 @@ const NOW: u64 = 1_700_000_000_000;
 const CONFIG: &str = r#"{"fresh_tail_messages_max":2,"fresh_tail_tokens_max":null,
     "leaf_chunk_tokens_max":500}"#;
 
-fn json(text: &str) -> Json {
-    Json::parse(text).unwrap_or_else(|why| panic!("{why}: {text}"))
-}
-
-fn call(host: &mut Host, name: &str, args: &str) -> Result<Json, Error> {
-    let answer = host.ask(name, &json(args))?;
-    Ok(answer.as_str().map_or_else(|| answer.clone(), json))
-}
-
-fn text(value: &Json, key: &str) -> String {
-    value.field(key).unwrap().as_str().unwrap().to_owned()
-}
-
-fn number(value: &Json, key: &str) -> u64 {
-    value.field(key).and_then(Json::as_u64).unwrap_or_else(|| panic!("{key}: {value}"))
-}
-
 /// What a document says of the grant: tokens, what is left, and whether that cut it.
 fn note(document: &Json) -> (u64, u64, bool) {
     let note = document.field("grant").unwrap();
     let is_cut = note.field("truncated") == Some(&Json::Bool(true));
-    (number(note, "tokens"), number(note, "tokens_left"), is_cut)
+    (note.number("tokens"), note.number("tokens_left"), is_cut)
 }
 
 /// Conversation `a` with many leaves, `b` and `c` with messages alone, all about the same.
 fn world(mode: StoreMode) -> Host {
-    let mut host = Host::new(Some(json(CONFIG)), mode).unwrap();
+    let mut host = Host::new(Some(Json::of(CONFIG)), mode).unwrap();
     for (conversation, count) in [("a", 60_u64), ("b", 20), ("c", 5)] {
         let message = |number: u64| {
             let filler = "and so on ".repeat(usize::try_from(number % 7).unwrap());
@@ -57,23 +40,23 @@ fn world(mode: StoreMode) -> Host {
         let messages: Vec<String> = (0..count).map(message).collect();
         let args =
             format!(r#"{{"conversation":"{conversation}","messages":[{}]}}"#, messages.join(","));
-        call(&mut host, "ingest.append", &args).unwrap();
+        host.told("ingest.append", &args).unwrap();
     }
     let args = r#"{"conversation":"a","budget":100000,"options":{"force":true}}"#;
     let script = r#"[{"text":"parcels were weighed","purpose":"leaf","times":0},
         {"tokens":60,"purpose":"condensed","times":0}]"#;
-    host.model = ScriptedModel::new(json(script).elements()).unwrap();
-    drive(&mut host, &json(args), Answers::Scripted).unwrap().unwrap();
+    host.model = ScriptedModel::new(Json::of(script).elements()).unwrap();
+    drive(&mut host, &Json::of(args), Answers::Scripted).unwrap().unwrap();
     host
 }
 
 /// The leaves of `a`, oldest first: id, first and last seq.
 fn leaves(host: &mut Host) -> Vec<(String, u64, u64)> {
     let args = r#"{"kind":"summaries","conversation":"a"}"#;
-    let page = call(host, "admin.listing", args).unwrap();
+    let page = host.told("admin.listing", args).unwrap();
     let items = page.field("items").unwrap().elements();
-    let leaves = items.iter().filter(|item| text(item, "kind") == "leaf");
-    let row = |item: &Json| (text(item, "id"), number(item, "seq_first"), number(item, "seq_last"));
+    let leaves = items.iter().filter(|item| item.text("kind") == "leaf");
+    let row = |item: &Json| (item.text("id"), item.number("seq_first"), item.number("seq_last"));
     let mut leaves: Vec<_> = leaves.map(row).collect();
     leaves.sort_by_key(|leaf| leaf.1);
     leaves
@@ -81,14 +64,14 @@ fn leaves(host: &mut Host) -> Vec<(String, u64, u64)> {
 
 fn made(host: &mut Host, limits: &str) -> String {
     let args = format!(r#"{{"conversation":"a","grant_json":{limits}}}"#);
-    text(&call(host, "recall.grant", &args).unwrap(), "id")
+    host.told("recall.grant", &args).unwrap().text("id")
 }
 
 fn left(host: &mut Host, id: &str) -> u64 {
     let args = r#"{"kind":"grants","conversation":"a"}"#;
-    let page = call(host, "admin.listing", args).unwrap();
+    let page = host.told("admin.listing", args).unwrap();
     let grants = page.field("items").unwrap().elements();
-    number(grants.iter().find(|grant| text(grant, "id") == id).unwrap(), "tokens_left")
+    grants.iter().find(|grant| grant.text("id") == id).unwrap().number("tokens_left")
 }
 
 fn question(conversation: &str, more: &str, grant: &str, now: u64) -> String {
@@ -99,16 +82,16 @@ fn question(conversation: &str, more: &str, grant: &str, now: u64) -> String {
 }
 
 fn plan(host: &mut Host, more: &str, grant: &str) -> Result<Json, Error> {
-    call(host, "recall.ask_plan", &question("a", more, grant, NOW))
+    host.told("recall.ask_plan", &question("a", more, grant, NOW))
 }
 
 fn apply_at(host: &mut Host, asked: &Json, said: &str, now: u64) -> Result<Json, Error> {
-    let continuation = text(asked, "continuation");
+    let continuation = asked.text("continuation");
     let args = format!(
         r#"{{"conversation":"a","continuation":"{continuation}","now":{now},
             "answers":[{{"done":{{"text":"{said}"}}}}]}}"#
     );
-    call(host, "recall.ask_apply", &args)
+    host.told("recall.ask_apply", &args)
 }
 
 fn apply(host: &mut Host, asked: &Json, said: &str) -> Result<Json, Error> {
@@ -117,7 +100,7 @@ fn apply(host: &mut Host, asked: &Json, said: &str) -> Result<Json, Error> {
 
 /// The passages that a model is shown.
 fn passages(asked: &Json) -> Vec<String> {
-    let prompt = text(asked.field("requests").unwrap().element(0).unwrap(), "prompt");
+    let prompt = asked.field("requests").unwrap().element(0).unwrap().text("prompt");
     let (_, rest) = prompt.split_once("<source ").unwrap();
     let (_, rest) = rest.split_once(">\n").unwrap();
     let (material, _) = rest.split_once("\n</source ").unwrap();
@@ -140,7 +123,7 @@ fn denial(answer: Result<Json, Error>) -> String {
 }
 
 fn check(host: &mut Host) {
-    let report = call(host, "admin.check", r#"{"conversation":"a"}"#).unwrap();
+    let report = host.told("admin.check", r#"{"conversation":"a"}"#).unwrap();
     assert_eq!(report.field("ok"), Some(&Json::Bool(true)), "{report}");
 }
 
@@ -153,12 +136,12 @@ fn a_question_takes_exactly_what_the_model_is_shown() {
         let shown = passages(&asked);
         let tokens = counted(&shown);
         assert!(shown.len() > 4 && tokens > 100, "{shown:?}");
-        assert_eq!(number(&asked, "source_tokens"), tokens);
+        assert_eq!(asked.number("source_tokens"), tokens);
         assert_eq!(note(&asked), (tokens, 6_000 - tokens, false));
         assert_eq!(left(&mut host, &grant), 6_000 - tokens);
         let said = format!("49kg [{}].", id_of(&shown[0]));
         let answered = apply(&mut host, &asked, &said).unwrap();
-        assert_eq!(text(&answered, "status"), "answered");
+        assert_eq!(answered.text("status"), "answered");
         assert_eq!(note(&answered), (tokens, 6_000 - tokens, false));
         // What is answered already is told again and takes nothing.
         assert_eq!(apply(&mut host, &asked, &said).unwrap(), answered);
@@ -222,7 +205,7 @@ fn what_is_not_covered_is_not_read() {
         .unwrap()
         .elements()
         .iter()
-        .map(|row| text(row, "conversation"))
+        .map(|row| row.text("conversation"))
         .collect();
     assert!(read.contains(&"b".to_owned()) && !read.contains(&"c".to_owned()), "{read:?}");
 }
@@ -233,13 +216,13 @@ fn a_grant_that_does_not_stand_reads_nothing_and_writes_nothing() {
     let short = made(&mut host, r#"{"ttl_ms":1000}"#);
     let revoked = made(&mut host, "{}");
     let args = format!(r#"{{"conversation":"a","grant":"{revoked}"}}"#);
-    call(&mut host, "recall.revoke", &args).unwrap();
+    host.told("recall.revoke", &args).unwrap();
     let spent = made(&mut host, r#"{"tokens_max":30}"#);
     let leaf = leaves(&mut host)[0].0.clone();
     let describe =
         format!(r#"{{"conversation":"a","id":"{leaf}","options_json":"{{}}","grant":"{spent}"}}"#);
     while left(&mut host, &spent) > 0 {
-        call(&mut host, "recall.describe", &describe).unwrap();
+        host.told("recall.describe", &describe).unwrap();
     }
     let before = host.store.digest();
     for (grant, conversation, now, said) in [
@@ -251,7 +234,7 @@ fn a_grant_that_does_not_stand_reads_nothing_and_writes_nothing() {
         (&"grant_0123456789abcdef".to_owned(), "a", NOW, "no right to read"),
     ] {
         for function in ["recall.ask_plan", "recall.ask_run"] {
-            let asked = call(&mut host, function, &question(conversation, "", grant, now));
+            let asked = host.told(function, &question(conversation, "", grant, now));
             assert!(denial(asked).contains(said), "{said}");
         }
     }
@@ -267,12 +250,12 @@ fn a_grant_that_ends_before_the_answer_ends_the_question() {
         let (tokens, rest, _) = note(&asked);
         // An open question keeps others out, and those take nothing.
         let busy = plan(&mut host, "", &grant).unwrap();
-        assert_eq!(text(&busy, "status"), "busy");
+        assert_eq!(busy.text("status"), "busy");
         assert_eq!(left(&mut host, &grant), rest);
         let mut now = NOW;
         if is_revoked {
             let args = format!(r#"{{"conversation":"a","grant":"{grant}"}}"#);
-            call(&mut host, "recall.revoke", &args).unwrap();
+            host.told("recall.revoke", &args).unwrap();
         } else {
             now += 60_000;
         }
@@ -283,8 +266,8 @@ fn a_grant_that_ends_before_the_answer_ends_the_question() {
         assert_eq!(left(&mut host, &grant), 1_000 - tokens);
         // The question that nobody may answer keeps no other out.
         let free = question("a", "", "", now).replace(r#""grant":"""#, r#""only":true"#);
-        let asked = call(&mut host, "recall.ask_plan", &free).unwrap();
-        assert_eq!(text(&asked, "status"), "asked");
+        let asked = host.told("recall.ask_plan", &free).unwrap();
+        assert_eq!(asked.text("status"), "asked");
         apply_at(&mut host, &asked, "NOT FOUND", now).unwrap();
     }
 }
@@ -299,7 +282,7 @@ fn a_question_is_cut_to_what_is_left() {
     assert_eq!(counted(&passages(&asked)), tokens);
     // A search finds nothing to read with, and the question ends in time.
     let ended = apply(&mut host, &asked, "NOT FOUND\\nSEARCH: parcel 41").unwrap();
-    assert_eq!(text(&ended, "status"), "not-found", "{ended}");
+    assert_eq!(ended.text("status"), "not-found", "{ended}");
     assert_eq!((left(&mut host, &grant), note(&ended)), (rest, (tokens, rest, true)));
 }
 
@@ -309,9 +292,9 @@ fn what_would_be_read_is_free_and_what_came_to_nothing_too() {
     let grant = made(&mut host, "{}");
     let before = host.store.digest();
     let planned = plan(&mut host, r#","plan_only":true"#, &grant).unwrap();
-    assert_eq!((text(&planned, "status"), note(&planned)), ("planned".into(), (0, 4_000, false)));
+    assert_eq!((planned.text("status"), note(&planned)), ("planned".into(), (0, 4_000, false)));
     let nothing = plan(&mut host, r#","query":"zeppelin""#, &grant).unwrap();
-    assert_eq!(text(&nothing, "status"), "no-evidence");
+    assert_eq!(nothing.text("status"), "no-evidence");
     assert_eq!(note(&nothing), (0, 4_000, false));
     assert_eq!(host.store.digest(), before);
 }
@@ -330,14 +313,14 @@ fn a_failed_commit_takes_nothing_and_a_repeated_question_is_charged_once_it_is_a
         host.clear_fault();
         assert_eq!(asked.unwrap_err().code, ErrorCode::StoreUnavailable);
         assert_eq!(left(&mut host, &grant), 4_000);
-        assert_eq!(text(&plan(&mut host, "", &grant).unwrap(), "status"), "asked");
+        assert_eq!(plan(&mut host, "", &grant).unwrap().text("status"), "asked");
     }
     // The commit was made and the answer lost: repeated, it is charged again, never less.
     let mut host = world(StoreMode::Plain);
     let grant = made(&mut host, r#"{"ttl_ms":600000}"#);
-    let tokens = number(&plan(&mut host, "", &grant).unwrap(), "source_tokens");
+    let tokens = plan(&mut host, "", &grant).unwrap().number("source_tokens");
     let repeated = question("a", "", &grant, NOW + 150_000);
-    let again = call(&mut host, "recall.ask_plan", &repeated).unwrap();
+    let again = host.told("recall.ask_plan", &repeated).unwrap();
     assert_eq!(note(&again), (tokens, 4_000 - 2 * tokens, false));
     assert_eq!(left(&mut host, &grant), 4_000 - 2 * tokens);
 }
@@ -348,8 +331,8 @@ fn questions_that_meet_are_charged_for_what_is_handed_out() {
     for at in 1.. {
         let mut host = world(StoreMode::Plain);
         let grant = made(&mut host, "{}");
-        let mine = json(&question("a", "", &grant, NOW));
-        let theirs = json(&question("a", r#","token_cap":100"#, &grant, NOW));
+        let mine = Json::of(&question("a", "", &grant, NOW));
+        let theirs = Json::of(&question("a", r#","token_cap":100"#, &grant, NOW));
         let (answer, interleaved) =
             host.ask_interleaved("recall.ask_plan", &mine, at, ("recall.ask_plan", &theirs));
         if !interleaved {
@@ -360,8 +343,8 @@ fn questions_that_meet_are_charged_for_what_is_handed_out() {
         match answer {
             // The other one was first, and this one hears of it in time or when it commits.
             Ok(busy) => {
-                let busy = json(busy.as_str().unwrap());
-                assert_eq!(text(&busy, "status"), "busy", "{at}");
+                let busy = Json::of(busy.as_str().unwrap());
+                assert_eq!(busy.text("status"), "busy", "{at}");
             }
             Err(error) => {
                 assert_eq!(error.code, ErrorCode::Conflict, "{at}");
@@ -379,10 +362,10 @@ fn a_model_in_the_call_is_paid_in_its_one_commit() {
     let mut host = world(StoreMode::Plain);
     let grant = made(&mut host, "{}");
     let script = r#"[{"text":"NOT FOUND","purpose":"ask","times":0}]"#;
-    host.model = ScriptedModel::new(json(script).elements()).unwrap();
-    let ended = call(&mut host, "recall.ask_run", &question("a", "", &grant, NOW)).unwrap();
-    assert_eq!(text(&ended, "status"), "not-found");
-    let tokens = number(&ended, "source_tokens");
+    host.model = ScriptedModel::new(Json::of(script).elements()).unwrap();
+    let ended = host.told("recall.ask_run", &question("a", "", &grant, NOW)).unwrap();
+    assert_eq!(ended.text("status"), "not-found");
+    let tokens = ended.number("source_tokens");
     assert!(tokens > 100);
     assert_eq!(note(&ended), (tokens, 4_000 - tokens, false));
     assert_eq!(left(&mut host, &grant), 4_000 - tokens);
@@ -397,8 +380,8 @@ fn sub_agents_are_offered_no_question() {
         r#"{{"conversation":"a","name":"lcm_expand_query","arguments_json":{{"prompt":"x"}},
             "caller":"{grant}"}}"#
     );
-    let outcome = call(&mut host, "tools.call", &args).unwrap();
-    assert!(text(outcome.field("done").unwrap(), "text").contains("for the main agent"));
-    let offered = call(&mut host, "tools.definitions", &format!(r#"{{"caller":"{grant}"}}"#));
+    let outcome = host.told("tools.call", &args).unwrap();
+    assert!(outcome.field("done").unwrap().text("text").contains("for the main agent"));
+    let offered = host.told("tools.definitions", &format!(r#"{{"caller":"{grant}"}}"#));
     assert!(!offered.unwrap().to_string().contains("lcm_expand_query"));
 }

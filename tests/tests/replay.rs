@@ -17,6 +17,9 @@
 //! of real chats, too, which has 1,559 turns. Asserted is a share of at least .97, and that nothing
 //! else costs less.
 
+#[path = "retention/bill.rs"]
+#[expect(dead_code, reason = "forks and pauses are of the other tests")]
+mod bill;
 #[path = "replay/life.rs"]
 mod life;
 #[path = "replay/workload.rs"]

@@ -21,6 +21,7 @@ pub mod json;
 pub mod matching;
 pub mod model_store;
 pub mod mutate;
+pub mod offline;
 pub mod plant;
 pub mod scripted_model;
 pub mod simulation;

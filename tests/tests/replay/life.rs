@@ -2,20 +2,14 @@
 
 use lcm_core::{
     Engine,
-    api::{
-        AppendOptions, Applied, ApplyOptions, AssembleOptions, CompactionOptions, Dialect,
-        IngestMode, PlanStatus,
-    },
-    model::{CompletionRequest, CompletionResult},
+    api::{AppendOptions, Applied, AssembleOptions, CompactionOptions, Dialect, IngestMode},
 };
-use lcm_testing::ModelStore;
+use lcm_testing::{ModelStore, offline};
+
+use crate::bill::{Bill, TOKEN_BYTES};
 
 /// Tokens of a prompt.
 pub(crate) const BUDGET: u32 = 64_000;
-/// Bytes that stand for one token here: only ratios are printed.
-const TOKEN_BYTES: usize = 4;
-/// Tokens of a block that a cache keeps.
-const BLOCK_TOKENS: usize = 1_024;
 /// How long caches keep a prefix.
 const CACHES_MS: [u64; 2] = [5 * 60_000, 60 * 60_000];
 /// Between two prompts; every so many the person takes a break, and at times a long one.
@@ -60,14 +54,10 @@ pub(crate) struct Life {
     now: u64,
     /// Milliseconds since the last prompt, beside what every prompt takes.
     waited: u64,
-    before: String,
-    /// Tokens of all prompts, and of them those in whole blocks of the prompt before.
-    sent: u64,
-    stable: u64,
+    /// Where the provider keeps every prefix: read is what is in the prompt before.
+    bill: Bill,
     /// Of them those that each cache still had.
     read: [u64; 2],
-    /// Tokens that summaries took, an output token as five.
-    summaries: u64,
     /// The turn with the most tokens that are not in the prompt before: turn, tokens, of.
     worst: (usize, u64, u64),
 }
@@ -82,11 +72,8 @@ impl Life {
             prompts: 0,
             now: 1_700_000_000_000,
             waited: 0,
-            before: String::new(),
-            sent: 0,
-            stable: 0,
+            bill: Bill::default(),
             read: [0; 2],
-            summaries: 0,
             worst: (0, 0, 0),
         };
         let mut engine = Engine::new();
@@ -112,7 +99,7 @@ impl Life {
                     Host::Window => window(&said),
                     Host::History => array(&said),
                 };
-                life.send(prompt);
+                life.send(&prompt);
             }
             waiting.push(message.clone());
             said.push(message);
@@ -129,23 +116,20 @@ impl Life {
         }
     }
 
-    fn send(&mut self, prompt: String) {
-        let equal = equal_bytes(self.before.as_bytes(), prompt.as_bytes());
-        let sent = (prompt.len() / TOKEN_BYTES) as u64;
-        let stable = (equal / TOKEN_BYTES / BLOCK_TOKENS * BLOCK_TOKENS) as u64;
+    fn send(&mut self, prompt: &str) {
+        let (sent, stable) = (self.bill.sent, self.bill.read);
+        self.bill.turn(prompt);
+        let (sent, stable) = (self.bill.sent - sent, self.bill.read - stable);
         let waited = std::mem::take(&mut self.waited) + PROMPT_MS;
         self.now += waited;
         for (read, kept) in self.read.iter_mut().zip(CACHES_MS) {
             *read += if waited <= kept { stable } else { 0 };
         }
-        self.sent += sent;
-        self.stable += stable;
         // The first prompt has none before it.
         if self.prompts > 0 && sent - stable > self.worst.1 {
             self.worst = (self.turns, sent - stable, sent);
         }
         self.prompts += 1;
-        self.before = prompt;
     }
 
     fn append(&self, engine: &mut Engine, store: &mut ModelStore, messages: &[String]) {
@@ -164,43 +148,23 @@ impl Life {
 
     fn compact(&mut self, engine: &mut Engine, store: &mut ModelStore) {
         let force = self.host == Host::Eager;
-        let mut options = CompactionOptions { force, ..CompactionOptions::default() };
-        loop {
-            store.begin_call();
-            let plan = engine.plan(store, "c", BUDGET, &options, self.now).unwrap();
-            for request in plan.requests {
-                self.complete(engine, store, request);
-            }
-            if plan.status != PlanStatus::NeedsCompletions && plan.sweep.is_empty() {
-                return;
-            }
-            options.sweep = Some(plan.sweep);
-        }
-    }
-
-    fn complete(&mut self, engine: &mut Engine, store: &mut ModelStore, first: CompletionRequest) {
-        let mut next = Some(first);
-        while let Some(request) = next {
-            let answer = engine.complete_offline(&request);
-            self.summaries += u64::from(answer.input_tokens) + 5 * u64::from(answer.output_tokens);
-            let (done, options) = (CompletionResult::Done(answer), ApplyOptions::default());
-            store.begin_call();
-            let outcome = engine.apply(store, "c", &request.id, &done, &options, self.now).unwrap();
-            self.passes += u64::from(outcome.applied == Applied::Committed);
-            next = outcome.next;
-        }
+        let options = CompactionOptions { force, ..CompactionOptions::default() };
+        offline::compact((engine, store), ("c", BUDGET), options, self.now, &mut |applied| {
+            let answer = applied.answer;
+            self.bill.completion(answer.input_tokens, answer.output_tokens);
+            self.passes += u64::from(applied.outcome.applied == Applied::Committed);
+        });
     }
 
     /// What was in the beginning of the prompt before, in thousandths of all that was sent.
     pub(crate) fn stable_permille(&self) -> u64 {
-        self.stable * 1_000 / self.sent
+        self.bill.read * 1_000 / self.bill.sent
     }
 
     /// The bill with one of the caches, in hundredths of input tokens: a written one costs 1.25,
     /// one that is read 0.1.
     pub(crate) fn bill(&self, cache: usize) -> u64 {
-        let read = self.read[cache];
-        (self.sent - read) * 125 + read * 10 + self.summaries * 100
+        self.bill.total_of(self.read[cache])
     }
 
     pub(crate) fn row(&self, engine: u64) -> String {
@@ -208,8 +172,8 @@ impl Life {
         format!(
             "{:22} {:12} {:21.4} {:7} {:33.2} {:5.2}",
             self.host.name(),
-            self.sent,
-            self.stable as f64 / self.sent as f64,
+            self.bill.sent,
+            self.bill.read as f64 / self.bill.sent as f64,
             self.passes,
             share(0),
             share(1),
@@ -226,14 +190,6 @@ impl Life {
 fn role(message: &str) -> String {
     let message: serde_json::Value = serde_json::from_str(message).unwrap();
     message["role"].as_str().unwrap().to_owned()
-}
-
-/// Bytes at the beginning of both.
-fn equal_bytes(a: &[u8], b: &[u8]) -> usize {
-    const STEP: usize = 4_096;
-    let whole = a.chunks(STEP).zip(b.chunks(STEP)).take_while(|(a, b)| a == b && a.len() == STEP);
-    let from = whole.count() * STEP;
-    from + a[from..].iter().zip(&b[from..]).take_while(|(a, b)| a == b).count()
 }
 
 fn array(messages: &[&String]) -> String {

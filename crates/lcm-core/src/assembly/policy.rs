@@ -68,7 +68,7 @@ impl Keeping {
     ) -> Result<Self> {
         let policy = options.policy.unwrap_or(config.eviction_policy);
         let budget = u64::from(context.policy.budget);
-        let all = context.items.iter().map(Item::rendered_tokens).sum::<u64>();
+        let all = tokens_of(context.items);
         match (policy, options.prompt.as_deref()) {
             (Policy::Layered, _) => Ok(Self::Layers { step: (budget / STEPS).max(1) }),
             (Policy::PromptAware, Some(prompt)) if all > budget => {
@@ -80,9 +80,8 @@ impl Keeping {
 
     /// What fills so many tokens beside the tail and the pin.
     pub(super) fn fill(&self, items: &[Item], tail: &Tail, tokens: u64) -> Fill {
-        let all = items.iter().map(Item::rendered_tokens).sum::<u64>();
         let pinned = tail.pin.map_or(0, |pin| pin.tokens);
-        let evictable = all.saturating_sub(tail.tokens + pinned);
+        let evictable = tokens_of(items).saturating_sub(tail.tokens + pinned);
         let newest = Fill { left: tokens, ..Fill::default() };
         match self {
             _ if evictable <= tokens => newest,
@@ -91,6 +90,11 @@ impl Keeping {
             Self::Matches(candidates) => matches(candidates, tokens),
         }
     }
+}
+
+/// What a context has with everything in it.
+fn tokens_of(items: &[Item]) -> u64 {
+    items.iter().map(Item::rendered_tokens).sum()
 }
 
 /// The summary that stands for the oldest messages, if it fits; and of the rest the newest. What is
@@ -123,6 +127,14 @@ fn matches(candidates: &[(Candidate, u64)], tokens: u64) -> Fill {
     fill
 }
 
+/// A candidate with its worth, its newest message and its tokens.
+struct Found {
+    worth: u64,
+    seq: u64,
+    candidate: Candidate,
+    tokens: u64,
+}
+
 /// What of the context matches a prompt, best first and of equals the newest.
 fn matching(
     reader: &mut Reader<'_>,
@@ -133,34 +145,54 @@ fn matching(
     if query.is_empty() {
         return Ok(Vec::new());
     }
-    let history = context.history;
-    let mut index = Index::open(reader, history.keys, history.head)?;
-    let mut found: Vec<(u64, u64, Candidate, u64)> = Vec::new();
-    let ranked = ranked(reader, context, &mut index, Corpus::Summaries, &query)?;
-    let mut best: Vec<(u64, u64)> =
-        score::greatest(&mut rows(&ranked, &|_| true), SUMMARIES_MAX).into_iter().collect();
+    let mut index = Index::open(reader, context.history.keys, context.history.head)?;
+    let mut found = summaries(reader, context, &mut index, &query)?;
+    found.extend(messages(reader, context, &mut index, &query)?);
+    order::sort_by(&mut found, &mut |a, b| (b.worth, b.seq).cmp(&(a.worth, a.seq)));
+    found.truncate(MATCHES_MAX);
+    Ok(found.into_iter().map(|found| (found.candidate, found.tokens)).collect())
+}
+
+/// The summaries of the context that match. The index has those that were condensed, too.
+fn summaries(
+    reader: &mut Reader<'_>,
+    context: &Chosen<'_>,
+    index: &mut Index,
+    query: &TextQuery,
+) -> Result<Vec<Found>> {
+    let ranked = ranked(reader, context, index, Corpus::Summaries, query)?;
+    let mut best = score::greatest(&mut rows(&ranked), SUMMARIES_MAX);
     order::sort_by(&mut best, &mut |a, b| a.1.cmp(&b.1));
     let documents: Vec<u64> = best.iter().map(|(_, document)| *document).collect();
     let known = index.summaries(reader, &documents)?;
-    for ((worth, _), (id, _)) in best.iter().zip(known) {
+    let found = best.iter().zip(known).filter_map(|((worth, _), (id, _))| {
         let is_it = |item: &Item| matches!(item, Item::Summary(summary) if summary.id == id);
-        if let Some(at) = context.items.iter().position(is_it)
-            && let Some(item) = context.items.get(at)
-        {
-            let candidate = Candidate::Summary(at);
-            found.push((*worth, item.seq_last(), candidate, item.rendered_tokens()));
-        }
-    }
-    let ranked = self::ranked(reader, context, &mut index, Corpus::Messages, &query)?;
+        let at = context.items.iter().position(is_it)?;
+        let item = context.items.get(at)?;
+        let (seq, tokens) = (item.seq_last(), item.rendered_tokens());
+        Some(Found { worth: *worth, seq, candidate: Candidate::Summary(at), tokens })
+    });
+    Ok(found.collect())
+}
+
+/// The units outside the tail with a message that matches.
+fn messages(
+    reader: &mut Reader<'_>,
+    context: &Chosen<'_>,
+    index: &mut Index,
+    query: &TextQuery,
+) -> Result<Vec<Found>> {
+    let ranked = ranked(reader, context, index, Corpus::Messages, query)?;
     let run_of = |seq: u64| {
         context.items.iter().find_map(|item| match item {
             Item::Run(run) if run.seq_first <= seq && seq <= run.seq_last => Some(*run),
             _ => None,
         })
     };
-    let is_evictable = |seq: u64| seq < context.tail.seq_first && run_of(seq).is_some();
+    let is_evictable = |row: &(u64, u64)| row.1 < context.tail.seq_first && run_of(row.1).is_some();
     let mut units: Vec<Unit> = Vec::new();
-    for (worth, seq) in score::greatest(&mut rows(&ranked, &is_evictable), MATCHES_MAX) {
+    let mut found = Vec::new();
+    for (worth, seq) in score::greatest(&mut rows(&ranked).filter(is_evictable), MATCHES_MAX) {
         let is_in = |unit: &Unit| unit.seq_first <= seq && seq <= unit.seq_last;
         if units.iter().any(is_in) {
             continue;
@@ -168,13 +200,11 @@ fn matching(
         let Some(run) = run_of(seq) else { continue };
         let Some(unit) = unit_of(reader, context, &run, seq)? else { continue };
         units.push(unit);
-        let pinned = context.tail.pin.filter(|pin| is_in(&unit) && unit.seq_first == pin.seq);
-        let cost = unit.tokens - pinned.map_or(0, |pin| pin.tokens.min(unit.tokens));
-        found.push((worth, seq, Candidate::Messages(unit), cost));
+        let pinned = context.tail.pin.filter(|pin| unit.seq_first == pin.seq);
+        let tokens = unit.tokens - pinned.map_or(0, |pin| pin.tokens.min(unit.tokens));
+        found.push(Found { worth, seq, candidate: Candidate::Messages(unit), tokens });
     }
-    order::sort_by(&mut found, &mut |a, b| (b.0, b.1).cmp(&(a.0, a.1)));
-    found.truncate(MATCHES_MAX);
-    Ok(found.into_iter().map(|(_, _, candidate, cost)| (candidate, cost)).collect())
+    Ok(found)
 }
 
 /// The words of a prompt. What has a meaning in a query has none in it.
@@ -203,13 +233,10 @@ fn ranked(
     gathered.rank(reader, history, index, query, &window, statistics, false)
 }
 
-/// Scores with documents, of those that may be and are worth anything.
-fn rows<'a>(
-    ranked: &'a Ranked,
-    may: &'a dyn Fn(u64) -> bool,
-) -> impl Iterator<Item = (u64, u64)> + 'a {
+/// Scores with documents, of those that are worth anything.
+fn rows(ranked: &Ranked) -> impl Iterator<Item = (u64, u64)> {
     let rows = ranked.scores.iter().copied().zip(ranked.documents.iter().copied());
-    rows.filter(|(worth, document)| *worth > 0 && may(*document))
+    rows.filter(|(worth, _)| *worth > 0)
 }
 
 /// The unit of a message outside the tail.

@@ -35,13 +35,9 @@ const QUESTION: [(&str, &str); 7] = [
 /// # Errors
 ///
 /// As [`ask::plan`].
-pub(super) fn ask(
-    reader: &mut Reader<'_>,
-    config: &Config,
-    call: &Call<'_>,
-) -> Result<ToolOutcome> {
+pub(super) fn ask(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<ToolOutcome> {
     let place = &call.place;
-    let step = ask::plan(reader, config, place, &question(call), call.now)?;
+    let step = ask::plan(reader, call.config, place, &question(call), call.now)?;
     outcome(step, place, call.conversation)
 }
 

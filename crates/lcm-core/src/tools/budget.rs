@@ -8,8 +8,15 @@ use alloc::{format, string::String};
 
 use super::{Call, Told};
 use crate::{
-    api::Timestamp, config::Config, error::Result, head::Head, head::Loaded, keys::Keys, life,
-    reader::Reader, time, usage::Usage,
+    api::Timestamp,
+    config::Config,
+    error::Result,
+    head::{Head, Loaded},
+    keys::Keys,
+    life,
+    reader::Reader,
+    time,
+    usage::Usage,
 };
 
 /// Answers how much of a budget is left.

@@ -231,15 +231,12 @@ pub(super) static BUDGET: Tool = Tool {
         Argument {
             name: "budget",
             description: "Tokens that the context may have; by default what the host configured.",
-            form: Form::Number(1, BUDGET_MAX),
+            form: Form::Number(1, NUMBER_MAX),
             needed: false,
         },
         CONVERSATION_ID,
     ],
 };
-
-/// Tokens of a budget.
-const BUDGET_MAX: u64 = 0xffff_ffff;
 
 /// Summaries that one question names.
 const NAMED_MAX: usize = 32;

@@ -65,7 +65,7 @@ impl Call<'_> {
 
     /// Tokens of stored text that the answer may have.
     fn left(&self) -> u32 {
-        self.permit.as_ref().map_or(u32::MAX, Permit::left)
+        self.within().left()
     }
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn call(
     let answered = tool.read(arguments_json).and_then(|arguments| {
         let (permit, place) = allowed(reader, conversation, &arguments, caller, now)?;
         let call = Call { conversation, arguments, permit, place, config, now };
-        let Some(answers) = answers else { return ask::ask(reader, config, &call) };
+        let Some(answers) = answers else { return ask::ask(reader, &call) };
         let mut told = answers(reader, &call)?;
         if let Some(permit) = call.permit {
             told.text
