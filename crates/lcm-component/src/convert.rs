@@ -124,7 +124,9 @@ same_fields!(api::Outcome => compaction::Outcome {
 same_fields!(context::Options => api::AssembleOptions {
     policy: maybe, prompt, reserve_tokens, live_messages, previous, explain, extra_json
 });
-same_fields!(api::Prefix => context::Prefix { stable_tokens, broken_by, sha256, token });
+same_fields!(api::Prefix => context::Prefix {
+    stable_tokens, broken_by, broken_why, breakpoints, sha256, token
+});
 same_fields!(api::Item => context::Item { id, kind, included, why, tokens, seq_first, seq_last });
 same_fields!(api::Assembled => context::Assembled {
     messages_json, system, tokens, summaries, fresh_tail_messages, evicted, items: each,

@@ -259,7 +259,11 @@ pub struct Prefix {
     pub stable_tokens: Option<u32>,
     /// Id of the first item that differs; `None`: none does, or nothing to compare with.
     pub broken_by: Option<String>,
-    /// SHA-256 of what is returned, 64 hex digits.
+    /// Why it differs: `compaction`, `eviction`, `budget` or `edit`; `None`: as `broken_by`.
+    pub broken_why: Option<String>,
+    /// Indexes of the messages behind which a cache may end, at most three, ascending.
+    pub breakpoints: Vec<u32>,
+    /// SHA-256 of what is returned as a chain over its elements, 64 hex digits.
     pub sha256: String,
     /// To be handed back as `previous`.
     pub token: String,

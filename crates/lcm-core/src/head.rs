@@ -369,6 +369,8 @@ pub(crate) enum Act {
     Defer,
     /// A host reported what it spent.
     Usage,
+    /// A focus brief was set or taken away.
+    Focus,
 }
 
 #[cfg(test)]
@@ -396,7 +398,7 @@ mod tests {
         let listed: Vec<&str> =
             listed.split(", ").filter_map(|act| act.split(' ').next()).collect();
         assert_eq!(listed, acts);
-        assert_eq!(acts.last().map(String::as_str), Some("usage"));
+        assert_eq!(acts.last().map(String::as_str), Some("focus"));
     }
 
     /// Goal: a head stays under 4 KiB whatever happens. Method: every list at its bound, every

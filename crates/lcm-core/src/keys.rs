@@ -249,6 +249,11 @@ impl Keys {
         format!("{}/e", self.root)
     }
 
+    /// The focus brief.
+    pub(crate) fn focus(&self) -> String {
+        format!("{}/y", self.root)
+    }
+
     /// The grants of a conversation.
     pub(crate) fn grants(&self) -> String {
         format!("{}/g", self.root)
@@ -389,6 +394,7 @@ mod tests {
             keys.attempt(&[7; 16]),
             keys.calibration("m"),
             keys.usage(),
+            keys.focus(),
             keys.grants(),
             keys.ask(),
             keys.journal(7),

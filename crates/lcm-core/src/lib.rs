@@ -28,6 +28,7 @@ pub mod engine;
 pub mod error;
 mod explore;
 pub mod extract;
+mod focus;
 mod grants;
 mod head;
 mod history;

@@ -14,6 +14,7 @@ mod xml;
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
+pub(crate) use self::xml::focus_xml;
 pub(crate) use self::{
     answer::{DIRECTIVE_NOTE, EXPAND_PREFIX, is_marker},
     header::{Header, inner, outer},

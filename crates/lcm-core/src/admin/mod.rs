@@ -6,6 +6,7 @@ mod check;
 mod cursor;
 mod digest;
 mod export;
+mod focus;
 mod import;
 mod life;
 mod listing;

@@ -6,6 +6,7 @@ use crate::{
     calibration, codec, compaction,
     config::Config,
     error::Result,
+    focus::Brief,
     head::{Head, Loaded},
     json::Writer,
     keys::{self, Keys},
@@ -104,6 +105,7 @@ fn of_conversation(reader: &mut Reader<'_>, config: &Config, conversation: &str)
     let mut depths: Sorted<u32, (u64, u64)> = Sorted::default();
     let skip = keys.root().len() + 1;
     let mut usage = Usage::default();
+    let mut focus = None;
     let (start, end) = keys.range("");
     reader.scan(&start, &end, &mut |key, value| {
         let kind = key.get(skip..).and_then(|rest| rest.chars().next());
@@ -113,6 +115,9 @@ fn of_conversation(reader: &mut Reader<'_>, config: &Config, conversation: &str)
         }
         if kind == Some('e') {
             usage = Usage::of(key, value)?;
+        }
+        if kind == Some('y') {
+            focus = Some(Brief::read(key, value)?);
         }
         if kind == Some('s') {
             let record: Summary = codec::decode(key, value)?;
@@ -134,13 +139,8 @@ fn of_conversation(reader: &mut Reader<'_>, config: &Config, conversation: &str)
     let scope = compaction::task::scope(config.summary_model.as_deref());
     let guards = guards(reader, &scope)?;
     let life = Life::read(reader, &keys, head)?;
-    Ok(conversation_object(
-        head,
-        config,
-        &bytes,
-        [summaries, guards, models, usage.object()],
-        &life,
-    ))
+    let lists = [summaries, guards, models, usage.object()];
+    Ok(conversation_object(head, config, &bytes, lists, (&life, focus.as_ref())))
 }
 
 fn conversation_object(
@@ -148,7 +148,7 @@ fn conversation_object(
     config: &Config,
     bytes: &Bytes,
     [summaries, guards, models, usage]: [Writer; 4],
-    life: &Life,
+    (life, focus): (&Life, Option<&Brief>),
 ) -> Writer {
     let mut context = Writer::object();
     context.number("items", head.context.count());
@@ -181,6 +181,10 @@ fn conversation_object(
         None => object.null("debt"),
     }
     object.text_or_null("family", life.family.as_deref());
+    match focus {
+        Some(brief) => object.object_at("focus", brief.object()),
+        None => object.null("focus"),
+    }
     object.object_at("fresh_tail", tail);
     object.array_at("guards", guards);
     object.object_at("ledger", ledger);

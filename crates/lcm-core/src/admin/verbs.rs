@@ -3,7 +3,7 @@
 //! In: a verb and its arguments as JSON. Out: what was done, as JSON; `changed` says whether
 //! anything was, or with `dry_run` would be. Each makes at most one commit and, repeated, none.
 //! Here they are read and begun; what they do is in [`super::life`], [`super::calibrate`],
-//! [`super::maintain`], [`super::prompts`] and [`super::usage`].
+//! [`super::focus`], [`super::maintain`], [`super::prompts`] and [`super::usage`].
 
 use alloc::{string::String, vec::Vec};
 
@@ -49,6 +49,11 @@ enum Asked {
     Maintain(Maintain),
     Usage(Report),
     Advise(Asking),
+    /// `text`: `None` takes the brief away.
+    Focus {
+        text: Option<String>,
+        seq_last: Option<u64>,
+    },
 }
 
 /// Does what a verb says.
@@ -86,6 +91,10 @@ pub(crate) fn call(
         "maintain" => Asked::Maintain(Maintain::read(&mut fields)),
         "usage" => Asked::Usage(Report::read(&mut fields)),
         "advise" => Asked::Advise(Asking::read(&mut fields)?),
+        "focus" => Asked::Focus {
+            text: fields.text_or_none("text"),
+            seq_last: fields.number_or_none("seq_last"),
+        },
         _ => return Err(Error::unsupported(format_args!("verb: there is no `{verb}`"))),
     };
     let dry_run = fields.flag("dry_run");
@@ -111,6 +120,7 @@ pub(crate) fn call(
         Asked::Maintain(asked) => session.maintain(config, &asked, rest.pop().flatten()),
         Asked::Usage(report) => session.usage(&report.sound()?),
         Asked::Advise(asked) => session.advise(config, &asked),
+        Asked::Focus { text, seq_last } => session.focus(text, seq_last),
     }?;
     if let Some(reason) = passed_over {
         answer.texts("warnings", &[life::warning(reason)]);

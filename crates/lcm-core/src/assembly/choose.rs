@@ -6,6 +6,7 @@
 
 use alloc::{string::String, vec::Vec};
 
+use super::{Chosen, focus::Focus};
 use crate::{
     config::Policy,
     context::{Item, Run},
@@ -26,6 +27,8 @@ pub(super) struct Fill {
     pub(super) passes_over: bool,
     /// Index of the summary that belongs because it stands for the oldest messages.
     pub(super) oldest: Option<usize>,
+    /// Index of the focus brief.
+    pub(super) focus: Option<usize>,
     /// What belongs because it matches: indexes of summaries and units, both ascending.
     pub(super) summaries: Vec<usize>,
     pub(super) units: Vec<Unit>,
@@ -35,6 +38,7 @@ impl Fill {
     /// Why a summary belongs whatever else fits; `None`: it does not.
     fn keeps(&self, index: usize) -> Option<&'static str> {
         match () {
+            () if self.focus == Some(index) => Some("focus"),
             () if self.oldest == Some(index) => Some("oldest"),
             () if self.summaries.binary_search(&index).is_ok() => Some("matches-prompt"),
             () => None,
@@ -133,12 +137,14 @@ pub(super) fn prefetch(
     history: &History<'_>,
     items: &[Item],
     policy: &Policy,
+    focus: Option<&Focus>,
 ) -> Result<()> {
     let mut left = u64::from(policy.budget);
     let mut wanted: Vec<(String, u32)> = Vec::new();
-    for item in items.iter().rev() {
+    let is_stored = |index: usize| focus.is_none_or(|focus| focus.index != index);
+    for (index, item) in items.iter().enumerate().rev() {
         match item {
-            Item::Summary(summary) => {
+            Item::Summary(summary) if is_stored(index) => {
                 wanted.push((history.keys.summary(summary.id), summary.bytes));
             }
             Item::Run(run) => {
@@ -146,7 +152,7 @@ pub(super) fn prefetch(
                     wanted.push((pack.key(history.keys), pack.bytes));
                 }
             }
-            Item::Withdrawn { .. } => {}
+            Item::Summary(_) | Item::Withdrawn { .. } => {}
         }
         left = left.saturating_sub(item.rendered_tokens());
         if left == 0 {
@@ -154,9 +160,11 @@ pub(super) fn prefetch(
         }
     }
     // The oldest summary may belong whatever else fits.
-    let oldest = items.iter().find_map(|item| match item {
-        Item::Summary(summary) => Some((history.keys.summary(summary.id), summary.bytes)),
-        Item::Run(_) | Item::Withdrawn { .. } => None,
+    let oldest = items.iter().enumerate().find_map(|(index, item)| match item {
+        Item::Summary(summary) if is_stored(index) => {
+            Some((history.keys.summary(summary.id), summary.bytes))
+        }
+        Item::Summary(_) | Item::Run(_) | Item::Withdrawn { .. } => None,
     });
     wanted.extend(oldest.filter(|oldest| left == 0 && !wanted.contains(oldest)));
     reader.prefetch(history.keys, &wanted, &[])
@@ -193,13 +201,8 @@ fn newest_packs(
 /// # Errors
 ///
 /// As [`Reader::immutable`].
-pub(super) fn choose(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    items: &[Item],
-    tail: &Tail,
-    fill: &Fill,
-) -> Result<Choice> {
+pub(super) fn choose(reader: &mut Reader<'_>, context: &Chosen<'_>, fill: &Fill) -> Result<Choice> {
+    let Chosen { history, items, tail, .. } = *context;
     let mut choice = Choice { summaries: Vec::new(), ranges: Vec::new(), tail: *tail };
     let mut state = State { left: fill.left, open: true };
     for (index, item) in items.iter().enumerate().rev() {
@@ -336,13 +339,13 @@ impl Choice {
         self.summaries.get(at).map(|(_, why)| *why)
     }
 
-    /// Tokens of what was chosen beside the tail and the pin, as stored; `None`: nothing was.
-    pub(super) fn fill_tokens(&self, items: &[Item]) -> Option<u64> {
+    /// Tokens of what was chosen beside what belongs in any case, as stored; `None`: nothing was.
+    pub(super) fn fill_tokens(&self, context: &Chosen<'_>) -> Option<u64> {
+        let items = context.items;
         let summaries = self.summaries.iter().filter_map(|(index, _)| items.get(*index));
         let tokens = summaries.map(Item::rendered_tokens).sum::<u64>()
             + self.ranges.iter().map(|range| range.tokens).sum::<u64>();
-        let kept = self.tail.tokens + self.tail.pin.map_or(0, |pin| pin.tokens);
-        tokens.checked_sub(kept).filter(|tokens| *tokens > 0)
+        tokens.checked_sub(context.kept_items()).filter(|tokens| *tokens > 0)
     }
 
     /// The pieces of one run: where inclusion changes, it is cut.

@@ -7,6 +7,7 @@
 
 use alloc::{rc::Rc, string::String, vec::Vec};
 
+use super::prefix;
 use crate::{
     keys,
     pack::{Raw, Stored},
@@ -24,6 +25,8 @@ pub(crate) struct Marks {
     /// Key root of the conversation.
     root: String,
     elements: Vec<Mark>,
+    /// The hash of each element, and that of all elements up to it.
+    chain: Vec<([u8; 32], [u8; 32])>,
     /// Bytes of the whole array.
     bytes: usize,
 }
@@ -149,6 +152,26 @@ impl Marking {
         hash
     }
 
+    /// The hash of these elements as a chain, see [`super::prefix`]. As far as they are those of
+    /// the last assembly, nothing is hashed.
+    pub(super) fn chain(&mut self, hashes: &mut dyn Iterator<Item = [u8; 32]>) -> [u8; 32] {
+        let mut last = prefix::CHAIN_START;
+        let mut known = self.known.chain.iter();
+        self.made.chain.clear();
+        for hash in hashes {
+            last = match known.next() {
+                Some((old, chained)) if *old == hash => *chained,
+                _ => {
+                    // Behind the first other element none is known.
+                    known = [].iter();
+                    prefix::chained(&last, &hash)
+                }
+            };
+            self.made.chain.push((hash, last));
+        }
+        last
+    }
+
     /// What the next assembly is given, after an array of so many bytes.
     pub(super) fn finish(mut self, bytes: usize) -> Rc<Marks> {
         self.made.bytes = bytes;
@@ -191,6 +214,19 @@ mod tests {
             known = marking.finish(0);
         }
         assert!(remembered > 5_000, "{remembered}");
+    }
+
+    /// Goal: what is known of a chain never changes it. Method: chains that differ at any place.
+    #[test]
+    fn a_chain_from_what_is_known_equals_a_computed_one() {
+        let of = |numbers: &[u8]| numbers.iter().map(|at| [*at; 32]).collect::<Vec<_>>();
+        let mut known = Rc::default();
+        for numbers in [&[1, 2, 3][..], &[1, 2, 3, 4], &[1, 9, 3, 4], &[9, 3, 4], &[], &[9, 3]] {
+            let mut marking = Marking::new(known, "c");
+            let chain = marking.chain(&mut of(numbers).into_iter());
+            assert_eq!(chain, prefix::chain(&mut of(numbers).into_iter()), "{numbers:?}");
+            known = marking.finish(0);
+        }
     }
 
     #[test]

@@ -7,18 +7,23 @@
 mod accepted;
 mod choose;
 mod dialect;
+mod focus;
+mod live;
 mod marks;
 mod policy;
+mod prefix;
 mod render;
+mod whole;
 
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     api::{self, AssembleOptions, Assembled, Dialect},
     calibration,
-    config::{Config, Policy},
+    config::{self, Config},
     context::{Item, Run},
     error::{Error, Result},
+    focus::Brief,
     head::Loaded,
     history::History,
     keys::Keys,
@@ -27,16 +32,19 @@ use crate::{
     tail::{self, Tail},
 };
 use choose::Choice;
+use focus::Focus;
+use live::Live;
 pub(crate) use marks::Marks;
 use policy::Keeping;
 use render::Rendered;
+use whole::Whole;
 
 /// Assembles a context.
 ///
 /// # Errors
 ///
-/// `not-found`: no such conversation; `invalid-input`: budget 0 or nothing left of it;
-/// `unsupported`: a policy or option that is not offered yet; errors of the store.
+/// `not-found`: no such conversation; `invalid-input`: budget 0 or nothing left of it, or a live
+/// message; `limit-exceeded`: too many of these; errors of the store.
 pub(crate) fn assemble(
     reader: &mut Reader<'_>,
     config: &Config,
@@ -47,13 +55,16 @@ pub(crate) fn assemble(
 ) -> Result<Assembled> {
     let keys = Keys::new(conversation)?;
     config.policy(budget)?;
-    supported(options)?;
     let model = calibration::Wanted::of_options(&keys, options.extra_json.as_deref())?;
-    let further: Vec<String> = model.iter().map(|model| model.key.clone()).collect();
+    let mut further: Vec<String> = Vec::from([keys.focus()]);
+    further.extend(model.iter().map(|model| model.key.clone()));
     let (loaded, mut found) = Loaded::read(reader, &keys, conversation, &further)?;
     let loaded = loaded.existing()?;
     let calibration = calibration::Wanted::taken(model.as_ref(), &mut found)?;
+    let brief =
+        found.pop().flatten().map(|value| Brief::read(&keys.focus(), &value)).transpose()?;
     let head = &loaded.head;
+    let live = live::read(dialect, &options.live_messages, head)?;
     let named = model.as_ref().map(calibration::Wanted::model);
     let (estimated, reserved) = match &calibration {
         Some(calibration) => {
@@ -65,13 +76,27 @@ pub(crate) fn assemble(
     let policy = less(policy, reserved)?;
     let history = History { keys: &keys, head };
     let mut items = choose::load(reader, &history, &policy)?;
+    let mut focus = None;
     if !config.enabled {
         // A disabled engine passes its summaries over: the newest messages that fit, as they are.
         items = all_raw(reader, &history, &items)?;
+    } else if let Some(brief) = &brief {
+        focus = focus::lay_over(brief, &mut items);
     }
     let tail = tail::fresh_tail(reader, &history, &items, &policy)?;
-    choose::prefetch(reader, &history, &items, &policy)?;
-    let chosen = Chosen { history: &history, items: &items, tail: &tail, policy: &policy };
+    choose::prefetch(reader, &history, &items, &policy, focus.as_ref())?;
+    let mut chosen = Chosen {
+        history: &history,
+        items: &items,
+        tail: &tail,
+        policy: &policy,
+        live: &live,
+        focus: focus.as_ref(),
+        whole: Whole::default(),
+    };
+    if config.stub_large_tool_payloads {
+        chosen.whole = Whole::of_tail(reader, &history, &tail, chosen.room())?;
+    }
     let keeping = Keeping::new(reader, &chosen, config, options)?;
     let (choice, rendered) = chosen.fit(reader, dialect, &keeping)?;
     let mut warnings = Vec::new();
@@ -92,16 +117,12 @@ pub(crate) fn assemble(
     let left_out = pieces.iter().filter(|piece| !piece.included);
     let evicted = left_out.map(|piece| piece.count(&items)).sum::<u64>();
     Ok(Assembled {
-        prefix: render::prefix(&rendered, options.previous.as_deref(), &keys, &items),
+        prefix: chosen.prefix(&rendered, options.previous.as_deref()),
         tokens: num::tokens_u32(rendered.tokens),
         summaries: rendered.summaries,
         fresh_tail_messages: num::tokens_u32((head.messages + 1).saturating_sub(tail.seq_first)),
         evicted: num::tokens_u32(evicted),
-        items: if options.explain {
-            explain(&pieces, &items, &keys, &rendered)
-        } else {
-            Vec::new()
-        },
+        items: if options.explain { chosen.explain(&pieces, &rendered) } else { Vec::new() },
         messages_json: rendered.messages_json,
         system: rendered.system,
         warnings,
@@ -111,38 +132,130 @@ pub(crate) fn assemble(
 /// What there is to choose from, and by which rule.
 struct Chosen<'a> {
     history: &'a History<'a>,
+    /// The stored context, with the focus brief in place of what it covers.
     items: &'a [Item],
     tail: &'a Tail,
-    policy: &'a Policy,
+    policy: &'a config::Policy,
+    /// What is not stored and ends the context.
+    live: &'a [Live],
+    focus: Option<&'a Focus>,
+    whole: Whole,
 }
 
 impl Chosen<'_> {
+    /// Tokens of what belongs whatever else fits: tail, pin, brief and live messages.
+    fn kept(&self) -> u64 {
+        let live = self.live.iter().map(|live| u64::from(live.message.tokens)).sum::<u64>();
+        self.kept_items() + live + self.whole.tokens
+    }
+
+    /// Those of items of the stored context, as they are stored.
+    fn kept_items(&self) -> u64 {
+        let pinned = self.tail.pin.map_or(0, |pin| pin.tokens);
+        self.tail.tokens + pinned + self.focus.map_or(0, |focus| focus.tokens)
+    }
+
+    /// Tokens of items that may be left out.
+    fn evictable(&self) -> u64 {
+        let all = self.items.iter().map(Item::rendered_tokens).sum::<u64>();
+        all.saturating_sub(self.kept_items())
+    }
+
+    /// Tokens of the budget for them.
+    fn room(&self) -> u64 {
+        u64::from(self.policy.budget).saturating_sub(self.kept())
+    }
+
     /// Chooses and renders. What a dialect adds, the fill has to give back: less is chosen until
-    /// what is rendered fits, or is nothing but the tail and the pin.
+    /// what is rendered fits, or is nothing but what belongs in any case.
     fn fit(
-        &self,
+        &mut self,
         reader: &mut Reader<'_>,
         dialect: Dialect,
         keeping: &Keeping,
     ) -> Result<(Choice, Rendered)> {
-        let Self { history, items, tail, policy } = *self;
-        let budget = u64::from(policy.budget);
-        let pinned = tail.pin.map_or(0, |pin| pin.tokens);
-        let mut tokens = budget.saturating_sub(tail.tokens + pinned);
+        let budget = u64::from(self.policy.budget);
+        let mut tokens = self.room();
         loop {
-            let fill = keeping.fill(items, tail, tokens);
-            let choice = choose::choose(reader, history, items, tail, &fill)?;
-            let mut rendered = render::render(reader, history, items, &choice, dialect)?;
-            match choice.fill_tokens(items) {
+            let fill = keeping.fill(self, tokens);
+            let choice = choose::choose(reader, self, &fill)?;
+            let mut rendered = render::render(reader, self, &choice, dialect)?;
+            match choice.fill_tokens(self) {
                 Some(chosen) if rendered.tokens > budget => {
                     let over = rendered.tokens - budget;
                     tokens = chosen.saturating_sub(over).min(tokens.saturating_sub(1));
+                }
+                None if rendered.tokens > budget && self.whole.tokens > 0 => {
+                    self.whole = Whole::default();
+                    tokens = self.room();
                 }
                 _ => {
                     rendered.check(dialect);
                     return Ok((choice, rendered));
                 }
             }
+        }
+    }
+
+    /// Id of an item; `seq`: the first message that is meant.
+    fn name(&self, index: usize, seq: u64) -> String {
+        match self.items.get(index) {
+            Some(Item::Summary(_)) if self.is_focus(index) => self.focus_name().into(),
+            Some(Item::Summary(summary)) => crate::summary::name(summary.id),
+            Some(_) => self.history.keys.message_name(seq),
+            None => format!("live-{}", seq.saturating_sub(self.history.head.messages)),
+        }
+    }
+
+    fn is_focus(&self, index: usize) -> bool {
+        self.focus.is_some_and(|focus| focus.index == index)
+    }
+
+    fn focus_name(&self) -> &str {
+        self.focus.map_or("", |focus| &focus.name)
+    }
+
+    /// Every item of the stored context, runs cut where inclusion changes, and the live messages.
+    fn explain(&self, pieces: &[choose::Piece], rendered: &Rendered) -> Vec<api::Item> {
+        let stored = pieces.iter().map(|piece| self.explain_piece(piece, rendered));
+        let first = self.history.head.messages + 1;
+        let live = (first..).zip(self.live).map(|(seq, _)| {
+            let place = (self.items.len(), seq);
+            api::Item {
+                id: self.name(place.0, seq),
+                kind: "live".into(),
+                included: true,
+                why: "live".into(),
+                tokens: num::tokens_u32(rendered.tokens_of(&|other| other == place)),
+                seq_first: None,
+                seq_last: None,
+            }
+        });
+        stored.chain(live).collect()
+    }
+
+    fn explain_piece(&self, piece: &choose::Piece, rendered: &Rendered) -> api::Item {
+        let kind = match self.items.get(piece.index) {
+            Some(Item::Summary(_)) if self.is_focus(piece.index) => "focus",
+            Some(Item::Summary(summary)) if summary.depth == 0 => "leaf",
+            Some(Item::Summary(_)) => "condensed",
+            Some(Item::Withdrawn { .. }) => "withdrawn",
+            _ => "message",
+        };
+        let done = if piece.included { rendered.done_to(piece) } else { String::new() };
+        let tokens = if piece.included {
+            rendered.tokens_of(&|place| piece.holds(place))
+        } else {
+            piece.tokens
+        };
+        api::Item {
+            id: self.name(piece.index, piece.seq_first),
+            kind: kind.into(),
+            included: piece.included,
+            why: if done.is_empty() { piece.why.into() } else { format!("{}: {done}", piece.why) },
+            tokens: num::tokens_u32(tokens),
+            seq_first: Some(piece.seq_first),
+            seq_last: Some(piece.seq_last),
         }
     }
 }
@@ -165,50 +278,12 @@ fn all_raw(reader: &mut Reader<'_>, history: &History<'_>, items: &[Item]) -> Re
     Ok(alloc::vec![Item::Run(Run { seq_first, seq_last, tokens_before, tokens })])
 }
 
-fn supported(options: &AssembleOptions) -> Result<()> {
-    if !options.live_messages.is_empty() {
-        return Err(Error::unsupported("live-messages: not offered by this version; append first"));
-    }
-    Ok(())
-}
-
 /// What is left of a policy beside what the host needs for itself.
-fn less(policy: Policy, reserved: u32) -> Result<Policy> {
+fn less(policy: config::Policy, reserved: u32) -> Result<config::Policy> {
     if reserved >= policy.budget {
         return Err(Error::invalid("reserve-tokens: nothing is left of the budget"));
     }
     Ok(policy.less(reserved))
-}
-
-/// Every item of the stored context, runs cut where inclusion changes.
-fn explain(
-    pieces: &[choose::Piece],
-    items: &[Item],
-    keys: &Keys,
-    rendered: &render::Rendered,
-) -> Vec<api::Item> {
-    let describe = |piece: &choose::Piece| {
-        let (id, kind): (String, &str) = match items.get(piece.index) {
-            Some(Item::Summary(summary)) => {
-                let kind = if summary.depth == 0 { "leaf" } else { "condensed" };
-                (crate::summary::name(summary.id), kind)
-            }
-            Some(Item::Withdrawn { .. }) => (keys.message_name(piece.seq_first), "withdrawn"),
-            _ => (keys.message_name(piece.seq_first), "message"),
-        };
-        let done = if piece.included { rendered.done_to(piece) } else { String::new() };
-        let tokens = if piece.included { rendered.tokens_of(piece) } else { piece.tokens };
-        api::Item {
-            id,
-            kind: kind.into(),
-            included: piece.included,
-            why: if done.is_empty() { piece.why.into() } else { format!("{}: {done}", piece.why) },
-            tokens: num::tokens_u32(tokens),
-            seq_first: Some(piece.seq_first),
-            seq_last: Some(piece.seq_last),
-        }
-    };
-    pieces.iter().map(describe).collect()
 }
 
 impl Choice {

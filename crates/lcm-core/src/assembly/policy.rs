@@ -21,7 +21,7 @@ use crate::{
         score,
         window::Window,
     },
-    tail::{self, Tail, Unit},
+    tail::{self, Unit},
 };
 
 /// Into how many steps a budget is divided by which the policy `layered` leaves out: with each the
@@ -68,40 +68,37 @@ impl Keeping {
     ) -> Result<Self> {
         let policy = options.policy.unwrap_or(config.eviction_policy);
         let budget = u64::from(context.policy.budget);
-        let all = tokens_of(context.items);
         match (policy, options.prompt.as_deref()) {
             (Policy::Layered, _) => Ok(Self::Layers { step: (budget / STEPS).max(1) }),
-            (Policy::PromptAware, Some(prompt)) if all > budget => {
+            (Policy::PromptAware, Some(prompt)) if context.evictable() > context.room() => {
                 matching(reader, context, prompt).map(Self::Matches)
             }
             _ => Ok(Self::Newest),
         }
     }
 
-    /// What fills so many tokens beside the tail and the pin.
-    pub(super) fn fill(&self, items: &[Item], tail: &Tail, tokens: u64) -> Fill {
-        let pinned = tail.pin.map_or(0, |pin| pin.tokens);
-        let evictable = tokens_of(items).saturating_sub(tail.tokens + pinned);
+    /// What fills so many tokens beside what belongs in any case.
+    pub(super) fn fill(&self, context: &Chosen<'_>, tokens: u64) -> Fill {
+        let evictable = context.evictable();
         let newest = Fill { left: tokens, ..Fill::default() };
-        match self {
+        let fill = match self {
             _ if evictable <= tokens => newest,
             Self::Newest => newest,
-            Self::Layers { step } => layers(items, evictable, tokens, *step),
+            Self::Layers { step } => layers(context, evictable, tokens, *step),
             Self::Matches(candidates) => matches(candidates, tokens),
-        }
+        };
+        Fill { focus: context.focus.map(|focus| focus.index), ..fill }
     }
-}
-
-/// What a context has with everything in it.
-fn tokens_of(items: &[Item]) -> u64 {
-    items.iter().map(Item::rendered_tokens).sum()
 }
 
 /// The summary that stands for the oldest messages, if it fits; and of the rest the newest. What is
 /// left out ends at a multiple of the step, counted from the oldest item: it stays the same from
 /// turn to turn until the next step, and so does the beginning of the context.
-fn layers(items: &[Item], evictable: u64, tokens: u64, step: u64) -> Fill {
+fn layers(context: &Chosen<'_>, evictable: u64, tokens: u64, step: u64) -> Fill {
+    let items = context.items;
     let oldest = items.iter().position(|item| matches!(item, Item::Summary(_)));
+    // A focus brief belongs anyway, and stands for the oldest messages.
+    let oldest = oldest.filter(|index| !context.is_focus(*index));
     let cost = oldest.and_then(|index| items.get(index)).map_or(0, Item::rendered_tokens);
     let oldest = oldest.filter(|_| cost <= tokens);
     let cost = oldest.map_or(0, |_| cost);

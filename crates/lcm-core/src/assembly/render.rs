@@ -7,34 +7,27 @@
 use alloc::{rc::Rc, string::String, vec::Vec};
 
 use crate::{
-    api::{Dialect, Prefix},
+    api::Dialect,
     context::{Item, SummaryItem},
     error::Result,
-    history::{History, Placed},
+    history::Placed,
     json,
-    keys::{self, Keys},
-    message::{self, Part, Role},
-    num,
+    message::{self, Message, Part, Role},
     pack::Stored,
     reader::Reader,
     tokens,
 };
 
 use super::{
-    accepted,
+    Chosen, accepted,
     choose::{Choice, Piece},
     dialect::{self, Entry, Note, Notes, Origin},
     marks::Marking,
+    prefix,
 };
 
-/// Characters of one element's hash in a prefix token.
-const MARK_CHARACTERS: usize = 6;
 /// Bytes that an array may have more than the last one before it is copied.
 const CAPACITY_SPARED: usize = 32 << 10;
-/// First characters of a prefix token.
-const TOKEN_VERSION: &str = "p1.";
-/// Elements that a prefix token remembers.
-const MARKS_MAX: usize = 8_192;
 
 /// A rendered context.
 #[derive(Debug, Default)]
@@ -44,29 +37,29 @@ pub(super) struct Rendered {
     pub(super) tokens: u64,
     pub(super) summaries: u32,
     /// Each element with its hash and tokens, for comparison with an earlier assembly.
-    elements: Vec<Element>,
+    pub(super) elements: Vec<Element>,
+    /// The hash of all elements, see [`super::prefix`].
+    pub(super) chain: [u8; 32],
     entries: Vec<Entry>,
     notes: Notes,
     marking: Marking,
+    /// Whether nothing but system messages was added.
+    leading: bool,
     /// What the check of the array found, if it did.
     refused: Option<String>,
 }
 
+/// What one message or summary became in one message of the array.
 #[derive(Debug)]
-struct Element {
-    hash: [u8; 32],
-    tokens: u64,
+pub(super) struct Element {
+    pub(super) hash: [u8; 32],
+    pub(super) tokens: u64,
     /// Index of the item, and the first seq it stands for.
-    place: (usize, u64),
-    /// Index of its message and of its entry, if it is part of a provider's array.
-    written: Option<(usize, usize)>,
-}
-
-impl Element {
-    /// What a prefix token says of it.
-    fn mark(&self) -> String {
-        keys::base64url(&self.hash, MARK_CHARACTERS)
-    }
+    pub(super) place: (usize, u64),
+    /// Index of its message; `None`: it stands beside the array.
+    pub(super) message: Option<usize>,
+    /// Index of its entry, in the dialects of the providers.
+    entry: Option<usize>,
 }
 
 /// Renders what was chosen.
@@ -76,63 +69,44 @@ impl Element {
 /// As [`Reader::immutable`].
 pub(super) fn render(
     reader: &mut Reader<'_>,
-    history: &History<'_>,
-    items: &[Item],
+    context: &Chosen<'_>,
     choice: &Choice,
     dialect: Dialect,
 ) -> Result<Rendered> {
-    let marking = Marking::new(reader.marks(), history.keys.root());
+    let marking = Marking::new(reader.marks(), context.history.keys.root());
     // About as many bytes as last time: growing step by step would copy all of it several times.
     let mut messages_json = String::with_capacity(marking.bytes() + CAPACITY_SPARED);
     messages_json.push('[');
-    let mut out = Rendered { messages_json, marking, ..Rendered::default() };
-    let mut leading = true;
-    for (index, item) in items.iter().enumerate() {
+    let mut out = Rendered { messages_json, marking, leading: true, ..Rendered::default() };
+    for (index, item) in context.items.iter().enumerate() {
         match item {
             Item::Summary(summary) if choice.has_summary(index) => {
-                if dialect == Dialect::Lcm && out.repeat(summary, index) {
-                    leading = false;
-                    continue;
-                }
-                let records =
-                    crate::compaction::records_of(reader, history, core::slice::from_ref(item))?;
-                for record in records {
-                    leading = false;
-                    out.summaries += 1;
-                    let raw = record.xml(summary.id);
-                    if dialect == Dialect::Lcm {
-                        out.summary(summary, index, &raw);
-                        continue;
-                    }
-                    let (seq, origin) = (summary.seq_first, Origin::Summary);
-                    out.entries.push(Entry { index, seq, origin, raw });
-                }
+                out.leading = false;
+                out.add_summary(reader, context, (index, summary), dialect)?;
             }
             Item::Summary(_) | Item::Withdrawn { .. } => {}
             Item::Run(run) => {
                 let within = |seq: u64| run.seq_first <= seq && seq <= run.seq_last;
                 for range in choice.ranges.iter().filter(|range| within(range.seq_first)) {
-                    let (from, to) = (range.seq_first, range.seq_last);
-                    let messages = history.messages(reader, from, to)?;
-                    history.fetch_texts(reader, &messages)?;
-                    for Placed { seq, dialect: shape, stored, .. } in messages {
-                        let Stored { role, tokens, .. } = *stored;
-                        let raw = history.shown(reader, &stored)?;
-                        let parts = stored.shown().1;
-                        leading &= role == Role::System;
-                        let place = (index, seq);
-                        if leading {
-                            out.system_message(place, &raw, parts, tokens);
-                        } else if dialect == Dialect::Lcm {
-                            out.message(place, shape, &stored, &raw);
-                        } else {
-                            let (raw, parts) = (raw.into_owned(), parts.to_vec());
-                            let origin = Origin::Message { dialect: shape, role, parts };
-                            out.entries.push(Entry { index, seq, origin, raw });
-                        }
-                    }
+                    let range = (range.seq_first, range.seq_last);
+                    out.add_messages(reader, context, (index, range), dialect)?;
                 }
             }
+        }
+    }
+    for (seq, live) in (context.history.head.messages + 1..).zip(context.live) {
+        let Message { role, parts, tokens, .. } = &live.message;
+        let place = (context.items.len(), seq);
+        out.leading &= *role == Role::System;
+        if out.leading {
+            out.system_message(place, &live.raw, parts, *tokens);
+        } else if dialect == Dialect::Lcm {
+            out.push(&live.raw);
+            let hash = out.marking.text(&live.raw);
+            out.element(place, hash, u64::from(*tokens));
+        } else {
+            let origin = Origin::Message { dialect, role: *role, parts: parts.clone() };
+            out.entries.push(Entry { index: place.0, seq, origin, raw: live.raw.clone() });
         }
     }
     if dialect != Dialect::Lcm {
@@ -140,16 +114,78 @@ pub(super) fn render(
     }
     out.messages_json.push(']');
     let bytes = out.messages_json.len();
+    out.chain = out.marking.chain(&mut out.elements.iter().map(|element| element.hash));
     reader.keep_marks(core::mem::take(&mut out.marking).finish(bytes));
     Ok(out)
 }
 
 impl Rendered {
+    /// Adds a summary, or the brief that is in its place.
+    fn add_summary(
+        &mut self,
+        reader: &mut Reader<'_>,
+        context: &Chosen<'_>,
+        (index, summary): (usize, &SummaryItem),
+        dialect: Dialect,
+    ) -> Result<()> {
+        self.summaries += 1;
+        if dialect == Dialect::Lcm && self.repeat(summary, index) {
+            return Ok(());
+        }
+        let raw = match context.focus.filter(|focus| focus.index == index) {
+            Some(focus) => focus.element.clone(),
+            None => {
+                let item = [Item::Summary(*summary)];
+                let records = crate::compaction::records_of(reader, context.history, &item)?;
+                records.first().map(|record| record.xml(summary.id)).unwrap_or_default()
+            }
+        };
+        if dialect == Dialect::Lcm {
+            self.summary(summary, index, &raw);
+        } else {
+            let (seq, origin) = (summary.seq_first, Origin::Summary);
+            self.entries.push(Entry { index, seq, origin, raw });
+        }
+        Ok(())
+    }
+
+    /// Adds consecutive messages of the run at this index.
+    fn add_messages(
+        &mut self,
+        reader: &mut Reader<'_>,
+        context: &Chosen<'_>,
+        (index, (from, to)): (usize, (u64, u64)),
+        dialect: Dialect,
+    ) -> Result<()> {
+        let history = context.history;
+        let messages = history.messages(reader, from, to)?;
+        history.fetch_texts(reader, &messages)?;
+        for Placed { seq, dialect: shape, stored, .. } in messages {
+            let is_whole = context.whole.has(seq);
+            let (raw, parts, tokens) = if is_whole {
+                (history.text(reader, &stored)?, &*stored.parts, stored.message_tokens())
+            } else {
+                (history.shown(reader, &stored)?, stored.shown().1, stored.tokens)
+            };
+            let (role, place) = (stored.role, (index, seq));
+            self.leading &= role == Role::System;
+            if self.leading {
+                self.system_message(place, &raw, parts, tokens);
+            } else if dialect == Dialect::Lcm {
+                self.message(place, shape, (!is_whole).then_some(&stored), (role, &raw, tokens));
+            } else {
+                let (raw, parts) = (raw.into_owned(), parts.to_vec());
+                let origin = Origin::Message { dialect: shape, role, parts };
+                self.entries.push(Entry { index, seq, origin, raw });
+            }
+        }
+        Ok(())
+    }
+
     /// Writes a summary that the last assembly wrote, too, if it did.
     fn repeat(&mut self, summary: &SummaryItem, index: usize) -> bool {
         let known = self.marking.known_summary(summary.id, summary.bytes);
         let Some((json, hash, tokens)) = known else { return false };
-        self.summaries += 1;
         self.push(&json);
         self.element((index, summary.seq_first), hash, tokens);
         true
@@ -167,14 +203,23 @@ impl Rendered {
         self.element((index, summary.seq_first), hash, tokens);
     }
 
-    /// Writes a message that came in this shape.
-    fn message(&mut self, place: (usize, u64), dialect: Dialect, stored: &Rc<Stored>, raw: &str) {
+    /// Writes a message that came in this shape; `stored`: the record whose text it is.
+    fn message(
+        &mut self,
+        place: (usize, u64),
+        dialect: Dialect,
+        stored: Option<&Rc<Stored>>,
+        (role, raw, tokens): (Role, &str, u32),
+    ) {
         if dialect == Dialect::Lcm {
             self.push(raw);
-            let hash = self.marking.message(stored, raw);
-            return self.element(place, hash, u64::from(stored.tokens));
+            let hash = match stored {
+                Some(stored) => self.marking.message(stored, raw),
+                None => self.marking.text(raw),
+            };
+            return self.element(place, hash, u64::from(tokens));
         }
-        let json = dialect::from_provider(dialect, stored.role, raw);
+        let json = dialect::from_provider(dialect, role, raw);
         let tokens = tokens::from_quarters(message::quarters(Dialect::Lcm, &json));
         self.push(&json);
         let hash = self.marking.text(&json);
@@ -198,23 +243,27 @@ impl Rendered {
             if let Some(entry) = self.entries.get(element.entry) {
                 let place = (entry.index, entry.seq);
                 let hash = self.marking.text(&element.text);
-                self.element(place, hash, element.tokens);
-                if let Some(last) = self.elements.last_mut() {
-                    last.written = Some((element.message, element.entry));
-                }
+                let (tokens, message, entry) =
+                    (element.tokens, Some(element.message), Some(element.entry));
+                self.tokens += tokens;
+                self.elements.push(Element { hash, tokens, place, message, entry });
             }
         }
     }
 
+    /// Counts what was pushed last.
     fn element(&mut self, place: (usize, u64), hash: [u8; 32], tokens: u64) {
+        let message = self.elements.iter().rev().find_map(|element| element.message);
+        let message = Some(message.map_or(0, |last| last + 1));
         self.tokens += tokens;
-        self.elements.push(Element { hash, tokens, place, written: None });
+        self.elements.push(Element { hash, tokens, place, message, entry: None });
     }
 
     fn system_message(&mut self, place: (usize, u64), raw: &str, parts: &[Part], tokens: u32) {
         let text = system_text(raw, parts);
-        let hash = self.marking.text(&text);
-        self.element(place, hash, u64::from(tokens));
+        let (hash, tokens) = (self.marking.text(&text), u64::from(tokens));
+        self.tokens += tokens;
+        self.elements.push(Element { hash, tokens, place, message: None, entry: None });
         match &mut self.system {
             Some(system) => {
                 system.push_str("\n\n");
@@ -224,10 +273,10 @@ impl Rendered {
         }
     }
 
-    /// Tokens of what a piece of the context became.
-    pub(super) fn tokens_of(&self, piece: &Piece) -> u64 {
-        let of_piece = self.elements.iter().filter(|element| piece.holds(element.place));
-        of_piece.map(|element| element.tokens).sum()
+    /// Tokens of what those places of the context became that fit.
+    pub(super) fn tokens_of(&self, fits: &dyn Fn((usize, u64)) -> bool) -> u64 {
+        let elements = self.elements.iter().filter(|element| fits(element.place));
+        elements.map(|element| element.tokens).sum()
     }
 
     /// What was done to a piece of the context; empty: nothing.
@@ -251,16 +300,20 @@ impl Rendered {
         }
         let Some(kept) = accepted::accepted(dialect, &self.messages_json) else { return };
         let gone = |element: &Element| {
-            let (message, entry) = element.written?;
-            kept.left_out.binary_search(&message).ok().map(|_| entry)
+            kept.left_out.binary_search(&element.message?).ok().and(element.entry)
         };
         for entry in self.elements.iter().filter_map(gone) {
             self.notes.add(entry, Note::Invalid);
         }
         self.elements.retain(|element| gone(element).is_none());
+        for element in &mut self.elements {
+            let before = |at| kept.left_out.partition_point(|gone| *gone < at);
+            element.message = element.message.map(|at| at - before(at));
+        }
+        self.chain = prefix::chain(&mut self.elements.iter().map(|element| element.hash));
         self.tokens = self.elements.iter().map(|element| element.tokens).sum();
         let is_summary = |element: &&Element| {
-            let entry = element.written.and_then(|(_, entry)| self.entries.get(entry));
+            let entry = element.entry.and_then(|entry| self.entries.get(entry));
             entry.is_some_and(|entry| matches!(entry.origin, Origin::Summary))
         };
         let summaries = self.elements.iter().filter(is_summary).count();
@@ -280,54 +333,6 @@ fn system_text(raw: &str, parts: &[Part]) -> String {
         })
         .collect();
     texts.join("\n")
-}
-
-/// What is equal to the assembly that `previous` names; `keys` and `items` are those of the
-/// context.
-pub(super) fn prefix(
-    rendered: &Rendered,
-    previous: Option<&str>,
-    keys: &Keys,
-    items: &[Item],
-) -> Prefix {
-    let system = rendered.system.as_deref().unwrap_or("");
-    let count = rendered.elements.len();
-    let mut elements: Vec<u8> = Vec::with_capacity(count * 32);
-    let mut token = String::with_capacity(TOKEN_VERSION.len() + count * MARK_CHARACTERS);
-    token.push_str(TOKEN_VERSION);
-    for (index, element) in rendered.elements.iter().enumerate() {
-        elements.extend_from_slice(&element.hash);
-        if index < MARKS_MAX {
-            token.push_str(&element.mark());
-        }
-    }
-    let hash = keys::hash(&[b"lcm assembly", system.as_bytes(), &elements]);
-    let Some(old) = previous.and_then(|token| token.strip_prefix(TOKEN_VERSION)) else {
-        return Prefix { stable_tokens: None, broken_by: None, sha256: keys::hex(&hash), token };
-    };
-    let mut stable = 0u64;
-    let mut broken_by = None;
-    for (index, element) in rendered.elements.iter().enumerate() {
-        let from = index * MARK_CHARACTERS;
-        match old.get(from..from + MARK_CHARACTERS) {
-            Some(mark) if mark == element.mark() => stable += element.tokens,
-            // What follows the end of the earlier assembly is new and breaks nothing.
-            None => break,
-            Some(_) => {
-                broken_by = Some(match items.get(element.place.0) {
-                    Some(Item::Summary(summary)) => crate::summary::name(summary.id),
-                    _ => keys.message_name(element.place.1),
-                });
-                break;
-            }
-        }
-    }
-    Prefix {
-        stable_tokens: Some(num::tokens_u32(stable)),
-        broken_by,
-        sha256: keys::hex(&hash),
-        token,
-    }
 }
 
 #[cfg(test)]
@@ -356,8 +361,7 @@ mod tests {
         };
         for (at, tokens) in [(0, 5), (1, 7), (2, 11)] {
             rendered.element((0, at), [0; 32], tokens);
-            rendered.elements.last_mut().unwrap().written =
-                Some((usize::try_from(at).unwrap(), usize::try_from(at).unwrap()));
+            rendered.elements.last_mut().unwrap().entry = Some(usize::try_from(at).unwrap());
         }
         rendered.check(Dialect::OpenaiChat);
         assert_eq!(rendered.messages_json, alloc::format!("[{},{}]", user("summary"), user("q")));

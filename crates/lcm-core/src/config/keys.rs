@@ -400,12 +400,10 @@ fn camel_case(name: &str) -> String {
 }
 
 /// Settings that nothing goes by yet: checked, kept, and reported as reserved.
-static RESERVED: [&str; 8] = [
-    "eviction_policy",
+static RESERVED: [&str; 6] = [
     "expand_tokens_max",
     "expansion_model",
     "large_file_summary_model",
-    "stub_large_tool_payloads",
     "summary_call_window_ms",
     "summary_max_calls_per_window",
     "summary_spend_backoff_ms",

@@ -157,7 +157,7 @@ fn sha256(text: &str) -> [u8; 32] {
 /// # Errors
 ///
 /// `limit-exceeded`: not everything fits and `partial` is not set, or the first message does not.
-pub(super) fn fitting(messages: &[String], partial: bool) -> Result<&[String]> {
+pub(crate) fn fitting(messages: &[String], partial: bool) -> Result<&[String]> {
     let mut bytes = 0usize;
     let mut count = 0usize;
     for message in messages.iter().take(limits::BATCH_MESSAGES_MAX) {

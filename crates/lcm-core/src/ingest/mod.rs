@@ -32,6 +32,7 @@ use crate::{
     store::Put,
 };
 use batch::Candidate;
+pub(crate) use batch::fitting;
 use identity::Identities;
 pub(crate) use identity::{Known, Lookup, lookups};
 pub(crate) use reconcile::{identify, reconcile};

@@ -1,6 +1,9 @@
 //! The published XML form of a summary, as it stands in an assembled context.
 
-use alloc::string::{String, ToString};
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
 
 use crate::{time, trust::Trust};
 
@@ -40,21 +43,38 @@ pub fn summary_xml(summary: &SummaryElement<'_>) -> String {
             push_attribute(&mut out, name, &time::iso_seconds(at));
         }
     }
+    push_inside(&mut out, summary.sources, summary.text);
+    out.push_str("</summary>");
+    out
+}
+
+/// The element of a focus brief that stands for these summaries; escaped as theirs are.
+pub(crate) fn focus_xml(id: &str, summaries: &[String], text: &str) -> String {
+    let mut out = String::from("<focus_brief");
+    push_attribute(&mut out, "id", id);
+    // Whoever wrote it read what is not trusted.
+    push_attribute(&mut out, "trust", Trust::Untrusted.as_str());
+    push_inside(&mut out, &summaries.iter().map(String::as_str).collect::<Vec<_>>(), text);
+    out.push_str("</focus_brief>");
+    out
+}
+
+/// The rest of an opening tag, the ids of sources and the content.
+fn push_inside(out: &mut String, sources: &[&str], text: &str) {
     out.push_str(">\n");
-    if !summary.sources.is_empty() {
+    if !sources.is_empty() {
         out.push_str("<parents>");
-        for id in summary.sources {
+        for id in sources {
             out.push_str("<summary_ref");
-            push_attribute(&mut out, "id", id);
+            push_attribute(out, "id", id);
             out.push_str("/>");
         }
         out.push_str("</parents>\n");
     }
     out.push_str("<content>");
     // In content a quote is an ordinary character, and escaping it would only cost tokens.
-    push_escaped(&mut out, summary.text.trim(), false);
-    out.push_str("</content>\n</summary>");
-    out
+    push_escaped(out, text.trim(), false);
+    out.push_str("</content>\n");
 }
 
 fn push_attribute(out: &mut String, name: &str, value: &str) {

@@ -182,6 +182,8 @@ fn prefix(prefix: Prefix) -> Json {
     Json::object([
         ("stable_tokens", prefix.stable_tokens.into()),
         ("broken_by", prefix.broken_by.into()),
+        ("broken_why", prefix.broken_why.into()),
+        ("breakpoints", prefix.breakpoints.into_iter().map(Json::from).collect::<Vec<_>>().into()),
         ("sha256", prefix.sha256.into()),
         ("token", prefix.token.into()),
     ])

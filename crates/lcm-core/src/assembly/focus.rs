@@ -1,0 +1,109 @@
+//! The focus brief in a context: one element for all the summaries that it covers.
+
+use alloc::{string::String, vec::Vec};
+
+use crate::{
+    context::{Item, SummaryItem},
+    focus::Brief,
+    num, source, summary, tokens,
+};
+
+/// A brief that stands for summaries.
+#[derive(Debug)]
+pub(super) struct Focus {
+    /// Index of its item, which is at the place of the first summary.
+    pub(super) index: usize,
+    /// Its element.
+    pub(super) element: String,
+    pub(super) tokens: u64,
+    /// The id of the brief.
+    pub(super) name: String,
+}
+
+/// Puts a brief in place of the summaries that it covers: those of no message behind its last one.
+/// `None`: there are none, and nothing was changed.
+pub(super) fn lay_over(brief: &Brief, items: &mut Vec<Item>) -> Option<Focus> {
+    let covered = |item: &Item| match item {
+        Item::Summary(summary) if summary.seq_last <= brief.seq_last => Some(*summary),
+        _ => None,
+    };
+    let index = items.iter().position(|item| covered(item).is_some())?;
+    let summaries: Vec<SummaryItem> = items.iter().filter_map(covered).collect();
+    let (first, last) = (summaries.first()?, summaries.last()?);
+    let names: Vec<String> = summaries.iter().map(|summary| summary::name(summary.id)).collect();
+    let name = brief.name();
+    let element = source::focus_xml(&name, &names, &brief.text);
+    let tokens = tokens::estimate(&element);
+    let item = Item::Summary(SummaryItem {
+        // Of the element: the summaries in it may be others than in an earlier context.
+        id: crate::keys::prefix(&crate::keys::hash(&[b"lcm focus", element.as_bytes()])),
+        depth: last.depth,
+        tokens,
+        rendered_tokens: tokens,
+        bytes: num::to_u32(element.len()),
+        seq_first: first.seq_first,
+        seq_last: last.seq_last,
+    });
+    items.retain(|item| covered(item).is_none());
+    items.insert(index.min(items.len()), item);
+    Some(Focus { index, element, tokens: tokens.into(), name })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Run;
+
+    fn summary(number: u8, seq_first: u64, seq_last: u64) -> Item {
+        let (depth, tokens, rendered_tokens, bytes) = (0, 5, 9, 20);
+        let id = [number; 8];
+        Item::Summary(SummaryItem {
+            id,
+            depth,
+            tokens,
+            rendered_tokens,
+            bytes,
+            seq_first,
+            seq_last,
+        })
+    }
+
+    fn run(seq_first: u64, seq_last: u64) -> Item {
+        Item::Run(Run { seq_first, seq_last, tokens_before: 0, tokens: 7 })
+    }
+
+    fn brief(seq_last: u64) -> Brief {
+        Brief { seq_last, time: 1, text: "a < b".into() }
+    }
+
+    /// Case 64.
+    #[test]
+    fn a_brief_stands_where_the_first_that_it_covers_stood() {
+        let mut items = Vec::from([
+            summary(1, 1, 60),
+            summary(2, 61, 100),
+            summary(3, 101, 140),
+            run(141, 150),
+        ]);
+        let focus = lay_over(&brief(100), &mut items).unwrap();
+        assert_eq!((focus.index, items.len()), (0, 3));
+        assert_eq!((items[0].seq_first(), items[0].seq_last()), (1, 100));
+        assert_eq!(items[1], summary(3, 101, 140));
+        assert!(focus.element.starts_with("<focus_brief id=\"focus_"), "{}", focus.element);
+        let parents = "<parents><summary_ref id=\"sum_0101010101010101\"/>\
+                       <summary_ref id=\"sum_0202020202020202\"/></parents>";
+        assert!(focus.element.contains(parents), "{}", focus.element);
+        assert!(focus.element.contains("<content>a &lt; b</content>"), "{}", focus.element);
+    }
+
+    #[test]
+    fn what_lies_between_stays_and_without_a_summary_there_is_no_brief() {
+        let mut items = Vec::from([run(1, 2), summary(1, 3, 60), run(61, 70), summary(2, 71, 90)]);
+        let focus = lay_over(&brief(90), &mut items).unwrap();
+        assert_eq!((focus.index, items.len()), (1, 3));
+        assert_eq!(items[2], run(61, 70));
+        let before = items.clone();
+        assert!(lay_over(&brief(59), &mut items).is_none());
+        assert_eq!(items, before);
+    }
+}

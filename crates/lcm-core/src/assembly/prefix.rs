@@ -1,0 +1,155 @@
+//! How much of a context is equal to an earlier one, why no more is, and where a cache may end.
+//!
+//! A provider's prompt cache serves the beginning that two prompts share. In: a rendered context
+//! and the token of an earlier one. Out: tokens of the equal beginning, what ended it and why, and
+//! the messages behind which the next prompt can be equal, too. A token has all that is compared,
+//! so that nothing is stored.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use super::{
+    Chosen,
+    render::{Element, Rendered},
+};
+use crate::{api::Prefix, context::Item, keys, num};
+
+/// What a chain of no elements is.
+pub(super) const CHAIN_START: [u8; 32] = [0; 32];
+/// Characters of one element's hash in a token.
+const MARK_CHARACTERS: usize = 6;
+/// First characters of a token.
+const TOKEN_VERSION: &str = "p2.";
+/// Elements that a token remembers.
+const MARKS_MAX: usize = 8_192;
+
+/// The hash of elements after one more. Whoever has the hash of a context needs that of the next
+/// element only.
+pub(super) fn chained(before: &[u8; 32], element: &[u8; 32]) -> [u8; 32] {
+    keys::hash(&[b"lcm assembly", before, element])
+}
+
+/// The hash of elements, one after another.
+pub(super) fn chain(hashes: &mut dyn Iterator<Item = [u8; 32]>) -> [u8; 32] {
+    hashes.fold(CHAIN_START, |before, hash| chained(&before, &hash))
+}
+
+/// What a token says.
+struct Old<'a> {
+    budget: &'a str,
+    /// Id of the focus brief; empty: there was none.
+    focus: &'a str,
+    /// The marks of the elements without anything between.
+    marks: &'a str,
+}
+
+impl<'a> Old<'a> {
+    /// Reads a token; `None`: it is none.
+    fn read(token: &'a str) -> Option<Self> {
+        let (budget, rest) = token.strip_prefix(TOKEN_VERSION)?.split_once('.')?;
+        let (focus, marks) = rest.split_once('.')?;
+        Some(Self { budget, focus, marks })
+    }
+
+    /// What it says of the element at this index.
+    fn mark(&self, index: usize) -> Option<&'a str> {
+        let from = index.checked_mul(MARK_CHARACTERS)?;
+        self.marks.get(from..from + MARK_CHARACTERS)
+    }
+
+    /// Whether an element from this index on has this mark.
+    fn has_after(&self, index: usize, mark: &str) -> bool {
+        (index..).map_while(|at| self.mark(at)).any(|known| known == mark)
+    }
+}
+
+/// What ended the equal beginning.
+struct Break {
+    by: String,
+    why: &'static str,
+}
+
+impl Chosen<'_> {
+    /// What is equal to the assembly that `previous` names.
+    pub(super) fn prefix(&self, rendered: &Rendered, previous: Option<&str>) -> Prefix {
+        let elements = &rendered.elements;
+        let marks: Vec<String> = elements
+            .iter()
+            .map(|element| keys::base64url(&element.hash, MARK_CHARACTERS))
+            .collect();
+        let old = previous.and_then(Old::read);
+        let is_equal = |at: usize, mark: &String| {
+            old.as_ref().and_then(|old| old.mark(at)).is_some_and(|known| known == mark)
+        };
+        let equal = marks.iter().enumerate().take_while(|(at, mark)| is_equal(*at, mark)).count();
+        let stable: u64 = elements.iter().take(equal).map(|element| element.tokens).sum();
+        let budget = self.policy.budget.to_string();
+        let focus = self.focus_name();
+        let broken = old.as_ref().and_then(|old| {
+            // What follows the end of the earlier assembly is new and breaks nothing.
+            old.mark(equal)?;
+            let (index, seq) = elements.get(equal)?.place;
+            let later = marks.get(equal..).unwrap_or_default();
+            let why = match () {
+                () if old.budget != budget => "budget",
+                () if old.focus != focus => "focus",
+                () => why(old, equal, later, is_summary(self.items, index)),
+            };
+            Some(Break { by: self.name(index, seq), why })
+        });
+        let mut token = format!("{TOKEN_VERSION}{budget}.{focus}.");
+        token.extend(marks.iter().take(MARKS_MAX).map(String::as_str));
+        let (broken_by, broken_why) = broken.map(|broken| (broken.by, broken.why.into())).unzip();
+        Prefix {
+            stable_tokens: old.map(|_| num::tokens_u32(stable)),
+            broken_by,
+            broken_why,
+            breakpoints: breakpoints(elements, self.items, equal),
+            sha256: keys::hex(&rendered.chain),
+            token,
+        }
+    }
+}
+
+fn is_summary(items: &[Item], index: usize) -> bool {
+    matches!(items.get(index), Some(Item::Summary(_)))
+}
+
+/// Why the element at index `at` is another one; `later`: the marks from it on.
+fn why(old: &Old<'_>, at: usize, later: &[String], is_summary: bool) -> &'static str {
+    let is_old = later.first().is_some_and(|mark| old.has_after(at, mark));
+    let is_later = || old.mark(at).is_some_and(|mark| later.iter().any(|known| known == mark));
+    match () {
+        () if is_summary && !is_old => "compaction",
+        // Something before it is gone, or has come back.
+        () if is_old || is_later() => "eviction",
+        () => "edit",
+    }
+}
+
+/// Indexes of the messages behind which a cache may end, ascending: the last one of the summaries,
+/// which changes only with them; the last one of the equal beginning, because a provider looks for
+/// what it has only a few blocks back from a breakpoint; and the last one of all.
+fn breakpoints(elements: &[Element], items: &[Item], equal: usize) -> Vec<u32> {
+    let last = elements.iter().rev().find_map(|element| element.message);
+    let of_summaries = elements.iter().rev().find(|element| is_summary(items, element.place.0));
+    // A message of which a part is new is not equal.
+    let begun = elements.get(equal).and_then(|element| element.message);
+    let of_equal = match begun {
+        _ if equal == 0 => None,
+        Some(begun) => begun.checked_sub(1),
+        None => last,
+    };
+    let mut out: Vec<u32> = Vec::new();
+    let mut all = [of_summaries.and_then(|element| element.message), of_equal, last];
+    all.sort_unstable();
+    for at in all.into_iter().flatten().map(num::to_u32) {
+        if out.last() != Some(&at) {
+            out.push(at);
+        }
+    }
+    out
+}

@@ -1,0 +1,63 @@
+//! Large outputs of tools that are whole in the fresh tail.
+//!
+//! A reference stands for every large output from its ingest on. With `stub_large_tool_payloads` it
+//! does so only outside the fresh tail: in it the newest outputs are whole as far as the budget
+//! allows.
+
+use alloc::vec::Vec;
+
+use crate::{
+    error::Result,
+    history::{History, Placed},
+    message::{Part, Role},
+    pack::Stored,
+    reader::Reader,
+    tail::Tail,
+};
+
+/// What is whole.
+#[derive(Debug, Default)]
+pub(super) struct Whole {
+    /// Seqs of the messages.
+    seqs: Vec<u64>,
+    /// Tokens that they have more than their references.
+    pub(super) tokens: u64,
+}
+
+impl Whole {
+    /// The messages of the tail that fit into so many tokens more, from the newest on.
+    ///
+    /// # Errors
+    ///
+    /// As [`History::messages`].
+    pub(super) fn of_tail(
+        reader: &mut Reader<'_>,
+        history: &History<'_>,
+        tail: &Tail,
+        tokens_max: u64,
+    ) -> Result<Self> {
+        let mut out = Self::default();
+        if tail.seq_first > history.head.messages {
+            return Ok(out);
+        }
+        let messages = history.messages(reader, tail.seq_first, history.head.messages)?;
+        for Placed { seq, stored, .. } in messages.iter().rev() {
+            let more = u64::from(stored.message_tokens().saturating_sub(stored.tokens));
+            if is_stub(stored) && out.tokens + more <= tokens_max {
+                out.seqs.push(*seq);
+                out.tokens += more;
+            }
+        }
+        Ok(out)
+    }
+
+    pub(super) fn has(&self, seq: u64) -> bool {
+        self.seqs.contains(&seq)
+    }
+}
+
+/// Whether references stand for what a tool returned.
+fn is_stub(stored: &Stored) -> bool {
+    let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
+    stored.stand_in.is_some() && (stored.role == Role::Tool || stored.parts.iter().any(is_result))
+}
