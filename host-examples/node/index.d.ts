@@ -333,7 +333,7 @@ export interface AssembleOptions extends Timed {
   reserve_tokens?: number;
   /** After `calibrate`: the model whose tokens budget and reserve are. */
   model?: string;
-  /** Messages the caller holds but has not stored. */
+  /** Messages of the dialect that the caller holds; those that are stored count once. */
   live_messages?: Message[];
   /** `prefix.token` of an earlier assembly. */
   previous?: string;
@@ -343,7 +343,7 @@ export interface AssembleOptions extends Timed {
 
 export interface ContextItem {
   id: string;
-  kind: "message" | "leaf" | "condensed" | "withdrawn";
+  kind: "message" | "leaf" | "condensed" | "withdrawn" | "focus" | "live";
   included: boolean;
   why: string;
   tokens: number;
@@ -364,6 +364,9 @@ export interface Assembled {
   prefix: {
     stable_tokens: number | null;
     broken_by: string | null;
+    broken_why: "compaction" | "eviction" | "budget" | "focus" | "edit" | null;
+    /** Indexes of the messages behind which a cache may end, at most three. */
+    breakpoints: number[];
     sha256: string;
     token: string;
   };
@@ -652,6 +655,11 @@ export interface Engine {
     estimated_tokens: number,
     prompt_tokens: number,
     options?: VerbOptions,
+  ): Promise<Json>;
+  /** Sets the focus brief that stands for summaries up to a message; without `text` there is none. */
+  focus(
+    conversation: string,
+    options?: VerbOptions & { text?: string; seq_last?: number },
   ): Promise<Json>;
   /** Reports what one answer of a model took; resolves to the sums so far. */
   usage(conversation: string, report: UsageReport): Promise<Reported>;

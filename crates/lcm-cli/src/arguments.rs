@@ -92,6 +92,8 @@ pub(crate) enum Command {
     New(New),
     /// Archive the conversation: it is read as before and not written to
     Archive(Archive),
+    /// Set the text that stands for older summaries while a task lasts, or take it away
+    Focus(Focus),
     /// Report what a provider counted of a prompt, so that the budgets of its model are kept
     Calibrate(Calibrate),
     /// Report what one answer of a model took, tokens and money
@@ -452,6 +454,18 @@ pub(crate) struct Archive {
     /// Why: manual-reset, deleted, session-end, rollover, cron-rotation or idle
     #[arg(long, value_name = "C")]
     pub(crate) cause: String,
+    #[command(flatten)]
+    pub(crate) apply: Apply,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Focus {
+    /// File with the text, - for standard input; without it there is no brief any more
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// The last message whose summaries it stands for; default the newest
+    #[arg(long, value_name = "N", requires = "file", allow_negative_numbers = true)]
+    pub(crate) seq_last: Option<u64>,
     #[command(flatten)]
     pub(crate) apply: Apply,
 }

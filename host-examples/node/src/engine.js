@@ -342,6 +342,14 @@ export class Engine {
   }
 
   /**
+   * Sets the focus brief: `text` stands for the summaries of messages up to `seq_last` (absent: the
+   * newest). Without `text` there is none any more.
+   */
+  async focus(conversation, options) {
+    return this.#verb("focus", conversation, options);
+  }
+
+  /**
    * Reports what one answer of a model took: `purpose` (`turn` or `summary`), `input_tokens` with
    * those in the provider's cache, `cache_read_tokens`, `cache_write_tokens`, `output_tokens`,
    * `cost_micros`. Resolves to the sums so far, `{usage: {turns, summaries}}`.

@@ -252,6 +252,27 @@ test("a turn keeps its budget in the tokens of its model", async () => {
   });
 });
 
+test("a host adds a brief and what it has not stored, and is told what its cache keeps", async () => {
+  await withEngine("memory:", async (lcm) => {
+    await lcm.append("c", lines);
+    await lcm.compact("c", { budget: 8000 });
+    const options = { budget: 8000, explain: true };
+    const before = await lcm.assemble("c", options);
+    assert.ok(before.summaries > 1);
+    const { changed, focus } = await lcm.focus("c", { text: "What matters now." });
+    assert.deepEqual([changed, focus.seq_last], [true, lines.length]);
+    const live_messages = [{ role: "user", content: "not stored" }];
+    const previous = before.prefix.token;
+    const after = await lcm.assemble("c", { ...options, live_messages, previous });
+    assert.deepEqual([after.summaries, after.prefix.broken_why], [1, "focus"]);
+    assert.deepEqual(after.messages.at(-1), live_messages[0]);
+    assert.deepEqual(after.prefix.breakpoints, [0, after.messages.length - 1]);
+    assert.deepEqual([after.items[0].kind, after.items.at(-1).kind], ["focus", "live"]);
+    assert.equal((await lcm.focus("c")).focus, null);
+    assert.equal((await lcm.assemble("c", options)).prefix.sha256, before.prefix.sha256);
+  });
+});
+
 test("what summaries are asked for is known, and replaced by the configuration", async () => {
   const config = { prompt_overrides: { leaf: "Task: only prices." } };
   await withEngine(
@@ -665,6 +686,7 @@ test("every call refuses an option that it does not know, and does nothing", asy
     newSession: [],
     archive: ["deleted"],
     calibrate: ["m", 10, 10],
+    focus: [],
     usage: [],
     advise: [],
     callTool: ["lcm_grep", { pattern: "x" }],

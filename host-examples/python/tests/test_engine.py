@@ -408,6 +408,38 @@ class Compaction(unittest.TestCase):
         self.assertEqual(cold["cache"], "cold")
         self.assertEqual((over["advice"], over["reason"]), ("compact", "over-budget"))
 
+    def test_a_brief_and_what_is_not_stored_are_part_of_a_context(self):
+        messages = [message(number) for number in range(120)]
+        live = [{"role": "user", "content": "not stored"}]
+
+        async def asynchronous():
+            async with await opened_async() as lcm:
+                await lcm.append("c", messages)
+                await lcm.compact("c", 8_000)
+                before = await lcm.assemble("c", 8_000)
+                token = before["prefix"]["token"]
+                focus = await lcm.focus("c", "What matters now.")
+                after = await lcm.assemble("c", 8_000, live_messages=live, previous=token)
+                return before, focus, after, await lcm.focus("c")
+
+        def plain():
+            with opened() as lcm:
+                lcm.append("c", messages)
+                lcm.compact("c", 8_000)
+                before = lcm.assemble("c", 8_000)
+                token = before["prefix"]["token"]
+                focus = lcm.focus("c", "What matters now.")
+                after = lcm.assemble("c", 8_000, live_messages=live, previous=token)
+                return before, focus, after, lcm.focus("c")
+
+        for before, focus, after, gone in (plain(), asyncio.run(asynchronous())):
+            self.assertGreater(before["summaries"], 1)
+            self.assertEqual((focus["changed"], focus["focus"]["seq_last"]), (True, 120))
+            self.assertEqual((after["summaries"], after["prefix"]["broken_why"]), (1, "focus"))
+            self.assertEqual(after["messages"][-1], live[0])
+            self.assertEqual(after["prefix"]["breakpoints"], [0, len(after["messages"]) - 1])
+            self.assertIsNone(gone["focus"])
+
     def test_a_turn_takes_what_a_compaction_takes(self):
         messages = [message(number) for number in range(120)]
 

@@ -19,6 +19,8 @@ use crate::{
 
 /// Characters of one message that are shown to people.
 const SHOWN_MAX: usize = 110;
+/// Characters of the picture of a context.
+const PICTURE_WIDTH: usize = 64;
 
 #[derive(Serialize)]
 struct Output<'a> {
@@ -39,6 +41,8 @@ struct Output<'a> {
 struct Prefix<'a> {
     stable_tokens: Option<u32>,
     broken_by: Option<&'a str>,
+    broken_why: Option<&'a str>,
+    breakpoints: &'a [u32],
     sha256: &'a str,
     token: &'a str,
 }
@@ -111,6 +115,8 @@ fn print_json(assembled: &Assembled, budget: u32, explain: bool) -> Result<()> {
         prefix: Prefix {
             stable_tokens: assembled.prefix.stable_tokens,
             broken_by: assembled.prefix.broken_by.as_deref(),
+            broken_why: assembled.prefix.broken_why.as_deref(),
+            breakpoints: &assembled.prefix.breakpoints,
             sha256: &assembled.prefix.sha256,
             token: &assembled.prefix.token,
         },
@@ -125,6 +131,8 @@ pub(crate) fn people(assembled: &Assembled, budget: u32, explain: bool) -> Strin
     if explain {
         text.push_str(&items(&assembled.items));
         text.push('\n');
+        text.push_str(&picture(&assembled.items, budget));
+        text.push('\n');
     }
     text.push_str(&messages(assembled));
     text.push_str(&format!(
@@ -136,8 +144,10 @@ pub(crate) fn people(assembled: &Assembled, budget: u32, explain: bool) -> Strin
         number(u64::from(assembled.evicted)),
     ));
     if let Some(stable) = assembled.prefix.stable_tokens {
-        let broken = assembled.prefix.broken_by.as_ref();
-        let broken = broken.map_or(String::new(), |id| format!(", then `{id}` differs"));
+        let prefix = &assembled.prefix;
+        let broken = prefix.broken_by.as_ref().zip(prefix.broken_why.as_ref());
+        let broken =
+            broken.map_or(String::new(), |(id, why)| format!(", then `{id}` differs ({why})"));
         text.push_str(&format!("{} as before{broken}\n", count(u64::from(stable), "token")));
     }
     text.push_str(&output::warnings(&assembled.warnings));
@@ -215,6 +225,34 @@ fn items(items: &[Item]) -> String {
         ]);
     }
     table.render()
+}
+
+/// The whole context as one line: a letter for each part of the budget that something takes.
+fn picture(items: &[Item], budget: u32) -> String {
+    let mut line = String::new();
+    let mut tokens = 0usize;
+    let whole = usize::try_from(budget).unwrap_or(usize::MAX).max(1);
+    for item in items.iter().filter(|item| item.included) {
+        let letter = match (item.kind.as_str(), item.why.as_str()) {
+            ("condensed", _) => 'C',
+            ("leaf", _) => 'L',
+            ("focus", _) => 'F',
+            ("live", _) => '+',
+            (_, why) if why.starts_with("fresh-tail") => 't',
+            _ => 'm',
+        };
+        // A context over its budget is drawn as a full one.
+        let part = usize::try_from(item.tokens).unwrap_or(usize::MAX);
+        tokens = tokens.saturating_add(part);
+        let end = tokens.saturating_mul(PICTURE_WIDTH) / whole;
+        let end = end.min(PICTURE_WIDTH);
+        line.extend(std::iter::repeat_n(letter, end.saturating_sub(line.len())));
+    }
+    format!(
+        "[{line:.<width$}]  of {} tokens\nC condensed, L leaf, F brief, m messages, t fresh tail, + not stored\n",
+        number(u64::from(budget)),
+        width = PICTURE_WIDTH,
+    )
 }
 
 /// The token in the JSON of an earlier assembly, or the file's text when it is the token alone.

@@ -1,4 +1,4 @@
-//! `lcm family`, `lcm reset`, `lcm new`, `lcm archive` and `lcm calibrate`.
+//! `lcm family`, `lcm reset`, `lcm new`, `lcm archive`, `lcm focus` and `lcm calibrate`.
 //!
 //! In: options. Out: the answer of the component, with `applied`: whether it was asked to do what
 //! it says. All but `family` and `calibrate` do nothing without `--apply`.
@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{
     End,
-    arguments::{Apply, Archive, Calibrate, Family, Global, New, Reset},
+    arguments::{Apply, Archive, Calibrate, Family, Focus, Global, New, Reset},
+    input::read_text,
     output,
     session::Session,
 };
@@ -57,6 +58,23 @@ pub(crate) fn archive(global: &Global, options: &Archive) -> Result<End> {
         match answer.get("archived") {
             Some(why) if !why.is_null() => format!("{id} is archived: {}", archived(why)),
             _ => format!("{id} is not archived"),
+        }
+    })
+}
+
+pub(crate) fn focus(global: &Global, options: &Focus) -> Result<End> {
+    let text = options.file.as_deref().map(read_text).transpose()?;
+    let arguments = json!({ "text": text, "seq_last": options.seq_last });
+    run(global, "focus", arguments, options.apply, |answer| {
+        let id = field(answer, "conversation");
+        match answer.get("focus") {
+            Some(brief) if !brief.is_null() => format!(
+                "{id} has the brief {} of {} tokens for messages up to {}",
+                field(brief, "id"),
+                field(brief, "tokens"),
+                field(brief, "seq_last"),
+            ),
+            _ => format!("{id} has no brief"),
         }
     })
 }

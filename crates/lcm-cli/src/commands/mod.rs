@@ -25,11 +25,10 @@ use crate::{
 };
 
 /// Commands that are named in the contract and not built yet.
-const NOT_BUILT: [&str; 13] = [
+const NOT_BUILT: [&str; 12] = [
     "backup",
     "dissolve",
     "erase",
-    "focus",
     "fork",
     "mcp",
     "proxy",
@@ -65,6 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
         Command::Reset(options) => life::reset(global, options),
         Command::New(options) => life::new_session(global, options),
         Command::Archive(options) => life::archive(global, options),
+        Command::Focus(options) => life::focus(global, options),
         Command::Calibrate(options) => life::calibrate(global, options),
         Command::Usage(options) => money::usage(global, options),
         Command::Advise(options) => money::advise(global, options),

@@ -108,7 +108,8 @@ fn compaction_reports_its_passes_and_the_context_fits() {
             "items",
         ],
     );
-    assert_eq!(keys(&context["prefix"]), ["broken_by", "sha256", "stable_tokens", "token"]);
+    let prefix = ["breakpoints", "broken_by", "broken_why", "sha256", "stable_tokens", "token"];
+    assert_eq!(keys(&context["prefix"]), prefix);
     assert!(context["tokens"].as_u64().unwrap() <= 8_000);
     let item = &context["items"][0];
     let expected = ["id", "included", "kind", "seq_first", "seq_last", "tokens", "why"];

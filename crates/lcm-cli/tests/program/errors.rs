@@ -59,7 +59,6 @@ fn commands_that_are_not_built_say_so() {
         "prune",
         "erase",
         "backup",
-        "focus",
         "fork",
         "tui",
         "mcp",

@@ -591,6 +591,24 @@ class Lcm:
             paging.life(conversation, "archive", arguments, self._now(now))
         )
 
+    def focus(
+        self,
+        conversation: str,
+        text: str | None = None,
+        *,
+        seq_last: int | None = None,
+        dry_run: bool = False,
+        now: int | None = None,
+    ) -> dict[str, Any]:
+        """Sets the brief that stands for the summaries of messages up to `seq_last`.
+
+        Absent, that is the newest message. Without `text` there is no brief any more.
+        """
+        arguments = {"text": text, "seq_last": seq_last, "dry_run": dry_run}
+        return self._run(  # type: ignore[no-any-return]
+            paging.life(conversation, "focus", arguments, self._now(now))
+        )
+
     def calibrate(
         self,
         conversation: str,
