@@ -132,7 +132,8 @@ function lift(type, value) {
   if (shape.option !== undefined) {
     return value === undefined || value === null ? null : lift(shape.option, value);
   }
-  if (shape.list !== undefined) return value.map((item) => lift(shape.list, item));
+  // A list of numbers comes as a typed array, whose own `map` would make another one.
+  if (shape.list !== undefined) return Array.from(value, (item) => lift(shape.list, item));
   if (shape.tuple) return shape.tuple.map((item, i) => lift(item, value[i]));
   if (shape.record) {
     return Object.fromEntries(

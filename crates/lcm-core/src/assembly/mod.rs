@@ -113,20 +113,7 @@ pub(crate) fn assemble(
         ));
     }
     warnings.extend(rendered.warnings());
-    let pieces = choice.pieces(&items);
-    let left_out = pieces.iter().filter(|piece| !piece.included);
-    let evicted = left_out.map(|piece| piece.count(&items)).sum::<u64>();
-    Ok(Assembled {
-        prefix: chosen.prefix(&rendered, options.previous.as_deref()),
-        tokens: num::tokens_u32(rendered.tokens),
-        summaries: rendered.summaries,
-        fresh_tail_messages: num::tokens_u32((head.messages + 1).saturating_sub(tail.seq_first)),
-        evicted: num::tokens_u32(evicted),
-        items: if options.explain { chosen.explain(&pieces, &rendered) } else { Vec::new() },
-        messages_json: rendered.messages_json,
-        system: rendered.system,
-        warnings,
-    })
+    Ok(chosen.assembled(&choice, rendered, warnings, options))
 }
 
 /// What there is to choose from, and by which rule.
@@ -194,6 +181,31 @@ impl Chosen<'_> {
                     return Ok((choice, rendered));
                 }
             }
+        }
+    }
+
+    /// What is returned.
+    fn assembled(
+        &self,
+        choice: &Choice,
+        rendered: Rendered,
+        warnings: Vec<String>,
+        options: &AssembleOptions,
+    ) -> Assembled {
+        let pieces = choice.pieces(self.items);
+        let left_out = pieces.iter().filter(|piece| !piece.included);
+        let evicted = left_out.map(|piece| piece.count(self.items)).sum::<u64>();
+        let fresh = (self.history.head.messages + 1).saturating_sub(self.tail.seq_first);
+        Assembled {
+            prefix: self.prefix(&rendered, options.previous.as_deref()),
+            tokens: num::tokens_u32(rendered.tokens),
+            summaries: rendered.summaries,
+            fresh_tail_messages: num::tokens_u32(fresh),
+            evicted: num::tokens_u32(evicted),
+            items: if options.explain { self.explain(&pieces, &rendered) } else { Vec::new() },
+            messages_json: rendered.messages_json,
+            system: rendered.system,
+            warnings,
         }
     }
 
