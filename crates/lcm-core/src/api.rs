@@ -242,7 +242,7 @@ pub struct AssembleOptions {
     pub prompt: Option<String>,
     /// Tokens of the budget that the host needs for itself.
     pub reserve_tokens: u32,
-    /// Messages the host holds but has not stored.
+    /// Messages of the dialect that the host holds; those that are stored count once.
     pub live_messages: Vec<String>,
     /// The `token` of an earlier assembly to compare with.
     pub previous: Option<String>,
@@ -259,7 +259,8 @@ pub struct Prefix {
     pub stable_tokens: Option<u32>,
     /// Id of the first item that differs; `None`: none does, or nothing to compare with.
     pub broken_by: Option<String>,
-    /// Why it differs: `compaction`, `eviction`, `budget` or `edit`; `None`: as `broken_by`.
+    /// Why it differs: `compaction`, `eviction`, `budget`, `focus` or `edit`; `None`: as
+    /// `broken_by`.
     pub broken_why: Option<String>,
     /// Indexes of the messages behind which a cache may end, at most three, ascending.
     pub breakpoints: Vec<u32>,
@@ -272,9 +273,9 @@ pub struct Prefix {
 /// One item of the stored context. A run that is cut at the budget is two items.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Item {
-    /// `sum_...`, or `msg_...` of the first message of a run.
+    /// `sum_...`, `focus_...`, `live-...`, or `msg_...` of the first message of a run.
     pub id: String,
-    /// `message`, `leaf` or `condensed`.
+    /// `message`, `leaf`, `condensed`, `focus`, `live` or `withdrawn`.
     pub kind: String,
     /// Whether it is part of what is returned.
     pub included: bool,

@@ -85,7 +85,8 @@ pub struct Config {
     pub bootstrap_tokens_max: Option<u32>,
     /// Which older items a context keeps when the call does not say; default layered.
     pub eviction_policy: api::Policy,
-    /// Whether large payloads outside the fresh tail are shown as a stub; default false.
+    /// Whether a reference stands for a large output of a tool only outside the fresh tail; default
+    /// false: everywhere.
     pub stub_large_tool_payloads: bool,
     /// Operator's words in every summary prompt; default empty.
     pub custom_instructions: String,

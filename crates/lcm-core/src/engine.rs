@@ -219,7 +219,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `not-found`, `unsupported`; errors of the store.
+    /// `invalid-input`, `not-found`, `limit-exceeded`; errors of the store.
     pub fn assemble(
         &mut self,
         store: &mut dyn Store,

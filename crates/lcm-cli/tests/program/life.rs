@@ -62,3 +62,30 @@ fn a_new_session_empties_the_context_and_keeps_what_was_said() {
     assert_eq!(place.run(&["messages", "--raw"]).ok().out.as_bytes(), bytes);
     assert_eq!(place.json(&["check"])["ok"], true);
 }
+
+#[test]
+fn a_brief_is_shown_in_place_of_summaries_until_it_is_taken_away() {
+    let place = Place::with_demo();
+    place.run(&["compact", "--budget", "8000"]).ok();
+    let drawn = || place.run(&["assemble", "--budget", "8000", "--explain"]).ok().out;
+    let before = drawn();
+    let picture = |text: &str| text.lines().find(|line| line.starts_with('[')).unwrap().to_owned();
+    assert!(picture(&before).starts_with("[C"), "{before}");
+    assert!(picture(&before).contains("tt") && picture(&before).ends_with("of 8,000 tokens"));
+    let file = place.write("brief.txt", "What matters now.");
+    assert_eq!(place.json(&["focus", &file])["applied"], false);
+    assert_eq!(drawn(), before);
+    let set = place.json(&["focus", &file, "--apply"]);
+    assert_eq!((&set["changed"], &set["focus"]["seq_last"]), (&json!(true), &json!(83)));
+    let with = drawn();
+    // The brief is too small for a letter of its own.
+    assert!(with.contains("focus_") && !picture(&with).contains('C'), "{with}");
+    let said = place.run(&["focus", "--apply"]).ok().out;
+    assert!(said.starts_with("default has no brief"), "{said}");
+    assert_eq!(drawn(), before);
+    place.run(&["focus", &file, "--seq-last", "84", "--apply"]).failed(
+        2,
+        "invalid-input",
+        "1 to 83",
+    );
+}

@@ -17,6 +17,8 @@ impl Session<'_, '_> {
         let found = self.reader.fresh_one(&key)?;
         let old = found.map(|value| Brief::read(&key, &value)).transpose()?;
         let messages = self.loaded.head.messages;
+        // A session that is passed over has no message that a brief could cover.
+        let text = text.filter(|_| self.is_stored);
         let new = text.map(|text| Brief::new(text, seq_last, messages, self.now)).transpose()?;
         let same =
             |old: &Brief, new: &Brief| (&old.text, old.seq_last) == (&new.text, new.seq_last);
@@ -28,8 +30,8 @@ impl Session<'_, '_> {
         let mut answer = Writer::object();
         answer.flag("changed", changed);
         answer.text("conversation", &self.loaded.head.conversation);
-        // What stood before keeps its time.
-        match (if is_same { &old } else { &new }).as_ref().filter(|_| self.is_stored) {
+        // What stays keeps its time.
+        match if changed { &new } else { &old } {
             Some(brief) => answer.object_at("focus", brief.object()),
             None => answer.null("focus"),
         }

@@ -36,7 +36,7 @@ pub(super) fn lay_over(brief: &Brief, items: &mut Vec<Item>) -> Option<Focus> {
     let tokens = tokens::estimate(&element);
     let item = Item::Summary(SummaryItem {
         // Of the element: the summaries in it may be others than in an earlier context.
-        id: crate::keys::prefix(&crate::keys::hash(&[b"lcm focus", element.as_bytes()])),
+        id: crate::keys::prefix(&crate::keys::hash(&[b"lcm focus element", element.as_bytes()])),
         depth: last.depth,
         tokens,
         rendered_tokens: tokens,

@@ -37,13 +37,29 @@ pub(super) fn chain(hashes: &mut dyn Iterator<Item = [u8; 32]>) -> [u8; 32] {
     hashes.fold(CHAIN_START, |before, hash| chained(&before, &hash))
 }
 
+/// What is remembered of elements: the beginnings of their hashes without anything between.
+#[derive(Clone, Copy)]
+struct Marks<'a>(&'a str);
+
+impl<'a> Marks<'a> {
+    /// That of the element at this index.
+    fn at(self, index: usize) -> Option<&'a str> {
+        let from = index.checked_mul(MARK_CHARACTERS)?;
+        self.0.get(from..from + MARK_CHARACTERS)
+    }
+
+    /// Whether an element from this index on has this mark.
+    fn has_after(self, index: usize, mark: &str) -> bool {
+        (index..).map_while(|at| self.at(at)).any(|known| known == mark)
+    }
+}
+
 /// What a token says.
 struct Old<'a> {
     budget: &'a str,
     /// Id of the focus brief; empty: there was none.
     focus: &'a str,
-    /// The marks of the elements without anything between.
-    marks: &'a str,
+    marks: Marks<'a>,
 }
 
 impl<'a> Old<'a> {
@@ -51,58 +67,45 @@ impl<'a> Old<'a> {
     fn read(token: &'a str) -> Option<Self> {
         let (budget, rest) = token.strip_prefix(TOKEN_VERSION)?.split_once('.')?;
         let (focus, marks) = rest.split_once('.')?;
-        Some(Self { budget, focus, marks })
+        Some(Self { budget, focus, marks: Marks(marks) })
     }
-
-    /// What it says of the element at this index.
-    fn mark(&self, index: usize) -> Option<&'a str> {
-        let from = index.checked_mul(MARK_CHARACTERS)?;
-        self.marks.get(from..from + MARK_CHARACTERS)
-    }
-
-    /// Whether an element from this index on has this mark.
-    fn has_after(&self, index: usize, mark: &str) -> bool {
-        (index..).map_while(|at| self.mark(at)).any(|known| known == mark)
-    }
-}
-
-/// What ended the equal beginning.
-struct Break {
-    by: String,
-    why: &'static str,
 }
 
 impl Chosen<'_> {
     /// What is equal to the assembly that `previous` names.
     pub(super) fn prefix(&self, rendered: &Rendered, previous: Option<&str>) -> Prefix {
         let elements = &rendered.elements;
-        let marks: Vec<String> = elements
-            .iter()
-            .map(|element| keys::base64url(&element.hash, MARK_CHARACTERS))
-            .collect();
+        let mut marks = String::with_capacity(elements.len().min(MARKS_MAX) * MARK_CHARACTERS);
+        for element in elements.iter().take(MARKS_MAX) {
+            marks.push_str(&keys::base64url(&element.hash, MARK_CHARACTERS));
+        }
+        let new = Marks(&marks);
         let old = previous.and_then(Old::read);
-        let is_equal = |at: usize, mark: &String| {
-            old.as_ref().and_then(|old| old.mark(at)).is_some_and(|known| known == mark)
+        let is_equal = |at: &usize| {
+            old.as_ref()
+                .is_some_and(|old| old.marks.at(*at).is_some_and(|o| new.at(*at) == Some(o)))
         };
-        let equal = marks.iter().enumerate().take_while(|(at, mark)| is_equal(*at, mark)).count();
+        let equal = (0..elements.len()).take_while(is_equal).count();
         let stable: u64 = elements.iter().take(equal).map(|element| element.tokens).sum();
         let budget = self.policy.budget.to_string();
         let focus = self.focus_name();
         let broken = old.as_ref().and_then(|old| {
             // What follows the end of the earlier assembly is new and breaks nothing.
-            old.mark(equal)?;
+            let mark = old.marks.at(equal)?;
             let (index, seq) = elements.get(equal)?.place;
-            let later = marks.get(equal..).unwrap_or_default();
+            let is_old = new.at(equal).is_some_and(|mark| old.marks.has_after(equal, mark));
             let why = match () {
                 () if old.budget != budget => "budget",
                 () if old.focus != focus => "focus",
-                () => why(old, equal, later, is_summary(self.items, index)),
+                () if is_summary(self.items, index) && !is_old => "compaction",
+                // Something before it is gone, or has come back.
+                () if is_old || new.has_after(equal, mark) => "eviction",
+                () => "edit",
             };
-            Some(Break { by: self.name(index, seq), why })
+            Some((self.name(index, seq), why.into()))
         });
-        let mut token = format!("{TOKEN_VERSION}{budget}.{focus}.");
-        token.extend(marks.iter().take(MARKS_MAX).map(String::as_str));
-        let (broken_by, broken_why) = broken.map(|broken| (broken.by, broken.why.into())).unzip();
+        let (broken_by, broken_why) = broken.unzip();
+        let token = format!("{TOKEN_VERSION}{budget}.{focus}.{marks}");
         Prefix {
             stable_tokens: old.map(|_| num::tokens_u32(stable)),
             broken_by,
@@ -116,18 +119,6 @@ impl Chosen<'_> {
 
 fn is_summary(items: &[Item], index: usize) -> bool {
     matches!(items.get(index), Some(Item::Summary(_)))
-}
-
-/// Why the element at index `at` is another one; `later`: the marks from it on.
-fn why(old: &Old<'_>, at: usize, later: &[String], is_summary: bool) -> &'static str {
-    let is_old = later.first().is_some_and(|mark| old.has_after(at, mark));
-    let is_later = || old.mark(at).is_some_and(|mark| later.iter().any(|known| known == mark));
-    match () {
-        () if is_summary && !is_old => "compaction",
-        // Something before it is gone, or has come back.
-        () if is_old || is_later() => "eviction",
-        () => "edit",
-    }
 }
 
 /// Indexes of the messages behind which a cache may end, ascending: the last one of the summaries,
