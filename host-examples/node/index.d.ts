@@ -383,6 +383,10 @@ export interface DescribeOptions extends Granted {
 export interface GrepOptions extends Granted {
   mode?: "auto" | "regex" | "full-text";
   scope?: "messages" | "summaries" | "both" | "files";
+  /** With the scope `files`: only these. */
+  file_ids?: string[];
+  /** With one of `file_ids`: where in it to begin. */
+  start_byte?: number;
   sort?: "recency" | "relevance" | "hybrid";
   since?: string;
   before?: string;

@@ -225,6 +225,12 @@ pub(crate) struct Grep {
     /// Where to look: messages, summaries, both or files
     #[arg(long, value_name = "S", default_value = "both")]
     pub(crate) scope: GrepScope,
+    /// With --scope files: only this file; may be given several times
+    #[arg(long = "file", value_name = "ID")]
+    pub(crate) files: Vec<String>,
+    /// With one --file: where in it to begin
+    #[arg(long, value_name = "BYTE")]
+    pub(crate) start_byte: Option<u64>,
     /// What comes first: recency, relevance or hybrid
     #[arg(long, value_name = "S", default_value = "relevance")]
     pub(crate) sort: GrepSort,

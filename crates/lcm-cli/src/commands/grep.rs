@@ -12,12 +12,13 @@ use crate::{
 };
 
 /// What the notes of an answer mean; one that is not here is shown as it is.
-const NOTES: [(&str, &str); 6] = [
+const NOTES: [(&str, &str); 7] = [
     ("mode-regex", "taken as a regular expression; --mode full-text takes it as words"),
     ("mode-full-text", ""),
     ("looks-like-regex", "taken as words; --mode regex takes it as a regular expression"),
     ("terms-limited", "only the first words of so long a pattern count"),
     ("no-terms", "there is no word in the pattern"),
+    ("file-limited", "of one file at most 10 matches count"),
     ("scan-limited", "only what is newest was looked through; --before goes on from there"),
 ];
 
@@ -27,6 +28,8 @@ pub(crate) fn run(global: &Global, options: &Grep) -> Result<End> {
         "pattern": options.pattern,
         "mode": options.mode,
         "scope": options.scope,
+        "file_ids": (!options.files.is_empty()).then_some(&options.files),
+        "start_byte": options.start_byte,
         "sort": options.sort,
         "since": options.since,
         "before": options.before,
@@ -58,6 +61,10 @@ pub(super) fn for_people(answer: &Value, named: bool) -> String {
             Some(seq) => format!("#{seq} {}", field(hit, "role")),
             None => format!("{}, depth {}", field(hit, "kind"), field(hit, "depth")),
         };
+        let place = match hit.get("byte") {
+            Some(byte) => format!("{place}, line {}, byte {byte}", field(hit, "line")),
+            None => place,
+        };
         let conversation =
             if named { format!("  {}", field(hit, "conversation")) } else { String::new() };
         out.push_str(&format!(
@@ -75,6 +82,10 @@ pub(super) fn for_people(answer: &Value, named: bool) -> String {
             out.push_str(&format!("the first {shown} of {} {matches}\n", number(total)));
         }
         _ => out.push_str(&format!("{} {matches}\n", number(total))),
+    }
+    if let Some(from) = answer.get("unscanned_from") {
+        let (id, byte) = (field(from, "id"), field(from, "byte"));
+        out.push_str(&format!("note: --file {id} --start-byte {byte} goes on in that file\n"));
     }
     for note in list("notes").filter_map(Value::as_str) {
         let said = NOTES.iter().find(|(name, _)| *name == note).map_or(note, |(_, said)| *said);

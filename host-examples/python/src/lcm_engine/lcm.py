@@ -424,6 +424,8 @@ class Lcm:
         *,
         mode: GrepMode | None = None,
         scope: GrepScope | None = None,
+        file_ids: Iterable[str] | None = None,
+        start_byte: int | None = None,
         sort: GrepSort | None = None,
         since: str | None = None,
         before: str | None = None,
@@ -436,12 +438,16 @@ class Lcm:
         """Searches for a pattern.
 
         `query` is the pattern, or a dict of it (`pattern`) and the options; what is given by name
-        comes before it. `all`: every conversation of the store; `only`: not the family.
+        comes before it. `all`: every conversation of the store; `only`: not the family. With the
+        scope `files` large payloads are searched, all or those of `file_ids`, of one from
+        `start_byte` on.
         """
         given = paging.named(
             {"pattern": query} if isinstance(query, str) else query,
             mode=mode,
             scope=scope,
+            file_ids=None if file_ids is None else list(file_ids),
+            start_byte=start_byte,
             sort=sort,
             since=since,
             before=before,

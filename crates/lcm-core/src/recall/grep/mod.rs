@@ -4,6 +4,7 @@
 //! what a query may be; [`find`] finds, [`show`] reads what is shown. Not here: the index and the
 //! expressions ([`crate::search`]).
 
+mod files;
 mod find;
 mod show;
 
@@ -52,6 +53,7 @@ struct Query {
     all: bool,
     /// Not the family of the conversation.
     only: bool,
+    files: files::Asked,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -141,8 +143,7 @@ impl Place {
 ///
 /// # Errors
 ///
-/// `invalid-input`: the query; `not-found`: the conversation; `unsupported`: files;
-/// `limit-exceeded`: the expression, or what it would cost; `denied`, `conflict`: with a grant;
+/// `invalid-input`: the query; `not-found`: the conversation or a file; `limit-exceeded`: the expression, or what it would cost; `denied`, `conflict`: with a grant;
 /// errors of the store.
 pub(crate) fn grep(
     reader: &mut Reader<'_>,
@@ -183,15 +184,29 @@ pub(crate) fn searched(
         place.enter(reader);
         indexes.push(Index::open(reader, &place.keys, &place.loaded.head)?);
     }
-    let found = find::find(reader, &places, &mut indexes, &mut sought, &bounds)?;
-    if found.is_cut && !notes.contains(&"terms-limited") {
+    let files::Answered { rows, total, more, is_cut, unscanned_before, unscanned_from } =
+        match bounds.scope {
+            Scope::Files => {
+                files::search(reader, &places, &mut indexes, &mut sought, &bounds, &query.files)?
+            }
+            _ => {
+                let found = find::find(reader, &places, &mut indexes, &mut sought, &bounds)?;
+                let rows = show::show(reader, &places, &mut indexes, &mut sought, &found.hits)?;
+                let (is_cut, unscanned_before) = (found.is_cut, found.unscanned_before);
+                let total = found.total;
+                files::Answered { rows, total, is_cut, unscanned_before, ..Default::default() }
+            }
+        };
+    if is_cut && !notes.contains(&"terms-limited") {
         notes.push("terms-limited");
     }
-    let unscanned_before = found.unscanned_before;
     if unscanned_before.is_some() {
         notes.push("scan-limited");
     }
-    let rows = show::show(reader, &places, &mut indexes, &mut sought, &found.hits)?;
+    if more {
+        notes.push("file-limited");
+    }
+    let found = crate::num::to_u64(rows.len());
     let (mut matches, mut tokens, mut count) = (Writer::array(), 0u32, 0u64);
     let tokens_max = within.tokens_max.unwrap_or(u32::MAX);
     for row in rows {
@@ -204,13 +219,19 @@ pub(crate) fn searched(
         matches.push_json(&row.json);
     }
     let mut answer = Writer::object();
-    within.note(tokens, crate::num::to_u64(found.hits.len()) > count, &mut answer);
+    within.note(tokens, found > count, &mut answer);
     answer.array_at("matches", matches);
     answer.texts("notes", &notes);
-    answer.number("total", found.total);
-    answer.flag("truncated", found.total > count || unscanned_before.is_some());
+    answer.number("total", total);
+    answer.flag("truncated", total > count || more || unscanned_before.is_some());
     if let Some(before) = unscanned_before {
         answer.time("unscanned_before", before);
+    }
+    if let Some((file, byte)) = unscanned_from {
+        let mut from = Writer::object();
+        from.number("byte", byte);
+        from.text("id", &file);
+        answer.object_at("unscanned_from", from);
     }
     Ok(Answer::new(answer, tokens))
 }
@@ -230,6 +251,10 @@ fn query(query_json: &str) -> Result<Query> {
         limit: fields.number_or_none("limit").unwrap_or(LIMIT),
         all: fields.flag("all"),
         only: fields.flag("only"),
+        files: files::Asked::read(
+            &mut fields,
+            scope.is_some_and(|(_, scope)| *scope == Scope::Files),
+        )?,
     };
     fields.end(QUERY)?;
     Ok(query)
@@ -239,9 +264,6 @@ fn bounds(query: &Query, now: Timestamp) -> Result<Bounds> {
     let Query { limit, window, .. } = *query;
     if limit == 0 || limit > LIMIT_MAX {
         return Err(Error::invalid(format_args!("limit: {limit} is not from 1 to {LIMIT_MAX}")));
-    }
-    if query.scope == Scope::Files {
-        return Err(Error::unsupported("scope: this version keeps no files apart from messages"));
     }
     if let (Some(since), Some(before)) = (window.since, window.before)
         && since >= before
@@ -297,6 +319,14 @@ fn sought(query: &Query, now: Timestamp, notes: &mut Vec<&'static str>) -> Resul
         notes.push("no-terms");
     }
     Ok(Sought::Text(text))
+}
+
+/// The error of an expression that takes too many steps for what is looked through first.
+fn too_costly() -> Error {
+    Error::limit(
+        "pattern: matching the expression takes too many steps; shorter repetitions, or since and \
+         before around the time that is meant, take fewer",
+    )
 }
 
 /// The conversations of a grant that are searched: all, or `only` the one, newest first.
