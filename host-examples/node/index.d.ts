@@ -327,6 +327,7 @@ export interface Decision {
 export interface AssembleOptions extends Timed {
   budget: number;
   dialect?: Dialect;
+  /** Which older items are kept when not everything fits; default: `eviction_policy` of the configuration. */
   policy?: "chronological" | "prompt-aware" | "layered";
   prompt?: string;
   reserve_tokens?: number;
@@ -525,6 +526,69 @@ export interface ExpandOptions extends Granted {
   after?: string;
 }
 
+export interface AskOptions extends Granted {
+  /** What to search for; absent: the question. */
+  query?: string;
+  /** Summaries to answer from; without `query` only what they stand for is read. */
+  summaries?: string[];
+  /** Tokens of the answer, 1 to 8,000; absent: 2,000. */
+  max_tokens?: number;
+  /** Tokens of what is read; absent, and at most: `expand_tokens_max`. */
+  token_cap?: number;
+  /** Every conversation of the store. */
+  all?: boolean;
+  /** Not the family of the conversation. */
+  only?: boolean;
+  /** How long all of it may take, 1 to 600,000; absent: 150,000. */
+  deadline_ms?: number;
+  /** How often a failing model is asked again; 2 unless given. */
+  retries?: number;
+  /** How long one answer is waited for; 60,000 unless given. */
+  timeout_ms?: number;
+  signal?: AbortSignal;
+}
+
+export type AskStatus =
+  | "answered"
+  | "uncited"
+  | "not-found"
+  | "no-evidence"
+  | "no-answer"
+  | "model-failed"
+  | "timed-out"
+  | "busy";
+
+/** How a question ended, with what it rests on. */
+export interface Asked {
+  status: AskStatus;
+  answer: string | null;
+  /** Ids in the answer that the model was shown. */
+  cited_ids: string[];
+  /** Of each cited id the conversation that it is of. */
+  cited_conversations: string[];
+  /** Ids in the answer that the model was not shown. */
+  rejected_ids: string[];
+  source_conversations: string[];
+  expanded_summaries: number;
+  source_tokens: number;
+  /** Whether something that was found was not read, or the answer was cut. */
+  truncated: boolean;
+  conversations: {
+    conversation: string;
+    candidates: number;
+    named: number;
+    status: "used" | "skipped";
+    tokens: number;
+  }[];
+  completions: number;
+  /** How the model failed, when it did. */
+  failure: { code: CompletionErrorCode; message: string } | null;
+  /** What was taken of the grant on which it was read. */
+  grant?: { tokens: number; tokens_left: number; truncated: boolean };
+  /** When `busy`: until when the other question is open. */
+  expires_at?: string;
+}
+
 /** Results that are the engine's JSON, as `lcm --json` prints it. */
 type Json = any;
 
@@ -556,8 +620,13 @@ export interface Engine {
   grep(conversation: string, pattern: string, options?: GrepOptions): Promise<Json>;
   /** What a summary or a file is. */
   describe(conversation: string, id: string, options?: DescribeOptions): Promise<Json>;
-  /** From a summary back to what it was made from. */
+  /** From a summary back to what it was made from: one page with `token_cap`, else everything. */
   expand(conversation: string, id: string, options?: ExpandOptions): Promise<Json>;
+  /**
+   * Has a question answered from what was said. A model that fails, takes too long or is stopped is
+   * no rejection but a `status`.
+   */
+  ask(conversation: string, question: string, options?: AskOptions): Promise<Asked>;
   /** Makes a grant, a limited right to read for a sub-agent. */
   grant(conversation: string, options?: GrantOptions): Promise<Grant>;
   /** Ends a grant at once, with those that inherit from it. */

@@ -10,7 +10,7 @@ use std::{error::Error, fs, sync::Arc};
 use lcm_host::{
     Cancel, Clock, CompactOptions, Component, ExpandOptions, Lcm, LoadOptions,
     completion::{Chain, Offline},
-    context::{Options as AssembleOptions, Policy},
+    context::Options as AssembleOptions,
     ingestion::{Mode, Options as AppendOptions},
     store::Memory,
     types::Dialect,
@@ -47,7 +47,7 @@ pub(crate) fn walkthrough(
     ));
 
     let options = AssembleOptions {
-        policy: Policy::Chronological,
+        policy: None,
         prompt: None,
         reserve_tokens: 0,
         live_messages: Vec::new(),

@@ -18,16 +18,12 @@ const MIB: u64 = 1 << 20;
 const HEAD_BYTES_MAX: usize = 4096;
 const APPEND_JOURNAL_BYTES_MAX: usize = 64;
 
-fn json(text: &str) -> Json {
-    Json::parse(text).unwrap_or_else(|why| panic!("{why}: {text}"))
-}
-
 fn per_mib(bytes: u64) -> u64 {
     bytes.div_ceil(MIB)
 }
 
 fn append(host: &mut Host, first: u64, count: u64, tokens: u64) -> CallCounts {
-    let args = json(&format!(
+    let args = Json::of(&format!(
         r#"{{"messages":[{{"$generate":{{"count":{count},"tokens":{tokens},
             "roles":["user","assistant"],"first":{first}}}}}],"options":{{"mode":"new"}}}}"#
     ));
@@ -47,9 +43,9 @@ fn history(messages: u64) -> Host {
 
 fn compacted(messages: u64) -> Host {
     let mut host = history(messages);
-    let script = json(r#"[{"tokens":100,"times":0}]"#);
+    let script = Json::of(r#"[{"tokens":100,"times":0}]"#);
     host.model = lcm_testing::scripted_model::ScriptedModel::new(script.elements()).unwrap();
-    let args = json(r#"{"budget":16000,"options":{"requests_max":8}}"#);
+    let args = Json::of(r#"{"budget":16000,"options":{"requests_max":8}}"#);
     vector_runner::drive(&mut host, &args, vector_runner::Answers::Scripted).unwrap().unwrap();
     host
 }
@@ -96,7 +92,7 @@ fn ingest_makes_two_reads_and_one_commit() {
 fn ingest_of_a_redacted_copy_reads_the_newest_messages_too() {
     each_history(|host, place| {
         let args =
-            json(r#"{"messages": [{"role": "user", "content": "the key is [REDACTED] now"}]}"#);
+            Json::of(r#"{"messages": [{"role": "user", "content": "the key is [REDACTED] now"}]}"#);
         host.store.begin_call();
         host.ask("ingest.append", &args).unwrap();
         let counts = host.store.counts();
@@ -119,7 +115,7 @@ fn ingest_of_staged_text_reads_it_once() {
         let counts = host.store.counts();
         assert!(counts.reads() <= 2 && counts.commit == 1, "piece {index}: {counts:?}");
     }
-    let args = json(&format!(r#"{{"messages":["@upload {upload}"]}}"#));
+    let args = Json::of(&format!(r#"{{"messages":["@upload {upload}"]}}"#));
     host.ask("ingest.append", &args).unwrap();
     let counts = host.store.counts();
     let most = 2 + per_mib(text.len() as u64);
@@ -179,7 +175,7 @@ fn assemble_warm_reads_the_head_and_what_is_new() {
 fn a_model_is_read_with_the_head() {
     each_history(|host, place| {
         let ask = |host: &mut Host, call: &str, args: &str| {
-            host.ask(call, &json(args)).unwrap();
+            host.ask(call, &Json::of(args)).unwrap();
             host.store.counts()
         };
         let report = r#"{"verb":"calibrate","arguments_json":
@@ -202,7 +198,7 @@ fn a_model_is_read_with_the_head() {
 }
 
 fn plan(host: &mut Host, budget: u64, options: &str) -> (CallCounts, Json) {
-    let args = Json::object([("budget", budget.into()), ("options", json(options))]);
+    let args = Json::object([("budget", budget.into()), ("options", Json::of(options))]);
     let plan = host.ask("compaction.plan", &args).unwrap();
     let counts = host.store.counts();
     assert_eq!(counts.scan, 0, "plan does not scan: {counts:?}");
@@ -325,11 +321,11 @@ fn heads_and_journal_entries_stay_small() {
 }
 
 fn grep(host: &mut Host, query: &str) -> (CallCounts, Json) {
-    let args = Json::object([("query_json", json(query))]);
+    let args = Json::object([("query_json", Json::of(query))]);
     let answer = host.ask("recall.grep", &args).unwrap();
     let counts = host.store.counts();
     assert_eq!((counts.scan, counts.commit), (0, 0), "grep only reads keys: {counts:?}");
-    (counts, json(answer.as_str().unwrap()))
+    (counts, Json::of(answer.as_str().unwrap()))
 }
 
 /// Reads of a search beside those of its terms and hits: the head, the manifest, the roots of the
@@ -376,7 +372,7 @@ fn a_question_reads_by_terms_and_passages_not_by_messages() {
     each_history(|host, place| {
         let question = r#"{"question":"Which message says 17 or 93?","timeout_ms":1}"#;
         let now = 1_700_000_000_000_u64;
-        let args = Json::object([("question_json", json(question)), ("now", now.into())]);
+        let args = Json::object([("question_json", Json::of(question)), ("now", now.into())]);
         host.restart().unwrap();
         let asked = host.ask("recall.ask_plan", &args).unwrap();
         let counts = host.store.counts();

@@ -31,10 +31,6 @@ struct Script {
     steps: Vec<Step>,
 }
 
-fn json(text: &str) -> Json {
-    Json::parse(text).unwrap_or_else(|why| panic!("{why}: {text}"))
-}
-
 fn with_option(args: &Json, key: &str, value: Json) -> Json {
     let Json::Object(mut entries) = args.clone() else { panic!("arguments are an object") };
     let mut options = match args.field("options") {
@@ -48,13 +44,13 @@ fn with_option(args: &Json, key: &str, value: Json) -> Json {
 }
 
 fn append(args: &str) -> Step {
-    let args = json(args);
-    let repeated = with_option(&args, "extra_json", json(r#"{"repeat":true}"#));
+    let args = Json::of(args);
+    let repeated = with_option(&args, "extra_json", Json::of(r#"{"repeat":true}"#));
     Step { name: "ingest.append", args, repeated }
 }
 
 fn step(name: &'static str, args: &str) -> Step {
-    Step { name, args: json(args), repeated: json(args) }
+    Step { name, args: Json::of(args), repeated: Json::of(args) }
 }
 
 fn apply(request: &str, answer: &str) -> Step {
@@ -94,9 +90,9 @@ fn scripts() -> Vec<Script> {
                 append(MESSAGES),
                 Step {
                     name: "compaction.plan",
-                    args: json(leased),
+                    args: Json::of(leased),
                     // Tasks whose lease may have been granted are free again when it has ended.
-                    repeated: json(expired),
+                    repeated: Json::of(expired),
                 },
                 apply("$1.requests.0.id", &answer(50)),
             ],
@@ -202,13 +198,13 @@ fn staging() -> Vec<Step> {
 }
 
 fn new_host() -> Host {
-    Host::new(Some(json(CONFIG)), StoreMode::Plain).unwrap()
+    Host::new(Some(Json::of(CONFIG)), StoreMode::Plain).unwrap()
 }
 
 /// A result as later steps refer to it.
 fn referable(result: Json) -> Json {
     match result.as_str() {
-        Some(text) if text.starts_with('{') => json(text),
+        Some(text) if text.starts_with('{') => Json::of(text),
         _ => result,
     }
 }
@@ -234,7 +230,7 @@ fn messages(host: &mut Host) -> Vec<String> {
 }
 
 fn logical(host: &mut Host) -> Json {
-    host.ask("admin.digest", &json(r#"{"logical":true}"#)).unwrap()
+    host.ask("admin.digest", &Json::of(r#"{"logical":true}"#)).unwrap()
 }
 
 fn undisturbed(script: &Script) -> Undisturbed {
@@ -256,7 +252,7 @@ fn check_is_ok(host: &mut Host, place: &str) {
         return;
     }
     let report = match host.ask("admin.check", &Json::Null) {
-        Ok(report) => json(report.as_str().unwrap()),
+        Ok(report) => Json::of(report.as_str().unwrap()),
         // Only staged text so far: there is no conversation yet.
         Err(error) if error.code == ErrorCode::NotFound => return,
         Err(error) => panic!("{place}: check: {error}"),
@@ -343,8 +339,8 @@ fn a_lost_reply_leaves_the_state_after_the_call_and_the_call_can_be_repeated() {
 /// A store with 12 messages and two tasks that wait for their answers.
 fn prepared() -> (Host, [Json; 2]) {
     let mut host = new_host();
-    host.ask("ingest.append", &json(MESSAGES)).unwrap();
-    let plan = host.ask("compaction.plan", &json(PLAN_TWO)).unwrap();
+    host.ask("ingest.append", &Json::of(MESSAGES)).unwrap();
+    let plan = host.ask("compaction.plan", &Json::of(PLAN_TWO)).unwrap();
     let id = |index: usize| {
         let request = plan.field("requests").unwrap().element(index).unwrap();
         request.field("id").unwrap().clone()
@@ -354,11 +350,11 @@ fn prepared() -> (Host, [Json; 2]) {
 }
 
 fn answered(id: &Json, answer: &str) -> Json {
-    Json::object([("request_id", id.clone()), ("answer", json(answer))])
+    Json::object([("request_id", id.clone()), ("answer", Json::of(answer))])
 }
 
 fn new_messages(text: &str) -> Json {
-    json(&format!(
+    Json::of(&format!(
         r#"{{"messages":[{{"role":"user","content":"{text}"}}],"options":{{"mode":"new"}}}}"#
     ))
 }
@@ -366,8 +362,8 @@ fn new_messages(text: &str) -> Json {
 #[test]
 fn two_instances_lose_nothing_wherever_they_meet() {
     let upload = lcm_testing::digest::text_sha256("x");
-    let stage = json(&format!(r#"{{"upload":"{upload}","offset":0,"text":"x"}}"#));
-    let leased = json(r#"{"budget":100000,"options":{"force":true,"lease_ms":1000}}"#);
+    let stage = Json::of(&format!(r#"{{"upload":"{upload}","offset":0,"text":"x"}}"#));
+    let leased = Json::of(r#"{"budget":100000,"options":{"force":true,"lease_ms":1000}}"#);
     let (_, ids) = prepared();
     let calls = [
         ("ingest.append", new_messages("mine")),
@@ -422,10 +418,10 @@ fn meet(name: &str, args: &Json, other: (&str, &Json), at: u64) -> Option<bool> 
     let appended = u32::from(name == "ingest.append") + u32::from(other.0 == "ingest.append");
     let texts = messages(&mut host);
     assert_eq!(texts.len(), before + appended as usize, "{place}: messages");
-    let first: Vec<String> = message_texts(json(MESSAGES).field("messages").unwrap()).unwrap();
+    let first: Vec<String> = message_texts(Json::of(MESSAGES).field("messages").unwrap()).unwrap();
     assert_eq!(texts[..before], first, "{place}: old messages");
     let assembled = host
-        .ask("context.assemble", &json(r#"{"budget":1000000,"options":{"explain":true}}"#))
+        .ask("context.assemble", &Json::of(r#"{"budget":1000000,"options":{"explain":true}}"#))
         .unwrap();
     let items = lcm_testing::simulation::invariants::items(&assembled).unwrap();
     lcm_testing::simulation::invariants::context_items_partition_the_sequence(

@@ -21,30 +21,13 @@ const CONFIG: &str = r#"{"fresh_tail_messages_max":2,"fresh_tail_tokens_max":nul
     "leaf_chunk_tokens_max":1000,"condense_leaves_min":3,"condensed_tokens_target":512,
     "summary_prefix_tokens_target":600}"#;
 
-fn json(text: &str) -> Json {
-    Json::parse(text).unwrap_or_else(|why| panic!("{why}: {text}"))
-}
-
-fn ask(host: &mut Host, name: &str, args: &str) -> Result<Json, Error> {
-    let answer = host.ask(name, &json(args))?;
-    Ok(answer.as_str().map_or_else(|| answer.clone(), json))
-}
-
-fn text(value: &Json, key: &str) -> String {
-    value.field(key).unwrap().as_str().unwrap().to_owned()
-}
-
-fn number(value: &Json, key: &str) -> u64 {
-    value.field(key).and_then(Json::as_u64).unwrap_or_else(|| panic!("{key}: {value}"))
-}
-
 fn append(host: &mut Host, conversation: &str, count: u64, first: u64) {
     let args = format!(
         r#"{{"conversation":"{conversation}","messages":[{{"$generate":{{"count":{count},
             "tokens":200,"roles":["user","assistant"],"first":{first}}}}}],
             "options":{{"mode":"new"}}}}"#
     );
-    ask(host, "ingest.append", &args).unwrap();
+    host.told("ingest.append", &args).unwrap();
 }
 
 /// Conversation `a` with three leaves of 300 tokens under one summary of 200 and two raw messages
@@ -59,10 +42,10 @@ struct World {
 }
 
 fn world_of(mode: StoreMode) -> World {
-    let mut host = Host::new(Some(json(CONFIG)), mode).unwrap();
+    let mut host = Host::new(Some(Json::of(CONFIG)), mode).unwrap();
     let script = r#"[{"tokens":300,"purpose":"leaf","times":0},
         {"tokens":200,"purpose":"condensed","times":0}]"#;
-    host.model = ScriptedModel::new(json(script).elements()).unwrap();
+    host.model = ScriptedModel::new(Json::of(script).elements()).unwrap();
     append(&mut host, "a", 17, 1);
     append(&mut host, "b", 12, 101);
     append(&mut host, "c", 3, 201);
@@ -70,15 +53,15 @@ fn world_of(mode: StoreMode) -> World {
         let args = format!(
             r#"{{"conversation":"{conversation}","budget":100000,"options":{{"force":true}}}}"#
         );
-        drive(&mut host, &json(&args), Answers::Scripted).unwrap().unwrap();
+        drive(&mut host, &Json::of(&args), Answers::Scripted).unwrap().unwrap();
     }
     let ids = |host: &mut Host, conversation: &str, kind: &str| -> Vec<String> {
         let args = format!(r#"{{"kind":"summaries","conversation":"{conversation}"}}"#);
-        let page = ask(host, "admin.listing", &args).unwrap();
+        let page = host.told("admin.listing", &args).unwrap();
         let mut items: Vec<Json> = page.field("items").unwrap().elements().to_vec();
-        items.retain(|item| text(item, "kind") == kind);
-        items.sort_by_key(|item| number(item, "seq_first"));
-        items.iter().map(|item| text(item, "id")).collect()
+        items.retain(|item| item.text("kind") == kind);
+        items.sort_by_key(|item| item.number("seq_first"));
+        items.iter().map(|item| item.text("id")).collect()
     };
     let leaves = ids(&mut host, "a", "leaf").try_into().unwrap();
     let top = ids(&mut host, "a", "condensed").remove(0);
@@ -92,11 +75,11 @@ fn world() -> World {
 
 fn grant(host: &mut Host, limits: &str) -> Result<Json, Error> {
     let args = format!(r#"{{"conversation":"a","grant_json":{limits}}}"#);
-    ask(host, "recall.grant", &args)
+    host.told("recall.grant", &args)
 }
 
 fn made(host: &mut Host, limits: &str) -> String {
-    text(&grant(host, limits).unwrap(), "id")
+    grant(host, limits).unwrap().text("id")
 }
 
 fn read(
@@ -121,31 +104,31 @@ fn read_at(
         r#"{{"conversation":"{conversation}","id":"{id}","options_json":{options},
             "grant":"{grant}","now":{now}}}"#
     );
-    ask(host, &format!("recall.{function}"), &args)
+    host.told(&format!("recall.{function}"), &args)
 }
 
 fn grep(host: &mut Host, query: &str, grant: &str) -> Result<Json, Error> {
     let args = format!(r#"{{"conversation":"a","query_json":{query},"grant":"{grant}"}}"#);
-    ask(host, "recall.grep", &args)
+    host.told("recall.grep", &args)
 }
 
 fn tool(host: &mut Host, name: &str, arguments: &str, caller: &str) -> (String, bool) {
     let args = format!(
         r#"{{"conversation":"a","name":"{name}","arguments_json":{arguments},"caller":"{caller}"}}"#
     );
-    let outcome = ask(host, "tools.call", &args).unwrap();
+    let outcome = host.told("tools.call", &args).unwrap();
     let done = outcome.field("done").unwrap();
-    (text(done, "text"), done.field("is_error") == Some(&Json::Bool(true)))
+    (done.text("text"), done.field("is_error") == Some(&Json::Bool(true)))
 }
 
 fn listed(host: &mut Host) -> Vec<Json> {
-    let page = ask(host, "admin.listing", r#"{"kind":"grants","conversation":"a"}"#).unwrap();
+    let page = host.told("admin.listing", r#"{"kind":"grants","conversation":"a"}"#).unwrap();
     page.field("items").unwrap().elements().to_vec()
 }
 
 fn left(host: &mut Host, id: &str) -> u64 {
     let grants = listed(host);
-    number(grants.iter().find(|grant| text(grant, "id") == id).unwrap(), "tokens_left")
+    grants.iter().find(|grant| grant.text("id") == id).unwrap().number("tokens_left")
 }
 
 fn denial(answer: Result<Json, Error>) -> String {
@@ -159,7 +142,7 @@ fn denial(answer: Result<Json, Error>) -> String {
 fn check(host: &mut Host) {
     for conversation in ["a", "b", "c"] {
         let args = format!(r#"{{"conversation":"{conversation}"}}"#);
-        let report = ask(host, "admin.check", &args).unwrap();
+        let report = host.told("admin.check", &args).unwrap();
         assert_eq!(report.field("ok"), Some(&Json::Bool(true)), "{report}");
     }
 }
@@ -169,16 +152,16 @@ fn a_grant_says_its_limits_and_equal_ones_have_different_ids() {
     let World { mut host, .. } = world();
     let first = grant(&mut host, "{}").unwrap();
     let second = grant(&mut host, "{}").unwrap();
-    let id = text(&first, "id");
+    let id = first.text("id");
     assert!(id.len() == 22 && id.starts_with("grant_"), "{id}");
     assert!(id.chars().skip(6).all(|c| matches!(c, '0'..='9' | 'a'..='f')), "{id}");
-    assert_ne!(id, text(&second, "id"));
+    assert_ne!(id, second.text("id"));
     let said = format!(
         r#"{{"conversations":["a"],"depth_max":3,"expires_at":"2023-11-14T22:18:20.000Z",
             "from":null,"id":"{id}","issued_at":"2023-11-14T22:13:20.000Z","revoked":false,
             "summaries":null,"tokens_left":4000,"tokens_max":4000}}"#
     );
-    assert_eq!(first, json(&said));
+    assert_eq!(first, Json::of(&said));
     assert_eq!(listed(&mut host), [first, second]);
     check(&mut host);
 }
@@ -201,7 +184,7 @@ fn limits_are_bounded() {
         "[]",
     ] {
         let args = format!(r#"{{"conversation":"a","grant_json":{}}}"#, Json::from(limits));
-        let error = ask(&mut host, "recall.grant", &args).unwrap_err();
+        let error = host.told("recall.grant", &args).unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidInput, "{limits}: {error}");
     }
     for limits in [
@@ -213,7 +196,7 @@ fn limits_are_bounded() {
         assert_eq!(error.code, ErrorCode::NotFound, "{limits}: {error}");
     }
     let widest = r#"{"depth_max":10,"tokens_max":1000000,"ttl_ms":86400000}"#;
-    assert_eq!(number(&grant(&mut host, widest).unwrap(), "tokens_left"), 1_000_000);
+    assert_eq!(grant(&mut host, widest).unwrap().number("tokens_left"), 1_000_000);
     assert_eq!(listed(&mut host).len(), 1);
 }
 
@@ -224,16 +207,16 @@ fn case_74_tokens_are_clamped_to_what_is_left_and_then_refused() {
     let id = made(&mut host, r#"{"tokens_max":1000}"#);
     // Three leaves of 300.
     let all = read(&mut host, "expand", &top, "{}", &id).unwrap();
-    assert_eq!((number(&all, "tokens"), all.field("truncated")), (900, Some(&Json::Bool(false))));
+    assert_eq!((all.number("tokens"), all.field("truncated")), (900, Some(&Json::Bool(false))));
     assert_eq!(left(&mut host, &id), 100);
     let none = read(&mut host, "expand", &top, r#"{"token_cap":2000}"#, &id).unwrap();
-    assert_eq!((number(&none, "tokens"), none.field("truncated")), (0, Some(&Json::Bool(true))));
+    assert_eq!((none.number("tokens"), none.field("truncated")), (0, Some(&Json::Bool(true))));
     let cut = read(&mut host, "describe", &top, "{}", &id).unwrap();
     assert_eq!(
         cut.field("grant"),
-        Some(&json(r#"{"tokens":100,"tokens_left":0,"truncated":true}"#))
+        Some(&Json::of(r#"{"tokens":100,"tokens_left":0,"truncated":true}"#))
     );
-    assert_eq!(text(&cut, "text").len(), 400);
+    assert_eq!(cut.text("text").len(), 400);
     for function in ["describe", "expand"] {
         assert!(denial(read(&mut host, function, &top, "{}", &id)).contains("no tokens left"));
     }
@@ -259,8 +242,8 @@ fn a_denial_names_the_first_that_is_wrong() {
     assert!(read(&mut host, NOW, "a", &top, &id).contains("does not cover that id"));
     assert!(read(&mut host, late, "a", &top, &id).contains("expired at"));
     let revoke = format!(r#"{{"conversation":"a","grant":"{id}"}}"#);
-    ask(&mut host, "recall.revoke", &revoke).unwrap();
-    ask(&mut host, "recall.revoke", &revoke).unwrap();
+    host.told("recall.revoke", &revoke).unwrap();
+    host.told("recall.revoke", &revoke).unwrap();
     assert!(read(&mut host, late, "a", &top, &id).contains("was revoked"));
     let unknown = read(&mut host, late, "a", &top, "grant_0123456789abcdef");
     assert!(unknown.contains("gives no right"), "{unknown}");
@@ -268,7 +251,7 @@ fn a_denial_names_the_first_that_is_wrong() {
     for conversation in ["b", "nowhere"] {
         assert_eq!(read(&mut host, NOW, conversation, &top, &id), unknown);
     }
-    let other = ask(&mut host, "recall.revoke", r#"{"conversation":"b","grant":"x"}"#);
+    let other = host.told("recall.revoke", r#"{"conversation":"b","grant":"x"}"#);
     assert_eq!(other.unwrap_err().code, ErrorCode::NotFound);
 }
 
@@ -292,7 +275,7 @@ fn hostile_ids_are_unknown() {
     ] {
         assert_eq!(denial(read(&mut host, "expand", &top, "{}", id)), known, "{id}");
         let args = format!(r#"{{"conversation":"a","grant":"{id}"}}"#);
-        let error = ask(&mut host, "recall.revoke", &args).unwrap_err();
+        let error = host.told("recall.revoke", &args).unwrap_err();
         assert_eq!(error.code, ErrorCode::NotFound, "{id}");
         let (told, is_error) = tool(&mut host, "lcm_grep", r#"{"pattern":"x"}"#, id);
         assert!(is_error && told == format!("lcm_grep: {known}"), "{told}");
@@ -318,7 +301,7 @@ fn a_grant_covers_its_conversations_and_no_other() {
         assert_eq!(error.code, ErrorCode::NotFound, "{error}");
     }
     let count = |host: &mut Host, query: &str, grant: &str| {
-        number(&grep(host, query, grant).unwrap(), "total")
+        grep(host, query, grant).unwrap().number("total")
     };
     let all = r#"{"pattern":".","mode":"regex","scope":"messages","all":true,"limit":1}"#;
     assert_eq!(count(&mut host, all, &of_a), 17);
@@ -341,12 +324,12 @@ fn a_grant_for_summaries_covers_what_lies_below_them() {
     let limits = format!(r#"{{"summaries":["{}"],"tokens_max":100000}}"#, leaves[1]);
     let id = made(&mut host, &limits);
     let leaf = read(&mut host, "describe", &leaves[1], "{}", &id).unwrap();
-    assert_eq!(leaf.field("derived"), Some(&json("[]")));
-    let (first, last) = (number(&leaf, "seq_first"), number(&leaf, "seq_last"));
+    assert_eq!(leaf.field("derived"), Some(&Json::of("[]")));
+    let (first, last) = (leaf.number("seq_first"), leaf.number("seq_last"));
     let below = read(&mut host, "expand", &leaves[1], r#"{"messages":true}"#, &id).unwrap();
     let messages = below.field("messages").unwrap().elements();
     assert_eq!(messages.len() as u64, last - first + 1);
-    let message = text(messages.first().unwrap(), "id");
+    let message = messages.first().unwrap().text("id");
     read(&mut host, "describe", &message, "{}", &id).unwrap();
     // The message right behind, what is above, beside, and nowhere: all alike.
     let digits = format!("{}{:010x}", &message[..10], last + 1);
@@ -362,11 +345,11 @@ fn a_grant_for_summaries_covers_what_lies_below_them() {
         for hit in found.field("matches").unwrap().elements() {
             match hit.field("seq").and_then(Json::as_u64) {
                 Some(seq) => assert!((first..=last).contains(&seq), "{hit}"),
-                None => assert_eq!(text(hit, "id"), leaves[1]),
+                None => assert_eq!(hit.text("id"), leaves[1]),
             }
         }
         let shown = found.field("matches").unwrap().elements().len() as u64;
-        assert_eq!(number(&found, "total"), shown, "{mode}: nothing else is counted");
+        assert_eq!(found.number("total"), shown, "{mode}: nothing else is counted");
         assert!(mode != "regex" || shown == last - first + 2, "{found}");
     }
     let (told, is_error) =
@@ -397,19 +380,19 @@ fn what_is_returned_is_charged() {
     let estimate = |text: &str| u64::from(lcm_core::tokens::estimate(text));
     let found = grep(&mut host, r#"{"pattern":"word"}"#, &id).unwrap();
     let matches = found.field("matches").unwrap().elements();
-    total += matches.iter().map(|hit| estimate(&text(hit, "snippet"))).sum::<u64>();
+    total += matches.iter().map(|hit| estimate(&hit.text("snippet"))).sum::<u64>();
     let described = read(&mut host, "describe", &top, "{}", &id).unwrap();
-    total += estimate(&text(&described, "text"));
+    total += estimate(&described.text("text"));
     let below = read(&mut host, "expand", &top, r#"{"messages":true}"#, &id).unwrap();
     for (list, key) in [("summaries", "text"), ("messages", "raw")] {
         let rows = below.field(list).unwrap().elements();
-        total += rows.iter().map(|row| estimate(&text(row, key))).sum::<u64>();
+        total += rows.iter().map(|row| estimate(&row.text(key))).sum::<u64>();
     }
     assert_eq!(left(&mut host, &id), 100_000 - total);
-    assert_eq!(number(below.field("grant").unwrap(), "tokens_left"), 100_000 - total);
+    assert_eq!(below.field("grant").unwrap().number("tokens_left"), 100_000 - total);
     let before = host.store.digest();
     let found = grep(&mut host, r#"{"pattern":"zzzzzz"}"#, &id).unwrap();
-    assert_eq!(number(&found, "total"), 0);
+    assert_eq!(found.number("total"), 0);
     assert_eq!(host.store.digest(), before, "what returns no text writes nothing");
     check(&mut host);
 }
@@ -431,8 +414,12 @@ fn tokens_are_never_spent_twice() {
                 "recall.revoke" => format!(r#"{{"conversation":"a","grant":"{id}"}}"#),
                 _ => r#"{"conversation":"a","messages":[{"role":"user","content":"more"}]}"#.into(),
             };
-            let (answer, interleaved) =
-                host.ask_interleaved("recall.describe", &json(&mine), at, (other, &json(&theirs)));
+            let (answer, interleaved) = host.ask_interleaved(
+                "recall.describe",
+                &Json::of(&mine),
+                at,
+                (other, &Json::of(&theirs)),
+            );
             if !interleaved {
                 assert!(at > 2, "{other}");
                 break;
@@ -444,7 +431,7 @@ fn tokens_are_never_spent_twice() {
                 Err(error) if error.code == ErrorCode::Conflict => {
                     conflicts += 1;
                     assert_eq!(spent, theirs, "{other} at {at}");
-                    let again = ask(&mut host, "recall.describe", &mine);
+                    let again = host.told("recall.describe", &mine);
                     assert_eq!(again.is_ok(), other != "recall.revoke", "{other} at {at}");
                 }
                 Err(error) => {
@@ -501,12 +488,12 @@ fn a_grant_inherits_less_and_ends_with_the_other() {
     let from = |more: &str| format!(r#"{{"from":"{above}"{more}}}"#);
     let child = grant(&mut host, &from(r#","tokens_max":5000,"depth_max":9,"ttl_ms":86400000"#));
     let child = child.unwrap();
-    assert_eq!((number(&child, "tokens_max"), number(&child, "depth_max")), (1000, 2));
-    assert_eq!(text(&child, "expires_at"), "2023-11-14T22:13:29.000Z");
-    assert_eq!(text(&child, "from"), above);
-    assert_eq!(child.field("conversations"), Some(&json(r#"["a","b"]"#)));
+    assert_eq!((child.number("tokens_max"), child.number("depth_max")), (1000, 2));
+    assert_eq!(child.text("expires_at"), "2023-11-14T22:13:29.000Z");
+    assert_eq!(child.text("from"), above);
+    assert_eq!(child.field("conversations"), Some(&Json::of(r#"["a","b"]"#)));
     let both = format!(r#"["{}","{}"]"#, leaves[0], leaves[1]);
-    assert_eq!(child.field("summaries"), Some(&json(&both)));
+    assert_eq!(child.field("summaries"), Some(&Json::of(&both)));
     for wrong in [
         r#","conversations":["c"]"#.to_owned(),
         r#","conversations":["nowhere"]"#.to_owned(),
@@ -517,11 +504,11 @@ fn a_grant_inherits_less_and_ends_with_the_other() {
     ] {
         denial(grant(&mut host, &from(&wrong)));
     }
-    let child = text(&child, "id");
+    let child = child.text("id");
     let narrow = format!(r#"{{"from":"{child}","summaries":["{}"]}}"#, leaves[1]);
     let grandchild = grant(&mut host, &narrow).unwrap();
-    assert_eq!(number(&grandchild, "depth_max"), 1);
-    let grandchild = text(&grandchild, "id");
+    assert_eq!(grandchild.number("depth_max"), 1);
+    let grandchild = grandchild.text("id");
     let last = denial(grant(&mut host, &format!(r#"{{"from":"{grandchild}"}}"#)));
     assert!(last.contains("depth of 1"), "{last}");
     // What is read on one is spent on those that it inherits from.
@@ -533,7 +520,7 @@ fn a_grant_inherits_less_and_ends_with_the_other() {
     assert_eq!(left(&mut host, &grandchild), 400);
     check(&mut host);
     let revoke = format!(r#"{{"conversation":"b","grant":"{above}"}}"#);
-    ask(&mut host, "recall.revoke", &revoke).unwrap();
+    host.told("recall.revoke", &revoke).unwrap();
     for id in [&above, &child, &grandchild] {
         let denied = denial(read(&mut host, "describe", &leaves[1], "{}", id));
         assert!(denied.contains("revoked"), "{denied}");
@@ -549,7 +536,7 @@ fn a_slow_clock_revives_no_grant() {
         r#"{{"conversation":"a","messages":[{{"role":"user","content":"late"}}],"now":{}}}"#,
         NOW + 1_000
     );
-    ask(&mut host, "ingest.append", &args).unwrap();
+    host.told("ingest.append", &args).unwrap();
     assert!(denial(read(&mut host, "describe", &top, "{}", &id)).contains("expired"));
 }
 
@@ -564,34 +551,31 @@ fn expired_grants_are_swept_and_those_that_stand_are_bounded() {
     assert_eq!(error.code, ErrorCode::LimitExceeded, "{error}");
     assert!(error.message.contains("64 grants"), "{error}");
     // A revoked one leaves its place when it is needed, and not before.
-    let second = text(&listed(&mut host)[1], "id");
+    let second = listed(&mut host)[1].text("id");
     let revoke = |id: &str| format!(r#"{{"conversation":"a","grant":"{id}"}}"#);
-    ask(&mut host, "recall.revoke", &revoke(&second)).unwrap();
+    host.told("recall.revoke", &revoke(&second)).unwrap();
     assert_eq!(listed(&mut host)[1].field("revoked"), Some(&Json::Bool(true)));
     made(&mut host, r#"{"ttl_ms":60000}"#);
-    assert_eq!(
-        ask(&mut host, "recall.revoke", &revoke(&second)).unwrap_err().code,
-        ErrorCode::NotFound
-    );
+    assert_eq!(host.told("recall.revoke", &revoke(&second)).unwrap_err().code, ErrorCode::NotFound);
     assert_eq!(listed(&mut host).len(), 64);
     check(&mut host);
     // Making one sweeps, and so does `maintain`.
     let args = format!(r#"{{"conversation":"a","grant_json":{{}},"now":{}}}"#, NOW + 1_000);
-    let newest = text(&ask(&mut host, "recall.grant", &args).unwrap(), "id");
-    assert!(listed(&mut host).iter().all(|grant| text(grant, "id") != first));
+    let newest = host.told("recall.grant", &args).unwrap().text("id");
+    assert!(listed(&mut host).iter().all(|grant| grant.text("id") != first));
     let maintain = |host: &mut Host, now: u64| {
         let args = format!(
             r#"{{"conversation":"a","verb":"maintain","arguments_json":{{"budget":100000}},
                 "now":{now}}}"#
         );
-        let answer = ask(host, "admin.call", &args).unwrap();
+        let answer = host.told("admin.call", &args).unwrap();
         answer.field("changed") == Some(&Json::Bool(true))
     };
     assert!(maintain(&mut host, NOW + 60_000));
     assert!(!maintain(&mut host, NOW + 60_000));
     let grants = listed(&mut host);
     assert_eq!(grants.len(), 1);
-    assert_eq!(text(&grants[0], "id"), newest);
+    assert_eq!(grants[0].text("id"), newest);
     check(&mut host);
 }
 
@@ -603,7 +587,7 @@ fn a_store_without_grants_pays_no_read() {
     assert!(!host.store.entries().keys().any(|key| key.ends_with("/g")));
     let counts = |host: &mut Host, name: &str, args: &str| {
         host.restart().unwrap();
-        ask(host, name, args).unwrap();
+        host.told(name, args).unwrap();
         let counts = host.store.counts();
         (counts.get_many, counts.scan, counts.commit)
     };
@@ -631,9 +615,9 @@ fn grants_are_no_part_of_an_export_nor_of_the_logical_digest() {
     let World { mut host, .. } = world();
     let look = |host: &mut Host| {
         (
-            ask(host, "admin.export_page", r#"{"conversation":"a"}"#).unwrap(),
-            ask(host, "admin.digest", r#"{"logical":true}"#).unwrap(),
-            ask(host, "admin.status", r#"{"conversation":"a"}"#)
+            host.told("admin.export_page", r#"{"conversation":"a"}"#).unwrap(),
+            host.told("admin.digest", r#"{"logical":true}"#).unwrap(),
+            host.told("admin.status", r#"{"conversation":"a"}"#)
                 .unwrap()
                 .field("revision")
                 .cloned(),
@@ -651,7 +635,7 @@ fn an_archived_conversation_is_read_with_a_grant() {
     let World { mut host, top, .. } = world();
     let archive =
         r#"{"conversation":"a","verb":"archive","arguments_json":{"cause":"session-end"}}"#;
-    ask(&mut host, "admin.call", archive).unwrap();
+    host.told("admin.call", archive).unwrap();
     let id = made(&mut host, "{}");
     read(&mut host, "describe", &top, "{}", &id).unwrap();
     check(&mut host);
@@ -663,7 +647,7 @@ fn damage_of_grants_is_found() {
     made(&mut host, "{}");
     let key = host.store.entries().keys().find(|key| key.ends_with("/g")).unwrap().clone();
     host.store.entries_mut().get_mut(&key).unwrap().truncate(9);
-    let report = ask(&mut host, "admin.check", r#"{"conversation":"a"}"#).unwrap();
+    let report = host.told("admin.check", r#"{"conversation":"a"}"#).unwrap();
     assert_eq!(report.field("ok"), Some(&Json::Bool(false)), "{report}");
 }
 

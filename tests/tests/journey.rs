@@ -20,10 +20,6 @@ use lcm_testing::{
 
 const TURNS: u64 = 120;
 
-fn json(text: &str) -> Json {
-    Json::parse(text).unwrap_or_else(|why| panic!("{why}: {text}"))
-}
-
 /// The turns of a conversation: what is appended together.
 fn turns(seed: u64) -> Vec<Vec<Message>> {
     let mut random = Random::new(seed);
@@ -130,7 +126,7 @@ fn a_copy_of_the_store_goes_on_like_the_original() {
         }
     }
     assert_eq!(first.store.digest(), second.store.digest());
-    let args = json(r#"{"logical":true}"#);
+    let args = Json::of(r#"{"logical":true}"#);
     assert_eq!(
         first.ask("admin.digest", &args).unwrap(),
         second.ask("admin.digest", &args).unwrap()
@@ -145,7 +141,7 @@ fn the_logical_digest_does_not_depend_on_how_messages_are_batched() {
         let mut host = Host::new(None, StoreMode::Plain).unwrap();
         messages.chunks(size).for_each(|batch| append(&mut host, batch));
         compact(&mut host, 3_000);
-        let logical = host.ask("admin.digest", &json(r#"{"logical":true}"#)).unwrap();
+        let logical = host.ask("admin.digest", &Json::of(r#"{"logical":true}"#)).unwrap();
         digests.push((host.store.digest(), logical));
     }
     assert!(digests.windows(2).all(|pair| pair[0].1 == pair[1].1), "{digests:?}");
@@ -166,7 +162,7 @@ fn wrong_arguments_are_named_before_a_conversation_is_missed() {
         ("compaction.evaluate", 1_000, r#"{"target":1}"#, "not-found"),
         ("compaction.plan", 1_000, "{}", "not-found"),
     ] {
-        let args = json(&format!(r#"{{"budget":{budget},"options":{options}}}"#));
+        let args = Json::of(&format!(r#"{{"budget":{budget},"options":{options}}}"#));
         let error = host.call(call, &args).unwrap().unwrap_err();
         assert_eq!(error.code.as_str(), code, "{call} {budget} {options}: {}", error.message);
     }

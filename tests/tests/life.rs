@@ -12,22 +12,13 @@ use lcm_testing::{
 const CONFIG: &str = r#"{"fresh_tail_messages_max":2,"leaf_chunk_tokens_max":1000,
     "leaf_tokens_target":600,"condensed_tokens_target":512,"summary_prefix_tokens_target":5000}"#;
 
-fn json(text: &str) -> Json {
-    Json::parse(text).unwrap_or_else(|why| panic!("{why}: {text}"))
-}
-
 fn host() -> Host {
-    let mut host = Host::new(Some(json(CONFIG)), StoreMode::Plain).unwrap();
-    let script = json(
+    let mut host = Host::new(Some(Json::of(CONFIG)), StoreMode::Plain).unwrap();
+    let script = Json::of(
         r#"[{"tokens":300,"purpose":"leaf","times":0},{"tokens":150,"purpose":"condensed","times":0}]"#,
     );
     host.model = ScriptedModel::new(script.elements()).unwrap();
     host
-}
-
-fn ask(host: &mut Host, name: &str, args: &str) -> Result<Json, Error> {
-    let answer = host.ask(name, &json(args))?;
-    Ok(answer.as_str().map_or_else(|| answer.clone(), json))
 }
 
 fn append(host: &mut Host, first: u64, count: u64) {
@@ -35,21 +26,21 @@ fn append(host: &mut Host, first: u64, count: u64) {
         r#"{{"messages":[{{"$generate":{{"count":{count},"tokens":200,
             "roles":["user","assistant"],"first":{first}}}}}],"options":{{"mode":"new"}}}}"#
     );
-    ask(host, "ingest.append", &args).unwrap();
+    host.told("ingest.append", &args).unwrap();
 }
 
 fn compact(host: &mut Host, target: u64) {
     let args = format!(r#"{{"budget":4000,"options":{{"mode":"sweep","target":{target}}}}}"#);
-    drive(host, &json(&args), Answers::Scripted).unwrap().unwrap();
+    drive(host, &Json::of(&args), Answers::Scripted).unwrap().unwrap();
 }
 
 fn verb(host: &mut Host, verb: &str, arguments: &str) -> Result<Json, Error> {
-    ask(host, "admin.call", &format!(r#"{{"verb":"{verb}","arguments_json":{arguments}}}"#))
+    host.told("admin.call", &format!(r#"{{"verb":"{verb}","arguments_json":{arguments}}}"#))
 }
 
 fn items(host: &mut Host) -> Vec<(String, u64, u64)> {
     let args = r#"{"budget":1000000,"options":{"explain":true}}"#;
-    let assembled = ask(host, "context.assemble", args).unwrap();
+    let assembled = host.told("context.assemble", args).unwrap();
     let item = |item: &Json| {
         let number = |key: &str| item.field(key).unwrap().as_u64().unwrap();
         let kind = item.field("kind").unwrap().as_str().unwrap().to_owned();
@@ -59,16 +50,16 @@ fn items(host: &mut Host) -> Vec<(String, u64, u64)> {
 }
 
 fn check(host: &mut Host) {
-    let report = ask(host, "admin.check", "{}").unwrap();
+    let report = host.told("admin.check", "{}").unwrap();
     assert_eq!(report.field("ok"), Some(&Json::Bool(true)), "{report}");
 }
 
 fn logical(host: &mut Host) -> Json {
-    ask(host, "admin.digest", r#"{"logical":true}"#).unwrap()
+    host.told("admin.digest", r#"{"logical":true}"#).unwrap()
 }
 
 fn export(host: &mut Host) -> Json {
-    let page = ask(host, "admin.export_page", r#"{"conversation":""}"#).unwrap();
+    let page = host.told("admin.export_page", r#"{"conversation":""}"#).unwrap();
     assert_eq!(page.field("cursor"), Some(&Json::Null), "one page");
     page.field("lines").unwrap().clone()
 }
@@ -80,7 +71,7 @@ fn import(host: &mut Host, lines: &Json) {
     for _ in 0..1_000 {
         let rest: Vec<Json> = lines.elements().iter().skip(at).cloned().collect();
         let args = Json::object([("lines", Json::Array(rest)), ("cursor", cursor)]);
-        let answer = json(host.ask("admin.import_page", &args).unwrap().as_str().unwrap());
+        let answer = Json::of(host.ask("admin.import_page", &args).unwrap().as_str().unwrap());
         let consumed = answer.field("consumed").unwrap().as_u64().unwrap();
         at += usize::try_from(consumed).unwrap();
         if answer.field("rewind") == Some(&Json::Bool(true)) {
@@ -118,7 +109,7 @@ fn what_was_withdrawn_archived_and_joined_goes_along_with_a_copy() {
     assert_eq!(logical(&mut copy), logical(&mut original));
     assert_eq!(items(&mut copy), items(&mut original));
     check(&mut copy);
-    let status = ask(&mut copy, "admin.status", r#"{"conversation":"c"}"#).unwrap();
+    let status = copy.told("admin.status", r#"{"conversation":"c"}"#).unwrap();
     assert_eq!(status.field("family").unwrap().as_str(), Some("agent:main"));
     let archived = status.field("archived").unwrap();
     assert_eq!(archived.field("successor").unwrap().as_str(), Some("c#2"));
@@ -167,7 +158,7 @@ fn after_any_failure_a_reset_was_made_as_a_whole_or_not_at_all() {
             }
             assert_eq!(result.unwrap_err().code, ErrorCode::StoreUnavailable);
             let list = r#"{"kind":"conversations"}"#;
-            let count = ask(&mut host, "admin.listing", list).unwrap();
+            let count = host.told("admin.listing", list).unwrap();
             let count = count.field("items").unwrap().elements().len();
             assert_eq!(count == 1, host.store.digest() == before, "{fault:?} at {at}");
             host.restart().unwrap();
@@ -190,7 +181,7 @@ fn a_conversation_of_many_sessions_fits_its_budget() {
         compact(&mut host, 900);
     }
     check(&mut host);
-    let stored = ask(&mut host, "admin.status", r#"{"conversation":"c"}"#).unwrap();
+    let stored = host.told("admin.status", r#"{"conversation":"c"}"#).unwrap();
     let tokens = stored.field("context").unwrap().field("tokens").unwrap().as_u64().unwrap();
     assert!((1..=900).contains(&tokens), "{stored}");
     let items = items(&mut host);
@@ -203,7 +194,7 @@ fn a_conversation_of_many_sessions_fits_its_budget() {
 #[test]
 fn patterns_cost_a_warm_instance_no_read() {
     let config = r#"{"ignore_session_patterns":["agent:*:cron:**"]}"#;
-    let mut host = Host::new(Some(json(config)), StoreMode::Plain).unwrap();
+    let mut host = Host::new(Some(Json::of(config)), StoreMode::Plain).unwrap();
     append(&mut host, 1, 3);
     verb(&mut host, "family", r#"{"key":"agent:main:chat"}"#).unwrap();
     for first in [4, 5] {

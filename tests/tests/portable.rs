@@ -23,10 +23,6 @@ const LINES_MAX: usize = 128;
 /// Calls of one import; more are an import without end.
 const CALLS_MAX: usize = 20_000;
 
-fn json(text: &str) -> Json {
-    Json::parse(text).unwrap_or_else(|why| panic!("{why}: {text}"))
-}
-
 fn host() -> Host {
     Host::new(None, StoreMode::Plain).unwrap()
 }
@@ -34,7 +30,7 @@ fn host() -> Host {
 fn append_to(host: &mut Host, conversation: &str, messages: Vec<Json>) {
     let args = Json::object([
         ("conversation", conversation.into()),
-        ("options", json(r#"{"mode":"new"}"#)),
+        ("options", Json::of(r#"{"mode":"new"}"#)),
         ("messages", Json::Array(messages)),
     ]);
     host.ask("ingest.append", &args).unwrap();
@@ -91,7 +87,7 @@ fn filled() -> Host {
 }
 
 fn answer(host: &mut Host, name: &str, args: &Json) -> Result<Json, Error> {
-    host.ask(name, args).map(|text| json(text.as_str().unwrap()))
+    host.ask(name, args).map(|text| Json::of(text.as_str().unwrap()))
 }
 
 fn field(value: &Json, key: &str) -> Json {
@@ -103,7 +99,7 @@ fn number(value: &Json, key: &str) -> u64 {
 }
 
 fn status(host: &mut Host) -> Json {
-    answer(host, "admin.status", &json(r#"{"conversation":"c"}"#)).unwrap()
+    answer(host, "admin.status", &Json::of(r#"{"conversation":"c"}"#)).unwrap()
 }
 
 fn export(host: &mut Host, conversation: &str, bytes_max: u64) -> Vec<String> {
@@ -154,7 +150,7 @@ fn import(host: &mut Host, lines: &[String]) -> Result<Json, Error> {
 }
 
 fn logical(host: &mut Host) -> Json {
-    host.ask("admin.digest", &json(r#"{"logical":true}"#)).unwrap()
+    host.ask("admin.digest", &Json::of(r#"{"logical":true}"#)).unwrap()
 }
 
 fn check(host: &mut Host, conversation: &str) {
@@ -166,7 +162,7 @@ fn check(host: &mut Host, conversation: &str) {
 /// What of a summary's description belongs to no store.
 fn summaries(host: &mut Host) -> Json {
     let listing = r#"{"kind":"summaries","conversation":"c"}"#;
-    let items = field(&answer(host, "admin.listing", &json(listing)).unwrap(), "items");
+    let items = field(&answer(host, "admin.listing", &Json::of(listing)).unwrap(), "items");
     let ids = items.elements().iter().map(|item| field(item, "id"));
     let described = ids.map(|id| {
         let args = Json::object([("id", id)]);
@@ -273,16 +269,16 @@ fn other_messages_and_other_summaries_are_refused_and_nothing_is_written() {
                 .to_owned(),
             format!(r#"{{"text":"{words}","purpose":"condensed","times":0}}"#),
         ];
-        let completions = completions.map(|text| json(&text));
+        let completions = completions.map(|text| Json::of(&text));
         host.model = ScriptedModel::new(&completions).unwrap();
-        let args = json(r#"{"budget":100000,"options":{"force":true}}"#);
+        let args = Json::of(r#"{"budget":100000,"options":{"force":true}}"#);
         drive(host, &args, Answers::Scripted).unwrap().unwrap();
     };
     let config = r#"{"fresh_tail_messages_max":2,"fresh_tail_tokens_max":null,
         "leaf_chunk_tokens_max":1000,"condense_leaves_min":2,"condensed_tokens_target":512,
         "summary_prefix_tokens_target":600}"#;
-    let mut condensed = Host::new(Some(json(config)), StoreMode::Plain).unwrap();
-    let mut otherwise = Host::new(Some(json(config)), StoreMode::Plain).unwrap();
+    let mut condensed = Host::new(Some(Json::of(config)), StoreMode::Plain).unwrap();
+    let mut otherwise = Host::new(Some(Json::of(config)), StoreMode::Plain).unwrap();
     for (host, words) in [(&mut condensed, "the call failed"), (&mut otherwise, "it was an error")]
     {
         import(host, &raw).unwrap();
@@ -396,9 +392,9 @@ fn a_context_of_many_items_comes_back() {
     let config = r#"{"fresh_tail_messages_max":2,"leaf_chunk_tokens_max":60,
         "condense_summaries_min":1000,"condense_leaves_min":1000,
         "summary_prefix_tokens_target":1000000}"#;
-    let mut original = Host::new(Some(json(config)), StoreMode::Plain).unwrap();
+    let mut original = Host::new(Some(Json::of(config)), StoreMode::Plain).unwrap();
     append(&mut original, 200, 3);
-    let args = json(r#"{"budget":200000,"options":{"force":true}}"#);
+    let args = Json::of(r#"{"budget":200000,"options":{"force":true}}"#);
     // One sweep makes twelve summaries.
     for _ in 0..16 {
         drive(&mut original, &args, Answers::Offline).unwrap().unwrap();
@@ -415,11 +411,11 @@ fn a_context_of_many_items_comes_back() {
 #[test]
 fn an_export_does_not_mix_two_states() {
     let mut original = filled();
-    let args = json(r#"{"bytes_max":1}"#);
+    let args = Json::of(r#"{"bytes_max":1}"#);
     let page = answer(&mut original, "admin.export_page", &args).unwrap();
     append(&mut original, 1, 7);
     let args = Json::object([("cursor", field(&page, "cursor"))]);
     refused(answer(&mut original, "admin.export_page", &args), ErrorCode::Conflict, "moved on");
-    let args = json(r#"{"conversation":"unknown"}"#);
+    let args = Json::of(r#"{"conversation":"unknown"}"#);
     refused(answer(&mut original, "admin.export_page", &args), ErrorCode::NotFound, "unknown");
 }

@@ -16,6 +16,9 @@
 //! With `LCM_RECALL_MISSES=1` it is followed by what the engine missed of the half `tune`, and with
 //! `LCM_RECALL_DUMP=FOLDER` the composed conversations and their questions are written there.
 //!
+//! Labelled conversations of others, in the form of LoCoMo or LongMemEval, are measured by
+//! `LCM_LABELLED=FILE cargo test --release -p lcm-tests --test recall -- --nocapture others`.
+//!
 //! Asserted is that the engine is on no kind of conversation worse than BM25, and on average over
 //! the kinds clearly better, in both halves. With `LCM_RECALL_HALF=tune` only that half is printed
 //! and asserted: while a ranking is tuned, nobody looks at the other.
@@ -24,6 +27,8 @@
 mod bm25;
 #[path = "recall/compose.rs"]
 mod compose;
+#[path = "recall/labelled.rs"]
+mod labelled;
 #[path = "recall/measure.rs"]
 mod measure;
 #[path = "recall/sound.rs"]
@@ -87,4 +92,27 @@ fn table() {
         findings.extend(measure::worse(&measured, half));
     }
     assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));
+}
+
+/// Also of what is invented for the test, so that the command is known to work.
+#[test]
+fn others() {
+    let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/labelled");
+    let files = match std::env::var_os("LCM_LABELLED") {
+        Some(file) => vec![file.into()],
+        None => vec![fixtures.join("locomo.json"), fixtures.join("longmemeval.json")],
+    };
+    for file in files {
+        let conversations = labelled::read(&file);
+        // A question of LongMemEval has a conversation of its own; several of them are asked in
+        // one store, as many as a machine holds.
+        for several in conversations.chunks(50) {
+            let measured = measure::measure(several);
+            assert!(!measured.is_empty(), "no question with evidence in {file:?}");
+            println!("{}", measure::table_of_others(&measured));
+            for (store, [engine, baseline]) in measure::of_all(&measured) {
+                assert!(engine >= baseline, "{file:?}, {store}: {engine:.3}, BM25 {baseline:.3}");
+            }
+        }
+    }
 }

@@ -19,10 +19,6 @@ use lcm_testing::{
 const CONFIG: &str = r#"{"fresh_tail_messages_max":8,"leaf_chunk_tokens_max":4000}"#;
 const BUDGET: u64 = 6_000;
 
-fn json(text: &str) -> Json {
-    Json::parse(text).unwrap_or_else(|why| panic!("{why}: {text}"))
-}
-
 /// Messages that deflate well or badly, with ids, of about `bytes` bytes each.
 fn texts(count: u64, bytes: u64) -> Vec<String> {
     let mut random = Random::new(count + bytes);
@@ -40,7 +36,7 @@ fn texts(count: u64, bytes: u64) -> Vec<String> {
 
 fn append(host: &mut Host, texts: &[String]) {
     let messages = texts.iter().map(|text| text.as_str().into()).collect();
-    let options = json(r#"{"mode":"new"}"#);
+    let options = Json::of(r#"{"mode":"new"}"#);
     let args = Json::object([("messages", Json::Array(messages)), ("options", options)]);
     host.ask("ingest.append", &args).unwrap();
 }
@@ -51,7 +47,7 @@ fn compact(host: &mut Host) {
 }
 
 fn filled(texts: &[String], batch: usize, mode: StoreMode) -> Host {
-    let mut host = Host::new(Some(json(CONFIG)), mode).unwrap();
+    let mut host = Host::new(Some(Json::of(CONFIG)), mode).unwrap();
     texts.chunks(batch).for_each(|batch| append(&mut host, batch));
     host
 }
@@ -108,8 +104,8 @@ fn assert_kept(host: &mut Host, texts: &[String], place: &str) {
     let sealed = keys(host, 'z');
     let last = sealed.last().map_or(0, |key| seq(key));
     assert!(keys(host, 'm').iter().all(|key| seq(key) > last), "{place}: a pack was left behind");
-    let status = host.ask("admin.status", &json(r#"{"conversation":"c"}"#)).unwrap();
-    let status = json(status.as_str().unwrap());
+    let status = host.ask("admin.status", &Json::of(r#"{"conversation":"c"}"#)).unwrap();
+    let status = Json::of(status.as_str().unwrap());
     let packs = status.field("bytes").unwrap().field("packs").unwrap().clone();
     let sum: u64 = ['m', 'z', 'd'].into_iter().map(|kind| bytes(host, kind)).sum();
     assert_eq!(packs, sum.into(), "{place}: {status}");
@@ -136,7 +132,7 @@ fn sealing_keeps_every_message_at_all_batch_sizes() {
         let raw = texts.iter().map(String::len).sum::<usize>() as u64;
         let stored = bytes(&host, 'z') + bytes(&host, 'm');
         assert!(stored * 10 < raw * 7, "{place}: {stored} of {raw}");
-        digests.push(host.ask("admin.digest", &json(r#"{"logical":true}"#)).unwrap());
+        digests.push(host.ask("admin.digest", &Json::of(r#"{"logical":true}"#)).unwrap());
     }
     assert!(digests.windows(2).all(|pair| pair[0] == pair[1]), "{digests:?}");
 }
@@ -150,7 +146,7 @@ fn sealing_while_the_history_grows() {
     for (mode, cold) in
         [(StoreMode::Plain, false), (StoreMode::Plain, true), (StoreMode::WouldBlock, false)]
     {
-        let mut host = Host::new(Some(json(CONFIG)), mode).unwrap();
+        let mut host = Host::new(Some(Json::of(CONFIG)), mode).unwrap();
         host.cold = cold;
         for batch in texts.chunks(23) {
             append(&mut host, batch);
@@ -174,7 +170,7 @@ fn sealing_of_huge_and_tiny_texts() {
     for (at, text) in texts(40, 40_000).into_iter().enumerate() {
         all[1_200 + at] = text.replace("\"m", "\"o");
     }
-    let mut host = Host::new(Some(json(CONFIG)), StoreMode::Plain).unwrap();
+    let mut host = Host::new(Some(Json::of(CONFIG)), StoreMode::Plain).unwrap();
     let mut from = 0;
     while from < all.len() {
         let mut bytes = 0;
@@ -195,7 +191,7 @@ fn sealing_of_huge_and_tiny_texts() {
 fn before_sealing() -> (Host, Json, Vec<String>) {
     let texts = texts(420, 700);
     let mut host = filled(&texts, 30, StoreMode::Plain);
-    let plan_args = json(r#"{"budget":6000}"#);
+    let plan_args = Json::of(r#"{"budget":6000}"#);
     for _ in 0..1_000 {
         let plan = host.ask("compaction.plan", &plan_args).unwrap();
         let request = plan.field("requests").unwrap().element(0).unwrap().clone();
@@ -258,18 +254,19 @@ fn a_sealing_commit_that_fails_changes_nothing() {
 fn who_meets_a_sealing_commit_sees_no_damage() {
     let (mut host, apply, texts) = before_sealing();
     let before = host.store.clone();
-    let whole = json(r#"{"seq_from":1,"seq_to":420}"#);
-    let assemble = json(r#"{"budget":1000000}"#);
-    let more = json(r#"{"messages":[{"role":"user","content":"more"}],"options":{"mode":"new"}}"#);
-    let listing = json(r#"{"kind":"messages","bytes_max":1000000}"#);
-    let plan = json(r#"{"budget":6000,"options":{"lease_ms":1000}}"#);
+    let whole = Json::of(r#"{"seq_from":1,"seq_to":420}"#);
+    let assemble = Json::of(r#"{"budget":1000000}"#);
+    let more =
+        Json::of(r#"{"messages":[{"role":"user","content":"more"}],"options":{"mode":"new"}}"#);
+    let listing = Json::of(r#"{"kind":"messages","bytes_max":1000000}"#);
+    let plan = Json::of(r#"{"budget":6000,"options":{"lease_ms":1000}}"#);
     let calls = [
         ("recall.messages", &whole),
         ("context.assemble", &assemble),
         ("ingest.append", &more),
         ("compaction.plan", &plan),
         ("compaction.apply", &apply),
-        ("admin.digest", &json(r#"{"logical":true}"#)),
+        ("admin.digest", &Json::of(r#"{"logical":true}"#)),
         ("admin.listing", &listing),
     ];
     let (mut conflicts, mut meetings) = (0, 0);
@@ -328,7 +325,7 @@ fn a_damaged_sealed_pack_is_reported() {
             let place = format!("`{key}` at {at}, cut {cut}");
             let read = try_messages(&mut host, 1, 300);
             let report = host.ask("admin.check", &Json::Null);
-            let report = report.map(|report| json(report.as_str().unwrap()));
+            let report = report.map(|report| Json::of(report.as_str().unwrap()));
             let passes = report.is_ok_and(|report| report.field("ok") == Some(&Json::Bool(true)));
             match read {
                 Ok(read) => assert!(read == texts || !passes, "{place}: nothing was found"),
@@ -339,8 +336,8 @@ fn a_damaged_sealed_pack_is_reported() {
                 }
             }
             found += u32::from(!passes);
-            let _ = host.ask("context.assemble", &json(r#"{"budget":100000}"#));
-            let _ = host.ask("admin.digest", &json(r#"{"logical":true}"#));
+            let _ = host.ask("context.assemble", &Json::of(r#"{"budget":100000}"#));
+            let _ = host.ask("admin.digest", &Json::of(r#"{"logical":true}"#));
         }
     }
     println!("{refused} refused, {found} found");

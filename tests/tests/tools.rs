@@ -3,7 +3,12 @@
 //! answers name lead to the whole of a text.
 
 use lcm_core::tokens;
-use lcm_testing::{Host, Json, host::StoreMode, simulation::random::Random};
+use lcm_testing::{
+    Host, Json,
+    host::StoreMode,
+    simulation::random::Random,
+    vector_runner::{Answers, drive},
+};
 
 /// As the interface says it.
 const ANSWER_TOKENS_MAX: u32 = 2_000;
@@ -91,4 +96,127 @@ fn the_pieces_of_a_message_are_the_message() {
         assert_eq!(read, raw);
         assert!(calls <= 1 + tokens::estimate(&raw) / 1_700, "{calls} calls");
     }
+}
+
+/// A call as an agent makes it, with a model that quotes when one is needed.
+fn told(host: &mut Host, caller: Option<&str>, name: &str, arguments: &Json) -> String {
+    let args = Json::object([
+        ("conversation", "a".into()),
+        ("name", name.into()),
+        ("arguments_json", arguments.clone()),
+        ("caller", caller.map_or(Json::Null, Json::from)),
+    ]);
+    let mut outcome = host.ask("tools.call", &args).unwrap();
+    while let Some(needs) = outcome.field("needs-completions") {
+        let request = needs.field("requests").unwrap().element(0).unwrap().clone();
+        let args = Json::object([("request", request)]);
+        let done = host.ask("compaction.complete_offline", &args).unwrap();
+        let args = Json::object([
+            ("conversation", "a".into()),
+            ("continuation", needs.field("continuation").unwrap().clone()),
+            ("answers", Json::Array(vec![Json::object([("done", done)])])),
+        ]);
+        outcome = host.ask("tools.resume", &args).unwrap();
+    }
+    let done = outcome.field("done").unwrap();
+    let text = done.field("text").and_then(Json::as_str).unwrap().to_owned();
+    assert_eq!(done.field("is_error"), Some(&Json::Bool(false)), "{name} {arguments:?}: {text}");
+    text
+}
+
+/// The calls that an answer prints.
+fn printed(answer: &str) -> Vec<(String, Json)> {
+    let call = |line: &str| {
+        let (name, rest) = line.strip_prefix("Next: ")?.split_once(" {")?;
+        let (arguments, _) = rest.rsplit_once('}')?;
+        Some((name.to_owned(), Json::parse(&format!("{{{arguments}}}")).unwrap()))
+    };
+    answer.lines().filter_map(call).collect()
+}
+
+const ELSEWHERE: &str = "b \"quoted\"";
+
+/// Conversations `a` and [`ELSEWHERE`] of no family, both compacted, and a grant of `a` for the
+/// other.
+fn apart() -> (Host, String) {
+    let config = Json::object([
+        ("fresh_tail_messages_max", 1_u64.into()),
+        ("leaf_chunk_tokens_max", 1_000_u64.into()),
+    ]);
+    let mut host = Host::new(Some(config), StoreMode::Plain).unwrap();
+    for (conversation, bird) in [("a", "wren"), (ELSEWHERE, "heron")] {
+        let of = |number: u64| {
+            let filler = "so ".repeat(99);
+            message(&format!("the {bird} number {number} is called {bird}_{number} {filler}"))
+        };
+        append(&mut host, conversation, (0..30).map(of).collect());
+        let args = Json::object([
+            ("conversation", conversation.into()),
+            ("budget", 100_000_u64.into()),
+            ("options", Json::object([("force", Json::Bool(true))])),
+        ]);
+        drive(&mut host, &args, Answers::Offline).unwrap().unwrap();
+    }
+    let limits = Json::object([
+        ("conversations", Json::Array(vec![ELSEWHERE.into()])),
+        ("tokens_max", 100_000_u64.into()),
+    ]);
+    let args = Json::object([("conversation", "a".into()), ("grant_json", limits)]);
+    let grant = host.ask("recall.grant", &args).unwrap();
+    let grant = Json::parse(grant.as_str().unwrap()).unwrap();
+    let id = grant.field("id").and_then(Json::as_str).unwrap().to_owned();
+    (host, id)
+}
+
+/// Calls from `a` that are about the other conversation: of the agent, and on a grant.
+fn calls_about_elsewhere(grant: &str) -> Vec<(Option<&str>, String, Json)> {
+    let place = ("conversationId", Json::from(ELSEWHERE));
+    let all = ("allConversations", Json::Bool(true));
+    let mut calls = Vec::new();
+    let mut add = |caller, name: &str, members: &[(&'static str, Json)], further: &[_]| {
+        let members = [members, further].concat().into_iter();
+        let members = members.map(|(key, value): (&str, Json)| (key.to_owned(), value)).collect();
+        calls.push((caller, name.to_owned(), Json::Object(members)));
+    };
+    let scoped = |scope: &str| [("pattern", Json::from("heron")), ("scope", scope.into())];
+    for further in [all, place.clone()] {
+        let further = [further];
+        add(None, "lcm_grep", &scoped("messages"), &further);
+        add(None, "lcm_grep", &scoped("summaries"), &further);
+        let prompt = [("prompt", Json::from("How is heron number 7 called?"))];
+        add(None, "lcm_expand_query", &prompt, &further);
+    }
+    for further in [&[][..], &[place]] {
+        add(Some(grant), "lcm_grep", &scoped("messages"), further);
+        add(Some(grant), "lcm_grep", &scoped("summaries"), further);
+        for messages in [false, true] {
+            let query = [("query", Json::from("heron")), ("includeMessages", Json::Bool(messages))];
+            add(Some(grant), "lcm_expand", &query, further);
+        }
+    }
+    calls
+}
+
+/// Goal: whatever an answer is about, the call that it prints works as it stands. Method: calls
+/// about a conversation of no family from another one; each printed call is made, and those that
+/// its answer prints.
+#[test]
+fn a_call_that_an_answer_prints_works_as_printed() {
+    let (mut host, grant) = apart();
+    let mut calls = calls_about_elsewhere(&grant);
+    let (begun, mut made) = (calls.len(), 0);
+    for depth in 0..4 {
+        let mut following = Vec::new();
+        for (caller, name, arguments) in calls {
+            let answer = told(&mut host, caller, &name, &arguments);
+            assert!(answer.contains("heron"), "{name} {arguments:?}: {answer}");
+            let printed = printed(&answer);
+            let is_whole = depth > 0 || name == "lcm_expand";
+            assert!(is_whole || !printed.is_empty(), "{name} {arguments:?}: {answer}");
+            following.extend(printed.into_iter().map(|(name, args)| (caller, name, args)));
+            made += 1;
+        }
+        calls = following;
+    }
+    assert!(made >= 2 * begun, "{made} of {begun}");
 }

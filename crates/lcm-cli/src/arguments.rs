@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Assemble(Assemble),
     /// Find messages and summaries by their words or a regular expression
     Grep(Grep),
+    /// Have a question answered from what was said, with the ids that say so
+    Ask(Ask),
     /// Limited rights to read, for sub-agents: create, list and revoke them
     #[command(subcommand)]
     Grant(Grant),
@@ -151,6 +153,9 @@ pub(crate) struct Compact {
     /// Tokens of the whole prompt as the provider counted them last, what is added included
     #[arg(long, value_name = "N")]
     pub(crate) observed_tokens: Option<u32>,
+    /// Completions asked for at the same time
+    #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
+    pub(crate) parallel: u32,
     #[command(flatten)]
     pub(crate) models: Models,
 }
@@ -166,20 +171,20 @@ pub(crate) struct Maintain {
     /// Tokens of the whole prompt as the provider counted them last, what is added included
     #[arg(long, value_name = "N")]
     pub(crate) observed_tokens: Option<u32>,
+    /// Completions asked for at the same time
+    #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
+    pub(crate) parallel: u32,
     #[command(flatten)]
     pub(crate) models: Models,
 }
 
-/// Which models write summaries, and how they are asked.
+/// Which models are asked, and how.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Models {
     /// A model: offline, exec:PROGRAM ARGS, openai:MODEL[@BASE-URL], anthropic:MODEL[@BASE-URL],
     /// or PURPOSE=SPEC; several are a fallback chain
     #[arg(long, value_name = "SPEC")]
     pub(crate) llm: Vec<String>,
-    /// Completions asked for at the same time
-    #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
-    pub(crate) parallel: u32,
     /// How often a failing model is asked again
     #[arg(long, value_name = "N", default_value = "2", allow_negative_numbers = true)]
     pub(crate) retries: u32,
@@ -200,7 +205,7 @@ pub(crate) struct Assemble {
     /// The model that the budget is for, once lcm calibrate has reported of it
     #[arg(long, value_name = "M")]
     pub(crate) model: Option<String>,
-    /// Which older items are kept
+    /// Which older items are kept when not everything fits; by default as configured, or layered
     #[arg(long, value_enum)]
     pub(crate) policy: Option<Policy>,
     /// What prompt-aware matches
@@ -252,6 +257,39 @@ pub(crate) struct Grep {
     /// Read on this grant: within its limits, and charged for the text that is shown
     #[arg(long, value_name = "ID")]
     pub(crate) grant: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Ask {
+    /// The question
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) question: String,
+    /// What to search for, as lcm grep takes words [default: the question]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) query: Option<String>,
+    /// A summary to answer from, as often as needed
+    #[arg(long, value_name = "ID")]
+    pub(crate) summary: Vec<String>,
+    /// Tokens that the answer may have, 1 to 8000 [default: 2000]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) max_tokens: Option<u32>,
+    /// Tokens of what is read for it [default and most: as configured]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) token_cap: Option<u32>,
+    /// Read in every conversation of the store
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Read in this conversation and not its family
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) only: bool,
+    /// Read on this grant: within its limits, and charged for what the model is shown
+    #[arg(long, value_name = "ID")]
+    pub(crate) grant: Option<String>,
+    /// Seconds that all of it may take, 1 to 600 [default: 150]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub(crate) deadline: Option<u32>,
+    #[command(flatten)]
+    pub(crate) models: Models,
 }
 
 /// What is done with grants.

@@ -122,7 +122,7 @@ same_fields!(api::Outcome => compaction::Outcome {
 });
 
 same_fields!(context::Options => api::AssembleOptions {
-    policy: into, prompt, reserve_tokens, live_messages, previous, explain, extra_json
+    policy: maybe, prompt, reserve_tokens, live_messages, previous, explain, extra_json
 });
 same_fields!(api::Prefix => context::Prefix { stable_tokens, broken_by, sha256, token });
 same_fields!(api::Item => context::Item { id, kind, included, why, tokens, seq_first, seq_last });

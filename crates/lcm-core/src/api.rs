@@ -229,16 +229,16 @@ pub enum Policy {
     Chronological,
     /// Those that match the prompt best.
     PromptAware,
-    /// The oldest summary always, then newest first.
+    /// The summary of the oldest messages, if it fits; then newest first, in steps.
     Layered,
 }
 
 /// Options of `assemble`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct AssembleOptions {
-    /// Which older items are kept.
-    pub policy: Policy,
-    /// The prompt that `prompt-aware` matches.
+    /// Which older items are kept; `None`: `eviction_policy` of the configuration.
+    pub policy: Option<Policy>,
+    /// What `prompt-aware` compares with; `None`, or without words: newest first.
     pub prompt: Option<String>,
     /// Tokens of the budget that the host needs for itself.
     pub reserve_tokens: u32,

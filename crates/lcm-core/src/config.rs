@@ -83,7 +83,7 @@ pub struct Config {
     /// Tokens that a forked session takes over, at least 1; `None`: three in ten of a leaf's chunk,
     /// at least 6,000.
     pub bootstrap_tokens_max: Option<u32>,
-    /// Which older items a context keeps when the call does not say; default chronological.
+    /// Which older items a context keeps when the call does not say; default layered.
     pub eviction_policy: api::Policy,
     /// Whether large payloads outside the fresh tail are shown as a stub; default false.
     pub stub_large_tool_payloads: bool,
@@ -160,7 +160,7 @@ impl Default for Config {
             new_session_retain_depth: Some(2),
             assembly_tokens_max: None,
             bootstrap_tokens_max: None,
-            eviction_policy: api::Policy::Chronological,
+            eviction_policy: api::Policy::Layered,
             stub_large_tool_payloads: false,
             custom_instructions: String::new(),
             prompt_overrides: Vec::new(),

@@ -5,6 +5,8 @@
 //! completions it asked for (the ledger of the head), and what is to be done about either
 //! ([`crate::compaction::advise`]).
 
+use alloc::{format, string::String};
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -201,6 +203,27 @@ impl Usage {
         let again = turns.input_tokens.saturating_sub(new).max(turns.cache_read_tokens);
         let share = turns.cache_read_tokens.saturating_mul(1_000).checked_div(again);
         share.filter(|_| turns.cache_read_tokens > 0).unwrap_or(1_000).min(1_000)
+    }
+
+    /// The same for an agent's model, in a line; empty: nobody reported anything.
+    pub(crate) fn told(&self) -> String {
+        let (turns, summaries) = (&self.turns, &self.summaries);
+        if turns.calls + summaries.calls == 0 {
+            return String::new();
+        }
+        let cost = turns.cost_micros.saturating_add(summaries.cost_micros);
+        format!(
+            "Reported: {} turns, {} tokens read, {} of them cached, and {} written; costs of \
+             {}.{:06} in the host's currency, {}.{:06} of them for summaries\n",
+            turns.calls,
+            turns.input_tokens,
+            turns.cache_read_tokens,
+            turns.output_tokens,
+            cost / 1_000_000,
+            cost % 1_000_000,
+            summaries.cost_micros / 1_000_000,
+            summaries.cost_micros % 1_000_000,
+        )
     }
 
     /// What is shown of it.

@@ -36,6 +36,8 @@ impl Clock {
 #[derive(Clone, Debug, Default)]
 pub struct Cancel {
     flag: Arc<AtomicBool>,
+    /// From then on the work is stopped, too.
+    deadline: Option<Instant>,
 }
 
 impl Cancel {
@@ -47,7 +49,15 @@ impl Cancel {
     /// Whether the work was asked to stop.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.flag.load(Ordering::SeqCst)
+        self.flag.load(Ordering::SeqCst) || self.deadline.is_some_and(|at| at <= Instant::now())
+    }
+
+    /// The same flag for a part of the work that is also stopped once it has taken this long.
+    #[must_use]
+    pub fn within(&self, duration: Duration) -> Self {
+        let own = Instant::now().checked_add(duration);
+        let deadline = self.deadline.into_iter().chain(own).min();
+        Self { flag: Arc::clone(&self.flag), deadline }
     }
 
     /// Fails once the work was asked to stop.

@@ -1,9 +1,9 @@
 //! The wasmtime reference host of `lcm.wasm`, as a library.
 //!
 //! In: the bytes of the component, a store and a model. Out: [`Lcm`], one typed method per
-//! exported function, and the loops every host needs: [`Lcm::ingest`], [`Lcm::compact`] and the
-//! readers that follow cursors. No decision about conversations is made here; that is the
-//! component's part, and no constant of its policy appears in this crate.
+//! exported function, and the loops every host needs: [`Lcm::ingest`], [`Lcm::compact`],
+//! [`Lcm::ask`] and the readers that follow cursors. No decision about conversations is made here;
+//! that is the component's part, and no constant of its policy appears in this crate.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -27,6 +27,7 @@
 //! # }
 //! ```
 
+mod ask;
 mod bindings;
 mod calls;
 mod clock;
@@ -51,6 +52,7 @@ pub mod completion;
 pub mod session_files;
 pub mod store;
 
+pub use ask::{AskFailure, AskOptions, AskReport, AskStatus};
 pub use bindings::{context, ingestion, types, work};
 pub use clock::{Cancel, Clock};
 pub use compaction::{CompactOptions, CompactReport, CompactStatus, Pass, model_option};
@@ -59,7 +61,7 @@ pub use error::{Code, Error, Result};
 pub use ingest::{IngestError, IngestOptions, IngestReport, Proven};
 pub use lcm::Lcm;
 pub use money::{Advice, AdviseOptions, Prices, Spent, SpentOn, Usage, UsageReport};
-pub use pages::{Checked, ExpandOptions, Expanded};
+pub use pages::{Checked, ExpandOptions, Expanded, Granted};
 pub use portable::ImportReport;
 pub use record::Recorder;
 pub use turn::{Debt, MaintainReport, TurnOptions, TurnReport};

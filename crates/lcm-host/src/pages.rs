@@ -3,7 +3,7 @@
 //! In: what to read. Out: the whole result, or one page at a time to a callback, so that nothing
 //! large has to be held. The pages themselves are the component's.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
@@ -31,6 +31,25 @@ pub struct ExpandOptions {
     pub grant: Option<String>,
 }
 
+/// What a read took of a grant.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Granted {
+    /// Tokens that it took.
+    pub tokens: u64,
+    /// Tokens that are left.
+    pub tokens_left: u64,
+    /// Whether something was left out for want of tokens.
+    pub truncated: bool,
+}
+
+impl Granted {
+    /// Adds what the next page took.
+    fn add(&mut self, next: Self) {
+        let tokens = self.tokens.saturating_add(next.tokens);
+        *self = Self { tokens, ..next };
+    }
+}
+
 /// What a summary stands for.
 #[derive(Debug, Deserialize)]
 pub struct Expanded {
@@ -48,8 +67,8 @@ pub struct Expanded {
     pub truncated: bool,
     /// The cursor of what was left out; `None`: nothing was.
     pub next: Option<String>,
-    /// What was taken of the grant, as the component wrote it.
-    pub grant: Option<Box<RawValue>>,
+    /// What was taken of the grant.
+    pub grant: Option<Granted>,
 }
 
 /// The result of a check.
@@ -144,8 +163,10 @@ impl Lcm {
         Ok(())
     }
 
-    /// What a summary stands for: one page when `token_cap` or a grant is given, everything
-    /// otherwise. What a page took of a grant would be lost with an error of the next.
+    /// What a summary stands for: one page when `token_cap` is given, everything otherwise.
+    ///
+    /// What was read on a grant is paid for: when something goes wrong behind the first page, that
+    /// is returned, and its `next` leads to the page that failed.
     ///
     /// # Errors
     ///
@@ -161,11 +182,18 @@ impl Lcm {
         let mut whole: Option<Expanded> = None;
         let mut after = options.after.clone();
         loop {
-            cancel.check()?;
             let arguments = expand_arguments(options, after.as_deref());
-            let page = self.expand(conversation, id, &arguments, options.grant.as_deref(), now)?;
-            let page: Expanded = text::read("recall.expand", &page)?;
-            moved("recall.expand", after.as_ref(), page.next.as_ref())?;
+            let page = cancel.check().and_then(|()| {
+                let grant = options.grant.as_deref();
+                let page = self.expand(conversation, id, &arguments, grant, now)?;
+                let page: Expanded = text::read("recall.expand", &page)?;
+                moved("recall.expand", after.as_ref(), page.next.as_ref()).map(|()| page)
+            });
+            let page = match page {
+                Ok(page) => page,
+                Err(_) if options.grant.is_some() && whole.is_some() => break,
+                Err(error) => return Err(error),
+            };
             let whole = match &mut whole {
                 None => whole.insert(page),
                 Some(whole) => {
@@ -174,11 +202,15 @@ impl Lcm {
                     whole.tokens = whole.tokens.saturating_add(page.tokens);
                     whole.truncated = page.truncated;
                     whole.next = page.next;
+                    if let (Some(before), Some(after)) = (&mut whole.grant, page.grant) {
+                        before.add(after);
+                    }
                     whole
                 }
             };
             after.clone_from(&whole.next);
-            if options.token_cap.is_some() || options.grant.is_some() || after.is_none() {
+            let is_spent = whole.grant.is_some_and(|grant| grant.truncated);
+            if options.token_cap.is_some() || is_spent || after.is_none() {
                 break;
             }
         }

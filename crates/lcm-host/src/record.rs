@@ -129,11 +129,11 @@ pub(crate) fn apply_options(options: &work::ApplyOptions) -> Value {
 }
 
 pub(crate) fn assemble_options(options: &context::Options) -> Value {
-    let policy = match options.policy {
+    let policy = options.policy.map(|policy| match policy {
         context::Policy::Chronological => "chronological",
         context::Policy::PromptAware => "prompt-aware",
         context::Policy::Layered => "layered",
-    };
+    });
     json!({"policy": policy, "prompt": options.prompt, "reserve_tokens": options.reserve_tokens,
         "live_messages": options.live_messages, "previous": options.previous,
         "explain": options.explain, "extra_json": options.extra_json})

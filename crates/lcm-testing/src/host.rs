@@ -157,6 +157,20 @@ impl Host {
         self.call(name, args).unwrap_or_else(|misuse| panic!("{name}: {misuse}"))
     }
 
+    /// As [`Host::ask`], with arguments as JSON text, and an answer that is JSON text as its value.
+    ///
+    /// # Errors
+    ///
+    /// The engine's.
+    ///
+    /// # Panics
+    ///
+    /// The call is not well formed, or the answer is a string and no JSON.
+    pub fn told(&mut self, name: &str, args: &str) -> Answer {
+        let answer = self.ask(name, &Json::of(args))?;
+        Ok(answer.as_str().map_or_else(|| answer.clone(), Json::of))
+    }
+
     /// Calls a function while another instance makes the call `other`, as a whole, before
     /// operation number `at` of this one. Also says whether the other had its turn.
     ///

@@ -43,6 +43,37 @@ impl Json {
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
+    /// Reads one value that a test wrote, or an engine.
+    ///
+    /// # Panics
+    ///
+    /// As [`Json::parse`] fails.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        Self::parse(text).unwrap_or_else(|why| panic!("{why}: {text}"))
+    }
+
+    /// The string at this key.
+    ///
+    /// # Panics
+    ///
+    /// There is none.
+    #[must_use]
+    pub fn text(&self, key: &str) -> String {
+        let text = self.field(key).and_then(Self::as_str);
+        text.unwrap_or_else(|| panic!("{key}: {self}")).to_owned()
+    }
+
+    /// The number at this key.
+    ///
+    /// # Panics
+    ///
+    /// There is none.
+    #[must_use]
+    pub fn number(&self, key: &str) -> u64 {
+        self.field(key).and_then(Self::as_u64).unwrap_or_else(|| panic!("{key}: {self}"))
+    }
+
     /// The value as one line without spaces, keys in order.
     #[must_use]
     pub fn compact(&self) -> String {

@@ -11,6 +11,7 @@ use crate::{
     json::Json,
     matching,
     scripted_model::ScriptedModel,
+    tool_form,
     vector::{Expectation, Step, Vector},
 };
 
@@ -51,7 +52,8 @@ pub fn run_steps(path: &Path, mode: StoreMode) -> Result<Report, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"))?;
     let vector = Vector::parse(&text)?;
     let host = Host::new(vector.config.clone(), mode).map_err(|error| error.to_string())?;
-    let mut runner = Runner { host, results: Vec::new() };
+    let mut runner = Runner { host, results: Vec::new(), tools: Vec::new() };
+    runner.tools = runner.definitions()?;
     runner.host.model = ScriptedModel::new(&vector.completions)?;
     for (index, step) in vector.steps.iter().enumerate() {
         runner.step(step).map_err(|why| format!("step {index} ({}): {why}", step.call))?;
@@ -63,6 +65,8 @@ pub fn run_steps(path: &Path, mode: StoreMode) -> Result<Report, String> {
 struct Runner {
     host: Host,
     results: Vec<Json>,
+    /// Definitions of the tools, of the main agent and of a sub-agent.
+    tools: Vec<Json>,
 }
 
 impl Runner {
@@ -74,6 +78,9 @@ impl Runner {
             "offline" => drive(&mut self.host, &args, Answers::Offline)?,
             name => self.host.call(name, &args)?,
         };
+        if let (true, Ok(result)) = (step.call.starts_with("tools."), &answer) {
+            tool_form::check(&args, result, &self.tools)?;
+        }
         match (&step.expectation, &answer) {
             (Expectation::Success, Ok(_)) => {}
             (Expectation::Match(expected), Ok(result)) => {
@@ -95,6 +102,17 @@ impl Runner {
         }
         self.results.push(answer.unwrap_or(Json::Null));
         Ok(())
+    }
+
+    fn definitions(&mut self) -> Result<Vec<Json>, String> {
+        let callers = [Json::Null, "grant_0000000000000000".into()];
+        let of = |caller| {
+            let args = Json::object([("dialect", "lcm".into()), ("caller", caller)]);
+            let answer = self.host.call("tools.definitions", &args)?;
+            let answer = answer.map_err(|error| error.to_string())?;
+            Json::parse(answer.as_str().unwrap_or_default())
+        };
+        callers.into_iter().map(of).collect()
     }
 
     fn restart(&mut self, args: &Json) -> Result<Answer, Misuse> {

@@ -3,13 +3,12 @@
 // Converts and forwards; every decision is the engine's. Names of options and results are those
 // of the engine's JSON (snake_case), so that they are the same in every host.
 
+import { ask, completed, completerOf } from "./ask.js";
 import { batchesOf, mergeReceipts, messageTexts, stagedTexts } from "./batches.js";
 import { toJson } from "./convert.js";
 import { compact, planOptions } from "./compact.js";
-import { modelChain } from "./completion.js";
 import { invalid } from "./errors.js";
 import { askMaintain, maintain } from "./maintain.js";
-import { modelsFor } from "./models.js";
 import { budgeted, checkAsking, knownOptions, optionsOf, rest } from "./options.js";
 import { identities, ingestTranscript } from "./transcript.js";
 
@@ -25,6 +24,35 @@ function parsed(text) {
 /** `model` of options as the engine takes it: among those whose shape is not settled. */
 function withModel({ model, ...options }) {
   return model === undefined ? options : { ...options, extra_json: JSON.stringify({ model }) };
+}
+
+/**
+ * All pages of an expansion as one; `read(after)` resolves to a page.
+ *
+ * What was read on a grant is paid for: when something goes wrong behind the first page, that is
+ * what there is, and its `next` leads to the page that failed.
+ */
+export async function expanded(read, { grant, token_cap }) {
+  let whole = await read(null);
+  while (whole.next && (token_cap ?? null) === null && !whole.grant?.truncated) {
+    let page;
+    try {
+      page = await read(whole.next);
+    } catch (error) {
+      if ((grant ?? null) === null) throw error;
+      return whole;
+    }
+    whole = {
+      ...page,
+      summaries: [...whole.summaries, ...page.summaries],
+      messages: [...whole.messages, ...page.messages],
+      tokens: whole.tokens + page.tokens,
+      ...(page.grant && {
+        grant: { ...page.grant, tokens: whole.grant.tokens + page.grant.tokens },
+      }),
+    };
+  }
+  return whole;
 }
 
 /** An engine over one store. */
@@ -222,17 +250,31 @@ export class Engine {
     return this.#json("recall.describe", conversation, { id, options_json }, given);
   }
 
-  /** From a summary back to what it was made from. */
+  /** From a summary back to what it was made from: one page with `token_cap`, else everything. */
   async expand(conversation, id, options) {
     const given = optionsOf("expand", options);
-    const options_json = toJson(rest(given, "grant", "now"), "options");
-    return this.#json("recall.expand", conversation, { id, options_json }, given);
+    const wanted = rest(given, "grant", "now");
+    const read = (after) => {
+      const options_json = toJson(after === null ? wanted : { ...wanted, after }, "options");
+      return this.#json("recall.expand", conversation, { id, options_json }, given);
+    };
+    return expanded(read, given);
+  }
+
+  /**
+   * Has a question answered from what was said: `{status, answer, cited_ids, ...}`.
+   *
+   * A model that fails, takes too long or is stopped by `signal` is no rejection but a `status`,
+   * with `failure`. At most `deadline_ms` are waited for all of it.
+   */
+  async ask(conversation, question, options) {
+    return ask(this.#backend, this.#models, this.#clock, conversation, question, options);
   }
 
   /**
    * Makes a grant, a limited right to read for a sub-agent: `conversations`, `summaries`,
-   * `depth_max`, `tokens_max`, `ttl_ms`, `from`. Its `id` is the `grant` of `grep`, `describe` and
-   * `expand` and the `caller` of `callTool`.
+   * `depth_max`, `tokens_max`, `ttl_ms`, `from`. Its `id` is the `grant` of `grep`, `describe`,
+   * `expand` and `ask`, and the `caller` of `callTool`.
    */
   async grant(conversation, options) {
     const { now, ...limits } = optionsOf("grant", options);
@@ -350,30 +392,20 @@ export class Engine {
     const given = knownOptions("callTool", options, ["caller", "retries", "timeout_ms", "signal", "now"]);
     checkAsking(given);
     const now = () => given.now ?? this.#clock();
-    const complete = this.#completer(given);
     // OpenAI hands the arguments over as JSON text, the others as an object.
     const arguments_json = typeof input === "string" ? input : toJson(input ?? {}, "input");
     const call = { conversation, name, arguments_json };
     const caller = given.caller ?? null;
-    let outcome = await this.#backend.call("tools.call", { ...call, caller, now: now() });
-    while (outcome["needs-completions"]) {
-      const { requests, continuation } = outcome["needs-completions"];
-      const answers = await Promise.all(requests.map(complete));
-      const args = { conversation, continuation, answers, now: now() };
-      outcome = await this.#backend.call("tools.resume", args);
-    }
+    const first = await this.#backend.call("tools.call", { ...call, caller, now: now() });
+    const outcome = await completed(first, {
+      needs: (outcome) => outcome["needs-completions"],
+      complete: completerOf(this.#backend, this.#models, given),
+      resume: (continuation, answers) => {
+        const args = { conversation, continuation, answers, now: now() };
+        return this.#backend.call("tools.resume", args);
+      },
+    });
     return outcome.done;
-  }
-
-  #completer(options) {
-    const ask = modelChain(this.#models, options);
-    return async (request) => {
-      if (modelsFor(this.#models, request.purpose).length === 0) {
-        return { done: this.#backend.pure("compaction.complete_offline", { request }) };
-      }
-      const { result } = await ask(request);
-      return result ?? { failed: { code: "other", message: "cancelled" } };
-    };
   }
 
   async #json(name, conversation, args, options) {

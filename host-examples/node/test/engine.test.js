@@ -606,7 +606,7 @@ test("the tools of an agent find what was said and lead to its words", async () 
   await withEngine("memory:", async (lcm) => {
     await lcm.append("c", [{ role: "user", content: "The release is called heron." }]);
     const names = lcm.tools("anthropic").map((tool) => tool.name);
-    assert.deepEqual(names, ["lcm_grep", "lcm_describe", "lcm_expand_query"]);
+    assert.deepEqual(names, ["lcm_grep", "lcm_describe", "lcm_expand_query", "lcm_budget"]);
     assert.match(lcm.instructions("anthropic"), /never instructions/);
     const found = await lcm.callTool("c", "lcm_grep", { pattern: "heron" });
     assert.deepEqual(await lcm.callTool("c", "lcm_grep", '{"pattern":"heron"}'), found);
@@ -655,6 +655,7 @@ test("every call refuses an option that it does not know, and does nothing", asy
     evaluate: [],
     assemble: [],
     grep: ["module"],
+    ask: ["module"],
     describe: [summary],
     expand: [summary],
     messages: [],

@@ -8,6 +8,7 @@ import { test } from "node:test";
 import { batchesOf, mergeReceipts, messageTexts, stagedTexts } from "../src/batches.js";
 import { modelChain } from "../src/completion.js";
 import { drive } from "../src/driver.js";
+import { expanded } from "../src/engine.js";
 import { modelsOf } from "../src/models.js";
 import { environmentConfig } from "../src/open.js";
 import { ingestTranscript } from "../src/transcript.js";
@@ -447,4 +448,27 @@ test("variables become configuration under their reference names", () => {
     customInstructions: "be brief",
     freshTailCount: 8,
   });
+});
+
+test("an expansion follows its pages, and what was paid for is not lost with the next", async () => {
+  const page = (number, note, next) => {
+    const grant = note && { tokens: 3, tokens_left: 9 - 3 * number, truncated: note === "spent" };
+    const lists = { summaries: [number], messages: [-number] };
+    return { id: "s", ...lists, tokens: 3, truncated: next !== null, next, ...(grant && { grant }) };
+  };
+  const reading = (pages) => async (after) => {
+    const found = pages[after === null ? 0 : Number(after)];
+    if (found instanceof Error) throw found;
+    return found;
+  };
+  const all = await expanded(reading([page(1, "g", "1"), page(2, "g", null)]), { grant: "g" });
+  assert.deepEqual([all.summaries, all.messages, all.tokens, all.next], [[1, 2], [-1, -2], 6, null]);
+  assert.deepEqual(all.grant, { tokens: 6, tokens_left: 3, truncated: false });
+  const broken = [page(1, "g", "1"), new Error("gone")];
+  assert.equal((await expanded(reading(broken), { grant: "g" })).next, "1");
+  await assert.rejects(expanded(reading([page(1, null, "1"), new Error("gone")]), {}), /gone/);
+  const spent = [page(1, "spent", "1"), new Error("not read")];
+  assert.deepEqual((await expanded(reading(spent), { grant: "g" })).summaries, [1]);
+  const one = await expanded(reading([page(1, null, "1"), page(2, null, null)]), { token_cap: 3 });
+  assert.deepEqual([one.summaries, one.next], [[1], "1"]);
 });

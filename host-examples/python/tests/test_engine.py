@@ -142,7 +142,7 @@ class Tools(unittest.TestCase):
         with opened() as lcm:
             lcm.append("c", ['{"role":"user","content":"The release is called heron."}'])
             names = [tool["name"] for tool in lcm.tools("anthropic")]
-            self.assertEqual(names, ["lcm_grep", "lcm_describe", "lcm_expand_query"])
+            self.assertEqual(names, ["lcm_grep", "lcm_describe", "lcm_expand_query", "lcm_budget"])
             self.assertIn("never instructions", lcm.instructions("anthropic"))
             found = lcm.call_tool("c", "lcm_grep", {"pattern": "heron"})
             self.assertFalse(found["is_error"])
@@ -244,6 +244,11 @@ class Compaction(unittest.TestCase):
             rest = lcm.expand("c", item["id"], depth=99, messages=True, after=after)
             seqs = [one["seq"] for one in capped["messages"] + rest["messages"]]
             self.assertEqual(seqs, list(range(1, seqs[-1] + 1)))
+            grant = lcm.grant("c", tokens_max=1_000_000, depth_max=10)["id"]
+            paid = lcm.expand("c", item["id"], depth=99, messages=True, grant=grant)
+            self.assertEqual(paid["messages"], found["messages"])
+            self.assertEqual(paid["grant"]["tokens"], paid["tokens"])
+            self.assertEqual(paid["grant"]["tokens_left"], 1_000_000 - paid["tokens"])
 
     def test_a_key_that_is_refused_writes_nothing(self):
         def complete(request):

@@ -6,7 +6,15 @@ import json
 import unittest
 from typing import Any
 
-from lcm_engine import CompletionFailed, LcmError, compaction, completions, flows, texts
+from lcm_engine import (
+    CompletionFailed,
+    LcmError,
+    compaction,
+    completions,
+    flows,
+    paging,
+    texts,
+)
 from lcm_engine.models import Asking, models_of
 from lcm_engine.settings import configuration
 
@@ -48,6 +56,24 @@ class Script:
                 self.pauses.append(seconds)
             case flows.Together(several):
                 return [self.run(flow) for flow in several]
+
+
+class Expansion(unittest.TestCase):
+    def test_what_was_paid_for_is_not_lost_with_the_next_page(self):
+        def page(arguments):
+            if "after" in arguments["options_json"]:
+                raise LcmError("store-unavailable", "gone")
+            note = {"tokens": 3, "tokens_left": 7, "truncated": spent}
+            page = {"id": "s", "summaries": [1], "messages": [], "tokens": 3, "truncated": True}
+            return json.dumps(page | {"next": "c1", "grant": note})
+
+        for spent in (False, True):
+            script = Script(expand=page)
+            read = script.run(paging.expand("c", "s", {}, "grant_1", 0))
+            self.assertEqual((read["summaries"], read["next"]), ([1], "c1"))
+            self.assertEqual(len(script.calls), 1 if spent else 2)
+        with self.assertRaises(LcmError):
+            Script(expand=page).run(paging.expand("c", "s", {}, None, 0))
 
 
 class Texts(unittest.TestCase):

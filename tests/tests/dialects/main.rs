@@ -17,7 +17,7 @@ use lcm_core::{
     Engine,
     api::{
         AppendOptions, AssembleOptions, Assembled, CompactionMode, CompactionOptions, Dialect,
-        IngestMode, PlanStatus,
+        IngestMode, PlanStatus, Policy,
     },
     model::CompletionResult,
 };
@@ -60,7 +60,16 @@ impl Chat {
         budget: u32,
         previous: Option<String>,
     ) -> Assembled {
-        let options = AssembleOptions { previous, explain: true, ..AssembleOptions::default() };
+        // Every policy has its turn; the generator's words are numbered.
+        let policies =
+            [None, Some(Policy::Chronological), Some(Policy::PromptAware), Some(Policy::Layered)];
+        let options = AssembleOptions {
+            policy: policies[budget as usize % policies.len()],
+            prompt: Some(format!("w{}x w{}x?", budget % 7, budget % 30)),
+            previous,
+            explain: true,
+            ..AssembleOptions::default()
+        };
         let Self { engine, store } = self;
         store.begin_call();
         engine.assemble(store, "c", budget, dialect, &options, NOW).unwrap()

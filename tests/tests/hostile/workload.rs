@@ -5,12 +5,9 @@
 
 use lcm_core::{
     Engine,
-    api::{
-        AppendOptions, Applied, ApplyOptions, CompactionOptions, Dialect, IngestMode, PlanStatus,
-    },
-    model::CompletionResult,
+    api::{AppendOptions, Applied, CompactionOptions, Dialect, IngestMode},
 };
-use lcm_testing::{ModelStore, simulation::random::Random};
+use lcm_testing::{ModelStore, offline, simulation::random::Random};
 use serde_json::json;
 
 /// 2026-01-01T00:00:00Z in milliseconds.
@@ -106,36 +103,8 @@ pub(crate) fn stored(messages: u64) -> (Engine, ModelStore) {
 
 /// Compacts until nothing is due.
 pub(crate) fn compact(engine: &mut Engine, store: &mut ModelStore, budget: u32) {
-    let mut options = CompactionOptions::default();
-    loop {
-        store.begin_call();
-        let plan = engine.plan(store, CONVERSATION, budget, &options, NOW_MS).unwrap();
-        if plan.status != PlanStatus::NeedsCompletions {
-            if plan.sweep.is_empty() {
-                return;
-            }
-            options.sweep = Some(plan.sweep);
-            continue;
-        }
-        for mut request in plan.requests {
-            loop {
-                let done = CompletionResult::Done(engine.complete_offline(&request));
-                store.begin_call();
-                let outcome = engine
-                    .apply(
-                        store,
-                        CONVERSATION,
-                        &request.id,
-                        &done,
-                        &ApplyOptions::default(),
-                        NOW_MS,
-                    )
-                    .unwrap();
-                assert!(outcome.applied != Applied::Stale);
-                let Some(next) = outcome.next else { break };
-                request = next;
-            }
-        }
-        options.sweep = Some(plan.sweep);
-    }
+    let options = CompactionOptions::default();
+    offline::compact((engine, store), (CONVERSATION, budget), options, NOW_MS, &mut |applied| {
+        assert!(applied.outcome.applied != Applied::Stale);
+    });
 }

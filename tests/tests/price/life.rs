@@ -2,13 +2,9 @@
 
 use lcm_core::{
     Engine,
-    api::{
-        AppendOptions, Applied, ApplyOptions, AssembleOptions, CompactionOptions, Dialect,
-        IngestMode, PlanStatus,
-    },
-    model::CompletionResult,
+    api::{AppendOptions, Applied, AssembleOptions, CompactionOptions, Dialect, IngestMode},
 };
-use lcm_testing::ModelStore;
+use lcm_testing::{ModelStore, offline};
 use serde_json::Value;
 
 use crate::bill::Bill;
@@ -159,44 +155,19 @@ impl Life {
     }
 
     fn compact(&mut self, force: bool) {
-        let mut options = CompactionOptions { force, ..CompactionOptions::default() };
-        loop {
-            self.store.begin_call();
-            let (store, now) = (&mut self.store, self.now);
-            let plan = self.engine.plan(store, "c", BUDGET, &options, now).unwrap();
-            if plan.status != PlanStatus::NeedsCompletions {
-                if plan.sweep.is_empty() {
-                    return;
-                }
-                options.sweep = Some(plan.sweep);
-                continue;
-            }
-            for request in plan.requests {
-                self.complete(request);
-            }
-            options.sweep = Some(plan.sweep);
-        }
-    }
-
-    fn complete(&mut self, mut request: lcm_core::model::CompletionRequest) {
-        loop {
-            let answer = self.engine.complete_offline(&request);
+        let options = CompactionOptions { force, ..CompactionOptions::default() };
+        let engine = (&mut self.engine, &mut self.store);
+        offline::compact(engine, ("c", BUDGET), options, self.now, &mut |applied| {
+            let (answer, outcome) = (applied.answer, applied.outcome);
             self.bill.completion(answer.input_tokens, answer.output_tokens);
             self.completions += 1;
             self.input_tokens += u64::from(answer.input_tokens);
             self.output_tokens += u64::from(answer.output_tokens);
-            let done = CompletionResult::Done(answer);
-            let (options, now) = (ApplyOptions::default(), self.now);
-            self.store.begin_call();
-            let store = &mut self.store;
-            let outcome = self.engine.apply(store, "c", &request.id, &done, &options, now).unwrap();
             if outcome.applied == Applied::Committed {
                 self.passes += 1;
                 self.saved_tokens += u64::from(outcome.tokens_before - outcome.tokens_after);
             }
-            let Some(next) = outcome.next else { return };
-            request = next;
-        }
+        });
     }
 
     /// Asserts that the ledger says what happened, and that the context has what is left.

@@ -1,7 +1,7 @@
 //! What prompts cost where a provider keeps exact prefixes.
 
 /// Bytes that stand for one token here: only ratios are printed.
-const TOKEN_BYTES: usize = 4;
+pub(crate) const TOKEN_BYTES: usize = 4;
 /// Tokens of a block that a cache keeps.
 const BLOCK_TOKENS: usize = 1_024;
 
@@ -30,7 +30,7 @@ impl Bill {
 
     /// A prompt that is sent within the life of the cache.
     pub(crate) fn turn(&mut self, prompt: &str) {
-        let equal = self.before.bytes().zip(prompt.bytes()).take_while(|(a, b)| a == b).count();
+        let equal = equal_bytes(self.before.as_bytes(), prompt.as_bytes());
         let blocks = equal / TOKEN_BYTES / BLOCK_TOKENS;
         self.sent += u64::try_from(prompt.len() / TOKEN_BYTES).unwrap();
         self.read += u64::try_from(blocks * BLOCK_TOKENS).unwrap();
@@ -43,6 +43,19 @@ impl Bill {
 
     /// In hundredths of input tokens: a written one costs 1.25, one that is read 0.1.
     pub(crate) fn total(&self) -> u64 {
-        (self.sent - self.read) * 125 + self.read * 10 + self.summaries * 100
+        self.total_of(self.read)
     }
+
+    /// The same when so many were in the cache.
+    pub(crate) fn total_of(&self, read: u64) -> u64 {
+        (self.sent - read) * 125 + read * 10 + self.summaries * 100
+    }
+}
+
+/// Bytes at the beginning of both.
+fn equal_bytes(a: &[u8], b: &[u8]) -> usize {
+    const STEP: usize = 4_096;
+    let steps = a.chunks_exact(STEP).zip(b.chunks_exact(STEP));
+    let from = steps.take_while(|(a, b)| a == b).count() * STEP;
+    from + a[from..].iter().zip(&b[from..]).take_while(|(a, b)| a == b).count()
 }

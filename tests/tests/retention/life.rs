@@ -4,13 +4,9 @@ use std::collections::BTreeMap;
 
 use lcm_core::{
     Engine,
-    api::{
-        AppendOptions, Applied, ApplyOptions, AssembleOptions, CompactionOptions, Dialect,
-        IngestMode, PlanStatus,
-    },
-    model::CompletionResult,
+    api::{AppendOptions, Applied, AssembleOptions, CompactionOptions, Dialect, IngestMode},
 };
-use lcm_testing::ModelStore;
+use lcm_testing::{ModelStore, offline};
 
 use crate::{bill::Bill, facts};
 
@@ -128,38 +124,15 @@ fn compact(
     life: &mut Life,
     now: u64,
 ) {
-    let mut options = CompactionOptions {
+    let options = CompactionOptions {
         target: policy.target,
         requests_max: policy.parallel,
         ..CompactionOptions::default()
     };
-    loop {
-        store.begin_call();
-        let plan = engine.plan(store, "c", BUDGET, &options, now).unwrap();
-        if plan.status != PlanStatus::NeedsCompletions {
-            if plan.sweep.is_empty() {
-                return;
-            }
-            options.sweep = Some(plan.sweep);
-            continue;
-        }
-        for request in &plan.requests {
-            let mut request = request.clone();
-            loop {
-                let answer = engine.complete_offline(&request);
-                life.bill.completion(request.input_tokens, answer.output_tokens);
-                let done = CompletionResult::Done(answer);
-                store.begin_call();
-                let outcome = engine
-                    .apply(store, "c", &request.id, &done, &ApplyOptions::default(), now)
-                    .unwrap();
-                life.passes += u64::from(outcome.applied == Applied::Committed);
-                let Some(next) = outcome.next else { break };
-                request = next;
-            }
-        }
-        options.sweep = Some(plan.sweep);
-    }
+    offline::compact((engine, store), ("c", BUDGET), options, now, &mut |applied| {
+        life.bill.completion(applied.request.input_tokens, applied.answer.output_tokens);
+        life.passes += u64::from(applied.outcome.applied == Applied::Committed);
+    });
 }
 
 /// Whether an agent finds an identifier by its name in two calls: what a search shows has it, or

@@ -150,7 +150,7 @@ impl Engine for OfComponent {
 
     fn assemble(&mut self, budget: u32, prompt: Option<&str>) -> Result<Assembled> {
         let options = assembly::Options {
-            policy: assembly::Policy::Chronological,
+            policy: None,
             prompt: prompt.map(str::to_owned),
             reserve_tokens: 0,
             live_messages: Vec::new(),

@@ -75,7 +75,7 @@ pub(crate) fn run(global: &Global, options: &Assemble) -> Result<End> {
     let previous = options.previous.as_deref().map(token).transpose()?;
     let session = Session::open(global)?;
     let assemble = Options {
-        policy: options.policy.map_or(Policy::Chronological, Policy::from),
+        policy: options.policy.map(Policy::from),
         prompt: options.prompt.clone(),
         reserve_tokens: 0,
         live_messages: Vec::new(),

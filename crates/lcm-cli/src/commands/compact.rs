@@ -71,7 +71,7 @@ pub(crate) fn run(global: &Global, options: &Compact) -> Result<End> {
         target: options.target,
         model: options.model.clone(),
         observed_tokens: options.observed_tokens,
-        parallel: options.models.parallel,
+        parallel: options.parallel,
         clock: session.clock,
     };
     let progress = Progress::open("compact");

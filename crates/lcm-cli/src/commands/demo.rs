@@ -6,7 +6,7 @@
 
 use lcm_host::{
     CompactOptions, CompactReport, ExpandOptions, IngestOptions, Result,
-    context::{Assembled, Item, Options, Policy},
+    context::{Assembled, Item, Options},
     types::Dialect,
 };
 use serde::Serialize;
@@ -156,7 +156,7 @@ fn compacted(report: &CompactReport) -> String {
 
 fn assembly(session: &Session<'_>) -> Result<Assembled> {
     let options = Options {
-        policy: Policy::Chronological,
+        policy: None,
         prompt: None,
         reserve_tokens: 0,
         live_messages: Vec::new(),

@@ -1,6 +1,7 @@
 //! The commands, one module for each group.
 
 mod admin;
+mod ask;
 mod assemble;
 mod compact;
 mod demo;
@@ -24,8 +25,7 @@ use crate::{
 };
 
 /// Commands that are named in the contract and not built yet.
-const NOT_BUILT: [&str; 14] = [
-    "ask",
+const NOT_BUILT: [&str; 13] = [
     "backup",
     "dissolve",
     "erase",
@@ -51,6 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
         Command::Maintain(options) => maintain::run(global, options),
         Command::Assemble(options) => assemble::run(global, options),
         Command::Grep(options) => grep::run(global, options),
+        Command::Ask(options) => ask::run(global, options),
         Command::Grant(command) => grant::run(global, command),
         Command::Describe(options) => recall::describe(global, options),
         Command::Expand(options) => recall::expand(global, options),

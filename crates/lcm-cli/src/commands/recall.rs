@@ -2,8 +2,8 @@
 
 use std::io::{BufWriter, Write as _};
 
-use lcm_host::{Code, Error, ExpandOptions, Expanded, Result};
-use serde::Serialize;
+use lcm_host::{Code, Error, ExpandOptions, Expanded, Granted, Result};
+use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use crate::{
@@ -63,9 +63,14 @@ pub(crate) fn field(value: &Value, key: &str) -> String {
 
 /// What people are told of a grant, when one was read on.
 pub(crate) fn granted(grant: Option<&Value>) -> String {
-    let Some(grant) = grant else { return String::new() };
-    let cut = if grant.get("truncated") == Some(&Value::Bool(true)) { ", cut to that" } else { "" };
-    let (tokens, left) = (field(grant, "tokens"), field(grant, "tokens_left"));
+    let grant = grant.and_then(|grant| Granted::deserialize(grant).ok());
+    grant.as_ref().map(taken).unwrap_or_default()
+}
+
+/// What people are told of a grant.
+pub(crate) fn taken(grant: &Granted) -> String {
+    let cut = if grant.truncated { ", cut to that" } else { "" };
+    let (tokens, left) = (number(grant.tokens), number(grant.tokens_left));
     format!("\n[{tokens} tokens of the grant{cut}, {left} left]\n")
 }
 
@@ -125,7 +130,7 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
 #[derive(Serialize)]
 struct ExpandOutput<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    grant: Option<&'a RawValue>,
+    grant: Option<Granted>,
     id: &'a str,
     summaries: &'a [Box<RawValue>],
     messages: &'a [Box<RawValue>],
@@ -148,7 +153,7 @@ pub(crate) fn expand(global: &Global, options: &Expand) -> Result<End> {
         session.lcm.expand_all(session.conversation, &options.id, &expand, now, cancel)?;
     if session.json {
         output::json(&ExpandOutput {
-            grant: expanded.grant.as_deref(),
+            grant: expanded.grant,
             id: &expanded.id,
             summaries: &expanded.summaries,
             messages: &expanded.messages,
@@ -194,7 +199,7 @@ fn expanded_for_people(expanded: &Expanded) -> Result<String> {
         count(expanded.tokens, "token"),
     ));
     if let Some(grant) = &expanded.grant {
-        out.push_str(&granted(Some(&parse("recall.expand", grant.get())?)));
+        out.push_str(&taken(grant));
     }
     if let Some(next) = &expanded.next {
         out.push_str(&format!("more follows: --after {next}\n"));

@@ -52,7 +52,6 @@ fn arguments_that_cannot_be_meant_are_named() {
 fn commands_that_are_not_built_say_so() {
     let place = Place::new();
     let names = [
-        "ask",
         "rewrite",
         "dissolve",
         "repair",

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
+#[cfg(unix)]
+mod ask;
 mod contract;
 mod errors;
 mod grants;

@@ -11,7 +11,7 @@ pub(crate) const SUMMARY: &str = "they saw failures: the test failed, the heartb
                                   and they looked for the cause";
 
 /// A model that is a shell script with this body.
-fn model(place: &Place, name: &str, body: &str) -> String {
+pub(crate) fn model(place: &Place, name: &str, body: &str) -> String {
     let path = place.write(name, format!("#!/bin/sh\n{body}\n"));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     format!("exec:{path}")

@@ -2,8 +2,8 @@
 //!
 //! In: what is sought, and summaries that were named. Out: passages with where they stand, so that
 //! the same text is made of them again, and by conversation what was used and what was left out.
-//! Hits come from [`recall::grep`]; their text from [`super::passage`]. Not here: what a model is
-//! asked of them.
+//! Hits come from [`recall::searched`]; their text from [`super::passage`]. Not here: what a model
+//! is asked of them.
 
 use alloc::{string::String, vec::Vec};
 use core::cmp::Reverse;
@@ -19,7 +19,7 @@ use crate::{
     keys::Keys,
     num, order,
     reader::Reader,
-    recall,
+    recall::{self, Within},
     search::query::TextQuery,
     summary::{Sources, Summary},
     time, tokens,
@@ -96,6 +96,8 @@ pub(super) struct Wanted<'a> {
     pub(super) tokens_max: u32,
     pub(super) all: bool,
     pub(super) only: bool,
+    /// What may be read.
+    pub(super) within: Within<'a>,
     pub(super) now: Timestamp,
 }
 
@@ -124,7 +126,7 @@ struct Bucket {
 ///
 /// # Errors
 ///
-/// `not-found`: the conversation; errors of the store.
+/// `not-found`: the conversation; `denied`: the grant has no tokens left; errors of the store.
 pub(super) fn gather(
     reader: &mut Reader<'_>,
     wanted: &Wanted<'_>,
@@ -251,7 +253,8 @@ fn hits(reader: &mut Reader<'_>, wanted: &Wanted<'_>) -> Result<Vec<Hit>> {
     query.flag("only", wanted.only);
     query.text("pattern", wanted.sought);
     let query = query.end_object();
-    let found = recall::grep(reader, wanted.conversation, &query, None, wanted.now)?;
+    let (conversation, within) = (wanted.conversation, wanted.within);
+    let found = recall::searched(reader, conversation, &query, within, wanted.now)?.json;
     let mut fields = Fields::of_argument("matches", &found)?;
     let mut hits = Vec::new();
     for one in fields.list("matches") {
@@ -316,7 +319,8 @@ impl Filling<'_> {
         }
         for seq in messages.into_iter().take(NEIGHBOURS_OF) {
             for near in [seq.saturating_add(1), seq.saturating_sub(1)] {
-                if (1..=loaded.head.messages).contains(&near) {
+                let is_stored = (1..=loaded.head.messages).contains(&near);
+                if is_stored && wanted.within.covers(&keys, near, near) {
                     self.take(reader, &history, What::Message(near), query)?;
                 }
             }

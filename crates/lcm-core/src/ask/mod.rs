@@ -20,14 +20,17 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 use crate::{
     api::Timestamp,
     config::Config,
-    error::{Error, Result},
+    error::{Error, ErrorCode, Result},
+    grants::Permit,
     head::Loaded,
     history::History,
     keys::Keys,
+    life,
     model::{Completion, CompletionErrorCode, CompletionRequest, CompletionResult, Finish, Model},
     num,
     reader::Reader,
-    recall, tokens,
+    recall::{self, Within},
+    tokens,
 };
 use evidence::{Evidence, Named, Wanted, What};
 pub(crate) use outcome::Step;
@@ -35,7 +38,7 @@ use outcome::{Ending, Status};
 use prompt::Remark;
 pub(crate) use prompt::offline;
 use question::Question;
-use record::{Open, Record, Slot, State};
+use record::{Held, Open, Paid, Record, Slot, State};
 
 /// Completions for one question.
 const COMPLETIONS_MAX: u32 = 2;
@@ -44,8 +47,9 @@ const COMPLETIONS_MAX: u32 = 2;
 ///
 /// # Errors
 ///
-/// `invalid-input`; `not-found`: the conversation, or a summary that is named; `conflict`: another
-/// question was faster; errors of the store.
+/// `invalid-input`; `not-found`: the conversation, or a summary that is named; `denied`: the grant,
+/// or nothing is stored for the session; `conflict`: another question, or a call on the grant, was
+/// faster; errors of the store.
 pub(crate) fn plan(
     reader: &mut Reader<'_>,
     config: &Config,
@@ -56,9 +60,9 @@ pub(crate) fn plan(
     match begin(reader, config, conversation, question_json, now)? {
         Begun::Ended(step) => Ok(step),
         Begun::Asks(asks) => {
-            let Asks { slot, record, open, text } = *asks;
-            let request = prompt::request(config, &record, &open, &text, Remark::First);
-            hand_out(reader, slot, record, open, request)
+            let Asks { asked, text, now } = *asks;
+            let request = asked.request(config, &text, Remark::First);
+            asked.hand_out(reader, request, now)
         }
     }
 }
@@ -72,10 +76,18 @@ enum Begun {
 
 /// A question with the passages that a model is to be asked about; nothing is written yet.
 struct Asks {
+    asked: Asked,
+    text: String,
+    /// The effective time.
+    now: Timestamp,
+}
+
+/// A question that is open, with what the call about it is going to write.
+struct Asked {
     slot: Slot,
     record: Record,
     open: Open,
-    text: String,
+    paid: Paid,
 }
 
 /// What comes before a model is asked, whoever asks it.
@@ -88,40 +100,84 @@ fn begin(
 ) -> Result<Begun> {
     let question = Question::read(question_json, config)?;
     let keys = Keys::new(conversation)?;
-    let now = Loaded::of_existing(reader, &keys, conversation)?.now(now)?;
+    let permit = Permit::for_call(reader, conversation, question.grant.as_deref(), now)?;
+    let loaded = Loaded::of_existing(reader, &keys, conversation)?;
+    let now = loaded.now(now)?;
     let slot = Slot::read(reader, &keys)?;
-    if !question.plan_only
-        && let Some(other) = slot.open(now)
-    {
-        return Ok(Begun::Ended(outcome::busy(other)));
+    if !question.plan_only {
+        life::must_be_stored(reader, config, &keys, &loaded.head)?;
+        if let Some(other) = slot.open(now)
+            && is_held(reader, conversation, other, now)?
+        {
+            return Ok(Begun::Ended(outcome::busy(other)));
+        }
     }
-    let named = named(reader, conversation, &question)?;
-    let evidence = first_evidence(reader, conversation, &question, &named, now)?;
+    let within = Within { permit: permit.as_ref(), tokens_max: None };
+    let named = named(reader, conversation, &question, within)?;
+    let evidence = first_evidence(reader, conversation, &question, &named, within, now)?;
+    let truncated = evidence.truncated && within.left() < question.evidence_tokens_max;
+    let mut paid = Paid { permit, tokens: 0, truncated };
     if question.plan_only {
-        return Ok(Begun::Ended(outcome::planned(&question, &evidence)));
+        let note = paid.note(0);
+        return Ok(Begun::Ended(outcome::planned(&question, &evidence, note)));
     }
     let record = Record::after(&slot, &keys, now, question.timeout_ms);
-    let open = open(&question, evidence);
+    let open = open(&question, evidence, truncated);
     if open.passages.is_empty() {
         let ending = Ending::of(&open, Status::NoEvidence, 0);
-        return Ok(Begun::Ended(outcome::ended(&ending)));
+        return Ok(Begun::Ended(outcome::ended(&ending, paid.note(0))));
     }
     let text = text(reader, &open)?;
-    Ok(Begun::Asks(Box::new(Asks { slot, record, open, text })))
+    paid.tokens = open.evidence_tokens;
+    let asked = Asked { slot, record, open, paid };
+    Ok(Begun::Asks(Box::new(Asks { asked, text, now })))
 }
 
-/// Writes that a model is asked, and tells what.
-fn hand_out(
+/// Whether an open question keeps another one out. One that is read on a grant which does not stand
+/// any more will not be answered.
+fn is_held(
     reader: &mut Reader<'_>,
-    slot: Slot,
-    mut record: Record,
-    open: Open,
-    request: CompletionRequest,
-) -> Result<Step> {
-    let step = outcome::asked(&record, &open, request);
-    record.state = State::Open(open);
-    slot.write(reader, &record)?;
-    Ok(step)
+    conversation: &str,
+    record: &Record,
+    now: Timestamp,
+) -> Result<bool> {
+    let State::Open(open) = &record.state else { return Ok(false) };
+    let grant = open.grant.as_ref().map(|grant| grant.id.as_str());
+    match Permit::for_call(reader, conversation, grant, now) {
+        Ok(_) => Ok(true),
+        Err(error) if error.code == ErrorCode::Denied => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+impl Asked {
+    fn request(&self, config: &Config, text: &str, remark: Remark) -> CompletionRequest {
+        prompt::request(config, &self.record, &self.open, text, remark)
+    }
+
+    /// Writes that a model is asked, and tells what.
+    fn hand_out(
+        self,
+        reader: &mut Reader<'_>,
+        request: CompletionRequest,
+        now: Timestamp,
+    ) -> Result<Step> {
+        let Self { slot, mut record, open, paid } = self;
+        let note = paid.note(open.evidence_tokens);
+        let step = outcome::asked(&record, &open, request, note, now);
+        record.state = State::Open(open);
+        slot.write(reader, &record, paid)?;
+        Ok(step)
+    }
+
+    /// Writes how a question ended, and tells it.
+    fn settle(self, reader: &mut Reader<'_>, ending: &Ending) -> Result<Step> {
+        let Self { slot, mut record, paid, .. } = self;
+        let step = outcome::ended(ending, paid.note(ending.source_tokens));
+        record.state = State::Ended(step.document.clone());
+        slot.write(reader, &record, paid)?;
+        Ok(step)
+    }
 }
 
 /// Goes on with the answer to the request.
@@ -129,7 +185,8 @@ fn hand_out(
 /// # Errors
 ///
 /// `invalid-input`: no continuation, or not one answer; `not-found`: the question is not there any
-/// more; `conflict`: it was answered meanwhile; errors of the store.
+/// more; `denied`: the grant on which it is read does not stand any more; `conflict`: it was
+/// answered meanwhile; errors of the store.
 pub(crate) fn apply(
     reader: &mut Reader<'_>,
     config: &Config,
@@ -140,11 +197,11 @@ pub(crate) fn apply(
 ) -> Result<Step> {
     let keys = Keys::new(conversation)?;
     let now = Loaded::of_existing(reader, &keys, conversation)?.now(now)?;
-    let slot = Slot::read(reader, &keys)?;
-    let record = slot.continued(continuation)?.clone();
-    let mut open = match &record.state {
-        State::Ended(document) => return Ok(Step::done(document.clone())),
-        State::Open(open) => open.clone(),
+    let mut slot = Slot::read(reader, &keys)?;
+    let mut record = slot.continued(continuation)?;
+    let open = match core::mem::replace(&mut record.state, State::Ended(String::new())) {
+        State::Ended(document) => return Ok(Step::done(document)),
+        State::Open(open) => open,
     };
     let [answer] = answers else {
         return Err(Error::invalid(format_args!(
@@ -152,22 +209,27 @@ pub(crate) fn apply(
             answers.len()
         )));
     };
-    let may_ask = open.attempt < COMPLETIONS_MAX && now < record.expires_at;
-    let remark = match judge(&open, answer, may_ask, now < record.expires_at) {
-        Judged::Ended(ending) => return settle(reader, slot, record, &ending),
+    let grant = open.grant.as_ref();
+    let truncated = grant.is_some_and(|grant| grant.truncated);
+    let permit = Permit::for_call(reader, conversation, grant.map(|grant| grant.id.as_str()), now)?;
+    let mut asked = Asked { slot, record, open, paid: Paid { permit, tokens: 0, truncated } };
+    let is_in_time = now < asked.record.expires_at;
+    let may_ask = asked.open.attempt < COMPLETIONS_MAX && is_in_time;
+    let remark = match judge(&asked.open, answer, may_ask, is_in_time) {
+        Judged::Ended(ending) => return asked.settle(reader, &ending),
         Judged::Again => Remark::Again,
         Judged::Search(words) => {
-            if !search(reader, conversation, &mut open, &words, now)? {
-                let ending = Ending::of(&open, Status::NotFound, open.attempt);
-                return settle(reader, slot, record, &ending);
+            if !asked.search(reader, conversation, &words, now)? {
+                let ending = Ending::of(&asked.open, Status::NotFound, asked.open.attempt);
+                return asked.settle(reader, &ending);
             }
             Remark::Searched
         }
     };
-    open.attempt += 1;
-    let text = text(reader, &open)?;
-    let request = prompt::request(config, &record, &open, &text, remark);
-    hand_out(reader, slot, record, open, request)
+    asked.open.attempt += 1;
+    let text = text(reader, &asked.open)?;
+    let request = asked.request(config, &text, remark);
+    asked.hand_out(reader, request, now)
 }
 
 /// Answers a question through a model that may block. All reads come before it is asked, so that a
@@ -188,31 +250,18 @@ pub(crate) fn run(
         Begun::Ended(step) => return Ok(step),
         Begun::Asks(asks) => asks,
     };
-    let Asks { slot, record, mut open, text } = *asks;
+    let Asks { mut asked, text, .. } = *asks;
     let mut remark = Remark::First;
     let ending = loop {
-        let request = prompt::request(config, &record, &open, &text, remark);
-        let answer = model.complete(&request);
-        match judge(&open, &answer, open.attempt < COMPLETIONS_MAX, true) {
+        let answer = model.complete(&asked.request(config, &text, remark));
+        let attempt = asked.open.attempt;
+        match judge(&asked.open, &answer, attempt < COMPLETIONS_MAX, true) {
             Judged::Ended(ending) => break ending,
-            Judged::Search(_) => break Ending::of(&open, Status::NotFound, open.attempt),
-            Judged::Again => (remark, open.attempt) = (Remark::Again, open.attempt + 1),
+            Judged::Search(_) => break Ending::of(&asked.open, Status::NotFound, attempt),
+            Judged::Again => (remark, asked.open.attempt) = (Remark::Again, attempt + 1),
         }
     };
-    settle(reader, slot, record, &ending)
-}
-
-/// Writes how a question ended, and tells it.
-fn settle(
-    reader: &mut Reader<'_>,
-    slot: Slot,
-    mut record: Record,
-    ending: &Ending,
-) -> Result<Step> {
-    let step = outcome::ended(ending);
-    record.state = State::Ended(step.document.clone());
-    slot.write(reader, &record)?;
-    Ok(step)
+    asked.settle(reader, &ending)
 }
 
 /// Reads the record of a question, if there is one.
@@ -225,10 +274,16 @@ pub(crate) fn check(reader: &mut Reader<'_>, keys: &Keys) -> Result<()> {
 }
 
 /// The summaries that a question names, with their conversations.
-fn named(reader: &mut Reader<'_>, conversation: &str, question: &Question) -> Result<Vec<Named>> {
+fn named(
+    reader: &mut Reader<'_>,
+    conversation: &str,
+    question: &Question,
+    within: Within<'_>,
+) -> Result<Vec<Named>> {
     let mut found: Vec<Named> = Vec::new();
     for text in &question.summaries {
-        let (conversation, id, record) = recall::summary_in_family(reader, conversation, text)?;
+        let (conversation, id, record) =
+            recall::summary_in_family(reader, conversation, text, within)?;
         if !found.iter().any(|named| named.id == id) {
             found.push(Named { conversation, id, record });
         }
@@ -241,6 +296,7 @@ fn first_evidence(
     conversation: &str,
     question: &Question,
     named: &[Named],
+    within: Within<'_>,
     now: Timestamp,
 ) -> Result<Evidence> {
     let wanted = Wanted {
@@ -248,15 +304,18 @@ fn first_evidence(
         sought: question.sought(),
         named,
         is_within_named: !named.is_empty() && question.query.is_none(),
-        tokens_max: question.evidence_tokens_max,
+        tokens_max: question.evidence_tokens_max.min(within.left()),
         all: question.all,
         only: question.only,
+        within,
         now,
     };
     evidence::gather(reader, &wanted, (&[], &[]))
 }
 
-fn open(question: &Question, evidence: Evidence) -> Open {
+/// `truncated`: evidence was left out for want of tokens of the grant.
+fn open(question: &Question, evidence: Evidence, truncated: bool) -> Open {
+    let held = |id: &String| Held { id: id.clone(), truncated };
     Open {
         question: question.question.clone(),
         tokens_max: question.tokens_max,
@@ -268,34 +327,49 @@ fn open(question: &Question, evidence: Evidence) -> Open {
         shares: evidence.shares,
         evidence_tokens: evidence.tokens,
         truncated: evidence.truncated,
+        grant: question.grant.as_ref().map(held),
     }
 }
 
-/// Adds what a search at the model's wish finds; `false`: nothing that is not there.
-fn search(
-    reader: &mut Reader<'_>,
-    conversation: &str,
-    open: &mut Open,
-    words: &str,
-    now: Timestamp,
-) -> Result<bool> {
-    let wanted = Wanted {
-        conversation,
-        sought: words,
-        named: &[],
-        is_within_named: false,
-        tokens_max: open.evidence_tokens_max,
-        all: open.all,
-        only: open.only,
-        now,
-    };
-    let found = evidence::gather(reader, &wanted, (&open.shares, &open.passages))?;
-    let is_new = !found.passages.is_empty();
-    open.shares = found.shares;
-    open.passages.extend(found.passages);
-    open.evidence_tokens = open.evidence_tokens.saturating_add(found.tokens);
-    open.truncated |= found.truncated;
-    Ok(is_new)
+impl Asked {
+    /// Adds what a search at the model's wish finds; `false`: nothing that is not there, or nothing
+    /// is left to read with.
+    fn search(
+        &mut self,
+        reader: &mut Reader<'_>,
+        conversation: &str,
+        words: &str,
+        now: Timestamp,
+    ) -> Result<bool> {
+        let Self { open, paid, .. } = self;
+        let within = Within { permit: paid.permit.as_ref(), tokens_max: None };
+        if within.left() == 0 {
+            return Ok(false);
+        }
+        let wanted = Wanted {
+            conversation,
+            sought: words,
+            named: &[],
+            is_within_named: false,
+            tokens_max: open.evidence_tokens_max.min(within.left()),
+            all: open.all,
+            only: open.only,
+            within,
+            now,
+        };
+        let found = evidence::gather(reader, &wanted, (&open.shares, &open.passages))?;
+        let is_new = !found.passages.is_empty();
+        paid.truncated |= found.truncated && within.left() < open.evidence_tokens_max;
+        paid.tokens = found.tokens;
+        open.shares = found.shares;
+        open.passages.extend(found.passages);
+        open.evidence_tokens = open.evidence_tokens.saturating_add(found.tokens);
+        open.truncated |= found.truncated;
+        if let Some(grant) = &mut open.grant {
+            grant.truncated = paid.truncated;
+        }
+        Ok(is_new)
+    }
 }
 
 /// The passages as the model reads them, by conversation and in the order of time.
@@ -339,11 +413,11 @@ fn id_of(conversation: &str, what: What) -> String {
     }
 }
 
-/// The printed ids of what the model was shown.
-fn shown(open: &Open) -> Vec<String> {
+/// The printed ids of what the model was shown, each with its conversation.
+fn shown(open: &Open) -> Vec<(String, &str)> {
     let of = |passage: &evidence::Passage| {
         let share = open.shares.get(passage.place())?;
-        Some(id_of(&share.conversation, passage.what))
+        Some((id_of(&share.conversation, passage.what), share.conversation.as_str()))
     };
     open.passages.iter().filter_map(of).collect()
 }
@@ -385,8 +459,13 @@ fn answered(
     may_ask: bool,
 ) -> Judged {
     let shown = shown(open);
-    let (cited, rejected): (Vec<String>, Vec<String>) =
-        ids.into_iter().partition(|id| shown.contains(id));
+    let (mut cited, mut rejected) = (Vec::new(), Vec::new());
+    for id in ids {
+        match shown.iter().find(|(shown, _)| *shown == id) {
+            Some((_, conversation)) => cited.push((id, String::from(*conversation))),
+            None => rejected.push(id),
+        }
+    }
     if cited.is_empty() && may_ask {
         return Judged::Again;
     }

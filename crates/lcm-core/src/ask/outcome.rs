@@ -5,6 +5,7 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::{
+    api::Timestamp,
     json::Writer,
     model::{CompletionError, CompletionErrorCode, CompletionRequest},
     num,
@@ -22,6 +23,8 @@ use super::{
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Status {
     Answered,
+    /// Another question of the conversation is open.
+    Busy,
     /// An answer that cites nothing that the model was shown.
     Uncited,
     /// The passages do not hold the answer.
@@ -38,6 +41,7 @@ impl Status {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Answered => "answered",
+            Self::Busy => "busy",
             Self::Uncited => "uncited",
             Self::NotFound => "not-found",
             Self::NoEvidence => "no-evidence",
@@ -70,7 +74,8 @@ impl Step {
 pub(super) struct Ending {
     status: Status,
     pub(super) answer: Option<String>,
-    pub(super) cited: Vec<String>,
+    /// Ids, each with its conversation.
+    pub(super) cited: Vec<(String, String)>,
     pub(super) rejected: Vec<String>,
     pub(super) truncated: bool,
     completions: u32,
@@ -78,7 +83,9 @@ pub(super) struct Ending {
     conversations: String,
     sources: Vec<String>,
     expanded: usize,
-    source_tokens: u32,
+    pub(super) source_tokens: u32,
+    /// Until when another question is open.
+    expires_at: Option<Timestamp>,
 }
 
 impl Ending {
@@ -99,6 +106,7 @@ impl Ending {
             sources: sources.map(|(_, share)| share.conversation.clone()).collect(),
             expanded: open.passages.iter().filter(|passage| is_summary(&passage.what)).count(),
             source_tokens: open.evidence_tokens,
+            expires_at: None,
         }
     }
 
@@ -110,13 +118,22 @@ impl Ending {
 }
 
 /// The document of a question that ended.
-pub(super) fn ended(ending: &Ending) -> Step {
+pub(super) fn ended(ending: &Ending, note: Option<Writer>) -> Step {
     let mut w = Writer::object();
     w.text_or_null("answer", ending.answer.as_deref());
-    w.texts("cited_ids", &ending.cited);
+    let (mut ids, mut places) = (Writer::array(), Writer::array());
+    for (id, conversation) in &ending.cited {
+        ids.push_text(id);
+        places.push_text(conversation);
+    }
+    w.array_at("cited_conversations", places);
+    w.array_at("cited_ids", ids);
     w.number("completions", ending.completions.into());
     w.json("conversations", &ending.conversations);
     w.number("expanded_summaries", num::to_u64(ending.expanded));
+    if let Some(expires_at) = ending.expires_at {
+        w.time("expires_at", expires_at);
+    }
     match &ending.failure {
         None => w.null("failure"),
         Some((code, message)) => {
@@ -126,6 +143,7 @@ pub(super) fn ended(ending: &Ending) -> Step {
             w.object_at("failure", failure);
         }
     }
+    granted(note, &mut w);
     w.texts("rejected_ids", &ending.rejected);
     w.texts("source_conversations", &ending.sources);
     w.number("source_tokens", ending.source_tokens.into());
@@ -135,16 +153,24 @@ pub(super) fn ended(ending: &Ending) -> Step {
 }
 
 /// The document of a question that waits for a completion.
-pub(super) fn asked(record: &Record, open: &Open, request: CompletionRequest) -> Step {
+pub(super) fn asked(
+    record: &Record,
+    open: &Open,
+    request: CompletionRequest,
+    note: Option<Writer>,
+    now: Timestamp,
+) -> Step {
     let mut requests = Writer::array();
     requests.push_object(request_json(&request));
     let mut w = Writer::object();
     w.text("continuation", &record.continuation());
     w.array_at("conversations", conversations(open));
     w.time("expires_at", record.expires_at);
+    granted(note, &mut w);
     w.array_at("requests", requests);
     w.number("source_tokens", open.evidence_tokens.into());
     w.text("status", "asked");
+    w.number("timeout_ms", record.expires_at.saturating_sub(now));
     w.flag("truncated", open.truncated);
     let continuation = record.continuation();
     Step { document: w.end_object(), requests: alloc::vec![request], continuation }
@@ -152,15 +178,25 @@ pub(super) fn asked(record: &Record, open: &Open, request: CompletionRequest) ->
 
 /// The document of a question that another one of the same conversation keeps out.
 pub(super) fn busy(other: &Record) -> Step {
-    let mut w = Writer::object();
-    w.null("answer");
-    w.time("expires_at", other.expires_at);
-    w.text("status", "busy");
-    Step::done(w.end_object())
+    let ending = Ending {
+        status: Status::Busy,
+        answer: None,
+        cited: Vec::new(),
+        rejected: Vec::new(),
+        truncated: false,
+        completions: 0,
+        failure: None,
+        conversations: String::from("[]"),
+        sources: Vec::new(),
+        expanded: 0,
+        source_tokens: 0,
+        expires_at: Some(other.expires_at),
+    };
+    ended(&ending, None)
 }
 
 /// What would be read for a question, for a host that has somebody else read it.
-pub(super) fn planned(question: &Question, evidence: &Evidence) -> Step {
+pub(super) fn planned(question: &Question, evidence: &Evidence, note: Option<Writer>) -> Step {
     let candidates: u32 = evidence.shares.iter().map(|share| share.candidates).sum();
     let is_message = |what: &What| matches!(what, What::Message(_));
     let route = Route {
@@ -184,11 +220,19 @@ pub(super) fn planned(question: &Question, evidence: &Evidence) -> Step {
     }
     let mut w = Writer::object();
     w.array_at("conversations", conversations);
+    granted(note, &mut w);
     w.object_at("routing", route.json());
     w.number("source_tokens", evidence.tokens.into());
     w.text("status", "planned");
     w.flag("truncated", evidence.truncated);
     Step::done(w.end_object())
+}
+
+/// What is told of the grant on which was read.
+fn granted(note: Option<Writer>, to: &mut Writer) {
+    if let Some(note) = note {
+        to.object_at("grant", note);
+    }
 }
 
 /// The conversations with what was taken from each.

@@ -40,6 +40,8 @@ pub(super) struct Question {
     /// Not the family of the conversation.
     pub(super) only: bool,
     pub(super) timeout_ms: u64,
+    /// On which it is read; `None`: everything may be.
+    pub(super) grant: Option<String>,
     /// Only what would be read is wanted.
     pub(super) plan_only: bool,
 }
@@ -63,6 +65,7 @@ impl Question {
             all: fields.flag("all"),
             only: fields.flag("only"),
             timeout_ms: fields.number_or_none("timeout_ms").unwrap_or(TIMEOUT_MS),
+            grant: fields.text_or_none("grant"),
             plan_only: fields.flag("plan_only"),
         };
         fields.end(QUESTION)?;

@@ -12,6 +12,8 @@ use crate::{
     api::Timestamp,
     codec::{self, Sound},
     error::{Error, Result},
+    grants::Permit,
+    json::Writer,
     keys::{self, Keys},
     reader::Reader,
     store::{Guard, Put},
@@ -24,7 +26,7 @@ use super::evidence::{Passage, Share};
 const CONTINUATION: &str = "ask1.";
 
 /// The record.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Record {
     /// Which question of the conversation it is, from 1.
     pub(super) number: u64,
@@ -35,7 +37,7 @@ pub(super) struct Record {
 }
 
 /// How far a question is.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) enum State {
     /// The model is asked.
     Open(Open),
@@ -44,7 +46,7 @@ pub(super) enum State {
 }
 
 /// What is needed to go on.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Open {
     pub(super) question: String,
     pub(super) tokens_max: u32,
@@ -57,6 +59,16 @@ pub(super) struct Open {
     pub(super) shares: Vec<Share>,
     pub(super) evidence_tokens: u32,
     /// Whether evidence was left out.
+    pub(super) truncated: bool,
+    pub(super) grant: Option<Held>,
+}
+
+/// The grant on which a question is read.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Held {
+    /// As it is printed.
+    pub(super) id: String,
+    /// Whether evidence was left out because no more tokens were left of it.
     pub(super) truncated: bool,
 }
 
@@ -71,6 +83,25 @@ impl Sound for Record {
                 State::Open(open) => is_open_sound(open),
                 State::Ended(_) => true,
             }
+    }
+}
+
+/// What a call takes of the grant on which it reads.
+#[derive(Default)]
+pub(super) struct Paid {
+    /// `None`: everything may be read.
+    pub(super) permit: Option<Permit>,
+    /// Of this call.
+    pub(super) tokens: u32,
+    /// Whether evidence was left out for it.
+    pub(super) truncated: bool,
+}
+
+impl Paid {
+    /// What an answer says of a grant of which a question has taken `tokens` in all.
+    pub(super) fn note(&self, tokens: u32) -> Option<Writer> {
+        let permit = self.permit.as_ref()?;
+        Some(permit.note(tokens, permit.left().saturating_sub(self.tokens), self.truncated))
     }
 }
 
@@ -101,29 +132,38 @@ impl Slot {
         self.record.as_ref().filter(is_open)
     }
 
-    /// The record that a continuation belongs to.
+    /// Takes the record that a continuation belongs to.
     ///
     /// # Errors
     ///
     /// `invalid-input`: no continuation of this engine; `not-found`: the question was replaced.
-    pub(super) fn continued(&self, continuation: &str) -> Result<&Record> {
+    pub(super) fn continued(&mut self, continuation: &str) -> Result<Record> {
         let digits = continuation.strip_prefix(CONTINUATION).and_then(keys::unhex);
         let Some(id) = digits.filter(|id| id.len() == 8) else {
             return Err(Error::invalid("continuation: none of this engine"));
         };
-        self.record.as_ref().filter(|record| record.id == *id).ok_or_else(|| {
+        self.record.take().filter(|record| record.id == *id).ok_or_else(|| {
             Error::not_found("continuation: the question is not there any more; ask again")
         })
     }
 
-    /// Writes a record in place of what was read.
+    /// Writes a record in place of what was read, and in the same commit what `paid` takes.
     ///
     /// # Errors
     ///
-    /// `conflict`: somebody was faster; `limit-exceeded`; errors of the store.
-    pub(super) fn write(self, reader: &mut Reader<'_>, record: &Record) -> Result<()> {
+    /// `conflict`: somebody was faster; `denied`: the grant has not so much left;
+    /// `limit-exceeded`; errors of the store.
+    pub(super) fn write(self, reader: &mut Reader<'_>, record: &Record, paid: Paid) -> Result<()> {
         let put = Put { key: self.key.clone(), value: Some(codec::encode_small(record)?) };
-        reader.commit(&[Guard { key: self.key, value: self.value }], &[put])
+        let mut guards = alloc::vec![Guard { key: self.key, value: self.value }];
+        let mut puts = alloc::vec![put];
+        if let Some(permit) = paid.permit {
+            // The guard also when nothing is taken: who is answered has a grant that stands.
+            let (guard, put) = permit.charge(paid.tokens)?;
+            guards.push(guard);
+            puts.extend((paid.tokens > 0).then_some(put));
+        }
+        reader.commit(&guards, &puts)
     }
 }
 

@@ -1,4 +1,8 @@
-//! Which items a context has: the fresh tail, the pin, then newest first while they fit.
+//! Which items a context has: the fresh tail, the pin, what a policy keeps, then newest first while
+//! they fit.
+//!
+//! In: the stored context and a [`Fill`], by which a policy ([`super::policy`]) says what belongs
+//! in any case and how much else may. Out: summaries and ranges of messages. No unit is parted.
 
 use alloc::{string::String, vec::Vec};
 
@@ -10,8 +14,40 @@ use crate::{
     limits,
     pack::PackRef,
     reader::Reader,
-    tail::{self, Tail},
+    tail::{self, Tail, Unit},
 };
+
+/// What a context has beside the tail and the pin.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fill {
+    /// Tokens of what is taken newest first.
+    pub(super) left: u64,
+    /// What does not fit is passed over; else nothing older is taken.
+    pub(super) passes_over: bool,
+    /// Index of the summary that belongs because it stands for the oldest messages.
+    pub(super) oldest: Option<usize>,
+    /// What belongs because it matches: indexes of summaries and units, both ascending.
+    pub(super) summaries: Vec<usize>,
+    pub(super) units: Vec<Unit>,
+}
+
+impl Fill {
+    /// Why a summary belongs whatever else fits; `None`: it does not.
+    fn keeps(&self, index: usize) -> Option<&'static str> {
+        match () {
+            () if self.oldest == Some(index) => Some("oldest"),
+            () if self.summaries.binary_search(&index).is_ok() => Some("matches-prompt"),
+            () => None,
+        }
+    }
+
+    /// The units of a run that belong whatever else fits.
+    fn units_of(&self, run: &Run) -> &[Unit] {
+        let from = self.units.partition_point(|unit| unit.seq_first < run.seq_first);
+        let to = self.units.partition_point(|unit| unit.seq_first <= run.seq_last);
+        self.units.get(from..to).unwrap_or_default()
+    }
+}
 
 /// A part of the stored context that is wholly included or wholly left out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -44,9 +80,9 @@ impl Piece {
 /// What was chosen.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
-    /// Indexes of summaries, ascending.
-    summaries: Vec<usize>,
-    /// Ranges of messages with their tokens, ascending and not adjacent within an item.
+    /// Indexes of summaries, ascending, and why each belongs.
+    summaries: Vec<(usize, &'static str)>,
+    /// Ranges of messages with their tokens, ascending.
     pub(super) ranges: Vec<Range>,
     tail: Tail,
 }
@@ -58,6 +94,7 @@ pub(super) struct Range {
     pub(super) seq_first: u64,
     pub(super) seq_last: u64,
     tokens: u64,
+    why: &'static str,
 }
 
 /// Reads the items, and with them the directory nodes that the fill may need.
@@ -116,6 +153,12 @@ pub(super) fn prefetch(
             break;
         }
     }
+    // The oldest summary may belong whatever else fits.
+    let oldest = items.iter().find_map(|item| match item {
+        Item::Summary(summary) => Some((history.keys.summary(summary.id), summary.bytes)),
+        Item::Run(_) | Item::Withdrawn { .. } => None,
+    });
+    wanted.extend(oldest.filter(|oldest| left == 0 && !wanted.contains(oldest)));
     reader.prefetch(history.keys, &wanted, &[])
 }
 
@@ -145,7 +188,7 @@ fn newest_packs(
     }
 }
 
-/// Chooses by the chronological policy: stops at the first item that does not fit.
+/// Chooses what the fill keeps, and of the rest the newest that fits.
 ///
 /// # Errors
 ///
@@ -155,25 +198,24 @@ pub(super) fn choose(
     history: &History<'_>,
     items: &[Item],
     tail: &Tail,
-    policy: &Policy,
+    fill: &Fill,
 ) -> Result<Choice> {
-    let pinned = tail.pin.map_or(0, |pin| pin.tokens);
-    let mut left = u64::from(policy.budget).saturating_sub(tail.tokens + pinned);
     let mut choice = Choice { summaries: Vec::new(), ranges: Vec::new(), tail: *tail };
-    let mut open = true;
+    let mut state = State { left: fill.left, open: true };
     for (index, item) in items.iter().enumerate().rev() {
         match item {
             Item::Summary(_) => {
-                let tokens = item.rendered_tokens();
-                open &= tokens <= left;
-                if open {
-                    left -= tokens;
-                    choice.summaries.push(index);
+                if let Some(why) = fill.keeps(index) {
+                    choice.summaries.push((index, why));
+                } else if state.takes(item.rendered_tokens(), fill) {
+                    choice.summaries.push((index, "fill"));
                 }
             }
             Item::Run(run) => {
-                let taken = messages(reader, history, tail, run, index, &mut left, &mut open)?;
-                choice.ranges.extend(taken);
+                let kept = Kept { tail, units: fill.units_of(run) };
+                choice.ranges.extend(messages(reader, history, &kept, run, index, &mut state)?);
+                // What is older than a run that was cut is passed over as a whole.
+                state.open |= fill.passes_over;
             }
             Item::Withdrawn { .. } => {}
         }
@@ -183,30 +225,76 @@ pub(super) fn choose(
     Ok(choice)
 }
 
+/// What may still be taken.
+struct State {
+    left: u64,
+    open: bool,
+}
+
+impl State {
+    fn takes(&mut self, tokens: u64, fill: &Fill) -> bool {
+        let fits = self.open && tokens <= self.left;
+        self.open &= fits || fill.passes_over;
+        self.left -= if fits { tokens } else { 0 };
+        fits
+    }
+}
+
+/// What of a run belongs in any case.
+struct Kept<'a> {
+    tail: &'a Tail,
+    units: &'a [Unit],
+}
+
+impl Kept<'_> {
+    /// The pin and the units, ascending, as far as they begin before a seq.
+    fn before(&self, run: &Run, seq: u64) -> Vec<(Unit, &'static str)> {
+        let mut out: Vec<(Unit, &'static str)> = self
+            .units
+            .iter()
+            .filter(|unit| unit.seq_first < seq)
+            .map(|unit| (*unit, "matches-prompt"))
+            .collect();
+        let pin = self.tail.pin.filter(|pin| run.seq_first <= pin.seq && pin.seq <= run.seq_last);
+        if let Some(pin) = pin.filter(|pin| pin.seq < seq && !self.has(pin.seq)) {
+            let unit = Unit { seq_first: pin.seq, seq_last: pin.seq, tokens: pin.tokens };
+            let at = out.partition_point(|(known, _)| known.seq_first < pin.seq);
+            out.insert(at, (unit, "pinned"));
+        }
+        out
+    }
+
+    /// Whether a message is in one of the units.
+    fn has(&self, seq: u64) -> bool {
+        self.units.iter().any(|unit| unit.seq_first <= seq && seq <= unit.seq_last)
+    }
+}
+
 /// The messages of a run that are included, newest range first.
 fn messages(
     reader: &mut Reader<'_>,
     history: &History<'_>,
-    tail: &Tail,
+    kept: &Kept<'_>,
     run: &Run,
     index: usize,
-    left: &mut u64,
-    open: &mut bool,
+    state: &mut State,
 ) -> Result<Vec<Range>> {
+    let tail = kept.tail;
     let in_tail = if tail.seq_first <= run.seq_last { tail.tokens } else { 0 };
-    let pin = tail.pin.filter(|pin| run.seq_first <= pin.seq && pin.seq <= run.seq_last);
-    let pinned = pin.map_or(0, |pin| pin.tokens);
-    let rest = run.tokens.saturating_sub(in_tail + pinned);
+    let apart = kept.before(run, tail.seq_first);
+    let paid = in_tail + apart.iter().map(|(unit, _)| unit.tokens).sum::<u64>();
+    let rest = run.tokens.saturating_sub(paid);
     let mut from = tail.seq_first.clamp(run.seq_first, run.seq_last + 1);
-    if *open && rest <= *left {
-        *left -= rest;
-        let (seq_first, seq_last, tokens) = (run.seq_first, run.seq_last, run.tokens);
-        return Ok(alloc::vec![Range { index, seq_first, seq_last, tokens }]);
+    let range =
+        |seq_first, seq_last, tokens, why| Range { index, seq_first, seq_last, tokens, why };
+    if state.open && rest <= state.left {
+        state.left -= rest;
+        return Ok(alloc::vec![range(run.seq_first, run.seq_last, run.tokens, "fill")]);
     }
     let mut tokens = in_tail;
-    if *open {
+    if state.open {
         // The run is cut: unit by unit from its newest evictable message on.
-        let mut packs = newest_packs(reader, history, run, in_tail + pinned + *left)?;
+        let mut packs = newest_packs(reader, history, run, paid + state.left)?;
         packs.reverse();
         packs.retain(|pack| pack.seq_first < from);
         let window = if from > run.seq_first {
@@ -215,24 +303,23 @@ fn messages(
             Vec::new()
         };
         for unit in tail::units(&window).iter().rev() {
-            let is_pin = pin.is_some_and(|pin| pin.seq == unit.seq_first);
-            let cost = if is_pin { 0 } else { unit.tokens };
-            if cost > *left {
+            let is_paid = apart.iter().any(|(known, _)| known.seq_first == unit.seq_first);
+            let cost = if is_paid { 0 } else { unit.tokens };
+            if cost > state.left {
                 break;
             }
-            *left -= cost;
+            state.left -= cost;
             tokens += unit.tokens;
             from = unit.seq_first;
         }
-        *open = false;
+        state.open = false;
     }
     let mut out = Vec::new();
     if from <= run.seq_last {
-        out.push(Range { index, seq_first: from, seq_last: run.seq_last, tokens });
+        out.push(range(from, run.seq_last, tokens, "fill"));
     }
-    if let Some(pin) = pin.filter(|pin| pin.seq < from) {
-        let (seq_first, seq_last, tokens) = (pin.seq, pin.seq, pin.tokens);
-        out.push(Range { index, seq_first, seq_last, tokens });
+    for (unit, why) in apart.iter().rev().filter(|(unit, _)| unit.seq_first < from) {
+        out.push(range(unit.seq_first, unit.seq_last, unit.tokens, why));
     }
     Ok(out)
 }
@@ -240,16 +327,22 @@ fn messages(
 impl Choice {
     /// Whether the summary at this index is included.
     pub(super) fn has_summary(&self, index: usize) -> bool {
-        self.summaries.binary_search(&index).is_ok()
+        self.why(index).is_some()
     }
 
-    /// Tokens of what was chosen, as stored; none when it is nothing but the tail and the pin.
+    /// Why the summary at this index is included; `None`: it is not.
+    pub(super) fn why(&self, index: usize) -> Option<&'static str> {
+        let at = self.summaries.binary_search_by_key(&index, |(index, _)| *index).ok()?;
+        self.summaries.get(at).map(|(_, why)| *why)
+    }
+
+    /// Tokens of what was chosen beside the tail and the pin, as stored; `None`: nothing was.
     pub(super) fn fill_tokens(&self, items: &[Item]) -> Option<u64> {
-        let summaries = self.summaries.iter().filter_map(|index| items.get(*index));
+        let summaries = self.summaries.iter().filter_map(|(index, _)| items.get(*index));
         let tokens = summaries.map(Item::rendered_tokens).sum::<u64>()
             + self.ranges.iter().map(|range| range.tokens).sum::<u64>();
         let kept = self.tail.tokens + self.tail.pin.map_or(0, |pin| pin.tokens);
-        (tokens > kept).then_some(tokens)
+        tokens.checked_sub(kept).filter(|tokens| *tokens > 0)
     }
 
     /// The pieces of one run: where inclusion changes, it is cut.
@@ -268,13 +361,8 @@ impl Choice {
         };
         for range in self.ranges.iter().filter(|range| range.index == index) {
             skip(at, range.seq_first - 1, out);
-            let pinned = self.tail.pin.is_some_and(|pin| pin.seq == range.seq_first)
-                && range.seq_first == range.seq_last;
-            let why = match () {
-                () if range.seq_first >= self.tail.seq_first => "fresh-tail",
-                () if pinned => "pinned",
-                () => "fill",
-            };
+            let is_tail = range.seq_first >= self.tail.seq_first;
+            let why = if is_tail { "fresh-tail" } else { range.why };
             out.push(Piece {
                 index,
                 seq_first: range.seq_first,

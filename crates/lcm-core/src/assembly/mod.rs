@@ -1,12 +1,13 @@
 //! Assembly: the context that fits a budget, rendered for the one who reads it.
 //!
-//! Reads only. The fresh tail and a pinned message always belong; older items follow newest first
-//! while they fit. What is chosen is rendered and counted as it is returned; if a dialect made it
+//! Reads only. The fresh tail and a pinned message always belong; which older items follow is said
+//! by a policy. What is chosen is rendered and counted as it is returned; if a dialect made it
 //! larger than the budget, less is chosen.
 
 mod choose;
 mod dialect;
 mod marks;
+mod policy;
 mod render;
 
 use alloc::{format, string::String, vec::Vec};
@@ -26,6 +27,7 @@ use crate::{
 };
 use choose::Choice;
 pub(crate) use marks::Marks;
+use policy::Keeping;
 use render::Rendered;
 
 /// Assembles a context.
@@ -69,7 +71,8 @@ pub(crate) fn assemble(
     let tail = tail::fresh_tail(reader, &history, &items, &policy)?;
     choose::prefetch(reader, &history, &items, &policy)?;
     let chosen = Chosen { history: &history, items: &items, tail: &tail, policy: &policy };
-    let (choice, rendered) = chosen.fit(reader, dialect)?;
+    let keeping = Keeping::new(reader, &chosen, config, options)?;
+    let (choice, rendered) = chosen.fit(reader, dialect, &keeping)?;
     let mut warnings = Vec::new();
     if rendered.tokens > u64::from(policy.budget) {
         warnings.push(format!(
@@ -85,8 +88,8 @@ pub(crate) fn assemble(
     }
     warnings.extend(rendered.warnings());
     let pieces = choice.pieces(&items);
-    let evicted =
-        pieces.iter().filter(|piece| !piece.included).map(|piece| piece.count(&items)).sum::<u64>();
+    let left_out = pieces.iter().filter(|piece| !piece.included);
+    let evicted = left_out.map(|piece| piece.count(&items)).sum::<u64>();
     Ok(Assembled {
         prefix: render::prefix(&rendered, options.previous.as_deref(), &keys, &items),
         tokens: num::tokens_u32(rendered.tokens),
@@ -115,21 +118,28 @@ struct Chosen<'a> {
 impl Chosen<'_> {
     /// Chooses and renders. What a dialect adds, the fill has to give back: less is chosen until
     /// what is rendered fits, or is nothing but the tail and the pin.
-    fn fit(&self, reader: &mut Reader<'_>, dialect: Dialect) -> Result<(Choice, Rendered)> {
+    fn fit(
+        &self,
+        reader: &mut Reader<'_>,
+        dialect: Dialect,
+        keeping: &Keeping,
+    ) -> Result<(Choice, Rendered)> {
         let Self { history, items, tail, policy } = *self;
         let budget = u64::from(policy.budget);
-        let mut choice = choose::choose(reader, history, items, tail, policy)?;
-        let mut rendered = render::render(reader, history, items, &choice, dialect)?;
-        while rendered.tokens > budget
-            && let Some(tokens) = choice.fill_tokens(items)
-        {
-            let over = rendered.tokens - budget;
-            let fill = num::tokens_u32(tokens.saturating_sub(over)).min(policy.budget - 1);
-            let narrower = policy.less(policy.budget - fill);
-            choice = choose::choose(reader, history, items, tail, &narrower)?;
-            rendered = render::render(reader, history, items, &choice, dialect)?;
+        let pinned = tail.pin.map_or(0, |pin| pin.tokens);
+        let mut tokens = budget.saturating_sub(tail.tokens + pinned);
+        loop {
+            let fill = keeping.fill(items, tail, tokens);
+            let choice = choose::choose(reader, history, items, tail, &fill)?;
+            let rendered = render::render(reader, history, items, &choice, dialect)?;
+            match choice.fill_tokens(items) {
+                Some(chosen) if rendered.tokens > budget => {
+                    let over = rendered.tokens - budget;
+                    tokens = chosen.saturating_sub(over).min(tokens.saturating_sub(1));
+                }
+                _ => return Ok((choice, rendered)),
+            }
         }
-        Ok((choice, rendered))
     }
 }
 
@@ -152,9 +162,6 @@ fn all_raw(reader: &mut Reader<'_>, history: &History<'_>, items: &[Item]) -> Re
 }
 
 fn supported(options: &AssembleOptions) -> Result<()> {
-    if options.policy != api::Policy::Chronological {
-        return Err(Error::unsupported("policy: only `chronological` is offered by this version"));
-    }
     if !options.live_messages.is_empty() {
         return Err(Error::unsupported("live-messages: not offered by this version; append first"));
     }
@@ -212,7 +219,7 @@ impl Choice {
                     seq_last: summary.seq_last,
                     tokens: item.rendered_tokens(),
                     included: self.has_summary(index),
-                    why: if self.has_summary(index) { "fill" } else { "over-budget" },
+                    why: self.why(index).unwrap_or("over-budget"),
                 }),
                 Item::Run(run) => self.cut(index, run, &mut out),
                 Item::Withdrawn { seq_first, seq_last } => out.push(choose::Piece {

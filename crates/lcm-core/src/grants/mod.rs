@@ -430,12 +430,12 @@ impl Permit {
         reader.commit(&[guard], &[put])
     }
 
-    /// What an answer says of the tokens that it takes; `truncated`: a text was cut to what is
-    /// left.
-    pub(crate) fn note(&self, tokens: u32, truncated: bool) -> Writer {
+    /// What an answer says of the tokens that it takes, and of those that are left after it;
+    /// `truncated`: a text was cut to what was left.
+    pub(crate) fn note(&self, tokens: u32, left: u32, truncated: bool) -> Writer {
         let mut note = Writer::object();
         note.number("tokens", tokens.into());
-        note.number("tokens_left", self.left().saturating_sub(tokens).into());
+        note.number("tokens_left", left.into());
         note.flag("truncated", truncated);
         note
     }

@@ -188,6 +188,23 @@ pub(crate) fn passed_over(
     })
 }
 
+/// Refuses to write to a session for which nothing is stored, by configuration.
+///
+/// # Errors
+///
+/// `denied`; errors of the store.
+pub(crate) fn must_be_stored(
+    reader: &mut Reader<'_>,
+    config: &Config,
+    keys: &Keys,
+    head: &Head,
+) -> Result<()> {
+    match passed_over(reader, config, keys, head, None)? {
+        Some(reason) => Err(Error::new(ErrorCode::Denied, warning(reason))),
+        None => Ok(()),
+    }
+}
+
 /// What patterns of sessions are compared with: the key of its family, else its id.
 ///
 /// # Errors

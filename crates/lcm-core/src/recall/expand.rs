@@ -312,7 +312,9 @@ impl Walk {
         let tokens = num::tokens_u32(self.tokens);
         let mut answer = Writer::object();
         // No text is cut here: what does not fit is left out.
-        within.note(tokens, false, &mut answer);
+        let left = within.permit.map(|permit| u64::from(permit.left()));
+        let is_cut = self.ended == Some(End::TokenCap) && self.options.token_cap == left;
+        within.note(tokens, is_cut, &mut answer);
         answer.text("id", id);
         answer.array_at("messages", self.messages);
         answer.text_or_null("next", next.as_deref());

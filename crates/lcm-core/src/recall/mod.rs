@@ -52,7 +52,7 @@ impl<'a> Within<'a> {
     }
 
     /// Whether seqs of a conversation are covered.
-    fn covers(self, keys: &Keys, first: u64, last: u64) -> bool {
+    pub(crate) fn covers(self, keys: &Keys, first: u64, last: u64) -> bool {
         let spans = self.permit.and_then(|permit| permit.spans(keys));
         grants::is_within(spans.as_deref(), first, last)
     }
@@ -63,6 +63,11 @@ impl<'a> Within<'a> {
         self.permit.map_or(Ok(()), Permit::must_have_left)
     }
 
+    /// Tokens of stored text that may be read.
+    pub(crate) fn left(self) -> u32 {
+        self.permit.map_or(u32::MAX, Permit::left)
+    }
+
     /// As much of a text as may be read.
     fn shown(self, text: &str) -> &str {
         self.tokens_max.map_or(text, |tokens_max| tokens::truncate(text, tokens_max))
@@ -71,7 +76,8 @@ impl<'a> Within<'a> {
     /// Adds what an answer takes of the grant.
     fn note(self, tokens: u32, truncated: bool, to: &mut Writer) {
         if let (Some(permit), Some(_)) = (self.permit, self.tokens_max) {
-            to.object_at("grant", permit.note(tokens, truncated));
+            let left = permit.left().saturating_sub(tokens);
+            to.object_at("grant", permit.note(tokens, left, truncated));
         }
     }
 }
@@ -213,22 +219,25 @@ fn summary(
     Ok(record)
 }
 
-/// The summary whose id is in a text, with the conversation of the family that has it.
+/// The summary whose id is in a text, with the conversation of the family, or of the grant, that
+/// has it.
 ///
 /// # Errors
 ///
-/// `not-found`: none has it; `invalid-input`: a placeholder; errors of the store.
+/// `not-found`: none has it; `denied`: likewise, with a grant for some summaries; `invalid-input`:
+/// a placeholder; errors of the store.
 pub(crate) fn summary_in_family(
     reader: &mut Reader<'_>,
     conversation: &str,
     text: &str,
+    within: Within<'_>,
 ) -> Result<(String, [u8; 8], Summary)> {
-    in_family(reader, conversation, text, None, &|reader, place| {
+    in_family(reader, conversation, text, within.permit, &|reader, place| {
         let keys = Keys::new(place)?;
         let Named::Summary(id) = named(&keys, text)? else {
             return Err(Error::invalid(format_args!("summaries: `{text}` is no id of a summary")));
         };
-        let record = summary(reader, &keys, id, Within::default())?;
+        let record = summary(reader, &keys, id, within)?;
         Ok((place.into(), id, record))
     })
 }

@@ -35,13 +35,10 @@ const QUESTION: [(&str, &str); 7] = [
 /// # Errors
 ///
 /// As [`ask::plan`].
-pub(super) fn ask(
-    reader: &mut Reader<'_>,
-    config: &Config,
-    call: &Call<'_>,
-) -> Result<ToolOutcome> {
+pub(super) fn ask(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<ToolOutcome> {
     let place = &call.place;
-    outcome(ask::plan(reader, config, place, &question(call), call.now)?, place)
+    let step = ask::plan(reader, call.config, place, &question(call), call.now)?;
+    outcome(step, place, call.conversation)
 }
 
 /// Goes on with a question.
@@ -52,6 +49,7 @@ pub(super) fn ask(
 pub(super) fn resume(
     reader: &mut Reader<'_>,
     config: &Config,
+    conversation: &str,
     continuation: &str,
     answers: &[CompletionResult],
     now: Timestamp,
@@ -59,7 +57,7 @@ pub(super) fn resume(
     let (continuation, place) = continuation
         .split_once(PLACE)
         .ok_or_else(|| Error::invalid("continuation: none of a tool"))?;
-    outcome(ask::apply(reader, config, place, continuation, answers, now)?, place)
+    outcome(ask::apply(reader, config, place, continuation, answers, now)?, place, conversation)
 }
 
 /// The question of a call.
@@ -71,12 +69,12 @@ fn question(call: &Call<'_>) -> String {
     question.end_object()
 }
 
-/// What is told of a step of a question of the conversation `place`.
+/// What is told of a step of a question of the conversation `place`, in a call of `conversation`.
 ///
 /// # Errors
 ///
 /// `invalid-input`: its document cannot be read, which would be a mistake of the engine.
-fn outcome(step: Step, place: &str) -> Result<ToolOutcome> {
+fn outcome(step: Step, place: &str, conversation: &str) -> Result<ToolOutcome> {
     if !step.requests.is_empty() {
         let continuation = format!("{}{PLACE}{place}", step.continuation);
         return Ok(ToolOutcome::NeedsCompletions { requests: step.requests, continuation });
@@ -84,7 +82,7 @@ fn outcome(step: Step, place: &str) -> Result<ToolOutcome> {
     let mut fields = Fields::of_argument("document", &step.document)?;
     let status = fields.text("status");
     Ok(ToolOutcome::Done(match status.as_str() {
-        "answered" | "uncited" => told(answered(&mut fields)),
+        "answered" | "uncited" => told(answered(&mut fields, conversation)),
         "not-found" => told(nothing("The passages that were found do not hold the answer.")),
         "no-evidence" => told(nothing("Nothing was found for the question.")),
         "busy" => mistake(
@@ -107,15 +105,18 @@ fn told(text: String) -> ToolAnswer {
 }
 
 /// The answer, after what it rests on.
-fn answered(fields: &mut Fields<'_>) -> String {
+fn answered(fields: &mut Fields<'_>, conversation: &str) -> String {
     let cited = fields.texts("cited_ids");
+    let places = fields.texts("cited_conversations");
+    let elsewhere = places.first().filter(|place| *place != conversation);
     let rejected = fields.texts("rejected_ids");
     let conversations = fields.texts("source_conversations");
     let mut out = format!("{BACKGROUND}\n");
     match cited.first() {
         Some(id) => {
             out.push_str(&format!("Cited: {}\n", cited.join(", ")));
-            out.push_str(&next(about(id, None), "gives the words of the first"));
+            let arguments = about(id, elsewhere.map(String::as_str));
+            out.push_str(&next(arguments, "gives the words of the first"));
         }
         None => out.push_str("Cited: nothing that was read; look it up before you rely on it\n"),
     }

@@ -235,6 +235,22 @@ pub(super) static EXPAND_QUERY: Tool = Tool {
     ],
 };
 
+/// Says what is left.
+pub(super) static BUDGET: Tool = Tool {
+    name: "lcm_budget",
+    description: "How many tokens the context has and how many are left, when older messages are \
+                  summarised next, and what that has cost so far.",
+    arguments: &[
+        Argument {
+            name: "budget",
+            description: "Tokens that the context may have; by default what the host configured.",
+            form: Form::Number(1, NUMBER_MAX),
+            needed: false,
+        },
+        CONVERSATION_ID,
+    ],
+};
+
 /// Summaries that one question names.
 const NAMED_MAX: usize = 32;
 
@@ -247,7 +263,7 @@ const CONVERSATION_ID: Argument = Argument {
 };
 
 /// The tools that a main agent can call.
-const OFFERED: [&Tool; 3] = [&GREP, &DESCRIBE, &EXPAND_QUERY];
+const OFFERED: [&Tool; 4] = [&GREP, &DESCRIBE, &EXPAND_QUERY, &BUDGET];
 /// Those of an agent that reads on a grant: it reads itself and has nobody asked.
 const ON_A_GRANT: [&Tool; 3] = [&GREP, &DESCRIBE, &EXPAND];
 
@@ -255,7 +271,8 @@ const ON_A_GRANT: [&Tool; 3] = [&GREP, &DESCRIBE, &EXPAND];
 /// Protocol. `has_grant`: for an agent that reads on a grant.
 pub(crate) fn definitions(dialect: Dialect, has_grant: bool) -> String {
     let mut list = Writer::array();
-    for tool in if has_grant { ON_A_GRANT } else { OFFERED } {
+    let tools: &[&Tool] = if has_grant { &ON_A_GRANT } else { &OFFERED };
+    for tool in tools {
         let mut w = Writer::object();
         if dialect == Dialect::OpenaiResponses {
             w.text("type", "function");
@@ -310,6 +327,7 @@ pub(crate) fn instructions(has_summaries: bool) -> String {
          - lcm_describe tells what an id (sum_, msg_, file_) stands for: of a summary its text and \
          sources, of a message its words, of a file with expandFile any range.\n\
          - lcm_expand_query has a question answered from all of it, with the ids that say so.\n\
+         - lcm_budget tells how many tokens are left before older messages are summarised.\n\
          Go from a match to its sources until you see the words themselves, and say so when you \
          did not find them.",
     );

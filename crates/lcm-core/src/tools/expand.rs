@@ -72,7 +72,7 @@ impl Lines {
 pub(super) fn expand(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
     let asked = &call.arguments;
     let cap = num::tokens_u32(asked.number("tokenCap").unwrap_or(u64::MAX));
-    let cap = cap.min(call.expand_tokens_max).min(call.left());
+    let cap = cap.min(call.config.expand_tokens_max).min(call.left());
     let is_found = asked.text("query").is_some();
     let ids = match asked.text("query") {
         Some(query) => found(reader, call, query)?,

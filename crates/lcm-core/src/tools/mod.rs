@@ -8,6 +8,7 @@
 
 mod arguments;
 mod ask;
+mod budget;
 mod definitions;
 mod describe;
 mod expand;
@@ -30,7 +31,7 @@ use crate::{
     tokens,
 };
 use arguments::Arguments;
-use definitions::{DESCRIBE, EXPAND, EXPAND_QUERY, GREP};
+use definitions::{BUDGET, DESCRIBE, EXPAND, EXPAND_QUERY, GREP};
 pub(crate) use definitions::{definitions, instructions};
 
 /// Tokens of an answer, but for the content of a file, which has a bound of its own. An answer is
@@ -52,8 +53,7 @@ struct Call<'a> {
     permit: Option<Permit>,
     /// The conversation that is read.
     place: String,
-    /// Tokens of an expansion.
-    expand_tokens_max: u32,
+    config: &'a Config,
     now: Timestamp,
 }
 
@@ -65,7 +65,7 @@ impl Call<'_> {
 
     /// Tokens of stored text that the answer may have.
     fn left(&self) -> u32 {
-        self.permit.as_ref().map_or(u32::MAX, Permit::left)
+        self.within().left()
     }
 }
 
@@ -109,16 +109,21 @@ pub(crate) fn call(
             let line = "is for the main agent; read with lcm_expand";
             return Ok(ToolOutcome::Done(mistake(name, line)));
         }
+        "lcm_budget" if caller.is_none() => (&BUDGET, Some(budget::budget)),
+        "lcm_budget" => {
+            let line = "is for the main agent; every answer says what is left of the grant";
+            return Ok(ToolOutcome::Done(mistake(name, line)));
+        }
         _ => {
-            let line = "there is no such tool; use lcm_grep, lcm_describe or lcm_expand_query";
+            let line = "there is no such tool; use lcm_grep, lcm_describe, lcm_expand_query or \
+                        lcm_budget";
             return Ok(ToolOutcome::Done(mistake(name, line)));
         }
     };
     let answered = tool.read(arguments_json).and_then(|arguments| {
-        let expand_tokens_max = config.expand_tokens_max;
         let (permit, place) = allowed(reader, conversation, &arguments, caller, now)?;
-        let call = Call { conversation, arguments, permit, place, expand_tokens_max, now };
-        let Some(answers) = answers else { return ask::ask(reader, config, &call) };
+        let call = Call { conversation, arguments, permit, place, config, now };
+        let Some(answers) = answers else { return ask::ask(reader, &call) };
         let mut told = answers(reader, &call)?;
         if let Some(permit) = call.permit {
             told.text
@@ -145,7 +150,7 @@ pub(crate) fn resume(
     now: Timestamp,
 ) -> Result<ToolOutcome> {
     Keys::new(conversation)?;
-    ask::resume(reader, config, continuation, answers, now)
+    ask::resume(reader, config, conversation, continuation, answers, now)
 }
 
 /// What a model may have done wrong is an answer.

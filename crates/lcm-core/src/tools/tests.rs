@@ -70,11 +70,11 @@ fn every_dialect_has_its_own_format() {
         let whole = Span::between(0, raw.len());
         assert_eq!(json::kind(&raw, whole), Kind::Array);
         let list = json::elements(&raw, whole);
-        assert_eq!(list.len(), if dialect == Dialect::Gemini { 1 } else { 3 });
+        assert_eq!(list.len(), if dialect == Dialect::Gemini { 1 } else { 4 });
         for one in &list {
             assert_eq!(keys(&raw, one.span).join(" "), wanted, "{dialect:?}");
         }
-        for name in ["lcm_grep", "lcm_describe", "lcm_expand_query"] {
+        for name in ["lcm_grep", "lcm_describe", "lcm_expand_query", "lcm_budget"] {
             assert!(raw.contains(&alloc::format!("\"name\":\"{name}\"")), "{dialect:?}");
         }
     }

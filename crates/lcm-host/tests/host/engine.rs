@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use lcm_host::{
-    Cancel, Clock, Code, Component, IngestOptions, IngestReport, Lcm, Limits, LoadOptions,
-    Recorder,
+    Cancel, Clock, Code, CompactOptions, Component, ExpandOptions, IngestOptions, IngestReport,
+    Lcm, Limits, LoadOptions, Recorder,
     completion::{Chain, Offline},
     ingestion,
     store::{Guard, KeyValueStore, Memory, Page, Put, Scan, StoreError},
@@ -71,6 +71,8 @@ enum Fault {
     ReplyLost,
     /// Never began.
     Busy,
+    /// Writes: what goes wrong comes later.
+    Sound,
 }
 
 /// A store in memory whose next commits go wrong.
@@ -107,7 +109,7 @@ impl KeyValueStore for Faulty {
                 self.memory.lock().unwrap().commit(guards, puts)?;
                 Err(unknown())
             }
-            None => self.memory.lock().unwrap().commit(guards, puts),
+            None | Some(Fault::Sound) => self.memory.lock().unwrap().commit(guards, puts),
         }
     }
 }
@@ -319,6 +321,60 @@ fn an_ingest_goes_on_behind_what_it_stored_when_others_append() {
     let report = first.ingest("c", &messages, &options, &Cancel::default(), between).unwrap();
     assert_eq!((report.ingested, report.skipped), (250, 0));
     assert_eq!(stored(&first), [&messages[..100], &other, &messages[100..]].concat());
+}
+
+#[test]
+fn an_expansion_on_a_grant_follows_its_pages_and_keeps_what_was_paid_for() {
+    let (store, cancel) = (Faulty::default(), Cancel::default());
+    let lcm = open(store.clone());
+    lcm.configure(r#"{"leaf_chunk_tokens_max":1000000}"#).unwrap();
+    ingest(&lcm, &transcript(60, 5_000));
+    let compact = CompactOptions::new(20_000, NOW);
+    lcm.compact("c", &compact, &cancel, &mut |_| ()).unwrap();
+    // The one that stands for most.
+    let (mut top, mut most) = (String::new(), 0);
+    let each = &mut |item: &serde_json::value::RawValue| {
+        let item: serde_json::Value = serde_json::from_str(item.get()).unwrap();
+        let count = item["seq_last"].as_u64().unwrap() - item["seq_first"].as_u64().unwrap();
+        if count > most {
+            (top, most) = (item["id"].as_str().unwrap().to_owned(), count);
+        }
+        Ok(())
+    };
+    lcm.list_all("summaries", Some("c"), None, &cancel, each).unwrap();
+    let expand = |grant: Option<&str>, after: Option<String>| {
+        let grant = grant.map(str::to_owned);
+        let options = ExpandOptions { messages: true, grant, after, ..ExpandOptions::default() };
+        lcm.expand_all("c", &top, &options, NOW.now_ms(), &cancel)
+    };
+    let made = |tokens_max: u64| {
+        let limits = format!(r#"{{"tokens_max":{tokens_max},"depth_max":10}}"#);
+        let grant = lcm.grant("c", &limits, NOW.now_ms()).unwrap();
+        let grant: serde_json::Value = serde_json::from_str(&grant).unwrap();
+        grant["id"].as_str().unwrap().to_owned()
+    };
+    let all = expand(None, None).unwrap();
+    let bytes: usize = all.messages.iter().map(|message| message.get().len()).sum();
+    assert!(bytes > 1 << 20 && all.next.is_none(), "{bytes}");
+    let grant = made(1_000_000);
+    let paid = expand(Some(&grant), None).unwrap();
+    assert_eq!((paid.messages.len(), &paid.next), (all.messages.len(), &None));
+    let note = paid.grant.unwrap();
+    assert_eq!((note.tokens, note.truncated), (paid.tokens, false));
+    assert_eq!(note.tokens_left, 1_000_000 - paid.tokens);
+    // One that is spent half way ends there, and says where.
+    let short = expand(Some(&made(20_000)), None).unwrap();
+    assert!(short.grant.unwrap().truncated && short.next.is_some() && !short.messages.is_empty());
+    // A failure behind the first page loses nothing: what follows is read from there on.
+    let grant = made(1_000_000);
+    *store.faults.lock().unwrap() = vec![Fault::Lost, Fault::Sound];
+    let first = expand(Some(&grant), None).unwrap();
+    let read = first.messages.len();
+    assert!(read > 0 && read < all.messages.len() && first.next.is_some(), "{read}");
+    let rest = expand(Some(&grant), first.next).unwrap();
+    assert_eq!(read + rest.messages.len(), all.messages.len());
+    *store.faults.lock().unwrap() = vec![Fault::Lost];
+    assert_eq!(expand(Some(&grant), None).unwrap_err().code, Code::StoreUnavailable);
 }
 
 fn new_messages() -> ingestion::Options {

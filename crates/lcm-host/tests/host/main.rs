@@ -10,6 +10,7 @@
     reason = "a test that cannot go on should stop where it is"
 )]
 
+mod ask;
 mod engine;
 mod exec;
 mod models;

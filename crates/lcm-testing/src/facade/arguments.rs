@@ -246,9 +246,10 @@ impl<'a> Args<'a> {
                 policy: fields.choice(
                     "policy",
                     &[
-                        ("chronological", Policy::Chronological),
-                        ("prompt-aware", Policy::PromptAware),
-                        ("layered", Policy::Layered),
+                        ("", None),
+                        ("chronological", Some(Policy::Chronological)),
+                        ("prompt-aware", Some(Policy::PromptAware)),
+                        ("layered", Some(Policy::Layered)),
                     ],
                 )?,
                 prompt: fields.optional_string("prompt")?,

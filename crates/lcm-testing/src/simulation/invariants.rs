@@ -88,11 +88,18 @@ fn assemble_in(
     budget: u64,
     dialect: &str,
 ) -> Result<Json, String> {
+    // Every policy has its turn, and the prompt is of what is said.
+    let policy = ["layered", "chronological", "prompt-aware"][(budget % 3) as usize];
+    let options = Json::object([
+        ("explain", true.into()),
+        ("policy", policy.into()),
+        ("prompt", "what was said of the test and the file?".into()),
+    ]);
     let args = Json::object([
         ("dialect", dialect.into()),
         ("conversation", conversation.into()),
         ("budget", budget.into()),
-        ("options", Json::object([("explain", true.into())])),
+        ("options", options),
     ]);
     host.ask("context.assemble", &args).map_err(|error| format!("context.assemble: {error}"))
 }

@@ -9,6 +9,7 @@ from .errors import CompletionFailed, LcmError
 from .lcm import Lcm, open
 from .results import (
     Advice,
+    Asked,
     Assembled,
     Compaction,
     CompletionRequest,
@@ -28,6 +29,7 @@ from .stores import AsyncStore, MemoryStore, SqliteStore, Store
 
 __all__ = [
     "Advice",
+    "Asked",
     "Assembled",
     "AsyncLcm",
     "AsyncStore",

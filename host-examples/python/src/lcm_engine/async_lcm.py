@@ -22,6 +22,7 @@ from .lcm import RETRIES, Clock, configured, open_path, wall_clock
 from .models import Asking, Complete, Model, models_of
 from .results import (
     Advice,
+    Asked,
     AppendMode,
     Assembled,
     Compaction,
@@ -128,8 +129,8 @@ class AsyncLcm:
         match effect:
             case flows.Call(name, arguments, once):
                 return await self._call(name, arguments, once)
-            case flows.Complete(request, model):
-                return await self._ask(request, model)
+            case flows.Complete(request, model, seconds):
+                return await self._ask(request, model, self._seconds(seconds))
             case flows.Pause(seconds):
                 return await asyncio.sleep(seconds)
             case flows.Together(several):
@@ -144,8 +145,7 @@ class AsyncLcm:
             for task in tasks:
                 task.cancel()
 
-    async def _ask(self, request: Any, model: Model) -> Any:
-        seconds = self._timeout_seconds
+    async def _ask(self, request: Any, model: Model, seconds: float) -> Any:
         try:
             async with asyncio.timeout(seconds) as limit:
                 answer = model(request, seconds)
@@ -159,6 +159,9 @@ class AsyncLcm:
             return completions.failed(TimeoutError(late) if limit.expired() else error)
         except Exception as error:
             return completions.failed(error)
+
+    def _seconds(self, most: float | None) -> float:
+        return self._timeout_seconds if most is None else min(most, self._timeout_seconds)
 
     def _now(self, now: int | None) -> int:
         return self._clock() if now is None else now
@@ -311,7 +314,7 @@ class AsyncLcm:
         budget: int,
         *,
         dialect: Dialect = "lcm",
-        policy: Policy = "chronological",
+        policy: Policy | None = None,
         prompt: str | None = None,
         reserve_tokens: int = 0,
         model: str | None = None,
@@ -434,6 +437,43 @@ class AsyncLcm:
             paging.grep(conversation, given, grant, self._now(now))
         )
 
+    async def ask(
+        self,
+        conversation: str,
+        question: str,
+        *,
+        query: str | None = None,
+        summaries: Iterable[str] | None = None,
+        max_tokens: int | None = None,
+        token_cap: int | None = None,
+        all: bool | None = None,
+        only: bool | None = None,
+        grant: str | None = None,
+        deadline_ms: int | None = None,
+        now: int | None = None,
+    ) -> Asked:
+        """Has a question answered from what was said, with the ids that say so.
+
+        `query`: what to search for in its place; `summaries`: ids to answer from, without `query`
+        only from what they stand for; `deadline_ms`: how long all of it may take. What is None is
+        the engine's default. A model that fails or takes too long is no error but a `status`.
+        """
+        given = paging.named(
+            None,
+            question=question,
+            query=query,
+            summaries=None if summaries is None else list(summaries),
+            max_tokens=max_tokens,
+            token_cap=token_cap,
+            all=all,
+            only=only,
+            grant=grant,
+            timeout_ms=deadline_ms,
+        )
+        return await self._run(  # type: ignore[no-any-return]
+            compaction.ask(conversation, given, lambda: self._now(now), self._asking)
+        )
+
     async def grant(
         self,
         conversation: str,
@@ -448,7 +488,7 @@ class AsyncLcm:
     ) -> Grant:
         """Makes a grant, a limited right to read for a sub-agent.
 
-        Its `id` is the `grant` of `grep`, `describe` and `expand` and the `caller` of `call_tool`.
+        Its `id` is the `grant` of `grep`, `describe`, `expand` and `ask`, and the `caller` of `call_tool`.
         `from_grant`: one that it inherits from. What is None is the engine's default.
         """
         limits = paging.named(

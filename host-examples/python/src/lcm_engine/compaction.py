@@ -1,4 +1,4 @@
-"""The flows that ask models: compaction at once or later, and tools that need completions.
+"""The flows that ask models: compaction at once or later, questions, tools that need completions.
 
 In: what a caller wants, and how its models are asked. Out: one result for all passes. Which task is
 due, what an answer is worth, what is owed and when it is tried again is decided by the engine.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from . import completions
-from .errors import LcmError
+from .errors import CompletionFailed, LcmError
 from .flows import Call, Complete, Fields, Flow, Pause, Together, append, parsed
 from .models import Asking
 from .texts import to_json
@@ -229,8 +230,8 @@ class _Model:
         """Whether a summary was made in place of exhausted models."""
         self.failure: Fields | None = None
 
-    def ask(self, request: Fields) -> Flow[Fields]:
-        """The answer of the first model that has one, or the last failure."""
+    def ask(self, request: Fields, limit_ms: int | None = None) -> Flow[Fields]:
+        """The answer of the first model that has one in so much time, or the last failure."""
         if self.exhausted is not None:
             return self.exhausted
         models = self.asking.models.of(request["purpose"])
@@ -238,11 +239,16 @@ class _Model:
             self.completions += 1
             done = yield Call("compaction.complete_offline", {"request": request})
             return {"done": done}
+        end = None if limit_ms is None else time.monotonic() + limit_ms / 1000
         answer: Fields = {}
         for model in models:
             for attempt in range(1, self.asking.asks + 1):
+                left = None if end is None else end - time.monotonic()
+                if left is not None and left <= 0:
+                    late = TimeoutError(f"there was no answer in {limit_ms} ms")
+                    return completions.failed(late)
                 self.completions += 1
-                answer = yield Complete(request, model)
+                answer = yield Complete(request, model, left)
                 code = completions.failure_code(answer)
                 if code not in completions.RETRIED:
                     self.failure = answer.get("failed") or self.failure
@@ -250,7 +256,7 @@ class _Model:
                 pause = completions.pause_seconds(answer, attempt)
                 if pause is None or attempt == self.asking.asks:
                     break
-                yield Pause(pause)
+                yield Pause(pause if left is None else min(pause, left))
         self.failure = answer["failed"]
         if self.fallback_over_tokens is not None:
             self.exhausted = answer
@@ -318,18 +324,59 @@ def call_tool(
             "now": now(),
         },
     )
-    model = _Model(asking, None, None)
-    while "needs-completions" in outcome:
-        needs = outcome["needs-completions"]
-        answers = yield Together([model.ask(request) for request in needs["requests"]])
-        outcome = yield Call(
-            "tools.resume",
-            {
-                "conversation": conversation,
-                "continuation": needs["continuation"],
-                "answers": answers,
-                "now": now(),
-            },
+    def resume(continuation: str, answers: list[Fields]) -> Flow[Fields]:
+        arguments = {"conversation": conversation, "continuation": continuation}
+        outcome: Fields = yield Call(
+            "tools.resume", arguments | {"answers": answers, "now": now()}
         )
+        return outcome
+
+    def needs(outcome: Fields) -> Fields | None:
+        return outcome.get("needs-completions")
+
+    outcome = yield from _completed(outcome, needs, resume, asking)
     answer: Fields = outcome["done"]
     return answer
+
+
+def ask(
+    conversation: str, question: Fields, now: Callable[[], int], asking: Asking
+) -> Flow[Fields]:
+    """Has a question answered; how the model failed is a status."""
+    place: Fields = {"conversation": conversation}
+    document = {"question_json": to_json(question), "now": now()}
+    step = yield from parsed("recall.ask_plan", place | document)
+
+    def resume(continuation: str, answers: list[Fields]) -> Flow[Fields]:
+        arguments = {"continuation": continuation, "answers": answers, "now": now()}
+        step: Fields = yield from parsed("recall.ask_apply", place | arguments)
+        return step
+
+    def needs(step: Fields) -> Fields | None:
+        return step if step["status"] == "asked" else None
+
+    answer: Fields = yield from _completed(step, needs, resume, asking)
+    return answer
+
+
+def _completed(
+    step: Fields,
+    needs: Callable[[Fields], Fields | None],
+    resume: Callable[[str, list[Fields]], Flow[Fields]],
+    asking: Asking,
+) -> Flow[Fields]:
+    """Goes on from a step until nothing has to be completed any more.
+
+    Whoever is stopped meanwhile says so to the engine: else the question would stay open.
+    """
+    model = _Model(asking, None, None)
+    while (asked := needs(step)) is not None:
+        requests, limit_ms = asked["requests"], asked.get("timeout_ms")
+        try:
+            answers = yield Together([model.ask(request, limit_ms) for request in requests])
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            stopped = completions.failed(CompletionFailed("other", "cancelled"))
+            yield from resume(asked["continuation"], [stopped for _ in requests])
+            raise
+        step = yield from resume(asked["continuation"], answers)
+    return step

@@ -40,10 +40,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Complete:
-    """Ask this model once; the result is a completion result, `done` or `failed`."""
+    """Ask this model once; the result is a completion result, `done` or `failed`.
+
+    `seconds`: it is waited for no longer than that, whatever the time of an answer is otherwise.
+    """
 
     request: dict[str, Any]
     model: Model
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)

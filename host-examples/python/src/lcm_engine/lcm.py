@@ -21,6 +21,7 @@ from .models import Asking, Complete, Model, models_of
 from .ports import NoStore
 from .results import (
     Advice,
+    Asked,
     AppendMode,
     Assembled,
     Compaction,
@@ -169,21 +170,24 @@ class Lcm:
         match effect:
             case flows.Call(name, arguments, once):
                 return self._session.call(name, arguments, once)
-            case flows.Complete(request, model):
-                return self._ask(request, model)
+            case flows.Complete(request, model, seconds):
+                return self._ask(request, model, self._seconds(seconds))
             case flows.Pause(seconds):
                 return time.sleep(seconds)
             case flows.Together(several):
                 return [self._run(flow) for flow in several]
 
-    def _ask(self, request: Any, model: Model) -> Any:
+    def _ask(self, request: Any, model: Model, seconds: float) -> Any:
         try:
-            answer = model(request, self._timeout_seconds)
+            answer = model(request, seconds)
             return completions.answered(completions.refuse_awaitable(answer))
         except LcmError:
             raise
         except Exception as error:
             return completions.failed(error)
+
+    def _seconds(self, most: float | None) -> float:
+        return self._timeout_seconds if most is None else min(most, self._timeout_seconds)
 
     def _now(self, now: int | None) -> int:
         return self._clock() if now is None else now
@@ -336,7 +340,7 @@ class Lcm:
         budget: int,
         *,
         dialect: Dialect = "lcm",
-        policy: Policy = "chronological",
+        policy: Policy | None = None,
         prompt: str | None = None,
         reserve_tokens: int = 0,
         model: str | None = None,
@@ -459,6 +463,43 @@ class Lcm:
             paging.grep(conversation, given, grant, self._now(now))
         )
 
+    def ask(
+        self,
+        conversation: str,
+        question: str,
+        *,
+        query: str | None = None,
+        summaries: Iterable[str] | None = None,
+        max_tokens: int | None = None,
+        token_cap: int | None = None,
+        all: bool | None = None,
+        only: bool | None = None,
+        grant: str | None = None,
+        deadline_ms: int | None = None,
+        now: int | None = None,
+    ) -> Asked:
+        """Has a question answered from what was said, with the ids that say so.
+
+        `query`: what to search for in its place; `summaries`: ids to answer from, without `query`
+        only from what they stand for; `deadline_ms`: how long all of it may take. What is None is
+        the engine's default. A model that fails or takes too long is no error but a `status`.
+        """
+        given = paging.named(
+            None,
+            question=question,
+            query=query,
+            summaries=None if summaries is None else list(summaries),
+            max_tokens=max_tokens,
+            token_cap=token_cap,
+            all=all,
+            only=only,
+            grant=grant,
+            timeout_ms=deadline_ms,
+        )
+        return self._run(  # type: ignore[no-any-return]
+            compaction.ask(conversation, given, lambda: self._now(now), self._asking)
+        )
+
     def grant(
         self,
         conversation: str,
@@ -473,7 +514,7 @@ class Lcm:
     ) -> Grant:
         """Makes a grant, a limited right to read for a sub-agent.
 
-        Its `id` is the `grant` of `grep`, `describe` and `expand` and the `caller` of `call_tool`.
+        Its `id` is the `grant` of `grep`, `describe`, `expand` and `ask`, and the `caller` of `call_tool`.
         `from_grant`: one that it inherits from. What is None is the engine's default.
         """
         limits = paging.named(

@@ -59,32 +59,31 @@ def grep(conversation: str, query: Fields, grant: str | None, now: int) -> Flow[
 def expand(
     conversation: str, id: str, options: Fields, grant: str | None, now: int
 ) -> Flow[Fields]:
-    """What a summary was made from; all pages unless a page, a cap or a grant was asked for.
+    """What a summary was made from: one page when `token_cap` is given, else everything.
 
-    What a page took of a grant would be lost with an error of the next.
+    What was read on a grant is paid for: when something goes wrong behind the first page, that is
+    returned, and its `next` leads to the page that failed.
     """
     options = {name: value for name, value in options.items() if value is not None}
     whole: Fields | None = None
     while True:
-        page: Fields = yield from parsed(
-            "recall.expand",
-            {
-                "conversation": conversation,
-                "id": id,
-                "options_json": to_json(options),
-                "grant": grant,
-                "now": now,
-            },
-        )
-        if whole is None:
-            whole = page
-        else:
-            whole["summaries"] += page["summaries"]
-            whole["messages"] += page["messages"]
-            whole["tokens"] += page["tokens"]
-            whole["truncated"], whole["next"] = page["truncated"], page["next"]
+        arguments = {"conversation": conversation, "id": id, "grant": grant, "now": now}
+        arguments["options_json"] = to_json(options)
+        try:
+            page: Fields = yield from parsed("recall.expand", arguments)
+        except LcmError:
+            if grant is None or whole is None:
+                raise
+            return whole
+        if whole is not None:
+            for members in ("summaries", "messages", "tokens"):
+                page[members] = whole[members] + page[members]
+            if "grant" in page:
+                page["grant"]["tokens"] += whole["grant"]["tokens"]
+        whole = page
         after = page.get("next")
-        if not after or grant or "token_cap" in options or (whole is page and "after" in options):
+        is_spent = grant is not None and page["grant"]["truncated"]
+        if not after or is_spent or "token_cap" in options:
             return whole
         if after == options.get("after"):
             raise LcmError("corrupt", "the pages of `expand` do not go on")

@@ -211,6 +211,44 @@ Grant = TypedDict(
 """A limited right to read; `summaries` is None for all of the conversations."""
 
 
+AskStatus = Literal[
+    "answered",
+    "uncited",
+    "not-found",
+    "no-evidence",
+    "no-answer",
+    "model-failed",
+    "timed-out",
+    "busy",
+]
+
+
+class Asked(TypedDict):
+    """How a question ended, with what it rests on.
+
+    `cited_ids` are ids in the answer that the model was shown, `cited_conversations` that of each,
+    `rejected_ids` the others that it names. `truncated`: something that was found was not read, or
+    the answer was cut. `failure`: how the model failed, when it did. `grant` says what was
+    taken of the one it was read on; `expires_at` is there when another question is open (`busy`):
+    until when.
+    """
+
+    status: AskStatus
+    answer: str | None
+    cited_ids: list[str]
+    cited_conversations: list[str]
+    rejected_ids: list[str]
+    source_conversations: list[str]
+    expanded_summaries: int
+    source_tokens: int
+    truncated: bool
+    conversations: list[dict[str, Any]]
+    completions: int
+    failure: dict[str, str] | None
+    grant: NotRequired[dict[str, Any]]
+    expires_at: NotRequired[str]
+
+
 class ToolAnswer(TypedDict):
     """What an agent is told in answer to a tool call."""
 

@@ -1,0 +1,262 @@
+//! Which older items a context keeps when not everything fits.
+//!
+//! In: the stored context, a policy, and the prompt that it may look at. Out: for a number of
+//! tokens the [`Fill`]. Not here: how units are cut, which is alike for all policies
+//! ([`super::choose`]).
+
+use alloc::{string::String, vec::Vec};
+
+use super::{Chosen, choose::Fill};
+use crate::{
+    api::{AssembleOptions, Policy},
+    config::Config,
+    context::{Item, Run},
+    error::Result,
+    order,
+    reader::Reader,
+    search::{
+        Corpus, Index,
+        full_text::{self, Ranked},
+        query::TextQuery,
+        score,
+        window::Window,
+    },
+    tail::{self, Tail, Unit},
+};
+
+/// Into how many steps a budget is divided by which the policy `layered` leaves out: with each the
+/// prefix breaks once, and on average half a step of the budget stays empty.
+const STEPS: u64 = 8;
+/// Messages and summaries that match a prompt and are looked at, the best first. Each message may
+/// stand in a pack of its own, which is read.
+const MATCHES_MAX: usize = 64;
+/// Summaries of which it is looked up whether they stand in the context.
+const SUMMARIES_MAX: usize = 1_024;
+/// Messages that are read at a time to find the end of a unit.
+const UNIT_STEP: u64 = 64;
+
+/// What a policy keeps of one context.
+pub(super) enum Keeping {
+    /// Newest first.
+    Newest,
+    /// The oldest summary, then newest first, in steps of so many tokens.
+    Layers { step: u64 },
+    /// What matches, best first, with its tokens; then newest first.
+    Matches(Vec<(Candidate, u64)>),
+}
+
+/// What may be kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Candidate {
+    /// A summary by its index.
+    Summary(usize),
+    /// Messages.
+    Messages(Unit),
+}
+
+impl Keeping {
+    /// What the policy keeps; of a context that fits, everything.
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::postings`].
+    pub(super) fn new(
+        reader: &mut Reader<'_>,
+        context: &Chosen<'_>,
+        config: &Config,
+        options: &AssembleOptions,
+    ) -> Result<Self> {
+        let policy = options.policy.unwrap_or(config.eviction_policy);
+        let budget = u64::from(context.policy.budget);
+        let all = tokens_of(context.items);
+        match (policy, options.prompt.as_deref()) {
+            (Policy::Layered, _) => Ok(Self::Layers { step: (budget / STEPS).max(1) }),
+            (Policy::PromptAware, Some(prompt)) if all > budget => {
+                matching(reader, context, prompt).map(Self::Matches)
+            }
+            _ => Ok(Self::Newest),
+        }
+    }
+
+    /// What fills so many tokens beside the tail and the pin.
+    pub(super) fn fill(&self, items: &[Item], tail: &Tail, tokens: u64) -> Fill {
+        let pinned = tail.pin.map_or(0, |pin| pin.tokens);
+        let evictable = tokens_of(items).saturating_sub(tail.tokens + pinned);
+        let newest = Fill { left: tokens, ..Fill::default() };
+        match self {
+            _ if evictable <= tokens => newest,
+            Self::Newest => newest,
+            Self::Layers { step } => layers(items, evictable, tokens, *step),
+            Self::Matches(candidates) => matches(candidates, tokens),
+        }
+    }
+}
+
+/// What a context has with everything in it.
+fn tokens_of(items: &[Item]) -> u64 {
+    items.iter().map(Item::rendered_tokens).sum()
+}
+
+/// The summary that stands for the oldest messages, if it fits; and of the rest the newest. What is
+/// left out ends at a multiple of the step, counted from the oldest item: it stays the same from
+/// turn to turn until the next step, and so does the beginning of the context.
+fn layers(items: &[Item], evictable: u64, tokens: u64, step: u64) -> Fill {
+    let oldest = items.iter().position(|item| matches!(item, Item::Summary(_)));
+    let cost = oldest.and_then(|index| items.get(index)).map_or(0, Item::rendered_tokens);
+    let oldest = oldest.filter(|_| cost <= tokens);
+    let cost = oldest.map_or(0, |_| cost);
+    let (rest, room) = (evictable - cost, tokens - cost);
+    let over = rest.saturating_sub(room);
+    let left = rest.saturating_sub(over.div_ceil(step).saturating_mul(step));
+    Fill { left, oldest, ..Fill::default() }
+}
+
+/// The best that fit, and of the rest the newest.
+fn matches(candidates: &[(Candidate, u64)], tokens: u64) -> Fill {
+    let mut fill = Fill { left: tokens, passes_over: true, ..Fill::default() };
+    for (candidate, cost) in candidates {
+        let Some(left) = fill.left.checked_sub(*cost) else { continue };
+        fill.left = left;
+        match candidate {
+            Candidate::Summary(index) => fill.summaries.push(*index),
+            Candidate::Messages(unit) => fill.units.push(*unit),
+        }
+    }
+    order::sort(&mut fill.summaries);
+    order::sort_by(&mut fill.units, &mut |a, b| a.seq_first.cmp(&b.seq_first));
+    fill
+}
+
+/// A candidate with its worth, its newest message and its tokens.
+struct Found {
+    worth: u64,
+    seq: u64,
+    candidate: Candidate,
+    tokens: u64,
+}
+
+/// What of the context matches a prompt, best first and of equals the newest.
+fn matching(
+    reader: &mut Reader<'_>,
+    context: &Chosen<'_>,
+    prompt: &str,
+) -> Result<Vec<(Candidate, u64)>> {
+    let query = TextQuery::parse(&words(prompt));
+    if query.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut index = Index::open(reader, context.history.keys, context.history.head)?;
+    let mut found = summaries(reader, context, &mut index, &query)?;
+    found.extend(messages(reader, context, &mut index, &query)?);
+    order::sort_by(&mut found, &mut |a, b| (b.worth, b.seq).cmp(&(a.worth, a.seq)));
+    found.truncate(MATCHES_MAX);
+    Ok(found.into_iter().map(|found| (found.candidate, found.tokens)).collect())
+}
+
+/// The summaries of the context that match. The index has those that were condensed, too.
+fn summaries(
+    reader: &mut Reader<'_>,
+    context: &Chosen<'_>,
+    index: &mut Index,
+    query: &TextQuery,
+) -> Result<Vec<Found>> {
+    let ranked = ranked(reader, context, index, Corpus::Summaries, query)?;
+    let mut best = score::greatest(&mut rows(&ranked), SUMMARIES_MAX);
+    order::sort_by(&mut best, &mut |a, b| a.1.cmp(&b.1));
+    let documents: Vec<u64> = best.iter().map(|(_, document)| *document).collect();
+    let known = index.summaries(reader, &documents)?;
+    let found = best.iter().zip(known).filter_map(|((worth, _), (id, _))| {
+        let is_it = |item: &Item| matches!(item, Item::Summary(summary) if summary.id == id);
+        let at = context.items.iter().position(is_it)?;
+        let item = context.items.get(at)?;
+        let (seq, tokens) = (item.seq_last(), item.rendered_tokens());
+        Some(Found { worth: *worth, seq, candidate: Candidate::Summary(at), tokens })
+    });
+    Ok(found.collect())
+}
+
+/// The units outside the tail with a message that matches.
+fn messages(
+    reader: &mut Reader<'_>,
+    context: &Chosen<'_>,
+    index: &mut Index,
+    query: &TextQuery,
+) -> Result<Vec<Found>> {
+    let ranked = ranked(reader, context, index, Corpus::Messages, query)?;
+    let run_of = |seq: u64| {
+        context.items.iter().find_map(|item| match item {
+            Item::Run(run) if run.seq_first <= seq && seq <= run.seq_last => Some(*run),
+            _ => None,
+        })
+    };
+    let is_evictable = |row: &(u64, u64)| row.1 < context.tail.seq_first && run_of(row.1).is_some();
+    let mut units: Vec<Unit> = Vec::new();
+    let mut found = Vec::new();
+    for (worth, seq) in score::greatest(&mut rows(&ranked).filter(is_evictable), MATCHES_MAX) {
+        let is_in = |unit: &Unit| unit.seq_first <= seq && seq <= unit.seq_last;
+        if units.iter().any(is_in) {
+            continue;
+        }
+        let Some(run) = run_of(seq) else { continue };
+        let Some(unit) = unit_of(reader, context, &run, seq)? else { continue };
+        units.push(unit);
+        let pinned = context.tail.pin.filter(|pin| unit.seq_first == pin.seq);
+        let tokens = unit.tokens - pinned.map_or(0, |pin| pin.tokens.min(unit.tokens));
+        found.push(Found { worth, seq, candidate: Candidate::Messages(unit), tokens });
+    }
+    Ok(found)
+}
+
+/// The words of a prompt. What has a meaning in a query has none in it.
+fn words(prompt: &str) -> String {
+    let mut out = String::new();
+    for word in prompt.split_whitespace() {
+        out.extend(word.trim_start_matches(['+', '-']).chars().map(|c| match c {
+            '"' | ':' => ' ',
+            c => c,
+        }));
+        out.push(' ');
+    }
+    out
+}
+
+fn ranked(
+    reader: &mut Reader<'_>,
+    context: &Chosen<'_>,
+    index: &mut Index,
+    corpus: Corpus,
+    query: &TextQuery,
+) -> Result<Ranked> {
+    let history = context.history;
+    let gathered = full_text::gather(reader, history, index, corpus, query)?;
+    let (window, statistics) = (Window::default(), &gathered.statistics);
+    gathered.rank(reader, history, index, query, &window, statistics, false)
+}
+
+/// Scores with documents, of those that are worth anything.
+fn rows(ranked: &Ranked) -> impl Iterator<Item = (u64, u64)> {
+    let rows = ranked.scores.iter().copied().zip(ranked.documents.iter().copied());
+    rows.filter(|(worth, _)| *worth > 0)
+}
+
+/// The unit of a message outside the tail.
+fn unit_of(
+    reader: &mut Reader<'_>,
+    context: &Chosen<'_>,
+    run: &Run,
+    seq: u64,
+) -> Result<Option<Unit>> {
+    let last = run.seq_last.min(context.tail.seq_first - 1);
+    let mut to = last.min(seq + UNIT_STEP);
+    loop {
+        let refs = context.history.refs(reader, seq, to)?;
+        let window = tail::window(reader, context.history, run, refs, to)?;
+        let units = tail::units(&window);
+        let found = units.iter().find(|unit| unit.seq_first <= seq && seq <= unit.seq_last);
+        match found {
+            // It may go on behind what was read.
+            Some(unit) if unit.seq_last == to && to < last => to = last.min(to + UNIT_STEP),
+            found => return Ok(found.copied()),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Compaction by the summariser without a model, as a host with no model has it.
+//!
+//! In: an engine with its store, and how to compact. Out: a conversation of which nothing is due.
+//! The loop is that of every host: plan, complete, apply, until neither a request nor a sweep is
+//! left. Not here: hosts whose calls and answers are JSON ([`crate::vector_runner::drive`]).
+
+use lcm_core::{
+    Engine,
+    api::{ApplyOptions, CompactionOptions, Outcome, PlanStatus, Timestamp},
+    model::{Completion, CompletionRequest, CompletionResult},
+};
+
+use crate::ModelStore;
+
+/// A completion that was applied.
+#[derive(Debug)]
+pub struct Applied<'a> {
+    /// What was asked.
+    pub request: &'a CompletionRequest,
+    /// What was answered.
+    pub answer: &'a Completion,
+    /// What came of it.
+    pub outcome: &'a Outcome,
+}
+
+/// Compacts until nothing is due; `each` is told of every completion.
+///
+/// # Panics
+///
+/// A call of the engine fails.
+pub fn compact(
+    (engine, store): (&mut Engine, &mut ModelStore),
+    (conversation, budget): (&str, u32),
+    mut options: CompactionOptions,
+    now: Timestamp,
+    each: &mut dyn FnMut(&Applied<'_>),
+) {
+    loop {
+        store.begin_call();
+        let plan = engine.plan(store, conversation, budget, &options, now).unwrap();
+        for request in plan.requests {
+            let mut next = Some(request);
+            while let Some(request) = next {
+                let answer = engine.complete_offline(&request);
+                let done = CompletionResult::Done(answer.clone());
+                let settled = ApplyOptions::default();
+                store.begin_call();
+                let outcome =
+                    engine.apply(store, conversation, &request.id, &done, &settled, now).unwrap();
+                each(&Applied { request: &request, answer: &answer, outcome: &outcome });
+                next = outcome.next;
+            }
+        }
+        if plan.status != PlanStatus::NeedsCompletions && plan.sweep.is_empty() {
+            return;
+        }
+        options.sweep = Some(plan.sweep);
+    }
+}

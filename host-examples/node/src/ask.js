@@ -1,0 +1,80 @@
+// Questions: what an engine call needs of a model is completed until it needs no more.
+//
+// Decides nothing: what is read, what is asked of the model, and whether it is asked a second time
+// comes from the engine.
+
+import { modelChain } from "./completion.js";
+import { toJson } from "./convert.js";
+import { modelsFor } from "./models.js";
+import { checkAsking, knownOptions } from "./options.js";
+
+const QUESTION_OPTIONS = ["query", "summaries", "max_tokens", "token_cap", "all", "only", "grant"];
+const OWN_OPTIONS = ["deadline_ms", "retries", "timeout_ms", "signal", "now"];
+
+/**
+ * Goes on from a step until nothing has to be completed any more.
+ *
+ * - `needs(step)`: `{requests, continuation}`, or nothing when the step is the last one.
+ * - `complete(request, needs)`: resolves to an answer; never rejects.
+ * - `resume(continuation, answers)`: the next step.
+ */
+export async function completed(step, { needs, complete, resume }) {
+  const asked = needs(step);
+  if (!asked) return step;
+  const answers = await Promise.all(asked.requests.map((request) => complete(request, asked)));
+  const next = await resume(asked.continuation, answers);
+  return completed(next, { needs, complete, resume });
+}
+
+/** A signal that is aborted with `signal`, or after `ms` milliseconds. */
+function deadline(ms, signal) {
+  const own = new AbortController();
+  const stop = () => own.abort(signal.reason);
+  const timer = setTimeout(() => own.abort(), ms);
+  signal?.addEventListener("abort", stop, { once: true });
+  if (signal?.aborted) stop();
+  const end = () => {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", stop);
+  };
+  return { signal: own.signal, end };
+}
+
+/**
+ * A function that answers a request with the caller's models, or without one; never rejects. Of
+ * `timeout_ms` of what is needed nothing is waited for longer.
+ */
+export function completerOf(backend, models, options) {
+  return async (request, { timeout_ms: limit }) => {
+    if (modelsFor(models, request.purpose).length === 0) {
+      return { done: backend.pure("compaction.complete_offline", { request }) };
+    }
+    const { signal, end } =
+      limit === undefined ? { signal: options.signal, end() {} } : deadline(limit, options.signal);
+    try {
+      const { result } = await modelChain(models, { ...options, signal })(request);
+      if (result !== null) return result;
+    } finally {
+      end();
+    }
+    if (options.signal?.aborted) return { failed: { code: "other", message: "cancelled" } };
+    return { failed: { code: "timeout", message: `there was no answer in ${limit} ms` } };
+  };
+}
+
+/** Has a question answered; see `Engine.ask`. */
+export async function ask(backend, models, clock, conversation, question, options) {
+  const given = knownOptions("ask", options, [...QUESTION_OPTIONS, ...OWN_OPTIONS]);
+  checkAsking(given);
+  const now = () => given.now ?? clock();
+  const chosen = QUESTION_OPTIONS.map((key) => [key, given[key]]);
+  const asked = { ...Object.fromEntries(chosen), question, timeout_ms: given.deadline_ms };
+  const call = async (name, args) => {
+    return JSON.parse(await backend.call(name, { conversation, ...args, now: now() }));
+  };
+  return completed(await call("recall.ask_plan", { question_json: toJson(asked, "options") }), {
+    needs: (step) => (step.status === "asked" ? step : null),
+    complete: completerOf(backend, models, given),
+    resume: (continuation, answers) => call("recall.ask_apply", { continuation, answers }),
+  });
+}

@@ -1,0 +1,210 @@
+//! One conversation, sent to a provider turn by turn.
+
+use lcm_core::{
+    Engine,
+    api::{AppendOptions, Applied, AssembleOptions, CompactionOptions, Dialect, IngestMode},
+};
+use lcm_testing::{ModelStore, offline};
+
+use crate::bill::{Bill, TOKEN_BYTES};
+
+/// Tokens of a prompt.
+pub(crate) const BUDGET: u32 = 64_000;
+/// How long caches keep a prefix.
+const CACHES_MS: [u64; 2] = [5 * 60_000, 60 * 60_000];
+/// Between two prompts; every so many the person takes a break, and at times a long one.
+const PROMPT_MS: u64 = 20_000;
+const BREAKS: [(usize, u64); 2] = [(7, 10 * 60_000), (50, 3 * 60 * 60_000)];
+
+/// What makes the prompts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Host {
+    /// The engine, compacting when it is due.
+    Engine,
+    /// The engine, compacting after every turn.
+    Eager,
+    /// The newest messages that fit.
+    Window,
+    /// Everything that was said.
+    History,
+}
+
+impl Host {
+    pub(crate) const ALL: [Self; 4] = [Self::Engine, Self::Eager, Self::Window, Self::History];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Engine => "lcm",
+            Self::Eager => "compacted every turn",
+            Self::Window => "sliding window",
+            Self::History => "full history",
+        }
+    }
+}
+
+pub(crate) const HEADING: &str = "\
+host                    tokens sent  in the prompt before  passes  bill, as part of lcm's: 5 min   1 h";
+
+/// What a life came to.
+pub(crate) struct Life {
+    pub(crate) host: Host,
+    pub(crate) turns: usize,
+    pub(crate) passes: u64,
+    prompts: u64,
+    now: u64,
+    /// Milliseconds since the last prompt, beside what every prompt takes.
+    waited: u64,
+    /// Where the provider keeps every prefix: read is what is in the prompt before.
+    bill: Bill,
+    /// Of them those that each cache still had.
+    read: [u64; 2],
+    /// The turn with the most tokens that are not in the prompt before: turn, tokens, of.
+    worst: (usize, u64, u64),
+}
+
+impl Life {
+    /// Leads so many turns of a conversation.
+    pub(crate) fn lead(host: Host, messages: &[String], turns: usize) -> Self {
+        let mut life = Self {
+            host,
+            turns: 0,
+            passes: 0,
+            prompts: 0,
+            now: 1_700_000_000_000,
+            waited: 0,
+            bill: Bill::default(),
+            read: [0; 2],
+            worst: (0, 0, 0),
+        };
+        let mut engine = Engine::new();
+        let mut store = ModelStore::new();
+        let mut waiting: Vec<String> = Vec::new();
+        let mut said: Vec<&String> = Vec::new();
+        for message in messages {
+            let role = role(message);
+            if role == "user" {
+                if life.turns == turns {
+                    break;
+                }
+                life.turns += 1;
+                life.pause();
+            }
+            if role == "assistant" && !said.is_empty() {
+                let prompt = match host {
+                    Host::Engine | Host::Eager => {
+                        life.append(&mut engine, &mut store, &std::mem::take(&mut waiting));
+                        life.compact(&mut engine, &mut store);
+                        life.assemble(&mut engine, &mut store)
+                    }
+                    Host::Window => window(&said),
+                    Host::History => array(&said),
+                };
+                life.send(&prompt);
+            }
+            waiting.push(message.clone());
+            said.push(message);
+        }
+        life
+    }
+
+    /// The person takes a break before some turns.
+    fn pause(&mut self) {
+        for (every, ms) in BREAKS {
+            if self.turns % every == every - 1 {
+                self.waited += ms;
+            }
+        }
+    }
+
+    fn send(&mut self, prompt: &str) {
+        let (sent, stable) = (self.bill.sent, self.bill.read);
+        self.bill.turn(prompt);
+        let (sent, stable) = (self.bill.sent - sent, self.bill.read - stable);
+        let waited = std::mem::take(&mut self.waited) + PROMPT_MS;
+        self.now += waited;
+        for (read, kept) in self.read.iter_mut().zip(CACHES_MS) {
+            *read += if waited <= kept { stable } else { 0 };
+        }
+        // The first prompt has none before it.
+        if self.prompts > 0 && sent - stable > self.worst.1 {
+            self.worst = (self.turns, sent - stable, sent);
+        }
+        self.prompts += 1;
+    }
+
+    fn append(&self, engine: &mut Engine, store: &mut ModelStore, messages: &[String]) {
+        let options = AppendOptions { mode: IngestMode::New, ..AppendOptions::default() };
+        store.begin_call();
+        engine.append(store, "c", Dialect::Lcm, messages, &options, self.now).unwrap();
+    }
+
+    fn assemble(&self, engine: &mut Engine, store: &mut ModelStore) -> String {
+        store.begin_call();
+        let options = AssembleOptions::default();
+        let assembled =
+            engine.assemble(store, "c", BUDGET, Dialect::Anthropic, &options, self.now).unwrap();
+        format!("{}{}", assembled.system.unwrap_or_default(), assembled.messages_json)
+    }
+
+    fn compact(&mut self, engine: &mut Engine, store: &mut ModelStore) {
+        let force = self.host == Host::Eager;
+        let options = CompactionOptions { force, ..CompactionOptions::default() };
+        offline::compact((engine, store), ("c", BUDGET), options, self.now, &mut |applied| {
+            let answer = applied.answer;
+            self.bill.completion(answer.input_tokens, answer.output_tokens);
+            self.passes += u64::from(applied.outcome.applied == Applied::Committed);
+        });
+    }
+
+    /// What was in the beginning of the prompt before, in thousandths of all that was sent.
+    pub(crate) fn stable_permille(&self) -> u64 {
+        self.bill.read * 1_000 / self.bill.sent
+    }
+
+    /// The bill with one of the caches, in hundredths of input tokens: a written one costs 1.25,
+    /// one that is read 0.1.
+    pub(crate) fn bill(&self, cache: usize) -> u64 {
+        self.bill.total_of(self.read[cache])
+    }
+
+    pub(crate) fn row(&self, engine: u64) -> String {
+        let share = |cache| self.bill(cache) as f64 / engine as f64;
+        format!(
+            "{:22} {:12} {:21.4} {:7} {:33.2} {:5.2}",
+            self.host.name(),
+            self.bill.sent,
+            self.bill.read as f64 / self.bill.sent as f64,
+            self.passes,
+            share(0),
+            share(1),
+        )
+    }
+
+    pub(crate) fn worst(&self) -> String {
+        let (turn, new, sent) = self.worst;
+        format!("the worst turn is {turn}: {new} of {sent} tokens are not in the prompt before")
+    }
+}
+
+/// The role of a message, which is its first key in some and not in others.
+fn role(message: &str) -> String {
+    let message: serde_json::Value = serde_json::from_str(message).unwrap();
+    message["role"].as_str().unwrap().to_owned()
+}
+
+fn array(messages: &[&String]) -> String {
+    let list: Vec<&str> = messages.iter().map(|message| message.as_str()).collect();
+    format!("[{}]", list.join(","))
+}
+
+/// The newest messages that fit.
+fn window(messages: &[&String]) -> String {
+    let mut left = BUDGET as usize * TOKEN_BYTES;
+    let fits = |message: &&&String| {
+        let rest = left.checked_sub(message.len());
+        left = rest.unwrap_or(0);
+        rest.is_some()
+    };
+    let count = messages.iter().rev().take_while(fits).count();
+    array(&messages[messages.len() - count..])
+}

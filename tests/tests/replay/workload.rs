@@ -1,0 +1,83 @@
+//! What is said in a replay.
+
+use std::{fs, path::Path};
+
+use lcm_testing::simulation::random::Random;
+use serde_json::json;
+
+/// Requests of the generated agent.
+const REQUESTS: usize = crate::TURNS;
+
+/// Messages in the dialect `lcm`, by name.
+pub(crate) fn all() -> Vec<(String, Vec<String>)> {
+    let mut out = vec![("an agent with tools".to_owned(), agent())];
+    if let Some(folder) = std::env::var_os("LCM_DATA") {
+        let file = Path::new(&folder).join("aider/chat-history-full.jsonl");
+        let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file:?}: {error}"));
+        out.push(("aider".to_owned(), text.lines().map(str::to_owned).collect()));
+    }
+    out
+}
+
+/// Requests of a person, half of them with one to four rounds of calls, and an answer: sizes and
+/// shares are those of the workload that engines are measured with (`lcm-bench`), some 130 tokens a
+/// message.
+fn agent() -> Vec<String> {
+    let mut random = Random::new(64);
+    let mut out = vec![json!({"role": "system", "content": words(&mut random, 200)}).to_string()];
+    let mut calls = 0;
+    for _ in 0..REQUESTS {
+        let text = sized(&mut random, 45);
+        out.push(json!({"role": "user", "content": text}).to_string());
+        let rounds = if random.chance(550) { random.between(1, 4) } else { 0 };
+        for _ in 0..rounds {
+            let count = if random.chance(150) { 2 } else { 1 };
+            let mut parts = vec![json!({"type": "text", "text": sized(&mut random, 30)})];
+            let mut results = Vec::new();
+            for _ in 0..count {
+                calls += 1;
+                let id = format!("call_{calls:08}");
+                let path = format!("src/{}.rs", words(&mut random, 1));
+                parts.push(json!({"type": "tool_call", "id": id, "name": "read_file",
+                    "input": {"path": path, "line": calls}}));
+                let result = json!({"type": "tool_result", "call_id": id, "name": "read_file",
+                    "output": sized(&mut random, 150)});
+                results.push(json!({"role": "tool", "parts": [result]}).to_string());
+            }
+            out.push(json!({"role": "assistant", "parts": parts}).to_string());
+            out.extend(results);
+        }
+        let text = sized(&mut random, 100);
+        out.push(json!({"role": "assistant", "content": text}).to_string());
+    }
+    out
+}
+
+/// A text of so many tokens in the middle: half of them have less, and one in eight twice as many
+/// and more.
+fn sized(random: &mut Random, tokens: u64) -> String {
+    let doublings = [[-2, -1], [-1, 0], [0, 1], [0, 1], [-1, 0], [0, 1], [-1, 0], [1, 2]];
+    let [from, to] = *random.pick(&doublings);
+    let scaled = |power: i32| {
+        if power < 0 { tokens >> power.unsigned_abs() } else { tokens << power.unsigned_abs() }
+    };
+    let count = random.between(scaled(from).max(3), scaled(to).max(4));
+    // A word has about a token and a half.
+    words(random, count * 2 / 3)
+}
+
+fn words(random: &mut Random, count: u64) -> String {
+    const SYLLABLES: [&str; 12] =
+        ["ka", "lo", "mi", "ter", "san", "vu", "pre", "con", "da", "ri", "ne", "sto"];
+    let mut out = String::new();
+    for number in 0..count {
+        if number > 0 {
+            out.push_str(if number % 11 == 10 { ".\n" } else { " " });
+        }
+        for _ in 0..random.between(1, 3) {
+            let syllable: &&str = random.pick(&SYLLABLES);
+            out.push_str(syllable);
+        }
+    }
+    out
+}
