@@ -26,8 +26,8 @@ use crate::{
 };
 pub(crate) use measure::{Mark, walk};
 
-/// Ids that are read from one text, of which a message has at most 64 of its own.
-const IDS_MAX: usize = 512;
+/// Ids that are read from one text; a message has at most 64 payloads of its own.
+pub(crate) const IDS_MAX: usize = 512;
 
 /// What a payload was.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -163,7 +163,8 @@ pub(crate) fn parse_name(name: &str) -> Option<[u8; 8]> {
     keys::unhex(digits).map(|bytes| keys::prefix(&bytes))
 }
 
-/// The ids that occur in a text, `file_` and exactly 16 hex digits, each once and not too many.
+/// The ids that occur in a text, `file_` and exactly 16 hex digits, each once, at most
+/// [`IDS_MAX`].
 pub(crate) fn ids_in(text: &str) -> Vec<[u8; 8]> {
     let mut ids = Vec::new();
     for (at, _) in text.match_indices("file_") {

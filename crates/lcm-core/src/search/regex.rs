@@ -213,7 +213,7 @@ impl Regex {
         match self.find_quickly(text, from) {
             Some(found) => found,
             None if !self.may_match(text) => None,
-            None if !self.take_simulated(text) => {
+            None if !self.take_simulated(text.get(from..).unwrap_or_default()) => {
                 self.is_refused = true;
                 None
             }

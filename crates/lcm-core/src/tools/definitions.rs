@@ -41,9 +41,21 @@ pub(super) static GREP: Tool = Tool {
             needed: false,
         },
         Argument {
+            name: "startId",
+            description: "With scope files: what to go on with, as an answer says.",
+            form: Form::Text,
+            needed: false,
+        },
+        Argument {
             name: "startByte",
-            description: "With one of fileIds: where in it to begin.",
+            description: "With startId or one of fileIds: where in it to begin.",
             form: Form::Number(0, NUMBER_MAX),
+            needed: false,
+        },
+        Argument {
+            name: "neighbours",
+            description: "Show so many messages before and after each one found, too.",
+            form: Form::Number(0, recall::NEIGHBOURS_MAX),
             needed: false,
         },
         Argument {

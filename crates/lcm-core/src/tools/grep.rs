@@ -16,12 +16,14 @@ use crate::{
 const TOKENS_MAX: u32 = 1_500;
 
 /// Arguments and what they are called in a query.
-const QUERY: [(&str, &str); 10] = [
+const QUERY: [(&str, &str); 12] = [
     ("pattern", "pattern"),
     ("mode", "mode"),
     ("scope", "scope"),
     ("fileIds", "file_ids"),
+    ("startId", "start_id"),
     ("startByte", "start_byte"),
+    ("neighbours", "neighbours"),
     ("sort", "sort"),
     ("since", "since"),
     ("before", "before"),
@@ -55,27 +57,25 @@ pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
     let mut charged = 0u32;
     for one in matches {
         let mut fields = Fields::new(&found, json::members(&found, one.span));
-        let snippet = fields.text("snippet");
-        let with_it = charged.saturating_add(tokens::estimate(&snippet));
-        if with_it > call.left() {
-            break;
-        }
-        let id = fields.text("id");
-        let conversation = fields.text("conversation");
-        let elsewhere = (conversation != call.conversation).then_some(conversation);
-        let line = line(&mut fields, &id, elsewhere.as_deref(), &snippet);
-        let mut cost = tokens::estimate(&line);
+        let one = one_match(&found, &mut fields, call.conversation);
+        let mut cost = 0;
         if first.is_none() {
-            let arguments = whole(&mut fields, &id, elsewhere.as_deref());
-            cost += tokens::estimate(&arguments.clone().end_object());
-            first = Some(arguments);
+            cost = tokens::estimate(&one.arguments.clone().end_object());
         }
-        if cost > left {
-            break;
-        }
+        // Without its neighbours if it does not fit with them.
+        let fits = [(&one.line, &one.beside, one.charged), (&one.line, &String::new(), one.alone)]
+            .into_iter()
+            .find_map(|(line, beside, charge)| {
+                let text = [line.as_str(), beside.as_str()].concat();
+                let cost = cost + tokens::estimate(&text);
+                let with_it = charged.saturating_add(charge);
+                (cost <= left && with_it <= call.left()).then_some((text, cost, with_it))
+            });
+        let Some((text, cost, with_it)) = fits else { break };
+        first.get_or_insert(one.arguments);
         left -= cost;
         charged = with_it;
-        lines.push_str(&line);
+        lines.push_str(&text);
         shown += 1;
     }
     let mut out = format!("{BACKGROUND}\nMatches: {total}");
@@ -107,7 +107,7 @@ fn unscanned(fields: &mut Fields<'_>) -> Result<String> {
         let mut fields = Fields::of_argument("unscanned_from", &from)?;
         let (id, byte) = (fields.text("id"), fields.number("byte"));
         out.push_str(&format!(
-            "; the rest of {id} is searched with \"fileIds\":[\"{id}\"],\"startByte\":{byte}"
+            "; what is left is searched with \"startId\":\"{id}\",\"startByte\":{byte}"
         ));
     }
     if let Some(before) = fields.text_or_none("unscanned_before") {
@@ -116,24 +116,59 @@ fn unscanned(fields: &mut Fields<'_>) -> Result<String> {
     Ok(out)
 }
 
-/// The arguments that give more of a match: all of it, or of a file what is around it.
-fn whole(fields: &mut Fields<'_>, id: &str, conversation: Option<&str>) -> Writer {
-    let mut arguments = about(id, conversation);
-    if let Some(byte) = fields.number_or_none("byte") {
+/// A match as a model is told of it.
+struct Match {
+    line: String,
+    /// The messages beside it, a line each.
+    beside: String,
+    /// What is charged for both, and for the match alone.
+    charged: u32,
+    alone: u32,
+    /// What gives more of it: all of it, or of a file what is around it.
+    arguments: Writer,
+}
+
+/// Reads a match of an answer, which is found from the conversation that is named.
+fn one_match(found: &str, fields: &mut Fields<'_>, here: &str) -> Match {
+    let snippet = fields.text("snippet");
+    let id = fields.text("id");
+    let conversation = fields.text("conversation");
+    let elsewhere = (conversation != here).then_some(conversation);
+    let byte = fields.number_or_none("byte");
+    let mut arguments = about(&id, elsewhere.as_deref());
+    if let Some(byte) = byte {
         arguments.flag("expandFile", true);
         arguments.number("startByte", byte.saturating_sub(BEFORE_BYTES));
         arguments.number("expandFileMaxBytes", AROUND_BYTES);
     }
-    arguments
+    let line = line(fields, &id, elsewhere.as_deref(), byte, &snippet);
+    let alone = tokens::estimate(&snippet);
+    let (mut beside, mut charged) = (String::new(), alone);
+    for side in ["before", "after"] {
+        for one in fields.list(side) {
+            let mut fields = Fields::new(found, json::members(found, one.span));
+            let snippet = fields.text("snippet");
+            charged = charged.saturating_add(tokens::estimate(&snippet));
+            let (id, role) = (fields.text("id"), fields.text("role"));
+            beside.push_str(&format!("  {side} {id} {role}: {}\n", one_line(&snippet)));
+        }
+    }
+    Match { line, beside, charged, alone, arguments }
 }
 
-/// A match.
-fn line(fields: &mut Fields<'_>, id: &str, conversation: Option<&str>, snippet: &str) -> String {
+/// The line of a match.
+fn line(
+    fields: &mut Fields<'_>,
+    id: &str,
+    conversation: Option<&str>,
+    byte: Option<u64>,
+    snippet: &str,
+) -> String {
     let mut line = format!("- {id} {}", fields.text("created_at"));
     if let Some(seq) = fields.number_or_none("seq") {
         line.push_str(&format!(" {} seq {seq}", fields.text("role")));
     }
-    if let Some(byte) = fields.number_or_none("byte") {
+    if let Some(byte) = byte {
         line.push_str(&format!(" line {} byte {byte}", fields.number("line")));
     }
     if let Some(name) = fields.text_or_none("name") {

@@ -6,8 +6,10 @@
 
 mod files;
 mod find;
+mod neighbours;
 mod show;
 
+pub(crate) use neighbours::NEIGHBOURS_MAX;
 pub(crate) use show::{best_passage_of, best_place};
 
 use alloc::{boxed::Box, string::String, vec::Vec};
@@ -54,6 +56,8 @@ struct Query {
     /// Not the family of the conversation.
     only: bool,
     files: files::Asked,
+    /// Messages that are shown before and after each one that is found.
+    neighbours: u64,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -143,8 +147,8 @@ impl Place {
 ///
 /// # Errors
 ///
-/// `invalid-input`: the query; `not-found`: the conversation or a file; `limit-exceeded`: the expression, or what it would cost; `denied`, `conflict`: with a grant;
-/// errors of the store.
+/// `invalid-input`: the query; `not-found`: the conversation or a file; `limit-exceeded`: the
+/// expression, or what it would cost; `denied`, `conflict`: with a grant; errors of the store.
 pub(crate) fn grep(
     reader: &mut Reader<'_>,
     conversation: &str,
@@ -191,7 +195,10 @@ pub(crate) fn searched(
             }
             _ => {
                 let found = find::find(reader, &places, &mut indexes, &mut sought, &bounds)?;
-                let rows = show::show(reader, &places, &mut indexes, &mut sought, &found.hits)?;
+                let mut rows = show::show(reader, &places, &mut indexes, &mut sought, &found.hits)?;
+                if neighbours::add(reader, &places, &found.hits, &mut rows, query.neighbours)? {
+                    notes.push("neighbours-limited");
+                }
                 let (is_cut, unscanned_before) = (found.is_cut, found.unscanned_before);
                 let total = found.total;
                 files::Answered { rows, total, is_cut, unscanned_before, ..Default::default() }
@@ -200,7 +207,8 @@ pub(crate) fn searched(
     if is_cut && !notes.contains(&"terms-limited") {
         notes.push("terms-limited");
     }
-    if unscanned_before.is_some() {
+    let is_limited = unscanned_before.is_some() || unscanned_from.is_some();
+    if is_limited {
         notes.push("scan-limited");
     }
     if more {
@@ -223,7 +231,7 @@ pub(crate) fn searched(
     answer.array_at("matches", matches);
     answer.texts("notes", &notes);
     answer.number("total", total);
-    answer.flag("truncated", total > count || more || unscanned_before.is_some());
+    answer.flag("truncated", total > count || more || is_limited);
     if let Some(before) = unscanned_before {
         answer.time("unscanned_before", before);
     }
@@ -255,6 +263,7 @@ fn query(query_json: &str) -> Result<Query> {
             &mut fields,
             scope.is_some_and(|(_, scope)| *scope == Scope::Files),
         )?,
+        neighbours: neighbours::asked(&mut fields)?,
     };
     fields.end(QUERY)?;
     Ok(query)
