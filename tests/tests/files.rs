@@ -394,14 +394,14 @@ fn books(answer: &Json) -> Vec<usize> {
 #[test]
 fn files_of_all_ages_are_found_the_newest_first() {
     let mut host = host();
-    shelf(&mut host, "c", 150);
-    let all: Vec<usize> = (100..150).rev().collect();
+    shelf(&mut host, "c", 130);
+    let all: Vec<usize> = (80..130).rev().collect();
     for round in 0..3 {
         let asked = query("book\\d+ common", "regex", [("limit", 50_u64.into())]);
         let answer = ask(&mut host, asked).unwrap();
         assert_eq!(books(&answer), all, "{round}");
-        assert_eq!(number(&answer, "total"), 150);
-        for number in [0, 17, 149] {
+        assert_eq!(number(&answer, "total"), 130);
+        for number in [0, 17, 129] {
             let answer = ask(&mut host, query(&format!("book{number}"), "full-text", [])).unwrap();
             assert_eq!(books(&answer), [number]);
             let one = &list(&answer, "matches")[0];
@@ -521,7 +521,7 @@ fn a_grant_covers_the_files_of_its_messages() {
     let id = text(&list(&newest, "matches")[0], "id").to_owned();
     let named = || query("book", "regex", [("file_ids", Json::Array(vec![id.as_str().into()]))]);
     assert_eq!(granted(&mut host, &of_leaf, named()).unwrap_err().code, ErrorCode::NotFound);
-    let of_d = grant(&mut host, "{\"conversations\":[\"d\"],\"tokens_max\":60}");
+    let of_d = grant(&mut host, "{\"conversations\":[\"d\"],\"tokens_max\":8}");
     let answer = granted_in(&mut host, "d", &of_d, asked()).unwrap();
     assert_eq!(books(&answer), [1]);
     assert_eq!((number(&answer, "total"), answer.field("truncated")), (2, Some(&Json::Bool(true))));
@@ -659,7 +659,7 @@ fn a_word_of_a_long_line_is_found_wherever_it_stands() {
     };
     for filler in ["a,b;", "ab_cd.", "/ab", "\u{4e00}\u{4e8c}", "x\u{3000}y", "\"\\"] {
         let is_cjk = filler.starts_with('\u{4e00}');
-        let between = if filler == "a,b;" || filler.contains('\u{3000}') { "" } else { "_" };
+        let between = if filler == "a,b;" { "" } else { "_" };
         let mut lines = Vec::new();
         for number in 0..300u32 {
             let before = filler.repeat(220 / filler.len());
@@ -763,8 +763,6 @@ fn where_to_begin_must_be_in_the_search() {
     let alone = code(&mut host, [("start_byte", 7_u64.into()), none()]);
     assert_eq!(alone, Err(ErrorCode::InvalidInput));
     let beyond = [("start_id", id.as_str().into()), ("start_byte", u64::MAX.into())];
-    assert!(code(&mut host, beyond).is_err());
-    let beyond = [("start_id", id.as_str().into()), ("start_byte", ((1_u64 << 53) - 1).into())];
     assert_eq!(number(&code(&mut host, beyond).unwrap(), "total"), 0);
     let elsewhere = Json::object([
         ("pattern", "x".into()),
@@ -805,7 +803,7 @@ fn the_tool_leads_from_a_match_to_its_surroundings() {
         .split("is searched with ")
         .nth(1)
         .unwrap_or_else(|| panic!("{}", &found[..900]))
-        .split(';')
+        .split([';', '\n'])
         .next()
         .unwrap();
     let more = format!("{{\"pattern\":\"needle\",\"scope\":\"files\",{rest}}}");

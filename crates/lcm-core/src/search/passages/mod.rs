@@ -160,8 +160,8 @@ impl<'w, 'q> Passages<'w, 'q> {
         Self { wanted, lines, found }
     }
 
-    /// Takes the next piece; `false`: what follows is of no interest, or an expression would cost
-    /// too much, see [`Regex::is_refused`].
+    /// Takes the next piece; `false`: what follows is of no interest, or enough was read for words,
+    /// or an expression would cost too much, see [`Regex::is_refused`].
     pub(crate) fn take(&mut self, text: &str) -> bool {
         let Self { wanted, lines, found } = self;
         lines.take(text, &mut |line| found.look(wanted, line))
@@ -192,10 +192,7 @@ impl Found {
         }
         let from = line.text.ceil_char_boundary(line.from.max(passed));
         match wanted {
-            Wanted::Words(words) => {
-                words.look(line, from, self);
-                true
-            }
+            Wanted::Words(words) => words.look(line, from, self),
             Wanted::Regex(regex) => self.matches(regex, line, from),
         }
     }

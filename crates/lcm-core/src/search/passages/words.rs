@@ -21,6 +21,9 @@ use crate::{
 const STRETCH_BYTES_MAX: usize = 240;
 /// Bytes behind these that are read for what reaches into them, such as an identifier.
 const AHEAD_BYTES: usize = 512;
+/// Bytes of texts that are read for words in one search: about what an expression costs in four
+/// times as many.
+const BYTES_MAX: u64 = 768 << 10;
 /// Lines in which words stand together.
 const TOGETHER: usize = 3;
 
@@ -41,6 +44,8 @@ pub(crate) struct Words<'q> {
     newest: Option<Newest>,
     /// The text is JSON as it is written.
     is_json: bool,
+    /// Bytes that may still be read, of this text and those that follow.
+    left: u64,
 }
 
 /// A passage with the number of its line and where that begins.
@@ -126,6 +131,7 @@ impl<'q> Words<'q> {
             position,
             newest,
             is_json: false,
+            left: BYTES_MAX,
         })
     }
 
@@ -137,9 +143,9 @@ impl<'q> Words<'q> {
         self.phrases.iter_mut().for_each(|phrase| phrase.begun.clear());
     }
 
-    /// Looks at a line, stretch by stretch.
-    pub(super) fn look(&mut self, line: &Line<'_>, mut from: usize, found: &mut Found) {
-        while from < line.until.min(line.text.len()) {
+    /// Looks at a line, stretch by stretch; `false`: enough was read.
+    pub(super) fn look(&mut self, line: &Line<'_>, mut from: usize, found: &mut Found) -> bool {
+        while self.left > 0 && from < line.until.min(line.text.len()) {
             let rest = line.text.get(from..).unwrap_or_default();
             let ahead = rest.floor_char_boundary(STRETCH_BYTES_MAX + AHEAD_BYTES);
             let text = rest.get(..ahead).unwrap_or_default();
@@ -150,8 +156,10 @@ impl<'q> Words<'q> {
                 self.judge(found);
             }
             from += end;
+            self.left = self.left.saturating_sub(num::to_u64(end));
         }
         found.next = line.at + num::to_u64(from);
+        self.left > 0
     }
 
     /// Takes the beginning of a text as the next stretch, with what is behind it as far as words
