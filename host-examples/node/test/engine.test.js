@@ -624,7 +624,8 @@ test("the tools of an agent find what was said and lead to its words", async () 
 });
 
 test("grep shows neighbours, and goes on in files where an answer says", async () => {
-  await withEngine("memory:", { large_payload_tokens_min: 1000 }, async (lcm) => {
+  const config = { large_payload_tokens_min: 1000 };
+  const work = async (lcm) => {
     const text = `${"nothing of it here\n".repeat(1000)}a heron\n${"nothing\n".repeat(300_000)}`;
     const file = { type: "file", name: "log.txt", text };
     await lcm.append("c", [
@@ -643,7 +644,8 @@ test("grep shows neighbours, and goes on in files where an answer says", async (
     const file_ids = [start_id];
     const named = await lcm.grep("c", "a heron$", { scope: "files", mode: "regex", file_ids });
     assert.equal(named.total, 1);
-  });
+  };
+  await withEngine("memory:", work, { config });
 });
 
 test("a sub-agent reads on a grant until it is spent or revoked", async () => {

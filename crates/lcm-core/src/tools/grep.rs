@@ -72,7 +72,7 @@ pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
                 (cost <= left && with_it <= call.left()).then_some((text, cost, with_it))
             });
         let Some((text, cost, with_it)) = fits else { break };
-        first.get_or_insert(one.arguments);
+        first.get_or_insert((one.arguments, one.what));
         left -= cost;
         charged = with_it;
         lines.push_str(&text);
@@ -91,7 +91,7 @@ pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
     out.push_str(&unscanned);
     out.push('\n');
     match first {
-        Some(arguments) => out.push_str(&next(arguments, "gives more of the first")),
+        Some((arguments, what)) => out.push_str(&next(arguments, what)),
         None => out.push_str(
             "Next: lcm_grep with fewer or other words, or with \"allConversations\":true\n",
         ),
@@ -124,8 +124,9 @@ struct Match {
     /// What is charged for both, and for the match alone.
     charged: u32,
     alone: u32,
-    /// What gives more of it: all of it, or of a file what is around it.
+    /// What gives more of it, and what that is: all of it, or of a file what is around it.
     arguments: Writer,
+    what: &'static str,
 }
 
 /// Reads a match of an answer, which is found from the conversation that is named.
@@ -136,7 +137,9 @@ fn one_match(found: &str, fields: &mut Fields<'_>, here: &str) -> Match {
     let elsewhere = (conversation != here).then_some(conversation);
     let byte = fields.number_or_none("byte");
     let mut arguments = about(&id, elsewhere.as_deref());
+    let mut what = "gives the whole of the first";
     if let Some(byte) = byte {
+        what = "gives what is around the first";
         arguments.flag("expandFile", true);
         arguments.number("startByte", byte.saturating_sub(BEFORE_BYTES));
         arguments.number("expandFileMaxBytes", AROUND_BYTES);
@@ -153,7 +156,7 @@ fn one_match(found: &str, fields: &mut Fields<'_>, here: &str) -> Match {
             beside.push_str(&format!("  {side} {id} {role}: {}\n", one_line(&snippet)));
         }
     }
-    Match { line, beside, charged, alone, arguments }
+    Match { line, beside, charged, alone, arguments, what }
 }
 
 /// The line of a match.

@@ -116,6 +116,7 @@ struct Bounds {
     sort: Sort,
     window: Window,
     limit: usize,
+    neighbours: u64,
     now: Timestamp,
 }
 
@@ -193,16 +194,7 @@ pub(crate) fn searched(
             Scope::Files => {
                 files::search(reader, &places, &mut indexes, &mut sought, &bounds, &query.files)?
             }
-            _ => {
-                let found = find::find(reader, &places, &mut indexes, &mut sought, &bounds)?;
-                let mut rows = show::show(reader, &places, &mut indexes, &mut sought, &found.hits)?;
-                if neighbours::add(reader, &places, &found.hits, &mut rows, query.neighbours)? {
-                    notes.push("neighbours-limited");
-                }
-                let (is_cut, unscanned_before) = (found.is_cut, found.unscanned_before);
-                let total = found.total;
-                files::Answered { rows, total, is_cut, unscanned_before, ..Default::default() }
-            }
+            _ => said(reader, &places, &mut indexes, &mut sought, &bounds, &mut notes)?,
         };
     if is_cut && !notes.contains(&"terms-limited") {
         notes.push("terms-limited");
@@ -244,6 +236,24 @@ pub(crate) fn searched(
     Ok(Answer::new(answer, tokens))
 }
 
+/// What was found in messages and summaries, with the neighbours that are asked for.
+fn said(
+    reader: &mut Reader<'_>,
+    places: &[Place],
+    indexes: &mut [Index],
+    sought: &mut Sought,
+    bounds: &Bounds,
+    notes: &mut Vec<&'static str>,
+) -> Result<files::Answered> {
+    let found = find::find(reader, places, indexes, sought, bounds)?;
+    let mut rows = show::show(reader, places, indexes, sought, &found.hits)?;
+    if neighbours::add(reader, places, &found.hits, &mut rows, bounds.neighbours)? {
+        notes.push("neighbours-limited");
+    }
+    let find::Found { total, is_cut, unscanned_before, .. } = found;
+    Ok(files::Answered { rows, total, is_cut, unscanned_before, ..Default::default() })
+}
+
 fn query(query_json: &str) -> Result<Query> {
     let mut fields = Fields::of_argument(QUERY, query_json)?;
     let mut choice = |key, names: &[&str]| fields.choice(key, names);
@@ -280,7 +290,8 @@ fn bounds(query: &Query, now: Timestamp) -> Result<Bounds> {
         return Err(Error::invalid("since: it is not earlier than before"));
     }
     let limit = crate::num::to_usize(limit);
-    Ok(Bounds { scope: query.scope, sort: query.sort, window, limit, now })
+    let Query { scope, sort, neighbours, .. } = *query;
+    Ok(Bounds { scope, sort, window, limit, neighbours, now })
 }
 
 /// A time of the query: ISO 8601, or milliseconds since the epoch.
