@@ -319,6 +319,12 @@ fn a_phrase_is_found_over_the_end_of_a_line_and_not_apart() {
     // A word counts in all its forms.
     let answer = ask(&mut host, query("walked heron", "full-text", [])).unwrap();
     assert_eq!(places(&answer)[0].0, 402);
+    for (typed, line) in [("bringing", "what she brought"), ("begins", "begun so"), ("fly", "flew")]
+    {
+        append(&mut host, &result(&format!("{filler}{line}\n{filler}{typed}\n{filler}")));
+        let answer = ask(&mut host, query(typed, "full-text", [])).unwrap();
+        assert_eq!(places(&answer).iter().map(|(line, _)| *line).collect::<Vec<_>>(), [401, 802]);
+    }
     let answer = ask(&mut host, query("-heron", "full-text", [])).unwrap();
     assert_eq!((number(&answer, "total"), places(&answer).len()), (0, 0));
 }

@@ -5,6 +5,8 @@
 
 use alloc::{borrow::Cow, collections::VecDeque, string::String, vec::Vec};
 
+use lcm_loops::stem::each_irregular;
+
 use super::{Found, Line, Passage};
 use crate::{
     num,
@@ -21,14 +23,18 @@ use crate::{
 const STRETCH_BYTES_MAX: usize = 240;
 /// Bytes behind these that are read for what reaches into them, such as an identifier.
 const AHEAD_BYTES: usize = 512;
-/// Bytes of texts that are read for words in one search: about what an expression costs in four
-/// times as many.
-const BYTES_MAX: u64 = 768 << 10;
+/// Bytes of texts that are read for words in one search, which takes as long as an expression in
+/// eight times as many; and as how many of them a byte of a line counts that cannot hold a word.
+const BYTES_MAX: u64 = 384 << 10;
+const PASSED_SHARE: u64 = 8;
+/// Positions that such a line takes, so that no phrase reaches over it.
+const PASSED_POSITIONS: u32 = 1 << 10;
 /// Lines in which words stand together.
 const TOGETHER: usize = 3;
 
 /// The words and phrases of a query, each with a bit of its own.
 pub(crate) struct Words<'q> {
+    begins: Begins,
     terms: Sorted<&'q [u8], Vec<Needle>>,
     /// Bits of what counts, of what must stand in a passage, and of what must not.
     counts: u128,
@@ -119,8 +125,10 @@ impl<'q> Words<'q> {
                 list.push(needle);
             }
         }
+        let begins = Begins::of(terms.entries().iter().map(|(term, _)| *term));
         let (stretches, passed, position, newest) = (VecDeque::new(), 0, 0, None);
         (counts != 0).then_some(Self {
+            begins,
             terms,
             counts,
             must,
@@ -151,15 +159,30 @@ impl<'q> Words<'q> {
             let text = rest.get(..ahead).unwrap_or_default();
             let read = if self.is_json { without_escapes(text) } else { Cow::Borrowed(text) };
             let end = stretch(&read);
-            self.stretch(text, &read, end, (line.at + num::to_u64(from), line.number));
+            let own = read.get(..end + BEGIN_BYTES - 1).unwrap_or(&read);
+            let place = (line.at + num::to_u64(from), line.number);
+            if self.begins.may_stand_in(own) {
+                self.stretch(text, &read, end, place);
+                self.left = self.left.saturating_sub(num::to_u64(end));
+            } else {
+                self.pass(text, end, place);
+                self.left = self.left.saturating_sub(num::to_u64(end).div_ceil(PASSED_SHARE));
+            }
             if self.stretches.len() == TOGETHER {
                 self.judge(found);
             }
             from += end;
-            self.left = self.left.saturating_sub(num::to_u64(end));
         }
         found.next = line.at + num::to_u64(from);
         self.left > 0
+    }
+
+    /// Takes the beginning of a text, which holds no word, as the next stretch.
+    fn pass(&mut self, text: &str, end: usize, (at, number): (u64, u64)) {
+        let text = String::from(text.get(..end).unwrap_or_default());
+        let position = self.position;
+        self.stretches.push_back(Stretch { text, at, number, position, items: 0, show: 0 });
+        self.position = position.saturating_add(PASSED_POSITIONS);
     }
 
     /// Takes the beginning of a text as the next stretch, with what is behind it as far as words
@@ -265,6 +288,54 @@ impl<'q> Words<'q> {
             found.keep(newest.passage);
         }
     }
+}
+
+/// How terms begin: most lines hold none of these beginnings, and need not be read for words.
+struct Begins(Vec<bool>);
+
+/// Bytes of a beginning, and how many there are when of each byte only what is the same in both
+/// cases of a letter counts.
+const BEGIN_BYTES: usize = 3;
+const BEGINS: usize = 1 << (5 * BEGIN_BYTES);
+
+impl Begins {
+    /// Of terms with their kinds. A line with a character that is not ASCII is always read.
+    fn of<'t>(terms: impl Iterator<Item = &'t [u8]>) -> Self {
+        let mut known = alloc::vec![false; BEGINS];
+        let mut add = |text: &[u8], least: usize| match text.get(..BEGIN_BYTES) {
+            Some(begin) if text.len() >= least => {
+                let begin = begin.iter().fold(0, |all, byte| with(all, *byte));
+                known.get_mut(begin).into_iter().for_each(|known| *known = true);
+            }
+            _ => known.fill(true),
+        };
+        for term in terms {
+            match term {
+                // The last letter of a stem may not be that of the word.
+                [b's', stem @ ..] => {
+                    add(stem, BEGIN_BYTES + 1);
+                    each_irregular(stem, &mut |form| add(form, BEGIN_BYTES));
+                }
+                [_, text @ ..] => add(text, BEGIN_BYTES),
+                [] => {}
+            }
+        }
+        Self(known)
+    }
+
+    fn may_stand_in(&self, text: &str) -> bool {
+        let mut last = 0;
+        !text.is_ascii()
+            || text.bytes().any(|byte| {
+                last = with(last, byte);
+                self.0.get(last).is_none_or(|known| *known)
+            })
+    }
+}
+
+/// The last bytes of a text, folded, with the next one.
+fn with(last: usize, next: u8) -> usize {
+    ((last << 5) | usize::from(next & 31)) % BEGINS
 }
 
 impl Phrase {
