@@ -387,6 +387,14 @@ export interface DescribeOptions extends Granted {
 export interface GrepOptions extends Granted {
   mode?: "auto" | "regex" | "full-text";
   scope?: "messages" | "summaries" | "both" | "files";
+  /** With the scope `files`: only these. */
+  file_ids?: string[];
+  /** With the scope `files`: the file or message to go on with, as `unscanned_from` says. */
+  start_id?: string;
+  /** Where in that file to begin, or in the one of `file_ids`. */
+  start_byte?: number;
+  /** Messages to show before and after each one that is found, 0 to 3. */
+  neighbours?: number;
   sort?: "recency" | "relevance" | "hybrid";
   since?: string;
   before?: string;

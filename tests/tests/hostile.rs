@@ -35,6 +35,8 @@ use workload::{CONVERSATION, NOW_MS};
 
 /// Messages that are searched unless `LCM_MESSAGES` says otherwise.
 const MESSAGES: u64 = 6_000;
+/// Messages of the conversation with large payloads, which have more than a query reads.
+const MESSAGES_WITH_FILES: u64 = 2_000;
 /// Milliseconds in which every query has to be answered.
 const ANSWER_MS_MAX: f64 = 100.0;
 /// Times that a query is asked when time is taken; the fastest counts.
@@ -125,8 +127,17 @@ fn component(store: &ModelStore) -> Option<Lcm> {
 #[test]
 fn every_query_is_answered_or_refused_soon() {
     let wanted = std::env::var("LCM_MESSAGES").ok().map(|count| count.parse::<u64>().unwrap());
-    let is_timed = wanted.is_some();
-    let (engine, store) = workload::stored(wanted.unwrap_or(MESSAGES));
+    sweep(workload::stored(wanted.unwrap_or(MESSAGES), false), &SCOPES, wanted.is_some());
+}
+
+#[test]
+fn every_query_of_files_is_answered_or_refused_soon() {
+    let is_timed = std::env::var("LCM_MESSAGES").is_ok();
+    sweep(workload::stored(MESSAGES_WITH_FILES, true), &["files"], is_timed);
+}
+
+/// Asks every family in every mode, and says what took too much.
+fn sweep((engine, store): (Engine, ModelStore), scopes: &[&str], is_timed: bool) {
     let built = if is_timed { component(&store) } else { None };
     let native = Searched::Native(Box::new((engine, store)));
     println!("{}", if built.is_some() { "component" } else { "native" });
@@ -139,7 +150,7 @@ fn every_query_is_answered_or_refused_soon() {
         }
         let mut row = format!("{:34}", family.name);
         for mode in MODES {
-            for scope in SCOPES {
+            for scope in scopes {
                 let query =
                     format!(r#"{{"pattern":"{}","mode":"{mode}","scope":"{scope}"}}"#, family.json);
                 let rounds = if is_timed { ROUNDS } else { 1 };
@@ -171,7 +182,7 @@ fn every_query_is_answered_or_refused_soon() {
 
 #[test]
 fn a_normal_query_loses_nothing_to_the_bounds() {
-    let (engine, store) = workload::stored(MESSAGES);
+    let (engine, store) = workload::stored(MESSAGES, false);
     let mut searched = Searched::Native(Box::new((engine, store)));
     for (pattern, mode) in [
         ("what was the error in the test data?", "auto"),

@@ -232,6 +232,18 @@ pub(crate) struct Grep {
     /// Where to look: messages, summaries, both or files
     #[arg(long, value_name = "S", default_value = "both")]
     pub(crate) scope: GrepScope,
+    /// With --scope files: only this file; may be given several times
+    #[arg(long = "file", value_name = "ID")]
+    pub(crate) files: Vec<String>,
+    /// With --scope files: the file or message to go on with
+    #[arg(long, value_name = "ID")]
+    pub(crate) start_id: Option<String>,
+    /// Where in that file to begin, or in the one --file
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) start_byte: Option<u64>,
+    /// Messages to show before and after each one found, from 0 to 3
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) neighbours: Option<u64>,
     /// What comes first: recency, relevance or hybrid
     #[arg(long, value_name = "S", default_value = "relevance")]
     pub(crate) sort: GrepSort,

@@ -408,6 +408,32 @@ impl History<'_> {
         reader.prefetch(self.keys, &wanted, &[])
     }
 
+    /// Reads the chunks of a text that lie in a range of its bytes ahead, as
+    /// [`History::fetch_texts`].
+    ///
+    /// # Errors
+    ///
+    /// Of the store.
+    pub(crate) fn fetch_range(
+        &self,
+        reader: &mut Reader<'_>,
+        raw: &Raw,
+        (from, to): (u64, u64),
+    ) -> Result<()> {
+        let Raw::Chunked { sha256, chunks } = raw else { return Ok(()) };
+        let mut begin = 0;
+        let mut wanted = chunk_keys(self.keys, sha256, chunks).into_iter().zip(chunks);
+        let mut inside = Vec::new();
+        wanted.by_ref().for_each(|(key, bytes)| {
+            let end = begin + u64::from(*bytes);
+            if end > from && begin < to {
+                inside.push(key);
+            }
+            begin = end;
+        });
+        reader.prefetch(self.keys, &inside, &[])
+    }
+
     /// One chunk of a large text.
     ///
     /// # Errors

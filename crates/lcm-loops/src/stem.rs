@@ -82,6 +82,16 @@ pub fn each_form(word: &[u8], each: &mut dyn FnMut(u8, &[u8])) {
     }
 }
 
+/// Hands out the irregular forms of a stem, which may begin with other letters.
+pub fn each_irregular(stem: &[u8], each: &mut dyn FnMut(&[u8])) {
+    let mut of_form = Vec::new();
+    for form in IRREGULAR.split('|').filter_map(|entry| entry.split(' ').next()) {
+        if self::stem(form.as_bytes(), &mut of_form) && of_form == stem {
+            each(form.as_bytes());
+        }
+    }
+}
+
 /// The word that an irregular form belongs to.
 #[inline(never)]
 fn irregular(form: &[u8]) -> Option<&'static [u8]> {
@@ -328,6 +338,11 @@ mod tests {
         for (form, word) in &forms {
             assert_eq!(irregular(form.as_bytes()), Some(word.as_bytes()), "{form}");
         }
+        let mut forms = Vec::new();
+        let mut stem = Vec::new();
+        super::stem(b"broke", &mut stem);
+        each_irregular(&stem, &mut |form| forms.push(form.to_vec()));
+        assert_eq!(forms, [b"broke".as_slice(), b"broken"]);
         for absent in ["", "a", "zz", "atf", "wroteb", "eat", "eat|became", "m"] {
             assert_eq!(irregular(absent.as_bytes()), None, "{absent}");
         }

@@ -236,7 +236,7 @@ export class Engine {
     return entries.reduce((total, { tokens }) => total + tokens, 0);
   }
 
-  /** Searches messages and summaries. */
+  /** Searches messages and summaries, or the texts of large payloads. */
   async grep(conversation, pattern, options) {
     const given = optionsOf("grep", options);
     const query_json = toJson({ pattern, ...rest(given, "grant", "now") }, "options");

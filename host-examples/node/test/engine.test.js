@@ -644,6 +644,31 @@ test("the tools of an agent find what was said and lead to its words", async () 
   });
 });
 
+test("grep shows neighbours, and goes on in files where an answer says", async () => {
+  const config = { large_payload_tokens_min: 1000 };
+  const work = async (lcm) => {
+    const text = `${"nothing of it here\n".repeat(1000)}a heron\n${"nothing\n".repeat(300_000)}`;
+    const file = { type: "file", name: "log.txt", text };
+    await lcm.append("c", [
+      { role: "user", content: "said before" },
+      { role: "user", content: "The release is called heron." },
+      { role: "user", parts: [file] },
+    ]);
+    const { matches } = await lcm.grep("c", "release", { neighbours: 1 });
+    assert.deepEqual([matches[0].before[0].snippet, matches[0].after.length], ["said before", 1]);
+    const first = await lcm.grep("c", "heron", { scope: "files" });
+    assert.deepEqual(first.matches.map(({ line, byte }) => [line, byte]), [[1001, 19_000]]);
+    const { id: start_id, byte: start_byte } = first.unscanned_from;
+    const next = await lcm.grep("c", "heron", { scope: "files", start_id, start_byte });
+    assert.equal(next.total, 0);
+    assert.ok(next.unscanned_from.byte > start_byte);
+    const file_ids = [start_id];
+    const named = await lcm.grep("c", "a heron$", { scope: "files", mode: "regex", file_ids });
+    assert.equal(named.total, 1);
+  };
+  await withEngine("memory:", work, { config });
+});
+
 test("a sub-agent reads on a grant until it is spent or revoked", async () => {
   await withEngine("memory:", async (lcm) => {
     await lcm.append("c", [{ role: "user", content: "The release is called heron." }]);

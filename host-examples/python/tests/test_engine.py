@@ -710,7 +710,14 @@ class Reads(unittest.TestCase):
                 with self.assertRaises(LcmError) as caught:
                     lcm.describe("c", id, **{name: -1})
                 self.assertIn(name, caught.exception.message)
-            for name in ("mode", "scope", "sort", "since", "before", "limit", "all", "only"):
+            beside = lcm.grep("c", "the", limit=1, scope="messages", neighbours=1)["matches"][0]
+            self.assertEqual([one["seq"] for one in beside["after"]], [beside["seq"] + 1])
+            files = {"file_ids": [], "start_byte": 0, "start_id": id}
+            with self.assertRaises(LcmError) as caught:
+                lcm.grep("c", "the", scope="files", **files)
+            self.assertEqual(caught.exception.code, "not-found")
+            names = ("mode", "scope", "sort", "since", "before", "limit", "all", "only")
+            for name in (*names, "start_id", "start_byte", "neighbours"):
                 with self.assertRaises(LcmError) as caught:
                     lcm.grep("c", "the", **{name: -1})
                 self.assertIn(name, caught.exception.message)

@@ -24,6 +24,9 @@ const FREQUENT: [&str; 32] = [
     "be", "are", "was", "we", "you", "not", "have", "from", "or", "can", "will", "file", "error",
     "test", "run", "code", "data", "user",
 ];
+/// Of so many messages one has a large payload of so many words, where there are any.
+const LARGE_EVERY: u64 = 64;
+const LARGE_WORDS: u64 = 30_000;
 
 /// The word of a rank, the most frequent first.
 pub(crate) fn word(rank: u64) -> String {
@@ -60,8 +63,20 @@ fn chinese(random: &mut Random, count: u64) -> String {
     (0..count).map(|_| character(random.between(0, 899))).collect()
 }
 
+/// A text of a large payload: with lines, in one line, and with characters beside words that no
+/// automaton reads.
+fn large(number: u64) -> String {
+    let mut random = Random::new(number);
+    let text = words(&mut random, LARGE_WORDS);
+    match number / LARGE_EVERY % 3 {
+        0 => text.replace(". ", "\n"),
+        1 => text.replace(". ", "\u{e9} "),
+        _ => text.replace(". ", ".\n").replace("ba", "\u{6570}"),
+    }
+}
+
 /// The message of a number.
-fn message(random: &mut Random, number: u64) -> String {
+fn message(random: &mut Random, number: u64, has_files: bool) -> String {
     let at = NOW_MS - 200_000_000_000 + number * 60_000;
     let length = random.between(20, 140);
     let mut message = match number % 8 {
@@ -74,24 +89,28 @@ fn message(random: &mut Random, number: u64) -> String {
             {"type": "tool_call", "id": format!("t{number}"), "name": "run_shell",
                 "input": {"command": words(random, 20), "path": format!("src/{}.rs", number % 97)}}]}),
         2 | 6 => json!({"role": "tool", "parts": [{"type": "tool_result",
-            "call_id": format!("t{}", number - 1), "name": "run_shell",
-            "output": words(random, length)}]}),
+        "call_id": format!("t{}", number - 1), "name": "run_shell",
+        "output": match has_files && number % LARGE_EVERY == 2 {
+            true => large(number),
+            false => words(random, length),
+        }}]}),
         _ => json!({"role": "assistant", "content": words(random, length)}),
     };
     message["timestamp"] = json!(at);
     message.to_string()
 }
 
-/// Stores so many messages and compacts them with the offline model.
-pub(crate) fn stored(messages: u64) -> (Engine, ModelStore) {
+/// Stores so many messages, with large payloads or not, and compacts them with the offline model.
+pub(crate) fn stored(messages: u64, has_files: bool) -> (Engine, ModelStore) {
     let mut engine = Engine::new();
     let mut store = ModelStore::new();
     let mut random = Random::new(42);
     let mut number = 0;
     while number < messages {
         let count = (messages - number).min(100);
-        let batch: Vec<String> =
-            (number..number + count).map(|number| message(&mut random, number)).collect();
+        let batch: Vec<String> = (number..number + count)
+            .map(|number| message(&mut random, number, has_files))
+            .collect();
         let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
         store.begin_call();
         engine.append(&mut store, CONVERSATION, Dialect::Lcm, &batch, &options, NOW_MS).unwrap();

@@ -12,13 +12,15 @@ use crate::{
 };
 
 /// What the notes of an answer mean; one that is not here is shown as it is.
-const NOTES: [(&str, &str); 6] = [
+const NOTES: [(&str, &str); 8] = [
     ("mode-regex", "taken as a regular expression; --mode full-text takes it as words"),
     ("mode-full-text", ""),
     ("looks-like-regex", "taken as words; --mode regex takes it as a regular expression"),
     ("terms-limited", "only the first words of so long a pattern count"),
     ("no-terms", "there is no word in the pattern"),
-    ("scan-limited", "only what is newest was looked through; --before goes on from there"),
+    ("file-limited", "of one file at most 10 matches count, of one message at most 512 files"),
+    ("neighbours-limited", "not every match has the messages beside it: they are too long"),
+    ("scan-limited", "only what is newest was looked through"),
 ];
 
 pub(crate) fn run(global: &Global, options: &Grep) -> Result<End> {
@@ -27,6 +29,10 @@ pub(crate) fn run(global: &Global, options: &Grep) -> Result<End> {
         "pattern": options.pattern,
         "mode": options.mode,
         "scope": options.scope,
+        "file_ids": (!options.files.is_empty()).then_some(&options.files),
+        "start_id": options.start_id,
+        "start_byte": options.start_byte,
+        "neighbours": options.neighbours,
         "sort": options.sort,
         "since": options.since,
         "before": options.before,
@@ -58,14 +64,25 @@ pub(super) fn for_people(answer: &Value, named: bool) -> String {
             Some(seq) => format!("#{seq} {}", field(hit, "role")),
             None => format!("{}, depth {}", field(hit, "kind"), field(hit, "depth")),
         };
+        let place = match hit.get("byte") {
+            Some(byte) => format!("{place}, line {}, byte {byte}", field(hit, "line")),
+            None => place,
+        };
         let conversation =
             if named { format!("  {}", field(hit, "conversation")) } else { String::new() };
         out.push_str(&format!(
-            "{}  {place}  {}{conversation}\n    {}\n",
+            "{}  {place}  {}{conversation}\n",
             field(hit, "id"),
             field(hit, "created_at"),
-            field(hit, "snippet"),
         ));
+        let beside = |side: &str| -> String {
+            let side = hit.get(side).and_then(Value::as_array).into_iter().flatten();
+            let line = |one| format!("      {} {}\n", field(one, "role"), field(one, "snippet"));
+            side.map(line).collect()
+        };
+        out.push_str(&beside("before"));
+        out.push_str(&format!("    {}\n", field(hit, "snippet")));
+        out.push_str(&beside("after"));
     }
     let total = answer.get("total").and_then(Value::as_u64).unwrap_or(0);
     let shown = list("matches").count();
@@ -75,6 +92,14 @@ pub(super) fn for_people(answer: &Value, named: bool) -> String {
             out.push_str(&format!("the first {shown} of {} {matches}\n", number(total)));
         }
         _ => out.push_str(&format!("{} {matches}\n", number(total))),
+    }
+    if let Some(from) = answer.get("unscanned_from") {
+        let (id, byte) = (field(from, "id"), field(from, "byte"));
+        out.push_str(&format!("note: --start-id {id} --start-byte {byte} goes on\n"));
+    }
+    if answer.get("unscanned_before").is_some() {
+        let before = field(answer, "unscanned_before");
+        out.push_str(&format!("note: --before {before} goes on\n"));
     }
     for note in list("notes").filter_map(Value::as_str) {
         let said = NOTES.iter().find(|(name, _)| *name == note).map_or(note, |(_, said)| *said);
@@ -108,6 +133,24 @@ mod tests {
             note: taken as words; --mode regex takes it as a regular expression\n";
         assert_eq!(for_people(&answer, false), expected);
         assert!(for_people(&answer, true).contains("T1  c\n"));
+        let of_files = json!({
+            "matches": [
+                {"type": "file", "id": "file_1", "seq": 7, "role": "tool", "created_at": "T1",
+                 "snippet": "a needle", "kind": "tool-output", "line": 3, "byte": 40},
+                {"type": "message", "id": "msg_2", "seq": 2, "role": "user", "created_at": "T2",
+                 "snippet": "needle", "kind": "message",
+                 "before": [{"id": "msg_1", "role": "user", "snippet": "said before"}],
+                 "after": [{"id": "msg_3", "role": "assistant", "snippet": "said after"}]},
+            ],
+            "total": 2, "truncated": true, "notes": ["scan-limited"],
+            "unscanned_from": {"id": "file_1", "byte": 900},
+        });
+        let expected = "file_1  #7 tool, line 3, byte 40  T1\n    a needle\n\
+            msg_2  #2 user  T2\n      user said before\n    needle\n      assistant said after\n\
+            the first 2 of 2 matches\n\
+            note: --start-id file_1 --start-byte 900 goes on\n\
+            note: only what is newest was looked through\n";
+        assert_eq!(for_people(&of_files, false), expected);
         let none = json!({"matches": [], "total": 0, "truncated": false, "notes": ["new-note"]});
         assert_eq!(for_people(&none, false), "0 matches\nnote: new-note\n");
     }

@@ -1,6 +1,6 @@
 //! The sources of a task, gathered: their text for the model, their measures for the summary.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{string::String, vec::Vec};
 
 use crate::{
     api::Timestamp,
@@ -10,6 +10,7 @@ use crate::{
     history::{History, Placed},
     keys, limits, num,
     pack::Raw,
+    payload,
     prompts::PROMPT_VERSION,
     reader::Reader,
     rules::{self, RULES},
@@ -393,22 +394,10 @@ fn push_unique(list: &mut Vec<String>, id: &str) {
     }
 }
 
-/// Adds the file ids that occur in a text: `file_` and exactly 16 hex digits.
+/// Adds the file ids that occur in a text.
 fn collect_file_ids(text: &str, list: &mut Vec<String>) {
-    for (at, _) in text.match_indices('_') {
-        let (before, rest) = text.split_at_checked(at).unwrap_or((text, ""));
-        if !before.ends_with("file") {
-            continue;
-        }
-        if list.len() == limits::FILE_IDS_MAX {
-            return;
-        }
-        let rest = rest.get(1..).unwrap_or("");
-        let digits =
-            rest.bytes().take_while(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')).count();
-        if digits == 16 {
-            push_unique(list, &format!("file_{}", rest.get(..16).unwrap_or("")));
-        }
+    for id in payload::ids_in(text) {
+        push_unique(list, &payload::name(id));
     }
 }
 

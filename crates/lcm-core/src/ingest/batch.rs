@@ -104,7 +104,14 @@ impl Candidate<'_> {
         let message = &self.message;
         let time = message.timestamp.unwrap_or(now);
         let is_staged = self.upload.is_some();
-        NewMessage { raw: &self.raw, parts: &message.parts, role: message.role, time, is_staged }
+        NewMessage {
+            raw: &self.raw,
+            parts: &message.parts,
+            role: message.role,
+            time,
+            has_payload: self.stand_in.is_some(),
+            is_staged,
+        }
     }
 
     /// Puts of its identities, of the records of its payloads, and of its staged text.

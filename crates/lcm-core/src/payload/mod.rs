@@ -26,6 +26,9 @@ use crate::{
 };
 pub(crate) use measure::{Mark, walk};
 
+/// Ids that are read from one text; a message has at most 64 payloads of its own.
+pub(crate) const IDS_MAX: usize = 512;
+
 /// What a payload was.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) enum Kind {
@@ -158,6 +161,25 @@ pub(crate) fn name(id: [u8; 8]) -> String {
 pub(crate) fn parse_name(name: &str) -> Option<[u8; 8]> {
     let digits = name.strip_prefix("file_").filter(|digits| digits.len() == 16)?;
     keys::unhex(digits).map(|bytes| keys::prefix(&bytes))
+}
+
+/// The ids that occur in a text, `file_` and exactly 16 hex digits, each once, at most
+/// [`IDS_MAX`].
+pub(crate) fn ids_in(text: &str) -> Vec<[u8; 8]> {
+    let mut ids = Vec::new();
+    for (at, _) in text.match_indices("file_") {
+        let rest = text.get(at + 5..).unwrap_or_default();
+        let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let digits = rest.bytes().take_while(is_digit).count();
+        let id = rest.get(..digits).filter(|_| digits == 16).and_then(keys::unhex);
+        if let Some(id) = id.map(|id| keys::prefix(&id)).filter(|id| !ids.contains(id)) {
+            ids.push(id);
+        }
+        if ids.len() == IDS_MAX {
+            break;
+        }
+    }
+    ids
 }
 
 /// What stands for a message; `None`: it has no payload of so many tokens. `root` is of the keys of

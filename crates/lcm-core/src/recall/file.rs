@@ -206,29 +206,53 @@ fn content(
     let (bytes, line_ends) = (u64::from(mark.bytes), u64::from(mark.line_ends));
     let (begun, ended) = (false, false);
     let mut collector = Collector { wanted, bytes, line_ends, range, begun, ended };
-    let from = u64::from(file.place.start) + u64::from(mark.at);
-    let to = u64::from(file.place.start) + u64::from(file.place.length);
-    let mut buffer = String::new();
-    each_piece(reader, history, file.seq, (from, to), &mut |piece, is_last| {
-        buffer.push_str(piece);
-        let complete =
-            if is_last { buffer.len() } else { buffer.len().saturating_sub(ESCAPE_BYTES_MAX) };
-        let mut passed = buffer.len();
-        payload::walk(&buffer, file.place.is_text, &mut |text, at| {
-            if at >= complete {
-                passed = at;
-                return false;
-            }
-            collector.take(text);
-            !collector.ended
-        });
-        buffer.drain(..passed);
+    each_text(reader, history, file, mark, u64::MAX, &mut |text| {
+        collector.take(text);
         !collector.ended
     })?;
     if !collector.ended && collector.begun {
         collector.range.end_byte = collector.bytes;
     }
     Ok(collector.range)
+}
+
+/// Hands out the text of a payload from a mark on, as long as `take` says so, and not much more
+/// than so many bytes as they are written; returns how many were read, and whether that was all.
+///
+/// # Errors
+///
+/// As [`History::text`].
+pub(super) fn each_text(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    file: &File,
+    mark: Mark,
+    written_max: u64,
+    take: &mut dyn FnMut(&str) -> bool,
+) -> Result<(u64, bool)> {
+    let from = u64::from(file.place.start) + u64::from(mark.at);
+    let to = u64::from(file.place.start) + u64::from(file.place.length);
+    let mut buffer = String::new();
+    let (mut read, mut is_complete) = (0, false);
+    each_piece(reader, history, file.seq, (from, to), &mut |piece, is_last| {
+        read += num::to_u64(piece.len());
+        buffer.push_str(piece);
+        let complete =
+            if is_last { buffer.len() } else { buffer.len().saturating_sub(ESCAPE_BYTES_MAX) };
+        let (mut passed, mut is_wanted) = (buffer.len(), true);
+        payload::walk(&buffer, file.place.is_text, &mut |text, at| {
+            if at >= complete {
+                passed = at;
+                return false;
+            }
+            is_wanted = take(text);
+            is_wanted
+        });
+        buffer.drain(..passed);
+        is_complete = is_last && is_wanted;
+        is_wanted && read < written_max
+    })?;
+    Ok((read, is_complete))
 }
 
 impl Collector<'_> {
@@ -309,7 +333,7 @@ fn line_start(text: &str, ends: usize) -> Option<usize> {
 
 /// Hands out the text of a message between two offsets, a chunk at a time, and whether it is the
 /// last one.
-fn each_piece(
+pub(super) fn each_piece(
     reader: &mut Reader<'_>,
     history: &History<'_>,
     seq: u64,

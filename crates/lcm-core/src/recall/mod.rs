@@ -23,7 +23,7 @@ use crate::{
 pub(crate) use describe::{describe, described, row};
 pub(crate) use expand::{Expansion, expand, expanded};
 pub(crate) use file::{CONTENT_BYTES_MAX, CONTENT_BYTES_MIN};
-pub(crate) use grep::{LIMIT_MAX, best_passage_of, best_place, grep, searched};
+pub(crate) use grep::{LIMIT_MAX, NEIGHBOURS_MAX, best_passage_of, best_place, grep, searched};
 pub(crate) use messages::messages;
 
 /// Name of the argument that holds options.

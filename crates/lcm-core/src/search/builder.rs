@@ -37,13 +37,12 @@ impl Builder {
         &self.collector.lengths
     }
 
-    /// Adds the next message, which begins a session or not.
-    pub(super) fn message(&mut self, raw: &str, parts: &[Part], begins: bool) {
+    /// Adds the next message, of whose texts the signs have seen nothing yet.
+    pub(super) fn message(&mut self, raw: &str, parts: &[Part], mut signs: Signs) {
         let collector = &mut self.collector;
         collector.enter(unit_of_message(collector.next()));
         let mut allowance = Allowance::new(num::to_u64(raw.len()));
         let mut position = 0;
-        let mut signs = Signs::default();
         each_field(raw, parts, &mut |field, text| {
             signs.look(field, &text);
             collector.grams(&text);
@@ -51,7 +50,7 @@ impl Builder {
                 position = add_text(collector, field, piece, position);
             }
         });
-        signs.each(raw, begins, &mut |term| collector.term(term, position));
+        signs.each(raw, &mut |term| collector.term(term, position));
         collector.close(position);
     }
 

@@ -16,7 +16,7 @@ use super::{
     builder::Builder,
     grams::UNIT_MESSAGES,
     segment::{self, BLOCK_BYTES_MAX, Root, SegmentRef},
-    signs,
+    signs::{self, Signs},
 };
 use crate::{
     codec,
@@ -222,7 +222,8 @@ fn messages(
             continue;
         }
         let raw: Cow<'_, str> = history.text(reader, &placed.stored)?;
-        builder.message(&raw, &placed.stored.parts, begins);
+        let signs = Signs::of(begins, placed.stored.stand_in.is_some());
+        builder.message(&raw, &placed.stored.parts, signs);
     }
     Ok(())
 }

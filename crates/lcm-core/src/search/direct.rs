@@ -70,16 +70,17 @@ impl Direct {
                 let raw = history.text(reader, &placed.stored)?;
                 let time = placed.stored.time;
                 let begins = signs::begins_session(before.replace(time), time);
-                direct.add(&watched, &placed, &raw, begins);
+                let signs = Signs::of(begins, placed.stored.stand_in.is_some());
+                direct.add(&watched, &placed, &raw, signs);
             }
         }
         Ok(direct)
     }
 
-    fn add(&mut self, watched: &Watched<'_>, placed: &Placed, raw: &str, begins: bool) {
+    fn add(&mut self, watched: &Watched<'_>, placed: &Placed, raw: &str, signs: Signs) {
         let mut counts: Vec<u32> = alloc::vec![0; self.postings.len()];
         let (seq, stored) = (placed.seq, &placed.stored);
-        let length = each_term_of(raw, &stored.parts, begins, &mut |term, position| {
+        let length = each_term_of(raw, &stored.parts, signs, &mut |term, position| {
             let Some(watch) = watched.find(term) else { return };
             if let Some(count) = watch.number.and_then(|number| counts.get_mut(number)) {
                 *count = COUNT_MAX.min(*count + 1);
@@ -127,10 +128,14 @@ impl Direct {
 }
 
 /// Hands out the terms of a message with their positions; the number of positions is returned.
-fn each_term_of(raw: &str, parts: &[Part], begins: bool, each: &mut dyn FnMut(&[u8], u32)) -> u32 {
+fn each_term_of(
+    raw: &str,
+    parts: &[Part],
+    mut signs: Signs,
+    each: &mut dyn FnMut(&[u8], u32),
+) -> u32 {
     let mut allowance = Allowance::new(crate::num::to_u64(raw.len()));
     let mut length = 0u32;
-    let mut signs = Signs::default();
     each_field(raw, parts, &mut |field: Field, text: Cow<'_, str>| {
         signs.look(field, &text);
         for text in allowance.cut(&text) {
@@ -143,7 +148,7 @@ fn each_term_of(raw: &str, parts: &[Part], begins: bool, each: &mut dyn FnMut(&[
             }
         }
     });
-    signs.each(raw, begins, &mut |term| each(term, length));
+    signs.each(raw, &mut |term| each(term, length));
     length
 }
 

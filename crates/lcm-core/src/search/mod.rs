@@ -17,6 +17,7 @@ mod grams;
 mod index;
 mod manifest;
 mod merge;
+pub(crate) mod passages;
 pub(crate) mod query;
 mod rank;
 pub(crate) mod regex;

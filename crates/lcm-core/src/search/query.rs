@@ -155,6 +155,20 @@ impl TextQuery {
             && self.items.iter().all(|item| item.presence == Presence::May)
     }
 
+    /// What finds the messages with large payloads that fit the filters and times of a query; of
+    /// none, all.
+    pub(crate) fn of_payloads(query: Option<&Self>) -> Self {
+        let mut out = Self::parse("");
+        if let Some(Self { terms, filters, window, .. }) = query {
+            (out.terms, out.filters) = (terms.clone(), filters.clone());
+            out.window = *window;
+        }
+        let item = Item::of(alloc::vec![out.terms.len()]);
+        out.terms.push(signs::PAYLOAD.to_vec());
+        out.items.push(Item { presence: Presence::Must, ..item });
+        out
+    }
+
     /// Whether it asks for nothing that could be looked for.
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty() && self.filters.is_empty() && self.window.is_everything()

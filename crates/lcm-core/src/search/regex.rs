@@ -202,27 +202,40 @@ impl Regex {
     /// The first match in the text, as a range of bytes on character boundaries; the beginning of
     /// the text if that would cost more than is left.
     pub(crate) fn find(&mut self, text: &str) -> Option<Range<usize>> {
-        match self.find_quickly(text) {
+        self.is_refused = false;
+        let found = self.find_from(text, 0);
+        if self.is_refused { Some(0..0) } else { found }
+    }
+
+    /// The first match that begins at a place of the text or behind it, seen with what stands
+    /// before. `None`, too, if that would cost more than is left: see [`Regex::is_refused`].
+    pub(crate) fn find_from(&mut self, text: &str, from: usize) -> Option<Range<usize>> {
+        match self.find_quickly(text, from) {
             Some(found) => found,
-            None if !self.take_simulated(text) => Some(0..0),
+            None if !self.may_match(text) => None,
+            None if !self.take_simulated(text.get(from..).unwrap_or_default()) => {
+                self.is_refused = true;
+                None
+            }
             None => {
                 let Simulation { vm, cache } = self.simulation()?;
-                vm.find(cache, text).map(|found| found.range())
+                let input = Input::new(text).range(from..);
+                vm.find(cache, input).map(|found| found.range())
             }
         }
     }
 
-    /// As [`Regex::find`]; `None`: the automata cannot tell.
-    fn find_quickly(&mut self, text: &str) -> Option<Option<Range<usize>>> {
+    /// As [`Regex::find_from`]; `None`: the automata cannot tell.
+    fn find_quickly(&mut self, text: &str, from: usize) -> Option<Option<Range<usize>>> {
         let Automaton { dfa, cache } = &mut self.forward;
-        let Some(end) = dfa.try_search_fwd(cache, &Input::new(text)).ok()? else {
+        let Some(end) = dfa.try_search_fwd(cache, &Input::new(text).range(from..)).ok()? else {
             return Some(None);
         };
         if self.backward.is_none() {
             self.backward = Automaton::build(&self.hir, true, places(&self.hir)).ok();
         }
         let Automaton { dfa, cache } = self.backward.as_mut()?;
-        let input = Input::new(text).range(..end.offset()).anchored(Anchored::Yes);
+        let input = Input::new(text).range(from..end.offset()).anchored(Anchored::Yes);
         let start = dfa.try_search_rev(cache, &input).ok()??;
         Some(Some(start.offset()..end.offset()))
     }

@@ -1,8 +1,9 @@
 //! Signs: what ranking has to know of a message beside its texts, kept as terms like its words.
 //!
-//! In: the texts and speaker of a message, and whether it begins a session. Out: terms of the kinds
-//! `p` (a word of the speaker's name) and `f` (a property). Terms, because what a query reads then
-//! depends on how many messages have a property, and no column of all messages is needed.
+//! In: the texts and speaker of a message, whether it begins a session, and whether it has a large
+//! payload. Out: terms of the kinds `p` (a word of the speaker's name) and `f` (a property). Terms,
+//! because what a query reads then depends on how many messages have a property, and no column of
+//! all messages is needed.
 
 use alloc::vec::Vec;
 
@@ -13,6 +14,8 @@ use crate::{api::Timestamp, json};
 pub(super) const SPEAKER: u8 = b'p';
 /// The message begins a session; what is said has a question mark; it ends with one.
 pub(super) const SIGNS: [&[u8]; 3] = [b"f/", b"f?", b"f."];
+/// The message has a large payload. No query means it but one for files, by which it finds them.
+pub(super) const PAYLOAD: &[u8] = b"f@";
 
 /// Milliseconds without a message after which the next one begins a session: half an hour.
 const SESSION_GAP_MS: u64 = 30 * 60 * 1_000;
@@ -25,11 +28,18 @@ pub(super) fn begins_session(before: Option<Timestamp>, time: Timestamp) -> bool
 /// What was seen of one message.
 #[derive(Debug, Default)]
 pub(super) struct Signs {
+    begins: bool,
+    has_payload: bool,
     asks: bool,
     ends_asking: bool,
 }
 
 impl Signs {
+    /// Of a message that begins a session or not, and has a large payload or not.
+    pub(super) fn of(begins: bool, has_payload: bool) -> Self {
+        Self { begins, has_payload, ..Self::default() }
+    }
+
     /// Looks at the next text.
     pub(super) fn look(&mut self, field: Field, text: &str) {
         if field == Field::Text {
@@ -40,8 +50,11 @@ impl Signs {
     }
 
     /// Hands out the terms of the message whose texts were looked at.
-    pub(super) fn each(&self, raw: &str, begins: bool, each: &mut dyn FnMut(&[u8])) {
-        let has = [begins, self.asks, self.ends_asking];
+    pub(super) fn each(&self, raw: &str, each: &mut dyn FnMut(&[u8])) {
+        if self.has_payload {
+            each(PAYLOAD);
+        }
+        let has = [self.begins, self.asks, self.ends_asking];
         SIGNS.iter().zip(has).filter(|(_, has)| *has).for_each(|(sign, _)| each(sign));
         if !raw.contains("\"speaker\"") {
             return;
@@ -83,16 +96,17 @@ mod tests {
     #[test]
     fn speaker_and_question_marks_are_signs() {
         let of = |raw: &str, texts: &[(Field, &str)], begins| {
-            let mut signs = Signs::default();
+            let mut signs = Signs::of(begins, raw.is_empty());
             texts.iter().for_each(|(field, text)| signs.look(*field, text));
             let mut out = Vec::new();
-            signs.each(raw, begins, &mut |term| {
+            signs.each(raw, &mut |term| {
                 out.push(String::from_utf8_lossy(term).into_owned());
             });
             out
         };
         let raw = r#"{"role":"user","speaker":"Ann-Mary Ann","content":"x"}"#;
         assert_eq!(of(raw, &[(Field::Text, "why? so")], true), ["f/", "f?", "pann", "pmary"]);
+        assert_eq!(of("", &[], true), ["f@", "f/"]);
         assert_eq!(of("{}", &[(Field::Text, "so"), (Field::Text, "why? ")], false), ["f?", "f."]);
         assert_eq!(of("{}", &[(Field::Result, "why?")], false), Vec::<String>::new());
         let other = r#"{"role":"user","content":"\"speaker\""}"#;

@@ -52,6 +52,11 @@ pub(crate) fn best_passage(marks: &[Mark]) -> Option<(u64, usize)> {
 
 /// The passage of a text around a place, with whitespace folded into single spaces.
 pub(crate) fn passage(text: &str, at: usize) -> String {
+    shortened(text, at, SNIPPET_CHARACTERS_MAX)
+}
+
+/// As [`passage`], of at most so many characters.
+pub(crate) fn shortened(text: &str, at: usize, characters_max: usize) -> String {
     let (before, behind) = text.split_at_checked(at).unwrap_or(("", text));
     let lead = lead(before);
     let mut out = String::new();
@@ -68,7 +73,7 @@ pub(crate) fn passage(text: &str, at: usize) -> String {
             space = count > 0;
             continue;
         }
-        if count + usize::from(space) + 1 >= SNIPPET_CHARACTERS_MAX {
+        if count + usize::from(space) + 1 >= characters_max {
             out.push(ELLIPSIS);
             break;
         }

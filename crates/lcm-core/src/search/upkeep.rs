@@ -16,7 +16,7 @@ use super::{
     manifest::{Manifest, SEGMENTS_MAX},
     merge::{self, Material},
     segment::{self, BLOCK_TARGET},
-    signs,
+    signs::{self, Signs},
 };
 use crate::{
     api::Timestamp,
@@ -66,6 +66,7 @@ pub(crate) struct NewMessage<'a> {
     pub(crate) parts: &'a [Part],
     pub(crate) role: Role,
     pub(crate) time: Timestamp,
+    pub(crate) has_payload: bool,
     /// It stands in chunks whatever its size, so that it has to be indexed at once.
     pub(crate) is_staged: bool,
 }
@@ -206,7 +207,9 @@ impl<'k> Upkeep<'k> {
                 return Err(Error::corrupt("a text in chunks was not indexed when it was stored"));
             };
             let (parts, role, time) = (stored.parts.as_slice(), stored.role, stored.time);
-            documents.push(NewMessage { raw, parts, role, time, is_staged: false });
+            let has_payload = stored.stand_in.is_some();
+            let is_staged = false;
+            documents.push(NewMessage { raw, parts, role, time, has_payload, is_staged });
         }
         documents.extend_from_slice(new);
         let last = head.messages;
@@ -233,7 +236,8 @@ impl<'k> Upkeep<'k> {
             for (at, message) in documents.iter().enumerate() {
                 let begins = signs::begins_session(before.replace(message.time), message.time);
                 if at < kept {
-                    builder.message(message.raw, message.parts, begins);
+                    let signs = Signs::of(begins, message.has_payload);
+                    builder.message(message.raw, message.parts, signs);
                 } else {
                     builder.skip();
                 }

@@ -6,7 +6,7 @@
 use alloc::string::String;
 
 use super::arguments::{Argument, Form, NUMBER_MAX, Tool};
-use crate::{api::Dialect, json::Writer, recall};
+use crate::{api::Dialect, json::Writer, limits, recall};
 
 /// Searches.
 pub(super) static GREP: Tool = Tool {
@@ -29,8 +29,33 @@ pub(super) static GREP: Tool = Tool {
         },
         Argument {
             name: "scope",
-            description: "What to search; default both.",
-            form: Form::Choice(&["messages", "summaries", "both"]),
+            description: "What to search; default both. files: all of the texts of large files \
+                          and tool outputs.",
+            form: Form::Choice(&["messages", "summaries", "both", "files"]),
+            needed: false,
+        },
+        Argument {
+            name: "fileIds",
+            description: "With scope files: only these ids, which begin with file_.",
+            form: Form::Texts(limits::FILE_IDS_MAX),
+            needed: false,
+        },
+        Argument {
+            name: "startId",
+            description: "With scope files: what to go on with, as an answer says.",
+            form: Form::Text,
+            needed: false,
+        },
+        Argument {
+            name: "startByte",
+            description: "With startId or one of fileIds: where in it to begin.",
+            form: Form::Number(0, NUMBER_MAX),
+            needed: false,
+        },
+        Argument {
+            name: "neighbours",
+            description: "Show so many messages before and after each one found, too.",
+            form: Form::Number(0, recall::NEIGHBOURS_MAX),
             needed: false,
         },
         Argument {

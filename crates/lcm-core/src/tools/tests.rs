@@ -44,15 +44,12 @@ fn a_wrong_argument_is_named_with_what_is_allowed() {
         let raw = alloc::format!(r#"{{"pattern":"x","limit":{limit}}}"#);
         assert_eq!(refused(&raw), "`limit` must be a whole number from 1 to 200", "{limit}");
     }
-    let wrong = refused(r#"{"pattern":"x","scope":"files"}"#);
-    assert_eq!(wrong, "`scope` must be one of `messages`, `summaries`, `both`");
+    let wrong = refused(r#"{"pattern":"x","scope":"file"}"#);
+    assert_eq!(wrong, "`scope` must be one of `messages`, `summaries`, `both`, `files`");
     let wrong = refused(r#"{"pattern":"x","allConversations":1}"#);
     assert_eq!(wrong, "`allConversations` must be true or false");
-    let wrong = refused(r#"{"pattern":"x","fileIds":[]}"#);
-    assert!(
-        wrong.starts_with("`fileIds` is no argument; allowed are `pattern`, `mode`"),
-        "{wrong}"
-    );
+    let wrong = refused(r#"{"pattern":"x","files":[]}"#);
+    assert!(wrong.starts_with("`files` is no argument; allowed are `pattern`, `mode`"), "{wrong}");
     assert!(read(&DESCRIBE, r#"{"id":"sum_1","expandFileMaxBytes":1023}"#).is_err());
 }
 

@@ -9,7 +9,7 @@ use super::{Bounds, Place, Scope, Sort, Sought};
 use crate::{
     api::Timestamp,
     codec,
-    error::{Error, Result},
+    error::Result,
     grants,
     history::History,
     num, order,
@@ -131,10 +131,7 @@ fn matches(
         }
     }
     if is_refused {
-        return Err(Error::limit(
-            "pattern: matching the expression takes too many steps; shorter repetitions, or since \
-             and before around the time that is meant, take fewer",
-        ));
+        return Err(super::too_costly());
     }
     Ok((total, unscanned_before))
 }

@@ -4,9 +4,12 @@
 //! what a query may be; [`find`] finds, [`show`] reads what is shown. Not here: the index and the
 //! expressions ([`crate::search`]).
 
+mod files;
 mod find;
+mod neighbours;
 mod show;
 
+pub(crate) use neighbours::NEIGHBOURS_MAX;
 pub(crate) use show::{best_passage_of, best_place};
 
 use alloc::{boxed::Box, string::String, vec::Vec};
@@ -52,6 +55,9 @@ struct Query {
     all: bool,
     /// Not the family of the conversation.
     only: bool,
+    files: files::Asked,
+    /// Messages that are shown before and after each one that is found.
+    neighbours: u64,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -110,6 +116,7 @@ struct Bounds {
     sort: Sort,
     window: Window,
     limit: usize,
+    neighbours: u64,
     now: Timestamp,
 }
 
@@ -141,9 +148,8 @@ impl Place {
 ///
 /// # Errors
 ///
-/// `invalid-input`: the query; `not-found`: the conversation; `unsupported`: files;
-/// `limit-exceeded`: the expression, or what it would cost; `denied`, `conflict`: with a grant;
-/// errors of the store.
+/// `invalid-input`: the query; `not-found`: the conversation or a file; `limit-exceeded`: the
+/// expression, or what it would cost; `denied`, `conflict`: with a grant; errors of the store.
 pub(crate) fn grep(
     reader: &mut Reader<'_>,
     conversation: &str,
@@ -183,15 +189,24 @@ pub(crate) fn searched(
         place.enter(reader);
         indexes.push(Index::open(reader, &place.keys, &place.loaded.head)?);
     }
-    let found = find::find(reader, &places, &mut indexes, &mut sought, &bounds)?;
-    if found.is_cut && !notes.contains(&"terms-limited") {
+    let files::Answered { rows, total, more, is_cut, unscanned_before, unscanned_from } =
+        match bounds.scope {
+            Scope::Files => {
+                files::search(reader, &places, &mut indexes, &mut sought, &bounds, &query.files)?
+            }
+            _ => said(reader, &places, &mut indexes, &mut sought, &bounds, &mut notes)?,
+        };
+    if is_cut && !notes.contains(&"terms-limited") {
         notes.push("terms-limited");
     }
-    let unscanned_before = found.unscanned_before;
-    if unscanned_before.is_some() {
+    let is_limited = unscanned_before.is_some() || unscanned_from.is_some();
+    if is_limited {
         notes.push("scan-limited");
     }
-    let rows = show::show(reader, &places, &mut indexes, &mut sought, &found.hits)?;
+    if more {
+        notes.push("file-limited");
+    }
+    let found = crate::num::to_u64(rows.len());
     let (mut matches, mut tokens, mut count) = (Writer::array(), 0u32, 0u64);
     let tokens_max = within.tokens_max.unwrap_or(u32::MAX);
     for row in rows {
@@ -204,15 +219,39 @@ pub(crate) fn searched(
         matches.push_json(&row.json);
     }
     let mut answer = Writer::object();
-    within.note(tokens, crate::num::to_u64(found.hits.len()) > count, &mut answer);
+    within.note(tokens, found > count, &mut answer);
     answer.array_at("matches", matches);
     answer.texts("notes", &notes);
-    answer.number("total", found.total);
-    answer.flag("truncated", found.total > count || unscanned_before.is_some());
+    answer.number("total", total);
+    answer.flag("truncated", total > count || more || is_limited);
     if let Some(before) = unscanned_before {
         answer.time("unscanned_before", before);
     }
+    if let Some((file, byte)) = unscanned_from {
+        let mut from = Writer::object();
+        from.number("byte", byte);
+        from.text("id", &file);
+        answer.object_at("unscanned_from", from);
+    }
     Ok(Answer::new(answer, tokens))
+}
+
+/// What was found in messages and summaries, with the neighbours that are asked for.
+fn said(
+    reader: &mut Reader<'_>,
+    places: &[Place],
+    indexes: &mut [Index],
+    sought: &mut Sought,
+    bounds: &Bounds,
+    notes: &mut Vec<&'static str>,
+) -> Result<files::Answered> {
+    let found = find::find(reader, places, indexes, sought, bounds)?;
+    let mut rows = show::show(reader, places, indexes, sought, &found.hits)?;
+    if neighbours::add(reader, places, &found.hits, &mut rows, bounds.neighbours)? {
+        notes.push("neighbours-limited");
+    }
+    let find::Found { total, is_cut, unscanned_before, .. } = found;
+    Ok(files::Answered { rows, total, is_cut, unscanned_before, ..Default::default() })
 }
 
 fn query(query_json: &str) -> Result<Query> {
@@ -230,6 +269,11 @@ fn query(query_json: &str) -> Result<Query> {
         limit: fields.number_or_none("limit").unwrap_or(LIMIT),
         all: fields.flag("all"),
         only: fields.flag("only"),
+        files: files::Asked::read(
+            &mut fields,
+            scope.is_some_and(|(_, scope)| *scope == Scope::Files),
+        )?,
+        neighbours: neighbours::asked(&mut fields)?,
     };
     fields.end(QUERY)?;
     Ok(query)
@@ -240,16 +284,14 @@ fn bounds(query: &Query, now: Timestamp) -> Result<Bounds> {
     if limit == 0 || limit > LIMIT_MAX {
         return Err(Error::invalid(format_args!("limit: {limit} is not from 1 to {LIMIT_MAX}")));
     }
-    if query.scope == Scope::Files {
-        return Err(Error::unsupported("scope: this version keeps no files apart from messages"));
-    }
     if let (Some(since), Some(before)) = (window.since, window.before)
         && since >= before
     {
         return Err(Error::invalid("since: it is not earlier than before"));
     }
     let limit = crate::num::to_usize(limit);
-    Ok(Bounds { scope: query.scope, sort: query.sort, window, limit, now })
+    let Query { scope, sort, neighbours, .. } = *query;
+    Ok(Bounds { scope, sort, window, limit, neighbours, now })
 }
 
 /// A time of the query: ISO 8601, or milliseconds since the epoch.
@@ -297,6 +339,14 @@ fn sought(query: &Query, now: Timestamp, notes: &mut Vec<&'static str>) -> Resul
         notes.push("no-terms");
     }
     Ok(Sought::Text(text))
+}
+
+/// The error of an expression that takes too many steps for what is looked through first.
+fn too_costly() -> Error {
+    Error::limit(
+        "pattern: matching the expression takes too many steps; shorter repetitions, or since and \
+         before around the time that is meant, take fewer",
+    )
 }
 
 /// The conversations of a grant that are searched: all, or `only` the one, newest first.
