@@ -24,6 +24,7 @@ use crate::{
         Index,
         query::{TextQuery, looks_like_regex},
         regex::Regex,
+        vectors::quantise,
         window::Window,
     },
     time,
@@ -52,6 +53,15 @@ struct Query {
     all: bool,
     /// Not the family of the conversation.
     only: bool,
+    vector: Option<Vector>,
+}
+
+/// An embedding of what is looked for.
+struct Vector {
+    /// Its numbers, quantised.
+    parts: Vec<i8>,
+    /// The model that made it, if the host says.
+    model: Option<String>,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -111,6 +121,17 @@ struct Bounds {
     window: Window,
     limit: usize,
     now: Timestamp,
+    vector: Option<Vector>,
+}
+
+impl Bounds {
+    /// Those of the words, when their order is fused with that of a vector.
+    fn for_words(&self) -> Option<Self> {
+        let vector = self.vector.as_ref()?;
+        let vector = Some(Vector { parts: vector.parts.clone(), model: None });
+        let limit = crate::num::to_usize(LIMIT_MAX);
+        Some(Self { sort: Sort::Relevance, limit, vector, ..*self })
+    }
 }
 
 /// A conversation that is searched.
@@ -169,10 +190,11 @@ pub(crate) fn searched(
     within: Within<'_>,
     now: Timestamp,
 ) -> Result<Answer> {
-    let query = query(query_json)?;
-    let bounds = bounds(&query, now)?;
+    let mut query = query(query_json)?;
+    let mut bounds = bounds(&query, now)?;
     let mut notes = Vec::new();
     let mut sought = sought(&query, now, &mut notes)?;
+    bounds.vector = query.vector.take();
     within.must_have_left()?;
     let places = match within.permit {
         Some(permit) => permitted(reader, conversation, &query, permit)?,
@@ -187,6 +209,7 @@ pub(crate) fn searched(
     if found.is_cut && !notes.contains(&"terms-limited") {
         notes.push("terms-limited");
     }
+    notes.extend_from_slice(&found.notes);
     let unscanned_before = found.unscanned_before;
     if unscanned_before.is_some() {
         notes.push("scan-limited");
@@ -230,9 +253,20 @@ fn query(query_json: &str) -> Result<Query> {
         limit: fields.number_or_none("limit").unwrap_or(LIMIT),
         all: fields.flag("all"),
         only: fields.flag("only"),
+        vector: vector(&mut fields)?,
     };
     fields.end(QUERY)?;
     Ok(query)
+}
+
+/// The vector of a query, with the name of its model.
+fn vector(fields: &mut Fields<'_>) -> Result<Option<Vector>> {
+    let model = fields.text_or_none("model");
+    let parts = quantise::vector(fields)?;
+    if parts.is_none() && model.is_some() {
+        return Err(Error::invalid("model: it is that of a vector, and there is none"));
+    }
+    Ok(parts.map(|parts| Vector { parts, model }))
 }
 
 fn bounds(query: &Query, now: Timestamp) -> Result<Bounds> {
@@ -249,7 +283,7 @@ fn bounds(query: &Query, now: Timestamp) -> Result<Bounds> {
         return Err(Error::invalid("since: it is not earlier than before"));
     }
     let limit = crate::num::to_usize(limit);
-    Ok(Bounds { scope: query.scope, sort: query.sort, window, limit, now })
+    Ok(Bounds { scope: query.scope, sort: query.sort, window, limit, now, vector: None })
 }
 
 /// A time of the query: ISO 8601, or milliseconds since the epoch.
@@ -272,8 +306,11 @@ fn sought(query: &Query, now: Timestamp, notes: &mut Vec<&'static str>) -> Resul
     }
     let looks = looks_like_regex(&query.pattern);
     match query.mode {
+        Mode::Regex if query.vector.is_some() => {
+            return Err(Error::invalid("vector: it goes with words, not with an expression"));
+        }
         Mode::Regex => return Ok(Sought::Regex(Box::new(Regex::compile(&query.pattern)?))),
-        Mode::Auto if looks => {
+        Mode::Auto if looks && query.vector.is_none() => {
             if let Ok(regex) = Regex::compile(&query.pattern) {
                 notes.push("mode-regex");
                 return Ok(Sought::Regex(Box::new(regex)));

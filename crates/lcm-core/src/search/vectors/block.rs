@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use crate::num;
+use crate::{codec, error::Result, num};
 
 /// Documents of one block.
 pub(crate) const BLOCK_DOCUMENTS: u64 = 64;
@@ -64,6 +64,16 @@ impl Block {
         let is_sound =
             known != 0 && present & !known == 0 && signs.len() == count * signs_bytes(dimensions);
         is_sound.then(|| Self { known, present, signs: signs.into() })
+    }
+
+    /// The block in this value; `None`: it is not there, or of other dimensions.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`: it is no block at all.
+    pub(crate) fn of(key: &str, value: Option<&[u8]>, dimensions: usize) -> Result<Option<Self>> {
+        let Some(value) = value else { return Ok(None) };
+        Ok(Self::read(codec::decode_plain(key, value)?, dimensions))
     }
 
     /// The bytes of a block.

@@ -23,14 +23,14 @@ use crate::{
     num,
     reader::Reader,
 };
-use block::BLOCK_DOCUMENTS;
+use block::{BLOCK_DOCUMENTS, Block};
 
 /// What a conversation has of vectors. Every commit of vectors writes it, and it is their guard.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Vectors {
     /// Counts the commits, so that no two of them leave equal bytes.
     revision: u64,
-    /// Of every vector; the first one decided.
+    /// Of every vector; the first one decided. 0: there is none.
     pub(crate) dimensions: u32,
     /// The model that made them, if the host said.
     pub(crate) model: Option<String>,
@@ -38,50 +38,55 @@ pub(crate) struct Vectors {
     summaries: Side,
 }
 
-/// What one corpus has.
+/// What one corpus has: for each block how many documents are known, and how many of them have a
+/// vector. The others are said to have none.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct Side {
-    /// Documents with a vector.
-    pub(crate) vectors: u64,
-    /// For each block of [`BLOCK_DOCUMENTS`]: documents with a vector, or said to have none.
-    pub(crate) known: Vec<u8>,
-}
+pub(crate) struct Side(Vec<(u8, u8)>);
 
 impl Side {
-    /// Documents with a vector, or said to have none.
-    pub(crate) fn count(&self) -> u64 {
-        self.known.iter().map(|known| u64::from(*known)).sum()
+    /// Blocks up to the last of which something is known.
+    pub(crate) fn blocks(&self) -> u64 {
+        num::to_u64(self.0.len())
     }
 
-    /// Documents of a block that are known.
-    pub(crate) fn known_of(&self, block: u64) -> u64 {
-        self.known.get(num::to_usize(block)).map_or(0, |known| u64::from(*known))
+    /// Documents that are known, and those with a vector.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let each = self.0.iter().map(|(known, vectors)| (u64::from(*known), u64::from(*vectors)));
+        each.fold((0, 0), |(known, vectors), (more, others)| (known + more, vectors + others))
     }
 
-    /// Says how many documents of a block are known.
-    pub(crate) fn set(&mut self, block: u64, known: u32) {
-        let at = num::to_usize(block);
-        if at >= self.known.len() {
-            self.known.resize(at + 1, 0);
+    /// The same of one block.
+    pub(crate) fn of(&self, block: u64) -> (u64, u64) {
+        let counts = self.0.get(num::to_usize(block)).copied().unwrap_or_default();
+        (counts.0.into(), counts.1.into())
+    }
+
+    /// Counts a block, or forgets it.
+    pub(crate) fn set(&mut self, number: u64, block: Option<&Block>) {
+        let at = num::to_usize(number);
+        if at >= self.0.len() {
+            self.0.resize(at + 1, (0, 0));
         }
-        let known = u8::try_from(known).unwrap_or(u8::MAX);
-        self.known.get_mut(at).into_iter().for_each(|slot| *slot = known);
-        while self.known.last() == Some(&0) {
-            self.known.pop();
+        let count = |bits: u64| u8::try_from(bits.count_ones()).unwrap_or(u8::MAX);
+        let counts = block.map_or((0, 0), |block| (count(block.known), count(block.present)));
+        self.0.get_mut(at).into_iter().for_each(|slot| *slot = counts);
+        while self.0.last().is_some_and(|(known, _)| *known == 0) {
+            self.0.pop();
         }
     }
 
     fn is_sound(&self) -> bool {
-        self.known.iter().all(|known| u64::from(*known) <= BLOCK_DOCUMENTS)
-            && self.vectors <= self.count()
-            && self.known.last() != Some(&0)
+        let fits =
+            |(known, vectors): &(u8, u8)| vectors <= known && u64::from(*known) <= BLOCK_DOCUMENTS;
+        self.0.iter().all(fits) && self.0.last().is_none_or(|(known, _)| *known > 0)
     }
 }
 
 impl Sound for Vectors {
     fn is_sound(&self) -> bool {
-        (VECTOR_DIMENSIONS_MIN..=VECTOR_DIMENSIONS_MAX)
-            .contains(&num::to_usize(self.dimensions.into()))
+        let dimensions = num::to_usize(self.dimensions.into());
+        let is_undecided = dimensions == 0 && self.count() == 0;
+        (is_undecided || (VECTOR_DIMENSIONS_MIN..=VECTOR_DIMENSIONS_MAX).contains(&dimensions))
             && codec::countable(&[self.revision])
             && self.model.as_ref().is_none_or(|model| (1..=MODEL_BYTES_MAX).contains(&model.len()))
             && self.messages.is_sound()
@@ -118,12 +123,12 @@ impl Vectors {
 
     /// Documents with a vector.
     pub(crate) fn count(&self) -> u64 {
-        self.messages.vectors + self.summaries.vectors
+        self.messages.counts().1 + self.summaries.counts().1
     }
 
     /// Whether nothing is known of any document.
     pub(crate) fn is_empty(&self) -> bool {
-        self.messages.known.is_empty() && self.summaries.known.is_empty()
+        self.messages.0.is_empty() && self.summaries.0.is_empty()
     }
 
     /// The value of the next commit.
@@ -161,25 +166,29 @@ impl Vectors {
         }
         Ok(())
     }
+}
 
-    /// The error for a value that is not as the record says, for whoever read the record first: it
-    /// may have been overtaken.
-    pub(crate) fn damaged(&self, reader: &mut Reader<'_>, keys: &Keys, key: &str) -> Error {
-        let record = keys.vectors();
-        let now = reader.fresh_one(&record).and_then(|value| Self::of(&record, value.as_deref()));
-        match now {
-            Ok(now) if now.as_ref() != Some(self) => {
-                Error::conflict("vectors were attached while they were read")
-            }
-            Ok(_) => damaged(key),
-            Err(error) => error,
+/// The error for a value that is no block or vector as the record says that was read before in these
+/// bytes: it may have been overtaken.
+#[cold]
+pub(crate) fn damaged(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    record: Option<&[u8]>,
+    key: &str,
+) -> Error {
+    match reader.fresh_one(&keys.vectors()) {
+        Ok(now) if now.as_deref() != record => {
+            Error::conflict("vectors were attached while they were read")
         }
+        Ok(_) => unfit(key),
+        Err(error) => error,
     }
 }
 
 /// The error for a value that is no block or vector of the dimensions that it must have.
 #[cold]
-pub(crate) fn damaged(key: &str) -> Error {
+pub(crate) fn unfit(key: &str) -> Error {
     Error::corrupt(format_args!("`{key}` holds no vectors of these dimensions"))
 }
 
