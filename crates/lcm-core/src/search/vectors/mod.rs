@@ -7,6 +7,7 @@
 //! what a query does with them ([`crate::recall`]).
 
 pub(crate) mod block;
+pub(crate) mod check;
 pub(crate) mod nearness;
 pub(crate) mod quantise;
 
