@@ -18,7 +18,6 @@ use crate::{
     life,
     limits::{CALL_BYTES_MAX, MODEL_BYTES_MAX, PUTS_MAX, VECTOR_ENTRIES_MAX, VECTOR_NEXT_MAX},
     num,
-    order::Sorted,
     reader::Reader,
     search::{
         Corpus, Index,
@@ -86,11 +85,8 @@ impl Asked {
     }
 }
 
-/// A block by its corpus (whether of summaries) and number.
-type Place = (bool, u64);
-
-const fn corpus_of(place: Place) -> Corpus {
-    if place.0 { Corpus::Summaries } else { Corpus::Messages }
+const fn corpus_of(of_summary: bool) -> Corpus {
+    if of_summary { Corpus::Summaries } else { Corpus::Messages }
 }
 
 /// A conversation whose vectors are changed or listed.
@@ -102,8 +98,8 @@ struct Desk<'a, 's> {
     /// The record as it was read, and as it will be.
     record: Option<Vec<u8>>,
     vectors: Vectors,
-    /// Blocks as they will be.
-    blocks: Sorted<Place, Block>,
+    /// Blocks of summaries or messages, by number, as they will be.
+    blocks: Vec<(bool, u64, Block)>,
     puts: Vec<Put>,
 }
 
@@ -133,7 +129,7 @@ pub(crate) fn embed(
     let record = rest.pop().flatten();
     let vectors = Vectors::of(&key, record.as_deref())?.unwrap_or_default();
     let index = Index::open(reader, &keys, &loaded.head)?;
-    let (blocks, puts) = (Sorted::default(), Vec::new());
+    let (blocks, puts) = (Vec::new(), Vec::new());
     let mut desk = Desk { reader, keys, loaded, index, record, vectors, blocks, puts };
     let mut kept = 0;
     if asked.forget {
@@ -162,7 +158,7 @@ impl Desk<'_, '_> {
 
     /// The documents that the entries name.
     fn named(&mut self, entries: &[Entry]) -> Result<Vec<(bool, u64)>> {
-        let mut ordinals: Option<Sorted<[u8; 8], u64>> = None;
+        let mut ordinals = Vec::new();
         let mut out = Vec::with_capacity(entries.len());
         for Entry { id, .. } in entries {
             let unknown =
@@ -173,14 +169,12 @@ impl Desk<'_, '_> {
                     (false, Some(seq).filter(|_| is_one).ok_or_else(unknown)?)
                 }
                 Named::Summary(id) => {
-                    if ordinals.is_none() {
+                    if ordinals.is_empty() {
                         let all: Vec<u64> = (1..=self.documents(Corpus::Summaries)).collect();
-                        let rows = self.index.summaries(self.reader, &all)?;
-                        let rows = rows.into_iter().map(|(id, _)| id).zip(all);
-                        ordinals = Some(Sorted::of(rows.collect()));
+                        ordinals = self.index.summaries(self.reader, &all)?;
                     }
-                    let ordinal = ordinals.as_ref().and_then(|known| known.get(&id));
-                    (true, *ordinal.ok_or_else(unknown)?)
+                    let at = ordinals.iter().position(|(known, _)| *known == id);
+                    (true, num::to_u64(at.ok_or_else(unknown)?) + 1)
                 }
                 Named::File(_) => {
                     return Err(Error::invalid(format_args!(
@@ -188,6 +182,9 @@ impl Desk<'_, '_> {
                     )));
                 }
             };
+            if out.contains(&document) {
+                return Err(Error::invalid(format_args!("vectors: `{id}` is there twice")));
+            }
             out.push(document);
         }
         Ok(out)
@@ -206,76 +203,62 @@ impl Desk<'_, '_> {
         }
         let dimensions = num::to_usize(self.vectors.dimensions.into());
         let documents = self.named(&asked.entries)?;
-        // The record itself has a byte for each block, and few more.
-        let known = CORPORA.map(|corpus| self.documents(corpus).div_ceil(BLOCK_DOCUMENTS));
-        let mut bytes = num::to_usize(known.iter().sum()) + 4 * MODEL_BYTES_MAX;
-        let mut places: Sorted<Place, ()> = Sorted::default();
-        let mut taken: Sorted<(bool, u64), &Entry> = Sorted::default();
-        let mut kept = 0;
+        // The record itself has two bytes for each block, and few more.
+        let blocks = CORPORA.map(|corpus| self.documents(corpus) / BLOCK_DOCUMENTS + 1);
+        let mut bytes = 2 * num::to_usize(blocks.iter().sum()) + 4 * MODEL_BYTES_MAX;
+        let (mut places, mut kept) = (Vec::new(), 0);
         for (of_summary, document) in &documents {
             let place = (*of_summary, block_of(*document).0);
             bytes += dimensions + 2;
-            if !places.contains_key(&place) {
+            if !places.contains(&place) {
                 bytes += block_bytes_max(dimensions) + 2;
+                places.push(place);
             }
-            let puts = 2 + places.len() + kept + usize::from(!places.contains_key(&place));
-            if puts > PUTS_MAX || num::to_u32(bytes) > CALL_BYTES_MAX {
+            if 2 + places.len() + kept > PUTS_MAX || num::to_u32(bytes) > CALL_BYTES_MAX {
                 break;
-            }
-            places.insert(place, ());
-            if let Some(entry) = asked.entries.get(kept) {
-                taken.insert((*of_summary, *document), entry);
             }
             kept += 1;
         }
-        self.fetch(places.entries().iter().map(|(place, ())| *place).collect())?;
-        for ((of_summary, document), entry) in taken.entries() {
+        for ((of_summary, document), entry) in documents.iter().zip(&asked.entries).take(kept) {
             let (number, at) = block_of(*document);
-            let place = (*of_summary, number);
-            let Some(block) = self.blocks.find_mut(&place) else { continue };
+            let corpus = corpus_of(*of_summary);
+            let block = self.block(*of_summary, number)?;
+            let Some((.., block)) = self.blocks.get_mut(block) else { continue };
             block.set(at, dimensions, entry.vector.as_deref());
-            self.vectors.side_mut(corpus_of(place)).set(number, Some(block));
-            let key = vector_key(&self.keys, corpus_of(place), *document);
-            let value = match &entry.vector {
-                Some(vector) => Some(codec::encode_plain(&quantise::bytes(vector))?),
-                None => None,
-            };
+            self.vectors.side_mut(corpus).set(number, Some(block));
+            let key = vector_key(&self.keys, corpus, *document);
+            let bytes = entry.vector.as_ref().map(|vector| quantise::bytes(vector));
+            let value = bytes.map(|bytes| codec::encode_plain(&bytes)).transpose()?;
             self.puts.push(Put { key, value });
         }
-        for (place, block) in self.blocks.entries() {
-            let key = block_key(&self.keys, corpus_of(*place), place.1);
+        for (of_summary, number, block) in &self.blocks {
+            let key = block_key(&self.keys, corpus_of(*of_summary), *number);
             let value = Some(codec::encode_plain(&block.bytes())?);
             self.puts.push(Put { key, value });
         }
         Ok(kept)
     }
 
-    /// Reads blocks that were not read yet; one of which nothing is known is not stored.
-    fn fetch(&mut self, places: Vec<Place>) -> Result<()> {
-        let dimensions = num::to_usize(self.vectors.dimensions.into());
-        let mut wanted = Vec::new();
-        for place in places {
-            if self.blocks.contains_key(&place) {
-                continue;
-            }
-            if self.vectors.side(corpus_of(place)).of(place.1).0 == 0 {
-                self.blocks.insert(place, Block::default());
-            } else {
-                wanted.push((block_key(&self.keys, corpus_of(place), place.1), place));
-            }
+    /// Where a block stands among those of this call; it is read when it is new here. One of which
+    /// nothing is known is not stored.
+    fn block(&mut self, of_summary: bool, number: u64) -> Result<usize> {
+        let mut blocks = self.blocks.iter();
+        if let Some(at) = blocks.position(|(other, n, _)| (*other, *n) == (of_summary, number)) {
+            return Ok(at);
         }
-        let keys: Vec<String> = wanted.iter().map(|(key, _)| key.clone()).collect();
-        if keys.is_empty() {
-            return Ok(());
-        }
-        for ((key, place), value) in wanted.iter().zip(self.reader.fresh(&keys)?) {
-            let block = Block::of(key, value.as_deref(), dimensions)?;
-            let Some(block) = block else {
-                return Err(damaged(self.reader, &self.keys, self.record.as_deref(), key));
+        let corpus = corpus_of(of_summary);
+        let mut block = Block::default();
+        if self.vectors.side(corpus).of(number).0 > 0 {
+            let key = block_key(&self.keys, corpus, number);
+            let dimensions = num::to_usize(self.vectors.dimensions.into());
+            let value = self.reader.fresh_one(&key)?;
+            let Some(read) = Block::of(&key, value.as_deref(), dimensions)? else {
+                return Err(damaged(self.reader, &self.keys, self.record.as_deref(), &key));
             };
-            self.blocks.insert(*place, block);
+            block = read;
         }
-        Ok(())
+        self.blocks.push((of_summary, number, block));
+        Ok(self.blocks.len() - 1)
     }
 
     /// Forgets the newest blocks, as many as fit a commit, whatever stands in them.
@@ -313,37 +296,38 @@ impl Desk<'_, '_> {
 
     /// Ids of documents of which nothing is known, newest first.
     fn next(&mut self) -> Result<Vec<String>> {
-        let (mut open, mut partial, mut count) = (Vec::new(), Vec::new(), 0);
+        let (mut ids, mut partial) = (Vec::new(), 0);
         for corpus in CORPORA {
             let documents = self.documents(corpus);
-            for block in (0..documents.div_ceil(BLOCK_DOCUMENTS)).rev() {
-                if count >= num::to_u64(VECTOR_NEXT_MAX) || partial.len() == PARTIAL_MAX {
+            let mut open = Vec::new();
+            for number in (0..documents.div_ceil(BLOCK_DOCUMENTS)).rev() {
+                if ids.len() + open.len() >= VECTOR_NEXT_MAX || partial == PARTIAL_MAX {
                     break;
                 }
-                let size = BLOCK_DOCUMENTS.min(documents - block * BLOCK_DOCUMENTS);
-                let known = self.vectors.side(corpus).of(block).0;
-                if known < size {
-                    let place = (corpus == Corpus::Summaries, block);
-                    if known > 0 {
-                        partial.push(place);
-                    }
-                    open.push((place, size));
-                    count += size - known;
+                let size = BLOCK_DOCUMENTS.min(documents - number * BLOCK_DOCUMENTS);
+                let mut known = self.vectors.side(corpus).of(number).0;
+                if known >= size {
+                    continue;
+                }
+                if known > 0 {
+                    partial += 1;
+                    let at = self.block(corpus == Corpus::Summaries, number)?;
+                    known = self.blocks.get(at).map_or(0, |(.., block)| block.known);
+                }
+                let unknown = (0..size).rev().filter(|at| known >> at & 1 == 0);
+                open.extend(unknown.map(|at| document_of(number, at)));
+            }
+            match corpus {
+                Corpus::Messages => {
+                    ids.extend(open.iter().map(|seq| self.keys.message_name(*seq)));
+                }
+                Corpus::Summaries => {
+                    open.reverse();
+                    let rows = self.index.summaries(self.reader, &open)?;
+                    ids.extend(rows.iter().rev().map(|(id, _)| summary::name(*id)));
                 }
             }
         }
-        self.fetch(partial)?;
-        let (mut ordinals, mut seqs) = (Vec::new(), Vec::new());
-        for (place, size) in open {
-            let known = self.blocks.get(&place).map_or(0, |block| block.known);
-            let unknown = (0..size).rev().filter(|at| known >> at & 1 == 0);
-            let list = if place.0 { &mut ordinals } else { &mut seqs };
-            list.extend(unknown.map(|at| document_of(place.1, at)));
-        }
-        ordinals.reverse();
-        let rows = self.index.summaries(self.reader, &ordinals)?;
-        let mut ids: Vec<String> = rows.iter().rev().map(|(id, _)| summary::name(*id)).collect();
-        ids.extend(seqs.iter().map(|seq| self.keys.message_name(*seq)));
         ids.truncate(VECTOR_NEXT_MAX);
         Ok(ids)
     }

@@ -7,7 +7,7 @@ use alloc::{string::String, vec::Vec};
 
 mod near;
 
-use super::{Bounds, Place, Scope, Sort, Sought};
+use super::{Bounds, Place, Scope, Sort, Sought, Vector};
 use crate::{
     api::Timestamp,
     codec,
@@ -71,6 +71,7 @@ pub(super) fn find(
     indexes: &mut [Index],
     sought: &mut Sought,
     bounds: &Bounds,
+    vector: Option<&Vector>,
 ) -> Result<Found> {
     let corpora: &[Corpus] = match bounds.scope {
         Scope::Messages => &[Corpus::Messages],
@@ -80,18 +81,20 @@ pub(super) fn find(
     let mut lists = Vec::new();
     let mut found = Found::default();
     match sought {
-        Sought::Text(query) if query.is_empty() && bounds.vector.is_none() => {}
+        Sought::Text(query) if query.is_empty() && vector.is_none() => {}
         Sought::Text(query) => {
             let mut open = gathered(reader, places, indexes, query, corpora)?;
             found.is_cut = open.iter().any(|one| one.gathered.is_cut);
-            let for_words = bounds.for_words();
-            let for_words = for_words.as_ref().unwrap_or(bounds);
+            let for_words = match vector {
+                Some(_) => Bounds { sort: Sort::Relevance, limit: near::FUSED_MAX, ..*bounds },
+                None => *bounds,
+            };
             if !query.is_empty() {
-                found.total = texts(
-                    reader, places, indexes, &mut open, query, for_words, corpora, &mut lists,
-                )?;
+                let (open, lists) = (&mut open, &mut lists);
+                found.total =
+                    texts(reader, places, indexes, open, query, &for_words, corpora, lists)?;
             }
-            if let Some(vector) = &bounds.vector {
+            if let Some(vector) = vector {
                 let by_words = merged(core::mem::take(&mut lists), for_words.limit);
                 let nearest = near::nearest(
                     reader, places, indexes, &open, query, vector, bounds, &mut found,
@@ -163,7 +166,7 @@ struct Open {
     place: usize,
     corpus: Corpus,
     gathered: Gathered,
-    /// All that fit the words, if there is a vector to find others.
+    /// All that fit the words.
     documents: Vec<u64>,
 }
 
@@ -276,11 +279,8 @@ fn best(
         time: time_of(document),
     };
     lists.push(best.into_iter().map(hit).collect());
-    let total = num::to_u64(ranked.documents.len());
-    if bounds.vector.is_some() {
-        open.documents = ranked.documents;
-    }
-    Ok(total)
+    open.documents = ranked.documents;
+    Ok(num::to_u64(open.documents.len()))
 }
 
 /// Which of these documents a grant covers.

@@ -115,23 +115,13 @@ enum Sought {
 }
 
 /// How it is looked for.
+#[derive(Clone, Copy)]
 struct Bounds {
     scope: Scope,
     sort: Sort,
     window: Window,
     limit: usize,
     now: Timestamp,
-    vector: Option<Vector>,
-}
-
-impl Bounds {
-    /// Those of the words, when their order is fused with that of a vector.
-    fn for_words(&self) -> Option<Self> {
-        let vector = self.vector.as_ref()?;
-        let vector = Some(Vector { parts: vector.parts.clone(), model: None });
-        let limit = crate::num::to_usize(LIMIT_MAX);
-        Some(Self { sort: Sort::Relevance, limit, vector, ..*self })
-    }
 }
 
 /// A conversation that is searched.
@@ -190,11 +180,10 @@ pub(crate) fn searched(
     within: Within<'_>,
     now: Timestamp,
 ) -> Result<Answer> {
-    let mut query = query(query_json)?;
-    let mut bounds = bounds(&query, now)?;
+    let query = query(query_json)?;
+    let bounds = bounds(&query, now)?;
     let mut notes = Vec::new();
     let mut sought = sought(&query, now, &mut notes)?;
-    bounds.vector = query.vector.take();
     within.must_have_left()?;
     let places = match within.permit {
         Some(permit) => permitted(reader, conversation, &query, permit)?,
@@ -205,7 +194,8 @@ pub(crate) fn searched(
         place.enter(reader);
         indexes.push(Index::open(reader, &place.keys, &place.loaded.head)?);
     }
-    let found = find::find(reader, &places, &mut indexes, &mut sought, &bounds)?;
+    let vector = query.vector.as_ref();
+    let found = find::find(reader, &places, &mut indexes, &mut sought, &bounds, vector)?;
     if found.is_cut && !notes.contains(&"terms-limited") {
         notes.push("terms-limited");
     }
@@ -283,7 +273,7 @@ fn bounds(query: &Query, now: Timestamp) -> Result<Bounds> {
         return Err(Error::invalid("since: it is not earlier than before"));
     }
     let limit = crate::num::to_usize(limit);
-    Ok(Bounds { scope: query.scope, sort: query.sort, window, limit, now, vector: None })
+    Ok(Bounds { scope: query.scope, sort: query.sort, window, limit, now })
 }
 
 /// A time of the query: ISO 8601, or milliseconds since the epoch.

@@ -40,46 +40,48 @@ pub(crate) struct Vectors {
 }
 
 /// What one corpus has: for each block how many documents are known, and how many of them have a
-/// vector. The others are said to have none.
+/// vector, a byte each. The others are said to have none.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct Side(Vec<(u8, u8)>);
+pub(crate) struct Side(Vec<u8>);
 
 impl Side {
     /// Blocks up to the last of which something is known.
     pub(crate) fn blocks(&self) -> u64 {
-        num::to_u64(self.0.len())
+        num::to_u64(self.0.len() / 2)
     }
 
     /// Documents that are known, and those with a vector.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        let each = self.0.iter().map(|(known, vectors)| (u64::from(*known), u64::from(*vectors)));
+        let each = (0..self.blocks()).map(|block| self.of(block));
         each.fold((0, 0), |(known, vectors), (more, others)| (known + more, vectors + others))
     }
 
     /// The same of one block.
     pub(crate) fn of(&self, block: u64) -> (u64, u64) {
-        let counts = self.0.get(num::to_usize(block)).copied().unwrap_or_default();
-        (counts.0.into(), counts.1.into())
+        let at = 2 * num::to_usize(block);
+        let count = |at: usize| self.0.get(at).copied().unwrap_or(0).into();
+        (count(at), count(at + 1))
     }
 
     /// Counts a block, or forgets it.
     pub(crate) fn set(&mut self, number: u64, block: Option<&Block>) {
-        let at = num::to_usize(number);
-        if at >= self.0.len() {
-            self.0.resize(at + 1, (0, 0));
+        let at = 2 * num::to_usize(number);
+        self.0.resize(self.0.len().max(at + 2), 0);
+        let bits = block.map_or([0, 0], |block| [block.known, block.present]);
+        for (slot, bits) in self.0.iter_mut().skip(at).zip(bits) {
+            *slot = u8::try_from(bits.count_ones()).unwrap_or(u8::MAX);
         }
-        let count = |bits: u64| u8::try_from(bits.count_ones()).unwrap_or(u8::MAX);
-        let counts = block.map_or((0, 0), |block| (count(block.known), count(block.present)));
-        self.0.get_mut(at).into_iter().for_each(|slot| *slot = counts);
-        while self.0.last().is_some_and(|(known, _)| *known == 0) {
-            self.0.pop();
+        while let [.., 0, 0] = self.0.as_slice() {
+            self.0.truncate(self.0.len() - 2);
         }
     }
 
     fn is_sound(&self) -> bool {
-        let fits =
-            |(known, vectors): &(u8, u8)| vectors <= known && u64::from(*known) <= BLOCK_DOCUMENTS;
-        self.0.iter().all(fits) && self.0.last().is_none_or(|(known, _)| *known > 0)
+        let fits = |block: u64| {
+            let (known, vectors) = self.of(block);
+            vectors <= known && known <= BLOCK_DOCUMENTS
+        };
+        self.0.len() % 2 == 0 && (0..self.blocks()).all(fits)
     }
 }
 

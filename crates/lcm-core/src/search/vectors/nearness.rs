@@ -52,8 +52,8 @@ impl Probe {
 }
 
 /// The cosine of two quantised vectors of equal dimensions, with [`COSINE_BITS`] fractional bits;
-/// `None`: it is not above zero, so that they have nothing in common.
-pub(crate) fn cosine(query: &[i8], vector: &[u8]) -> Option<u64> {
+/// 0: it is not above zero, so that they have nothing in common.
+pub(crate) fn cosine(query: &[i8], vector: &[u8]) -> u64 {
     let (mut product, mut of_query, mut of_vector) = (0i32, 0i32, 0i32);
     for (left, right) in query.iter().zip(vector) {
         let (left, right) = (i32::from(*left), i32::from(i8::from_le_bytes([*right])));
@@ -62,10 +62,21 @@ pub(crate) fn cosine(query: &[i8], vector: &[u8]) -> Option<u64> {
         of_query += left * left;
         of_vector += right * right;
     }
-    let unsigned = |number: i32| u64::try_from(number).ok().filter(|number| *number > 0);
-    let squares = unsigned(of_query)? * unsigned(of_vector)?;
-    let root = (squares << ROOT_BITS).isqrt();
-    Some((unsigned(product)? << (COSINE_BITS + ROOT_BITS / 2)) / root.max(1))
+    let unsigned = |number: i32| u64::try_from(number).unwrap_or(0);
+    let squares = unsigned(of_query) * unsigned(of_vector);
+    (unsigned(product) << (COSINE_BITS + ROOT_BITS / 2)) / root(squares << ROOT_BITS).max(1)
+}
+
+/// The whole part of a square root, by Newton's method from above; a library's is ten times as long.
+fn root(square: u64) -> u64 {
+    let mut root = square.min(1 << 32);
+    loop {
+        let next = (root + square / root.max(1)) / 2;
+        if next >= root {
+            return root;
+        }
+        root = next;
+    }
 }
 
 /// A worth as a rank: greater is better, none is negative.
@@ -140,13 +151,16 @@ mod tests {
             let query = random.vector(dimensions);
             let mixed: Vec<f64> = query.iter().map(|number| number + random.normal()).collect();
             let expected = exact(&query, &mixed);
-            let found = cosine(&quantised(&query), &bytes(&quantised(&mixed))).unwrap();
+            let found = cosine(&quantised(&query), &bytes(&quantised(&mixed)));
             let found = found as f64 / f64::from(1u32 << COSINE_BITS);
             assert!((found - expected).abs() < 0.01, "{dimensions}: {found} for {expected}");
         }
-        assert_eq!(cosine(&[127; 8], &bytes(&[-1; 8])), None);
-        assert_eq!(cosine(&[127; 8], &[0; 8]), None);
-        assert_eq!(cosine(&[-127; 4_096], &bytes(&[-127; 4_096])), Some(1 << COSINE_BITS));
+        assert_eq!(cosine(&[127; 8], &bytes(&[-1; 8])), 0);
+        assert_eq!(cosine(&[127; 8], &[0; 8]), 0);
+        assert_eq!(cosine(&[-127; 4_096], &bytes(&[-127; 4_096])), 1 << COSINE_BITS);
+        for square in (0..5_000).chain([1 << 40, (1 << 62) - 1, 1 << 62]) {
+            assert_eq!(root(square), square.isqrt());
+        }
     }
 
     /// How many in a thousand of the true ten nearest are among the ten that both steps find.
@@ -165,7 +179,7 @@ mod tests {
                 .map(|(at, one)| (rank(probe.worth(&signs(one))), at as u64));
             let near = score::greatest(&mut worths, rescored);
             let mut cosines = near.into_iter().filter_map(|(_, at)| {
-                Some((cosine(&quantised, &bytes(stored.get(at as usize)?))?, at))
+                Some((cosine(&quantised, &bytes(stored.get(at as usize)?)), at))
             });
             let nearest = score::greatest(&mut cosines, 10);
             let is_found = |at: &usize| nearest.iter().any(|(_, found)| *found == *at as u64);

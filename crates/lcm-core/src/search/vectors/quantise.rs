@@ -34,8 +34,7 @@ impl Decimal {
         let digits = text.strip_prefix('-');
         let (is_negative, digits) = (digits.is_some(), digits.unwrap_or(text));
         let (digits, mut exponent) = match digits.split_once(['e', 'E']) {
-            // Nothing that is a float has an exponent of more than a few digits.
-            Some((digits, exponent)) => (digits, exponent.parse::<i16>().ok().map(i32::from)?),
+            Some((digits, exponent)) => (digits, exponent_of(exponent)?),
             None => (digits, 0),
         };
         let (mut mantissa, mut is_behind) = (0u32, false);
@@ -63,13 +62,25 @@ impl Decimal {
 
     /// What this is of the largest, in 127ths, to the nearest.
     fn part_of(self, largest: Self) -> i8 {
-        let less = u32::try_from(largest.exponent - self.exponent).unwrap_or(u32::MAX);
-        let doubled = 2 * LARGEST * u64::from(self.mantissa);
-        let doubled = 10u64.checked_pow(less).map_or(0, |power| doubled / power);
+        let mut doubled = 2 * LARGEST * u64::from(self.mantissa);
+        for _ in self.exponent..largest.exponent.min(self.exponent + 12) {
+            doubled /= 10;
+        }
         let largest = u64::from(largest.mantissa).max(1);
         let part = i8::try_from((doubled + largest) / (2 * largest)).unwrap_or(i8::MAX);
         if self.is_negative { -part } else { part }
     }
+}
+
+/// The exponent of a number, of at most three digits: no float has more.
+fn exponent_of(text: &str) -> Option<i32> {
+    let (sign, digits) = match text.split_at_checked(1)? {
+        ("-", digits) => (-1, digits),
+        ("+", digits) => (1, digits),
+        _ => (1, text),
+    };
+    let number: u32 = digits.parse().ok().filter(|number| *number < 1_000)?;
+    Some(sign * i32::try_from(number).unwrap_or(0))
 }
 
 /// The vector in the field `vector`, quantised; `None`: it is not there, or `null`.

@@ -14,9 +14,8 @@ use crate::{
     codec,
     error::Result,
     history::History,
-    limits::{CALL_BYTES_MAX, KEYS_MAX, VECTOR_RESCORED_MAX, VECTOR_SIGNS_BYTES_MAX},
-    num,
-    order::{self, Sorted},
+    limits::{CALL_BYTES_MAX, VECTOR_RESCORED_MAX, VECTOR_SIGNS_BYTES_MAX},
+    num, order,
     reader::Reader,
     search::{
         Corpus, Index,
@@ -24,7 +23,7 @@ use crate::{
         score,
         vectors::{
             Vectors,
-            block::{Block, block_bytes_max},
+            block::{Block, block_bytes_max, signs_bytes},
             block_key, damaged,
             nearness::{Probe, cosine, rank},
             vector_key,
@@ -47,12 +46,6 @@ struct Shelf {
     vectors: Vectors,
 }
 
-/// A document that seems near.
-struct Candidate<'o> {
-    open: &'o Open,
-    document: u64,
-}
-
 /// The nearest documents, nearest first.
 ///
 /// # Errors
@@ -71,47 +64,39 @@ pub(super) fn nearest(
 ) -> Result<List> {
     let shelves = shelves(reader, places, vector, found)?;
     let probe = Probe::new(&vector.parts);
-    let mut candidates: Vec<Candidate<'_>> = Vec::new();
-    let mut worths: Vec<(u64, u64)> = Vec::new();
+    let mut hits = List::new();
     let mut left = VECTOR_SIGNS_BYTES_MAX;
-    for shelf in &shelves {
-        for open in opens.iter().filter(|open| open.place == shelf.place).rev() {
-            let place = places.get(open.place).zip(indexes.get_mut(open.place));
-            let Some((place, index)) = place else { continue };
+    // Summaries first: they are few and stand for many messages.
+    for corpus in [Corpus::Summaries, Corpus::Messages] {
+        for shelf in &shelves {
+            let is_it = |open: &&Open| open.place == shelf.place && open.corpus == corpus;
+            let place = places.get(shelf.place).zip(indexes.get_mut(shelf.place));
+            let (Some(open), Some((place, index))) = (opens.iter().find(is_it), place) else {
+                continue;
+            };
             place.enter(reader);
-            let signs = shelf.signs(reader, place, open.corpus, &mut left, found)?;
-            let (mut documents, mut ranks) = (Vec::new(), Vec::new());
-            for (number, block) in &signs {
-                for (document, signs) in block.each(*number, vector.parts.len()) {
-                    documents.push(document);
-                    ranks.push(rank(probe.worth(signs)));
-                }
-            }
-            let mut kept = documents.clone();
-            admit(reader, place, index, open, query, bounds, &mut kept)?;
-            let mut kept = kept.into_iter().peekable();
-            for (document, rank) in documents.into_iter().zip(ranks) {
-                if kept.next_if_eq(&document).is_some() {
-                    worths.push((rank, num::to_u64(candidates.len())));
-                    candidates.push(Candidate { open, document });
-                }
+            let worths = shelf.worths(reader, place, corpus, &probe, &mut left, found)?;
+            let mut documents: Vec<u64> = worths.iter().map(|(document, _)| *document).collect();
+            admit(reader, place, index, open, query, bounds, &mut documents)?;
+            let times = open.gathered.times(reader, index, &documents)?;
+            let mut worths = worths.into_iter();
+            for (document, time) in documents.into_iter().zip(times) {
+                let worth = worths.find(|(other, _)| *other == document);
+                let rank = worth.map_or(0, |(_, rank)| rank);
+                hits.push(Hit { place: shelf.place, corpus, document, score: None, rank, time });
             }
         }
     }
-    let seeming = score::greatest(&mut worths.into_iter(), rescored_max(vector.parts.len()));
-    let candidates: Vec<&Candidate<'_>> =
-        seeming.iter().filter_map(|(_, at)| candidates.get(num::to_usize(*at))).collect();
-    compared(reader, places, indexes, &shelves, &candidates, &vector.parts)
+    sort(&mut hits);
+    let bytes = num::to_usize(CALL_BYTES_MAX.into()) / (vector.parts.len() + 2);
+    hits.truncate(VECTOR_RESCORED_MAX.min(bytes));
+    compare(reader, places, &shelves, &mut hits, &vector.parts)?;
+    hits.truncate(FUSED_MAX);
+    Ok(hits)
 }
 
 /// Hits in order.
 type List = Vec<Hit>;
-
-/// Whole vectors that a query reads: as many as fit one host call.
-fn rescored_max(dimensions: usize) -> usize {
-    let bytes = num::to_usize(CALL_BYTES_MAX.into());
-    VECTOR_RESCORED_MAX.min(bytes / (dimensions + 2).max(1))
-}
 
 /// The conversations whose vectors fit the query.
 fn shelves(
@@ -144,40 +129,39 @@ fn shelves(
 }
 
 impl Shelf {
-    /// The newest blocks of a corpus, ascending by number, as far as `left` bytes go.
-    fn signs(
+    /// The documents of the newest blocks of a corpus, ascending, each with what its signs are
+    /// worth, as far as `left` bytes of signs go.
+    fn worths(
         &self,
         reader: &mut Reader<'_>,
         place: &Place,
         corpus: Corpus,
+        probe: &Probe,
         left: &mut usize,
         found: &mut Found,
-    ) -> Result<Vec<(u64, Block)>> {
+    ) -> Result<Vec<(u64, u64)>> {
         let dimensions = num::to_usize(self.vectors.dimensions.into());
         let (side, bytes) = (self.vectors.side(corpus), block_bytes_max(dimensions));
         let mut wanted = Vec::new();
         for number in (0..side.blocks()).rev().filter(|number| side.of(*number).1 > 0) {
-            // The bytes of signs count, not what stands before them.
-            let Some(less) = left.checked_sub(dimensions.div_ceil(8) * 64) else {
-                if !found.notes.contains(&"vectors-limited") {
-                    found.notes.push("vectors-limited");
-                }
+            let Some(less) = left.checked_sub(signs_bytes(dimensions) * 64) else {
+                found.notes.push("vectors-limited");
                 break;
             };
             *left = less;
-            wanted.push((block_key(&place.keys, corpus, number), number));
+            wanted.push((number, block_key(&place.keys, corpus, number)));
         }
         wanted.reverse();
-        let mut out = Vec::with_capacity(wanted.len());
-        for slice in
-            wanted.chunks((num::to_usize(CALL_BYTES_MAX.into()) / (bytes + 2)).min(KEYS_MAX))
-        {
-            let keys: Vec<String> = slice.iter().map(|(key, _)| key.clone()).collect();
-            for ((key, number), value) in slice.iter().zip(reader.fresh(&keys)?) {
+        let mut out = Vec::new();
+        for slice in wanted.chunks(num::to_usize(CALL_BYTES_MAX.into()) / (bytes + 2)) {
+            let keys: Vec<String> = slice.iter().map(|(_, key)| key.clone()).collect();
+            for ((number, key), value) in slice.iter().zip(reader.fresh(&keys)?) {
                 let Some(block) = Block::of(key, value.as_deref(), dimensions)? else {
                     return Err(damaged(reader, &place.keys, Some(&self.record), key));
                 };
-                out.push((*number, block));
+                for (document, signs) in block.each(*number, dimensions) {
+                    out.push((document, rank(probe.worth(signs))));
+                }
             }
         }
         Ok(out)
@@ -211,49 +195,38 @@ fn admit(
     Ok(())
 }
 
-/// The candidates by their whole vectors.
-fn compared(
+/// Orders hits by their whole vectors; drops those that have nothing in common with the query.
+fn compare(
     reader: &mut Reader<'_>,
     places: &[Place],
-    indexes: &mut [Index],
     shelves: &[Shelf],
-    candidates: &[&Candidate<'_>],
+    hits: &mut List,
     query: &[i8],
-) -> Result<List> {
-    let mut hits = List::new();
-    for shelf in shelves {
-        let place = places.get(shelf.place).zip(indexes.get_mut(shelf.place));
-        let Some((place, index)) = place else { continue };
-        for corpus in [Corpus::Messages, Corpus::Summaries] {
-            let of_corpus =
-                |one: &&&Candidate<'_>| one.open.place == shelf.place && one.open.corpus == corpus;
-            let Some(first) = candidates.iter().find(of_corpus) else { continue };
-            let mut documents: Vec<u64> =
-                candidates.iter().filter(of_corpus).map(|one| one.document).collect();
-            order::numbers(&mut documents);
-            place.enter(reader);
-            let times = first.open.gathered.times(reader, index, &documents)?;
-            let key = |document: &u64| vector_key(&place.keys, corpus, *document);
-            let keys: Vec<String> = documents.iter().map(key).collect();
-            let values = reader.fresh(&keys)?;
-            for (((document, time), key), value) in
-                documents.into_iter().zip(times).zip(&keys).zip(values)
-            {
-                let vector = match &value {
-                    Some(value) => codec::decode_plain(key, value)?,
-                    None => &[],
-                };
-                if vector.len() != query.len() {
-                    return Err(damaged(reader, &place.keys, Some(&shelf.record), key));
-                }
-                let Some(rank) = cosine(query, vector) else { continue };
-                hits.push(Hit { place: shelf.place, corpus, document, score: None, rank, time });
-            }
-        }
+) -> Result<()> {
+    let mut keys = Vec::with_capacity(hits.len());
+    for hit in &*hits {
+        let place = places.get(hit.place);
+        keys.extend(place.map(|place| vector_key(&place.keys, hit.corpus, hit.document)));
     }
-    sort(&mut hits);
-    hits.truncate(FUSED_MAX);
-    Ok(hits)
+    let values = if keys.is_empty() { Vec::new() } else { reader.fresh(&keys)? };
+    for ((hit, key), value) in hits.iter_mut().zip(&keys).zip(&values) {
+        let vector = match value {
+            Some(value) => codec::decode_plain(key, value)?,
+            None => &[],
+        };
+        if vector.len() != query.len() {
+            let shelf = shelves.iter().find(|shelf| shelf.place == hit.place);
+            let place = places.get(hit.place);
+            return Err(match shelf.zip(place) {
+                Some((shelf, place)) => damaged(reader, &place.keys, Some(&shelf.record), key),
+                None => reader.missing(key),
+            });
+        }
+        hit.rank = cosine(query, vector);
+    }
+    hits.retain(|hit| hit.rank > 0);
+    sort(hits);
+    Ok(())
 }
 
 /// Greatest rank first, of equals the newest, then the first that is searched.
@@ -270,18 +243,20 @@ fn sort(hits: &mut [Hit]) {
 /// One order of both lists, as the query wants it. Each is in its own order, and where something
 /// stands in it is all that counts: scores of words and cosines have no common measure.
 pub(super) fn fused(by_words: List, by_nearness: List, bounds: &Bounds) -> List {
-    let mut fused: Sorted<(usize, bool, u64), Hit> = Sorted::default();
+    let mut hits = List::new();
     for list in [by_words, by_nearness] {
-        for (at, mut hit) in list.into_iter().take(FUSED_MAX).enumerate() {
-            let worth = SCORE_FIRST * (RANK_ADDED + 1) / 2;
-            let score = worth / (RANK_ADDED + 1 + num::to_u64(at));
-            let name = (hit.place, hit.corpus == Corpus::Summaries, hit.document);
-            let before = fused.get(&name).and_then(|known| known.score);
-            hit.score = Some(before.unwrap_or(0) + score);
-            fused.insert(name, hit);
+        for (at, mut hit) in list.into_iter().enumerate() {
+            let score = SCORE_FIRST * (RANK_ADDED + 1) / 2 / (RANK_ADDED + 1 + num::to_u64(at));
+            let name = |hit: &Hit| (hit.place, hit.corpus == Corpus::Summaries, hit.document);
+            match hits.iter_mut().find(|known| name(known) == name(&hit)) {
+                Some(known) => known.score = known.score.map(|before| before + score),
+                None => {
+                    hit.score = Some(score);
+                    hits.push(hit);
+                }
+            }
         }
     }
-    let mut hits: List = fused.into_entries().into_iter().map(|(_, hit)| hit).collect();
     for hit in &mut hits {
         let score = hit.score.unwrap_or(0);
         hit.rank = match bounds.sort {
