@@ -203,9 +203,9 @@ impl Desk<'_, '_> {
         }
         let dimensions = num::to_usize(self.vectors.dimensions.into());
         let documents = self.named(&asked.entries)?;
-        // The record itself has two bytes for each block, and few more.
+        // The record has two bytes for each block and few more, before and after.
         let blocks = CORPORA.map(|corpus| self.documents(corpus) / BLOCK_DOCUMENTS + 1);
-        let mut bytes = 2 * num::to_usize(blocks.iter().sum()) + 4 * MODEL_BYTES_MAX;
+        let mut bytes = 4 * num::to_usize(blocks.iter().sum()) + 4 * MODEL_BYTES_MAX;
         let (mut places, mut kept) = (Vec::new(), 0);
         for (of_summary, document) in &documents {
             let place = (*of_summary, block_of(*document).0);
@@ -332,3 +332,6 @@ impl Desk<'_, '_> {
         Ok(ids)
     }
 }
+
+#[cfg(test)]
+mod tests;

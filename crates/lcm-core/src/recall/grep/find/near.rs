@@ -35,6 +35,8 @@ use crate::{
 const RANK_ADDED: u64 = 60;
 /// Best of each list that are fused, so that every answer is full.
 pub(super) const FUSED_MAX: usize = 200;
+/// Records of conversations that are read at once: one of a million documents has 32 KiB.
+const RECORDS_AT_ONCE: usize = 32;
 /// What the first by words and by nearness scores, with 16 fractional bits.
 const SCORE_FIRST: u64 = 1 << 16;
 
@@ -107,7 +109,11 @@ fn shelves(
 ) -> Result<Vec<Shelf>> {
     let keys: Vec<String> = places.iter().map(|place| place.keys.vectors()).collect();
     let (mut shelves, mut misfit) = (Vec::new(), None);
-    for ((place, key), value) in keys.iter().enumerate().zip(reader.fresh(&keys)?) {
+    let mut values = Vec::with_capacity(keys.len());
+    for slice in keys.chunks(RECORDS_AT_ONCE) {
+        values.extend(reader.fresh(slice)?);
+    }
+    for ((place, key), value) in keys.iter().enumerate().zip(values) {
         let Some(record) = value else { continue };
         let Some(vectors) = Vectors::of(key, Some(&record))? else { continue };
         if vectors.count() == 0 {
