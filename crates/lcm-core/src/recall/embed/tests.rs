@@ -150,9 +150,11 @@ fn damaged_vectors_are_found_and_never_panic() {
             store.entries = sound.clone();
             let changed = match change {
                 0 => value.get(..last).unwrap().to_vec(),
-                1 => {
-                    value.iter().enumerate().map(|(at, b)| b ^ u8::from(at == last) * 128).collect()
-                }
+                1 => value
+                    .iter()
+                    .enumerate()
+                    .map(|(at, b)| b ^ (u8::from(at == last) * 128))
+                    .collect(),
                 2 => [&value[..], &[1]].concat(),
                 _ => Vec::new(),
             };

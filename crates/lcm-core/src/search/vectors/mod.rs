@@ -81,7 +81,7 @@ impl Side {
             let (known, vectors) = self.of(block);
             vectors <= known && known <= BLOCK_DOCUMENTS
         };
-        self.0.len() % 2 == 0 && (0..self.blocks()).all(fits)
+        self.0.len().is_multiple_of(2) && (0..self.blocks()).all(fits)
     }
 }
 
