@@ -1,9 +1,10 @@
 //! Embed: vectors that a host attaches to messages and summaries.
 //!
-//! In: ids with vectors, or the wish to forget all. Out: one commit, and as JSON what a conversation
-//! has of them and which documents come next. What is written hangs from one record that guards
-//! itself, so that attaching is no event of the conversation and appends go on beside it. Not here:
-//! what a vector is ([`crate::search::vectors`]) and what a query makes of it ([`super::grep`]).
+//! In: ids with vectors, or the wish to forget all. Out: one commit, and as JSON what a
+//! conversation has of them and which documents come next. What is written hangs from one record
+//! that guards itself, so that attaching is no event of the conversation and appends go on beside
+//! it. Not here: what a vector is ([`crate::search::vectors`]) and what a query makes of it
+//! ([`super::grep`]).
 
 use alloc::{string::String, vec::Vec};
 

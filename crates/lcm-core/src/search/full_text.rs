@@ -332,8 +332,8 @@ impl Gathered {
         Ok(Ranked { documents, scores })
     }
 
-    /// Keeps of some documents (ascending) those that the query would let be hits if they had one of
-    /// its words.
+    /// Keeps of some documents (ascending) those that the query would let be hits if they had one
+    /// of its words.
     ///
     /// # Errors
     ///

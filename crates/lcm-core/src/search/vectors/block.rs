@@ -1,8 +1,8 @@
 //! Blocks: the signs of the vectors of 64 documents.
 //!
-//! In: quantised vectors. Out: which documents of a block have one, which are said to have none, and
-//! a bit for each dimension, so that a query reads an eighth of a byte where a vector has one. A
-//! block of another length than its documents make is none.
+//! In: quantised vectors. Out: which documents of a block have one, which are said to have none,
+//! and a bit for each dimension, so that a query reads an eighth of a byte where a vector has one.
+//! A block of another length than its documents make is none.
 
 use alloc::vec::Vec;
 

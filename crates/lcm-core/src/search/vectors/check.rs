@@ -1,7 +1,7 @@
 //! Check: every vector belongs to a document, and its signs are those of the block.
 //!
-//! All keys of vectors are read once, in order: the record, and of each corpus the blocks before the
-//! vectors. A finding names the key.
+//! All keys of vectors are read once, in order: the record, and of each corpus the blocks before
+//! the vectors. A finding names the key.
 
 use alloc::{format, string::String, vec::Vec};
 

@@ -1,8 +1,8 @@
 //! Vectors: which documents are near to a query, whatever words they have.
 //!
 //! In: embeddings that a host made with a model of its own, as decimals in JSON. Out: the record of
-//! what a conversation has of them, and how near a document is. Nothing here is a float: a vector is
-//! quantised once ([`quantise`]), the signs of 64 documents stand together ([`block`]), and
+//! what a conversation has of them, and how near a document is. Nothing here is a float: a vector
+//! is quantised once ([`quantise`]), the signs of 64 documents stand together ([`block`]), and
 //! [`nearness`] compares integers. Not here: embeddings themselves, the verb that attaches them and
 //! what a query does with them ([`crate::recall`]).
 
@@ -171,8 +171,8 @@ impl Vectors {
     }
 }
 
-/// The error for a value that is no block or vector as the record says that was read before in these
-/// bytes: it may have been overtaken.
+/// The error for a value that is no block or vector as the record says that was read before in
+/// these bytes: it may have been overtaken.
 #[cold]
 pub(crate) fn damaged(
     reader: &mut Reader<'_>,

@@ -16,8 +16,8 @@ const ROOT_BITS: u32 = 10;
 /// What the signs of documents are worth to a query: for every four dimensions the sum of the
 /// query's numbers where the signs are set.
 ///
-/// Only the documents have lost their magnitudes, not the query. That finds more of the nearest than
-/// counting equal signs, and costs two lookups for eight dimensions.
+/// Only the documents have lost their magnitudes, not the query. That finds more of the nearest
+/// than counting equal signs, and costs two lookups for eight dimensions.
 #[derive(Debug)]
 pub(crate) struct Probe {
     sums: Vec<[i32; 16]>,
@@ -67,7 +67,8 @@ pub(crate) fn cosine(query: &[i8], vector: &[u8]) -> u64 {
     (unsigned(product) << (COSINE_BITS + ROOT_BITS / 2)) / root(squares << ROOT_BITS).max(1)
 }
 
-/// The whole part of a square root, by Newton's method from above; a library's is ten times as long.
+/// The whole part of a square root, by Newton's method from above; a library's is ten times as
+/// long.
 fn root(square: u64) -> u64 {
     let mut root = square.min(1 << 32);
     loop {

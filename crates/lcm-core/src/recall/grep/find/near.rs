@@ -1,8 +1,9 @@
 //! Which documents are near to a query's vector, and how that ranks together with its words.
 //!
 //! In: a vector, and what the words found. Out: the nearest of all conversations that are searched,
-//! by signs first and then by whole vectors, and one order made of both. Whatever a query says a hit
-//! must be holds for these, too. Not here: how vectors are compared ([`crate::search::vectors`]).
+//! by signs first and then by whole vectors, and one order made of both. Whatever a query says a
+//! hit must be holds for these, too. Not here: how vectors are compared
+//! ([`crate::search::vectors`]).
 
 use alloc::{string::String, vec::Vec};
 
