@@ -403,6 +403,35 @@ export interface GrepOptions extends Granted {
   all?: boolean;
   /** Not the family of the conversation. */
   only?: boolean;
+  /** An embedding of what is looked for, by the model of `embed`: what is near is found, too. */
+  vector?: Vector;
+  /** The name of the model that made it. */
+  model?: string;
+}
+
+/** An embedding: 8 to 4,096 finite numbers that are not all zero. */
+export type Vector = readonly number[] | Float32Array | Float64Array;
+
+export interface EmbedOptions {
+  /** At most 256. Null: the message or summary is to have none. */
+  vectors?: { id: string; vector: Vector | null }[];
+  /** The name of the model that made them. */
+  model?: string;
+  /** Removes vectors; to be called until `stored` is 0. */
+  forget?: boolean;
+}
+
+export interface Embedded {
+  dimensions: number | null;
+  /** Entries that were taken, from the first on. */
+  kept: number;
+  /** Messages and summaries of which nothing is known. */
+  missing: number;
+  model: string | null;
+  /** Ids of some of them, to go on with. */
+  next: string[];
+  /** Vectors of the conversation. */
+  stored: number;
 }
 
 export interface VerbOptions extends Timed {
@@ -625,6 +654,8 @@ export interface Engine {
   estimate(messages: Message[], dialect?: Dialect): Promise<number>;
   /** Searches messages and summaries. */
   grep(conversation: string, pattern: string, options?: GrepOptions): Promise<Json>;
+  /** Attaches embeddings to messages and summaries; without options it says what has none. */
+  embed(conversation: string, options?: EmbedOptions): Promise<Embedded>;
   /** What a summary or a file is. */
   describe(conversation: string, id: string, options?: DescribeOptions): Promise<Json>;
   /** From a summary back to what it was made from: one page with `token_cap`, else everything. */

@@ -160,6 +160,10 @@ impl recall::Guest for Component {
         })
     }
 
+    fn embed(conversation: String, vectors_json: String) -> Result<String, Error> {
+        with_engine(|engine| engine.embed(&mut HostStore, &conversation, &vectors_json))
+    }
+
     fn describe(
         conversation: String,
         id: String,

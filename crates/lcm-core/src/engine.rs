@@ -260,6 +260,22 @@ impl Engine {
         recall::grep(&mut self.reader(store), conversation, query_json, grant, now)
     }
 
+    /// Attaches vectors to messages and summaries, or forgets them, and says as JSON what comes
+    /// next.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`, `not-found`, `denied`, `conflict`; errors of the store.
+    pub fn embed(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        vectors_json: &str,
+    ) -> Result<String> {
+        let config = Rc::clone(&self.config);
+        recall::embed(&mut self.reader(store), &config, conversation, vectors_json)
+    }
+
     /// Everything known about a summary or message of a conversation or its family, as JSON.
     ///
     /// # Errors

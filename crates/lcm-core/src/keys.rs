@@ -279,6 +279,16 @@ impl Keys {
         format!("{}/q{corpus}{kind}{number:08x}", self.root)
     }
 
+    /// What a conversation has of vectors.
+    pub(crate) fn vectors(&self) -> String {
+        format!("{}/v", self.root)
+    }
+
+    /// The signs of a block of vectors, or the vector of a document.
+    pub(crate) fn vector(&self, corpus: char, kind: char, number: u64) -> String {
+        format!("{}/v{corpus}{kind}{number:010x}", self.root)
+    }
+
     /// First and first-behind key of one kind of record; of everything for an empty kind.
     pub(crate) fn range(&self, kind: &str) -> (String, String) {
         let start = format!("{}/{kind}", self.root);
@@ -402,6 +412,8 @@ mod tests {
             keys.segment(&[7; 8]),
             keys.block(&[7; 8], 7),
             keys.column('m', 'l', 7),
+            keys.vectors(),
+            keys.vector('m', 's', 7),
         ];
         for key in &made {
             let count = drawn.iter().filter(|row| fits(row, key)).count();

@@ -72,3 +72,18 @@ pub(crate) const MODEL_BYTES_MAX: usize = 128;
 pub(crate) const FILE_IDS_MAX: usize = 64;
 /// Bytes of staged text that one append resolves: one message of the largest size.
 pub(crate) const BATCH_STAGED_BYTES_MAX: u64 = MESSAGE_BYTES_MAX;
+/// Numbers of an embedding: fewer tell nothing apart, and no model in use has more.
+pub(crate) const VECTOR_DIMENSIONS_MIN: usize = 8;
+/// See [`VECTOR_DIMENSIONS_MIN`]: the signs of a block and a vector then fit a value several times.
+pub(crate) const VECTOR_DIMENSIONS_MAX: usize = 4_096;
+/// Entries of one call of `embed`: as many as a commit has puts.
+pub(crate) const VECTOR_ENTRIES_MAX: usize = PUTS_MAX;
+/// Ids that `embed` names to go on with: their vectors of any dimensions fit one commit when they
+/// are next to each other.
+pub(crate) const VECTOR_NEXT_MAX: usize = 200;
+/// Bytes of signs that a query reads: of 1,536 dimensions those of 16,384 documents.
+pub(crate) const VECTOR_SIGNS_BYTES_MAX: usize = 3 << 20;
+/// Documents whose vectors a query reads, those that seem nearest by their signs, as far as they
+/// fit one host call. Where nothing is near (vectors at random) so many find the nearest ten of
+/// thousands; where something is, a tenth would.
+pub(crate) const VECTOR_RESCORED_MAX: usize = 512;

@@ -21,6 +21,11 @@ function parsed(text) {
   return JSON.parse(text);
 }
 
+/** The numbers of a vector; JSON has no typed arrays. */
+function numbers(vector) {
+  return ArrayBuffer.isView(vector) ? Array.from(vector) : vector;
+}
+
 /** `model` of options as the engine takes it: among those whose shape is not settled. */
 function withModel({ model, ...options }) {
   return model === undefined ? options : { ...options, extra_json: JSON.stringify({ model }) };
@@ -239,8 +244,24 @@ export class Engine {
   /** Searches messages and summaries, or the texts of large payloads. */
   async grep(conversation, pattern, options) {
     const given = optionsOf("grep", options);
-    const query_json = toJson({ pattern, ...rest(given, "grant", "now") }, "options");
+    const { vector, ...wanted } = rest(given, "grant", "now");
+    const near = vector === undefined ? {} : { vector: numbers(vector) };
+    const query_json = toJson({ pattern, ...wanted, ...near }, "options");
     return this.#json("recall.grep", conversation, { query_json }, given);
+  }
+
+  /**
+   * Attaches embeddings to messages and summaries, by id, for `vector` of `grep`; `forget` removes
+   * those that are there. Resolves to `{stored, missing, next, ...}`, where `next` are ids to go on
+   * with.
+   */
+  async embed(conversation, options) {
+    const given = knownOptions("embed", options, ["vectors", "model", "forget"]);
+    const { vectors, ...others } = given;
+    const entry = (one) => ({ ...one, vector: numbers(one.vector) });
+    const listed = vectors === undefined ? {} : { vectors: vectors.map(entry) };
+    const vectors_json = toJson({ ...others, ...listed }, "options");
+    return parsed(await this.#backend.call("recall.embed", { conversation, vectors_json }));
   }
 
   /** What a summary or a file is. */

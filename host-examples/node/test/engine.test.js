@@ -704,6 +704,7 @@ test("every call refuses an option that it does not know, and does nothing", asy
     ask: ["module"],
     describe: [summary],
     expand: [summary],
+    embed: [],
     messages: [],
     status: [],
     family: ["key"],

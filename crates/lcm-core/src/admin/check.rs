@@ -135,6 +135,12 @@ pub(crate) fn check(reader: &mut Reader<'_>, conversation: &str) -> Result<Strin
     for message in report.damage(found)?.unwrap_or_default() {
         report.found(message);
     }
+    report.begin("vectors");
+    let counts = [head.messages, num::to_u64(summaries.len())];
+    let found = search::vectors::check::check(reader, &keys, counts);
+    for message in report.damage(found)?.unwrap_or_default() {
+        report.found(message);
+    }
     report.begin("question");
     let found = ask::check(reader, &keys);
     report.damage(found)?;

@@ -1,6 +1,7 @@
 //! Recall: from the context back to what was said.
 
 mod describe;
+mod embed;
 mod expand;
 mod file;
 mod grep;
@@ -21,6 +22,7 @@ use crate::{
     tokens,
 };
 pub(crate) use describe::{describe, described, row};
+pub(crate) use embed::embed;
 pub(crate) use expand::{Expansion, expand, expanded};
 pub(crate) use file::{CONTENT_BYTES_MAX, CONTENT_BYTES_MIN};
 pub(crate) use grep::{LIMIT_MAX, NEIGHBOURS_MAX, best_passage_of, best_place, grep, searched};

@@ -332,6 +332,35 @@ impl Gathered {
         Ok(Ranked { documents, scores })
     }
 
+    /// Keeps of some documents (ascending) those that the query would let be hits if they had one
+    /// of its words.
+    ///
+    /// # Errors
+    ///
+    /// As [`Gathered::rank`].
+    pub(crate) fn admit(
+        &self,
+        reader: &mut Reader<'_>,
+        history: &History<'_>,
+        index: &mut Index,
+        query: &TextQuery,
+        window: &Window,
+        documents: &mut Vec<u64>,
+    ) -> Result<()> {
+        for (item, postings) in query.items.iter().zip(&self.items) {
+            match item.presence {
+                Presence::Must => keep_common(documents, &postings.documents),
+                Presence::MustNot => drop_common(documents, &postings.documents),
+                Presence::May => {}
+            }
+        }
+        if !window.is_everything() {
+            let times = self.times(reader, index, documents)?;
+            keep(documents, &times, |time| window.holds(*time));
+        }
+        self.filter(reader, history, index, query, documents)
+    }
+
     /// What these documents are worth.
     fn scores(
         &self,

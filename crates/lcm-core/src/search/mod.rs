@@ -29,6 +29,7 @@ mod signs;
 pub(crate) mod snippet;
 mod terms;
 mod upkeep;
+pub(crate) mod vectors;
 pub(crate) mod window;
 
 pub(crate) use check::check;

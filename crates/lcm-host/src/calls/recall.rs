@@ -27,6 +27,18 @@ impl Lcm {
         )
     }
 
+    /// Attaches vectors to messages and summaries, or forgets them; what goes in and comes out is
+    /// JSON.
+    pub fn embed(&self, conversation: &str, vectors_json: &str) -> Result<String> {
+        self.call(
+            "recall.embed",
+            || json!({"conversation": conversation, "vectors_json": vectors_json}),
+            |bindings, store| {
+                bindings.lcm_engine_recall().call_embed(store, conversation, vectors_json)
+            },
+        )
+    }
+
     /// Describes a summary or file as JSON.
     pub fn describe(
         &self,

@@ -199,6 +199,10 @@ fn recall(
             .messages(*store, &conversation, from, to, bytes_max)
             .map(|texts| Json::Array(texts.into_iter().map(Json::String).collect())));
     }
+    if function == "embed" {
+        let vectors = args.json("vectors_json")?;
+        return Ok(engine.embed(*store, &conversation, &vectors).map(Json::String));
+    }
     if function == "grant" {
         let limits = args.json("grant_json")?;
         return Ok(engine.grant(*store, &conversation, &limits, args.now()?).map(Json::String));

@@ -412,6 +412,8 @@ class AsyncLcm:
         limit: int | None = None,
         all: bool | None = None,
         only: bool | None = None,
+        vector: Iterable[float] | None = None,
+        model: str | None = None,
         grant: str | None = None,
         now: int | None = None,
     ) -> dict[str, Any]:
@@ -422,6 +424,7 @@ class AsyncLcm:
         scope `files` large payloads are searched, all or those of `file_ids`; `start_id` and
         `start_byte` go on where an answer says `unscanned_from`. `neighbours`: so many messages
         before and after each one that is found.
+        `vector`: an embedding of what is looked for, by the model of `embed`.
         """
         given = paging.named(
             {"pattern": query} if isinstance(query, str) else query,
@@ -437,9 +440,29 @@ class AsyncLcm:
             limit=limit,
             all=all,
             only=only,
+            vector=None if vector is None else [float(number) for number in vector],
+            model=model,
         )
         return await self._run(  # type: ignore[no-any-return]
             paging.grep(conversation, given, grant, self._now(now))
+        )
+
+    async def embed(
+        self,
+        conversation: str,
+        vectors: Mapping[str, Iterable[float] | None] | None = None,
+        *,
+        model: str | None = None,
+        forget: bool = False,
+    ) -> dict[str, Any]:
+        """Attaches embeddings to messages and summaries, by id, for `vector` of `grep`.
+
+        None in place of a vector: it is to have none. `model`: the name of the model that made them;
+        `forget`: those that are there are removed, to be called until `stored` is 0. The answer has
+        `next`, ids to go on with, and `missing`, how many there are.
+        """
+        return await self._run(  # type: ignore[no-any-return]
+            paging.embed(conversation, vectors, model, forget)
         )
 
     async def ask(

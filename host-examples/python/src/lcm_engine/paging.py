@@ -5,7 +5,7 @@ In: ids, ranges, options. Out: parsed documents. Cursors are the engine's and ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .errors import LcmError
@@ -52,6 +52,27 @@ def grep(conversation: str, query: Fields, grant: str | None, now: int) -> Flow[
             "grant": grant,
             "now": now,
         },
+    )
+    return document
+
+
+def embed(
+    conversation: str,
+    vectors: Mapping[str, Iterable[float] | None] | None,
+    model: str | None,
+    forget: bool,
+) -> Flow[Fields]:
+    """Vectors by id, kept or forgotten."""
+    given: Fields = {} if model is None else {"model": model}
+    if forget:
+        given["forget"] = True
+    if vectors is not None:
+        given["vectors"] = [
+            {"id": id, "vector": None if vector is None else [float(number) for number in vector]}
+            for id, vector in vectors.items()
+        ]
+    document: Fields = yield from parsed(
+        "recall.embed", {"conversation": conversation, "vectors_json": to_json(given)}
     )
     return document
 

@@ -5,7 +5,9 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::{Bounds, Place, Scope, Sort, Sought};
+mod near;
+
+use super::{Bounds, Place, Scope, Sort, Sought, Vector};
 use crate::{
     api::Timestamp,
     codec,
@@ -53,6 +55,8 @@ pub(super) struct Found {
     pub(super) is_cut: bool,
     /// The time before which an expression was not looked for everywhere.
     pub(super) unscanned_before: Option<Timestamp>,
+    /// What is to be said of vectors.
+    pub(super) notes: Vec<&'static str>,
 }
 
 /// The hits.
@@ -67,6 +71,7 @@ pub(super) fn find(
     indexes: &mut [Index],
     sought: &mut Sought,
     bounds: &Bounds,
+    vector: Option<&Vector>,
 ) -> Result<Found> {
     let corpora: &[Corpus] = match bounds.scope {
         Scope::Messages => &[Corpus::Messages],
@@ -76,10 +81,27 @@ pub(super) fn find(
     let mut lists = Vec::new();
     let mut found = Found::default();
     match sought {
-        Sought::Text(query) if query.is_empty() => {}
+        Sought::Text(query) if query.is_empty() && vector.is_none() => {}
         Sought::Text(query) => {
-            (found.total, found.is_cut) =
-                texts(reader, places, indexes, query, bounds, corpora, &mut lists)?;
+            let mut open = gathered(reader, places, indexes, query, corpora)?;
+            found.is_cut = open.iter().any(|one| one.gathered.is_cut);
+            let for_words = match vector {
+                Some(_) => Bounds { sort: Sort::Relevance, limit: near::FUSED_MAX, ..*bounds },
+                None => *bounds,
+            };
+            if !query.is_empty() {
+                let (open, lists) = (&mut open, &mut lists);
+                found.total =
+                    texts(reader, places, indexes, open, query, &for_words, corpora, lists)?;
+            }
+            if let Some(vector) = vector {
+                let by_words = merged(core::mem::take(&mut lists), for_words.limit);
+                let nearest = near::nearest(
+                    reader, places, indexes, &open, query, vector, bounds, &mut found,
+                )?;
+                found.total += by_nearness_alone(&open, &nearest);
+                lists.push(near::fused(by_words, nearest, bounds));
+            }
         }
         Sought::Regex(regex) => {
             (found.total, found.unscanned_before) =
@@ -141,39 +163,63 @@ struct Open {
     place: usize,
     corpus: Corpus,
     gathered: Gathered,
+    /// All that fit the words.
+    documents: Vec<u64>,
 }
 
-fn texts(
+/// How many of the nearest do not fit the words.
+fn by_nearness_alone(open: &[Open], nearest: &[Hit]) -> u64 {
+    let has = |one: &Open, hit: &Hit| {
+        (one.place, one.corpus) == (hit.place, hit.corpus)
+            && one.documents.binary_search(&hit.document).is_ok()
+    };
+    num::to_u64(nearest.iter().filter(|hit| !open.iter().any(|one| has(one, hit))).count())
+}
+
+/// What the index says to a query.
+fn gathered(
     reader: &mut Reader<'_>,
     places: &[Place],
     indexes: &mut [Index],
     query: &TextQuery,
-    bounds: &Bounds,
     corpora: &[Corpus],
-    lists: &mut Vec<List>,
-) -> Result<(u64, bool)> {
+) -> Result<Vec<Open>> {
     let mut open = Vec::new();
     for ((number, place), index) in places.iter().enumerate().zip(indexes.iter_mut()) {
         place.enter(reader);
         let history = History { keys: &place.keys, head: &place.loaded.head };
         for corpus in corpora {
             let gathered = full_text::gather(reader, &history, index, *corpus, query)?;
-            open.push(Open { place: number, corpus: *corpus, gathered });
+            let documents = Vec::new();
+            open.push(Open { place: number, corpus: *corpus, gathered, documents });
         }
     }
+    Ok(open)
+}
+
+fn texts(
+    reader: &mut Reader<'_>,
+    places: &[Place],
+    indexes: &mut [Index],
+    open: &mut [Open],
+    query: &TextQuery,
+    bounds: &Bounds,
+    corpora: &[Corpus],
+    lists: &mut Vec<List>,
+) -> Result<u64> {
     let mut total = 0;
     for corpus in corpora {
         let mut statistics = Statistics::default();
         let of_corpus = |one: &&Open| one.corpus == *corpus;
         open.iter().filter(of_corpus).for_each(|one| statistics.add(&one.gathered.statistics));
-        for one in open.iter().filter(|one| one.corpus == *corpus) {
+        for one in open.iter_mut().filter(|one| one.corpus == *corpus) {
             let place = places.get(one.place).zip(indexes.get_mut(one.place));
             let Some((place, index)) = place else { continue };
             place.enter(reader);
             total += best(reader, place, index, one, query, bounds, &statistics, lists)?;
         }
     }
-    Ok((total, open.iter().any(|one| one.gathered.is_cut)))
+    Ok(total)
 }
 
 /// Adds the best of one corpus of a conversation to the lists; returns how many fit.
@@ -181,7 +227,7 @@ fn best(
     reader: &mut Reader<'_>,
     place: &Place,
     index: &mut Index,
-    open: &Open,
+    open: &mut Open,
     query: &TextQuery,
     bounds: &Bounds,
     statistics: &Statistics,
@@ -230,7 +276,8 @@ fn best(
         time: time_of(document),
     };
     lists.push(best.into_iter().map(hit).collect());
-    Ok(num::to_u64(ranked.documents.len()))
+    open.documents = ranked.documents;
+    Ok(num::to_u64(open.documents.len()))
 }
 
 /// Which of these documents a grant covers.

@@ -27,6 +27,7 @@ use crate::{
         Index,
         query::{TextQuery, looks_like_regex},
         regex::Regex,
+        vectors::quantise,
         window::Window,
     },
     time,
@@ -58,6 +59,15 @@ struct Query {
     files: files::Asked,
     /// Messages that are shown before and after each one that is found.
     neighbours: u64,
+    vector: Option<Vector>,
+}
+
+/// An embedding of what is looked for.
+struct Vector {
+    /// Its numbers, quantised.
+    parts: Vec<i8>,
+    /// The model that made it, if the host says.
+    model: Option<String>,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -111,6 +121,7 @@ enum Sought {
 }
 
 /// How it is looked for.
+#[derive(Clone, Copy)]
 struct Bounds {
     scope: Scope,
     sort: Sort,
@@ -194,7 +205,10 @@ pub(crate) fn searched(
             Scope::Files => {
                 files::search(reader, &places, &mut indexes, &mut sought, &bounds, &query.files)?
             }
-            _ => said(reader, &places, &mut indexes, &mut sought, &bounds, &mut notes)?,
+            _ => {
+                let vector = query.vector.as_ref();
+                said(reader, &places, &mut indexes, &mut sought, &bounds, vector, &mut notes)?
+            }
         };
     if is_cut && !notes.contains(&"terms-limited") {
         notes.push("terms-limited");
@@ -243,9 +257,11 @@ fn said(
     indexes: &mut [Index],
     sought: &mut Sought,
     bounds: &Bounds,
+    vector: Option<&Vector>,
     notes: &mut Vec<&'static str>,
 ) -> Result<files::Answered> {
-    let found = find::find(reader, places, indexes, sought, bounds)?;
+    let found = find::find(reader, places, indexes, sought, bounds, vector)?;
+    notes.extend_from_slice(&found.notes);
     let mut rows = show::show(reader, places, indexes, sought, &found.hits)?;
     if neighbours::add(reader, places, &found.hits, &mut rows, bounds.neighbours)? {
         notes.push("neighbours-limited");
@@ -274,9 +290,20 @@ fn query(query_json: &str) -> Result<Query> {
             scope.is_some_and(|(_, scope)| *scope == Scope::Files),
         )?,
         neighbours: neighbours::asked(&mut fields)?,
+        vector: vector(&mut fields)?,
     };
     fields.end(QUERY)?;
     Ok(query)
+}
+
+/// The vector of a query, with the name of its model.
+fn vector(fields: &mut Fields<'_>) -> Result<Option<Vector>> {
+    let model = fields.text_or_none("model");
+    let parts = quantise::vector(fields)?;
+    if parts.is_none() && model.is_some() {
+        return Err(Error::invalid("model: it is that of a vector, and there is none"));
+    }
+    Ok(parts.map(|parts| Vector { parts, model }))
 }
 
 fn bounds(query: &Query, now: Timestamp) -> Result<Bounds> {
@@ -314,8 +341,14 @@ fn sought(query: &Query, now: Timestamp, notes: &mut Vec<&'static str>) -> Resul
     }
     let looks = looks_like_regex(&query.pattern);
     match query.mode {
+        _ if query.vector.is_some() && query.scope == Scope::Files => {
+            return Err(Error::invalid("vector: files have none"));
+        }
+        Mode::Regex if query.vector.is_some() => {
+            return Err(Error::invalid("vector: it goes with words, not with an expression"));
+        }
         Mode::Regex => return Ok(Sought::Regex(Box::new(Regex::compile(&query.pattern)?))),
-        Mode::Auto if looks => {
+        Mode::Auto if looks && query.vector.is_none() => {
             if let Ok(regex) = Regex::compile(&query.pattern) {
                 notes.push("mode-regex");
                 return Ok(Sought::Regex(Box::new(regex)));

@@ -1,0 +1,203 @@
+//! Claims about attaching vectors and finding by them, over a store in memory that holds every call
+//! to its bounds.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    Engine,
+    api::{AppendOptions, Dialect, IngestMode},
+    error::ErrorCode,
+    json::Fields,
+    keys::Keys,
+    search::tests::Memory,
+};
+
+const DIMENSIONS: u64 = 24;
+
+fn append(store: &mut Memory, from: u64, to: u64) {
+    let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+    let text = |seq| format!(r#"{{"role":"user","content":"word{seq}","timestamp":{seq}}}"#);
+    let all: Vec<String> = (from..=to).map(text).collect();
+    for messages in all.chunks(100) {
+        Engine::new().append(store, "c", Dialect::Lcm, messages, &options, 1).unwrap();
+    }
+}
+
+/// A vector of numbers that look random, of its own for each document.
+fn vector(seq: u64, dimensions: u64) -> String {
+    let number = |at: u64| {
+        let mixed = (seq * 4_099 + at + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 44;
+        let sign = if mixed & 1 == 1 { "-" } else { "" };
+        format!("{sign}0.{:06}", mixed >> 1)
+    };
+    let numbers: Vec<String> = (0..dimensions).map(number).collect();
+    format!("[{}]", numbers.join(","))
+}
+
+fn embed(store: &mut Memory, json: &str) -> Answer {
+    Answer::read(&Engine::new().embed(store, "c", json).unwrap())
+}
+
+fn grep(store: &mut Memory, json: &str) -> crate::error::Result<String> {
+    Engine::new().grep(store, "c", json, None, 9)
+}
+
+#[derive(Debug)]
+struct Answer {
+    kept: u64,
+    missing: u64,
+    stored: u64,
+    next: Vec<String>,
+}
+
+impl Answer {
+    fn read(json: &str) -> Self {
+        let mut fields = Fields::of_argument("answer", json).unwrap();
+        let mut number = |key| fields.number(key);
+        let (kept, missing, stored) = (number("kept"), number("missing"), number("stored"));
+        Self { kept, missing, stored, next: fields.texts("next") }
+    }
+}
+
+/// Goes through the backlog as a host does; returns how many calls that took.
+fn attach_all(store: &mut Memory, dimensions: u64) -> u64 {
+    let (keys, mut calls) = (Keys::new("c").unwrap(), 0);
+    let mut answer = embed(store, "{}");
+    while !answer.next.is_empty() {
+        let entry = |id: &String| {
+            let seq = keys.message_seq(id).unwrap();
+            format!(r#"{{"id":"{id}","vector":{}}}"#, vector(seq, dimensions))
+        };
+        let entries: Vec<String> = answer.next.iter().map(entry).collect();
+        answer = embed(store, &format!(r#"{{"vectors":[{}]}}"#, entries.join(",")));
+        assert!(answer.kept > 0);
+        calls += 1;
+    }
+    assert_eq!(answer.missing, 0);
+    calls
+}
+
+fn check(store: &mut Memory) -> String {
+    Engine::new().check(store, "c", None).unwrap()
+}
+
+/// Goal: a host's loop over `next` ends with a vector for each message, whatever the dimensions,
+/// within the bounds of every call; and forgetting leaves the very store that was there before.
+#[test]
+fn a_backlog_is_worked_through_and_forgotten() {
+    for (dimensions, calls_max) in [(DIMENSIONS, 4), (4_096, 4)] {
+        let mut store = Memory::default();
+        append(&mut store, 1, 700);
+        let before = store.entries.clone();
+        let export = Engine::new().export_page(&mut store, "c", None, 1 << 20).unwrap();
+        assert!(attach_all(&mut store, dimensions) <= calls_max);
+        assert!(check(&mut store).contains(r#""ok":true"#), "{}", check(&mut store));
+        assert_eq!(Engine::new().export_page(&mut store, "c", None, 1 << 20).unwrap(), export);
+        let found = grep(
+            &mut store,
+            &format!(r#"{{"pattern":"absent","limit":1,"vector":{}}}"#, vector(77, dimensions)),
+        );
+        assert!(found.unwrap().contains(r#""snippet":"word77""#));
+        let mut calls = 0;
+        while embed(&mut store, r#"{"forget":true}"#).stored > 0 {
+            calls += 1;
+        }
+        assert_eq!(calls, 3);
+        assert_eq!(store.entries, before);
+    }
+}
+
+/// Goal: entries that are too many for a commit are kept from the first on. Method: one in each
+/// block, so that each writes a block, too.
+#[test]
+fn what_fits_no_commit_is_handed_in_again() {
+    let mut store = Memory::default();
+    append(&mut store, 1, 64 * 140);
+    let keys = Keys::new("c").unwrap();
+    for (dimensions, kept) in [(DIMENSIONS, 127), (4_096, 28)] {
+        let entry = |block: u64| {
+            let seq = block * 64 + 9;
+            format!(r#"{{"id":"{}","vector":{}}}"#, keys.message_name(seq), vector(seq, dimensions))
+        };
+        let entries: Vec<String> = (0..140).map(entry).collect();
+        let answer = embed(&mut store, &format!(r#"{{"vectors":[{}]}}"#, entries.join(",")));
+        assert_eq!((answer.kept, answer.stored), (kept, kept));
+        assert!(check(&mut store).contains(r#""ok":true"#));
+        while embed(&mut store, r#"{"forget":true}"#).stored > 0 {}
+    }
+}
+
+/// Goal: damage to any value of vectors is found by `check`, and no call on it panics or answers
+/// with anything but `corrupt`. Method: each value cut, turned, lost, and put where it does not
+/// belong.
+#[test]
+fn damaged_vectors_are_found_and_never_panic() {
+    let mut store = Memory::default();
+    append(&mut store, 1, 130);
+    attach_all(&mut store, DIMENSIONS);
+    let keys = Keys::new("c").unwrap();
+    let (from, to) = keys.range("v");
+    let sound = store.entries.clone();
+    let names: Vec<String> = sound.range(from..to).map(|(key, _)| key.clone()).collect();
+    assert_eq!(names.len(), 1 + 3 + 130);
+    let query = format!(r#"{{"pattern":"word7","vector":{}}}"#, vector(7, DIMENSIONS));
+    let mut seen = 0;
+    for name in names.iter().filter(|name| !name.contains("vmv") || name.ends_with('7')) {
+        let value = sound.get(name).unwrap();
+        let last = value.len() - 1;
+        for change in 0..4 {
+            store.entries = sound.clone();
+            let changed = match change {
+                0 => value.get(..last).unwrap().to_vec(),
+                1 => value
+                    .iter()
+                    .enumerate()
+                    .map(|(at, b)| b ^ (u8::from(at == last) * 128))
+                    .collect(),
+                2 => [&value[..], &[1]].concat(),
+                _ => Vec::new(),
+            };
+            store.entries.insert(name.clone(), changed);
+            if change == 3 {
+                store.entries.remove(name);
+            }
+            assert!(check(&mut store).contains(r#""ok":false"#), "{name} {change}");
+            for answer in [grep(&mut store, &query), Engine::new().embed(&mut store, "c", "{}")] {
+                if let Err(error) = answer {
+                    assert_eq!(error.code, ErrorCode::Corrupt, "{name} {change}");
+                    seen += 1;
+                }
+            }
+        }
+    }
+    assert!(seen > 10);
+    // A vector of a message that is not there.
+    store.entries = sound.clone();
+    let stray = keys.vector('m', 'v', 131);
+    store.entries.insert(stray.clone(), sound.get(&keys.vector('m', 'v', 1)).unwrap().clone());
+    assert!(check(&mut store).contains(&stray));
+}
+
+/// Goal: what a query says of a hit holds for those that are found by nearness. Method: a window
+/// that none of the nearest is in, and words that must be there.
+#[test]
+fn what_is_near_keeps_to_the_query() {
+    let mut store = Memory::default();
+    append(&mut store, 1, 200);
+    attach_all(&mut store, DIMENSIONS);
+    let near = vector(7, DIMENSIONS);
+    let found = |store: &mut Memory, more: &str| {
+        grep(store, &format!(r#"{{"limit":3,"vector":{near},{more}}}"#)).unwrap()
+    };
+    assert!(found(&mut store, r#""pattern":"absent""#).contains(r#""snippet":"word7""#));
+    let later = found(&mut store, r#""pattern":"absent","since":100"#);
+    assert!(later.contains(r#""snippet":"word1"#) && !later.contains(r#""snippet":"word7""#));
+    let must = found(&mut store, r#""pattern":"+word9""#);
+    assert!(must.contains(r#""snippet":"word9""#) && must.contains(r#""total":1,"#), "{must}");
+    let without = found(&mut store, r#""pattern":"absent -word7""#);
+    assert!(!without.contains(r#""snippet":"word7""#));
+    assert!(
+        found(&mut store, r#""pattern":"absent","scope":"summaries""#).contains(r#""total":0"#)
+    );
+}

@@ -1,0 +1,206 @@
+//! Vectors: which documents are near to a query, whatever words they have.
+//!
+//! In: embeddings that a host made with a model of its own, as decimals in JSON. Out: the record of
+//! what a conversation has of them, and how near a document is. Nothing here is a float: a vector
+//! is quantised once ([`quantise`]), the signs of 64 documents stand together ([`block`]), and
+//! [`nearness`] compares integers. Not here: embeddings themselves, the verb that attaches them and
+//! what a query does with them ([`crate::recall`]).
+
+pub(crate) mod block;
+pub(crate) mod check;
+pub(crate) mod nearness;
+pub(crate) mod quantise;
+
+use alloc::{string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use super::Corpus;
+use crate::{
+    codec::{self, Sound},
+    error::{Error, Result},
+    keys::Keys,
+    limits::{MODEL_BYTES_MAX, VECTOR_DIMENSIONS_MAX, VECTOR_DIMENSIONS_MIN},
+    num,
+    reader::Reader,
+};
+use block::{BLOCK_DOCUMENTS, Block};
+
+/// What a conversation has of vectors. Every commit of vectors writes it, and it is their guard.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Vectors {
+    /// Counts the commits, so that no two of them leave equal bytes.
+    revision: u64,
+    /// Of every vector; the first one decided. 0: there is none.
+    pub(crate) dimensions: u32,
+    /// The model that made them, if the host said.
+    pub(crate) model: Option<String>,
+    messages: Side,
+    summaries: Side,
+}
+
+/// What one corpus has: for each block how many documents are known, and how many of them have a
+/// vector, a byte each. The others are said to have none.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Side(Vec<u8>);
+
+impl Side {
+    /// Blocks up to the last of which something is known.
+    pub(crate) fn blocks(&self) -> u64 {
+        num::to_u64(self.0.len() / 2)
+    }
+
+    /// Documents that are known, and those with a vector.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let each = (0..self.blocks()).map(|block| self.of(block));
+        each.fold((0, 0), |(known, vectors), (more, others)| (known + more, vectors + others))
+    }
+
+    /// The same of one block.
+    pub(crate) fn of(&self, block: u64) -> (u64, u64) {
+        let at = 2 * num::to_usize(block);
+        let count = |at: usize| self.0.get(at).copied().unwrap_or(0).into();
+        (count(at), count(at + 1))
+    }
+
+    /// Counts a block, or forgets it.
+    pub(crate) fn set(&mut self, number: u64, block: Option<&Block>) {
+        let at = 2 * num::to_usize(number);
+        self.0.resize(self.0.len().max(at + 2), 0);
+        let bits = block.map_or([0, 0], |block| [block.known, block.present]);
+        for (slot, bits) in self.0.iter_mut().skip(at).zip(bits) {
+            *slot = u8::try_from(bits.count_ones()).unwrap_or(u8::MAX);
+        }
+        while let [.., 0, 0] = self.0.as_slice() {
+            self.0.truncate(self.0.len() - 2);
+        }
+    }
+
+    fn is_sound(&self) -> bool {
+        let fits = |block: u64| {
+            let (known, vectors) = self.of(block);
+            vectors <= known && known <= BLOCK_DOCUMENTS
+        };
+        self.0.len().is_multiple_of(2) && (0..self.blocks()).all(fits)
+    }
+}
+
+impl Sound for Vectors {
+    fn is_sound(&self) -> bool {
+        let dimensions = num::to_usize(self.dimensions.into());
+        let is_undecided = dimensions == 0 && self.count() == 0;
+        (is_undecided || (VECTOR_DIMENSIONS_MIN..=VECTOR_DIMENSIONS_MAX).contains(&dimensions))
+            && codec::countable(&[self.revision])
+            && self.model.as_ref().is_none_or(|model| (1..=MODEL_BYTES_MAX).contains(&model.len()))
+            && self.messages.is_sound()
+            && self.summaries.is_sound()
+    }
+}
+
+impl Vectors {
+    /// The record in this value; `None`: nothing was attached.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`.
+    #[inline(never)]
+    pub(crate) fn of(key: &str, value: Option<&[u8]>) -> Result<Option<Self>> {
+        value.map(|value| codec::decode(key, value)).transpose()
+    }
+
+    /// What a corpus has.
+    pub(crate) fn side(&self, corpus: Corpus) -> &Side {
+        match corpus {
+            Corpus::Messages => &self.messages,
+            Corpus::Summaries => &self.summaries,
+        }
+    }
+
+    /// As [`Vectors::side`], to be changed.
+    pub(crate) fn side_mut(&mut self, corpus: Corpus) -> &mut Side {
+        match corpus {
+            Corpus::Messages => &mut self.messages,
+            Corpus::Summaries => &mut self.summaries,
+        }
+    }
+
+    /// Documents with a vector.
+    pub(crate) fn count(&self) -> u64 {
+        self.messages.counts().1 + self.summaries.counts().1
+    }
+
+    /// Whether nothing is known of any document.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.0.is_empty() && self.summaries.0.is_empty()
+    }
+
+    /// The value of the next commit.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: it would be larger than 256 KiB.
+    pub(crate) fn next(&mut self) -> Result<Vec<u8>> {
+        self.revision += 1;
+        codec::encode(self)
+    }
+
+    /// Refuses vectors, or a query, of other dimensions or another model. Only what is said is
+    /// compared: who names no model is believed.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`.
+    pub(crate) fn must_fit(&self, dimensions: Option<u32>, model: Option<&str>) -> Result<()> {
+        if let Some(found) = dimensions
+            && found != self.dimensions
+        {
+            let known = self.dimensions;
+            return Err(Error::invalid(format_args!(
+                "vector: {found} dimensions, where the vectors of this conversation have {known}"
+            )));
+        }
+        if let Some(found) = model
+            && self.model.as_deref() != Some(found)
+        {
+            let known = self.model.as_deref().unwrap_or_default();
+            return Err(Error::invalid(format_args!(
+                "model: `{found}`, where the vectors of this conversation are of `{known}`"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// The error for a value that is no block or vector as the record says that was read before in
+/// these bytes: it may have been overtaken.
+#[cold]
+pub(crate) fn damaged(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    record: Option<&[u8]>,
+    key: &str,
+) -> Error {
+    match reader.fresh_one(&keys.vectors()) {
+        Ok(now) if now.as_deref() != record => {
+            Error::conflict("vectors were attached while they were read")
+        }
+        Ok(_) => unfit(key),
+        Err(error) => error,
+    }
+}
+
+/// The error for a value that is no block or vector of the dimensions that it must have.
+#[cold]
+pub(crate) fn unfit(key: &str) -> Error {
+    Error::corrupt(format_args!("`{key}` holds no vectors of these dimensions"))
+}
+
+/// The key of the signs of a block.
+pub(crate) fn block_key(keys: &Keys, corpus: Corpus, block: u64) -> String {
+    keys.vector(corpus.letter(), 's', block)
+}
+
+/// The key of the vector of a document.
+pub(crate) fn vector_key(keys: &Keys, corpus: Corpus, document: u64) -> String {
+    keys.vector(corpus.letter(), 'v', document)
+}

@@ -1,0 +1,193 @@
+//! Quantising: from decimals to a byte for each dimension.
+//!
+//! In: numbers as JSON writes them. Out: each number as a part of the largest, in 127ths. Cosines
+//! need no scale, so none is kept. Decimals are read as integers with an exponent: the same text
+//! gives the same bytes on every host, and no float is linked for it.
+
+use alloc::vec::Vec;
+
+use crate::{
+    error::{Error, Result},
+    json::{self, Fields, Kind},
+    limits::{VECTOR_DIMENSIONS_MAX, VECTOR_DIMENSIONS_MIN},
+};
+
+/// What the largest number of a vector becomes.
+const LARGEST: u64 = 127;
+/// The least mantissa of nine digits, so that a greater exponent is a greater number.
+const MANTISSA_MIN: u32 = 100_000_000;
+/// Greatest exponent of a mantissa of nine digits that a float of 64 bits holds.
+const EXPONENT_MAX: i32 = 299;
+
+/// A decimal of nine digits; zero has the mantissa 0.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Decimal {
+    is_negative: bool,
+    /// What the mantissa is multiplied by, as a power of ten.
+    exponent: i32,
+    mantissa: u32,
+}
+
+impl Decimal {
+    /// Reads a number; `None`: it is none, or too large for a float.
+    fn parse(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix('-');
+        let (is_negative, digits) = (digits.is_some(), digits.unwrap_or(text));
+        let (digits, mut exponent) = match digits.split_once(['e', 'E']) {
+            Some((digits, exponent)) => (digits, exponent_of(exponent)?),
+            None => (digits, 0),
+        };
+        let (mut mantissa, mut is_behind) = (0u32, false);
+        for byte in digits.bytes() {
+            let digit = byte.wrapping_sub(b'0');
+            match byte {
+                b'.' if !is_behind => is_behind = true,
+                _ if digit > 9 => return None,
+                _ if mantissa < MANTISSA_MIN => {
+                    mantissa = mantissa * 10 + u32::from(digit);
+                    exponent -= i32::from(is_behind);
+                }
+                _ => exponent += i32::from(!is_behind),
+            }
+        }
+        if mantissa == 0 {
+            return Some(Self::default());
+        }
+        while mantissa < MANTISSA_MIN {
+            mantissa *= 10;
+            exponent -= 1;
+        }
+        (exponent <= EXPONENT_MAX).then_some(Self { is_negative, exponent, mantissa })
+    }
+
+    /// What this is of the largest, in 127ths, to the nearest.
+    fn part_of(self, largest: Self) -> i8 {
+        let mut doubled = 2 * LARGEST * u64::from(self.mantissa);
+        for _ in self.exponent..largest.exponent.min(self.exponent + 12) {
+            doubled /= 10;
+        }
+        let largest = u64::from(largest.mantissa).max(1);
+        let part = i8::try_from((doubled + largest) / (2 * largest)).unwrap_or(i8::MAX);
+        if self.is_negative { -part } else { part }
+    }
+}
+
+/// The exponent of a number, of at most three digits: no float has more.
+fn exponent_of(text: &str) -> Option<i32> {
+    let (sign, digits) = match text.split_at_checked(1)? {
+        ("-", digits) => (-1, digits),
+        ("+", digits) => (1, digits),
+        _ => (1, text),
+    };
+    let number: u32 = digits.parse().ok().filter(|number| *number < 1_000)?;
+    Some(sign * i32::try_from(number).unwrap_or(0))
+}
+
+/// The vector in the field `vector`, quantised; `None`: it is not there, or `null`.
+///
+/// # Errors
+///
+/// `invalid-input`: no list of numbers, too few or too many, one that is not finite, all zero.
+pub(crate) fn vector(fields: &mut Fields<'_>) -> Result<Option<Vec<i8>>> {
+    let Some((text, kind)) = fields.any("vector") else { return Ok(None) };
+    match kind {
+        Kind::Null => return Ok(None),
+        Kind::Array => {}
+        _ => return Err(Error::invalid("vector: it must be a list of numbers")),
+    }
+    let mut decimals = Vec::new();
+    for element in json::elements(&text, json::Span::between(0, text.len())) {
+        let number = json::slice(&text, element.span);
+        let decimal = Decimal::parse(number).filter(|_| element.kind == Kind::Number);
+        let wrong = || {
+            let at = decimals.len();
+            Error::invalid(format_args!("vector: its element {at} is no finite number"))
+        };
+        decimals.push(decimal.ok_or_else(wrong)?);
+    }
+    quantised(&decimals).map(Some)
+}
+
+fn quantised(decimals: &[Decimal]) -> Result<Vec<i8>> {
+    let dimensions = decimals.len();
+    if !(VECTOR_DIMENSIONS_MIN..=VECTOR_DIMENSIONS_MAX).contains(&dimensions) {
+        return Err(Error::invalid(format_args!(
+            "vector: {dimensions} dimensions are not from {VECTOR_DIMENSIONS_MIN} to \
+             {VECTOR_DIMENSIONS_MAX}"
+        )));
+    }
+    let nonzero = decimals.iter().copied().filter(|decimal| decimal.mantissa > 0);
+    let Some(largest) = nonzero.max_by_key(|decimal| (decimal.exponent, decimal.mantissa)) else {
+        return Err(Error::invalid("vector: all its numbers are zero"));
+    };
+    Ok(decimals.iter().map(|decimal| decimal.part_of(largest)).collect())
+}
+
+/// The bytes of a quantised vector.
+pub(crate) fn bytes(vector: &[i8]) -> Vec<u8> {
+    vector.iter().flat_map(|part| part.to_le_bytes()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> core::result::Result<Option<Vec<i8>>, alloc::string::String> {
+        let mut fields = Fields::of_argument("name", json).unwrap();
+        vector(&mut fields).map_err(|error| error.into_failure().message)
+    }
+
+    /// Goal: decimals are parts of the largest, to the nearest. Method: against floats.
+    #[test]
+    #[expect(clippy::as_conversions, clippy::cast_possible_truncation, reason = "small floats")]
+    fn a_vector_is_parts_of_its_largest_number() {
+        let texts = [
+            "0.5",
+            "-1",
+            "1.0e0",
+            "0.00394",
+            "-3.93e-3",
+            "0",
+            "-0.0",
+            "1e-30",
+            "0.24999999999999",
+            "9.999999999999E-1",
+            "2.5E+2",
+            "-1000e-1",
+            "0.000000000000000000012",
+        ];
+        let floats: Vec<f64> = texts.iter().map(|text| text.parse().unwrap()).collect();
+        let largest = floats.iter().fold(0f64, |most, float| most.max(float.abs()));
+        let expected: Vec<i8> =
+            floats.iter().map(|float| (float / largest * 127.0).round() as i8).collect();
+        let json = alloc::format!(r#"{{"vector":[{}]}}"#, texts.join(","));
+        assert_eq!(read(&json).unwrap().unwrap(), expected);
+        // No scale is kept: the same times a power of ten is the same.
+        let scaled: Vec<_> =
+            floats.iter().map(|float| alloc::format!("{:e}", float * 1e-9)).collect();
+        let json = alloc::format!(r#"{{"vector":[{}]}}"#, scaled.join(","));
+        assert_eq!(read(&json).unwrap().unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_no_vector_is_refused() {
+        assert_eq!(read("{}"), Ok(None));
+        assert_eq!(read(r#"{"vector":null}"#), Ok(None));
+        for (vector, wrong) in [
+            ("\"a\"", "must be a list of numbers"),
+            ("[]", "0 dimensions are not from 8 to 4096"),
+            ("[1,2,3,4,5,6,7]", "7 dimensions"),
+            ("[0,0,0,0,0,0,0,-0.0e5]", "all its numbers are zero"),
+            ("[0,0,1e309,0,0,0,0,1]", "element 2 is no finite number"),
+            ("[0,0,0,0,0,0,0,1e99999999999]", "element 7 is no finite number"),
+            ("[0,null,0,0,0,0,0,1]", "element 1 is no finite number"),
+            ("[0,\"1\",0,0,0,0,0,1]", "element 1 is no finite number"),
+        ] {
+            let error = read(&alloc::format!(r#"{{"vector":{vector}}}"#)).unwrap_err();
+            assert!(error.contains(wrong), "{vector}: {error}");
+        }
+        let long = ["1"; 4_097].join(",");
+        let error = read(&alloc::format!(r#"{{"vector":[{long}]}}"#)).unwrap_err();
+        assert!(error.contains("4097 dimensions"), "{error}");
+    }
+}
