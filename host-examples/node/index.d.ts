@@ -375,6 +375,8 @@ export interface Assembled {
 
 /** What of a file is read: a range of lines (from 1, inclusive) or of bytes (from 0, exclusive). */
 export interface DescribeOptions extends Granted {
+  /** Look for the id in every conversation of the store. */
+  all?: boolean;
   /** false: only what the file is. */
   content?: boolean;
   bytes_max?: number;

@@ -369,6 +369,9 @@ pub(crate) enum GrepSort {
 pub(crate) struct Describe {
     /// A summary or file
     pub(crate) id: String,
+    /// Look for it in every conversation of the store
+    #[arg(long)]
+    pub(crate) all: bool,
     /// First line of a file that is shown, from 1
     #[arg(long, value_name = "N")]
     pub(crate) start_line: Option<u64>,

@@ -85,7 +85,8 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
     ];
     let given =
         wanted.into_iter().filter_map(|(key, number)| Some((key.to_owned(), number?.into())));
-    let wanted = Value::Object(given.collect()).to_string();
+    let all = options.all.then(|| ("all".to_owned(), true.into()));
+    let wanted = Value::Object(given.chain(all).collect()).to_string();
     let (conversation, now) = (session.conversation, session.now());
     let text =
         session.lcm.describe(conversation, &options.id, &wanted, options.grant.as_deref(), now)?;

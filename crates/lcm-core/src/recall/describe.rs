@@ -59,11 +59,11 @@ pub(crate) fn described(
     options_json: &str,
     within: Within<'_>,
 ) -> Result<Answer> {
-    super::in_family(reader, conversation, id, within.permit, &|reader, conversation| {
+    let mut fields = super::options(options_json)?;
+    let (wanted, all) = (Wanted::read(&mut fields)?, fields.flag("all"));
+    fields.end(super::OPTIONS)?;
+    super::in_family(reader, conversation, id, within.permit, all, &|reader, conversation| {
         let keys = Keys::new(conversation)?;
-        let mut fields = super::options(options_json)?;
-        let wanted = Wanted::read(&mut fields)?;
-        fields.end(super::OPTIONS)?;
         let named = super::named(&keys, id)?;
         let loaded = Loaded::of_existing(reader, &keys, conversation)?;
         let history = History { keys: &keys, head: &loaded.head };

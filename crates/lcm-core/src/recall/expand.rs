@@ -56,11 +56,12 @@ pub(crate) fn expand(
 ) -> Result<String> {
     let permit = Permit::for_call(reader, conversation, grant, now)?;
     let within = Within::of(permit.as_ref());
-    let answer = super::in_family(reader, conversation, id, within.permit, &|reader, other| {
-        let keys = Keys::new(other)?;
-        let options = options(options_json)?;
-        expand_in(reader, &keys, other, id, options, within)
-    })?;
+    let answer =
+        super::in_family(reader, conversation, id, within.permit, false, &|reader, other| {
+            let keys = Keys::new(other)?;
+            let options = options(options_json)?;
+            expand_in(reader, &keys, other, id, options, within)
+        })?;
     super::handed_out(reader, answer, permit)
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn expanded(
     asked: &Expansion,
     within: Within<'_>,
 ) -> Result<Answer> {
-    super::in_family(reader, conversation, id, within.permit, &|reader, other| {
+    super::in_family(reader, conversation, id, within.permit, false, &|reader, other| {
         let keys = Keys::new(other)?;
         expand_in(reader, &keys, other, id, asked.clone(), within)
     })

@@ -15,7 +15,7 @@ use crate::{
     grants::{self, Permit},
     head::Loaded,
     json::{Fields, Writer},
-    keys::Keys,
+    keys::{self, Keys},
     life, payload,
     reader::Reader,
     summary::{self, Summary},
@@ -108,7 +108,8 @@ fn handed_out(reader: &mut Reader<'_>, answer: Answer, permit: Option<Permit>) -
 }
 
 /// What `ask` answers of a conversation, or when that does not know the id, of another one that
-/// does: with a grant of those that it covers, else of the newest of its family.
+/// does: with a grant of those that it covers, else of the newest of its family, and with `all` of
+/// the store.
 ///
 /// However many conversations there are, each costs one key of a `get-many`.
 ///
@@ -121,6 +122,7 @@ fn in_family<T>(
     conversation: &str,
     id: &str,
     permit: Option<&Permit>,
+    all: bool,
     ask: &dyn Fn(&mut Reader<'_>, &str) -> Result<T>,
 ) -> Result<T> {
     let is_unknown =
@@ -133,11 +135,20 @@ fn in_family<T>(
         Some(permit) => permit.conversations(reader)?,
         None => {
             let head = Loaded::of(reader, &Keys::new(conversation)?, conversation)?.head;
-            let Some(family) = head.family else { return answer };
-            let members = life::others(reader, family, conversation)?;
+            let members = match head.family {
+                Some(family) => life::others(reader, family, conversation)?,
+                None => Vec::new(),
+            };
             members.into_iter().map(|member| member.conversation).collect()
         }
     };
+    if all && permit.is_none() {
+        let family = others.len();
+        let names = every_conversation(reader)?;
+        let is_further = |name: &String| !others.iter().take(family).any(|known| known == name);
+        let further: Vec<String> = names.into_iter().filter(is_further).collect();
+        others.extend(further);
+    }
     others.retain(|other| other != conversation);
     for member in holders(reader, others, id)? {
         let other = ask(reader, &member);
@@ -146,6 +157,18 @@ fn in_family<T>(
         }
     }
     permit.and_then(Permit::uncovered).map_or(answer, Err)
+}
+
+/// The ids of all conversations of the store, in order.
+fn every_conversation(reader: &mut Reader<'_>) -> Result<Vec<String>> {
+    let mut names: Vec<String> = Vec::new();
+    reader.scan(keys::NAMES, keys::NAMES_END, &mut |key, value| {
+        let (_, name): (String, String) = crate::codec::decode(key, value)?;
+        names.push(name);
+        Ok(())
+    })?;
+    crate::order::sort(&mut names);
+    Ok(names)
 }
 
 /// The conversations that know the id. The name of a message has only three bytes of its
@@ -234,7 +257,7 @@ pub(crate) fn summary_in_family(
     text: &str,
     within: Within<'_>,
 ) -> Result<(String, [u8; 8], Summary)> {
-    in_family(reader, conversation, text, within.permit, &|reader, place| {
+    in_family(reader, conversation, text, within.permit, false, &|reader, place| {
         let keys = Keys::new(place)?;
         let Named::Summary(id) = named(&keys, text)? else {
             return Err(Error::invalid(format_args!("summaries: `{text}` is no id of a summary")));

@@ -107,6 +107,12 @@ pub(super) static DESCRIBE: Tool = Tool {
         },
         CONVERSATION_ID,
         Argument {
+            name: "allConversations",
+            description: "Look for the id in every conversation that is stored.",
+            form: Form::Flag,
+            needed: false,
+        },
+        Argument {
             name: "tokenCap",
             description: "Marks the sources of a summary that can be read with so many tokens.",
             form: Form::Number(1, NUMBER_MAX),

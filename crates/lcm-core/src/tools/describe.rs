@@ -44,6 +44,7 @@ pub(super) fn describe(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told>
     let ranged = OPTIONS.iter().any(|(name, _)| asked.number(name).is_some());
     let mut options = Writer::object();
     // Who names a range wants to read it.
+    options.flag("all", asked.flag("allConversations"));
     options.flag("content", asked.flag("expandFile") || ranged);
     asked.copy(&OPTIONS, &mut options);
     let options = options.end_object();
@@ -85,7 +86,11 @@ fn range(call: &Call<'_>) -> Result<()> {
 
 /// Where a call that goes on finds the id: where this one did.
 fn on<'a>(id: &str, call: &'a Call<'a>) -> Writer {
-    about(id, call.arguments.text("conversationId"))
+    let mut arguments = about(id, call.arguments.text("conversationId"));
+    if call.arguments.flag("allConversations") {
+        arguments.flag("allConversations", true);
+    }
+    arguments
 }
 
 /// The words of a message, after what is known of it.

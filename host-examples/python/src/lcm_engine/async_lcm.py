@@ -349,6 +349,7 @@ class AsyncLcm:
         id: str,
         options: Mapping[str, Any] | None = None,
         *,
+        all: bool | None = None,
         content: bool | None = None,
         bytes_max: int | None = None,
         start_line: int | None = None,
@@ -362,10 +363,12 @@ class AsyncLcm:
 
         Of a file it says what is read: `start_line` and `end_line` (from 1, inclusive) or
         `start_byte` and `end_byte` (from 0, exclusive), `bytes_max`, `content` (False: nothing).
+        `all`: the id is looked for in every conversation of the store.
         `options` is a dict of the same; what is given by name comes before it.
         """
         given = paging.named(
             options,
+            all=all,
             content=content,
             bytes_max=bytes_max,
             start_line=start_line,

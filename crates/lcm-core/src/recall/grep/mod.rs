@@ -20,7 +20,7 @@ use crate::{
     grants::Permit,
     head::Loaded,
     json::{Fields, Kind, Writer},
-    keys::{self, Keys},
+    keys::Keys,
     life,
     reader::Reader,
     search::{
@@ -437,15 +437,8 @@ fn places(
         newest_first(&mut places);
         return Ok(places);
     }
-    let mut names: Vec<String> = Vec::new();
-    reader.scan(keys::NAMES, keys::NAMES_END, &mut |key, value| {
-        let (_, name): (String, String) = crate::codec::decode(key, value)?;
-        names.push(name);
-        Ok(())
-    })?;
-    crate::order::sort(&mut names);
     let mut places = Vec::new();
-    for name in names {
+    for name in super::every_conversation(reader)? {
         places.extend(Place::read(reader, &name)?);
     }
     Ok(places)

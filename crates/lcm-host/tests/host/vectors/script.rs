@@ -24,7 +24,7 @@ const WITHOUT_CONVERSATION: [&str; 12] = [
     "restart",
 ];
 /// Functions that take no time.
-const WITHOUT_NOW: [&str; 13] = [
+const WITHOUT_NOW: [&str; 14] = [
     "setup.configure",
     "setup.version",
     "ingest.identify",
@@ -33,6 +33,7 @@ const WITHOUT_NOW: [&str; 13] = [
     "tools.definitions",
     "tools.instructions",
     "recall.messages",
+    "recall.embed",
     "admin.listing",
     "admin.check",
     "admin.digest",

@@ -1,0 +1,131 @@
+#![expect(
+    clippy::as_conversions,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure, and its numbers are small"
+)]
+//! What each policy of a context keeps of planted facts when not everything fits.
+//!
+//! A thousand facts stand in a conversation, each in one message. It is assembled with a half and a
+//! quarter of the tokens that it has, once as it is and once compacted with the summariser without
+//! a model. Counted is which of the facts are in the context, by the third of the conversation that
+//! they were said in, and how often the one is there that the prompt asks for.
+//!
+//! `cargo test --release -p lcm-tests --test policies -- --nocapture` prints the table of
+//! `crates/lcm-core/ASSEMBLY.md`. Asserted is what each policy is for.
+
+#[path = "planted/facts.rs"]
+#[expect(dead_code, reason = "what is confusable about the facts is of the other test")]
+mod facts;
+#[path = "hostile/workload.rs"]
+#[expect(dead_code, reason = "only its compaction is used here")]
+mod workload;
+
+use facts::Fact;
+use lcm_core::{
+    Engine,
+    api::{AppendOptions, AssembleOptions, Assembled, Dialect, IngestMode, Policy},
+};
+use lcm_testing::ModelStore;
+use workload::{CONVERSATION, NOW_MS};
+
+/// Facts that are planted.
+const FACTS: usize = 1_000;
+/// Each so many of them is asked for in a prompt.
+const ASKED_EVERY: usize = 13;
+/// Tokens that a conversation is compacted for.
+const COMPACTED_FOR: u32 = 32_000;
+/// Parts of what a context would have that it may have.
+const PARTS: [u32; 2] = [2, 4];
+/// A tail that leaves the policies something to decide.
+const CONFIG: &str = r#"{"fresh_tail_messages_max":16,"leaf_chunk_tokens_max":4000,
+    "leaf_tokens_target":800,"condensed_tokens_target":800}"#;
+const POLICIES: [(&str, Policy); 3] = [
+    ("layered", Policy::Layered),
+    ("chronological", Policy::Chronological),
+    ("prompt-aware", Policy::PromptAware),
+];
+
+struct Host {
+    engine: Engine,
+    store: ModelStore,
+}
+
+/// What one policy kept, in thousandths.
+struct Kept {
+    /// Of the facts of the oldest third, the middle one and the newest.
+    thirds: [usize; 3],
+    /// Of the facts that were asked for.
+    asked: usize,
+}
+
+impl Host {
+    fn with(facts: &[Fact], is_compacted: bool) -> Self {
+        let mut engine = Engine::new();
+        engine.configure(CONFIG).unwrap();
+        let mut store = ModelStore::new();
+        for batch in facts::messages(facts).chunks(100) {
+            let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+            store.begin_call();
+            engine.append(&mut store, CONVERSATION, Dialect::Lcm, batch, &options, NOW_MS).unwrap();
+        }
+        if is_compacted {
+            workload::compact(&mut engine, &mut store, COMPACTED_FOR);
+        }
+        Self { engine, store }
+    }
+
+    fn context(&mut self, policy: Policy, budget: u32, prompt: Option<&str>) -> Assembled {
+        let prompt = prompt.map(str::to_owned);
+        let options = AssembleOptions { policy: Some(policy), prompt, ..Default::default() };
+        self.store.begin_call();
+        let (store, dialect) = (&mut self.store, Dialect::Lcm);
+        let context =
+            self.engine.assemble(store, CONVERSATION, budget, dialect, &options, NOW_MS).unwrap();
+        assert!(context.tokens <= budget, "{} of {budget} tokens", context.tokens);
+        context
+    }
+
+    fn kept(&mut self, facts: &[Fact], policy: Policy, budget: u32) -> Kept {
+        let context = self.context(policy, budget, None).messages_json;
+        let of = |facts: &[Fact]| {
+            facts.iter().filter(|fact| context.contains(&fact.value)).count() * 1_000 / facts.len()
+        };
+        let third = facts.len() / 3;
+        let thirds = [&facts[..third], &facts[third..2 * third], &facts[2 * third..]].map(of);
+        let asked: Vec<&Fact> = facts.iter().step_by(ASKED_EVERY).collect();
+        let there = asked.iter().filter(|fact| {
+            let context = self.context(policy, budget, Some(&fact.question)).messages_json;
+            context.contains(&fact.value)
+        });
+        Kept { thirds, asked: there.count() * 1_000 / asked.len() }
+    }
+}
+
+#[test]
+fn each_policy_keeps_what_it_is_for() {
+    let facts = facts::all(FACTS);
+    println!(
+        "{:12}{:>8}  {:16}{:>10}{:>10}{:>10}{:>12}",
+        "compacted", "budget", "policy", "oldest", "middle", "newest", "asked for"
+    );
+    for is_compacted in [false, true] {
+        let mut host = Host::with(&facts, is_compacted);
+        let all = host.context(Policy::Layered, u32::MAX, None).tokens;
+        for budget in PARTS.map(|part| all / part) {
+            let [layered, chronological, aware] = POLICIES.map(|(name, policy)| {
+                let kept = host.kept(&facts, policy, budget);
+                let Kept { thirds: [oldest, middle, newest], asked } = kept;
+                println!(
+                    "{:12}{budget:>8}  {name:16}{oldest:>10}{middle:>10}{newest:>10}{asked:>12}",
+                    if is_compacted { "yes" } else { "no" }
+                );
+                kept
+            });
+            assert!(aware.asked >= 2 * layered.asked.max(chronological.asked));
+            assert!(chronological.thirds[2] >= layered.thirds[2]);
+            // Only a summary of the oldest messages brings them back.
+            assert!(!is_compacted || layered.thirds[0] > chronological.thirds[0]);
+        }
+    }
+}
