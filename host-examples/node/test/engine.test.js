@@ -647,7 +647,7 @@ test("the tools of an agent find what was said and lead to its words", async () 
 test("grep shows neighbours, and goes on in files where an answer says", async () => {
   const config = { large_payload_tokens_min: 1000 };
   const work = async (lcm) => {
-    const text = `${"nothing of it here\n".repeat(1000)}a heron\n${"nothing\n".repeat(300_000)}`;
+    const text = `${"nothing of it here\n".repeat(1000)}a heron\n${"nothing\n".repeat(500_000)}`;
     const file = { type: "file", name: "log.txt", text };
     await lcm.append("c", [
       { role: "user", content: "said before" },
