@@ -661,7 +661,7 @@ test("grep shows neighbours, and goes on in files where an answer says", async (
     const { id: start_id, byte: start_byte } = first.unscanned_from;
     const next = await lcm.grep("c", "heron", { scope: "files", start_id, start_byte });
     assert.equal(next.total, 0);
-    assert.ok(next.unscanned_from.byte > start_byte);
+    assert.ok(start_byte > 19_002 && next.unscanned_from === undefined);
     const file_ids = [start_id];
     const named = await lcm.grep("c", "a heron$", { scope: "files", mode: "regex", file_ids });
     assert.equal(named.total, 1);
