@@ -33,6 +33,51 @@ teeth tooth|thought think|threw throw|thrown throw|told tell|took take|tore tear
 understood understand|went go|wives wife|woke wake|woken wake|women woman|won win|wore wear|\
 worn wear|written write|wrote write";
 
+/// Of each first letter, as bits the letters that its irregular forms end with: most words need not
+/// be looked up.
+static LAST_LETTERS: [u32; 26] = last_letters(IRREGULAR.as_bytes());
+
+/// The bit of a letter, and its place in the alphabet.
+const fn letter(byte: u8) -> (u32, u8) {
+    let place = byte.wrapping_sub(b'a');
+    (if place < 26 { 1 << place } else { 0 }, place)
+}
+
+const fn last_letters(mut list: &[u8]) -> [u32; 26] {
+    let mut of_first = [0; 26];
+    let (mut first, mut last, mut is_form) = (b'|', b'|', true);
+    while let [byte, rest @ ..] = list {
+        match *byte {
+            b'|' => (first, is_form) = (b'|', true),
+            b' ' => {
+                let (mut places, mut left) = (of_first.as_mut_slice(), letter(first).1);
+                while let [place, others @ ..] = places {
+                    if left == 0 {
+                        *place |= letter(last).0;
+                        break;
+                    }
+                    (places, left) = (others, left - 1);
+                }
+                is_form = false;
+            }
+            byte if is_form => {
+                first = if first == b'|' { byte } else { first };
+                last = byte;
+            }
+            _ => {}
+        }
+        list = rest;
+    }
+    of_first
+}
+
+/// Whether a word begins and ends like an irregular form.
+fn may_be_irregular(form: &[u8]) -> bool {
+    let (Some(first), Some(last)) = (form.first(), form.last()) else { return false };
+    let last_letters = LAST_LETTERS.get(usize::from(letter(*first).1));
+    last_letters.is_some_and(|letters| letters & letter(*last).0 != 0)
+}
+
 /// Writes the stem of a word; `true`: the word was inflected.
 ///
 /// A word that ends in `e` or `y` may have another stem without being inflected; see
@@ -44,7 +89,8 @@ pub fn stem(word: &[u8], out: &mut Vec<u8>) -> bool {
         out.extend_from_slice(word);
         return false;
     }
-    let regular = irregular(word).unwrap_or(word);
+    let regular = Some(word).filter(|word| may_be_irregular(word)).and_then(irregular);
+    let regular = regular.unwrap_or(word);
     out.extend_from_slice(regular);
     let mut inflected = regular != word;
     if !inflected {
@@ -85,8 +131,10 @@ pub fn each_form(word: &[u8], each: &mut dyn FnMut(u8, &[u8])) {
 /// Hands out the irregular forms of a stem, which may begin with other letters.
 pub fn each_irregular(stem: &[u8], each: &mut dyn FnMut(&[u8])) {
     let mut of_form = Vec::new();
-    for form in IRREGULAR.split('|').filter_map(|entry| entry.split(' ').next()) {
-        if self::stem(form.as_bytes(), &mut of_form) && of_form == stem {
+    for (form, word) in IRREGULAR.split('|').filter_map(|entry| entry.split_once(' ')) {
+        // A stem begins like its word.
+        let is_near = word.as_bytes().first() == stem.first();
+        if is_near && self::stem(form.as_bytes(), &mut of_form) && of_form == stem {
             each(form.as_bytes());
         }
     }
@@ -337,6 +385,7 @@ mod tests {
         assert!(forms.windows(2).all(|pair| pair[0].0 < pair[1].0));
         for (form, word) in &forms {
             assert_eq!(irregular(form.as_bytes()), Some(word.as_bytes()), "{form}");
+            assert!(may_be_irregular(form.as_bytes()), "{form}");
         }
         let mut forms = Vec::new();
         let mut stem = Vec::new();

@@ -11,6 +11,10 @@ mod exact;
 mod generate;
 mod properties;
 mod round_trip;
+mod transcripts;
+#[path = "../replay/workload.rs"]
+#[expect(dead_code, reason = "real chats are found by the transcripts")]
+mod workload;
 mod write;
 
 use lcm_core::{
@@ -32,24 +36,29 @@ pub(crate) const DIALECTS: [Dialect; 5] = [
     Dialect::Gemini,
 ];
 
+/// Requests of the made-up agent.
+pub(crate) const TURNS: usize = 200;
+
 const NOW: u64 = 1_700_000_000_000;
 
 /// One conversation in a store of its own.
 pub(crate) struct Chat {
     engine: Engine,
     store: ModelStore,
+    /// Messages that every context ends with, in its dialect.
+    pub(crate) live: Vec<String>,
 }
 
 impl Chat {
     pub(crate) fn new(config: &str) -> Self {
         let mut engine = Engine::new();
         engine.configure(config).unwrap();
-        Self { engine, store: ModelStore::new() }
+        Self { engine, store: ModelStore::new(), live: Vec::new() }
     }
 
     pub(crate) fn append(&mut self, dialect: Dialect, messages: &[String]) {
         let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
-        let Self { engine, store } = self;
+        let Self { engine, store, .. } = self;
         store.begin_call();
         engine.append(store, "c", dialect, messages, &options, NOW).unwrap();
     }
@@ -67,16 +76,25 @@ impl Chat {
             policy: policies[budget as usize % policies.len()],
             prompt: Some(format!("w{}x w{}x?", budget % 7, budget % 30)),
             previous,
+            live_messages: self.live.clone(),
             explain: true,
             ..AssembleOptions::default()
         };
-        let Self { engine, store } = self;
+        let Self { engine, store, .. } = self;
         store.begin_call();
         engine.assemble(store, "c", budget, dialect, &options, NOW).unwrap()
     }
 
     pub(crate) fn findings(&self, dialect: Dialect, messages_json: &str) -> String {
         self.engine.validate(dialect, messages_json).unwrap()
+    }
+
+    /// Sets a brief that stands for summaries; where there are none it is refused.
+    pub(crate) fn focus(&mut self, text: &str, seq_last: u64) {
+        let arguments = serde_json::json!({"text": text, "seq_last": seq_last}).to_string();
+        let Self { engine, store, .. } = self;
+        store.begin_call();
+        engine.call(store, "c", "focus", &arguments, NOW).unwrap();
     }
 
     /// One sweep with the summaries that are made without a model.
@@ -88,7 +106,7 @@ impl Chat {
             requests_max: 4,
             ..CompactionOptions::default()
         };
-        let Self { engine, store } = self;
+        let Self { engine, store, .. } = self;
         store.begin_call();
         let plan = engine.plan(store, "c", budget, &options, NOW).unwrap();
         if plan.status != PlanStatus::NeedsCompletions {

@@ -71,7 +71,7 @@ fn messages(assembled: &Assembled) -> Vec<Value> {
 }
 
 /// What is true of every assembly.
-fn check(chat: &mut Chat, dialect: Dialect, budget: u32) -> Assembled {
+pub(crate) fn check(chat: &mut Chat, dialect: Dialect, budget: u32) -> Assembled {
     let assembled = chat.assemble(dialect, budget, None);
     assert_eq!(assembled.tokens > budget, is_over(&assembled), "{:?}", assembled.warnings);
     let refused = assembled.warnings.iter().find(|line| line.starts_with("invalid-context"));
@@ -276,6 +276,33 @@ fn the_beginning_stays(history: &mut History, dialect: Dialect) {
     }
 }
 
+/// A brief is in a context that leaves nothing out if a summary is, and never harms one.
+fn a_brief_stands_for_summaries(history: &mut History) {
+    let word = "the brief of the host";
+    let dialect = *history.generator.random.pick(&DIALECTS);
+    let items = check(&mut history.chat, dialect, LARGE).items;
+    let newest = items.iter().filter_map(|item| item.seq_last).max().unwrap_or(1);
+    history.chat.focus(word, history.generator.random.between(1, newest));
+    let assembled = check(&mut history.chat, dialect, LARGE);
+    assert!(assembled.messages_json.matches(word).count() <= 1);
+    let budget = history.generator.random.between(1, 400) as u32;
+    check_again(&mut history.chat, dialect, budget);
+}
+
+/// What is not stored yet ends a context of any budget, and what is stored of it stands there once.
+fn live_messages_end_the_context(history: &mut History) {
+    let dialect = *history.generator.random.pick(&DIALECTS);
+    let mut live = Vec::new();
+    for event in history.generator.next() {
+        live.extend(write(dialect, &event, &mut history.generator.random));
+    }
+    history.chat.live = live;
+    check_again(&mut history.chat, dialect, LARGE);
+    let budget = history.generator.random.between(1, 600) as u32;
+    check_again(&mut history.chat, dialect, budget);
+    history.chat.live.clear();
+}
+
 fn run(seed: u64) {
     let is_clean = seed.is_multiple_of(4);
     let mut history = history(seed, is_clean, &DIALECTS);
@@ -306,7 +333,9 @@ fn run(seed: u64) {
             assert_eq!(sum, assembled.summaries as usize);
             check(&mut history.chat, dialect, history.generator.random.between(1, 400) as u32);
         }
+        a_brief_stands_for_summaries(&mut history);
     }
+    live_messages_end_the_context(&mut history);
     let dialect = *history.generator.random.pick(&DIALECTS);
     the_beginning_stays(&mut history, dialect);
 }

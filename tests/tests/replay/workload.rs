@@ -22,7 +22,7 @@ pub(crate) fn all() -> Vec<(String, Vec<String>)> {
 /// Requests of a person, half of them with one to four rounds of calls, and an answer: sizes and
 /// shares are those of the workload that engines are measured with (`lcm-bench`), some 130 tokens a
 /// message.
-fn agent() -> Vec<String> {
+pub(crate) fn agent() -> Vec<String> {
     let mut random = Random::new(64);
     let mut out = vec![json!({"role": "system", "content": words(&mut random, 200)}).to_string()];
     let mut calls = 0;
