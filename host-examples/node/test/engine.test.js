@@ -669,6 +669,31 @@ test("grep shows neighbours, and goes on in files where an answer says", async (
   await withEngine("memory:", work, { config });
 });
 
+test("what is near is found by vectors of any list of numbers", async () => {
+  await withEngine("memory:", async (lcm) => {
+    const said = ["The heron stands in the water.", "An invoice was paid.", "Rain on the roof."];
+    await lcm.append("c", said.map((content) => ({ role: "user", content })));
+    const numbers = said.map((_, at) => Array.from({ length: 8 }, (_, k) => (k % 3 === at ? 0.9 : -0.1)));
+    const { next, missing } = await lcm.embed("c");
+    assert.deepEqual([next.length, missing], [3, 3]);
+    const forms = [numbers[0], Float32Array.from(numbers[1]), Float64Array.from(numbers[2])];
+    // Newest first.
+    const vectors = next.map((id, at) => ({ id, vector: forms[2 - at] }));
+    const kept = await lcm.embed("c", { vectors, model: "m" });
+    assert.deepEqual([kept.stored, kept.missing, kept.next], [3, 0, []]);
+    for (const [at, vector] of forms.entries()) {
+      const { matches } = await lcm.grep("c", "absent", { vector, model: "m", limit: 1 });
+      assert.equal(matches[0].snippet, said[at]);
+    }
+    const short = lcm.grep("c", "absent", { vector: new Float32Array(9).fill(1) });
+    await assert.rejects(short, { code: "invalid-input", message: /dimensions/ });
+    await assert.rejects(lcm.embed("c", { vectors: [{ id: next[0], vector: [NaN, 1] }] }), {
+      code: "invalid-input",
+    });
+    assert.equal((await lcm.embed("c", { forget: true })).stored, 0);
+  });
+});
+
 test("a sub-agent reads on a grant until it is spent or revoked", async () => {
   await withEngine("memory:", async (lcm) => {
     await lcm.append("c", [{ role: "user", content: "The release is called heron." }]);

@@ -687,6 +687,28 @@ class Reads(unittest.TestCase):
                 lcm.estimate([{"content": "no role"}])
             self.assertEqual(caught.exception.code, "invalid-input")
 
+    def test_what_is_near_is_found_by_vectors(self):
+        said = ["The heron stands in the water.", "An invoice was paid.", "Rain on the roof."]
+        forms = [[0.9 if k % 3 == at else -0.1 for k in range(8)] for at in range(3)]
+        with opened() as lcm:
+            lcm.append("c", [{"role": "user", "content": text} for text in said])
+            backlog = lcm.embed("c")["next"]
+            # Newest first.
+            vectors = {id: forms[2 - at] for at, id in enumerate(backlog)}
+            kept = lcm.embed("c", vectors, model="m")
+            self.assertEqual((kept["stored"], kept["missing"], kept["next"]), (3, 0, []))
+            for at, vector in enumerate(forms):
+                found = lcm.grep("c", "absent", vector=vector, model="m", limit=1)
+                self.assertEqual(found["matches"][0]["snippet"], said[at])
+            with self.assertRaises(LcmError) as caught:
+                lcm.grep("c", "absent", vector=[1.0] * 9)
+            self.assertEqual(caught.exception.code, "invalid-input")
+            for wrong in ([1.0], {backlog[0]: 1.0}, {backlog[0]: ["a"]}):
+                with self.assertRaises(LcmError) as caught:
+                    lcm.embed("c", wrong)
+                self.assertIn("dict of ids", caught.exception.message)
+            self.assertEqual(lcm.embed("c", forget=True)["stored"], 0)
+
     def test_grep_and_describe_take_keywords_and_dicts(self):
         async def asynchronous():
             async with await opened_async() as lcm:

@@ -67,10 +67,14 @@ def embed(
     if forget:
         given["forget"] = True
     if vectors is not None:
-        given["vectors"] = [
-            {"id": id, "vector": None if vector is None else [float(number) for number in vector]}
-            for id, vector in vectors.items()
-        ]
+        try:
+            given["vectors"] = [
+                {"id": id, "vector": None if vector is None else [float(part) for part in vector]}
+                for id, vector in vectors.items()
+            ]
+        except (AttributeError, TypeError, ValueError) as error:
+            message = "`vectors` must be a dict of ids, each with a list of numbers or None"
+            raise LcmError("invalid-input", message) from error
     document: Fields = yield from parsed(
         "recall.embed", {"conversation": conversation, "vectors_json": to_json(given)}
     )

@@ -1,0 +1,183 @@
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure, and its numbers are small"
+)]
+//! Vectors of messages and summaries, through the calls of a host: what is near is found by them,
+//! and only by whom it may be.
+
+use std::collections::BTreeSet;
+
+use lcm_core::ErrorCode;
+use lcm_testing::{
+    Host, Json,
+    host::StoreMode,
+    simulation::random::Random,
+    vector_runner::{Answers, drive},
+};
+
+const DIMENSIONS: usize = 32;
+const MESSAGES: u64 = 40;
+
+fn list<'j>(json: &'j Json, key: &str) -> &'j [Json] {
+    match json.field(key).unwrap() {
+        Json::Array(list) => list,
+        other => panic!("{key} is {other}"),
+    }
+}
+
+fn text<'j>(json: &'j Json, key: &str) -> &'j str {
+    json.field(key).unwrap().as_str().unwrap()
+}
+
+fn number(json: &Json, key: &str) -> u64 {
+    json.field(key).unwrap().to_string().parse().unwrap()
+}
+
+fn ask(
+    host: &mut Host,
+    call: &str,
+    args: &[(&'static str, Json)],
+) -> Result<Json, lcm_core::Error> {
+    let members = [("conversation", Json::from("c"))].into_iter().chain(args.iter().cloned());
+    let args = Json::Object(members.map(|(key, value)| (key.to_owned(), value)).collect());
+    let answer = host.ask(call, &args)?;
+    Ok(Json::parse(answer.as_str().unwrap()).unwrap())
+}
+
+/// A vector of an id: another one for each, none near another.
+fn vector(id: &str) -> String {
+    let seed = id.bytes().fold(7, |seed: u64, byte| seed.wrapping_mul(131) + u64::from(byte));
+    let mut random = Random::new(seed);
+    let number = |_| format!("{}", i64::try_from(random.between(0, 2_000)).unwrap() - 1_000);
+    format!("[{}]", (0..DIMENSIONS).map(number).collect::<Vec<_>>().join(","))
+}
+
+/// A compacted conversation.
+fn host() -> Host {
+    let config = Json::parse(
+        r#"{"leaf_chunk_tokens_max":1000,"fresh_tail_messages_max":4,"condense_leaves_min":99}"#,
+    );
+    let mut host = Host::new(Some(config.unwrap()), StoreMode::Plain).unwrap();
+    let said = |seq: u64| {
+        let words = format!("talk{seq} ").repeat(60);
+        Json::from(format!("{{\"role\":\"user\",\"content\":\"{words}\"}}").as_str())
+    };
+    let messages = Json::Array((1..=MESSAGES).map(said).collect());
+    let args = Json::object([("conversation", "c".into()), ("messages", messages)]);
+    host.ask("ingest.append", &args).unwrap();
+    let options = Json::object([("force", Json::Bool(true))]);
+    let args = Json::object([("budget", 30_000_u64.into()), ("options", options)]);
+    drive(&mut host, &args, Answers::Offline).unwrap().unwrap();
+    host
+}
+
+/// Attaches a vector to all that a host is told of; returns the ids.
+fn attach(host: &mut Host) -> Vec<String> {
+    let (mut ids, mut vectors) = (Vec::new(), "{}".to_owned());
+    loop {
+        let answer = ask(host, "recall.embed", &[("vectors_json", vectors.as_str().into())]);
+        let answer = answer.unwrap();
+        let next: Vec<&str> = list(&answer, "next").iter().map(|id| id.as_str().unwrap()).collect();
+        if next.is_empty() {
+            assert_eq!(number(&answer, "missing"), 0);
+            return ids;
+        }
+        let entry = |id: &&str| format!("{{\"id\":\"{id}\",\"vector\":{}}}", vector(id));
+        let entries: Vec<String> = next.iter().map(entry).collect();
+        ids.extend(next.iter().map(|id| (*id).to_owned()));
+        vectors = format!("{{\"vectors\":[{}],\"model\":\"m\"}}", entries.join(","));
+    }
+}
+
+fn near(
+    host: &mut Host,
+    id: &str,
+    more: &str,
+    grant: Option<&str>,
+) -> Result<Json, lcm_core::Error> {
+    let query = format!("{{\"pattern\":\"absent\",\"vector\":{}{more}}}", vector(id));
+    let grant = grant.map(|grant| ("grant", Json::from(grant)));
+    let args = [("query_json", Json::from(query.as_str()))].into_iter().chain(grant);
+    ask(host, "recall.grep", &args.collect::<Vec<_>>())
+}
+
+fn found(answer: &Json) -> Vec<&str> {
+    list(answer, "matches").iter().map(|one| text(one, "id")).collect()
+}
+
+/// Goal: each document, message or summary, is found first by its own vector, in its scope only,
+/// also after a restart and after its message was compacted. Method: every id once.
+#[test]
+fn every_document_is_found_by_its_vector() {
+    let mut host = host();
+    let ids = attach(&mut host);
+    let summaries = ids.iter().filter(|id| id.starts_with("sum_")).count();
+    assert!(summaries > 3, "{summaries}");
+    assert_eq!(ids.len() - summaries, usize::try_from(MESSAGES).unwrap());
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
+    host.restart().unwrap();
+    for id in &ids {
+        let answer = near(&mut host, id, "", None).unwrap();
+        assert_eq!(found(&answer)[0], id);
+        let (own, other) = match id.starts_with("sum_") {
+            true => ("summaries", "messages"),
+            false => ("messages", "summaries"),
+        };
+        let of_own = near(&mut host, id, &format!(",\"scope\":\"{own}\""), None).unwrap();
+        assert_eq!(found(&of_own)[0], id);
+        let of_other = near(&mut host, id, &format!(",\"scope\":\"{other}\""), None).unwrap();
+        assert!(!found(&of_other).contains(&id.as_str()));
+    }
+}
+
+/// Goal: with a grant for one summary nothing else is found by nearness, it is charged as it is
+/// counted, and a grant that is spent or revoked finds nothing. Method: the vectors of
+/// documents in and out of it.
+#[test]
+fn a_grant_ends_what_is_near() {
+    let mut host = host();
+    let ids = attach(&mut host);
+    let page = host.ask(
+        "admin.listing",
+        &Json::object([("kind", "summaries".into()), ("conversation", "c".into())]),
+    );
+    let page = Json::parse(page.unwrap().as_str().unwrap()).unwrap();
+    let leaf = &list(&page, "items")[0];
+    let (first, last) = (number(leaf, "seq_first"), number(leaf, "seq_last"));
+    let limits = format!("{{\"summaries\":[\"{}\"]}}", text(leaf, "id"));
+    let made = ask(&mut host, "recall.grant", &[("grant_json", limits.as_str().into())]).unwrap();
+    let (grant, mut spent) = (text(&made, "id").to_owned(), 0);
+    for id in ids.iter().step_by(4) {
+        let answer = near(&mut host, id, ",\"limit\":2", Some(&grant)).unwrap();
+        let mut tokens = 0;
+        for one in list(&answer, "matches") {
+            let is_covered = match text(one, "type") {
+                "summary" => text(one, "id") == text(leaf, "id"),
+                _ => (first..=last).contains(&number(one, "seq")),
+            };
+            assert!(is_covered, "{one}");
+            tokens += u64::from(lcm_core::tokens::estimate(text(one, "snippet")));
+        }
+        let note = answer.field("grant").unwrap();
+        assert_eq!(number(note, "tokens"), tokens, "{note}");
+        spent += tokens;
+    }
+    assert!(spent > 0);
+    let grants = host
+        .ask(
+            "admin.listing",
+            &Json::object([("kind", "grants".into()), ("conversation", "c".into())]),
+        )
+        .unwrap();
+    let grants = Json::parse(grants.as_str().unwrap()).unwrap();
+    let item = &list(&grants, "items")[0];
+    assert_eq!(number(item, "tokens_left") + spent, number(item, "tokens_max"));
+    host.ask(
+        "recall.revoke",
+        &Json::object([("conversation", "c".into()), ("grant", grant.as_str().into())]),
+    )
+    .unwrap();
+    let refused = near(&mut host, &ids[0], "", Some(&grant)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Denied);
+}
