@@ -5,6 +5,7 @@
 //! larger than the budget, less is chosen. Every array for a provider is checked before it leaves.
 
 mod accepted;
+mod again;
 mod choose;
 mod dialect;
 mod focus;
@@ -31,6 +32,7 @@ use crate::{
     reader::Reader,
     tail::{self, Tail},
 };
+pub(crate) use again::Renderings;
 use choose::Choice;
 use focus::Focus;
 use live::Live;
@@ -98,7 +100,8 @@ pub(crate) fn assemble(
         chosen.whole = Whole::of_tail(reader, &history, &tail, chosen.room())?;
     }
     let keeping = Keeping::new(reader, &chosen, config, options)?;
-    let (choice, rendered) = chosen.fit(reader, dialect, &keeping)?;
+    reader.renderings().begin(keys.root());
+    let (choice, mut rendered) = chosen.fit(reader, dialect, &keeping)?;
     let mut warnings = Vec::new();
     if rendered.tokens > u64::from(policy.budget) {
         warnings.push(format!(
@@ -113,7 +116,9 @@ pub(crate) fn assemble(
         ));
     }
     warnings.extend(rendered.warnings());
-    Ok(chosen.assembled(&choice, rendered, warnings, options))
+    let assembled = chosen.assembled(&choice, &mut rendered, warnings, options);
+    rendered.keep(reader);
+    Ok(assembled)
 }
 
 /// What there is to choose from, and by which rule.
@@ -170,9 +175,11 @@ impl Chosen<'_> {
             match choice.fill_tokens(self) {
                 Some(chosen) if rendered.tokens > budget => {
                     let over = rendered.tokens - budget;
+                    rendered.keep(reader);
                     tokens = chosen.saturating_sub(over).min(tokens.saturating_sub(1));
                 }
                 None if rendered.tokens > budget && self.whole.tokens > 0 => {
+                    rendered.keep(reader);
                     self.whole = Whole::default();
                     tokens = self.room();
                 }
@@ -188,7 +195,7 @@ impl Chosen<'_> {
     fn assembled(
         &self,
         choice: &Choice,
-        rendered: Rendered,
+        rendered: &mut Rendered,
         warnings: Vec<String>,
         options: &AssembleOptions,
     ) -> Assembled {
@@ -197,14 +204,14 @@ impl Chosen<'_> {
         let evicted = left_out.map(|piece| piece.count(self.items)).sum::<u64>();
         let fresh = (self.history.head.messages + 1).saturating_sub(self.tail.seq_first);
         Assembled {
-            prefix: self.prefix(&rendered, options.previous.as_deref()),
+            prefix: self.prefix(rendered, options.previous.as_deref()),
             tokens: num::tokens_u32(rendered.tokens),
             summaries: rendered.summaries,
             fresh_tail_messages: num::tokens_u32(fresh),
             evicted: num::tokens_u32(evicted),
-            items: if options.explain { self.explain(&pieces, &rendered) } else { Vec::new() },
-            messages_json: rendered.messages_json,
-            system: rendered.system,
+            items: if options.explain { self.explain(&pieces, rendered) } else { Vec::new() },
+            messages_json: core::mem::take(&mut rendered.messages_json),
+            system: rendered.system.take(),
             warnings,
         }
     }
