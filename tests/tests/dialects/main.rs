@@ -7,6 +7,7 @@
 //! The dialects of the providers, in and out: what was said survives, and every context that is
 //! assembled is one that the provider accepts.
 
+mod again;
 mod exact;
 mod generate;
 mod properties;
@@ -60,6 +61,16 @@ impl Chat {
         budget: u32,
         previous: Option<String>,
     ) -> Assembled {
+        self.assemble_with(dialect, budget, previous, Vec::new())
+    }
+
+    pub(crate) fn assemble_with(
+        &mut self,
+        dialect: Dialect,
+        budget: u32,
+        previous: Option<String>,
+        live_messages: Vec<String>,
+    ) -> Assembled {
         // Every policy has its turn; the generator's words are numbered.
         let policies =
             [None, Some(Policy::Chronological), Some(Policy::PromptAware), Some(Policy::Layered)];
@@ -67,12 +78,31 @@ impl Chat {
             policy: policies[budget as usize % policies.len()],
             prompt: Some(format!("w{}x w{}x?", budget % 7, budget % 30)),
             previous,
+            live_messages,
             explain: true,
             ..AssembleOptions::default()
         };
         let Self { engine, store } = self;
         store.begin_call();
         engine.assemble(store, "c", budget, dialect, &options, NOW).unwrap()
+    }
+
+    /// The same conversation with an engine that remembers nothing.
+    pub(crate) fn anew(&self, config: &str) -> Self {
+        Self { store: self.store.clone(), ..Self::new(config) }
+    }
+
+    /// The store goes back to what it was then.
+    pub(crate) fn restore(&mut self, then: &Self) {
+        self.store = then.store.clone();
+    }
+
+    /// Sets the focus brief, or takes it away.
+    pub(crate) fn focus(&mut self, text: Option<&str>) {
+        let arguments = text.map_or("{}".into(), |text| format!("{{\"text\":\"{text}\"}}"));
+        let Self { engine, store } = self;
+        store.begin_call();
+        engine.call(store, "c", "focus", &arguments, NOW).unwrap();
     }
 
     pub(crate) fn findings(&self, dialect: Dialect, messages_json: &str) -> String {

@@ -313,11 +313,16 @@ fn run(seed: u64) {
 
 #[test]
 fn every_context_is_one_that_the_provider_accepts() {
+    each_seed(SEEDS, run);
+}
+
+/// Runs so many seeds, or those that the environment says, on all cores.
+pub(crate) fn each_seed(seeds: u64, run: fn(u64)) {
     let number = |name: &str| env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     if let Some(seed) = number("LCM_DIALECT_SEED") {
         return run(seed);
     }
-    let (seeds, next) = (number("LCM_DIALECT_SEEDS").unwrap_or(SEEDS), AtomicU64::new(0));
+    let (seeds, next) = (number("LCM_DIALECT_SEEDS").unwrap_or(seeds), AtomicU64::new(0));
     let work = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
