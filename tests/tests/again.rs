@@ -140,7 +140,7 @@ fn message(dialect: Dialect, number: usize) -> String {
         (1, Dialect::Gemini) => format!(r#"{{"role":"model","parts":[{{"text":"{text}"}}]}}"#),
         (1, _) => format!(r#"{{"role":"assistant","content":"{text}"}}"#),
         (2 | 4 | 6, Dialect::Lcm) => format!(
-            r#"{{"role":"assistant","content":[{{"type":"tool-call","id":"{id}","name":"edit","input":{args}}}]}}"#
+            r#"{{"role":"assistant","content":[{{"type":"tool_call","id":"{id}","name":"edit","input":{args}}}]}}"#
         ),
         (2 | 4 | 6, Dialect::Anthropic) => format!(
             r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"{id}","name":"edit","input":{args}}}]}}"#
@@ -155,7 +155,7 @@ fn message(dialect: Dialect, number: usize) -> String {
             r#"{{"role":"model","parts":[{{"functionCall":{{"name":"edit","args":{args}}}}}]}}"#
         ),
         (_, Dialect::Lcm) => format!(
-            r#"{{"role":"tool","content":[{{"type":"tool-result","call_id":"{id}","output":"{text}"}}]}}"#
+            r#"{{"role":"tool","content":[{{"type":"tool_result","call_id":"{id}","output":"{text}"}}]}}"#
         ),
         (_, Dialect::Anthropic) => format!(
             r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{id}","content":"{text}"}}]}}"#

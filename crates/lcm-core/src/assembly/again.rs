@@ -14,20 +14,21 @@ use super::{
 use crate::{
     api::Dialect,
     json::{self, Value},
-    message, order, validate,
+    order, validate,
 };
 
 /// Bytes of arrays that are kept: what a budget of a million tokens holds.
 const KEPT_BYTES_MAX: usize = 4 << 20;
 /// Places where an array is tried to be cut.
 const CUTS_MAX: usize = 3;
-/// Arrays that are kept: until one fits the budget, an assembly may render several.
-const KEPT_MAX: usize = 6;
+/// Arrays that are kept, of one conversation or several: until one fits the budget, an assembly may
+/// render more than one.
+const KEPT_MAX: usize = 8;
 
-/// The arrays of the last assemblies of one conversation.
+/// The arrays of the last assemblies.
 #[derive(Debug, Default)]
 pub(crate) struct Renderings {
-    /// Key root of the conversation.
+    /// Key root of the conversation that is assembled.
     root: String,
     /// The one used last stands last.
     list: Vec<Rendering>,
@@ -38,6 +39,8 @@ pub(crate) struct Renderings {
 /// One array for a provider.
 #[derive(Debug, Default)]
 pub(super) struct Rendering {
+    /// Key root of its conversation.
+    root: String,
     dialect: Option<Dialect>,
     pub(super) entries: Vec<Entry>,
     /// The messages with commas between, without the brackets.
@@ -79,17 +82,14 @@ struct Cut {
 impl Renderings {
     /// Begins an assembly of a conversation.
     pub(super) fn begin(&mut self, root: &str) {
-        if self.root != root {
-            (self.root, self.list) = (root.into(), Vec::new());
-        }
-        self.own = 0;
+        (self.root, self.own) = (root.into(), 0);
     }
 
     /// A summary that was rendered, by its id and the size of its record.
     pub(super) fn summary(&self, origin: Origin) -> Option<Entry> {
+        let own = self.list.iter().rev().filter(|kept| kept.root == self.root);
         // The summaries are the first, or nearly.
-        let all = self.list.iter().rev().flat_map(|kept| &kept.entries);
-        all.into_iter().find(|entry| entry.origin == origin).cloned()
+        own.flat_map(|kept| &kept.entries).find(|entry| entry.origin == origin).cloned()
     }
 
     /// Renders entries, and takes what was kept of them.
@@ -97,6 +97,9 @@ impl Renderings {
         let others = self.list.len().saturating_sub(self.own);
         let mut best: Option<(usize, usize)> = None;
         for (at, kept) in self.list.iter().enumerate().take(others) {
+            if kept.root != self.root {
+                continue;
+            }
             let common = kept.common(dialect, &entries);
             if common * 2 > entries.len() && best.is_none_or(|(_, most)| common > most) {
                 best = Some((at, common));
@@ -109,7 +112,8 @@ impl Renderings {
                 return kept;
             }
         }
-        let mut rendering = Rendering { dialect: Some(dialect), ..Rendering::default() };
+        let mut rendering =
+            Rendering { root: self.root.clone(), dialect: Some(dialect), ..Rendering::default() };
         rendering.push(dialect::render(dialect, &entries, false), 0);
         rendering.entries = entries;
         rendering
@@ -204,11 +208,7 @@ impl Rendering {
             let greatest = before.get(at).copied().unwrap_or_default();
             let begins = at > 0
                 && self.elements.get(at - 1).is_some_and(|last| last.message < element.message);
-            if begins
-                && greatest < least
-                && least < common
-                && !self.entries.get(greatest).is_some_and(is_reasoning)
-            {
+            if begins && greatest < least && least < common {
                 return Some(Cut { entry: least, message: element.message, element: at });
             }
         }
@@ -290,8 +290,131 @@ fn role(message: &str) -> &str {
     message.split_once('[').map_or(message, |(role, _)| role)
 }
 
-/// Whether it must stand before what it led to.
-fn is_reasoning(entry: &Entry) -> bool {
-    let is_item = matches!(entry.origin, Origin::Message { dialect: Dialect::OpenaiResponses, .. });
-    is_item && message::item_kind(entry.raw()) == "reasoning"
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use super::*;
+    use crate::message::project;
+
+    fn entry(seq: u64, dialect: Dialect, raw: &str) -> Entry {
+        let message = project(dialect, raw).unwrap();
+        let origin = Origin::Message { dialect, role: message.role };
+        let text = dialect::Text::Own(raw.into(), message.parts.into());
+        Entry { index: 0, seq, origin, text }
+    }
+
+    fn entries(dialect: Dialect, raws: &[String]) -> Vec<Entry> {
+        (1..).zip(raws).map(|(seq, raw)| entry(seq, dialect, raw)).collect()
+    }
+
+    /// Renders the first messages, then all; whether the second time went on with the first, which
+    /// changes nothing.
+    fn goes_on(dialect: Dialect, raws: &[String], first: usize) -> bool {
+        let all = entries(dialect, raws);
+        let mut known = Renderings::default();
+        let mut kept = known.render(dialect, all[..first].to_vec());
+        kept.is_accepted(dialect);
+        kept.chain([7; 32]);
+        let went_on = kept.go_on(dialect, &all, first);
+        known.list.push(kept);
+        if went_on {
+            known.list[0].entries = all.clone();
+        }
+        let mut again = known.render(dialect, all.clone());
+        let mut fresh = Renderings::default().render(dialect, all);
+        assert_eq!(again.json, fresh.json, "{dialect:?}");
+        assert_eq!(again.chain([7; 32]), fresh.chain([7; 32]));
+        assert_eq!(again.starts, fresh.starts);
+        assert_eq!(again.notes.warnings(&again.entries), fresh.notes.warnings(&fresh.entries));
+        assert_eq!(again.is_accepted(dialect), fresh.is_accepted(dialect));
+        went_on
+    }
+
+    fn said(role: &str, text: &str) -> String {
+        format!(r#"{{"role":"{role}","content":"{text}"}}"#)
+    }
+
+    /// An agent at work: a question, then calls with their results.
+    fn work(calls: usize) -> Vec<String> {
+        let mut out = Vec::from([said("user", "q")]);
+        for number in 0..calls {
+            out.push(format!(
+                r#"{{"role":"assistant","content":[{{"type":"tool_call","id":"call_{number:016}",
+                    "name":"n","input":{{}}}}]}}"#
+            ));
+            out.push(format!(
+                r#"{{"role":"tool","content":[{{"type":"tool_result","output":"r{number}",
+                    "call_id":"call_{number:016}"}}]}}"#
+            ));
+        }
+        out
+    }
+
+    const PROVIDERS: [Dialect; 4] =
+        [Dialect::Anthropic, Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Gemini];
+
+    /// Goal: what an agent adds is all that is rendered, also in the middle of its work.
+    #[test]
+    fn what_was_rendered_is_gone_on_with() {
+        let raws = work(20);
+        for dialect in PROVIDERS {
+            for first in 5..raws.len() {
+                let all = entries(Dialect::Lcm, &raws);
+                let mut kept = Renderings::default().render(dialect, all[..first].to_vec());
+                let cut = kept.cut(first).unwrap();
+                assert!(cut.entry + 3 >= first, "{dialect:?}: {} of {first}", cut.entry);
+                assert!(kept.go_on(dialect, &all, first), "{dialect:?} {first}");
+                let fresh = Renderings::default().render(dialect, all);
+                assert_eq!(kept.json, fresh.json);
+            }
+        }
+    }
+
+    /// Goal: a result far behind its call changes the array there.
+    #[test]
+    fn what_has_an_id_in_common_is_rendered_together() {
+        let mut raws = work(12);
+        let late = raws.remove(4);
+        raws.push(late);
+        raws.push(said("user", "q"));
+        let all = entries(Dialect::Lcm, &raws);
+        for dialect in PROVIDERS {
+            let first = raws.len() - 2;
+            let mut kept = Renderings::default().render(dialect, all[..first].to_vec());
+            assert!(!kept.go_on(dialect, &all, first), "{dialect:?}");
+        }
+    }
+
+    /// Goal: the newest marks for a cache stay, which is no matter of the newest messages alone.
+    #[test]
+    fn marks_for_a_cache_are_counted_over_all() {
+        let marked = |number: usize| {
+            let role = if number.is_multiple_of(2) { "user" } else { "assistant" };
+            format!(
+                r#"{{"role":"{role}","content":[{{"type":"text","text":"t{number}",
+                    "cache_control":{{"type":"ephemeral"}}}}]}}"#
+            )
+        };
+        let raws: Vec<String> = (0..9).map(marked).collect();
+        assert!(!goes_on(Dialect::Anthropic, &raws, 7));
+        let few: Vec<String> = (0..9)
+            .map(|at| if at < 7 { said(["user", "assistant"][at % 2], "t") } else { marked(at) })
+            .collect();
+        assert!(goes_on(Dialect::Anthropic, &few, 8));
+    }
+
+    /// Goal: a call that the provider still has to answer goes when something stands behind it,
+    /// and then nothing may be left behind the cut.
+    #[test]
+    fn what_goes_leaves_nothing_behind() {
+        let mut raws = Vec::from([said("user", "q"), said("assistant", "a"), said("user", "r")]);
+        raws.push(
+            r#"{"role":"assistant","content":[{"type":"server_tool_use","id":"srvtoolu_1",
+                "name":"web_search","input":{}}]}"#
+                .into(),
+        );
+        raws.push(r#"{"role":"user","content":[]}"#.into());
+        goes_on(Dialect::Anthropic, &raws, 4);
+    }
 }
