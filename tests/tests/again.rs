@@ -1,5 +1,4 @@
 #![expect(
-    clippy::as_conversions,
     clippy::indexing_slicing,
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
@@ -11,7 +10,7 @@
 //! `dist/lcm.wasm` was built. Reads of the store are counted and have a bound; times are shown.
 //!
 //! `LCM_MESSAGES=100000 cargo test --release -p lcm-tests --test again -- --nocapture` takes so
-//! many messages; without `LCM_MESSAGES` it takes a few thousand.
+//! many messages; without `LCM_MESSAGES` it takes a few thousand. `LCM_ONLY` names one dialect.
 
 use std::{
     env,
@@ -134,41 +133,52 @@ fn message(dialect: Dialect, number: usize) -> String {
     let id = format!("toolu_{:020}", number - number % 2);
     let args = format!(r#"{{"path":"src/{number}.rs","text":"{}"}}"#, words(number + 1));
     let quoted = serde_json::to_string(&args).unwrap();
+    let list = |role: &str, block: &str| format!(r#"{{"role":"{role}","content":[{block}]}}"#);
+    let parts = |role: &str, part: &str| format!(r#"{{"role":"{role}","parts":[{part}]}}"#);
+    let role = if number % 8 == 0 { "user" } else { "assistant" };
     match (number % 8, dialect) {
-        (0, Dialect::Gemini) => format!(r#"{{"role":"user","parts":[{{"text":"{text}"}}]}}"#),
-        (0, _) => format!(r#"{{"role":"user","content":"{text}"}}"#),
-        (1, Dialect::Gemini) => format!(r#"{{"role":"model","parts":[{{"text":"{text}"}}]}}"#),
-        (1, _) => format!(r#"{{"role":"assistant","content":"{text}"}}"#),
-        (2 | 4 | 6, Dialect::Lcm) => format!(
-            r#"{{"role":"assistant","content":[{{"type":"tool_call","id":"{id}","name":"edit","input":{args}}}]}}"#
-        ),
-        (2 | 4 | 6, Dialect::Anthropic) => format!(
-            r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"{id}","name":"edit","input":{args}}}]}}"#
-        ),
-        (2 | 4 | 6, Dialect::OpenaiChat) => format!(
-            r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"{id}","type":"function","function":{{"name":"edit","arguments":{quoted}}}}}]}}"#
-        ),
-        (2 | 4 | 6, Dialect::OpenaiResponses) => format!(
-            r#"{{"type":"function_call","call_id":"{id}","name":"edit","arguments":{quoted}}}"#
-        ),
-        (2 | 4 | 6, Dialect::Gemini) => format!(
-            r#"{{"role":"model","parts":[{{"functionCall":{{"name":"edit","args":{args}}}}}]}}"#
-        ),
-        (_, Dialect::Lcm) => format!(
-            r#"{{"role":"tool","content":[{{"type":"tool_result","call_id":"{id}","output":"{text}"}}]}}"#
-        ),
-        (_, Dialect::Anthropic) => format!(
-            r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{id}","content":"{text}"}}]}}"#
-        ),
+        (0 | 1, Dialect::Gemini) => {
+            let role = if role == "user" { role } else { "model" };
+            parts(role, &format!(r#"{{"text":"{text}"}}"#))
+        }
+        (0 | 1, _) => format!(r#"{{"role":"{role}","content":"{text}"}}"#),
+        (2 | 4 | 6, Dialect::Lcm | Dialect::Anthropic) => {
+            let kind = if dialect == Dialect::Lcm { "tool_call" } else { "tool_use" };
+            let rest = format!(r#""name":"edit","input":{args}"#);
+            list("assistant", &format!(r#"{{"type":"{kind}","id":"{id}",{rest}}}"#))
+        }
+        (2 | 4 | 6, Dialect::OpenaiChat) => {
+            let called = format!(r#"{{"name":"edit","arguments":{quoted}}}"#);
+            let call = format!(r#"{{"id":"{id}","type":"function","function":{called}}}"#);
+            format!(r#"{{"role":"assistant","content":null,"tool_calls":[{call}]}}"#)
+        }
+        (2 | 4 | 6, Dialect::OpenaiResponses) => {
+            let called = format!(r#""name":"edit","arguments":{quoted}"#);
+            format!(r#"{{"type":"function_call","call_id":"{id}",{called}}}"#)
+        }
+        (2 | 4 | 6, Dialect::Gemini) => {
+            let call = format!(r#"{{"name":"edit","args":{args}}}"#);
+            parts("model", &format!(r#"{{"functionCall":{call}}}"#))
+        }
+        (_, Dialect::Lcm) => {
+            let result = format!(r#""call_id":"{id}","output":"{text}""#);
+            list("tool", &format!(r#"{{"type":"tool_result",{result}}}"#))
+        }
+        (_, Dialect::Anthropic) => {
+            let result = format!(r#""tool_use_id":"{id}","content":"{text}""#);
+            list("user", &format!(r#"{{"type":"tool_result",{result}}}"#))
+        }
         (_, Dialect::OpenaiChat) => {
             format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"{text}"}}"#)
         }
         (_, Dialect::OpenaiResponses) => {
-            format!(r#"{{"type":"function_call_output","call_id":"{id}","output":"{text}"}}"#)
+            let result = format!(r#""call_id":"{id}","output":"{text}""#);
+            format!(r#"{{"type":"function_call_output",{result}}}"#)
         }
-        (_, Dialect::Gemini) => format!(
-            r#"{{"role":"user","parts":[{{"functionResponse":{{"name":"edit","response":{{"output":"{text}"}}}}}}]}}"#
-        ),
+        (_, Dialect::Gemini) => {
+            let result = format!(r#"{{"name":"edit","response":{{"output":"{text}"}}}}"#);
+            parts("user", &format!(r#"{{"functionResponse":{result}}}"#))
+        }
     }
 }
 

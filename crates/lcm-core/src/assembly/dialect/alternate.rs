@@ -39,8 +39,8 @@ pub(super) fn push(out: &mut Vec<Message>, role: &'static str, bits: Vec<Bit>) {
     }
 }
 
-/// Puts a user at the beginning, unless it has `begun` before these messages, and at the end, unless
-/// the provider is `at_work`.
+/// Puts a user at the beginning, unless the array has `begun` before, and at the end, unless the
+/// provider is `at_work`.
 pub(super) fn begin_and_end(
     out: &mut Vec<Message>,
     text_json: fn(&str) -> String,
