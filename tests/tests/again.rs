@@ -135,7 +135,7 @@ fn message(dialect: Dialect, number: usize) -> String {
     let quoted = serde_json::to_string(&args).unwrap();
     let list = |role: &str, block: &str| format!(r#"{{"role":"{role}","content":[{block}]}}"#);
     let parts = |role: &str, part: &str| format!(r#"{{"role":"{role}","parts":[{part}]}}"#);
-    let role = if number % 8 == 0 { "user" } else { "assistant" };
+    let role = if number.is_multiple_of(8) { "user" } else { "assistant" };
     match (number % 8, dialect) {
         (0 | 1, Dialect::Gemini) => {
             let role = if role == "user" { role } else { "model" };

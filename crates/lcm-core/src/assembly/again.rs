@@ -100,14 +100,14 @@ impl Renderings {
             if kept.root != self.root {
                 continue;
             }
-            let common = kept.common(dialect, &entries);
-            if common * 2 > entries.len() && best.is_none_or(|(_, most)| common > most) {
-                best = Some((at, common));
+            let equal = kept.equal(dialect, &entries);
+            if equal * 2 > entries.len() && best.is_none_or(|(_, most)| equal > most) {
+                best = Some((at, equal));
             }
         }
-        if let Some((at, common)) = best {
+        if let Some((at, equal)) = best {
             let mut kept = self.list.remove(at);
-            if kept.go_on(dialect, &entries, common) {
+            if kept.go_on(dialect, &entries, equal) {
                 kept.entries = entries;
                 return kept;
             }
@@ -133,7 +133,7 @@ impl Renderings {
 
 impl Rendering {
     /// How many of the first entries are those of this array.
-    fn common(&self, dialect: Dialect, entries: &[Entry]) -> usize {
+    fn equal(&self, dialect: Dialect, entries: &[Entry]) -> usize {
         if self.dialect != Some(dialect) {
             return 0;
         }
@@ -142,20 +142,19 @@ impl Rendering {
 
     /// Becomes the array of these entries, of which the first are its own; `false`: it has to be
     /// rendered anew.
-    fn go_on(&mut self, dialect: Dialect, entries: &[Entry], common: usize) -> bool {
-        if common == entries.len() && common == self.entries.len() {
+    fn go_on(&mut self, dialect: Dialect, entries: &[Entry], mut equal: usize) -> bool {
+        if equal == entries.len() && equal == self.entries.len() {
             return true;
         }
-        let mut common = common;
         for _ in 0..CUTS_MAX {
-            let Some(cut) = self.cut(common) else { return false };
+            let Some(cut) = self.cut(equal) else { return false };
             let rest = entries.get(cut.entry..).unwrap_or_default();
             let output = dialect::render(dialect, rest, true);
             if self.fits(dialect, cut, &output) {
                 self.replace(cut, output);
                 return true;
             }
-            common = cut.entry;
+            equal = cut.entry;
         }
         false
     }
@@ -192,9 +191,9 @@ impl Rendering {
         self.push(output, cut.entry);
     }
 
-    /// The last place up to which this array stays if its first `common` entries do: behind a
+    /// The last place up to which this array stays if its first `equal` entries do: behind a
     /// message whose entries and all before them are in no later one.
-    fn cut(&self, common: usize) -> Option<Cut> {
+    fn cut(&self, equal: usize) -> Option<Cut> {
         // The greatest entry before each element.
         let mut before = Vec::with_capacity(self.elements.len());
         let mut greatest = 0;
@@ -208,7 +207,7 @@ impl Rendering {
             let greatest = before.get(at).copied().unwrap_or_default();
             let begins = at > 0
                 && self.elements.get(at - 1).is_some_and(|last| last.message < element.message);
-            if begins && greatest < least && least < common {
+            if begins && greatest < least && least < equal {
                 return Some(Cut { entry: least, message: element.message, element: at });
             }
         }

@@ -100,8 +100,7 @@ pub(crate) fn assemble(
         chosen.whole = Whole::of_tail(reader, &history, &tail, chosen.room())?;
     }
     let keeping = Keeping::new(reader, &chosen, config, options)?;
-    reader.renderings().begin(keys.root());
-    let (choice, mut rendered) = chosen.fit(reader, dialect, &keeping)?;
+    let (choice, rendered) = chosen.fit(reader, dialect, &keeping)?;
     let mut warnings = Vec::new();
     if rendered.tokens > u64::from(policy.budget) {
         warnings.push(format!(
@@ -116,9 +115,8 @@ pub(crate) fn assemble(
         ));
     }
     warnings.extend(rendered.warnings());
-    let assembled = chosen.assembled(&choice, &mut rendered, warnings, options);
-    rendered.keep(reader);
-    Ok(assembled)
+    let assembled = chosen.assembled(&choice, &rendered, warnings, options);
+    Ok(Assembled { messages_json: rendered.keep(reader), ..assembled })
 }
 
 /// What there is to choose from, and by which rule.
@@ -166,6 +164,7 @@ impl Chosen<'_> {
         dialect: Dialect,
         keeping: &Keeping,
     ) -> Result<(Choice, Rendered)> {
+        reader.renderings().begin(self.history.keys.root());
         let budget = u64::from(self.policy.budget);
         let mut tokens = self.room();
         loop {
@@ -191,11 +190,11 @@ impl Chosen<'_> {
         }
     }
 
-    /// What is returned.
+    /// What is returned, without the array.
     fn assembled(
         &self,
         choice: &Choice,
-        rendered: &mut Rendered,
+        rendered: &Rendered,
         warnings: Vec<String>,
         options: &AssembleOptions,
     ) -> Assembled {
@@ -210,8 +209,8 @@ impl Chosen<'_> {
             fresh_tail_messages: num::tokens_u32(fresh),
             evicted: num::tokens_u32(evicted),
             items: if options.explain { self.explain(&pieces, rendered) } else { Vec::new() },
-            messages_json: core::mem::take(&mut rendered.messages_json),
-            system: rendered.system.take(),
+            messages_json: String::new(),
+            system: rendered.system.clone(),
             warnings,
         }
     }

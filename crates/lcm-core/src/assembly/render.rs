@@ -267,11 +267,12 @@ impl Rendered {
         self.array = array;
     }
 
-    /// Leaves the array for the next assembly, unless it was refused.
-    pub(super) fn keep(self, reader: &mut Reader<'_>) {
+    /// Leaves the array for the next assembly, unless it was refused, and hands out its JSON.
+    pub(super) fn keep(self, reader: &mut Reader<'_>) -> String {
         if self.refused.is_none() && !self.array.entries.is_empty() {
             reader.renderings().keep(self.array);
         }
+        self.messages_json
     }
 
     /// Counts what was pushed last.
