@@ -23,7 +23,14 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 /// Base64url of `bytes`, without padding, cut to `characters`.
 pub(crate) fn base64url(bytes: &[u8], characters: usize) -> String {
-    let mut out = Vec::with_capacity(characters + 4);
+    let mut out = String::with_capacity(characters + 4);
+    push_base64url(&mut out, bytes, characters);
+    out
+}
+
+/// Adds the first `characters` of it to a text.
+pub(crate) fn push_base64url(out: &mut String, bytes: &[u8], characters: usize) {
+    let end = out.len() + characters;
     for group in bytes.chunks(3).take(characters.div_ceil(4)) {
         let mut word = 0u32;
         for index in 0..3 {
@@ -31,11 +38,10 @@ pub(crate) fn base64url(bytes: &[u8], characters: usize) -> String {
         }
         for shift in [18u32, 12, 6, 0].into_iter().take(group.len() + 1) {
             let index = num::to_usize(u64::from((word >> shift) & 63));
-            out.push(ALPHABET.get(index).copied().unwrap_or(b'A'));
+            out.push(char::from(ALPHABET.get(index).copied().unwrap_or(b'A')));
         }
     }
-    out.truncate(characters);
-    ascii(out)
+    out.truncate(end);
 }
 
 /// Lower-case hex of `bytes`.

@@ -6,7 +6,7 @@
 use alloc::{collections::VecDeque, format, rc::Rc, string::String, vec::Vec};
 
 use crate::{
-    assembly::Marks,
+    assembly::{Marks, Renderings},
     codec,
     error::{Error, Result},
     head::Head,
@@ -47,6 +47,8 @@ pub(crate) struct Cache {
     heads: Sorted<String, (u64, [u8; 16])>,
     /// Of the last assembly of any conversation.
     marks: Rc<Marks>,
+    /// Of the last assemblies of one conversation for providers.
+    renderings: Renderings,
 }
 
 impl Cache {
@@ -130,6 +132,11 @@ impl<'a> Reader<'a> {
         self.cache.heads.insert(keys.root().into(), seen);
         self.head_key = Some(keys.head());
         self.head_bytes = bytes.map(Vec::from);
+    }
+
+    /// What assemblies for providers left.
+    pub(crate) fn renderings(&mut self) -> &mut Renderings {
+        &mut self.cache.renderings
     }
 
     /// The hashes that the last assembly left.

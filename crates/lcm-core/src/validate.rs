@@ -58,6 +58,17 @@ pub(crate) fn validate(dialect: Dialect, messages_json: &str) -> Result<String> 
 
 /// What is wrong with these messages of `raw`; nothing in the dialect `lcm`, which has no rules.
 pub(crate) fn check(dialect: Dialect, raw: &str, messages: &[Value]) -> Findings {
+    check_behind(dialect, None, raw, messages)
+}
+
+/// The same of messages behind accepted ones, the last of which is `before`: none of their calls is
+/// open, and no id is used in both.
+pub(crate) fn check_behind(
+    dialect: Dialect,
+    before: Option<&str>,
+    raw: &str,
+    messages: &[Value],
+) -> Findings {
     let mut findings = Findings::default();
     if messages.is_empty() {
         findings.expect(false, format_args!("no messages"));
@@ -67,7 +78,7 @@ pub(crate) fn check(dialect: Dialect, raw: &str, messages: &[Value]) -> Findings
         Dialect::Anthropic => anthropic::check(raw, messages, &mut findings),
         Dialect::OpenaiChat => openai_chat::check(raw, messages, &mut findings),
         Dialect::OpenaiResponses => openai_responses::check(raw, messages, &mut findings),
-        Dialect::Gemini => gemini::check(raw, messages, &mut findings),
+        Dialect::Gemini => gemini::check(raw, messages, before, &mut findings),
         Dialect::Lcm => {}
     }
     findings

@@ -7,6 +7,7 @@
 //! The dialects of the providers, in and out: what was said survives, and every context that is
 //! assembled is one that the provider accepts.
 
+mod again;
 mod exact;
 mod generate;
 mod properties;
@@ -69,6 +70,16 @@ impl Chat {
         budget: u32,
         previous: Option<String>,
     ) -> Assembled {
+        self.assemble_with(dialect, budget, previous, self.live.clone())
+    }
+
+    pub(crate) fn assemble_with(
+        &mut self,
+        dialect: Dialect,
+        budget: u32,
+        previous: Option<String>,
+        live_messages: Vec<String>,
+    ) -> Assembled {
         // Every policy has its turn; the generator's words are numbered.
         let policies =
             [None, Some(Policy::Chronological), Some(Policy::PromptAware), Some(Policy::Layered)];
@@ -76,7 +87,7 @@ impl Chat {
             policy: policies[budget as usize % policies.len()],
             prompt: Some(format!("w{}x w{}x?", budget % 7, budget % 30)),
             previous,
-            live_messages: self.live.clone(),
+            live_messages,
             explain: true,
             ..AssembleOptions::default()
         };
@@ -85,16 +96,27 @@ impl Chat {
         engine.assemble(store, "c", budget, dialect, &options, NOW).unwrap()
     }
 
-    pub(crate) fn findings(&self, dialect: Dialect, messages_json: &str) -> String {
-        self.engine.validate(dialect, messages_json).unwrap()
+    /// The same conversation with an engine that remembers nothing.
+    pub(crate) fn anew(&self, config: &str) -> Self {
+        Self { store: self.store.clone(), ..Self::new(config) }
     }
 
-    /// Sets a brief that stands for summaries; where there are none it is refused.
-    pub(crate) fn focus(&mut self, text: &str, seq_last: u64) {
-        let arguments = serde_json::json!({"text": text, "seq_last": seq_last}).to_string();
+    /// The store goes back to what it was then.
+    pub(crate) fn restore(&mut self, then: &Self) {
+        self.store = then.store.clone();
+    }
+
+    /// Sets the focus brief, or takes it away.
+    pub(crate) fn focus(&mut self, text: Option<&str>, seq_last: Option<u64>) {
+        let mut arguments = serde_json::json!({"text": text, "seq_last": seq_last});
+        arguments.as_object_mut().unwrap().retain(|_, value| !value.is_null());
         let Self { engine, store, .. } = self;
         store.begin_call();
-        engine.call(store, "c", "focus", &arguments, NOW).unwrap();
+        engine.call(store, "c", "focus", &arguments.to_string(), NOW).unwrap();
+    }
+
+    pub(crate) fn findings(&self, dialect: Dialect, messages_json: &str) -> String {
+        self.engine.validate(dialect, messages_json).unwrap()
     }
 
     /// One sweep with the summaries that are made without a model.

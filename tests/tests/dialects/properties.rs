@@ -282,7 +282,7 @@ fn a_brief_stands_for_summaries(history: &mut History) {
     let dialect = *history.generator.random.pick(&DIALECTS);
     let items = check(&mut history.chat, dialect, LARGE).items;
     let newest = items.iter().filter_map(|item| item.seq_last).max().unwrap_or(1);
-    history.chat.focus(word, history.generator.random.between(1, newest));
+    history.chat.focus(Some(word), Some(history.generator.random.between(1, newest)));
     let assembled = check(&mut history.chat, dialect, LARGE);
     assert!(assembled.messages_json.matches(word).count() <= 1);
     let budget = history.generator.random.between(1, 400) as u32;
@@ -342,11 +342,16 @@ fn run(seed: u64) {
 
 #[test]
 fn every_context_is_one_that_the_provider_accepts() {
+    each_seed(SEEDS, run);
+}
+
+/// Runs so many seeds, or those that the environment says, on all cores.
+pub(crate) fn each_seed(seeds: u64, run: fn(u64)) {
     let number = |name: &str| env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     if let Some(seed) = number("LCM_DIALECT_SEED") {
         return run(seed);
     }
-    let (seeds, next) = (number("LCM_DIALECT_SEEDS").unwrap_or(SEEDS), AtomicU64::new(0));
+    let (seeds, next) = (number("LCM_DIALECT_SEEDS").unwrap_or(seeds), AtomicU64::new(0));
     let work = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);

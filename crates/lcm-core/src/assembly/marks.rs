@@ -183,7 +183,8 @@ fn same(known: &Text, text: &str) -> bool {
     known.of().is_some_and(|known| known.len() == text.len() && equal(known, text))
 }
 
-fn hash(text: &str) -> [u8; 32] {
+/// The hash of one element.
+pub(super) fn hash(text: &str) -> [u8; 32] {
     keys::hash(&[b"lcm element", text.as_bytes()])
 }
 

@@ -5,6 +5,7 @@
 //! larger than the budget, less is chosen. Every array for a provider is checked before it leaves.
 
 mod accepted;
+mod again;
 mod choose;
 mod dialect;
 mod focus;
@@ -31,6 +32,7 @@ use crate::{
     reader::Reader,
     tail::{self, Tail},
 };
+pub(crate) use again::Renderings;
 use choose::Choice;
 use focus::Focus;
 use live::Live;
@@ -113,7 +115,8 @@ pub(crate) fn assemble(
         ));
     }
     warnings.extend(rendered.warnings());
-    Ok(chosen.assembled(&choice, rendered, warnings, options))
+    let assembled = chosen.assembled(&choice, &rendered, warnings, options);
+    Ok(Assembled { messages_json: rendered.keep(reader), ..assembled })
 }
 
 /// What there is to choose from, and by which rule.
@@ -161,6 +164,7 @@ impl Chosen<'_> {
         dialect: Dialect,
         keeping: &Keeping,
     ) -> Result<(Choice, Rendered)> {
+        reader.renderings().begin(self.history.keys.root());
         let budget = u64::from(self.policy.budget);
         let mut tokens = self.room();
         loop {
@@ -170,9 +174,11 @@ impl Chosen<'_> {
             match choice.fill_tokens(self) {
                 Some(chosen) if rendered.tokens > budget => {
                     let over = rendered.tokens - budget;
+                    rendered.keep(reader);
                     tokens = chosen.saturating_sub(over).min(tokens.saturating_sub(1));
                 }
                 None if rendered.tokens > budget && self.whole.tokens > 0 => {
+                    rendered.keep(reader);
                     self.whole = Whole::default();
                     tokens = self.room();
                 }
@@ -184,11 +190,11 @@ impl Chosen<'_> {
         }
     }
 
-    /// What is returned.
+    /// What is returned, without the array.
     fn assembled(
         &self,
         choice: &Choice,
-        rendered: Rendered,
+        rendered: &Rendered,
         warnings: Vec<String>,
         options: &AssembleOptions,
     ) -> Assembled {
@@ -197,14 +203,14 @@ impl Chosen<'_> {
         let evicted = left_out.map(|piece| piece.count(self.items)).sum::<u64>();
         let fresh = (self.history.head.messages + 1).saturating_sub(self.tail.seq_first);
         Assembled {
-            prefix: self.prefix(&rendered, options.previous.as_deref()),
+            prefix: self.prefix(rendered, options.previous.as_deref()),
             tokens: num::tokens_u32(rendered.tokens),
             summaries: rendered.summaries,
             fresh_tail_messages: num::tokens_u32(fresh),
             evicted: num::tokens_u32(evicted),
-            items: if options.explain { self.explain(&pieces, &rendered) } else { Vec::new() },
-            messages_json: rendered.messages_json,
-            system: rendered.system,
+            items: if options.explain { self.explain(&pieces, rendered) } else { Vec::new() },
+            messages_json: String::new(),
+            system: rendered.system.clone(),
             warnings,
         }
     }

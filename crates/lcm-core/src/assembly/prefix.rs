@@ -75,9 +75,9 @@ impl Chosen<'_> {
     /// What is equal to the assembly that `previous` names.
     pub(super) fn prefix(&self, rendered: &Rendered, previous: Option<&str>) -> Prefix {
         let elements = &rendered.elements;
-        let mut marks = String::with_capacity(elements.len().min(MARKS_MAX) * MARK_CHARACTERS);
+        let mut marks = String::with_capacity(elements.len().min(MARKS_MAX) * MARK_CHARACTERS + 4);
         for element in elements.iter().take(MARKS_MAX) {
-            marks.push_str(&keys::base64url(&element.hash, MARK_CHARACTERS));
+            keys::push_base64url(&mut marks, &element.hash, MARK_CHARACTERS);
         }
         let new = Marks(&marks);
         let old = previous.and_then(Old::read);

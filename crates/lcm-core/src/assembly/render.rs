@@ -4,7 +4,7 @@
 //! message with its element; the dialects of the providers are [`dialect`]'s matter. Leading system
 //! messages are returned beside the array in all of them.
 
-use alloc::{rc::Rc, string::String, vec::Vec};
+use alloc::{borrow::Cow, rc::Rc, string::String, vec::Vec};
 
 use crate::{
     api::Dialect,
@@ -20,10 +20,10 @@ use crate::{
 
 use super::{
     Chosen, accepted,
+    again::Rendering,
     choose::{Choice, Piece},
-    dialect::{self, Entry, Note, Notes, Origin},
+    dialect::{self, Entry, Note, Origin, Text},
     marks::Marking,
-    prefix,
 };
 
 /// Bytes that an array may have more than the last one before it is copied.
@@ -40,8 +40,10 @@ pub(super) struct Rendered {
     pub(super) elements: Vec<Element>,
     /// The hash of all elements, see [`super::prefix`].
     pub(super) chain: [u8; 32],
+    /// What there is for a provider; empty in the dialect `lcm`.
     entries: Vec<Entry>,
-    notes: Notes,
+    /// What they became.
+    array: Rendering,
     marking: Marking,
     /// Whether nothing but system messages was added.
     leading: bool,
@@ -105,16 +107,18 @@ pub(super) fn render(
             let hash = out.marking.text(&live.raw);
             out.element(place, hash, u64::from(*tokens));
         } else {
-            let origin = Origin::Message { dialect, role: *role, parts: parts.clone() };
-            out.entries.push(Entry { index: place.0, seq, origin, raw: live.raw.clone() });
+            let origin = Origin::Message { dialect, role: *role };
+            let text = Text::Own(live.raw.as_str().into(), parts.as_slice().into());
+            out.entries.push(Entry { index: place.0, seq, origin, text });
         }
     }
+    out.chain = out.marking.chain(&mut out.elements.iter().map(|element| element.hash));
     if dialect != Dialect::Lcm {
-        out.finish(dialect);
+        let entries = core::mem::take(&mut out.entries);
+        out.finish(reader.renderings().render(dialect, entries));
     }
     out.messages_json.push(']');
     let bytes = out.messages_json.len();
-    out.chain = out.marking.chain(&mut out.elements.iter().map(|element| element.hash));
     reader.keep_marks(core::mem::take(&mut out.marking).finish(bytes));
     Ok(out)
 }
@@ -132,6 +136,13 @@ impl Rendered {
         if dialect == Dialect::Lcm && self.repeat(summary, index) {
             return Ok(());
         }
+        let origin = Origin::Summary(summary.id, summary.bytes);
+        if dialect != Dialect::Lcm
+            && let Some(entry) = reader.renderings().summary(origin)
+        {
+            self.entries.push(Entry { index, seq: summary.seq_first, ..entry });
+            return Ok(());
+        }
         let raw = match context.focus.filter(|focus| focus.index == index) {
             Some(focus) => focus.element.clone(),
             None => {
@@ -143,8 +154,8 @@ impl Rendered {
         if dialect == Dialect::Lcm {
             self.summary(summary, index, &raw);
         } else {
-            let (seq, origin) = (summary.seq_first, Origin::Summary);
-            self.entries.push(Entry { index, seq, origin, raw });
+            let (seq, text) = (summary.seq_first, Text::Own(raw.into(), [].into()));
+            self.entries.push(Entry { index, seq, origin, text });
         }
         Ok(())
     }
@@ -174,9 +185,12 @@ impl Rendered {
             } else if dialect == Dialect::Lcm {
                 self.message(place, shape, (!is_whole).then_some(&stored), (role, &raw, tokens));
             } else {
-                let (raw, parts) = (raw.into_owned(), parts.to_vec());
-                let origin = Origin::Message { dialect: shape, role, parts };
-                self.entries.push(Entry { index, seq, origin, raw });
+                let text = match raw {
+                    Cow::Borrowed(_) if !is_whole => Text::Stored(Rc::clone(&stored)),
+                    raw => Text::Own(raw.into(), parts.into()),
+                };
+                let origin = Origin::Message { dialect: shape, role };
+                self.entries.push(Entry { index, seq, origin, text });
             }
         }
         Ok(())
@@ -234,21 +248,31 @@ impl Rendered {
         self.messages_json.push_str(json);
     }
 
-    /// Writes the entries that were kept.
-    fn finish(&mut self, dialect: Dialect) {
-        let output = dialect::render(dialect, &self.entries);
-        self.messages_json.push_str(&output.json);
-        self.notes = output.notes;
-        for element in output.elements {
-            if let Some(entry) = self.entries.get(element.entry) {
-                let place = (entry.index, entry.seq);
-                let hash = self.marking.text(&element.text);
-                let (tokens, message, entry) =
-                    (element.tokens, Some(element.message), Some(element.entry));
-                self.tokens += tokens;
-                self.elements.push(Element { hash, tokens, place, message, entry });
+    /// Takes an array for a provider.
+    fn finish(&mut self, mut array: Rendering) {
+        self.chain = array.chain(self.chain);
+        self.elements.reserve(array.elements.len());
+        for element in &array.elements {
+            if let Some(entry) = array.entries.get(element.entry) {
+                self.tokens += element.tokens;
+                self.elements.push(Element {
+                    hash: element.hash,
+                    tokens: element.tokens,
+                    place: (entry.index, entry.seq),
+                    message: Some(element.message),
+                    entry: Some(element.entry),
+                });
             }
         }
+        self.array = array;
+    }
+
+    /// Leaves the array for the next assembly, unless it was refused, and hands out its JSON.
+    pub(super) fn keep(self, reader: &mut Reader<'_>) -> String {
+        if self.refused.is_none() && !self.array.entries.is_empty() {
+            reader.renderings().keep(self.array);
+        }
+        self.messages_json
     }
 
     /// Counts what was pushed last.
@@ -281,21 +305,30 @@ impl Rendered {
 
     /// What was done to a piece of the context; empty: nothing.
     pub(super) fn done_to(&self, piece: &Piece) -> String {
-        self.notes.counts(&|at| {
-            self.entries.get(at).is_some_and(|entry| piece.holds((entry.index, entry.seq)))
+        let array = &self.array;
+        array.notes.counts(&|at| {
+            array.entries.get(at).is_some_and(|entry| piece.holds((entry.index, entry.seq)))
         })
     }
 
     /// What could not stay as it was, one line each.
     pub(super) fn warnings(&self) -> Vec<String> {
-        let mut out = self.notes.warnings(&self.entries);
+        let mut out = self.array.notes.warnings(&self.array.entries);
         out.extend(self.refused.clone());
         out
     }
 
     /// Leaves out what the provider would refuse, which is a defect of the rendering, and says so.
     pub(super) fn check(&mut self, dialect: Dialect) {
-        if dialect == Dialect::Lcm || self.messages_json == "[]" {
+        if dialect == Dialect::Lcm || self.array.json.is_empty() {
+            return;
+        }
+        let is_accepted = self.array.is_accepted(dialect);
+        self.messages_json = String::with_capacity(self.array.json.len() + 2);
+        self.messages_json.push('[');
+        self.messages_json.push_str(&self.array.json);
+        self.messages_json.push(']');
+        if is_accepted {
             return;
         }
         let Some(kept) = accepted::accepted(dialect, &self.messages_json) else { return };
@@ -303,18 +336,18 @@ impl Rendered {
             kept.left_out.binary_search(&element.message?).ok().and(element.entry)
         };
         for entry in self.elements.iter().filter_map(gone) {
-            self.notes.add(entry, Note::Invalid);
+            self.array.notes.add(entry, Note::Invalid);
         }
         self.elements.retain(|element| gone(element).is_none());
         for element in &mut self.elements {
             let before = |at| kept.left_out.partition_point(|gone| *gone < at);
             element.message = element.message.map(|at| at - before(at));
         }
-        self.chain = prefix::chain(&mut self.elements.iter().map(|element| element.hash));
+        self.chain = super::prefix::chain(&mut self.elements.iter().map(|element| element.hash));
         self.tokens = self.elements.iter().map(|element| element.tokens).sum();
         let is_summary = |element: &&Element| {
-            let entry = element.entry.and_then(|entry| self.entries.get(entry));
-            entry.is_some_and(|entry| matches!(entry.origin, Origin::Summary))
+            let entry = element.entry.and_then(|entry| self.array.entries.get(entry));
+            entry.is_some_and(|entry| matches!(entry.origin, Origin::Summary(..)))
         };
         let summaries = self.elements.iter().filter(is_summary).count();
         self.summaries = u32::try_from(summaries).unwrap_or(u32::MAX);
@@ -346,19 +379,19 @@ mod tests {
         let user = |text: &str| alloc::format!("{{\"role\":\"user\",\"content\":\"{text}\"}}");
         let call = "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"c1\",\
                     \"type\":\"function\",\"function\":{\"name\":\"n\",\"arguments\":\"{}\"}}]}";
-        let entry = |seq, origin| Entry { index: 0, seq, origin, raw: String::new() };
-        let message =
-            |role| Origin::Message { dialect: Dialect::OpenaiChat, role, parts: Vec::new() };
-        let mut rendered = Rendered {
-            messages_json: alloc::format!("[{},{},{call}]", user("summary"), user("q")),
-            entries: Vec::from([
-                entry(1, Origin::Summary),
-                entry(9, message(Role::User)),
-                entry(10, message(Role::Assistant)),
-            ]),
-            summaries: 1,
-            ..Rendered::default()
+        let entry = |seq, origin| {
+            let text = Text::Own("".into(), [].into());
+            Entry { index: 0, seq, origin, text }
         };
+        let message = |role| Origin::Message { dialect: Dialect::OpenaiChat, role };
+        let mut rendered = Rendered { summaries: 1, ..Rendered::default() };
+        rendered.array.json = alloc::format!("{},{},{call}", user("summary"), user("q"));
+        rendered.array.starts = Vec::from([0]);
+        rendered.array.entries = Vec::from([
+            entry(1, Origin::Summary([0; 8], 0)),
+            entry(9, message(Role::User)),
+            entry(10, message(Role::Assistant)),
+        ]);
         for (at, tokens) in [(0, 5), (1, 7), (2, 11)] {
             rendered.element((0, at), [0; 32], tokens);
             rendered.elements.last_mut().unwrap().entry = Some(usize::try_from(at).unwrap());
@@ -370,6 +403,6 @@ mod tests {
         assert_eq!(warnings.len(), 1);
         assert!(warnings[0].starts_with("invalid-context: messages[2]: no result of the calls"));
         assert!(warnings[0].ends_with("; 1 messages left out"), "{warnings:?}");
-        assert_eq!(rendered.notes.counts(&|at| at == 2), "invalid-context 1");
+        assert_eq!(rendered.array.notes.counts(&|at| at == 2), "invalid-context 1");
     }
 }

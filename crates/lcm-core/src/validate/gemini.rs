@@ -13,10 +13,18 @@ use crate::{
 /// Id (or nothing) and name of a call or a response.
 type Names = (String, String);
 
-pub(super) fn check(raw: &str, messages: &[Value], findings: &mut Findings) {
+/// Checks contents; `before`: the one that stands before them.
+pub(super) fn check(raw: &str, messages: &[Value], before: Option<&str>, findings: &mut Findings) {
     // Calls that the next content must answer, and whether the last content was the model's.
     let mut open: Vec<Names> = Vec::new();
     let mut after_model = true;
+    if let Some(raw) = before
+        && let Ok(members) = json::object(raw)
+    {
+        let content = Object::new(raw, members);
+        after_model = content.text("role") == "model";
+        open = check_parts(raw, &content, after_model, findings).0;
+    }
     for (at, value) in messages.iter().enumerate() {
         findings.at = at;
         let content = Object::of(raw, *value);
@@ -31,7 +39,9 @@ pub(super) fn check(raw: &str, messages: &[Value], findings: &mut Findings) {
         let is_role = matches!(&*role, "user" | "model" | "function")
             || json::member(&content.members, raw, "role").is_none();
         findings.expect(is_role, format_args!("role `{role}`"));
-        findings.expect(at > 0 || !is_model, format_args!("the first content is not the user's"));
+        let may_be_model = at > 0 || before.is_some();
+        let wrong = format_args!("the first content is not the user's");
+        findings.expect(may_be_model || !is_model, wrong);
         let (calls, results) = check_parts(raw, &content, is_model, findings);
         check_results(&open, results, findings);
         findings.expect(

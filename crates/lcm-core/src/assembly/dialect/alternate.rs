@@ -39,11 +39,12 @@ pub(super) fn push(out: &mut Vec<Message>, role: &'static str, bits: Vec<Bit>) {
     }
 }
 
-/// Puts a user at the beginning and, unless the provider is `at_work`, at the end.
+/// Puts a user at the beginning, unless the array has `begun` before, and at the end, unless the
+/// provider is `at_work`.
 pub(super) fn begin_and_end(
     out: &mut Vec<Message>,
     text_json: fn(&str) -> String,
-    at_work: bool,
+    (begun, at_work): (bool, bool),
     notes: &mut Notes,
 ) {
     let mut placeholder = |entry: usize, text: &str| {
@@ -51,7 +52,7 @@ pub(super) fn begin_and_end(
         Message { role: "user", bits: Vec::from([Bit::new(entry, text_json(text))]) }
     };
     let entry = |bit: Option<&Bit>| bit.map_or(0, |bit| bit.entry);
-    if let Some(first) = out.first().filter(|first| first.is_model()) {
+    if let Some(first) = out.first().filter(|first| first.is_model() && !begun) {
         let message = placeholder(entry(first.bits.first()), BEFORE);
         out.insert(0, message);
     }

@@ -40,7 +40,7 @@ const KNOWN: [&str; 9] = [
     "mcp_tool_use",
 ];
 /// Writes all turns.
-pub(super) fn write(turns: &[Turn<'_>], notes: &mut Notes) -> Sink {
+pub(super) fn write(turns: &[Turn<'_>], begun: bool, notes: &mut Notes) -> Sink {
     let served = Served::of(turns);
     let mut out: Vec<Message> = Vec::new();
     for (at, turn) in turns.iter().enumerate() {
@@ -58,7 +58,7 @@ pub(super) fn write(turns: &[Turn<'_>], notes: &mut Notes) -> Sink {
     for message in &mut out {
         put_calls_behind_texts(message);
     }
-    begin_and_end(&mut out, text_json, served.is_paused(turns), notes);
+    begin_and_end(&mut out, text_json, (begun, served.is_paused(turns)), notes);
     limit_cache_marks(&mut out);
     alternate::write(Dialect::Anthropic, &out, "content", notes)
 }

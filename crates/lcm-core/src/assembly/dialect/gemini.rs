@@ -39,7 +39,7 @@ const KNOWN: [&str; 13] = [
 ];
 
 /// Writes all turns.
-pub(super) fn write(turns: &[Turn<'_>], entries: &[Entry], notes: &mut Notes) -> Sink {
+pub(super) fn write(turns: &[Turn<'_>], entries: &[Entry], begun: bool, notes: &mut Notes) -> Sink {
     let mut out: Vec<Message> = Vec::new();
     for turn in turns {
         let bits = parts(turn, notes);
@@ -59,7 +59,7 @@ pub(super) fn write(turns: &[Turn<'_>], entries: &[Entry], notes: &mut Notes) ->
             out.push(Message { role: role_of_answers(first, entries), bits: answers });
         }
     }
-    begin_and_end(&mut out, text_json, false, notes);
+    begin_and_end(&mut out, text_json, (begun, false), notes);
     alternate::write(Dialect::Gemini, &out, "parts", notes)
 }
 
@@ -76,10 +76,10 @@ fn role_of(raw: &str) -> &'static str {
 /// The role of what the first of some answers stood in.
 fn role_of_answers(first: &Answer<'_>, entries: &[Entry]) -> &'static str {
     match entries.get(first.entry) {
-        Some(Entry { origin: Origin::Message { dialect: Dialect::Gemini, .. }, raw, .. })
+        Some(entry @ Entry { origin: Origin::Message { dialect: Dialect::Gemini, .. }, .. })
             if first.native.is_some() =>
         {
-            role_of(raw)
+            role_of(entry.raw())
         }
         _ => "user",
     }

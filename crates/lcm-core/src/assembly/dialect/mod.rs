@@ -10,6 +10,7 @@ mod answer;
 mod anthropic;
 mod file;
 mod gemini;
+mod ids;
 mod lcm;
 mod note;
 mod openai_chat;
@@ -21,7 +22,7 @@ mod turns;
 #[cfg(test)]
 mod tests;
 
-use alloc::{string::String, vec::Vec};
+use alloc::{rc::Rc, string::String, vec::Vec};
 
 pub(super) use self::{
     lcm::from_provider,
@@ -30,6 +31,7 @@ pub(super) use self::{
 use crate::{
     api::Dialect,
     message::{Part, Role},
+    pack::{Raw, Stored},
 };
 
 /// Members of messages for OpenAI that are the host's and not the provider's; the first one can be
@@ -45,15 +47,60 @@ pub(super) struct Entry {
     /// Seq of the message, or of the first one that the summary stands for.
     pub(super) seq: u64,
     pub(super) origin: Origin,
-    /// JSON of the message, or the element of the summary.
-    pub(super) raw: String,
+    pub(super) text: Text,
 }
 
 /// What an entry is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Origin {
-    Summary,
-    Message { dialect: Dialect, role: Role, parts: Vec<Part> },
+    /// A summary with its id and the size of its record, which name its text.
+    Summary([u8; 8], u32),
+    Message {
+        dialect: Dialect,
+        role: Role,
+    },
+}
+
+/// Where the text of an entry stands.
+#[derive(Clone, Debug)]
+pub(super) enum Text {
+    /// What is shown of a message, in the pack that it is read from.
+    Stored(Rc<Stored>),
+    /// JSON of a message with its parts, or the element of a summary.
+    Own(Rc<str>, Rc<[Part]>),
+}
+
+impl Entry {
+    /// JSON of the message, or the element of the summary.
+    pub(super) fn raw(&self) -> &str {
+        match &self.text {
+            Text::Own(raw, _) => raw,
+            Text::Stored(stored) => match stored.shown().0 {
+                Raw::Inline(raw) => raw,
+                // Such a text is read into an entry of its own.
+                Raw::Chunked { .. } => "",
+            },
+        }
+    }
+
+    pub(super) fn parts(&self) -> &[Part] {
+        match &self.text {
+            Text::Own(_, parts) => parts,
+            Text::Stored(stored) => stored.shown().1,
+        }
+    }
+
+    /// Whether everything is equal that rendering goes by.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let is_one = match (&self.text, &other.text) {
+            (Text::Stored(one), Text::Stored(other)) => Rc::ptr_eq(one, other),
+            (Text::Own(one, _), Text::Own(other, _)) => Rc::ptr_eq(one, other),
+            _ => false,
+        };
+        self.seq == other.seq
+            && self.origin == other.origin
+            && (is_one || (self.raw() == other.raw() && self.parts() == other.parts()))
+    }
 }
 
 /// A rendered array.
@@ -61,9 +108,16 @@ pub(super) enum Origin {
 pub(super) struct Output {
     /// The messages, with commas between, without the brackets.
     pub(super) json: String,
+    /// Where each message begins in it.
+    pub(super) starts: Vec<usize>,
     /// What the entries became, in the order of the array.
     pub(super) elements: Vec<Element>,
     pub(super) notes: Notes,
+    /// What the entries go by, each with the index of an entry.
+    pub(super) ids: Vec<(u64, usize)>,
+    /// Whether the first entry is the same whatever stands before and behind it, as long as ids
+    /// agree with none elsewhere.
+    pub(super) stands_alone: bool,
 }
 
 /// Neighbouring blocks of one message that come from one entry.
@@ -79,17 +133,24 @@ pub(super) struct Element {
     pub(super) tokens: u64,
 }
 
-/// Renders entries; those that stand beside the array are not among them.
-pub(super) fn render(dialect: Dialect, entries: &[Entry]) -> Output {
+/// Renders entries; those that stand beside the array are not among them. `begun`: others were
+/// rendered before them.
+pub(super) fn render(dialect: Dialect, entries: &[Entry], begun: bool) -> Output {
     let mut notes = Notes::default();
     let mut turns = turns::of(dialect, entries);
+    let mut ids = Vec::new();
+    ids::of(&turns, &mut ids);
+    let stands_alone = ids::stands_alone(&turns);
     pair::pair(dialect, &mut turns, &mut notes);
+    // Those that pairing made up, too.
+    ids::of(&turns, &mut ids);
     let sink = match dialect {
-        Dialect::Anthropic => anthropic::write(&turns, &mut notes),
+        Dialect::Anthropic => anthropic::write(&turns, begun, &mut notes),
         Dialect::OpenaiResponses => openai_responses::write(&turns, &mut notes),
-        Dialect::Gemini => gemini::write(&turns, entries, &mut notes),
+        Dialect::Gemini => gemini::write(&turns, entries, begun, &mut notes),
         // Messages for `lcm` are written as they are and never come here.
         Dialect::OpenaiChat | Dialect::Lcm => openai_chat::write(&turns, &mut notes),
     };
-    Output { json: sink.json, elements: sink.elements, notes }
+    let sink::Sink { json, starts, elements, .. } = sink;
+    Output { json, starts, elements, notes, ids, stands_alone }
 }

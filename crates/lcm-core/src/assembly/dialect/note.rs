@@ -104,6 +104,16 @@ impl Notes {
         self.list.push((entry, note));
     }
 
+    /// Takes out what was noted of entries from this index on.
+    pub(in crate::assembly) fn retain_before(&mut self, entry: usize) {
+        self.list.retain(|(noted, _)| *noted < entry);
+    }
+
+    /// Adds notes whose entries are counted from this index on.
+    pub(in crate::assembly) fn extend(&mut self, others: Self, from: usize) {
+        self.list.extend(others.list.into_iter().map(|(entry, note)| (entry + from, note)));
+    }
+
     /// The entries of a note that `belongs` admits.
     fn entries(&self, note: Note, belongs: &dyn Fn(usize) -> bool) -> Vec<usize> {
         let made = self.list.iter().filter(|(entry, made)| *made == note && belongs(*entry));

@@ -31,13 +31,13 @@ pub(super) struct Sink {
     dialect: Dialect,
     pub(super) json: String,
     pub(super) elements: Vec<Element>,
-    /// Messages that were written.
-    messages: usize,
+    /// Where each message begins.
+    pub(super) starts: Vec<usize>,
 }
 
 impl Sink {
     pub(super) const fn new(dialect: Dialect) -> Self {
-        Self { dialect, json: String::new(), elements: Vec::new(), messages: 0 }
+        Self { dialect, json: String::new(), elements: Vec::new(), starts: Vec::new() }
     }
 
     /// Writes one message: what opens it, its pieces with commas between, what closes it.
@@ -47,7 +47,9 @@ impl Sink {
         if !self.json.is_empty() {
             self.json.push(',');
         }
+        self.starts.push(self.json.len());
         self.json.push_str(open);
+        let message = self.starts.len() - 1;
         let (mut quarters, mut told, mut last) = (0, 0, None);
         for (at, bit) in bits.iter().enumerate() {
             if at > 0 {
@@ -68,14 +70,13 @@ impl Sink {
                     if last.is_some() {
                         notes.add(bit.entry, Note::Merged);
                     }
-                    let (entry, text, message) = (bit.entry, bit.json.clone(), self.messages);
+                    let (entry, text) = (bit.entry, bit.json.clone());
                     self.elements.push(Element { entry, message, text, tokens });
                 }
             }
             last = Some(bit.entry);
         }
         self.json.push_str(close);
-        self.messages += 1;
     }
 }
 

@@ -12,13 +12,13 @@ const PROVIDERS: [Dialect; 4] =
 fn entry(seq: u64, dialect: Dialect, raw: &str) -> Entry {
     let message = message::project(dialect, raw).unwrap();
     let (role, parts) = (message.role, message.parts);
-    let origin = Origin::Message { dialect, role, parts };
-    Entry { index: 0, seq, origin, raw: raw.into() }
+    let origin = Origin::Message { dialect, role };
+    Entry { index: 0, seq, origin, text: Text::Own(raw.into(), parts.into()) }
 }
 
 fn rendered(out: Dialect, dialect: Dialect, raws: &[&str]) -> String {
     let entries: Vec<Entry> = (1..).zip(raws).map(|(seq, raw)| entry(seq, dialect, raw)).collect();
-    format!("[{}]", render(out, &entries).json)
+    format!("[{}]", render(out, &entries, false).json)
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_function_beside_a_text_in_one_part_does_not_go_out() {
     ];
     let entries: Vec<Entry> =
         (1..).zip(raws).map(|(seq, raw)| entry(seq, Dialect::Gemini, raw)).collect();
-    let output = render(Dialect::Gemini, &entries);
+    let output = render(Dialect::Gemini, &entries, false);
     let out = format!("[{}]", output.json);
     assert_eq!(crate::validate::validate(Dialect::Gemini, &out).unwrap(), "[]");
     assert!(out.contains("hm") && !out.contains("look"), "{out}");
@@ -185,7 +185,7 @@ fn media_without_a_block_in_the_dialect_are_named() {
     let raw = r#"{"role":"user","parts":[{"type":"file","name":"a b.zip","mime":"application/zip",
         "data":"UEs"},{"type":"file","name":"n.txt","text":"notes"}]}"#;
     for dialect in PROVIDERS {
-        let output = render(dialect, &[entry(1, Dialect::Lcm, raw)]);
+        let output = render(dialect, &[entry(1, Dialect::Lcm, raw)], false);
         assert!(output.json.contains("[file a b.zip (application/zip) left out]"));
         assert!(output.json.contains("file n.txt\\nnotes"));
         assert_eq!(output.notes.counts(&|_| true), "block-left-out 1");
@@ -271,7 +271,7 @@ fn what_only_one_dialect_can_return_is_named() {
     let entries: Vec<Entry> =
         (1..).zip(raws).map(|(seq, raw)| entry(seq, Dialect::Gemini, raw)).collect();
     for dialect in PROVIDERS {
-        let notes = render(dialect, &entries).notes.counts(&|_| true);
+        let notes = render(dialect, &entries, false).notes.counts(&|_| true);
         assert_eq!(notes.contains("block-left-out"), dialect != Dialect::Gemini, "{notes}");
     }
 }

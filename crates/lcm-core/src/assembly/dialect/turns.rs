@@ -104,18 +104,18 @@ pub(super) fn of(out: Dialect, entries: &[Entry]) -> Vec<Turn<'_>> {
                 Origin::Message { dialect: Dialect::OpenaiResponses, .. }
             ),
         };
-        let Origin::Message { dialect, role, parts, .. } = &entry.origin else {
-            let body = Body::Text(Cow::Borrowed(entry.raw.as_str()));
+        let (raw, parts) = (entry.raw(), entry.parts());
+        let Origin::Message { dialect, role } = entry.origin else {
+            let body = Body::Text(Cow::Borrowed(raw));
             turns.push(turn(Role::User, Vec::from([Block { body, native: None }])));
             continue;
         };
         let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
-        let is_bare_tool = *role == Role::Tool && !parts.iter().any(is_result);
+        let is_bare_tool = role == Role::Tool && !parts.iter().any(is_result);
         let item = match dialect {
-            Dialect::OpenaiResponses => message::item_kind(&entry.raw),
+            Dialect::OpenaiResponses => message::item_kind(raw),
             _ => "",
         };
-        let (dialect, role, raw) = (*dialect, *role, entry.raw.as_str());
         let scope = Scope { at, out, dialect, role, raw, item, is_bare_tool };
         let blocks = scope.blocks(parts);
         if role == Role::Assistant {

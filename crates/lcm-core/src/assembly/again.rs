@@ -1,0 +1,419 @@
+//! Arrays for providers that were rendered before, kept to be gone on with.
+//!
+//! In: the chosen messages and summaries in order. Out: the array, as if nothing had been kept. Two
+//! assemblies of a conversation share nearly all of their beginning; what they share is cut at the
+//! last place where nothing before it depends on what follows, and only the rest is rendered.
+//! Whatever rendering goes by is compared, so that what is kept need not be believed.
+
+use alloc::{string::String, vec::Vec};
+
+use super::{
+    dialect::{self, Entry, Notes, Origin},
+    marks, prefix,
+};
+use crate::{
+    api::Dialect,
+    json::{self, Value},
+    order, validate,
+};
+
+/// Bytes of arrays that are kept: what a budget of a million tokens holds.
+const KEPT_BYTES_MAX: usize = 4 << 20;
+/// Places where an array is tried to be cut.
+const CUTS_MAX: usize = 3;
+/// Arrays that are kept, of one conversation or several: until one fits the budget, an assembly may
+/// render more than one.
+const KEPT_MAX: usize = 8;
+
+/// The arrays of the last assemblies.
+#[derive(Debug, Default)]
+pub(crate) struct Renderings {
+    /// Key root of the conversation that is assembled.
+    root: String,
+    /// The one used last stands last.
+    list: Vec<Rendering>,
+    /// How many of the last are of this assembly.
+    own: usize,
+}
+
+/// One array for a provider.
+#[derive(Debug, Default)]
+pub(super) struct Rendering {
+    /// Key root of its conversation.
+    root: String,
+    dialect: Option<Dialect>,
+    pub(super) entries: Vec<Entry>,
+    /// The messages with commas between, without the brackets.
+    pub(super) json: String,
+    /// Where each message begins in it.
+    pub(super) starts: Vec<usize>,
+    pub(super) elements: Vec<Element>,
+    pub(super) notes: Notes,
+    /// Hashes of ids, each with the index of its entry.
+    ids: Vec<(u64, usize)>,
+    /// Where the first mark for a cache is; past the end: there is none.
+    marked: usize,
+    /// What was before the elements, and the hash of all up to each of them.
+    chain_start: [u8; 32],
+    chain: Vec<[u8; 32]>,
+    /// Messages of the beginning that the provider takes, whatever follows.
+    accepted: usize,
+}
+
+/// What one entry became in one message.
+#[derive(Debug)]
+pub(super) struct Element {
+    pub(super) hash: [u8; 32],
+    pub(super) tokens: u64,
+    /// Index of the entry.
+    pub(super) entry: usize,
+    /// Index of the message.
+    pub(super) message: usize,
+}
+
+/// Where an array can be cut: the first of these that are not kept.
+#[derive(Clone, Copy)]
+struct Cut {
+    entry: usize,
+    message: usize,
+    element: usize,
+}
+
+impl Renderings {
+    /// Begins an assembly of a conversation.
+    pub(super) fn begin(&mut self, root: &str) {
+        (self.root, self.own) = (root.into(), 0);
+    }
+
+    /// A summary that was rendered, by its id and the size of its record.
+    pub(super) fn summary(&self, origin: Origin) -> Option<Entry> {
+        let own = self.list.iter().rev().filter(|kept| kept.root == self.root);
+        // The summaries are the first, or nearly.
+        own.flat_map(|kept| &kept.entries).find(|entry| entry.origin == origin).cloned()
+    }
+
+    /// Renders entries, and takes what was kept of them.
+    pub(super) fn render(&mut self, dialect: Dialect, entries: Vec<Entry>) -> Rendering {
+        let others = self.list.len().saturating_sub(self.own);
+        let mut best: Option<(usize, usize)> = None;
+        for (at, kept) in self.list.iter().enumerate().take(others) {
+            if kept.root != self.root {
+                continue;
+            }
+            let equal = kept.equal(dialect, &entries);
+            if equal * 2 > entries.len() && best.is_none_or(|(_, most)| equal > most) {
+                best = Some((at, equal));
+            }
+        }
+        if let Some((at, equal)) = best {
+            let mut kept = self.list.remove(at);
+            if kept.go_on(dialect, &entries, equal) {
+                kept.entries = entries;
+                return kept;
+            }
+        }
+        let mut rendering =
+            Rendering { root: self.root.clone(), dialect: Some(dialect), ..Rendering::default() };
+        rendering.push(dialect::render(dialect, &entries, false), 0);
+        rendering.entries = entries;
+        rendering
+    }
+
+    /// Keeps an array that was rendered in this assembly.
+    pub(super) fn keep(&mut self, rendering: Rendering) {
+        self.list.push(rendering);
+        self.own += 1;
+        let bytes = |list: &[Rendering]| list.iter().map(|kept| kept.json.len()).sum::<usize>();
+        while self.list.len() > KEPT_MAX || bytes(&self.list) > KEPT_BYTES_MAX {
+            self.list.remove(0);
+        }
+        self.own = self.own.min(self.list.len());
+    }
+}
+
+impl Rendering {
+    /// How many of the first entries are those of this array.
+    fn equal(&self, dialect: Dialect, entries: &[Entry]) -> usize {
+        if self.dialect != Some(dialect) {
+            return 0;
+        }
+        self.entries.iter().zip(entries).take_while(|(one, other)| one.is_same(other)).count()
+    }
+
+    /// Becomes the array of these entries, of which the first are its own; `false`: it has to be
+    /// rendered anew.
+    fn go_on(&mut self, dialect: Dialect, entries: &[Entry], mut equal: usize) -> bool {
+        if equal == entries.len() && equal == self.entries.len() {
+            return true;
+        }
+        for _ in 0..CUTS_MAX {
+            let Some(cut) = self.cut(equal) else { return false };
+            let rest = entries.get(cut.entry..).unwrap_or_default();
+            let output = dialect::render(dialect, rest, true);
+            if self.fits(dialect, cut, &output) {
+                self.replace(cut, output);
+                return true;
+            }
+            equal = cut.entry;
+        }
+        false
+    }
+
+    /// Whether what entries became without those before a cut is what they become with them.
+    fn fits(&self, dialect: Dialect, cut: Cut, output: &dialect::Output) -> bool {
+        let merges = || {
+            let last = self.message(cut.message - 1).map(role).unwrap_or_default();
+            let is_same = output.json.starts_with(last);
+            is_same && (dialect == Dialect::Anthropic || last.contains("\"model\""))
+        };
+        !output.json.is_empty()
+            && output.stands_alone
+            // A provider counts its marks from the newest on.
+            && self.marked >= self.end(cut)
+            && !self.shares_ids(cut, &output.ids)
+            && !(matches!(dialect, Dialect::Anthropic | Dialect::Gemini) && merges())
+    }
+
+    /// Where what is kept ends.
+    fn end(&self, cut: Cut) -> usize {
+        self.starts.get(cut.message).map_or(self.json.len(), |start| start - 1)
+    }
+
+    /// Puts this behind what is kept.
+    fn replace(&mut self, cut: Cut, output: dialect::Output) {
+        self.json.truncate(self.end(cut));
+        self.starts.truncate(cut.message);
+        self.elements.truncate(cut.element);
+        self.chain.truncate(cut.element);
+        self.notes.retain_before(cut.entry);
+        self.ids.retain(|(_, entry)| *entry < cut.entry);
+        self.accepted = self.accepted.min(cut.message);
+        self.push(output, cut.entry);
+    }
+
+    /// The last place up to which this array stays if its first `equal` entries do: behind a
+    /// message whose entries and all before them are in no later one.
+    fn cut(&self, equal: usize) -> Option<Cut> {
+        // The greatest entry before each element.
+        let mut before = Vec::with_capacity(self.elements.len());
+        let mut greatest = 0;
+        for element in &self.elements {
+            before.push(greatest);
+            greatest = greatest.max(element.entry);
+        }
+        let mut least = usize::MAX;
+        for (at, element) in self.elements.iter().enumerate().rev() {
+            least = least.min(element.entry);
+            let greatest = before.get(at).copied().unwrap_or_default();
+            let begins = at > 0
+                && self.elements.get(at - 1).is_some_and(|last| last.message < element.message);
+            if begins && greatest < least && least < equal {
+                return Some(Cut { entry: least, message: element.message, element: at });
+            }
+        }
+        None
+    }
+
+    /// Whether what is kept and what follows have an id in common.
+    fn shares_ids(&self, cut: Cut, rest: &[(u64, usize)]) -> bool {
+        let mut ids: Vec<u64> = rest.iter().map(|(id, _)| *id).collect();
+        order::distinct_numbers(&mut ids);
+        let mut kept = self.ids.iter().filter(|(_, entry)| *entry < cut.entry);
+        kept.any(|(id, _)| ids.binary_search(id).is_ok())
+    }
+
+    /// The JSON of a message.
+    fn message(&self, at: usize) -> Option<&str> {
+        let end = self.starts.get(at + 1).map_or(self.json.len(), |next| next - 1);
+        self.json.get(*self.starts.get(at)?..end)
+    }
+
+    /// Adds what entries from this index on became.
+    fn push(&mut self, output: dialect::Output, entry: usize) {
+        if !self.json.is_empty() {
+            self.json.push(',');
+        }
+        let (start, message) = (self.json.len(), self.starts.len());
+        if self.marked >= start {
+            self.marked = output.json.find("cache_control").map_or(usize::MAX, |at| at + start);
+        }
+        if start == 0 {
+            self.json = output.json;
+        } else {
+            self.json.push_str(&output.json);
+        }
+        self.starts.extend(output.starts.iter().map(|at| at + start));
+        self.elements.extend(output.elements.iter().map(|element| Element {
+            hash: marks::hash(&element.text),
+            tokens: element.tokens,
+            entry: element.entry + entry,
+            message: element.message + message,
+        }));
+        self.notes.extend(output.notes, entry);
+        self.ids.extend(output.ids.iter().map(|(id, at)| (*id, at + entry)));
+    }
+
+    /// The hash of all elements behind those of this hash, see [`prefix`].
+    pub(super) fn chain(&mut self, start: [u8; 32]) -> [u8; 32] {
+        if self.chain_start != start {
+            (self.chain_start, self.chain) = (start, Vec::new());
+        }
+        let mut last = self.chain.last().copied().unwrap_or(start);
+        for element in self.elements.iter().skip(self.chain.len()) {
+            last = prefix::chained(&last, &element.hash);
+            self.chain.push(last);
+        }
+        last
+    }
+
+    /// Whether the provider takes what is new of the array, as it takes the rest.
+    pub(super) fn is_accepted(&mut self, dialect: Dialect) -> bool {
+        let from = self.accepted;
+        if from == self.starts.len() {
+            return true;
+        }
+        let last = from.checked_sub(1).and_then(|last| self.message(last));
+        let start = self.starts.get(from).copied().unwrap_or_default();
+        let rest = alloc::format!("[{}]", self.json.get(start..).unwrap_or_default());
+        let messages: Vec<Value> = json::elements(&rest, json::Span::between(0, rest.len()));
+        if validate::check_behind(dialect, last, &rest, &messages).list.is_empty() {
+            self.accepted = self.starts.len();
+            return true;
+        }
+        false
+    }
+}
+
+/// What a message begins with, where that is its role.
+fn role(message: &str) -> &str {
+    message.split_once('[').map_or(message, |(role, _)| role)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use super::*;
+    use crate::message::project;
+
+    fn entry(seq: u64, dialect: Dialect, raw: &str) -> Entry {
+        let message = project(dialect, raw).unwrap();
+        let origin = Origin::Message { dialect, role: message.role };
+        let text = dialect::Text::Own(raw.into(), message.parts.into());
+        Entry { index: 0, seq, origin, text }
+    }
+
+    fn entries(dialect: Dialect, raws: &[String]) -> Vec<Entry> {
+        (1..).zip(raws).map(|(seq, raw)| entry(seq, dialect, raw)).collect()
+    }
+
+    /// Renders the first messages, then all; whether the second time went on with the first, which
+    /// changes nothing.
+    fn goes_on(dialect: Dialect, raws: &[String], first: usize) -> bool {
+        let all = entries(dialect, raws);
+        let mut known = Renderings::default();
+        let mut kept = known.render(dialect, all[..first].to_vec());
+        kept.is_accepted(dialect);
+        kept.chain([7; 32]);
+        let went_on = kept.go_on(dialect, &all, first);
+        known.list.push(kept);
+        if went_on {
+            known.list[0].entries = all.clone();
+        }
+        let mut again = known.render(dialect, all.clone());
+        let mut fresh = Renderings::default().render(dialect, all);
+        assert_eq!(again.json, fresh.json, "{dialect:?}");
+        assert_eq!(again.chain([7; 32]), fresh.chain([7; 32]));
+        assert_eq!(again.starts, fresh.starts);
+        assert_eq!(again.notes.warnings(&again.entries), fresh.notes.warnings(&fresh.entries));
+        assert_eq!(again.is_accepted(dialect), fresh.is_accepted(dialect));
+        went_on
+    }
+
+    fn said(role: &str, text: &str) -> String {
+        format!(r#"{{"role":"{role}","content":"{text}"}}"#)
+    }
+
+    /// An agent at work: a question, then calls with their results.
+    fn work(calls: usize) -> Vec<String> {
+        let mut out = Vec::from([said("user", "q")]);
+        for number in 0..calls {
+            out.push(format!(
+                r#"{{"role":"assistant","content":[{{"type":"tool_call","id":"call_{number:016}",
+                    "name":"n","input":{{}}}}]}}"#
+            ));
+            out.push(format!(
+                r#"{{"role":"tool","content":[{{"type":"tool_result","output":"r{number}",
+                    "call_id":"call_{number:016}"}}]}}"#
+            ));
+        }
+        out
+    }
+
+    const PROVIDERS: [Dialect; 4] =
+        [Dialect::Anthropic, Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Gemini];
+
+    /// Goal: what an agent adds is all that is rendered, also in the middle of its work.
+    #[test]
+    fn what_was_rendered_is_gone_on_with() {
+        let raws = work(20);
+        for dialect in PROVIDERS {
+            for first in 5..raws.len() {
+                let all = entries(Dialect::Lcm, &raws);
+                let mut kept = Renderings::default().render(dialect, all[..first].to_vec());
+                let cut = kept.cut(first).unwrap();
+                assert!(cut.entry + 3 >= first, "{dialect:?}: {} of {first}", cut.entry);
+                assert!(kept.go_on(dialect, &all, first), "{dialect:?} {first}");
+                let fresh = Renderings::default().render(dialect, all);
+                assert_eq!(kept.json, fresh.json);
+            }
+        }
+    }
+
+    /// Goal: a result far behind its call changes the array there.
+    #[test]
+    fn what_has_an_id_in_common_is_rendered_together() {
+        let mut raws = work(12);
+        let late = raws.remove(4);
+        raws.push(late);
+        raws.push(said("user", "q"));
+        let all = entries(Dialect::Lcm, &raws);
+        for dialect in PROVIDERS {
+            let first = raws.len() - 2;
+            let mut kept = Renderings::default().render(dialect, all[..first].to_vec());
+            assert!(!kept.go_on(dialect, &all, first), "{dialect:?}");
+        }
+    }
+
+    /// Goal: the newest marks for a cache stay, which is no matter of the newest messages alone.
+    #[test]
+    fn marks_for_a_cache_are_counted_over_all() {
+        let marked = |number: usize| {
+            let role = if number.is_multiple_of(2) { "user" } else { "assistant" };
+            format!(
+                r#"{{"role":"{role}","content":[{{"type":"text","text":"t{number}",
+                    "cache_control":{{"type":"ephemeral"}}}}]}}"#
+            )
+        };
+        let raws: Vec<String> = (0..9).map(marked).collect();
+        assert!(!goes_on(Dialect::Anthropic, &raws, 7));
+        let few: Vec<String> = (0..9)
+            .map(|at| if at < 7 { said(["user", "assistant"][at % 2], "t") } else { marked(at) })
+            .collect();
+        assert!(goes_on(Dialect::Anthropic, &few, 8));
+    }
+
+    /// Goal: a call that the provider still has to answer goes when something stands behind it,
+    /// and then nothing may be left behind the cut.
+    #[test]
+    fn what_goes_leaves_nothing_behind() {
+        let mut raws = Vec::from([said("user", "q"), said("assistant", "a"), said("user", "r")]);
+        raws.push(
+            r#"{"role":"assistant","content":[{"type":"server_tool_use","id":"srvtoolu_1",
+                "name":"web_search","input":{}}]}"#
+                .into(),
+        );
+        raws.push(r#"{"role":"user","content":[]}"#.into());
+        goes_on(Dialect::Anthropic, &raws, 4);
+    }
+}

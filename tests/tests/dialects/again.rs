@@ -1,0 +1,82 @@
+//! What an engine remembers of an assembly changes nothing of the next one.
+//!
+//! Generated histories grow step by step and are assembled after each, while they are compacted,
+//! led on by another engine, given a focus brief or set back to an earlier state of their store.
+//! Every assembly equals that of an engine that remembers nothing, in all that is returned.
+
+use lcm_core::api::Dialect;
+
+use crate::{
+    Chat, DIALECTS,
+    generate::{Event, Generator, write},
+    properties::each_seed,
+};
+
+/// Seeds that every run of the tests tries.
+const SEEDS: u64 = 600;
+/// A budget that leaves nothing out.
+const LARGE: u32 = 10_000_000;
+
+const CONFIG: &str = r#"{"fresh_tail_messages_max": 6, "fresh_tail_tokens_max": null,
+    "leaf_chunk_tokens_max": 400, "leaf_tokens_target": 200, "condensed_tokens_target": 200}"#;
+const WITH_WHOLE: &str = r#"{"fresh_tail_messages_max": 9, "large_payload_tokens_min": 1000,
+    "stub_large_tool_payloads": true}"#;
+
+fn run(seed: u64) {
+    let mut generator = Generator::new(seed, seed.is_multiple_of(3));
+    let config = if seed % 5 == 1 { WITH_WHOLE } else { CONFIG };
+    let mut chat = Chat::new(config);
+    let mut earlier = None;
+    let (mut last, mut budget) = (*generator.random.pick(&DIALECTS), LARGE);
+    let mut shape = last;
+    let mut previous = None;
+    chat.append(Dialect::OpenaiChat, &[r#"{"role":"user","content":"w0x"}"#.into()]);
+    for step in 0..generator.random.between(8, 30) {
+        for mut event in generator.next() {
+            if let Event::Results { list, .. } = &mut event
+                && config == WITH_WHOLE
+            {
+                list.iter_mut().for_each(|one| one.word.push_str(&"a long output ".repeat(400)));
+            }
+            if generator.random.chance(60) {
+                shape = *generator.random.pick(&DIALECTS);
+            }
+            let batch = write(shape, &event, &mut generator.random);
+            if !batch.is_empty() && generator.random.chance(200) {
+                // Another process leads the conversation on.
+                let mut other = chat.anew(config);
+                other.append(shape, &batch);
+                chat.restore(&other);
+            } else if !batch.is_empty() {
+                chat.append(shape, &batch);
+            }
+        }
+        match generator.random.between(0, 39) {
+            0 | 1 => chat.compact(100),
+            2 => chat.focus(Some("what matters"), None),
+            3 => chat.focus(None, None),
+            4 => earlier = Some(chat.anew(config)),
+            5 => earlier.iter().for_each(|then| chat.restore(then)),
+            6..=9 => last = *generator.random.pick(&DIALECTS),
+            10..=13 => budget = generator.random.between(1, 900) as u32,
+            14 | 15 => budget = LARGE,
+            _ => {}
+        }
+        let mut live = Vec::new();
+        if generator.random.chance(80) {
+            live = write(last, &Event::User(format!("live {step}")), &mut generator.random);
+        }
+        for _ in 0..generator.random.between(1, 2) {
+            let mut fresh = chat.anew(config);
+            let found = chat.assemble_with(last, budget, previous.clone(), live.clone());
+            let expected = fresh.assemble_with(last, budget, previous, live.clone());
+            assert_eq!(found, expected, "step {step}, {last:?}, {budget}");
+            previous = Some(found.prefix.token);
+        }
+    }
+}
+
+#[test]
+fn what_is_remembered_changes_no_context() {
+    each_seed(SEEDS, run);
+}
