@@ -88,6 +88,9 @@ pub struct Config {
     /// Whether a reference stands for a large output of a tool only outside the fresh tail; default
     /// false: everywhere.
     pub stub_large_tool_payloads: bool,
+    /// Whether summaries and a focus brief stand in a context as plain text with a line before and
+    /// behind it; default false: as XML elements.
+    pub plain_summaries: bool,
     /// Operator's words in every summary prompt; default empty.
     pub custom_instructions: String,
     /// Texts that replace what a prompt asks for, each at most
@@ -163,6 +166,7 @@ impl Default for Config {
             bootstrap_tokens_max: None,
             eviction_policy: api::Policy::Layered,
             stub_large_tool_payloads: false,
+            plain_summaries: false,
             custom_instructions: String::new(),
             prompt_overrides: Vec::new(),
             summary_model: None,

@@ -51,6 +51,10 @@ impl Engine {
     /// `invalid-input`: no JSON object, or a value out of bounds; the old configuration stays.
     pub fn configure(&mut self, config_json: &str) -> Result<String> {
         let (config, report) = config::parse(config_json)?;
+        if config.plain_summaries != self.config.plain_summaries {
+            // What is remembered of an assembly has summaries in the other form.
+            self.cache.forget_assemblies();
+        }
         self.config = Rc::new(config);
         Ok(report)
     }

@@ -52,6 +52,11 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
+    /// Forgets what assemblies rendered.
+    pub(crate) fn forget_assemblies(&mut self) {
+        (self.marks, self.renderings) = Default::default();
+    }
+
     fn insert(&mut self, key: &str, value: &Rc<Vec<u8>>) {
         if value.len() > limits::CACHE_BYTES_MAX / 4 || self.values.contains_key(key) {
             return;

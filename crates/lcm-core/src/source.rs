@@ -14,7 +14,7 @@ mod xml;
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
-pub(crate) use self::xml::focus_xml;
+pub(crate) use self::xml::{focus_plain, focus_xml};
 pub(crate) use self::{
     answer::{DIRECTIVE_NOTE, EXPAND_PREFIX, is_marker},
     header::{Header, inner, outer},
@@ -22,7 +22,7 @@ pub(crate) use self::{
 };
 pub use self::{
     answer::{strip_markers, strip_reasoning},
-    xml::{SummaryElement, summary_xml},
+    xml::{SummaryElement, summary_plain, summary_xml},
 };
 use crate::{
     json::{self, Kind, Span, Value},

@@ -209,9 +209,18 @@ impl Summary {
 
     /// The element that stands for the summary in an assembled context.
     pub(crate) fn xml(&self, id: [u8; 8]) -> String {
+        self.element(id, source::summary_xml)
+    }
+
+    /// As [`Self::xml`], written in this form.
+    pub(crate) fn element(
+        &self,
+        id: [u8; 8],
+        form: fn(&source::SummaryElement<'_>) -> String,
+    ) -> String {
         let names = self.source_names();
         let sources: Vec<&str> = names.iter().map(String::as_str).collect();
-        source::summary_xml(&source::SummaryElement {
+        form(&source::SummaryElement {
             id: &name(id),
             depth: self.depth,
             descendant_count: num::tokens_u32(self.descendant_count),

@@ -20,7 +20,7 @@ const LARGE: u32 = 10_000_000;
 const CONFIG: &str = r#"{"fresh_tail_messages_max": 6, "fresh_tail_tokens_max": null,
     "leaf_chunk_tokens_max": 400, "leaf_tokens_target": 200, "condensed_tokens_target": 200}"#;
 const WITH_WHOLE: &str = r#"{"fresh_tail_messages_max": 9, "large_payload_tokens_min": 1000,
-    "stub_large_tool_payloads": true}"#;
+    "stub_large_tool_payloads": true, "plain_summaries": true}"#;
 
 fn run(seed: u64) {
     let mut generator = Generator::new(seed, seed.is_multiple_of(3));

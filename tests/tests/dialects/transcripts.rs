@@ -22,8 +22,11 @@ const STAGES: usize = 4;
 const LIVE: usize = 3;
 /// What is compacted to, after all stages but the first.
 const TARGET: u32 = 8_000;
-const CONFIGS: [&str; 2] =
-    ["{}", r#"{"stub_large_tool_payloads": true, "large_payload_tokens_min": 1000}"#];
+const CONFIGS: [&str; 2] = [
+    "{}",
+    r#"{"stub_large_tool_payloads": true, "large_payload_tokens_min": 1000,
+        "plain_summaries": true}"#,
+];
 
 /// All conversations, by name.
 fn transcripts() -> Vec<(String, Vec<String>)> {

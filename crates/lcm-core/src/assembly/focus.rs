@@ -22,7 +22,7 @@ pub(super) struct Focus {
 
 /// Puts a brief in place of the summaries that it covers: those of no message behind its last one.
 /// `None`: there are none, and nothing was changed.
-pub(super) fn lay_over(brief: &Brief, items: &mut Vec<Item>) -> Option<Focus> {
+pub(super) fn lay_over(brief: &Brief, items: &mut Vec<Item>, is_plain: bool) -> Option<Focus> {
     let covered = |item: &Item| match item {
         Item::Summary(summary) if summary.seq_last <= brief.seq_last => Some(*summary),
         _ => None,
@@ -32,7 +32,8 @@ pub(super) fn lay_over(brief: &Brief, items: &mut Vec<Item>) -> Option<Focus> {
     let (first, last) = (summaries.first()?, summaries.last()?);
     let names: Vec<String> = summaries.iter().map(|summary| summary::name(summary.id)).collect();
     let name = brief.name();
-    let element = source::focus_xml(&name, &names, &brief.text);
+    let form = if is_plain { source::focus_plain } else { source::focus_xml };
+    let element = form(&name, &names, &brief.text);
     let tokens = tokens::estimate(&element);
     let item = Item::Summary(SummaryItem {
         // Of the element: the summaries in it may be others than in an earlier context.
@@ -85,7 +86,7 @@ mod tests {
             summary(3, 101, 140),
             run(141, 150),
         ]);
-        let focus = lay_over(&brief(100), &mut items).unwrap();
+        let focus = lay_over(&brief(100), &mut items, false).unwrap();
         assert_eq!((focus.index, items.len()), (0, 3));
         assert_eq!((items[0].seq_first(), items[0].seq_last()), (1, 100));
         assert_eq!(items[1], summary(3, 101, 140));
@@ -99,11 +100,11 @@ mod tests {
     #[test]
     fn what_lies_between_stays_and_without_a_summary_there_is_no_brief() {
         let mut items = Vec::from([run(1, 2), summary(1, 3, 60), run(61, 70), summary(2, 71, 90)]);
-        let focus = lay_over(&brief(90), &mut items).unwrap();
+        let focus = lay_over(&brief(90), &mut items, false).unwrap();
         assert_eq!((focus.index, items.len()), (1, 3));
         assert_eq!(items[2], run(61, 70));
         let before = items.clone();
-        assert!(lay_over(&brief(59), &mut items).is_none());
+        assert!(lay_over(&brief(59), &mut items, false).is_none());
         assert_eq!(items, before);
     }
 }

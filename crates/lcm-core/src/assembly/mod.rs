@@ -30,6 +30,7 @@ use crate::{
     keys::Keys,
     life, num,
     reader::Reader,
+    source,
     tail::{self, Tail},
 };
 pub(crate) use again::Renderings;
@@ -83,7 +84,7 @@ pub(crate) fn assemble(
         // A disabled engine passes its summaries over: the newest messages that fit, as they are.
         items = all_raw(reader, &history, &items)?;
     } else if let Some(brief) = &brief {
-        focus = focus::lay_over(brief, &mut items);
+        focus = focus::lay_over(brief, &mut items, config.plain_summaries);
     }
     let tail = tail::fresh_tail(reader, &history, &items, &policy)?;
     choose::prefetch(reader, &history, &items, &policy, focus.as_ref())?;
@@ -94,6 +95,7 @@ pub(crate) fn assemble(
         policy: &policy,
         live: &live,
         focus: focus.as_ref(),
+        form: if config.plain_summaries { source::summary_plain } else { source::summary_xml },
         whole: Whole::default(),
     };
     if config.stub_large_tool_payloads {
@@ -129,6 +131,8 @@ struct Chosen<'a> {
     /// What is not stored and ends the context.
     live: &'a [Live],
     focus: Option<&'a Focus>,
+    /// How a summary is written.
+    form: fn(&source::SummaryElement<'_>) -> String,
     whole: Whole,
 }
 

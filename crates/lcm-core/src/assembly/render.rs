@@ -148,7 +148,8 @@ impl Rendered {
             None => {
                 let item = [Item::Summary(*summary)];
                 let records = crate::compaction::records_of(reader, context.history, &item)?;
-                records.first().map(|record| record.xml(summary.id)).unwrap_or_default()
+                let form = context.form;
+                records.first().map(|record| record.element(summary.id, form)).unwrap_or_default()
             }
         };
         if dialect == Dialect::Lcm {

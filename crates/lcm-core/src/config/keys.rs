@@ -65,7 +65,7 @@ const fn key(name: &'static str, aliases: &'static [&'static str], take: Take) -
 
 use Take::{Depth, Flag, Name, Number, NumberOrNull, Text, Texts};
 
-static KEYS: [Key; 41] = [
+static KEYS: [Key; 42] = [
     key("enabled", &[], Flag(|c, v| c.enabled = v)),
     key("context_threshold_permille", &["contextThreshold"], Take::Threshold),
     key("context_threshold_overrides", &["contextThresholdOverrides"], Take::Overrides),
@@ -164,6 +164,7 @@ static KEYS: [Key; 41] = [
         &["stubLargeToolPayloads"],
         Flag(|c, v| c.stub_large_tool_payloads = v),
     ),
+    key("plain_summaries", &[], Flag(|c, v| c.plain_summaries = v)),
     key("custom_instructions", &["customInstructions"], Text(|c, v| c.custom_instructions = v)),
     key("prompt_overrides", &[], Take::Prompts),
     key("summary_model", &["summaryModel"], Name(|c, v| c.summary_model = v)),

@@ -20,7 +20,7 @@ fn an_empty_object_is_the_default_and_says_so() {
     let (config, report) = parse("{}").unwrap();
     assert_eq!(config, Config::default());
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
-    assert_eq!(report["defaulted"].as_array().unwrap().len(), 41);
+    assert_eq!(report["defaulted"].as_array().unwrap().len(), 42);
     for list in ["accepted", "aliased", "deprecated", "host", "unknown"] {
         assert_eq!(report[list].as_array().unwrap().len(), 0, "{list}");
     }
@@ -63,7 +63,7 @@ fn each_key_lands_in_one_sorted_list() {
     );
     assert_eq!(report["host"], serde_json::json!(["databasePath", "database_path", "timezone"]));
     assert_eq!(report["unknown"], serde_json::json!(["aaa", "zzz"]));
-    assert_eq!(report["defaulted"].as_array().unwrap().len(), 36);
+    assert_eq!(report["defaulted"].as_array().unwrap().len(), 37);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn every_setting_is_refused_out_of_its_bounds_by_name() {
         assert_eq!(null.is_ok(), message.ends_with(", or null"), "{key}");
     }
     let flags = ["enabled", "stub_large_tool_payloads", "enable_summary_thinking"];
-    for key in flags.into_iter().chain(["skip_stateless_sessions"]) {
+    for key in flags.into_iter().chain(["plain_summaries", "skip_stateless_sessions"]) {
         assert_eq!(refusal(&format!("{{\"{key}\":1}}")), format!("`{key}` must be true or false"));
     }
     assert!(refusal(r#"{"custom_instructions":null}"#).ends_with("must be a string"));

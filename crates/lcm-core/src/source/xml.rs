@@ -1,6 +1,7 @@
-//! The published XML form of a summary, as it stands in an assembled context.
+//! How a summary stands in an assembled context: the published XML form, and a plain one.
 
 use alloc::{
+    format,
     string::{String, ToString},
     vec::Vec,
 };
@@ -46,6 +47,50 @@ pub fn summary_xml(summary: &SummaryElement<'_>) -> String {
     push_inside(&mut out, summary.sources, summary.text);
     out.push_str("</summary>");
     out
+}
+
+/// A summary as plain text: what the element says in a line before it, and a line that ends it.
+/// Only these begin with a bracket, so that no text can end its summary or begin another.
+#[must_use]
+pub fn summary_plain(summary: &SummaryElement<'_>) -> String {
+    let kind = if summary.depth == 0 { "leaf" } else { "condensed" };
+    let SummaryElement { id, depth, descendant_count: below, .. } = summary;
+    let mut out = format!("[summary {id}: {kind}, depth {depth}, {below} below it");
+    for (name, at) in [("from", summary.earliest), ("to", summary.latest)] {
+        if let Some(at) = at {
+            out.push_str(&format!(", {name} {}", time::iso_seconds(at)));
+        }
+    }
+    end_plain(&mut out, summary.trust, id, summary.sources, summary.text);
+    out
+}
+
+/// A focus brief as plain text, as [`summary_plain`].
+pub(crate) fn focus_plain(id: &str, summaries: &[String], text: &str) -> String {
+    let mut out = format!("[focus brief {id}");
+    let sources: Vec<&str> = summaries.iter().map(String::as_str).collect();
+    end_plain(&mut out, Trust::Untrusted, id, &sources, text);
+    out
+}
+
+/// What a model may take for the end of a line.
+const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{B}', '\u{C}', '\u{85}', '\u{2028}', '\u{2029}'];
+
+/// The rest of the first line, the text, and the last line.
+fn end_plain(out: &mut String, trust: Trust, id: &str, sources: &[&str], text: &str) {
+    out.push_str(&format!(", {}", trust.as_str()));
+    if !sources.is_empty() {
+        out.push_str(&format!(", made from {}", sources.join(" ")));
+    }
+    out.push(']');
+    for line in text.trim().replace("\r\n", "\n").split(LINE_ENDS) {
+        out.push('\n');
+        if line.trim_start().starts_with('[') {
+            out.push('\\');
+        }
+        out.push_str(line);
+    }
+    out.push_str(&format!("\n[end of {id}]"));
 }
 
 /// The element of a focus brief that stands for these summaries; escaped as theirs are.
