@@ -117,8 +117,7 @@ pub(crate) fn assemble(
         ));
     }
     warnings.extend(rendered.warnings());
-    let assembled = chosen.assembled(&choice, &rendered, warnings, options);
-    Ok(Assembled { messages_json: rendered.keep(reader), ..assembled })
+    Ok(chosen.assembled(reader, &choice, rendered, warnings, options))
 }
 
 /// What there is to choose from, and by which rule.
@@ -194,11 +193,12 @@ impl Chosen<'_> {
         }
     }
 
-    /// What is returned, without the array.
+    /// What is returned.
     fn assembled(
         &self,
+        reader: &mut Reader<'_>,
         choice: &Choice,
-        rendered: &Rendered,
+        rendered: Rendered,
         warnings: Vec<String>,
         options: &AssembleOptions,
     ) -> Assembled {
@@ -207,15 +207,15 @@ impl Chosen<'_> {
         let evicted = left_out.map(|piece| piece.count(self.items)).sum::<u64>();
         let fresh = (self.history.head.messages + 1).saturating_sub(self.tail.seq_first);
         Assembled {
-            prefix: self.prefix(rendered, options.previous.as_deref()),
+            prefix: self.prefix(&rendered, options.previous.as_deref()),
             tokens: num::tokens_u32(rendered.tokens),
             summaries: rendered.summaries,
             fresh_tail_messages: num::tokens_u32(fresh),
             evicted: num::tokens_u32(evicted),
-            items: if options.explain { self.explain(&pieces, rendered) } else { Vec::new() },
-            messages_json: String::new(),
+            items: if options.explain { self.explain(&pieces, &rendered) } else { Vec::new() },
             system: rendered.system.clone(),
             warnings,
+            messages_json: rendered.keep(reader),
         }
     }
 
