@@ -25,7 +25,7 @@ use crate::{
     context::{Item, Run},
     error::{Error, Result},
     focus::Brief,
-    head::Loaded,
+    head::{Head, Loaded},
     history::History,
     keys::Keys,
     life, num,
@@ -103,6 +103,18 @@ pub(crate) fn assemble(
     }
     let keeping = Keeping::new(reader, &chosen, config, options)?;
     let (choice, rendered) = chosen.fit(reader, dialect, &keeping)?;
+    let mut warnings = sizes_told(&rendered, &policy, head, config);
+    warnings.extend(rendered.warnings());
+    Ok(chosen.assembled(reader, &choice, rendered, warnings, options))
+}
+
+/// What is to be said of a context that is over its budget, and of one that waits for compaction.
+fn sizes_told(
+    rendered: &Rendered,
+    policy: &config::Policy,
+    head: &Head,
+    config: &Config,
+) -> Vec<String> {
     let mut warnings = Vec::new();
     if rendered.tokens > u64::from(policy.budget) {
         warnings.push(format!(
@@ -116,8 +128,7 @@ pub(crate) fn assemble(
             head.context.tokens, policy.threshold
         ));
     }
-    warnings.extend(rendered.warnings());
-    Ok(chosen.assembled(reader, &choice, rendered, warnings, options))
+    warnings
 }
 
 /// What there is to choose from, and by which rule.
