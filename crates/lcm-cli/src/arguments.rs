@@ -367,7 +367,7 @@ pub(crate) enum GrepSort {
 
 #[derive(Args, Debug)]
 pub(crate) struct Describe {
-    /// A summary or file
+    /// A summary, message or file
     pub(crate) id: String,
     /// Look for it in every conversation of the store
     #[arg(long)]

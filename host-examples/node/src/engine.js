@@ -258,13 +258,14 @@ export class Engine {
   async embed(conversation, options) {
     const given = knownOptions("embed", options, ["vectors", "model", "forget"]);
     const { vectors, ...others } = given;
-    const entry = (one) => ({ ...one, vector: numbers(one.vector) });
-    const listed = vectors === undefined ? {} : { vectors: vectors.map(entry) };
-    const vectors_json = toJson({ ...others, ...listed }, "options");
+    // What has another shape goes as it is: the engine says what is wrong with it.
+    const entry = (one) => (one?.vector ? { ...one, vector: numbers(one.vector) } : one);
+    const listed = Array.isArray(vectors) ? vectors.map(entry) : vectors;
+    const vectors_json = toJson({ ...others, vectors: listed }, "options");
     return parsed(await this.#backend.call("recall.embed", { conversation, vectors_json }));
   }
 
-  /** What a summary or a file is. */
+  /** What a summary, a message or a file is. */
   async describe(conversation, id, options) {
     const given = optionsOf("describe", options);
     const options_json = toJson(rest(given, "grant", "now"), "options");

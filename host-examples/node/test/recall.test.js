@@ -84,6 +84,10 @@ test("what is near is found by vectors of any list of numbers", async () => {
     await assert.rejects(lcm.embed("c", { vectors: [{ id: next[0], vector: [NaN, 1] }] }), {
       code: "invalid-input",
     });
+    for (const wrong of [{ a: [1] }, [null], [1], [{ id: next[0] }], [{ vector: [1] }]]) {
+      await assert.rejects(lcm.embed("c", { vectors: wrong }), { code: "invalid-input" });
+    }
+    assert.equal((await lcm.embed("c")).stored, 3);
     assert.equal((await lcm.embed("c", { forget: true })).stored, 0);
   });
 });

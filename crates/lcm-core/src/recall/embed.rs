@@ -70,7 +70,10 @@ impl Asked {
             for element in elements {
                 let mut fields = Fields::of_argument("vectors", json::slice(&list, element.span))?;
                 let id = fields.text("id");
-                let vector = quantise::vector(&mut fields)?;
+                // One that was forgotten, or goes by another name, must not remove what is there.
+                let vector = quantise::vector_or_null(&mut fields)?.ok_or_else(|| {
+                    Error::invalid("vectors: `vector` must be a list of numbers, or null")
+                })?;
                 fields.end("vectors")?;
                 entries.push(Entry { id, vector });
             }

@@ -359,7 +359,7 @@ class AsyncLcm:
         grant: str | None = None,
         now: int | None = None,
     ) -> dict[str, Any]:
-        """What is known of a summary or file.
+        """What is known of a summary, message or file.
 
         Of a file it says what is read: `start_line` and `end_line` (from 1, inclusive) or
         `start_byte` and `end_byte` (from 0, exclusive), `bytes_max`, `content` (False: nothing).

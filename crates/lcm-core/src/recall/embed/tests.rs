@@ -201,3 +201,21 @@ fn what_is_near_keeps_to_the_query() {
         found(&mut store, r#""pattern":"absent","scope":"summaries""#).contains(r#""total":0"#)
     );
 }
+
+/// Goal: only `null` removes a vector. Method: an entry without one, and one under another name.
+#[test]
+fn an_entry_without_a_vector_is_refused_and_removes_nothing() {
+    let mut store = Memory::default();
+    append(&mut store, 1, 2);
+    attach_all(&mut store, DIMENSIONS);
+    let id = Keys::new("c").unwrap().message_name(1);
+    for entry in [format!(r#"{{"id":"{id}"}}"#), format!(r#"{{"id":"{id}","vectors":[1]}}"#)] {
+        let json = format!(r#"{{"vectors":[{entry}]}}"#);
+        let refused = Engine::new().embed(&mut store, "c", &json).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::InvalidInput);
+        assert!(refused.message.contains("`vector`"), "{}", refused.message);
+        assert_eq!(embed(&mut store, "{}").stored, 2);
+    }
+    let json = format!(r#"{{"vectors":[{{"id":"{id}","vector":null}}]}}"#);
+    assert_eq!(embed(&mut store, &json).stored, 1);
+}

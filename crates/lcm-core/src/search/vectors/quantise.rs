@@ -89,9 +89,18 @@ fn exponent_of(text: &str) -> Option<i32> {
 ///
 /// `invalid-input`: no list of numbers, too few or too many, one that is not finite, all zero.
 pub(crate) fn vector(fields: &mut Fields<'_>) -> Result<Option<Vec<i8>>> {
+    Ok(vector_or_null(fields)?.flatten())
+}
+
+/// As [`vector`]; `None`: it is not there, `Some(None)`: it is `null`.
+///
+/// # Errors
+///
+/// As [`vector`].
+pub(crate) fn vector_or_null(fields: &mut Fields<'_>) -> Result<Option<Option<Vec<i8>>>> {
     let Some((text, kind)) = fields.any("vector") else { return Ok(None) };
     match kind {
-        Kind::Null => return Ok(None),
+        Kind::Null => return Ok(Some(None)),
         Kind::Array => {}
         _ => return Err(Error::invalid("vector: it must be a list of numbers")),
     }
@@ -105,7 +114,7 @@ pub(crate) fn vector(fields: &mut Fields<'_>) -> Result<Option<Vec<i8>>> {
         };
         decimals.push(decimal.ok_or_else(wrong)?);
     }
-    quantised(&decimals).map(Some)
+    quantised(&decimals).map(|parts| Some(Some(parts)))
 }
 
 fn quantised(decimals: &[Decimal]) -> Result<Vec<i8>> {
