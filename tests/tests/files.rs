@@ -83,7 +83,7 @@ fn append(host: &mut Host, raw: &str) {
 fn ask(host: &mut Host, query: Json) -> Result<Json, lcm_core::Error> {
     let args = Json::object([("conversation", "c".into()), ("query_json", query)]);
     let answer = host.ask("recall.grep", &args)?;
-    Ok(Json::parse(answer.as_str().unwrap()).unwrap())
+    Ok(Json::of(answer.as_str().unwrap()))
 }
 
 /// A query of files, with more members.
@@ -97,24 +97,13 @@ fn query<const N: usize>(pattern: &str, mode: &str, more: [(&str, Json); N]) -> 
     Json::Object(members.into_iter().collect())
 }
 
-fn list<'j>(json: &'j Json, key: &str) -> &'j [Json] {
-    match json.field(key).unwrap() {
-        Json::Array(list) => list,
-        other => panic!("{key} is {other}"),
-    }
-}
-
 fn number(json: &Json, key: &str) -> usize {
-    json.field(key).unwrap().to_string().parse().unwrap()
-}
-
-fn text<'j>(json: &'j Json, key: &str) -> &'j str {
-    json.field(key).unwrap().as_str().unwrap()
+    json.number(key).try_into().unwrap()
 }
 
 /// Line and byte of each match.
 fn places(answer: &Json) -> Vec<(usize, usize)> {
-    list(answer, "matches").iter().map(|one| (number(one, "line"), number(one, "byte"))).collect()
+    answer.list("matches").iter().map(|one| (number(one, "line"), number(one, "byte"))).collect()
 }
 
 /// Lines of a text without their ends, each with its offset.
@@ -215,7 +204,7 @@ fn an_expression_finds_what_a_naive_search_of_the_lines_finds() {
 }
 
 fn number_of(answer: &Json, note: &str) -> bool {
-    list(answer, "notes").iter().any(|one| one.as_str() == Some(note))
+    answer.list("notes").iter().any(|one| one.as_str() == Some(note))
 }
 
 /// What a naive search for words finds: which lines begin a passage of three, with its score.
@@ -297,7 +286,7 @@ fn words_find_the_passages_that_a_naive_search_ranks_first() {
         let wanted: Vec<usize> = naive.iter().take(PASSAGES).map(|(line, _)| *line).collect();
         assert_eq!(found, wanted, "{pattern}");
         assert_eq!(number_of(&answer, "file-limited"), naive.len() > PASSAGES, "{pattern}");
-        for (one, (_, score)) in list(&answer, "matches").iter().zip(&naive) {
+        for (one, (_, score)) in answer.list("matches").iter().zip(&naive) {
             let (count, own) = (score / 256, score % 256);
             assert_eq!(number(one, "score"), count * 1_000 + own * 1_000 / 256, "{pattern}");
         }
@@ -329,8 +318,8 @@ fn a_phrase_is_found_over_the_end_of_a_line_and_not_apart() {
     assert_eq!((number(&answer, "total"), places(&answer).len()), (0, 0));
 }
 
-fn text_of<'j>(answer: &'j Json, at: usize, key: &str) -> &'j str {
-    text(&list(answer, "matches")[at], key)
+fn text_of(answer: &Json, at: usize, key: &str) -> String {
+    answer.list("matches")[at].text(key)
 }
 
 /// Goal: a query reads a bounded part of a payload of megabytes, says where it stopped, and goes on
@@ -348,7 +337,7 @@ fn a_payload_of_megabytes_is_looked_through_part_by_part() {
         let naive = naive_matches(&text, pattern);
         let (mut found, mut rounds, mut from) = (Vec::new(), 0, None);
         let first = ask(&mut host, query("word", "regex", [("limit", 1_u64.into())])).unwrap();
-        let id = text_of(&first, 0, "id").to_owned();
+        let id = text_of(&first, 0, "id");
         loop {
             let ids = Json::Array(vec![id.as_str().into()]);
             let start = from.unwrap_or(0_u64);
@@ -393,9 +382,9 @@ fn shelf(host: &mut Host, conversation: &str, count: usize) {
 
 /// Which files match, by the numbers of their words.
 fn books(answer: &Json) -> Vec<usize> {
-    let book = |one: &Json| text(one, "snippet").split("book").nth(1).unwrap()[..].to_owned();
+    let book = |one: &Json| one.text("snippet").split("book").nth(1).unwrap()[..].to_owned();
     let number = |rest: String| rest.split(' ').next().unwrap().parse().unwrap();
-    list(answer, "matches").iter().map(|one| number(book(one))).collect()
+    answer.list("matches").iter().map(|one| number(book(one))).collect()
 }
 
 /// Goal: files are found wherever their messages stand: in no segment of the index yet, in one,
@@ -413,11 +402,11 @@ fn files_of_all_ages_are_found_the_newest_first() {
         for number in [0, 17, 129] {
             let answers = going_on::pages(&mut host, &format!("book{number}"), "full-text");
             assert_eq!(answers.iter().flat_map(books).collect::<Vec<_>>(), [number]);
-            let one = answers.iter().find_map(|answer| list(answer, "matches").first()).unwrap();
-            assert_eq!(text(one, "role"), "tool");
+            let one = answers.iter().find_map(|answer| answer.list("matches").first()).unwrap();
+            assert_eq!(one.text("role"), "tool");
             assert_eq!(self::number(one, "seq"), 2 * number + 2);
             assert_eq!(self::number(one, "line"), 901 + number);
-            assert!(text(one, "entry_id").starts_with("entry \""), "{one}");
+            assert!(one.text("entry_id").starts_with("entry \""), "{one}");
         }
         match round {
             0 => {
@@ -429,7 +418,7 @@ fn files_of_all_ages_are_found_the_newest_first() {
         }
     }
     let check = host.ask("admin.check", &Json::object([])).unwrap();
-    let check = Json::parse(check.as_str().unwrap()).unwrap();
+    let check = Json::of(check.as_str().unwrap());
     assert_eq!(check.field("ok").unwrap(), &Json::Bool(true), "{check}");
 }
 
@@ -449,7 +438,7 @@ fn a_filter_and_a_window_of_time_say_which_files() {
     let mut seqs = |pattern: &str, more: [(&str, Json); 1]| -> Vec<usize> {
         let answer = ask(&mut host, query(pattern, "full-text", more)).unwrap();
         let mut seqs: Vec<usize> =
-            list(&answer, "matches").iter().map(|one| number(one, "seq")).collect();
+            answer.list("matches").iter().map(|one| number(one, "seq")).collect();
         seqs.dedup();
         seqs.sort_unstable();
         seqs.dedup();
@@ -480,14 +469,14 @@ fn granted_in(
         ("grant", grant.into()),
     ]);
     let answer = host.ask("recall.grep", &args)?;
-    Ok(Json::parse(answer.as_str().unwrap()).unwrap())
+    Ok(Json::of(answer.as_str().unwrap()))
 }
 
 fn grant(host: &mut Host, limits: &str) -> String {
-    let limits = Json::parse(limits).unwrap();
+    let limits = Json::of(limits);
     let args = Json::object([("conversation", "c".into()), ("grant_json", limits)]);
     let made = host.ask("recall.grant", &args).unwrap();
-    text(&Json::parse(made.as_str().unwrap()).unwrap(), "id").to_owned()
+    Json::of(made.as_str().unwrap()).text("id").to_owned()
 }
 
 /// Goal: with a grant only files of messages that it covers are found, nobody hears of others, and
@@ -508,26 +497,27 @@ fn a_grant_covers_the_files_of_its_messages() {
     drive(&mut host, &args, Answers::Offline).unwrap().unwrap();
     let args = Json::object([("kind", "summaries".into()), ("conversation", "c".into())]);
     let page = host.ask("admin.listing", &args).unwrap();
-    let page = Json::parse(page.as_str().unwrap()).unwrap();
-    let leaf = &list(&page, "items")[0];
+    let page = Json::of(page.as_str().unwrap());
+    let leaf = &page.list("items")[0];
     let (first, last) = (number(leaf, "seq_first"), number(leaf, "seq_last"));
     assert!(last < 60, "{leaf}");
     let covered: Vec<usize> =
         (0..30).rev().filter(|book| (first..=last).contains(&(2 * book + 2))).collect();
     assert!(!covered.is_empty() && covered.len() < 30, "{covered:?}");
-    let of_leaf = grant(&mut host, &format!("{{\"summaries\":[\"{}\"]}}", text(leaf, "id")));
+    let of_leaf = grant(&mut host, &format!("{{\"summaries\":[\"{}\"]}}", leaf.text("id")));
     let asked = || query("book\\d+", "regex", []);
     let answer = granted(&mut host, &of_leaf, asked()).unwrap();
     assert_eq!(books(&answer), covered);
-    let spent: u32 = list(&answer, "matches")
+    let spent: u32 = answer
+        .list("matches")
         .iter()
-        .map(|one| lcm_core::tokens::estimate(text(one, "snippet")))
+        .map(|one| lcm_core::tokens::estimate(&one.text("snippet")))
         .sum();
     let note = answer.field("grant").unwrap();
     assert_eq!(number(note, "tokens"), usize::try_from(spent).unwrap(), "{note}");
     // What is not covered is as if it were not there.
     let newest = ask(&mut host, asked()).unwrap();
-    let id = text(&list(&newest, "matches")[0], "id").to_owned();
+    let id = newest.list("matches")[0].text("id").to_owned();
     let named = || query("book", "regex", [("file_ids", Json::Array(vec![id.as_str().into()]))]);
     assert_eq!(granted(&mut host, &of_leaf, named()).unwrap_err().code, ErrorCode::NotFound);
     let of_d = grant(&mut host, "{\"conversations\":[\"d\"],\"tokens_max\":8}");
@@ -551,7 +541,7 @@ fn the_tool_leads_from_a_match_to_its_surroundings() {
         let args = Json::object([
             ("conversation", "c".into()),
             ("name", name.into()),
-            ("arguments_json", Json::parse(arguments).unwrap()),
+            ("arguments_json", Json::of(arguments)),
         ]);
         let outcome = host.ask("tools.call", &args).unwrap();
         outcome.field("done").unwrap().field("text").unwrap().as_str().unwrap().to_owned()

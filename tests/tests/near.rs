@@ -19,21 +19,6 @@ use lcm_testing::{
 const DIMENSIONS: usize = 32;
 const MESSAGES: u64 = 40;
 
-fn list<'j>(json: &'j Json, key: &str) -> &'j [Json] {
-    match json.field(key).unwrap() {
-        Json::Array(list) => list,
-        other => panic!("{key} is {other}"),
-    }
-}
-
-fn text<'j>(json: &'j Json, key: &str) -> &'j str {
-    json.field(key).unwrap().as_str().unwrap()
-}
-
-fn number(json: &Json, key: &str) -> u64 {
-    json.field(key).unwrap().to_string().parse().unwrap()
-}
-
 fn ask(
     host: &mut Host,
     call: &str,
@@ -42,7 +27,7 @@ fn ask(
     let members = [("conversation", Json::from("c"))].into_iter().chain(args.iter().cloned());
     let args = Json::Object(members.map(|(key, value)| (key.to_owned(), value)).collect());
     let answer = host.ask(call, &args)?;
-    Ok(Json::parse(answer.as_str().unwrap()).unwrap())
+    Ok(Json::of(answer.as_str().unwrap()))
 }
 
 /// A vector of an id: another one for each, none near another.
@@ -78,9 +63,9 @@ fn attach(host: &mut Host) -> Vec<String> {
     loop {
         let answer = ask(host, "recall.embed", &[("vectors_json", vectors.as_str().into())]);
         let answer = answer.unwrap();
-        let next: Vec<&str> = list(&answer, "next").iter().map(|id| id.as_str().unwrap()).collect();
+        let next: Vec<&str> = answer.list("next").iter().map(|id| id.as_str().unwrap()).collect();
         if next.is_empty() {
-            assert_eq!(number(&answer, "missing"), 0);
+            assert_eq!(answer.number("missing"), 0);
             return ids;
         }
         let entry = |id: &&str| format!("{{\"id\":\"{id}\",\"vector\":{}}}", vector(id));
@@ -102,8 +87,8 @@ fn near(
     ask(host, "recall.grep", &args.collect::<Vec<_>>())
 }
 
-fn found(answer: &Json) -> Vec<&str> {
-    list(answer, "matches").iter().map(|one| text(one, "id")).collect()
+fn found(answer: &Json) -> Vec<String> {
+    answer.list("matches").iter().map(|one| one.text("id")).collect()
 }
 
 /// Goal: each document, message or summary, is found first by its own vector, in its scope only,
@@ -119,15 +104,15 @@ fn every_document_is_found_by_its_vector() {
     host.restart().unwrap();
     for id in &ids {
         let answer = near(&mut host, id, "", None).unwrap();
-        assert_eq!(found(&answer)[0], id);
+        assert_eq!(found(&answer)[0], *id);
         let (own, other) = match id.starts_with("sum_") {
             true => ("summaries", "messages"),
             false => ("messages", "summaries"),
         };
         let of_own = near(&mut host, id, &format!(",\"scope\":\"{own}\""), None).unwrap();
-        assert_eq!(found(&of_own)[0], id);
+        assert_eq!(found(&of_own)[0], *id);
         let of_other = near(&mut host, id, &format!(",\"scope\":\"{other}\""), None).unwrap();
-        assert!(!found(&of_other).contains(&id.as_str()));
+        assert!(!found(&of_other).contains(id));
     }
 }
 
@@ -142,25 +127,25 @@ fn a_grant_ends_what_is_near() {
         "admin.listing",
         &Json::object([("kind", "summaries".into()), ("conversation", "c".into())]),
     );
-    let page = Json::parse(page.unwrap().as_str().unwrap()).unwrap();
-    let leaf = &list(&page, "items")[0];
-    let (first, last) = (number(leaf, "seq_first"), number(leaf, "seq_last"));
-    let limits = format!("{{\"summaries\":[\"{}\"]}}", text(leaf, "id"));
+    let page = Json::of(page.unwrap().as_str().unwrap());
+    let leaf = &page.list("items")[0];
+    let (first, last) = (leaf.number("seq_first"), leaf.number("seq_last"));
+    let limits = format!("{{\"summaries\":[\"{}\"]}}", leaf.text("id"));
     let made = ask(&mut host, "recall.grant", &[("grant_json", limits.as_str().into())]).unwrap();
-    let (grant, mut spent) = (text(&made, "id").to_owned(), 0);
+    let (grant, mut spent) = (made.text("id").to_owned(), 0);
     for id in ids.iter().step_by(4) {
         let answer = near(&mut host, id, ",\"limit\":2", Some(&grant)).unwrap();
         let mut tokens = 0;
-        for one in list(&answer, "matches") {
-            let is_covered = match text(one, "type") {
-                "summary" => text(one, "id") == text(leaf, "id"),
-                _ => (first..=last).contains(&number(one, "seq")),
+        for one in answer.list("matches") {
+            let is_covered = match one.text("type").as_str() {
+                "summary" => one.text("id") == leaf.text("id"),
+                _ => (first..=last).contains(&one.number("seq")),
             };
             assert!(is_covered, "{one}");
-            tokens += u64::from(lcm_core::tokens::estimate(text(one, "snippet")));
+            tokens += u64::from(lcm_core::tokens::estimate(&one.text("snippet")));
         }
         let note = answer.field("grant").unwrap();
-        assert_eq!(number(note, "tokens"), tokens, "{note}");
+        assert_eq!(note.number("tokens"), tokens, "{note}");
         spent += tokens;
     }
     assert!(spent > 0);
@@ -170,9 +155,9 @@ fn a_grant_ends_what_is_near() {
             &Json::object([("kind", "grants".into()), ("conversation", "c".into())]),
         )
         .unwrap();
-    let grants = Json::parse(grants.as_str().unwrap()).unwrap();
-    let item = &list(&grants, "items")[0];
-    assert_eq!(number(item, "tokens_left") + spent, number(item, "tokens_max"));
+    let grants = Json::of(grants.as_str().unwrap());
+    let item = &grants.list("items")[0];
+    assert_eq!(item.number("tokens_left") + spent, item.number("tokens_max"));
     host.ask(
         "recall.revoke",
         &Json::object([("conversation", "c".into()), ("grant", grant.as_str().into())]),
@@ -180,4 +165,26 @@ fn a_grant_ends_what_is_near() {
     .unwrap();
     let refused = near(&mut host, &ids[0], "", Some(&grant)).unwrap_err();
     assert_eq!(refused.code, ErrorCode::Denied);
+}
+
+/// Goal: vectors of a model are not mixed with those of which none was named, and the error says
+/// what to do. Method: the first vectors name none, a query and a further vector name one.
+#[test]
+fn vectors_without_a_model_say_so() {
+    let mut host = host();
+    let next = ask(&mut host, "recall.embed", &[("vectors_json", "{}".into())]).unwrap();
+    let ids: Vec<&str> = next.list("next").iter().map(|id| id.as_str().unwrap()).collect();
+    let entry = |id: &str| format!("{{\"id\":\"{id}\",\"vector\":{}}}", vector(id));
+    let first = format!("{{\"vectors\":[{}]}}", entry(ids[0]));
+    ask(&mut host, "recall.embed", &[("vectors_json", first.as_str().into())]).unwrap();
+    let later = format!("{{\"vectors\":[{}],\"model\":\"m\"}}", entry(ids[1]));
+    let refused = [
+        ask(&mut host, "recall.embed", &[("vectors_json", later.as_str().into())]),
+        near(&mut host, ids[0], ",\"model\":\"m\"", None),
+    ];
+    for error in refused {
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("attached without a model; leave it out"), "{error}");
+    }
+    assert_eq!(found(&near(&mut host, ids[0], "", None).unwrap())[0], ids[0]);
 }

@@ -25,26 +25,15 @@ fn said(text: &str) -> Json {
 }
 
 fn grep(host: &mut Host, query: &str, grant: Option<&str>) -> Json {
-    let mut args = vec![("conversation", "c".into()), ("query_json", Json::parse(query).unwrap())];
+    let mut args = vec![("conversation", "c".into()), ("query_json", Json::of(query))];
     args.extend(grant.map(|grant| ("grant", grant.into())));
     let args = Json::Object(args.into_iter().map(|(key, one)| (key.to_owned(), one)).collect());
     let answer = host.ask("recall.grep", &args).unwrap();
-    Json::parse(answer.as_str().unwrap()).unwrap()
-}
-
-fn list<'j>(json: &'j Json, key: &str) -> &'j [Json] {
-    match json.field(key) {
-        Some(Json::Array(list)) => list,
-        other => panic!("{key} is {other:?}"),
-    }
-}
-
-fn number(json: &Json, key: &str) -> u64 {
-    json.field(key).unwrap().to_string().parse().unwrap()
+    Json::of(answer.as_str().unwrap())
 }
 
 fn seqs(json: &Json, side: &str) -> Vec<u64> {
-    list(json, side).iter().map(|one| number(one, "seq")).collect()
+    json.list(side).iter().map(|one| one.number("seq")).collect()
 }
 
 /// Goal: every message that is found has the ones beside it, whatever else is found, in packs or
@@ -61,19 +50,19 @@ fn every_message_that_is_found_has_those_beside_it() {
                 r#"{{"pattern":"word","scope":"messages","limit":200,"neighbours":{count}}}"#
             );
             let answer = grep(&mut host, &query, None);
-            assert_eq!(list(&answer, "matches").len(), 200);
-            for one in list(&answer, "matches") {
+            assert_eq!(answer.list("matches").len(), 200);
+            for one in answer.list("matches") {
                 if count == 0 {
                     assert!(one.field("before").is_none() && one.field("after").is_none());
                     continue;
                 }
-                let seq = number(one, "seq");
+                let seq = one.number("seq");
                 let expected: Vec<u64> = (seq.saturating_sub(count).max(1)..seq).collect();
                 assert_eq!(seqs(one, "before"), expected, "{round}");
                 let expected: Vec<u64> = (seq + 1..=600.min(seq + count)).collect();
                 assert_eq!(seqs(one, "after"), expected, "{round}");
-                for beside in list(one, "before").iter().chain(list(one, "after")) {
-                    let text = format!("word number{}", number(beside, "seq"));
+                for beside in one.list("before").iter().chain(one.list("after")) {
+                    let text = format!("word number{}", beside.number("seq"));
                     assert_eq!(beside.field("snippet").unwrap().as_str(), Some(text.as_str()));
                 }
             }
@@ -103,32 +92,32 @@ fn neighbours_end_where_a_grant_does() {
     drive(&mut host, &args, Answers::Offline).unwrap().unwrap();
     let args = Json::object([("kind", "summaries".into()), ("conversation", "c".into())]);
     let page = host.ask("admin.listing", &args).unwrap();
-    let page = Json::parse(page.as_str().unwrap()).unwrap();
-    let leaf = list(&page, "items").iter().find(|one| number(one, "depth") == 0).unwrap();
-    let (first, last) = (number(leaf, "seq_first"), number(leaf, "seq_last"));
+    let page = Json::of(page.as_str().unwrap());
+    let leaf = page.list("items").iter().find(|one| one.number("depth") == 0).unwrap();
+    let (first, last) = (leaf.number("seq_first"), leaf.number("seq_last"));
     assert!(first + 2 <= last && last < 60, "{first} {last}");
     let id = leaf.field("id").unwrap().as_str().unwrap();
-    let limits = Json::parse(&format!("{{\"summaries\":[\"{id}\"]}}")).unwrap();
+    let limits = Json::of(&format!("{{\"summaries\":[\"{id}\"]}}"));
     let args = Json::object([("conversation", "c".into()), ("grant_json", limits)]);
     let made = host.ask("recall.grant", &args).unwrap();
-    let made = Json::parse(made.as_str().unwrap()).unwrap();
+    let made = Json::of(made.as_str().unwrap());
     let grant = made.field("id").unwrap().as_str().unwrap();
     let query = r#"{"pattern":"words","scope":"messages","limit":200,"neighbours":3}"#;
     let answer = grep(&mut host, query, Some(grant));
-    assert_eq!(list(&answer, "matches").len(), usize::try_from(last + 1 - first).unwrap());
+    assert_eq!(answer.list("matches").len(), usize::try_from(last + 1 - first).unwrap());
     let mut tokens = 0;
     let cost =
         |one: &Json| lcm_core::tokens::estimate(one.field("snippet").unwrap().as_str().unwrap());
-    for one in list(&answer, "matches") {
-        let seq = number(one, "seq");
+    for one in answer.list("matches") {
+        let seq = one.number("seq");
         let all: Vec<u64> = [seqs(one, "before"), vec![seq], seqs(one, "after")].concat();
         let expected: Vec<u64> = (first.max(seq.saturating_sub(3))..=last.min(seq + 3)).collect();
         assert_eq!(all, expected);
         tokens += cost(one);
-        let beside = list(one, "before").iter().chain(list(one, "after"));
+        let beside = one.list("before").iter().chain(one.list("after"));
         tokens += beside.map(cost).sum::<u32>();
     }
-    assert_eq!(number(answer.field("grant").unwrap(), "tokens"), u64::from(tokens));
+    assert_eq!(answer.field("grant").unwrap().number("tokens"), u64::from(tokens));
 }
 
 /// Goal: an answer with neighbours is bounded, in bytes, in what is read for it, and in the tokens
@@ -144,8 +133,8 @@ fn answers_with_neighbours_are_bounded() {
     let query = r#"{"pattern":"needle","scope":"messages","limit":200,"neighbours":3}"#;
     host.store.begin_call();
     let answer = grep(&mut host, query, None);
-    let matches = list(&answer, "matches");
-    let notes: Vec<_> = list(&answer, "notes").iter().filter_map(Json::as_str).collect();
+    let matches = answer.list("matches");
+    let notes: Vec<_> = answer.list("notes").iter().filter_map(Json::as_str).collect();
     assert!(notes.contains(&"neighbours-limited"), "{notes:?}");
     assert_eq!(matches.len(), 160);
     let with: Vec<bool> = matches.iter().map(|one| one.field("before").is_some()).collect();
@@ -155,7 +144,7 @@ fn answers_with_neighbours_are_bounded() {
     let args = Json::object([
         ("conversation", "c".into()),
         ("name", "lcm_grep".into()),
-        ("arguments_json", Json::parse(arguments).unwrap()),
+        ("arguments_json", Json::of(arguments)),
     ]);
     let outcome = host.ask("tools.call", &args).unwrap();
     let text = outcome.field("done").unwrap().field("text").unwrap().as_str().unwrap();

@@ -168,6 +168,50 @@ fn apart() -> (Host, String) {
     (host, id)
 }
 
+/// Goal: who asks with too few tokens is told that, and not that nothing is known. Method: a fact
+/// that is stored and a word that is not, each with and without a cap that holds no passage.
+#[test]
+fn a_cap_that_holds_no_passage_is_not_told_as_nothing_found() {
+    let (mut host, _) = apart();
+    let mut ask = |prompt: &str, cap: u64| {
+        let arguments = [("prompt", prompt.into()), ("tokenCap", cap.into())];
+        told(&mut host, None, "lcm_expand_query", &Json::object(arguments))
+    };
+    let (known, unknown) = ("What is the wren number 7 called?", "zeppelin");
+    let cut = "What was found does not fit into the tokens that may be read.";
+    let none = "Nothing was found for the question.";
+    assert!(ask(known, 1).contains(cut) && !ask(known, 1).contains(none));
+    assert!(ask(known, 1_000).contains("wren_7"));
+    for cap in [1, 1_000] {
+        let answer = ask(unknown, cap);
+        assert!(answer.contains(none) && !answer.contains(cut), "{answer}");
+    }
+}
+
+/// Goal: all conversations and one alone are not both searched. Method: both options together are
+/// refused by name; a tool that is told a conversation and to search all searches all.
+#[test]
+fn all_and_only_do_not_go_together() {
+    let (mut host, _) = apart();
+    let both = |key| {
+        Json::object([(key, "wren".into()), ("all", Json::Bool(true)), ("only", Json::Bool(true))])
+    };
+    for (name, key, document) in [
+        ("recall.grep", "query_json", both("pattern")),
+        ("recall.ask_plan", "question_json", both("question")),
+    ] {
+        let args = Json::object([("conversation", "a".into()), (key, document)]);
+        let refused = host.ask(name, &args).unwrap_err().to_string();
+        assert!(refused.contains("only: it does not go with all"), "{name}: {refused}");
+    }
+    let arguments = Json::object([
+        ("pattern", "heron_7".into()),
+        ("conversationId", "a".into()),
+        ("allConversations", Json::Bool(true)),
+    ]);
+    assert!(told(&mut host, None, "lcm_grep", &arguments).contains("heron_7"));
+}
+
 /// Calls from `a` that are about the other conversation: of the agent, and on a grant.
 fn calls_about_elsewhere(grant: &str) -> Vec<(Option<&str>, String, Json)> {
     let place = ("conversationId", Json::from(ELSEWHERE));

@@ -74,6 +74,19 @@ impl Json {
         self.field(key).and_then(Self::as_u64).unwrap_or_else(|| panic!("{key}: {self}"))
     }
 
+    /// The array at this key.
+    ///
+    /// # Panics
+    ///
+    /// There is none.
+    #[must_use]
+    pub fn list(&self, key: &str) -> &[Json] {
+        match self.field(key) {
+            Some(Self::Array(elements)) => elements,
+            _ => panic!("{key}: {self}"),
+        }
+    }
+
     /// The value as one line without spaces, keys in order.
     #[must_use]
     pub fn compact(&self) -> String {

@@ -9,6 +9,7 @@ import os
 import subprocess
 import unittest
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 
 import lcm_engine
@@ -703,11 +704,40 @@ class Reads(unittest.TestCase):
             with self.assertRaises(LcmError) as caught:
                 lcm.grep("c", "absent", vector=[1.0] * 9)
             self.assertEqual(caught.exception.code, "invalid-input")
-            for wrong in ([1.0], {backlog[0]: 1.0}, {backlog[0]: ["a"]}):
+            name = f"`vectors.{backlog[0]}` must be a list"
+            refused = [
+                ([1.0], "dict of ids"),
+                ({backlog[0]: 1.0}, name),
+                ({backlog[0]: ["a"]}, f"{name} of numbers"),
+            ]
+            for wrong, message in refused:
                 with self.assertRaises(LcmError) as caught:
                     lcm.embed("c", wrong)
-                self.assertIn("dict of ids", caught.exception.message)
+                self.assertIn(message, caught.exception.message)
             self.assertEqual(lcm.embed("c", forget=True)["stored"], 0)
+
+    def test_arguments_that_json_cannot_hold_are_invalid_input(self):
+        with opened() as lcm:
+            lcm.append("c", [{"role": "user", "content": "a plain message"}])
+            refused = [
+                (lambda: lcm.grep("c", "plain", file_ids="file_1"), "`file_ids` must be a list"),
+                (lambda: lcm.grep("c", "plain", vector="12"), "`vector` must be a list"),
+                (lambda: lcm.grep("c", "plain", vector=[1, "x"]), "`vector` must be a list of"),
+                (lambda: lcm.grep("c", "plain", vector=[float("nan")]), "no JSON value"),
+                (lambda: lcm.grep("c", "plain", since=datetime.now()), "no JSON value"),
+                (lambda: lcm.ask("c", "what?", summaries="sum_1"), "`summaries` must be a list"),
+                (lambda: lcm.grant("c", conversations="c"), "`conversations` must be a list"),
+                (lambda: lcm.embed("c", {"msg_1": "12"}), "`vectors.msg_1` must be a list"),
+            ]
+            for call, message in refused:
+                with self.assertRaises(LcmError) as caught:
+                    call()
+                self.assertEqual(caught.exception.code, "invalid-input")
+                self.assertIn(message, caught.exception.message)
+            files = (name for name in ("file_0000000000000000",))
+            with self.assertRaises(LcmError) as caught:
+                lcm.grep("c", "plain", scope="files", file_ids=files)
+            self.assertEqual(caught.exception.code, "not-found")
 
     def test_grep_and_describe_take_keywords_and_dicts(self):
         async def asynchronous():

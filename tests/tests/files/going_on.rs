@@ -1,8 +1,8 @@
 //! Where a search in files ends and goes on, and what is hard to look through.
 
 use super::{
-    BYTES_MAX, ErrorCode, Host, Json, Random, append, ask, books, list, literal, naive_matches,
-    number, number_of, places, query, result, shelf, text, text_of,
+    BYTES_MAX, ErrorCode, Host, Json, Random, append, ask, books, literal, naive_matches, number,
+    number_of, places, query, result, shelf, text_of,
 };
 
 /// The answers to a query and to what each says goes on, until one says nothing.
@@ -23,9 +23,9 @@ pub(crate) fn pages(host: &mut Host, pattern: &str, mode: &str) -> Vec<Json> {
         let read = host.store.counts().bytes_read;
         assert!(read < 2 * BYTES_MAX, "{read}");
         let before = next.take();
-        next = answer.field("unscanned_from").map(|from| {
-            (text(from, "id").to_owned(), u64::try_from(number(from, "byte")).unwrap())
-        });
+        next = answer
+            .field("unscanned_from")
+            .map(|from| (from.text("id").to_owned(), u64::try_from(number(from, "byte")).unwrap()));
         let is_limited = number_of(&answer, "scan-limited");
         assert_eq!(is_limited, next.is_some());
         assert!(answer.field("unscanned_before").is_none());
@@ -82,8 +82,9 @@ fn an_answer_leads_on_until_each_file_was_looked_through_once() {
     for (pattern, mode) in [("needle of \\d+", "regex"), ("needle", "full-text")] {
         let answers = pages(&mut host, pattern, mode);
         let mut found = Vec::new();
-        for one in answers.iter().flat_map(|answer| list(answer, "matches")) {
-            let shown = text(one, "snippet").split("needle of ").nth(1).unwrap();
+        for one in answers.iter().flat_map(|answer| answer.list("matches")) {
+            let snippet = one.text("snippet");
+            let shown = snippet.split("needle of ").nth(1).unwrap();
             let number = shown.split(' ').next().unwrap().parse::<u64>().unwrap();
             found.push((number, self::number(one, "line"), self::number(one, "byte")));
         }

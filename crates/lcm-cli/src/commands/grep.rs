@@ -12,11 +12,12 @@ use crate::{
 };
 
 /// What the notes of an answer mean; one that is not here is shown as it is.
-const NOTES: [(&str, &str); 8] = [
+const NOTES: [(&str, &str); 9] = [
     ("mode-regex", "taken as a regular expression; --mode full-text takes it as words"),
     ("mode-full-text", ""),
     ("looks-like-regex", "taken as words; --mode regex takes it as a regular expression"),
-    ("terms-limited", "only the first words of so long a pattern count"),
+    ("terms-limited", "not every word counts: they are too many, or in too much of what was said"),
+    ("family-limited", "of the family only the newest conversations were searched"),
     ("no-terms", "there is no word in the pattern"),
     ("file-limited", "of one file at most 10 matches count, of one message at most 512 files"),
     ("neighbours-limited", "not every match has the messages beside it: they are too long"),

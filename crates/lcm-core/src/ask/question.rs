@@ -97,6 +97,9 @@ impl Question {
                 )));
             }
         }
+        if self.all && self.only {
+            return Err(Error::invalid("only: it does not go with all"));
+        }
         Ok(self)
     }
 

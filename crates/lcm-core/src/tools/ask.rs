@@ -64,8 +64,9 @@ pub(super) fn resume(
 fn question(call: &Call<'_>) -> String {
     let mut question = Writer::object();
     call.arguments.copy(&QUESTION, &mut question);
-    // Who names a conversation means it alone.
-    question.flag("only", call.arguments.text("conversationId").is_some());
+    // Who names a conversation means it alone, unless every one is asked for.
+    let is_named = call.arguments.text("conversationId").is_some();
+    question.flag("only", is_named && !call.arguments.flag("allConversations"));
     question.end_object()
 }
 
@@ -84,6 +85,10 @@ fn outcome(step: Step, place: &str, conversation: &str) -> Result<ToolOutcome> {
     Ok(ToolOutcome::Done(match status.as_str() {
         "answered" | "uncited" => told(answered(&mut fields, conversation)),
         "not-found" => told(nothing("The passages that were found do not hold the answer.")),
+        "no-evidence" if fields.flag("truncated") => told(format!(
+            "{BACKGROUND}\nWhat was found does not fit into the tokens that may be read.\nNext: \
+             the same question with a greater tokenCap, or lcm_grep\n"
+        )),
         "no-evidence" => told(nothing("Nothing was found for the question.")),
         "busy" => mistake(
             NAME,

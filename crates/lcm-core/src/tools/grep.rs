@@ -43,8 +43,9 @@ const AROUND_BYTES: u64 = 4_000;
 pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
     let mut query = Writer::object();
     call.arguments.copy(&QUERY, &mut query);
-    // Who names a conversation means it alone.
-    query.flag("only", call.arguments.text("conversationId").is_some());
+    // Who names a conversation means it alone, unless every one is asked for.
+    let is_named = call.arguments.text("conversationId").is_some();
+    query.flag("only", is_named && !call.arguments.flag("allConversations"));
     let query = query.end_object();
     let found = recall::searched(reader, &call.place, &query, call.within(), call.now)?.json;
     let mut fields = Fields::of_argument("matches", &found)?;

@@ -433,7 +433,7 @@ class AsyncLcm:
             {"pattern": query} if isinstance(query, str) else query,
             mode=mode,
             scope=scope,
-            file_ids=None if file_ids is None else list(file_ids),
+            file_ids=file_ids,
             start_id=start_id,
             start_byte=start_byte,
             neighbours=neighbours,
@@ -443,7 +443,7 @@ class AsyncLcm:
             limit=limit,
             all=all,
             only=only,
-            vector=None if vector is None else [float(number) for number in vector],
+            vector=vector,
             model=model,
         )
         return await self._run(  # type: ignore[no-any-return]
@@ -493,7 +493,7 @@ class AsyncLcm:
             None,
             question=question,
             query=query,
-            summaries=None if summaries is None else list(summaries),
+            summaries=summaries,
             max_tokens=max_tokens,
             token_cap=token_cap,
             all=all,
@@ -524,8 +524,8 @@ class AsyncLcm:
         """
         limits = paging.named(
             None,
-            conversations=None if conversations is None else list(conversations),
-            summaries=None if summaries is None else list(summaries),
+            conversations=conversations,
+            summaries=summaries,
             depth_max=depth_max,
             tokens_max=tokens_max,
             ttl_ms=ttl_ms,

@@ -459,7 +459,7 @@ class Lcm:
             {"pattern": query} if isinstance(query, str) else query,
             mode=mode,
             scope=scope,
-            file_ids=None if file_ids is None else list(file_ids),
+            file_ids=file_ids,
             start_id=start_id,
             start_byte=start_byte,
             neighbours=neighbours,
@@ -469,7 +469,7 @@ class Lcm:
             limit=limit,
             all=all,
             only=only,
-            vector=None if vector is None else [float(number) for number in vector],
+            vector=vector,
             model=model,
         )
         return self._run(  # type: ignore[no-any-return]
@@ -519,7 +519,7 @@ class Lcm:
             None,
             question=question,
             query=query,
-            summaries=None if summaries is None else list(summaries),
+            summaries=summaries,
             max_tokens=max_tokens,
             token_cap=token_cap,
             all=all,
@@ -550,8 +550,8 @@ class Lcm:
         """
         limits = paging.named(
             None,
-            conversations=None if conversations is None else list(conversations),
-            summaries=None if summaries is None else list(summaries),
+            conversations=conversations,
+            summaries=summaries,
             depth_max=depth_max,
             tokens_max=tokens_max,
             ttl_ms=ttl_ms,

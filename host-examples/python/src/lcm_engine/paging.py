@@ -15,14 +15,41 @@ from .texts import to_json
 PAGE_BYTES_MAX = 1024 * 1024
 
 
+LISTS = ("file_ids", "summaries", "conversations")
+
+
 def named(document: Mapping[str, Any] | None, **members: Any) -> Fields:
-    """A document of options with the members that were given by name."""
+    """A document of options with the members that were given by name.
+
+    Any iterable will do for a list but a text, which would be taken apart into characters.
+    """
     if document is not None and not isinstance(document, Mapping):
         given = type(document).__name__
         raise LcmError("invalid-input", f"options must be a dict, not {given}")
-    return dict(document or {}) | {
+    fields = dict(document or {}) | {
         name: value for name, value in members.items() if value is not None
     }
+    for name in LISTS:
+        if fields.get(name) is not None:
+            fields[name] = _listed(name, fields[name])
+    if fields.get("vector") is not None:
+        fields["vector"] = _vector("vector", fields["vector"])
+    return fields
+
+
+def _listed(name: str, given: Any) -> list[Any]:
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        message = f"`{name}` must be a list, not {type(given).__name__}"
+        raise LcmError("invalid-input", message)
+    return list(given)
+
+
+def _vector(name: str, given: Any) -> list[float]:
+    """The numbers of an embedding, also of those that JSON does not write, such as of numpy."""
+    try:
+        return [float(number) for number in _listed(name, given)]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise LcmError("invalid-input", f"`{name}` must be a list of numbers: {error}") from error
 
 
 def describe(
@@ -67,14 +94,13 @@ def embed(
     if forget:
         given["forget"] = True
     if vectors is not None:
-        try:
-            given["vectors"] = [
-                {"id": id, "vector": None if vector is None else [float(part) for part in vector]}
-                for id, vector in vectors.items()
-            ]
-        except (AttributeError, TypeError, ValueError) as error:
+        if not isinstance(vectors, Mapping):
             message = "`vectors` must be a dict of ids, each with a list of numbers or None"
-            raise LcmError("invalid-input", message) from error
+            raise LcmError("invalid-input", message)
+        given["vectors"] = [
+            {"id": id, "vector": None if vector is None else _vector(f"vectors.{id}", vector)}
+            for id, vector in vectors.items()
+        ]
     document: Fields = yield from parsed(
         "recall.embed", {"conversation": conversation, "vectors_json": to_json(given)}
     )

@@ -24,9 +24,15 @@ PIECE_BYTES_MAX = 192 * 1024
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def to_json(value: Any) -> str:
-    """Compact JSON text, keys in their order, everything but lone surrogates unescaped."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+def to_json(value: Any, path: str = "options") -> str:
+    """Compact JSON text, keys in their order, everything but lone surrogates unescaped.
+
+    `path` names the value in the error of one that JSON cannot hold.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise LcmError("invalid-input", f"`{path}` is no JSON value: {error}") from error
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -39,10 +45,7 @@ def to_text(message: Message, path: str) -> str:
     if not isinstance(message, Mapping):
         given = type(message).__name__
         raise LcmError("invalid-input", f"`{path}` must be an object or JSON text, not {given}")
-    try:
-        return to_json(message)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise LcmError("invalid-input", f"`{path}` is no JSON value: {error}") from error
+    return to_json(message, path)
 
 
 def to_texts(messages: Iterable[Message]) -> list[str]:

@@ -261,7 +261,11 @@ fn said(
     notes: &mut Vec<&'static str>,
 ) -> Result<files::Answered> {
     let found = find::find(reader, places, indexes, sought, bounds, vector)?;
-    notes.extend_from_slice(&found.notes);
+    for note in &found.notes {
+        if !notes.contains(note) {
+            notes.push(note);
+        }
+    }
     let mut rows = show::show(reader, places, indexes, sought, &found.hits)?;
     if neighbours::add(reader, places, &found.hits, &mut rows, bounds.neighbours)? {
         notes.push("neighbours-limited");
@@ -315,6 +319,9 @@ fn bounds(query: &Query, now: Timestamp) -> Result<Bounds> {
         && since >= before
     {
         return Err(Error::invalid("since: it is not earlier than before"));
+    }
+    if query.all && query.only {
+        return Err(Error::invalid("only: it does not go with all"));
     }
     let limit = crate::num::to_usize(limit);
     let Query { scope, sort, neighbours, .. } = *query;

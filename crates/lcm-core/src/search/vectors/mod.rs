@@ -162,10 +162,15 @@ impl Vectors {
         if let Some(found) = model
             && self.model.as_deref() != Some(found)
         {
-            let known = self.model.as_deref().unwrap_or_default();
-            return Err(Error::invalid(format_args!(
-                "model: `{found}`, where the vectors of this conversation are of `{known}`"
-            )));
+            return Err(match &self.model {
+                Some(known) => Error::invalid(format_args!(
+                    "model: `{found}`, where the vectors of this conversation are of `{known}`"
+                )),
+                None => Error::invalid(format_args!(
+                    "model: `{found}`, where the vectors of this conversation were attached \
+                     without a model; leave it out, or remove them first"
+                )),
+            });
         }
         Ok(())
     }
