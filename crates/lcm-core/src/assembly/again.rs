@@ -146,6 +146,10 @@ impl Rendering {
         if equal == entries.len() && equal == self.entries.len() {
             return true;
         }
+        // Which results are missing depends on all calls and results around them.
+        if self.json.contains(dialect::MISSING) {
+            return false;
+        }
         for _ in 0..CUTS_MAX {
             let Some(cut) = self.cut(equal) else { return false };
             let rest = entries.get(cut.entry..).unwrap_or_default();
@@ -168,6 +172,7 @@ impl Rendering {
         };
         !output.json.is_empty()
             && output.stands_alone
+            && self.message(cut.message).is_none_or(|message| !answers_a_call(message))
             // A provider counts its marks from the newest on.
             && self.marked >= self.end(cut)
             && !self.shares_ids(cut, &output.ids)
@@ -282,6 +287,15 @@ impl Rendering {
         }
         false
     }
+}
+
+/// Whether a message is the result of a call before it, which it may have found by its place alone:
+/// without that call another would be made of it, or none.
+fn answers_a_call(message: &str) -> bool {
+    let begins = ["{\"type\":\"function_call_output\"", "{\"role\":\"tool\""];
+    begins.iter().any(|begin| message.starts_with(begin))
+        || message.contains("\"tool_result\"")
+        || message.contains("\"functionResponse\"")
 }
 
 /// What a message begins with, where that is its role.

@@ -27,6 +27,7 @@ use alloc::{rc::Rc, string::String, vec::Vec};
 pub(super) use self::{
     lcm::from_provider,
     note::{Note, Notes},
+    turns::MISSING,
 };
 use crate::{
     api::Dialect,
