@@ -476,7 +476,7 @@ fn grant(host: &mut Host, limits: &str) -> String {
     let limits = Json::of(limits);
     let args = Json::object([("conversation", "c".into()), ("grant_json", limits)]);
     let made = host.ask("recall.grant", &args).unwrap();
-    Json::of(made.as_str().unwrap()).text("id").to_owned()
+    Json::of(made.as_str().unwrap()).text("id")
 }
 
 /// Goal: with a grant only files of messages that it covers are found, nobody hears of others, and
@@ -517,7 +517,7 @@ fn a_grant_covers_the_files_of_its_messages() {
     assert_eq!(number(note, "tokens"), usize::try_from(spent).unwrap(), "{note}");
     // What is not covered is as if it were not there.
     let newest = ask(&mut host, asked()).unwrap();
-    let id = newest.list("matches")[0].text("id").to_owned();
+    let id = newest.list("matches")[0].text("id");
     let named = || query("book", "regex", [("file_ids", Json::Array(vec![id.as_str().into()]))]);
     assert_eq!(granted(&mut host, &of_leaf, named()).unwrap_err().code, ErrorCode::NotFound);
     let of_d = grant(&mut host, "{\"conversations\":[\"d\"],\"tokens_max\":8}");

@@ -132,7 +132,7 @@ fn a_grant_ends_what_is_near() {
     let (first, last) = (leaf.number("seq_first"), leaf.number("seq_last"));
     let limits = format!("{{\"summaries\":[\"{}\"]}}", leaf.text("id"));
     let made = ask(&mut host, "recall.grant", &[("grant_json", limits.as_str().into())]).unwrap();
-    let (grant, mut spent) = (made.text("id").to_owned(), 0);
+    let (grant, mut spent) = (made.text("id"), 0);
     for id in ids.iter().step_by(4) {
         let answer = near(&mut host, id, ",\"limit\":2", Some(&grant)).unwrap();
         let mut tokens = 0;

@@ -25,7 +25,7 @@ pub(crate) fn pages(host: &mut Host, pattern: &str, mode: &str) -> Vec<Json> {
         let before = next.take();
         next = answer
             .field("unscanned_from")
-            .map(|from| (from.text("id").to_owned(), u64::try_from(number(from, "byte")).unwrap()));
+            .map(|from| (from.text("id"), u64::try_from(number(from, "byte")).unwrap()));
         let is_limited = number_of(&answer, "scan-limited");
         assert_eq!(is_limited, next.is_some());
         assert!(answer.field("unscanned_before").is_none());

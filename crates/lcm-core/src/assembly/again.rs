@@ -51,6 +51,8 @@ pub(super) struct Rendering {
     pub(super) notes: Notes,
     /// Hashes of ids, each with the index of its entry.
     ids: Vec<(u64, usize)>,
+    /// Entries of a call and of its answer, where they differ.
+    pairs: Vec<(usize, usize)>,
     /// Where the first mark for a cache is; past the end: there is none.
     marked: usize,
     /// What was before the elements, and the hash of all up to each of them.
@@ -146,10 +148,6 @@ impl Rendering {
         if equal == entries.len() && equal == self.entries.len() {
             return true;
         }
-        // Which results are missing depends on all calls and results around them.
-        if self.json.contains(dialect::MISSING) {
-            return false;
-        }
         for _ in 0..CUTS_MAX {
             let Some(cut) = self.cut(equal) else { return false };
             let rest = entries.get(cut.entry..).unwrap_or_default();
@@ -172,9 +170,9 @@ impl Rendering {
         };
         !output.json.is_empty()
             && output.stands_alone
-            && self.message(cut.message).is_none_or(|message| !answers_a_call(message))
             // A provider counts its marks from the newest on.
             && self.marked >= self.end(cut)
+            && self.keeps_pairs(cut)
             && !self.shares_ids(cut, &output.ids)
             && !(matches!(dialect, Dialect::Anthropic | Dialect::Gemini) && merges())
     }
@@ -192,6 +190,7 @@ impl Rendering {
         self.chain.truncate(cut.element);
         self.notes.retain_before(cut.entry);
         self.ids.retain(|(_, entry)| *entry < cut.entry);
+        self.pairs.retain(|(call, _)| *call < cut.entry);
         self.accepted = self.accepted.min(cut.message);
         self.push(output, cut.entry);
     }
@@ -219,9 +218,16 @@ impl Rendering {
         None
     }
 
-    /// Whether what is kept and what follows have an id in common.
+    /// Whether each call is on the same side of a cut as its answer: one that stayed alone would
+    /// have none, for what goes may not come again.
+    fn keeps_pairs(&self, cut: Cut) -> bool {
+        self.pairs.iter().all(|(call, answer)| (*call < cut.entry) == (*answer < cut.entry))
+    }
+
+    /// Whether what is kept has an id in common with what follows, or had with what goes.
     fn shares_ids(&self, cut: Cut, rest: &[(u64, usize)]) -> bool {
-        let mut ids: Vec<u64> = rest.iter().map(|(id, _)| *id).collect();
+        let goes = self.ids.iter().filter(|(_, entry)| *entry >= cut.entry);
+        let mut ids: Vec<u64> = rest.iter().chain(goes).map(|(id, _)| *id).collect();
         order::distinct_numbers(&mut ids);
         let mut kept = self.ids.iter().filter(|(_, entry)| *entry < cut.entry);
         kept.any(|(id, _)| ids.binary_search(id).is_ok())
@@ -256,6 +262,7 @@ impl Rendering {
         }));
         self.notes.extend(output.notes, entry);
         self.ids.extend(output.ids.iter().map(|(id, at)| (*id, at + entry)));
+        self.pairs.extend(output.pairs.iter().map(|(call, at)| (call + entry, at + entry)));
     }
 
     /// The hash of all elements behind those of this hash, see [`prefix`].
@@ -287,15 +294,6 @@ impl Rendering {
         }
         false
     }
-}
-
-/// Whether a message is the result of a call before it, which it may have found by its place alone:
-/// without that call another would be made of it, or none.
-fn answers_a_call(message: &str) -> bool {
-    let begins = ["{\"type\":\"function_call_output\"", "{\"role\":\"tool\""];
-    begins.iter().any(|begin| message.starts_with(begin))
-        || message.contains("\"tool_result\"")
-        || message.contains("\"functionResponse\"")
 }
 
 /// What a message begins with, where that is its role.
@@ -396,6 +394,45 @@ mod tests {
             let first = raws.len() - 2;
             let mut kept = Renderings::default().render(dialect, all[..first].to_vec());
             assert!(!kept.go_on(dialect, &all, first), "{dialect:?}");
+        }
+    }
+
+    /// Goal: a result that goes again, as a live one does, leaves its call with the mark that there
+    /// is none, wherever it stood. Method: results with and without an id, one or two calls before
+    /// them, in every dialect; another message takes the place of the last result.
+    #[test]
+    fn a_result_that_goes_leaves_its_call_answered() {
+        let call = |id: &str| {
+            format!(
+                r#"{{"role":"assistant","content":[{{"type":"tool_call",{id}"name":"n","input":{{}}}}]}}"#
+            )
+        };
+        let result = |id: &str| {
+            format!(r#"{{"role":"tool","content":[{{"type":"tool_result",{id}"output":"late"}}]}}"#)
+        };
+        let named = (r#""id":"call-1","#, r#""call_id":"call-1","#);
+        let other = (r#""id":"call-2","#, r#""call_id":"call-2","#);
+        let two = [call(named.0), call(other.0), result(other.1), result(named.1)].to_vec();
+        let mut cases = Vec::from([two]);
+        for (id, call_id) in [named, ("", "")] {
+            cases.push([call(id), said("assistant", "w"), result(call_id)].to_vec());
+            cases.push([call(id), result(call_id)].to_vec());
+        }
+        for dialect in PROVIDERS {
+            for case in &cases {
+                let with: Vec<String> = work(6).into_iter().chain(case.iter().cloned()).collect();
+                let mut without = with.clone();
+                without.pop();
+                without.push(said("user", "z"));
+                let mut known = Renderings::default();
+                let mut kept = known.render(dialect, entries(Dialect::Lcm, &with));
+                assert!(kept.is_accepted(dialect));
+                known.list.push(kept);
+                let mut again = known.render(dialect, entries(Dialect::Lcm, &without));
+                let fresh = Renderings::default().render(dialect, entries(Dialect::Lcm, &without));
+                assert_eq!(again.json, fresh.json, "{dialect:?}");
+                assert!(again.is_accepted(dialect));
+            }
         }
     }
 

@@ -64,9 +64,7 @@ pub(super) fn resume(
 fn question(call: &Call<'_>) -> String {
     let mut question = Writer::object();
     call.arguments.copy(&QUESTION, &mut question);
-    // Who names a conversation means it alone, unless every one is asked for.
-    let is_named = call.arguments.text("conversationId").is_some();
-    question.flag("only", is_named && !call.arguments.flag("allConversations"));
+    question.flag("only", call.only());
     question.end_object()
 }
 

@@ -118,8 +118,7 @@ fn found(reader: &mut Reader<'_>, call: &Call<'_>, pattern: &str) -> Result<Vec<
     query.text("pattern", pattern);
     query.text("scope", "summaries");
     query.number("limit", FOUND_MAX);
-    // Who names a conversation means it alone.
-    query.flag("only", call.arguments.text("conversationId").is_some());
+    query.flag("only", call.only());
     let query = query.end_object();
     let found = recall::searched(reader, &call.place, &query, call.within(), call.now)?.json;
     let rows = Fields::of_argument("matches", &found)?.list("matches");

@@ -43,9 +43,7 @@ const AROUND_BYTES: u64 = 4_000;
 pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
     let mut query = Writer::object();
     call.arguments.copy(&QUERY, &mut query);
-    // Who names a conversation means it alone, unless every one is asked for.
-    let is_named = call.arguments.text("conversationId").is_some();
-    query.flag("only", is_named && !call.arguments.flag("allConversations"));
+    query.flag("only", call.only());
     let query = query.end_object();
     let found = recall::searched(reader, &call.place, &query, call.within(), call.now)?.json;
     let mut fields = Fields::of_argument("matches", &found)?;

@@ -63,6 +63,13 @@ impl Call<'_> {
         Within { permit: self.permit.as_ref(), tokens_max: None }
     }
 
+    /// Whether one conversation alone is searched: who names one means it without its family,
+    /// unless every one is asked for.
+    fn only(&self) -> bool {
+        let is_named = self.arguments.text("conversationId").is_some();
+        is_named && !self.arguments.flag("allConversations")
+    }
+
     /// Tokens of stored text that the answer may have.
     fn left(&self) -> u32 {
         self.within().left()

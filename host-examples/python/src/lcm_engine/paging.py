@@ -13,8 +13,6 @@ from .flows import Call, Fields, Flow, parsed
 from .texts import to_json
 
 PAGE_BYTES_MAX = 1024 * 1024
-
-
 LISTS = ("file_ids", "summaries", "conversations")
 
 

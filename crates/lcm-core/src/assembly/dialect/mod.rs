@@ -27,7 +27,6 @@ use alloc::{rc::Rc, string::String, vec::Vec};
 pub(super) use self::{
     lcm::from_provider,
     note::{Note, Notes},
-    turns::MISSING,
 };
 use crate::{
     api::Dialect,
@@ -116,6 +115,8 @@ pub(super) struct Output {
     pub(super) notes: Notes,
     /// What the entries go by, each with the index of an entry.
     pub(super) ids: Vec<(u64, usize)>,
+    /// The entries of a call and of its answer, where they are two.
+    pub(super) pairs: Vec<(usize, usize)>,
     /// Whether the first entry is the same whatever stands before and behind it, as long as ids
     /// agree with none elsewhere.
     pub(super) stands_alone: bool,
@@ -142,7 +143,7 @@ pub(super) fn render(dialect: Dialect, entries: &[Entry], begun: bool) -> Output
     let mut ids = Vec::new();
     ids::of(&turns, &mut ids);
     let stands_alone = ids::stands_alone(&turns);
-    pair::pair(dialect, &mut turns, &mut notes);
+    let pairs = pair::pair(dialect, &mut turns, &mut notes);
     // Those that pairing made up, too.
     ids::of(&turns, &mut ids);
     let sink = match dialect {
@@ -153,5 +154,5 @@ pub(super) fn render(dialect: Dialect, entries: &[Entry], begun: bool) -> Output
         Dialect::OpenaiChat | Dialect::Lcm => openai_chat::write(&turns, &mut notes),
     };
     let sink::Sink { json, starts, elements, .. } = sink;
-    Output { json, starts, elements, notes, ids, stands_alone }
+    Output { json, starts, elements, notes, ids, pairs, stands_alone }
 }

@@ -37,8 +37,13 @@ enum Fate {
     Kept(Option<usize>),
 }
 
-/// Pairs the calls and results of all turns.
-pub(super) fn pair(dialect: Dialect, turns: &mut Vec<Turn<'_>>, notes: &mut Notes) {
+/// Pairs the calls and results of all turns; returns the entries of a call and of its result, where
+/// they are two.
+pub(super) fn pair(
+    dialect: Dialect,
+    turns: &mut Vec<Turn<'_>>,
+    notes: &mut Notes,
+) -> Vec<(usize, usize)> {
     let mut events = events(turns);
     give_ids(turns, &mut events);
     let mut ids: BTreeMap<String, usize> = BTreeMap::new();
@@ -67,6 +72,11 @@ pub(super) fn pair(dialect: Dialect, turns: &mut Vec<Turn<'_>>, notes: &mut Note
         |id: &String| ids.get(id).and_then(|at| groups.get(*at)).is_some_and(|(_, called)| *called);
     let mut answers = take_answers(turns, &events);
     settle(dialect, turns, &events, &fates, &mut answers, notes);
+    let pairs = turns.iter().flat_map(|turn| {
+        let apart = turn.answers.iter().filter(|answer| answer.entry != turn.entry);
+        apart.map(|answer| (turn.entry, answer.entry))
+    });
+    let pairs = pairs.collect();
     for (event, answer) in events.iter().zip(answers) {
         let Some(answer) = answer else { continue };
         match &event.id {
@@ -91,6 +101,7 @@ pub(super) fn pair(dialect: Dialect, turns: &mut Vec<Turn<'_>>, notes: &mut Note
     if dialect != Dialect::OpenaiChat {
         gather(dialect, turns);
     }
+    pairs
 }
 
 /// Moves the answers of items behind the last item that its response put out before them.

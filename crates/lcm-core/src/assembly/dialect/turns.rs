@@ -319,4 +319,4 @@ impl Answer<'_> {
 }
 
 /// The text of a result that stands for one that is missing.
-pub(in crate::assembly) const MISSING: &str = "[the result of this call is missing]";
+pub(super) const MISSING: &str = "[the result of this call is missing]";

@@ -59,6 +59,15 @@ pub(super) struct Found {
     pub(super) notes: Vec<&'static str>,
 }
 
+impl Found {
+    /// Says something of vectors, once for all conversations.
+    fn note(&mut self, note: &'static str) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+}
+
 /// The hits.
 ///
 /// # Errors

@@ -261,11 +261,7 @@ fn said(
     notes: &mut Vec<&'static str>,
 ) -> Result<files::Answered> {
     let found = find::find(reader, places, indexes, sought, bounds, vector)?;
-    for note in &found.notes {
-        if !notes.contains(note) {
-            notes.push(note);
-        }
-    }
+    notes.extend_from_slice(&found.notes);
     let mut rows = show::show(reader, places, indexes, sought, &found.hits)?;
     if neighbours::add(reader, places, &found.hits, &mut rows, bounds.neighbours)? {
         notes.push("neighbours-limited");

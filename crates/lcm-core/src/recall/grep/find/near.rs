@@ -128,8 +128,8 @@ fn shelves(
     }
     match misfit {
         Some(error) if shelves.is_empty() => return Err(error),
-        Some(_) => found.notes.push("vectors-limited"),
-        None if shelves.is_empty() => found.notes.push("vectors-absent"),
+        Some(_) => found.note("vectors-limited"),
+        None if shelves.is_empty() => found.note("vectors-absent"),
         None => {}
     }
     Ok(shelves)
@@ -152,7 +152,7 @@ impl Shelf {
         let mut wanted = Vec::new();
         for number in (0..side.blocks()).rev().filter(|number| side.of(*number).1 > 0) {
             let Some(less) = left.checked_sub(signs_bytes(dimensions) * 64) else {
-                found.notes.push("vectors-limited");
+                found.note("vectors-limited");
                 break;
             };
             *left = less;
