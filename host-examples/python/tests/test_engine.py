@@ -457,10 +457,10 @@ class Compaction(unittest.TestCase):
                 return lcm.turn("c", messages, 40_000, **options)
 
         for turn in (plain, lambda **options: asyncio.run(asynchronous(**options))):
-            inputs = turn()["decision"]["explanation_json"]
-            self.assertNotIn("calibration", json.loads(inputs))
+            inputs = turn()["decision"]["explanation"]
+            self.assertNotIn("calibration", inputs)
             decision = turn(model="m")["decision"]
-            self.assertEqual(json.loads(decision["explanation_json"])["calibration"]["model"], "m")
+            self.assertEqual(decision["explanation"]["calibration"]["model"], "m")
             self.assertLess(decision["threshold"], turn()["decision"]["threshold"])
             self.assertEqual(turn(force=True)["decision"]["reason"], "forced")
             under = turn(mode="until-under", target=2_000)

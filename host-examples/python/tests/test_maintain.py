@@ -36,6 +36,22 @@ class Maintain(unittest.TestCase):
         lcm.append("c", TURN)
         return int(lcm.status("c")["context"]["tokens"] * 1.25)
 
+    def test_what_is_due_is_asked_without_doing_it(self):
+        async def asynchronous():
+            async with await opened_async() as lcm:
+                await lcm.append("c", TURN)
+                return await lcm.evaluate("c", 4_000), await lcm.evaluate("c", 100_000)
+
+        with opened() as lcm:
+            lcm.append("c", TURN)
+            digest = lcm.digest()
+            due, fits = lcm.evaluate("c", 4_000), lcm.evaluate("c", 100_000)
+            self.assertEqual(lcm.digest(), digest)
+            self.assertEqual(lcm.turn("c", [], 4_000)["decision"], due)
+        self.assertEqual((due["due"], fits["due"]), (True, False))
+        self.assertEqual(due["explanation"]["inputs"]["stored_tokens"], due["tokens"])
+        self.assertEqual(asyncio.run(asynchronous()), (due, fits))
+
     def test_a_turn_leaves_for_later_what_can_wait(self):
         with opened() as lcm:
             budget = self.begin(lcm)

@@ -18,8 +18,8 @@ from . import compaction, completions, flows, paging
 from .component import Program, load
 from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
-from .lcm import RETRIES, Clock, configured, open_path, wall_clock
 from .models import Asking, Complete, Model, models_of
+from .opening import RETRIES, Clock, configured, open_path, wall_clock
 from .results import (
     Advice,
     Asked,
@@ -27,6 +27,7 @@ from .results import (
     Assembled,
     Compaction,
     CompactionMode,
+    Decision,
     Dialect,
     Grant,
     GrepMode,
@@ -255,6 +256,29 @@ class AsyncLcm:
         return await self._run(  # type: ignore[no-any-return]
             compaction.turn(work, dialect, to_texts(messages), intake)
         )
+
+    async def evaluate(
+        self,
+        conversation: str,
+        budget: int,
+        *,
+        mode: CompactionMode = "threshold",
+        force: bool = False,
+        target: int | None = None,
+        observed_tokens: int | None = None,
+        model: str | None = None,
+        now: int | None = None,
+    ) -> Decision:
+        """Whether compaction is due, and why; reads only."""
+        options = {
+            "mode": mode,
+            "force": force,
+            "target": target,
+            "observed_tokens": observed_tokens,
+            **flows.model_option(model),
+        }
+        work = self._work(conversation, budget, options, lambda: self._now(now))
+        return await self._run(compaction.evaluate(work.question()))  # type: ignore[no-any-return]
 
     async def compact(
         self,

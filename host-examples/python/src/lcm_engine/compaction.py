@@ -61,7 +61,7 @@ def turn(work: Work, dialect: str, texts: list[str], intake: Fields) -> Flow[Fie
     yield from _check(work.question())
     new, now = mode == "new", work.now()
     receipt = yield from append(work.conversation, dialect, texts, new=new, now=now, **intake)
-    decision: Fields = yield Call("compaction.evaluate", work.question())
+    decision = yield from evaluate(work.question())
     done: Fields = {"receipt": receipt, "decision": decision, "compacted": None}
     done |= {"deferred": False, "failure": None}
     if not decision["due"]:
@@ -74,6 +74,12 @@ def turn(work: Work, dialect: str, texts: list[str], intake: Fields) -> Flow[Fie
         _, refusal, compacted = yield from _drain(work)
         done |= {"compacted": compacted, "failure": _said(refusal, compacted)}
     return done
+
+
+def evaluate(question: Fields) -> Flow[Fields]:
+    """What the engine decides, its explanation parsed."""
+    decision: Fields = dict((yield Call("compaction.evaluate", question)))
+    return decision | {"explanation": json.loads(decision.pop("explanation_json"))}
 
 
 def _check(question: Fields) -> Flow[None]:
@@ -150,8 +156,8 @@ def _drain(work: Work) -> Flow[tuple[str, LcmError | None, Fields | None]]:
         return reason, LcmError("completion-failed", f"{reason}: {failure['message']}"), None
     # Whether more is due after the passes: what was observed is of a context before them.
     after = work.question(force=False, observed_tokens=None)
-    decision = yield Call("compaction.evaluate", after)
-    tokens = json.loads(decision["explanation_json"])["inputs"]["stored_tokens"]
+    decision = yield from evaluate(after)
+    tokens = decision["explanation"]["inputs"]["stored_tokens"]
     committed = [outcome for outcome in ended["passes"] if outcome["applied"] == "committed"]
     passes = []
     for outcome in committed:

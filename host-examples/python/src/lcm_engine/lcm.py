@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,7 +17,7 @@ from .component import Program, load
 from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
 from .models import Asking, Complete, Model, models_of
-from .ports import NoStore
+from .opening import RETRIES, Clock, configured, open_path, wall_clock
 from .results import (
     Advice,
     Asked,
@@ -26,6 +25,7 @@ from .results import (
     Assembled,
     Compaction,
     CompactionMode,
+    Decision,
     Dialect,
     Grant,
     GrepMode,
@@ -41,45 +41,8 @@ from .results import (
     Turn,
 )
 from .sessions import Session
-from .settings import configuration
-from .stores import MemoryStore, SqliteStore, Store
+from .stores import Store
 from .texts import Message, to_texts
-
-Clock = Callable[[], int]
-"""Milliseconds since the Unix epoch."""
-
-RETRIES = 2
-
-
-def wall_clock() -> int:
-    """The time of the machine, in milliseconds since the Unix epoch."""
-    return time.time_ns() // 1_000_000
-
-
-def open_path(store: str | os.PathLike[str]) -> Store:
-    """The store of this name: a file path, or `memory:`."""
-    if store == "memory:":
-        return MemoryStore()
-    if isinstance(store, str) and "://" in store:
-        scheme = store.partition("://")[0]
-        raise LcmError("unsupported", f"this host has no store for `{scheme}://`")
-    return SqliteStore(Path(store))
-
-
-def configured(
-    program: Program, config: Mapping[str, Any] | None, environment: Mapping[str, str] | None
-) -> str | None:
-    """The configuration for every instance, checked by the engine before the first call."""
-    scratch = Instance(program)
-
-    def configure(text: str) -> str:
-        return str(scratch.call("setup.configure", {"config_json": text}, NoStore()))
-
-    chosen = configuration(config, os.environ if environment is None else environment, configure)
-    if chosen is not None:
-        configure(chosen)
-    return chosen
-
 
 def open(
     store: str | os.PathLike[str] | Store = "memory:",
@@ -281,6 +244,29 @@ class Lcm:
         return self._run(  # type: ignore[no-any-return]
             compaction.turn(work, dialect, to_texts(messages), intake)
         )
+
+    def evaluate(
+        self,
+        conversation: str,
+        budget: int,
+        *,
+        mode: CompactionMode = "threshold",
+        force: bool = False,
+        target: int | None = None,
+        observed_tokens: int | None = None,
+        model: str | None = None,
+        now: int | None = None,
+    ) -> Decision:
+        """Whether compaction is due, and why; reads only."""
+        options = {
+            "mode": mode,
+            "force": force,
+            "target": target,
+            "observed_tokens": observed_tokens,
+            **flows.model_option(model),
+        }
+        work = self._work(conversation, budget, options, lambda: self._now(now))
+        return self._run(compaction.evaluate(work.question()))  # type: ignore[no-any-return]
 
     def compact(
         self,

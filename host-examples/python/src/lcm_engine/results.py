@@ -72,6 +72,21 @@ class Compaction(TypedDict):
     failure: dict[str, Any] | None
 
 
+class Decision(TypedDict):
+    """Whether compaction is `due`, and whether the next completion `must` not be made before it.
+
+    `tokens` is the size of the context and `threshold` the bound it is held against; `explanation`
+    has every number that went into it.
+    """
+
+    due: bool
+    must: bool
+    reason: str
+    tokens: int
+    threshold: int
+    explanation: dict[str, Any]
+
+
 class Turn(TypedDict):
     """What one turn did.
 
@@ -80,7 +95,7 @@ class Turn(TypedDict):
     """
 
     receipt: Receipt
-    decision: dict[str, Any]
+    decision: Decision
     compacted: Compaction | None
     deferred: bool
     failure: dict[str, str] | None

@@ -1,0 +1,55 @@
+"""What opening a store needs, with calls that block and without: clock, path, configuration.
+
+In: what `open` and `open_async` were given. Out: a store, and the configuration of every instance.
+Which file a store is, only `stores` knows; what a configuration key means, only the engine.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .component import Program
+from .errors import LcmError
+from .instance import Instance
+from .ports import NoStore
+from .settings import configuration
+from .stores import MemoryStore, SqliteStore, Store
+
+Clock = Callable[[], int]
+"""Milliseconds since the Unix epoch."""
+
+RETRIES = 2
+
+
+def wall_clock() -> int:
+    """The time of the machine, in milliseconds since the Unix epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def open_path(store: str | os.PathLike[str]) -> Store:
+    """The store of this name: a file path, or `memory:`."""
+    if store == "memory:":
+        return MemoryStore()
+    if isinstance(store, str) and "://" in store:
+        scheme = store.partition("://")[0]
+        raise LcmError("unsupported", f"this host has no store for `{scheme}://`")
+    return SqliteStore(Path(store))
+
+
+def configured(
+    program: Program, config: Mapping[str, Any] | None, environment: Mapping[str, str] | None
+) -> str | None:
+    """The configuration for every instance, checked by the engine before the first call."""
+    scratch = Instance(program)
+
+    def configure(text: str) -> str:
+        return str(scratch.call("setup.configure", {"config_json": text}, NoStore()))
+
+    chosen = configuration(config, os.environ if environment is None else environment, configure)
+    if chosen is not None:
+        configure(chosen)
+    return chosen
