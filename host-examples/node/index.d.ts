@@ -329,7 +329,9 @@ export interface AssembleOptions extends Timed {
   dialect?: Dialect;
   /** Which older items are kept when not everything fits; default: `eviction_policy` of the configuration. */
   policy?: "chronological" | "prompt-aware" | "layered";
+  /** What `prompt-aware` compares with. */
   prompt?: string;
+  /** What of the budget you put into the prompt yourself. */
   reserve_tokens?: number;
   /** After `calibrate`: the model whose tokens budget and reserve are. */
   model?: string;
@@ -361,13 +363,18 @@ export interface Assembled {
   fresh_tail_messages: number;
   evicted: number;
   items?: ContextItem[];
+  /** How much is equal to the assembly that `previous` names. */
   prefix: {
+    /** Tokens of the equal beginning; null: nothing to compare with. */
     stable_tokens: number | null;
+    /** Id of the first item that differs. */
     broken_by: string | null;
     broken_why: "compaction" | "eviction" | "budget" | "focus" | "edit" | null;
     /** Indexes of the messages behind which a cache may end, at most three. */
     breakpoints: number[];
+    /** A chain over the messages. */
     sha256: string;
+    /** For `previous` of the next assembly; opaque. */
     token: string;
   };
   warnings: string[];
@@ -654,6 +661,8 @@ export interface Engine {
   assemble(conversation: string, options: AssembleOptions): Promise<Assembled>;
   /** Estimated tokens of messages; stores nothing. For what is sent beside the context. */
   estimate(messages: Message[], dialect?: Dialect): Promise<number>;
+  /** Why the provider of `dialect` would refuse these messages, a line each; empty when not. */
+  validate(messages: Message[], dialect: Exclude<Dialect, "lcm">): Promise<string[]>;
   /** Searches messages and summaries. */
   grep(conversation: string, pattern: string, options?: GrepOptions): Promise<Json>;
   /** Attaches embeddings to messages and summaries; without options it says what has none. */

@@ -241,6 +241,15 @@ export class Engine {
     return entries.reduce((total, { tokens }) => total + tokens, 0);
   }
 
+  /**
+   * Why the provider of `dialect` would refuse these messages, a line each; empty when it would
+   * not. Nothing is stored or read.
+   */
+  async validate(messages, dialect) {
+    const messages_json = `[${messageTexts(messages).join(",")}]`;
+    return parsed(await this.#backend.call("context.validate", { dialect, messages_json }));
+  }
+
   /** Searches messages and summaries, or the texts of large payloads. */
   async grep(conversation, pattern, options) {
     const given = optionsOf("grep", options);

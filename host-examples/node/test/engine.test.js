@@ -623,6 +623,50 @@ test("an estimate is what the messages would count, and stores nothing", async (
   });
 });
 
+test("what a provider would refuse is said, and what was assembled is not refused", async () => {
+  await withEngine("memory:", async (lcm) => {
+    await lcm.append("c", lines);
+    for (const dialect of ["anthropic", "openai-chat", "openai-responses", "gemini"]) {
+      const { messages } = await lcm.assemble("c", { budget: 100_000, dialect });
+      assert.deepEqual(await lcm.validate(messages, dialect), []);
+    }
+    const call = { type: "tool_use", id: "t1", name: "edit", input: {} };
+    const broken = [{ role: "user", content: "go" }, { role: "assistant", content: [call] }];
+    const findings = await lcm.validate([...broken, { role: "user", content: "on" }], "anthropic");
+    assert.equal(findings.length, 1);
+    assert.match(findings[0], /t1/);
+    await assert.rejects(lcm.validate(broken, "lcm"), { code: "unsupported" });
+    await assert.rejects(lcm.validate(broken, "lmc"), { code: "invalid-input" });
+    await assert.rejects(lcm.validate(["no JSON"], "anthropic"), { code: "invalid-input" });
+  });
+});
+
+test("marks for a cache, as the README sets them, are accepted", async () => {
+  await withEngine("memory:", async (lcm) => {
+    let previous;
+    const stable = [];
+    for (let from = 0; from < lines.length; from += 8) {
+      await lcm.append("c", lines.slice(from, from + 8));
+      const options = { budget: 100_000, dialect: "anthropic", previous };
+      const { messages, prefix } = await lcm.assemble("c", options);
+      for (const at of prefix.breakpoints) {
+        const message = messages[at];
+        if (typeof message.content === "string") {
+          message.content = [{ type: "text", text: message.content }];
+        }
+        const block = message.content.findLast(({ type }) => !type.includes("thinking"));
+        if (block) block.cache_control = { type: "ephemeral" };
+      }
+      assert.deepEqual(await lcm.validate(messages, "anthropic"), []);
+      assert.match(JSON.stringify(messages), /cache_control/);
+      previous = prefix.token;
+      stable.push(prefix.stable_tokens);
+    }
+    assert.equal(stable[0], null);
+    assert.ok(stable.at(-1) > 0);
+  });
+});
+
 test("every call refuses an option that it does not know, and does nothing", async () => {
   const summary = "sum_1111111111111111";
   const calls = {

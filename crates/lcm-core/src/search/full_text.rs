@@ -11,7 +11,7 @@ use super::{
     Corpus, Index, Postings,
     direct::Direct,
     query::{Filter, Item, Presence, Property, TextQuery},
-    rank::{self, Places, Ranking},
+    rank::{self, Layout, Places, Ranking},
     score,
     sessions::{self, Sessions},
     window::Window,
@@ -373,7 +373,8 @@ impl Gathered {
         let are_messages = self.corpus == Corpus::Messages;
         let all = statistics.documents;
         let mean = score::mean_length(all, statistics.length_total, are_messages);
-        let mut ranking = Ranking::new(documents, &self.sessions, mean);
+        let ranked = self.layout(reader, index, documents)?;
+        let mut ranking = Ranking::new(documents, &ranked, mean);
         let asks = documents_of(&self.terms, Some(&1));
         let has_spoken = |name: &usize| statistics.spoken.get(*name).is_some_and(|n| n[0] > 0);
         for ((item, postings), holding) in
@@ -387,13 +388,25 @@ impl Gathered {
                 .map(|(of, holding)| score::weight(of, holding));
             let [any, sessions, typed] =
                 rank::weights(weights, item.name.as_ref().is_some_and(has_spoken));
-            let places = self.places(reader, index, postings)?;
-            ranking.add_term(&places, asks, any);
+            let apart;
+            let layout = if postings.documents == documents {
+                &ranked
+            } else {
+                apart = self.layout(reader, index, &postings.documents)?;
+                &apart
+            };
+            let places = Places { postings, layout };
             ranking.add_session(&places, sessions);
-            if let (false, Some(postings)) =
-                (item.forms.is_empty(), item.terms.first().and_then(|term| self.terms.get(*term)))
-            {
-                ranking.add_term(&self.places(reader, index, postings)?, asks, typed);
+            let as_typed = item.terms.first().filter(|_| !item.forms.is_empty());
+            match as_typed.and_then(|term| self.terms.get(*term)) {
+                None => ranking.add_term(&places, asks, &[any]),
+                // A word that stands in one form only.
+                Some(same) if same == postings => ranking.add_term(&places, asks, &[any, typed]),
+                Some(postings) => {
+                    ranking.add_term(&places, asks, &[any]);
+                    let layout = &self.layout(reader, index, &postings.documents)?;
+                    ranking.add_term(&Places { postings, layout }, asks, &[typed]);
+                }
             }
         }
         let names = (0..query.names.len()).filter(has_spoken).count();
@@ -406,33 +419,23 @@ impl Gathered {
         if let Some(date) = query.date.filter(|_| are_messages && query.is_question()) {
             ranking.add_date(&self.times(reader, index, documents)?, date);
         }
-        let lengths = self.lengths(reader, index, documents)?;
-        ranking.take_asking(documents_of(&self.terms, Some(&2)), &lengths);
+        ranking.take_asking(documents_of(&self.terms, Some(&2)), &ranked.lengths);
         Ok(ranking.scores)
     }
 
-    /// Where postings lie.
-    fn places<'p>(
-        &self,
-        reader: &mut Reader<'_>,
-        index: &mut Index,
-        postings: &'p Postings,
-    ) -> Result<Places<'p>> {
-        let lengths = self.lengths(reader, index, &postings.documents)?;
-        Ok(Places { postings, lengths, sessions: self.sessions.of(&postings.documents) })
-    }
-
-    fn lengths(
+    /// How long some documents (ascending) are, and of which sessions.
+    fn layout(
         &self,
         reader: &mut Reader<'_>,
         index: &mut Index,
         documents: &[u64],
-    ) -> Result<Vec<u32>> {
-        self.column(
+    ) -> Result<Layout> {
+        let lengths = self.column(
             documents,
             |entry| entry.length,
             |stored| index.lengths(reader, self.corpus, stored),
-        )
+        )?;
+        Ok(Layout { lengths, sessions: self.sessions.of(documents) })
     }
 
     /// The documents that the items of a query leave.
@@ -670,6 +673,9 @@ fn merged(left: Vec<u64>, right: &[u64]) -> Vec<u64> {
 
 /// Postings of both lists.
 fn united(left: &Postings, right: &Postings, same: impl Fn(u32, u32) -> u32) -> Postings {
+    if left.documents.is_empty() {
+        return right.clone();
+    }
     let mut out = Postings::default();
     let rows = |list: &Postings| {
         let rows = list.documents.iter().copied().zip(list.counts.iter().copied());

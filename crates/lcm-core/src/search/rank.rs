@@ -10,7 +10,7 @@ use super::{
     Postings,
     dates::Date,
     score::{self, ONE},
-    sessions::{NEIGHBOURS, Sessions},
+    sessions::NEIGHBOURS,
 };
 use crate::api::Timestamp;
 
@@ -39,38 +39,43 @@ const SPEAKS_IN_SESSION: u64 = ONE * 2;
 /// What it is worth to be of the date that is asked for.
 const DATE: u64 = ONE * 6;
 
-/// Where documents stand, and what they have got so far.
-pub(super) struct Ranking<'a> {
-    pub(super) documents: &'a [u64],
-    /// The session of each.
-    pub(super) sessions: Vec<u64>,
-    pub(super) scores: Vec<u64>,
-    /// The mean that lengths are compared with.
-    pub(super) mean_length: u64,
-}
-
-/// Where something occurs: documents with their lengths and sessions.
-pub(super) struct Places<'a> {
-    pub(super) postings: &'a Postings,
+/// How long documents are, and of which sessions, in their order.
+pub(super) struct Layout {
     pub(super) lengths: Vec<u32>,
     pub(super) sessions: Vec<u64>,
 }
 
+/// Documents, and what they have got so far.
+pub(super) struct Ranking<'a> {
+    documents: &'a [u64],
+    /// The session of each.
+    sessions: &'a [u64],
+    pub(super) scores: Vec<u64>,
+    /// The mean that lengths are compared with.
+    mean_length: u64,
+}
+
+/// Where something occurs.
+pub(super) struct Places<'a> {
+    pub(super) postings: &'a Postings,
+    pub(super) layout: &'a Layout,
+}
+
 impl<'a> Ranking<'a> {
     /// Nothing is worth anything yet.
-    pub(super) fn new(documents: &'a [u64], sessions: &Sessions, mean_length: u64) -> Self {
+    pub(super) fn new(documents: &'a [u64], layout: &'a Layout, mean_length: u64) -> Self {
         let scores = alloc::vec![0; documents.len()];
-        Self { documents, sessions: sessions.of(documents), scores, mean_length }
+        Self { documents, sessions: &layout.sessions, scores, mean_length }
     }
 
-    /// Adds what a term of this weight is worth that occurs at these places; `asks` are the
-    /// documents with a question mark.
-    pub(super) fn add_term(&mut self, places: &Places<'_>, asks: &[u64], weight: u64) {
+    /// Adds what a term is worth that occurs at these places, by each of its weights; `asks` are
+    /// the documents with a question mark.
+    pub(super) fn add_term(&mut self, places: &Places<'_>, asks: &[u64], weights: &[u64]) {
         let mut found = alloc::vec![0u64; self.documents.len()];
         let mut asks = asks.iter().peekable();
         let mut from = 0;
         let rows = places.postings.documents.iter().zip(&places.postings.counts);
-        let beside = places.lengths.iter().zip(&places.sessions);
+        let beside = places.layout.lengths.iter().zip(&places.layout.sessions);
         for ((document, count), (length, session)) in rows.zip(beside) {
             while asks.next_if(|next| *next < document).is_some() {}
             let answer = match asks.peek() == Some(&document) {
@@ -100,21 +105,22 @@ impl<'a> Ranking<'a> {
                 };
             }
         }
-        let found = self.scores.iter_mut().zip(found).filter(|(_, found)| *found > 0);
-        found.for_each(|(score, found)| *score += score::saturated(weight, found));
+        for (score, found) in self.scores.iter_mut().zip(found).filter(|(_, found)| *found > 0) {
+            *score += weights.iter().map(|weight| score::saturated(*weight, found)).sum::<u64>();
+        }
     }
 
     /// Adds what it is worth that a term of this weight occurs in a session at all.
     pub(super) fn add_session(&mut self, places: &Places<'_>, weight: u64) {
         let counts = places.postings.counts.iter().copied();
-        let rows: Vec<(u64, u32)> = places.sessions.iter().copied().zip(counts).collect();
+        let rows: Vec<(u64, u32)> = places.layout.sessions.iter().copied().zip(counts).collect();
         let mut sums = rows.chunk_by(|left, right| left.0 == right.0).map(|of_session| {
             let sum = of_session.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
             let number = of_session.first().map_or(0, |(session, _)| *session);
             (number, score::times(weight, SESSION) * sum / (sum + 1))
         });
         let mut current = sums.next();
-        for (score, session) in self.scores.iter_mut().zip(&self.sessions) {
+        for (score, session) in self.scores.iter_mut().zip(self.sessions) {
             while current.is_some_and(|(number, _)| number < *session) {
                 current = sums.next();
             }
@@ -138,7 +144,7 @@ impl<'a> Ranking<'a> {
         let own = score::times(own, SPEAKER) >> u32::from(names > 1);
         add_to(&mut self.scores, self.documents, spoken, own);
         let session = score::times(session, SPEAKS_IN_SESSION);
-        add_to(&mut self.scores, &self.sessions, in_sessions, session);
+        add_to(&mut self.scores, self.sessions, in_sessions, session);
     }
 
     /// Adds what it is worth to be of these times where this date is asked for.
@@ -182,7 +188,12 @@ fn add_to(scores: &mut [u64], numbers: &[u64], listed: &[u64], worth: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::sessions::Sessions, *};
+
+    fn layout(sessions: &Sessions, documents: &[u64], length: u32) -> Layout {
+        let lengths = alloc::vec![length; documents.len()];
+        Layout { lengths, sessions: sessions.of(documents) }
+    }
 
     /// Scores of these documents for one term of weight one that occurs once in each of `at`.
     fn scores(
@@ -194,13 +205,10 @@ mod tests {
     ) -> Vec<u64> {
         let sessions = Sessions::Begin(starts.to_vec());
         let postings = Postings { documents: at.to_vec(), counts: alloc::vec![1; at.len()] };
-        let places = Places {
-            postings: &postings,
-            lengths: alloc::vec![length; at.len()],
-            sessions: sessions.of(at),
-        };
-        let mut ranking = Ranking::new(documents, &sessions, 10 << 8);
-        ranking.add_term(&places, asks, ONE);
+        let places = Places { postings: &postings, layout: &layout(&sessions, at, length) };
+        let ranked = layout(&sessions, documents, length);
+        let mut ranking = Ranking::new(documents, &ranked, 10 << 8);
+        ranking.add_term(&places, asks, &[ONE]);
         ranking.scores
     }
 
@@ -244,7 +252,8 @@ mod tests {
     fn a_speaker_who_is_named_counts_and_so_does_their_session() {
         let sessions = Sessions::Begin(alloc::vec![1, 3]);
         let worth = |names| {
-            let mut ranking = Ranking::new(&[1, 2, 3], &sessions, 1 << 8);
+            let ranked = layout(&sessions, &[1, 2, 3], 5);
+            let mut ranking = Ranking::new(&[1, 2, 3], &ranked, 1 << 8);
             ranking.add_speaker(&[2], &sessions.of(&[2]), [ONE, ONE], names);
             ranking.scores
         };
@@ -256,9 +265,9 @@ mod tests {
     fn words_anywhere_in_a_session_count_a_little() {
         let sessions = Sessions::Begin(alloc::vec![1, 4, 6]);
         let postings = Postings { documents: alloc::vec![1, 6], counts: alloc::vec![1, 3] };
-        let of = sessions.of(&postings.documents);
-        let places = Places { postings: &postings, lengths: alloc::vec![5, 5], sessions: of };
-        let mut ranking = Ranking::new(&[3, 4, 9], &sessions, 1 << 8);
+        let places = Places { postings: &postings, layout: &layout(&sessions, &[1, 6], 5) };
+        let ranked = layout(&sessions, &[3, 4, 9], 5);
+        let mut ranking = Ranking::new(&[3, 4, 9], &ranked, 1 << 8);
         ranking.add_session(&places, ONE);
         assert_eq!(ranking.scores, [SESSION / 2, 0, SESSION * 3 / 4]);
     }
@@ -266,7 +275,8 @@ mod tests {
     #[test]
     fn a_message_that_only_asks_is_worth_less() {
         let sessions = Sessions::Begin(alloc::vec![1]);
-        let mut ranking = Ranking::new(&[1, 2, 3], &sessions, 1 << 8);
+        let ranked = layout(&sessions, &[1, 2, 3], 5);
+        let mut ranking = Ranking::new(&[1, 2, 3], &ranked, 1 << 8);
         ranking.scores = alloc::vec![ONE; 3];
         ranking.take_asking(&[2, 3], &[5, 5, 150]);
         assert_eq!(ranking.scores, [ONE, ONE - ENDS_ASKING, ONE - ENDS_ASKING / 10]);

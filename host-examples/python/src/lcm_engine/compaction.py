@@ -15,7 +15,7 @@ from typing import Any
 
 from . import completions
 from .errors import CompletionFailed, LcmError
-from .flows import Call, Complete, Fields, Flow, Pause, Together, append, parsed
+from .flows import Call, Complete, Fields, Flow, Pause, Together, append, model_option, parsed
 from .models import Asking
 from .texts import to_json
 
@@ -44,6 +44,25 @@ class Work:
             "options": self.options | changes,
             "now": self.now(),
         }
+
+
+def options(
+    mode: str,
+    force: bool,
+    target: int | None,
+    observed_tokens: int | None,
+    model: str | None,
+    requests_max: int = 1,
+) -> Fields:
+    """The options of a `Work`, as the engine takes them."""
+    return {
+        "mode": mode,
+        "force": force,
+        "target": target,
+        "observed_tokens": observed_tokens,
+        **model_option(model),
+        "requests_max": requests_max,
+    }
 
 
 def turn(work: Work, dialect: str, texts: list[str], intake: Fields) -> Flow[Fields]:

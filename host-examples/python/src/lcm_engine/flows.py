@@ -201,6 +201,12 @@ def estimate(dialect: str, texts: list[str]) -> Flow[int]:
     return sum(entry["tokens"] for entry in entries)
 
 
+def validate(dialect: str, texts: list[str]) -> Flow[list[str]]:
+    """Why the provider of a dialect would refuse messages."""
+    arguments = {"dialect": dialect, "messages_json": f"[{','.join(texts)}]"}
+    return (yield from parsed("context.validate", arguments))  # type: ignore[no-any-return]
+
+
 def ingest(
     conversation: str,
     dialect: str,

@@ -231,14 +231,7 @@ class Lcm:
             "family": family,
             "defer": defer,
         }
-        options = {
-            "mode": mode,
-            "force": force,
-            "target": target,
-            "observed_tokens": observed_tokens,
-            **flows.model_option(model),
-            "requests_max": requests_max,
-        }
+        options = compaction.options(mode, force, target, observed_tokens, model, requests_max)
         moment = self._now(now)
         work = self._work(conversation, budget, options, lambda: moment)
         return self._run(  # type: ignore[no-any-return]
@@ -258,13 +251,7 @@ class Lcm:
         now: int | None = None,
     ) -> Decision:
         """Whether compaction is due, and why; reads only."""
-        options = {
-            "mode": mode,
-            "force": force,
-            "target": target,
-            "observed_tokens": observed_tokens,
-            **flows.model_option(model),
-        }
+        options = compaction.options(mode, force, target, observed_tokens, model)
         work = self._work(conversation, budget, options, lambda: self._now(now))
         return self._run(compaction.evaluate(work.question()))  # type: ignore[no-any-return]
 
@@ -282,14 +269,7 @@ class Lcm:
         now: int | None = None,
     ) -> Compaction:
         """Summarises what is due, pass by pass; does nothing when nothing is."""
-        options = {
-            "mode": mode,
-            "force": force,
-            "target": target,
-            "observed_tokens": observed_tokens,
-            **flows.model_option(model),
-            "requests_max": requests_max,
-        }
+        options = compaction.options(mode, force, target, observed_tokens, model, requests_max)
         work = self._work(conversation, budget, options, lambda: self._now(now))
         return self._run(compaction.compact(work))  # type: ignore[no-any-return]
 
@@ -353,6 +333,12 @@ class Lcm:
         """Estimated tokens of messages; stores nothing. For what is sent beside the context."""
         return self._run(  # type: ignore[no-any-return]
             flows.estimate(dialect, to_texts(messages))
+        )
+
+    def validate(self, messages: Iterable[Message], dialect: Dialect) -> list[str]:
+        """Why the provider of `dialect` would refuse messages, a line each; empty: it would not."""
+        return self._run(  # type: ignore[no-any-return]
+            flows.validate(dialect, to_texts(messages))
         )
 
     def describe(
