@@ -2,9 +2,14 @@
 //!
 //! Generated histories grow step by step and are assembled after each, while they are compacted,
 //! led on by another engine, given a focus brief or set back to an earlier state of their store.
-//! Every assembly equals that of an engine that remembers nothing, in all that is returned.
+//! Every assembly equals that of an engine that remembers nothing, in all that is returned, and
+//! says of the bytes that it shares with the one before what is true.
 
-use lcm_core::api::Dialect;
+use lcm_core::{
+    api::{Assembled, Dialect},
+    message,
+};
+use serde_json::value::RawValue;
 
 use crate::{
     Chat, DIALECTS,
@@ -22,6 +27,36 @@ const CONFIG: &str = r#"{"fresh_tail_messages_max": 6, "fresh_tail_tokens_max": 
 const WITH_WHOLE: &str = r#"{"fresh_tail_messages_max": 9, "large_payload_tokens_min": 1000,
     "stub_large_tool_payloads": true, "plain_summaries": true}"#;
 
+/// The tokens that are said to be equal are those of the bytes that are. Another dialect may have
+/// equal bytes for what is another element in it.
+fn what_is_said_to_be_equal_is(
+    (earlier, before): &(Dialect, Assembled),
+    after: &Assembled,
+    dialect: Dialect,
+) {
+    let said = after.prefix.stable_tokens.unwrap();
+    if before.system != after.system {
+        assert_eq!(said, 0);
+        return;
+    }
+    let pairs = before.messages_json.bytes().zip(after.messages_json.bytes());
+    let equal = pairs.take_while(|(one, other)| one == other).count();
+    let list: Vec<&RawValue> = serde_json::from_str(&after.messages_json).unwrap();
+    let tokens = |raw: &&RawValue| message::project(dialect, raw.get()).unwrap().tokens;
+    let start = after.messages_json.as_ptr().addr();
+    let end_of = |raw: &&RawValue| raw.get().as_ptr().addr() + raw.get().len() - start;
+    let whole: u32 = list.iter().take_while(|raw| end_of(raw) <= equal).map(tokens).sum();
+    let begun: u32 = list.iter().find(|raw| end_of(raw) > equal).map_or(0, tokens);
+    let system = after.tokens - list.iter().map(tokens).sum::<u32>();
+    let least = if *earlier == dialect { system + whole } else { 0 };
+    assert!(
+        (least..=system + whole + begun).contains(&said),
+        "{said} are said to be equal, and {system} + {whole} to {begun} more are: \n{}\n{}",
+        before.messages_json,
+        after.messages_json,
+    );
+}
+
 fn run(seed: u64) {
     let mut generator = Generator::new(seed, seed.is_multiple_of(3));
     let config = if seed % 5 == 1 { WITH_WHOLE } else { CONFIG };
@@ -29,7 +64,7 @@ fn run(seed: u64) {
     let mut earlier = None;
     let (mut last, mut budget) = (*generator.random.pick(&DIALECTS), LARGE);
     let mut shape = last;
-    let mut previous = None;
+    let mut previous: Option<(Dialect, Assembled)> = None;
     chat.append(Dialect::OpenaiChat, &[r#"{"role":"user","content":"w0x"}"#.into()]);
     for step in 0..generator.random.between(8, 30) {
         for mut event in generator.next() {
@@ -68,10 +103,12 @@ fn run(seed: u64) {
         }
         for _ in 0..generator.random.between(1, 2) {
             let mut fresh = chat.anew(config);
-            let found = chat.assemble_with(last, budget, previous.clone(), live.clone());
-            let expected = fresh.assemble_with(last, budget, previous, live.clone());
+            let token = previous.as_ref().map(|(_, before)| before.prefix.token.clone());
+            let found = chat.assemble_with(last, budget, token.clone(), live.clone());
+            let expected = fresh.assemble_with(last, budget, token, live.clone());
             assert_eq!(found, expected, "step {step}, {last:?}, {budget}");
-            previous = Some(found.prefix.token);
+            previous.iter().for_each(|before| what_is_said_to_be_equal_is(before, &found, last));
+            previous = Some((last, found));
         }
     }
 }
