@@ -667,7 +667,7 @@ export interface Engine {
   grep(conversation: string, pattern: string, options?: GrepOptions): Promise<Json>;
   /** Attaches embeddings to messages and summaries; without options it says what has none. */
   embed(conversation: string, options?: EmbedOptions): Promise<Embedded>;
-  /** What a summary, a message or a file is. */
+  /** What a summary, a message, a file or, by its own id, the conversation is. */
   describe(conversation: string, id: string, options?: DescribeOptions): Promise<Json>;
   /** From a summary back to what it was made from: one page with `token_cap`, else everything. */
   expand(conversation: string, id: string, options?: ExpandOptions): Promise<Json>;

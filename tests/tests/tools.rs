@@ -60,8 +60,11 @@ fn answers_keep_their_bound_and_their_lines() {
             assert!(answer.lines().skip(3).all(|line| line.starts_with("- msg_")), "{answer}");
         }
         let wrong = Json::object([("id", conversation.as_str().into())]);
-        let (answer, is_error) = ask(&mut host, &conversation, "lcm_describe", wrong);
+        let (answer, is_error) = ask(&mut host, "other", "lcm_describe", wrong.clone());
         assert!(is_error && answer.lines().count() == 1 && tokens::estimate(&answer) <= 200);
+        // In the conversation itself that is its id.
+        let (answer, is_error) = ask(&mut host, &conversation, "lcm_describe", wrong);
+        assert!(!is_error && answer.lines().count() == 3 && tokens::estimate(&answer) <= 300);
     }
 }
 

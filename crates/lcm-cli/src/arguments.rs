@@ -68,7 +68,7 @@ pub(crate) enum Command {
     /// Limited rights to read, for sub-agents: create, list and revoke them
     #[command(subcommand)]
     Grant(Grant),
-    /// Describe a summary or file
+    /// Describe a summary, message or file, or the conversation
     Describe(Describe),
     /// Show what a summary stands for
     Expand(Expand),
@@ -367,7 +367,7 @@ pub(crate) enum GrepSort {
 
 #[derive(Args, Debug)]
 pub(crate) struct Describe {
-    /// A summary, message or file
+    /// A summary, message or file, or the id of the conversation
     pub(crate) id: String,
     /// Look for it in every conversation of the store
     #[arg(long)]

@@ -19,7 +19,7 @@ use crate::{
 const SHOWN_MAX: usize = 80;
 
 /// What people are told about a summary, file or message before its text, in this order.
-const DESCRIBED: [&str; 27] = [
+const DESCRIBED: [&str; 30] = [
     "id",
     "entry_id",
     "kind",
@@ -34,7 +34,10 @@ const DESCRIBED: [&str; 27] = [
     "capped",
     "tokens",
     "source_tokens",
+    "messages",
     "message_tokens",
+    "context_tokens",
+    "summaries",
     "descendant_count",
     "seq_first",
     "seq_last",
@@ -101,8 +104,10 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
             out.push_str(&format!("{key:<16}  {}\n", plain(value)));
         }
     }
+    // The first row of a summary's subtree is the summary.
+    let is_summary = field(&description, "kind") != "conversation";
     let subtree = description.get("subtree").and_then(Value::as_array);
-    if let Some(subtree) = subtree.filter(|subtree| subtree.len() > 1) {
+    if let Some(subtree) = subtree.filter(|subtree| subtree.len() > 1 || !is_summary) {
         let heading = ["", ">depth", ">tokens", ">subtree_tokens", ">message_tokens"];
         let mut table = Table::new(&heading);
         for node in subtree {

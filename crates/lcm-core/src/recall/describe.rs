@@ -1,16 +1,22 @@
-//! Describe: everything known about one summary or message, with what expanding it would cost.
+//! Describe: everything known about one summary, message or file, or about the conversation, with
+//! what expanding it would cost.
+//!
+//! In: an id. Out: JSON, and the tokens of stored text in it. Ids, times and sizes cost a grant
+//! nothing. Not here: what a file is and its ranges (`file`), and following a summary (`expand`).
 
 use alloc::{collections::VecDeque, string::String, vec::Vec};
 
 use crate::{
     api::Timestamp,
     codec,
+    context::Item,
     error::{Error, Result},
     grants::Permit,
     head::Loaded,
     history::{History, Placed},
     json::{self, Writer},
     keys::Keys,
+    life::Life,
     num,
     reader::Reader,
     summary::{self, SourceRef, Sources, StoredFinish, Summary},
@@ -28,7 +34,8 @@ const SUBTREE_MAX: usize = 256;
 /// Message ids that one answer lists.
 const MESSAGE_IDS_MAX: u64 = 1_000;
 
-/// Describes a summary, message or file as JSON, and charges the grant for the text in it.
+/// Describes a summary, message, file or the conversation as JSON, and charges the grant for the
+/// text in it.
 ///
 /// # Errors
 ///
@@ -62,6 +69,9 @@ pub(crate) fn described(
     let mut fields = super::options(options_json)?;
     let (wanted, all) = (Wanted::read(&mut fields)?, fields.flag("all"));
     fields.end(super::OPTIONS)?;
+    if id == conversation {
+        return of_conversation(reader, conversation, within);
+    }
     super::in_family(reader, conversation, id, within.permit, all, &|reader, conversation| {
         let keys = Keys::new(conversation)?;
         let named = super::named(&keys, id)?;
@@ -134,6 +144,70 @@ fn of_summary(
     Ok(Answer::new(w, tokens))
 }
 
+/// What a conversation has, with the summaries of its context, oldest first, and what each costs;
+/// what no summary stands for is in the context as it was said.
+///
+/// # Errors
+///
+/// `not-found`: there is none; `denied`: the grant covers some summaries only.
+fn of_conversation(
+    reader: &mut Reader<'_>,
+    conversation: &str,
+    within: Within<'_>,
+) -> Result<Answer> {
+    if let Some(uncovered) = within.permit.and_then(Permit::uncovered) {
+        return Err(uncovered);
+    }
+    let keys = Keys::new(conversation)?;
+    let loaded = Loaded::of_existing(reader, &keys, conversation)?;
+    let head = &loaded.head;
+    let history = History { keys: &keys, head };
+    let life = Life::read(reader, &keys, head)?;
+    let items = head.context.load(reader, &keys)?;
+    let roots = items.iter().filter_map(|item| match item {
+        Item::Summary(summary) => Some((keys.summary(summary.id), summary)),
+        Item::Run(_) | Item::Withdrawn { .. } => None,
+    });
+    let roots: Vec<_> = roots.collect();
+    let listed = roots.iter().take(SUBTREE_MAX);
+    let wanted: Vec<(String, u32)> =
+        listed.map(|(key, summary)| (key.clone(), summary.bytes)).collect();
+    let mut subtree = Writer::array();
+    for ((key, root), value) in roots.iter().zip(reader.immutable(&wanted)?) {
+        subtree.push_object(cost(root.id, &codec::decode(key, &value)?));
+    }
+    let mut w = Writer::object();
+    life.write_archived(&mut w);
+    w.number("context_tokens", head.context.tokens);
+    for (key, seq) in [("earliest_at", 1), ("latest_at", head.messages)] {
+        if head.messages == 0 {
+            w.null(key);
+        } else if let Some(placed) = history.messages(reader, seq, seq)?.first() {
+            w.time(key, placed.stored.time);
+        }
+    }
+    w.text_or_null("family", life.family.as_deref());
+    w.text("id", conversation);
+    w.text("kind", "conversation");
+    w.number("message_tokens", head.raw_tokens);
+    w.number("messages", head.messages);
+    w.array_at("subtree", subtree);
+    w.flag("subtree_complete", roots.len() <= SUBTREE_MAX);
+    w.number("summaries", head.summaries);
+    Ok(Answer::new(w, 0))
+}
+
+/// What reading a summary costs: alone, with those under it, and all of its messages.
+fn cost(id: [u8; 8], record: &Summary) -> Writer {
+    let mut row = Writer::object();
+    row.number("depth", record.depth.into());
+    row.text("id", &summary::name(id));
+    row.number("message_tokens", record.message_tokens);
+    row.number("subtree_tokens", u64::from(record.tokens) + record.descendant_tokens);
+    row.number("tokens", record.tokens.into());
+    row
+}
+
 /// The summary and everything under it with what each costs, breadth first, and whether that is
 /// all. At most `steps_max` steps down are listed.
 fn subtree(
@@ -143,17 +217,8 @@ fn subtree(
     record: &Summary,
     steps_max: u32,
 ) -> Result<(Writer, bool)> {
-    let row = |id: [u8; 8], record: &Summary| {
-        let mut row = Writer::object();
-        row.number("depth", record.depth.into());
-        row.text("id", &summary::name(id));
-        row.number("message_tokens", record.message_tokens);
-        row.number("subtree_tokens", u64::from(record.tokens) + record.descendant_tokens);
-        row.number("tokens", record.tokens.into());
-        row
-    };
     let mut out = Writer::array();
-    out.push_object(row(id, record));
+    out.push_object(cost(id, record));
     let mut count = 1;
     let sources = record.source_refs().iter().copied();
     let mut queue: VecDeque<(SourceRef, u32)> = sources.map(|source| (source, 1)).collect();
@@ -164,7 +229,7 @@ fn subtree(
         let wanted = [(keys.summary(source.id), source.bytes)];
         for ((key, _), value) in wanted.iter().zip(reader.immutable(&wanted)?) {
             let record: Summary = codec::decode(key, &value)?;
-            out.push_object(row(source.id, &record));
+            out.push_object(cost(source.id, &record));
             count += 1;
             queue.extend(record.source_refs().iter().map(|source| (*source, step + 1)));
         }

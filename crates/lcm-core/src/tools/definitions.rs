@@ -101,7 +101,7 @@ pub(super) static DESCRIBE: Tool = Tool {
     arguments: &[
         Argument {
             name: "id",
-            description: "An id that begins with sum_, msg_ or file_.",
+            description: "An id that begins with sum_, msg_ or file_, or that of the conversation.",
             form: Form::Text,
             needed: true,
         },

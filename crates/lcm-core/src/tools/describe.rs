@@ -51,7 +51,11 @@ pub(super) fn describe(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told>
     let id = asked.text("id").unwrap_or_default();
     let found = recall::described(reader, &call.place, id, &options, call.within())?.json;
     let mut fields = Fields::of_argument("described", &found)?;
+    let is_conversation = id == call.place;
     let id = fields.text("id");
+    if is_conversation {
+        return Ok(conversation(&found, &mut fields, &id, call));
+    }
     if id.starts_with("file_") {
         return Ok(file(&mut fields, &id, call));
     }
@@ -91,6 +95,31 @@ fn on<'a>(id: &str, call: &'a Call<'a>) -> Writer {
         arguments.flag("allConversations", true);
     }
     arguments
+}
+
+/// What a conversation has, and the summaries of its context with what reading them costs.
+fn conversation(found: &str, fields: &mut Fields<'_>, id: &str, call: &Call<'_>) -> Told {
+    let mut text = format!(
+        "{BACKGROUND}\nConversation {}: {} messages of {} tokens, {} to {}; {} summaries, context \
+         of {} tokens\n",
+        shown(id),
+        fields.number("messages"),
+        fields.number("message_tokens"),
+        fields.text_or_none("earliest_at").unwrap_or_else(|| String::from("never")),
+        fields.text_or_none("latest_at").unwrap_or_else(|| String::from("never")),
+        fields.number("summaries"),
+        fields.number("context_tokens"),
+    );
+    let rows = fields.list("subtree");
+    let Some(first) = rows.first() else {
+        text.push_str("No summary stands in its context.\n");
+        return Told { text, tokens: 0 };
+    };
+    text.push_str("What is older is summarised, oldest first. ");
+    subtree(found, &rows, call, &mut text);
+    let first = Fields::new(found, json::members(found, first.span)).text("id");
+    text.push_str(&next(on(&first, call), "gives the oldest summary"));
+    Told { text, tokens: 0 }
 }
 
 /// The words of a message, after what is known of it.
