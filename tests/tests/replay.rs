@@ -14,8 +14,14 @@
 //! of the newest messages, the full history, and an engine that compacts after every turn.
 //!
 //! `LCM_DATA=FOLDER cargo test --release -p lcm-tests --test replay -- --nocapture` takes a month
-//! of real chats, too, which has 1,559 turns. Asserted is a share of at least .97, and that nothing
-//! else costs less.
+//! of real chats, too, which has 1,559 turns. Asserted is a share of at least .97 where a share of
+//! .97 can be had, and that nothing else costs less. `LCM_REPLAY_CONFIG` has another configuration
+//! than the default one, of which no share is asserted. "At most" is what would be in the prompt
+//! before if nothing of it ever changed: what is new in each prompt, and its last block, never are.
+//!
+//! A token is four bytes of what is sent. The engine sends the dialect `anthropic`, by a budget of
+//! its own estimate; window and history send the dialect `lcm`. How much longer the same messages
+//! are in the one than in the other is printed.
 
 #[path = "retention/bill.rs"]
 #[expect(dead_code, reason = "forks and pauses are of the other tests")]
@@ -26,19 +32,19 @@ mod life;
 mod workload;
 
 use life::{Host, Life};
+use workload::Workload;
 
 /// Turns of a life.
 const TURNS: usize = 2_000;
-/// What of all prompts has to be in the beginning of the one before, in thousandths.
-const STABLE_PERMILLE_MIN: u64 = 970;
 
 #[test]
 fn most_of_a_prompt_is_the_prompt_before() {
     let mut findings = Vec::new();
-    for (name, messages) in workload::all() {
+    for Workload { name, messages, stable_permille_min } in workload::all() {
         let lead = |host: &Host| Life::lead(*host, &messages, TURNS);
         let lives: Vec<Life> = Host::ALL.iter().map(lead).collect();
         println!("\n{name}, {} turns, budget {}", lives[0].turns, life::BUDGET);
+        println!("anthropic has {:.3} of the bytes of lcm", life::anthropic_to_lcm(&messages));
         println!("{}", life::HEADING);
         let whole = lives[0].bill(0);
         for life in &lives {
@@ -48,7 +54,8 @@ fn most_of_a_prompt_is_the_prompt_before() {
         println!("{}", engine.worst());
         assert!(engine.turns > TURNS / 2, "{name} has too few messages");
         assert!(engine.passes > 10, "{name}: {} passes", engine.passes);
-        if engine.stable_permille() < STABLE_PERMILLE_MIN {
+        let is_default = std::env::var_os(life::CONFIG).is_none();
+        if is_default && engine.stable_permille() < stable_permille_min {
             findings.push(format!("{name}: {} of 1,000", engine.stable_permille()));
         }
         for other in &lives[1..] {

@@ -259,8 +259,8 @@ pub struct Prefix {
     pub stable_tokens: Option<u32>,
     /// Id of the first item that differs; `None`: none does, or nothing to compare with.
     pub broken_by: Option<String>,
-    /// Why it differs: `compaction`, `eviction`, `budget`, `focus` or `edit`; `None`: as
-    /// `broken_by`.
+    /// Why it differs, the first that is so of `focus`, `compaction`, `budget`, `eviction` and
+    /// `edit`; `None`: as `broken_by`.
     pub broken_why: Option<String>,
     /// Indexes of the messages behind which a cache may end, at most three, ascending.
     pub breakpoints: Vec<u32>,
@@ -279,7 +279,8 @@ pub struct Item {
     pub kind: String,
     /// Whether it is part of what is returned.
     pub included: bool,
-    /// Why, for example `fresh-tail`, `fill`, `over-budget`.
+    /// Why: `fresh-tail`, `pinned`, `focus`, `live`, `oldest`, `matches-prompt`, `fill`,
+    /// `over-budget` or `withdrawn`, and behind a colon what was done to it.
     pub why: String,
     /// Tokens it costs in the assembly.
     pub tokens: u32,

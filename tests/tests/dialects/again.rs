@@ -117,3 +117,32 @@ fn run(seed: u64) {
 fn what_is_remembered_changes_no_context() {
     each_seed(SEEDS, run);
 }
+
+/// A token has all of a long context, and is of one conversation.
+#[test]
+fn a_token_compares_all_of_a_long_context() {
+    let mut chat = Chat::new(CONFIG);
+    let said = |number: u32| format!("{{\"role\":\"user\",\"content\":\"w{number}x\"}}");
+    for batch in 0..100 {
+        let messages: Vec<String> = (0..100).map(|at| said(batch * 100 + at)).collect();
+        chat.append(Dialect::OpenaiChat, &messages);
+    }
+    let before = chat.assemble(Dialect::OpenaiChat, 10_000_000, None);
+    let token = before.prefix.token.clone();
+    assert_eq!(token.rsplit('.').next().map(str::len), Some(6 * 10_000));
+    chat.append(Dialect::OpenaiChat, &[said(10_000)]);
+    let after = chat.assemble(Dialect::OpenaiChat, 10_000_000, Some(token.clone()));
+    assert_eq!(after.prefix.stable_tokens, Some(before.tokens));
+    assert_eq!((after.prefix.broken_by, after.prefix.broken_why), (None, None));
+    // Compacted under another budget: the new summary is the reason.
+    chat.compact(1_000);
+    let after = chat.assemble(Dialect::OpenaiChat, 1_000_000, Some(token.clone()));
+    assert_eq!(after.prefix.broken_why.as_deref(), Some("compaction"));
+    let before = after.prefix.token;
+    let after = chat.assemble(Dialect::OpenaiChat, 2_000, Some(before));
+    assert_eq!(after.prefix.broken_why.as_deref(), Some("budget"));
+    // The token of another conversation is none.
+    let other = token.replacen("p3.", "p3.x", 1);
+    let after = chat.assemble(Dialect::OpenaiChat, 10_000_000, Some(other));
+    assert_eq!(after.prefix.stable_tokens, None);
+}

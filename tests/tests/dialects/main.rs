@@ -24,6 +24,7 @@ use lcm_core::{
         AppendOptions, AssembleOptions, Assembled, CompactionMode, CompactionOptions, Dialect,
         IngestMode, PlanStatus, Policy,
     },
+    message::{self, Message, Part, Role},
     model::CompletionResult,
 };
 use lcm_testing::ModelStore;
@@ -48,20 +49,60 @@ pub(crate) struct Chat {
     store: ModelStore,
     /// Messages that every context ends with, in its dialect.
     pub(crate) live: Vec<String>,
+    /// What was stored, oldest first, by the test's own reading.
+    said: Vec<Said>,
+}
+
+/// What a test has to know of a stored message to say what belongs to every context.
+#[derive(Clone, Copy)]
+struct Said {
+    by_user: bool,
+    /// Whether it may belong together with the message before it.
+    is_inner: bool,
+}
+
+impl Said {
+    fn new(dialect: Dialect, message: &Message) -> Self {
+        let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
+        let has_result = message.parts.iter().any(is_result);
+        let is_item = dialect == Dialect::OpenaiResponses && message.role == Role::Assistant;
+        Self {
+            by_user: message.role == Role::User && !has_result,
+            is_inner: message.role == Role::Tool || has_result || is_item,
+        }
+    }
 }
 
 impl Chat {
     pub(crate) fn new(config: &str) -> Self {
         let mut engine = Engine::new();
         engine.configure(config).unwrap();
-        Self { engine, store: ModelStore::new(), live: Vec::new() }
+        Self { engine, store: ModelStore::new(), live: Vec::new(), said: Vec::new() }
     }
 
     pub(crate) fn append(&mut self, dialect: Dialect, messages: &[String]) {
         let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
         let Self { engine, store, .. } = self;
         store.begin_call();
-        engine.append(store, "c", dialect, messages, &options, NOW).unwrap();
+        let receipt = engine.append(store, "c", dialect, messages, &options, NOW).unwrap();
+        let known = self.said.len() as u64;
+        let Some(last) = receipt.seq_last.filter(|last| *last > known) else { return };
+        store.begin_call();
+        let stored = engine.messages(store, "c", known + 1, last, u32::MAX).unwrap();
+        assert_eq!(stored.len() as u64, last - known);
+        let read = stored.iter().map(|raw| message::project(dialect, raw).unwrap());
+        self.said.extend(read.map(|message| Said::new(dialect, &message)));
+    }
+
+    /// Before which message nothing belongs to every context: not the newest `count`, nor what may
+    /// be one unit with the newest, nor what came after the newest words of a user.
+    pub(crate) fn always_from(&self, count: usize) -> u64 {
+        let newest = self.said.len().saturating_sub(1);
+        let inner = self.said.iter().rev().take_while(|said| said.is_inner).count();
+        let user = self.said.iter().rposition(|said| said.by_user).unwrap_or(newest);
+        let first =
+            newest.saturating_sub(inner).min(user).min(self.said.len().saturating_sub(count));
+        first as u64 + 1
     }
 
     pub(crate) fn assemble(
@@ -98,12 +139,13 @@ impl Chat {
 
     /// The same conversation with an engine that remembers nothing.
     pub(crate) fn anew(&self, config: &str) -> Self {
-        Self { store: self.store.clone(), ..Self::new(config) }
+        Self { store: self.store.clone(), said: self.said.clone(), ..Self::new(config) }
     }
 
     /// The store goes back to what it was then.
     pub(crate) fn restore(&mut self, then: &Self) {
         self.store = then.store.clone();
+        self.said.clone_from(&then.said);
     }
 
     /// Sets the focus brief, or takes it away.

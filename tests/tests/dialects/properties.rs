@@ -28,6 +28,9 @@ const LARGE: u32 = 10_000_000;
 const CONFIG: &str = r#"{"fresh_tail_messages_max": 6, "fresh_tail_tokens_max": null,
     "leaf_chunk_tokens_max": 400, "leaf_tokens_target": 200, "condensed_tokens_target": 200}"#;
 
+/// Messages of the fresh tail that [`CONFIG`] asks for.
+const TAIL_MESSAGES: usize = 6;
+
 /// A history of a seed.
 struct History {
     chat: Chat,
@@ -74,6 +77,9 @@ fn messages(assembled: &Assembled) -> Vec<Value> {
 pub(crate) fn check(chat: &mut Chat, dialect: Dialect, budget: u32) -> Assembled {
     let assembled = chat.assemble(dialect, budget, None);
     assert_eq!(assembled.tokens > budget, is_over(&assembled), "{:?}", assembled.warnings);
+    if assembled.tokens > budget {
+        nothing_else_is_left(chat, &assembled);
+    }
     let refused = assembled.warnings.iter().find(|line| line.starts_with("invalid-context"));
     assert_eq!(refused, None);
     if dialect != Dialect::Lcm && assembled.messages_json != "[]" {
@@ -95,6 +101,20 @@ pub(crate) fn check(chat: &mut Chat, dialect: Dialect, budget: u32) -> Assembled
         assembled.items.iter().filter(|item| item.included).map(|item| item.tokens).sum();
     assert_eq!(items, assembled.tokens);
     assembled
+}
+
+/// What is left of a context that is over its budget belongs to every context, by what the test
+/// itself knows of the messages.
+fn nothing_else_is_left(chat: &Chat, assembled: &Assembled) {
+    let first = chat.always_from(TAIL_MESSAGES);
+    for item in assembled.items.iter().filter(|item| item.included) {
+        let belongs = match &*item.kind {
+            "live" | "focus" => true,
+            "message" => item.seq_first.is_some_and(|seq| seq >= first),
+            _ => false,
+        };
+        assert!(belongs, "over its budget with {item:?}, and what belongs begins at {first}");
+    }
 }
 
 fn is_over(assembled: &Assembled) -> bool {

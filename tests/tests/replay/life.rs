@@ -6,8 +6,10 @@ use lcm_core::{
 };
 use lcm_testing::{ModelStore, offline};
 
-use crate::bill::{Bill, TOKEN_BYTES};
+use crate::bill::{BLOCK_TOKENS, Bill, TOKEN_BYTES};
 
+/// Variable with another configuration than the default one.
+pub(crate) const CONFIG: &str = "LCM_REPLAY_CONFIG";
 /// Tokens of a prompt.
 pub(crate) const BUDGET: u32 = 64_000;
 /// How long caches keep a prefix.
@@ -43,7 +45,7 @@ impl Host {
 }
 
 pub(crate) const HEADING: &str = "\
-host                    tokens sent  in the prompt before  passes  bill, as part of lcm's: 5 min   1 h";
+host                    tokens sent  in the prompt before  at most  passes  bill, part of lcm's: 5 min   1 h";
 
 /// What a life came to.
 pub(crate) struct Life {
@@ -56,6 +58,9 @@ pub(crate) struct Life {
     waited: u64,
     /// Where the provider keeps every prefix: read is what is in the prompt before.
     bill: Bill,
+    /// Tokens that would be in the prompt before if nothing in it ever changed.
+    ceiling: u64,
+    before_bytes: usize,
     /// Of them those that each cache still had.
     read: [u64; 2],
     /// The turn with the most tokens that are not in the prompt before: turn, tokens, of.
@@ -73,10 +78,15 @@ impl Life {
             now: 1_700_000_000_000,
             waited: 0,
             bill: Bill::default(),
+            ceiling: 0,
+            before_bytes: 0,
             read: [0; 2],
             worst: (0, 0, 0),
         };
         let mut engine = Engine::new();
+        if let Ok(config) = std::env::var(CONFIG) {
+            engine.configure(&config).unwrap();
+        }
         let mut store = ModelStore::new();
         let mut waiting: Vec<String> = Vec::new();
         let mut said: Vec<&String> = Vec::new();
@@ -118,6 +128,9 @@ impl Life {
 
     fn send(&mut self, prompt: &str) {
         let (sent, stable) = (self.bill.sent, self.bill.read);
+        let blocks = self.before_bytes.min(prompt.len()) / TOKEN_BYTES / BLOCK_TOKENS;
+        self.ceiling += (blocks * BLOCK_TOKENS) as u64;
+        self.before_bytes = prompt.len();
         self.bill.turn(prompt);
         let (sent, stable) = (self.bill.sent - sent, self.bill.read - stable);
         let waited = std::mem::take(&mut self.waited) + PROMPT_MS;
@@ -170,10 +183,11 @@ impl Life {
     pub(crate) fn row(&self, engine: u64) -> String {
         let share = |cache| self.bill(cache) as f64 / engine as f64;
         format!(
-            "{:22} {:12} {:21.4} {:7} {:33.2} {:5.2}",
+            "{:22} {:12} {:21.4} {:8.4} {:7} {:26.2} {:5.2}",
             self.host.name(),
             self.bill.sent,
             self.bill.read as f64 / self.bill.sent as f64,
+            self.ceiling as f64 / self.bill.sent as f64,
             self.passes,
             share(0),
             share(1),
@@ -184,6 +198,23 @@ impl Life {
         let (turn, new, sent) = self.worst;
         format!("the worst turn is {turn}: {new} of {sent} tokens are not in the prompt before")
     }
+}
+
+/// How many bytes the first thousand messages have in the one dialect for each in the other.
+pub(crate) fn anthropic_to_lcm(messages: &[String]) -> f64 {
+    let (mut engine, mut store) = (Engine::new(), ModelStore::new());
+    let options = AppendOptions { mode: IngestMode::New, ..AppendOptions::default() };
+    for batch in messages[..messages.len().min(1_000)].chunks(100) {
+        store.begin_call();
+        engine.append(&mut store, "c", Dialect::Lcm, batch, &options, 0).unwrap();
+    }
+    let mut bytes = |dialect| {
+        store.begin_call();
+        let options = AssembleOptions::default();
+        let all = engine.assemble(&mut store, "c", u32::MAX, dialect, &options, 0).unwrap();
+        all.messages_json.len() as f64
+    };
+    bytes(Dialect::Anthropic) / bytes(Dialect::Lcm)
 }
 
 /// The role of a message, which is its first key in some and not in others.

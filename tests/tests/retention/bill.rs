@@ -3,7 +3,7 @@
 /// Bytes that stand for one token here: only ratios are printed.
 pub(crate) const TOKEN_BYTES: usize = 4;
 /// Tokens of a block that a cache keeps.
-const BLOCK_TOKENS: usize = 1_024;
+pub(crate) const BLOCK_TOKENS: usize = 1_024;
 
 /// A bill in input tokens.
 #[derive(Clone, Default)]

@@ -53,34 +53,6 @@ impl Fill {
     }
 }
 
-/// A part of the stored context that is wholly included or wholly left out.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Piece {
-    /// Index of the item it belongs to.
-    pub(super) index: usize,
-    pub(super) seq_first: u64,
-    pub(super) seq_last: u64,
-    pub(super) tokens: u64,
-    pub(super) included: bool,
-    pub(super) why: &'static str,
-}
-
-impl Piece {
-    /// Whether an item of this index, from this seq on, is its or in it.
-    pub(super) fn holds(&self, (index, seq): (usize, u64)) -> bool {
-        index == self.index && self.seq_first <= seq && seq <= self.seq_last
-    }
-
-    /// How many things it leaves out: one summary, or its messages. What was withdrawn is no part.
-    pub(super) fn count(&self, items: &[Item]) -> u64 {
-        match items.get(self.index) {
-            Some(Item::Summary(_)) => 1,
-            Some(Item::Withdrawn { .. }) => 0,
-            _ => self.seq_last + 1 - self.seq_first,
-        }
-    }
-}
-
 /// What was chosen.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
@@ -88,17 +60,17 @@ pub(super) struct Choice {
     summaries: Vec<(usize, &'static str)>,
     /// Ranges of messages with their tokens, ascending.
     pub(super) ranges: Vec<Range>,
-    tail: Tail,
+    pub(super) tail: Tail,
 }
 
 /// Messages of one run that are included.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Range {
-    index: usize,
+    pub(super) index: usize,
     pub(super) seq_first: u64,
     pub(super) seq_last: u64,
-    tokens: u64,
-    why: &'static str,
+    pub(super) tokens: u64,
+    pub(super) why: &'static str,
 }
 
 /// Reads the items, and with them the directory nodes that the fill may need.
@@ -290,7 +262,9 @@ fn messages(
     let mut from = tail.seq_first.clamp(run.seq_first, run.seq_last + 1);
     let range =
         |seq_first, seq_last, tokens, why| Range { index, seq_first, seq_last, tokens, why };
-    if state.open && rest <= state.left {
+    // Messages without tokens may have some when they are rendered: where nothing is left of the
+    // budget, they do not belong, either.
+    if state.open && state.left > 0 && rest <= state.left {
         state.left -= rest;
         return Ok(alloc::vec![range(run.seq_first, run.seq_last, run.tokens, "fill")]);
     }
@@ -308,7 +282,7 @@ fn messages(
         for unit in tail::units(&window).iter().rev() {
             let is_paid = apart.iter().any(|(known, _)| known.seq_first == unit.seq_first);
             let cost = if is_paid { 0 } else { unit.tokens };
-            if cost > state.left {
+            if cost > state.left || state.left == 0 {
                 break;
             }
             state.left -= cost;
@@ -342,40 +316,16 @@ impl Choice {
     /// Tokens of what was chosen beside what belongs in any case, as stored; `None`: nothing was.
     pub(super) fn fill_tokens(&self, context: &Chosen<'_>) -> Option<u64> {
         let items = context.items;
+        let messages = self.ranges.iter().map(|range| range.seq_last + 1 - range.seq_first);
+        let tail = (context.history.head.messages + 1).saturating_sub(self.tail.seq_first);
+        let kept = tail + u64::from(self.tail.pin.is_some());
+        let is_kept = |(index, _): &(usize, _)| context.is_focus(*index);
+        if messages.sum::<u64>() <= kept && self.summaries.iter().all(is_kept) {
+            return None;
+        }
         let summaries = self.summaries.iter().filter_map(|(index, _)| items.get(*index));
         let tokens = summaries.map(Item::rendered_tokens).sum::<u64>()
             + self.ranges.iter().map(|range| range.tokens).sum::<u64>();
-        tokens.checked_sub(context.kept_items()).filter(|tokens| *tokens > 0)
-    }
-
-    /// The pieces of one run: where inclusion changes, it is cut.
-    pub(super) fn cut(&self, index: usize, run: &Run, out: &mut Vec<Piece>) {
-        let mut at = run.seq_first;
-        let included: u64 =
-            self.ranges.iter().filter(|range| range.index == index).map(|r| r.tokens).sum();
-        // The tokens left out are split no further than the run's total allows to say.
-        let mut excluded = run.tokens.saturating_sub(included);
-        let mut skip = |seq_first: u64, seq_last: u64, out: &mut Vec<Piece>| {
-            if seq_first <= seq_last {
-                let tokens = core::mem::take(&mut excluded);
-                let (included, why) = (false, "over-budget");
-                out.push(Piece { index, seq_first, seq_last, tokens, included, why });
-            }
-        };
-        for range in self.ranges.iter().filter(|range| range.index == index) {
-            skip(at, range.seq_first - 1, out);
-            let is_tail = range.seq_first >= self.tail.seq_first;
-            let why = if is_tail { "fresh-tail" } else { range.why };
-            out.push(Piece {
-                index,
-                seq_first: range.seq_first,
-                seq_last: range.seq_last,
-                tokens: range.tokens,
-                included: true,
-                why,
-            });
-            at = range.seq_last + 1;
-        }
-        skip(at, run.seq_last, out);
+        Some(tokens.saturating_sub(context.kept_items()))
     }
 }

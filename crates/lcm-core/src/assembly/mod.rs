@@ -8,6 +8,7 @@ mod accepted;
 mod again;
 mod choose;
 mod dialect;
+mod explain;
 mod focus;
 mod live;
 mod marks;
@@ -19,7 +20,7 @@ mod whole;
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    api::{self, AssembleOptions, Assembled, Dialect},
+    api::{AssembleOptions, Assembled, Dialect},
     calibration,
     config::{self, Config},
     context::{Item, Run},
@@ -103,32 +104,21 @@ pub(crate) fn assemble(
     }
     let keeping = Keeping::new(reader, &chosen, config, options)?;
     let (choice, rendered) = chosen.fit(reader, dialect, &keeping)?;
-    let mut warnings = sizes_told(&rendered, &policy, head, config);
+    let mut warnings = Vec::new();
+    warnings.extend(chosen.over_budget(&rendered));
+    warnings.extend(debt_told(&policy, head, config));
     warnings.extend(rendered.warnings());
     Ok(chosen.assembled(reader, &choice, rendered, warnings, options))
 }
 
-/// What is to be said of a context that is over its budget, and of one that waits for compaction.
-fn sizes_told(
-    rendered: &Rendered,
-    policy: &config::Policy,
-    head: &Head,
-    config: &Config,
-) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if rendered.tokens > u64::from(policy.budget) {
-        warnings.push(format!(
-            "tail-over-budget: the newest message or call group alone has {} tokens",
-            rendered.tokens
-        ));
-    }
-    if head.context.tokens > u64::from(policy.threshold) && config.enabled {
-        warnings.push(format!(
-            "debt-pending: the stored context has {} tokens, the threshold is {}",
-            head.context.tokens, policy.threshold
-        ));
-    }
-    warnings
+/// What is to be said of a context that waits for compaction.
+fn debt_told(policy: &config::Policy, head: &Head, config: &Config) -> Option<String> {
+    let (tokens, threshold) = (head.context.tokens, policy.threshold);
+    (tokens > u64::from(threshold) && config.enabled).then(|| {
+        format!(
+            "debt-pending: the stored context has {tokens} tokens, the threshold is {threshold}"
+        )
+    })
 }
 
 /// What there is to choose from, and by which rule.
@@ -186,7 +176,7 @@ impl Chosen<'_> {
             let choice = choose::choose(reader, self, &fill)?;
             let mut rendered = render::render(reader, self, &choice, dialect)?;
             match choice.fill_tokens(self) {
-                Some(chosen) if rendered.tokens > budget => {
+                Some(chosen) if rendered.tokens > budget && tokens > 0 => {
                     let over = rendered.tokens - budget;
                     rendered.keep(reader);
                     tokens = chosen.saturating_sub(over).min(tokens.saturating_sub(1));
@@ -204,6 +194,28 @@ impl Chosen<'_> {
         }
     }
 
+    /// What is to be said of a context that is over its budget: each part of it that belongs in any
+    /// case, which is all of it, with its tokens.
+    fn over_budget(&self, rendered: &Rendered) -> Option<String> {
+        let (budget, tokens) = (self.policy.budget, rendered.tokens);
+        if tokens <= u64::from(budget) {
+            return None;
+        }
+        let is_live = |(index, _): (usize, u64)| index == self.items.len();
+        let is_tail = |(index, seq)| !is_live((index, seq)) && seq >= self.tail.seq_first;
+        let pin = self.tail.pin.map(|pin| pin.seq);
+        let parts = [
+            ("focus brief", rendered.tokens_of(&|(index, _)| self.is_focus(index))),
+            ("pinned message", rendered.tokens_of(&|(_, seq)| Some(seq) == pin)),
+            ("fresh tail", rendered.tokens_of(&is_tail)),
+            ("live messages", rendered.tokens_of(&is_live)),
+        ];
+        let told = parts.iter().filter(|(_, tokens)| *tokens > 0);
+        let told: Vec<String> = told.map(|(name, tokens)| format!("{name} {tokens}")).collect();
+        let told = told.join(", ");
+        Some(format!("tail-over-budget: {tokens} tokens, the budget is {budget}: {told}"))
+    }
+
     /// What is returned.
     fn assembled(
         &self,
@@ -214,8 +226,7 @@ impl Chosen<'_> {
         options: &AssembleOptions,
     ) -> Assembled {
         let pieces = choice.pieces(self.items);
-        let left_out = pieces.iter().filter(|piece| !piece.included);
-        let evicted = left_out.map(|piece| piece.count(self.items)).sum::<u64>();
+        let evicted = explain::left_out(&pieces, self.items);
         let fresh = (self.history.head.messages + 1).saturating_sub(self.tail.seq_first);
         Assembled {
             prefix: self.prefix(&rendered, options.previous.as_deref()),
@@ -247,50 +258,6 @@ impl Chosen<'_> {
     fn focus_name(&self) -> &str {
         self.focus.map_or("", |focus| &focus.name)
     }
-
-    /// Every item of the stored context, runs cut where inclusion changes, and the live messages.
-    fn explain(&self, pieces: &[choose::Piece], rendered: &Rendered) -> Vec<api::Item> {
-        let stored = pieces.iter().map(|piece| self.explain_piece(piece, rendered));
-        let first = self.history.head.messages + 1;
-        let live = (first..).zip(self.live).map(|(seq, _)| {
-            let place = (self.items.len(), seq);
-            api::Item {
-                id: self.name(place.0, seq),
-                kind: "live".into(),
-                included: true,
-                why: "live".into(),
-                tokens: num::tokens_u32(rendered.tokens_of(&|other| other == place)),
-                seq_first: None,
-                seq_last: None,
-            }
-        });
-        stored.chain(live).collect()
-    }
-
-    fn explain_piece(&self, piece: &choose::Piece, rendered: &Rendered) -> api::Item {
-        let kind = match self.items.get(piece.index) {
-            Some(Item::Summary(_)) if self.is_focus(piece.index) => "focus",
-            Some(Item::Summary(summary)) if summary.depth == 0 => "leaf",
-            Some(Item::Summary(_)) => "condensed",
-            Some(Item::Withdrawn { .. }) => "withdrawn",
-            _ => "message",
-        };
-        let done = if piece.included { rendered.done_to(piece) } else { String::new() };
-        let tokens = if piece.included {
-            rendered.tokens_of(&|place| piece.holds(place))
-        } else {
-            piece.tokens
-        };
-        api::Item {
-            id: self.name(piece.index, piece.seq_first),
-            kind: kind.into(),
-            included: piece.included,
-            why: if done.is_empty() { piece.why.into() } else { format!("{}: {done}", piece.why) },
-            tokens: num::tokens_u32(tokens),
-            seq_first: Some(piece.seq_first),
-            seq_last: Some(piece.seq_last),
-        }
-    }
 }
 
 /// The conversation as if nothing had been summarised, from its newest session on.
@@ -317,33 +284,4 @@ fn less(policy: config::Policy, reserved: u32) -> Result<config::Policy> {
         return Err(Error::invalid("reserve-tokens: nothing is left of the budget"));
     }
     Ok(policy.less(reserved))
-}
-
-impl Choice {
-    /// The choice as pieces of the stored context, in order.
-    fn pieces(&self, items: &[Item]) -> Vec<choose::Piece> {
-        let mut out = Vec::new();
-        for (index, item) in items.iter().enumerate() {
-            match item {
-                Item::Summary(summary) => out.push(choose::Piece {
-                    index,
-                    seq_first: summary.seq_first,
-                    seq_last: summary.seq_last,
-                    tokens: item.rendered_tokens(),
-                    included: self.has_summary(index),
-                    why: self.why(index).unwrap_or("over-budget"),
-                }),
-                Item::Run(run) => self.cut(index, run, &mut out),
-                Item::Withdrawn { seq_first, seq_last } => out.push(choose::Piece {
-                    index,
-                    seq_first: *seq_first,
-                    seq_last: *seq_last,
-                    tokens: 0,
-                    included: false,
-                    why: "withdrawn",
-                }),
-            }
-        }
-        out
-    }
 }

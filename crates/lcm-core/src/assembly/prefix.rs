@@ -19,12 +19,11 @@ use crate::{api::Prefix, context::Item, keys, num};
 
 /// What a chain of no elements is.
 pub(super) const CHAIN_START: [u8; 32] = [0; 32];
-/// Characters of one element's hash in a token.
+/// Characters of one element's hash in a token: 36 bits, so that another element at the same place
+/// counts as equal once in 69 thousand million, and a token is a small part of what it is about.
 const MARK_CHARACTERS: usize = 6;
 /// First characters of a token.
-const TOKEN_VERSION: &str = "p2.";
-/// Elements that a token remembers.
-const MARKS_MAX: usize = 8_192;
+const TOKEN_VERSION: &str = "p3.";
 
 /// The hash of elements after one more. Whoever has the hash of a context needs that of the next
 /// element only.
@@ -56,6 +55,8 @@ impl<'a> Marks<'a> {
 
 /// What a token says.
 struct Old<'a> {
+    /// How many summaries were ever made.
+    summaries: u64,
     budget: &'a str,
     /// Id of the focus brief; empty: there was none.
     focus: &'a str,
@@ -63,11 +64,15 @@ struct Old<'a> {
 }
 
 impl<'a> Old<'a> {
-    /// Reads a token; `None`: it is none.
-    fn read(token: &'a str) -> Option<Self> {
-        let (budget, rest) = token.strip_prefix(TOKEN_VERSION)?.split_once('.')?;
-        let (focus, marks) = rest.split_once('.')?;
-        Some(Self { budget, focus, marks: Marks(marks) })
+    /// Reads a token; `None`: it is none of this conversation.
+    fn read(token: &'a str, conversation: &str) -> Option<Self> {
+        let mut parts = token.strip_prefix(TOKEN_VERSION)?.splitn(5, '.');
+        let mut next = || parts.next();
+        if next()? != conversation {
+            return None;
+        }
+        let summaries = next()?.parse().ok()?;
+        Some(Self { summaries, budget: next()?, focus: next()?, marks: Marks(next()?) })
     }
 }
 
@@ -75,12 +80,15 @@ impl Chosen<'_> {
     /// What is equal to the assembly that `previous` names.
     pub(super) fn prefix(&self, rendered: &Rendered, previous: Option<&str>) -> Prefix {
         let elements = &rendered.elements;
-        let mut marks = String::with_capacity(elements.len().min(MARKS_MAX) * MARK_CHARACTERS + 4);
-        for element in elements.iter().take(MARKS_MAX) {
+        let mut marks = String::with_capacity(elements.len() * MARK_CHARACTERS + 4);
+        for element in elements {
             keys::push_base64url(&mut marks, &element.hash, MARK_CHARACTERS);
         }
         let new = Marks(&marks);
-        let old = previous.and_then(Old::read);
+        let root = keys::hash(&[b"lcm token", self.history.keys.root().as_bytes()]);
+        let mut conversation = String::new();
+        keys::push_base64url(&mut conversation, &root, MARK_CHARACTERS);
+        let old = previous.and_then(|token| Old::read(token, &conversation));
         let is_equal = |at: &usize| {
             old.as_ref()
                 .is_some_and(|old| old.marks.at(*at).is_some_and(|o| new.at(*at) == Some(o)))
@@ -88,16 +96,17 @@ impl Chosen<'_> {
         let equal = (0..elements.len()).take_while(is_equal).count();
         let stable: u64 = elements.iter().take(equal).map(|element| element.tokens).sum();
         let budget = self.policy.budget.to_string();
-        let focus = self.focus_name();
+        let (focus, made) = (self.focus_name(), self.history.head.summaries);
         let broken = old.as_ref().and_then(|old| {
             // What follows the end of the earlier assembly is new and breaks nothing.
             let mark = old.marks.at(equal)?;
             let (index, seq) = elements.get(equal)?.place;
             let is_old = new.at(equal).is_some_and(|mark| old.marks.has_after(equal, mark));
+            let is_new = is_summary(self.items, index) && !is_old;
             let why = match () {
-                () if old.budget != budget => "budget",
                 () if old.focus != focus => "focus",
-                () if is_summary(self.items, index) && !is_old => "compaction",
+                () if is_new && old.summaries < made => "compaction",
+                () if old.budget != budget => "budget",
                 // Something before it is gone, or has come back.
                 () if is_old || new.has_after(equal, mark) => "eviction",
                 () => "edit",
@@ -105,7 +114,7 @@ impl Chosen<'_> {
             Some((self.name(index, seq), why.into()))
         });
         let (broken_by, broken_why) = broken.unzip();
-        let token = format!("{TOKEN_VERSION}{budget}.{focus}.{marks}");
+        let token = format!("{TOKEN_VERSION}{conversation}.{made}.{budget}.{focus}.{marks}");
         Prefix {
             stable_tokens: old.map(|_| num::tokens_u32(stable)),
             broken_by,

@@ -21,8 +21,9 @@ use crate::{
 use super::{
     Chosen, accepted,
     again::Rendering,
-    choose::{Choice, Piece},
+    choose::Choice,
     dialect::{self, Entry, Note, Origin, Text},
+    explain::Piece,
     marks::Marking,
 };
 

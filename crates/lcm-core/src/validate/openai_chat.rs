@@ -11,7 +11,8 @@ use crate::{
 };
 
 /// Members that a host adds and the provider does not know.
-const OF_HOST: [&str; 6] = ["id", "timestamp", "event_key", "speaker", "session", "stop_reason"];
+const OF_HOST: [&str; 7] =
+    ["id", "timestamp", "event_key", "speaker", "session", "stop_reason", "trust"];
 
 pub(super) fn check(raw: &str, messages: &[Value], findings: &mut Findings) {
     // Ids of calls that the next messages must answer.

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Members that a host adds and the provider does not know.
-const OF_HOST: [&str; 5] = ["timestamp", "event_key", "speaker", "session", "stop_reason"];
+const OF_HOST: [&str; 6] = ["timestamp", "event_key", "speaker", "session", "stop_reason", "trust"];
 const ROLES: [&str; 4] = ["user", "assistant", "system", "developer"];
 /// A call that is answered.
 const ANSWERED: usize = usize::MAX;

@@ -79,6 +79,7 @@ fn openai_chat_rules() {
     assert_eq!(findings(Dialect::OpenaiChat, &turn(call, result)), "[]");
     refuses("[7]", "no object");
     refuses(r#"[{"role":"user","content":"q","timestamp":1}]"#, "member `timestamp`");
+    refuses(r#"[{"role":"user","content":"q","trust":"trusted"}]"#, "member `trust`");
     refuses(r#"[{"role":"model","content":"q"}]"#, "role `model`");
     refuses(r#"[{"role":"user","content":null}]"#, "no content");
     refuses(r#"[{"role":"user","content":[]}]"#, "no content");
@@ -110,6 +111,7 @@ fn openai_responses_rules() {
     assert_eq!(findings(Dialect::OpenaiResponses, &fine), "[]");
     refuses("[7]", "no object");
     refuses(r#"[{"role":"user","content":"q","timestamp":1}]"#, "member `timestamp`");
+    refuses(r#"[{"role":"user","content":"q","trust":"trusted"}]"#, "member `trust`");
     refuses(r#"[{"role":"user","content":"q","id":"e1"}]"#, "id `e1` of a `message`");
     refuses(r#"[{"role":"tool","content":"q"}]"#, "role `tool`");
     refuses(r#"[{"role":"user","content":[]}]"#, "no content");

@@ -330,7 +330,8 @@ pub fn the_store_checks_out(host: &mut Host, conversation: &str) -> Verdict {
     Err(format!("check: {report}"))
 }
 
-/// Invariant 9: with a tail cap the context fits its budget, or the result says why it cannot.
+/// Invariant 9: the context fits its budget, or the result says why it cannot and has nothing but
+/// what belongs in any case: the newest messages, and one of a user before them.
 pub fn the_context_fits_its_budget(assembled: &Json, budget: u64) -> Verdict {
     let tokens = number(assembled, "tokens")?;
     let warnings = assembled.field("warnings").map(Json::elements).unwrap_or_default();
@@ -339,6 +340,14 @@ pub fn the_context_fits_its_budget(assembled: &Json, budget: u64) -> Verdict {
         .any(|warning| warning.as_str().is_some_and(|text| text.contains("tail-over-budget")));
     if tokens > budget && !excused {
         return Err(format!("{tokens} tokens for a budget of {budget}, and no warning"));
+    }
+    if tokens > budget {
+        let left: Vec<Item> = items(assembled)?.into_iter().filter(|item| item.included).collect();
+        // A summary or a gap before what is in can only be that of a pin.
+        let parted = left.windows(2).filter(|two| two[0].seq_last + 1 != two[1].seq_first).count();
+        if left.iter().any(|item| item.kind != "message") || parted > 1 {
+            return Err(format!("{tokens} tokens for a budget of {budget}, of {left:?}"));
+        }
     }
     let included: u64 =
         items(assembled)?.iter().filter(|item| item.included).map(|item| item.tokens).sum();
