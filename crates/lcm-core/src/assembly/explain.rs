@@ -2,8 +2,8 @@
 //!
 //! In: what was chosen, and what it became. Out: the items in order, a run cut wherever the reason
 //! changes. Reasons are one of [`FRESH_TAIL`] to [`WITHDRAWN`], or that of a choice
-//! ([`super::choose`]): `fill`, `oldest`, `focus`, `matches-prompt`; behind a colon follows what was
-//! done to it so that the provider takes it.
+//! ([`super::choose`]): `fill`, `oldest`, `focus`, `matches-prompt`; behind a colon follows what
+//! was done to it so that the provider takes it.
 
 use alloc::{format, string::String, vec::Vec};
 
