@@ -8,7 +8,7 @@
 use alloc::{format, string::String, vec::Vec};
 
 use super::{
-    Chosen,
+    Assembly,
     choose::{Choice, Range},
     render::Rendered,
 };
@@ -64,7 +64,7 @@ pub(super) fn left_out(pieces: &[Piece], items: &[Item]) -> u64 {
     left_out.map(|piece| piece.count(items)).sum()
 }
 
-impl Chosen<'_> {
+impl Assembly<'_> {
     /// Every item of the stored context, runs cut where the reason changes, and the live messages.
     pub(super) fn explain(&self, pieces: &[Piece], rendered: &Rendered) -> Vec<api::Item> {
         let stored = pieces.iter().map(|piece| self.explain_piece(piece, rendered));
