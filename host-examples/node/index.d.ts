@@ -339,7 +339,7 @@ export interface AssembleOptions extends Timed {
   live_messages?: Message[];
   /** `prefix.token` of an earlier assembly. */
   previous?: string;
-  /** Whether `items` lists every item of the stored context, and `explanation` shows them. */
+  /** Whether `items` lists every item of the stored context, and `explanation_text` shows them. */
   explain?: boolean;
 }
 
@@ -364,7 +364,7 @@ export interface Assembled {
   evicted: number;
   items?: ContextItem[];
   /** The same as text for people: a line for each item, and a picture of what fills the budget; with `explain`. */
-  explanation?: string;
+  explanation_text?: string;
   /** How much is equal to the assembly that `previous` names. */
   prefix: {
     /** Tokens of the equal beginning; null: nothing to compare with. */

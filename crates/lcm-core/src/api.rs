@@ -246,9 +246,10 @@ pub struct AssembleOptions {
     pub live_messages: Vec<String>,
     /// The `token` of an earlier assembly to compare with.
     pub previous: Option<String>,
-    /// Whether `items` lists every item of the stored context, and `explanation` shows them.
+    /// Whether `items` lists every item of the stored context, and `explanation_text` shows them.
     pub explain: bool,
-    /// Reserved: absent or an empty JSON object.
+    /// A JSON object: `model` (text), by whose tokens budget and reserve are meant; `mark_caches`
+    /// (flag), whether Anthropic's cache is marked. `None`: neither.
     pub extra_json: Option<String>,
 }
 
@@ -259,8 +260,8 @@ pub struct Prefix {
     pub stable_tokens: Option<u32>,
     /// Id of the first item that differs; `None`: none does, or nothing to compare with.
     pub broken_by: Option<String>,
-    /// Why it differs, the first that is so of `focus`, `compaction`, `budget`, `eviction` and
-    /// `edit`; `None`: as `broken_by`.
+    /// Why it differs, the first that is so of `dialect`, `focus`, `compaction`, `budget`,
+    /// `eviction` and `edit`; `None`: as `broken_by`.
     pub broken_why: Option<String>,
     /// Indexes of the messages behind which a cache may end, at most three, ascending.
     pub breakpoints: Vec<u32>,
@@ -309,7 +310,7 @@ pub struct Assembled {
     pub items: Vec<Item>,
     /// The same as text for people, when asked for: a line for each, and a picture of what fills
     /// the budget.
-    pub explanation: Option<String>,
+    pub explanation_text: Option<String>,
     /// What is equal to an earlier assembly.
     pub prefix: Prefix,
     /// Things worth knowing, each one line.

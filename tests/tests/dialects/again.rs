@@ -142,7 +142,12 @@ fn a_token_compares_all_of_a_long_context() {
     let after = chat.assemble(Dialect::OpenaiChat, 2_000, Some(before));
     assert_eq!(after.prefix.broken_why.as_deref(), Some("budget"));
     // The token of another conversation is none.
-    let other = token.replacen("p3.", "p3.x", 1);
+    let other = token.replacen('.', ".x", 1);
     let after = chat.assemble(Dialect::OpenaiChat, 10_000_000, Some(other));
     assert_eq!(after.prefix.stable_tokens, None);
+    assert!(after.warnings.iter().any(|line| line.starts_with("previous-unknown: ")));
+    // Of another dialect nothing is compared.
+    let after = chat.assemble(Dialect::Gemini, 10_000_000, Some(token));
+    assert_eq!(after.prefix.stable_tokens, Some(0));
+    assert_eq!(after.prefix.broken_why.as_deref(), Some("dialect"));
 }

@@ -53,24 +53,61 @@ pub(crate) struct Chat {
     said: Vec<Said>,
 }
 
+/// What is assembled with: every policy has its turn; the generator's words are numbered.
+fn options(budget: u32) -> AssembleOptions {
+    let policies =
+        [None, Some(Policy::Chronological), Some(Policy::PromptAware), Some(Policy::Layered)];
+    AssembleOptions {
+        policy: policies[budget as usize % policies.len()],
+        prompt: Some(format!("w{}x w{}x?", budget % 7, budget % 30)),
+        explain: true,
+        ..AssembleOptions::default()
+    }
+}
+
 /// What a test has to know of a stored message to say what belongs to every context.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Said {
     by_user: bool,
     /// Whether it may belong together with the message before it.
     is_inner: bool,
+    /// The numbered words of its texts and results.
+    words: Vec<String>,
+    tokens: u32,
 }
 
 impl Said {
-    fn new(dialect: Dialect, message: &Message) -> Self {
+    fn new(dialect: Dialect, raw: &str, message: &Message) -> Self {
         let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
         let has_result = message.parts.iter().any(is_result);
         let is_item = dialect == Dialect::OpenaiResponses && message.role == Role::Assistant;
         Self {
             by_user: message.role == Role::User && !has_result,
             is_inner: message.role == Role::Tool || has_result || is_item,
+            words: words(raw, message),
+            tokens: message.tokens,
         }
     }
+}
+
+/// The generator's numbered words in what a message says and what its tools returned.
+fn words(raw: &str, message: &Message) -> Vec<String> {
+    let span = |part: &Part| match part {
+        Part::Text { text } => Some(*text),
+        Part::ToolResult { output, .. } => *output,
+        _ => None,
+    };
+    let texts = message.parts.iter().filter_map(span);
+    let texts = texts.map(|span| &raw[span.start as usize..][..span.length as usize]);
+    let is_word = |word: &&str| {
+        let number = word.strip_prefix('w').and_then(|word| word.strip_suffix('x'));
+        number.is_some_and(|number| number.parse::<u64>().is_ok())
+    };
+    texts
+        .flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric()))
+        .filter(is_word)
+        .map(str::to_owned)
+        .collect()
 }
 
 impl Chat {
@@ -90,8 +127,25 @@ impl Chat {
         store.begin_call();
         let stored = engine.messages(store, "c", known + 1, last, u32::MAX).unwrap();
         assert_eq!(stored.len() as u64, last - known);
-        let read = stored.iter().map(|raw| message::project(dialect, raw).unwrap());
-        self.said.extend(read.map(|message| Said::new(dialect, &message)));
+        self.said.extend(stored.iter().map(|raw| {
+            let message = message::project(dialect, raw).unwrap();
+            Said::new(dialect, raw, &message)
+        }));
+    }
+
+    /// Tokens of stored messages.
+    pub(crate) fn tokens_of(&self, first: u64, last: u64) -> u32 {
+        let said = &self.said[first as usize - 1..last as usize];
+        said.iter().map(|said| said.tokens).sum()
+    }
+
+    /// The words of the newest message and of those that are not stored.
+    pub(crate) fn newest_words(&self, dialect: Dialect) -> Vec<String> {
+        let mut out = self.said.last().map(|said| said.words.clone()).unwrap_or_default();
+        for raw in &self.live {
+            out.extend(words(raw, &message::project(dialect, raw).unwrap()));
+        }
+        out
     }
 
     /// Before which message nothing belongs to every context: not the newest `count`, nor what may
@@ -114,6 +168,18 @@ impl Chat {
         self.assemble_with(dialect, budget, previous, self.live.clone())
     }
 
+    /// As [`Self::assemble`], with the marks of the provider's cache.
+    pub(crate) fn assemble_marked(&mut self, dialect: Dialect, budget: u32) -> Assembled {
+        let options = AssembleOptions {
+            live_messages: self.live.clone(),
+            extra_json: Some(r#"{"mark_caches": true}"#.into()),
+            ..options(budget)
+        };
+        let Self { engine, store, .. } = self;
+        store.begin_call();
+        engine.assemble(store, "c", budget, dialect, &options, NOW).unwrap()
+    }
+
     pub(crate) fn assemble_with(
         &mut self,
         dialect: Dialect,
@@ -121,17 +187,7 @@ impl Chat {
         previous: Option<String>,
         live_messages: Vec<String>,
     ) -> Assembled {
-        // Every policy has its turn; the generator's words are numbered.
-        let policies =
-            [None, Some(Policy::Chronological), Some(Policy::PromptAware), Some(Policy::Layered)];
-        let options = AssembleOptions {
-            policy: policies[budget as usize % policies.len()],
-            prompt: Some(format!("w{}x w{}x?", budget % 7, budget % 30)),
-            previous,
-            live_messages,
-            explain: true,
-            ..AssembleOptions::default()
-        };
+        let options = AssembleOptions { previous, live_messages, ..options(budget) };
         let Self { engine, store, .. } = self;
         store.begin_call();
         engine.assemble(store, "c", budget, dialect, &options, NOW).unwrap()

@@ -100,7 +100,65 @@ pub(crate) fn check(chat: &mut Chat, dialect: Dialect, budget: u32) -> Assembled
     let items: u32 =
         assembled.items.iter().filter(|item| item.included).map(|item| item.tokens).sum();
     assert_eq!(items, assembled.tokens);
+    the_newest_words_are_there(chat, dialect, &assembled);
+    if dialect == Dialect::Anthropic && budget.is_multiple_of(4) {
+        marks_are_at_the_breakpoints(chat, budget, &assembled);
+    }
+    what_is_left_out_has_its_tokens(chat, &assembled);
     assembled
+}
+
+/// What was said last, and what the host holds, belongs to every context, whatever it was.
+fn the_newest_words_are_there(chat: &Chat, dialect: Dialect, assembled: &Assembled) {
+    // A second result of one call is left out.
+    if assembled.warnings.iter().any(|line| line.starts_with("dropped-duplicate-result")) {
+        return;
+    }
+    let system = assembled.system.as_deref().unwrap_or_default();
+    for word in chat.newest_words(dialect) {
+        let is_there = assembled.messages_json.contains(&word) || system.contains(&word);
+        assert!(is_there, "{word} is lost: {}", assembled.messages_json);
+    }
+}
+
+/// The marks of a cache stand on the messages of the breakpoints, change nothing else, and are
+/// taken by the provider.
+fn marks_are_at_the_breakpoints(chat: &mut Chat, budget: u32, plain: &Assembled) {
+    let marked = chat.assemble_marked(Dialect::Anthropic, budget);
+    assert_eq!(marked.prefix, plain.prefix);
+    assert_eq!(marked.tokens, plain.tokens);
+    let (mut with, mut without) = (messages(&marked), messages(plain));
+    let has_mark = |message: &Value| message.to_string().contains("\"cache_control\":{");
+    let at: Vec<u32> = (0..).zip(&with).filter(|(_, m)| has_mark(m)).map(|(at, _)| at).collect();
+    let takes_one = |at: &u32| {
+        let blocks = without[*at as usize]["content"].as_array().unwrap();
+        blocks.iter().any(|block| !block["type"].as_str().unwrap().contains("thinking"))
+    };
+    let wanted: Vec<u32> = plain.prefix.breakpoints.iter().copied().filter(takes_one).collect();
+    assert_eq!(at, wanted, "{}", marked.messages_json);
+    if marked.messages_json != "[]" {
+        assert_eq!(chat.findings(Dialect::Anthropic, &marked.messages_json), "[]");
+    }
+    for message in with.iter_mut().chain(&mut without) {
+        for block in message["content"].as_array_mut().unwrap() {
+            let inner = block.as_object_mut().unwrap();
+            inner.remove("cache_control");
+            let inner = inner.get_mut("content").and_then(Value::as_array_mut);
+            for block in inner.into_iter().flatten().filter_map(Value::as_object_mut) {
+                block.remove("cache_control");
+            }
+        }
+    }
+    assert_eq!(with, without);
+}
+
+/// What is left out of a run has the tokens of its messages.
+fn what_is_left_out_has_its_tokens(chat: &Chat, assembled: &Assembled) {
+    let of_messages = assembled.items.iter().filter(|item| item.kind == "message");
+    for item in of_messages.filter(|item| !item.included) {
+        let tokens = chat.tokens_of(item.seq_first.unwrap(), item.seq_last.unwrap());
+        assert_eq!(item.tokens, tokens, "{item:?}");
+    }
 }
 
 /// What is left of a context that is over its budget belongs to every context, by what the test

@@ -126,7 +126,7 @@ fn print_json(assembled: &Assembled, budget: u32, explain: bool) -> Result<()> {
 /// What an assembly looks like on a screen: one line for each message.
 pub(crate) fn people(assembled: &Assembled, budget: u32) -> String {
     let mut text = String::new();
-    if let Some(explanation) = &assembled.explanation {
+    if let Some(explanation) = &assembled.explanation_text {
         text.push_str(explanation);
         text.push('\n');
     }

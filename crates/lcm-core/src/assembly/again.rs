@@ -8,7 +8,7 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    dialect::{self, Entry, Notes, Origin},
+    dialect::{self, Entry, Note, Notes, Origin},
     marks, prefix,
 };
 use crate::{
@@ -72,6 +72,8 @@ pub(super) struct Element {
     pub(super) entry: usize,
     /// Index of the message.
     pub(super) message: usize,
+    /// Whether it is a turn that nobody said.
+    pub(super) is_synthetic: bool,
 }
 
 /// Where an array can be cut: the first of these that are not kept.
@@ -174,6 +176,7 @@ impl Rendering {
             // A provider counts its marks from the newest on.
             && self.marked >= self.end(cut)
             && self.keeps_pairs(cut)
+            && !(dialect == Dialect::OpenaiResponses && self.lost_reasoning(cut))
             && !self.shares_ids(cut, &output.ids)
             && !(matches!(dialect, Dialect::Anthropic | Dialect::Gemini) && merges())
     }
@@ -219,6 +222,15 @@ impl Rendering {
         None
     }
 
+    /// Whether an item of reasoning before a cut was left out: what follows it goes without its id.
+    fn lost_reasoning(&self, cut: Cut) -> bool {
+        let is_own = |at: usize| {
+            let origin = self.entries.get(at).map(|entry| entry.origin);
+            matches!(origin, Some(Origin::Message { dialect: Dialect::OpenaiResponses, .. }))
+        };
+        self.notes.has(Note::ReasoningLeftOut, &|at| at < cut.entry && is_own(at))
+    }
+
     /// Whether each call is on the same side of a cut as its answer: one that stayed alone would
     /// have none, for what goes may not come again.
     fn keeps_pairs(&self, cut: Cut) -> bool {
@@ -235,7 +247,7 @@ impl Rendering {
     }
 
     /// The JSON of a message.
-    fn message(&self, at: usize) -> Option<&str> {
+    pub(super) fn message(&self, at: usize) -> Option<&str> {
         let end = self.starts.get(at + 1).map_or(self.json.len(), |next| next - 1);
         self.json.get(*self.starts.get(at)?..end)
     }
@@ -247,7 +259,11 @@ impl Rendering {
         }
         let (start, message) = (self.json.len(), self.starts.len());
         if self.marked >= start {
-            self.marked = output.json.find("cache_control").map_or(usize::MAX, |at| at + start);
+            // Also those that an array with more and newer ones has no room for.
+            let has_mark = |element: &&dialect::Element| element.text.contains("cache_control");
+            let first = output.elements.iter().find(has_mark);
+            let at = first.and_then(|element| output.starts.get(element.message));
+            self.marked = at.map_or(usize::MAX, |at| at + start);
         }
         if start == 0 {
             self.json = output.json;
@@ -260,6 +276,7 @@ impl Rendering {
             tokens: element.tokens,
             entry: element.entry + entry,
             message: element.message + message,
+            is_synthetic: element.is_synthetic,
         }));
         self.notes.extend(output.notes, entry);
         self.ids.extend(output.ids.iter().map(|(id, at)| (*id, at + entry)));

@@ -15,7 +15,9 @@ use super::{
 use crate::{
     api,
     context::{Item, Run},
+    error::Result,
     num,
+    reader::Reader,
 };
 
 /// It is part of the fresh tail.
@@ -36,8 +38,6 @@ pub(super) struct Piece {
     index: usize,
     seq_first: u64,
     seq_last: u64,
-    /// As stored, of what is left out; what is included is counted as it was rendered.
-    tokens_left_out: u64,
     included: bool,
     why: &'static str,
 }
@@ -66,8 +66,21 @@ pub(super) fn left_out(pieces: &[Piece], items: &[Item]) -> u64 {
 
 impl Assembly<'_> {
     /// Every item of the stored context, runs cut where the reason changes, and the live messages.
-    pub(super) fn explain(&self, pieces: &[Piece], rendered: &Rendered) -> Vec<api::Item> {
-        let stored = pieces.iter().map(|piece| self.explain_piece(piece, rendered));
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::reader::Reader::immutable`].
+    pub(super) fn explain(
+        &self,
+        reader: &mut Reader<'_>,
+        pieces: &[Piece],
+        rendered: &Rendered,
+    ) -> Result<Vec<api::Item>> {
+        let mut out = Vec::with_capacity(pieces.len() + self.live.len());
+        for piece in pieces {
+            let tokens = self.tokens(reader, piece, rendered)?;
+            out.push(self.explain_piece(piece, tokens, rendered));
+        }
         let first = self.history.head.messages + 1;
         let live = (first..).zip(self.live).map(|(seq, _)| {
             let place = (self.items.len(), seq);
@@ -81,10 +94,38 @@ impl Assembly<'_> {
                 seq_last: None,
             }
         });
-        stored.chain(live).collect()
+        out.extend(live);
+        Ok(out)
     }
 
-    fn explain_piece(&self, piece: &Piece, rendered: &Rendered) -> api::Item {
+    /// What a piece has in what is returned; of one that is left out, what it has as it is stored.
+    fn tokens(&self, reader: &mut Reader<'_>, piece: &Piece, rendered: &Rendered) -> Result<u64> {
+        if piece.included {
+            return Ok(rendered.tokens_of(&|place| piece.holds(place)));
+        }
+        Ok(match self.items.get(piece.index) {
+            Some(Item::Run(run)) => {
+                let end = self.tokens_before(reader, run, piece.seq_last + 1)?;
+                end.saturating_sub(self.tokens_before(reader, run, piece.seq_first)?)
+            }
+            Some(item @ Item::Summary(_)) => item.rendered_tokens(),
+            Some(Item::Withdrawn { .. }) | None => 0,
+        })
+    }
+
+    /// Tokens of all messages before one of a run, or before the one behind it.
+    fn tokens_before(&self, reader: &mut Reader<'_>, run: &Run, seq: u64) -> Result<u64> {
+        if seq > run.seq_last {
+            return Ok(run.tokens_before + run.tokens);
+        }
+        if seq == run.seq_first {
+            return Ok(run.tokens_before);
+        }
+        let found = self.history.messages(reader, seq, seq)?;
+        Ok(found.first().map_or(run.tokens_before, |placed| placed.tokens_before))
+    }
+
+    fn explain_piece(&self, piece: &Piece, tokens: u64, rendered: &Rendered) -> api::Item {
         let kind = match self.items.get(piece.index) {
             Some(Item::Summary(_)) if self.is_focus(piece.index) => "focus",
             Some(Item::Summary(summary)) if summary.depth == 0 => "leaf",
@@ -93,11 +134,6 @@ impl Assembly<'_> {
             _ => "message",
         };
         let done = if piece.included { rendered.done_to(piece) } else { String::new() };
-        let tokens = if piece.included {
-            rendered.tokens_of(&|place| piece.holds(place))
-        } else {
-            piece.tokens_left_out
-        };
         api::Item {
             id: self.name(piece.index, piece.seq_first),
             kind: kind.into(),
@@ -116,10 +152,7 @@ impl Choice {
         let mut out = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let (seq_first, seq_last) = (item.seq_first(), item.seq_last());
-            let whole = |included, why| {
-                let tokens_left_out = if included { 0 } else { item.rendered_tokens() };
-                Piece { index, seq_first, seq_last, tokens_left_out, included, why }
-            };
+            let whole = |included, why| Piece { index, seq_first, seq_last, included, why };
             match item {
                 Item::Summary(_) => {
                     let why = self.why(index);
@@ -136,14 +169,10 @@ impl Choice {
     fn cut(&self, index: usize, run: &Run, out: &mut Vec<Piece>) {
         let mut at = run.seq_first;
         let of_run = || self.ranges.iter().filter(|range| range.index == index);
-        let included: u64 = of_run().map(|range| range.tokens).sum();
-        // The tokens left out are split no further than the run's total allows to say.
-        let mut excluded = run.tokens.saturating_sub(included);
-        let mut skip = |seq_first: u64, seq_last: u64, out: &mut Vec<Piece>| {
+        let skip = |seq_first: u64, seq_last: u64, out: &mut Vec<Piece>| {
             if seq_first <= seq_last {
-                let tokens_left_out = core::mem::take(&mut excluded);
                 let (included, why) = (false, OVER_BUDGET);
-                out.push(Piece { index, seq_first, seq_last, tokens_left_out, included, why });
+                out.push(Piece { index, seq_first, seq_last, included, why });
             }
         };
         for range in of_run() {
@@ -177,7 +206,6 @@ impl Choice {
                 index: range.index,
                 seq_first: *seq_first,
                 seq_last: next - 1,
-                tokens_left_out: 0,
                 included: true,
                 why,
             });

@@ -7,6 +7,7 @@ use alloc::{string::String, vec::Vec};
 
 use crate::{
     api::Dialect,
+    context::Item,
     error::{Error, Result},
     head::Head,
     ingest, message,
@@ -26,7 +27,12 @@ pub(super) struct Live {
 /// # Errors
 ///
 /// `invalid-input`: one that an append would refuse; `limit-exceeded`: more than an append takes.
-pub(super) fn read(dialect: Dialect, list: &[String], head: &Head) -> Result<Vec<Live>> {
+pub(super) fn read(
+    dialect: Dialect,
+    list: &[String],
+    head: &Head,
+    items: &[Item],
+) -> Result<Vec<Live>> {
     let mut out = Vec::new();
     let mut hashes = Vec::new();
     for (index, raw) in ingest::fitting(list, false)?.iter().enumerate() {
@@ -39,7 +45,11 @@ pub(super) fn read(dialect: Dialect, list: &[String], head: &Head) -> Result<Vec
             out.push(Live { raw: raw.clone(), message });
         }
     }
-    out.drain(..stored(&out, &hashes, &head.hashes));
+    // What a new session left behind is in no context, so that it stands for nothing here.
+    let withdrawn = items.iter().rev().find(|item| matches!(item, Item::Withdrawn { .. }));
+    let messages = head.messages.saturating_sub(withdrawn.map_or(0, Item::seq_last));
+    let older = head.hashes.len().saturating_sub(usize::try_from(messages).unwrap_or(usize::MAX));
+    out.drain(..stored(&out, &hashes, head.hashes.get(older..).unwrap_or_default()));
     Ok(out)
 }
 

@@ -27,8 +27,9 @@ use crate::{
     context::{Item, Run},
     error::{Error, Result},
     focus::Brief,
-    head::{Head, Loaded},
+    head::Loaded,
     history::History,
+    json::Fields,
     keys::Keys,
     life, num,
     reader::Reader,
@@ -48,7 +49,7 @@ use whole::Whole;
 ///
 /// # Errors
 ///
-/// `not-found`: no such conversation; `invalid-input`: budget 0 or nothing left of it, or a live
+/// `not-found`: no such conversation, and no live message to begin one; `invalid-input`: budget 0 or nothing left of it, or a live
 /// message; `limit-exceeded`: too many of these; errors of the store.
 pub(crate) fn assemble(
     reader: &mut Reader<'_>,
@@ -60,17 +61,19 @@ pub(crate) fn assemble(
 ) -> Result<Assembled> {
     let keys = Keys::new(conversation)?;
     config.policy(budget)?;
-    let model = calibration::Wanted::of_options(&keys, options.extra_json.as_deref())?;
+    let extra = Extra::read(&keys, options.extra_json.as_deref())?;
+    let model = extra.model.as_ref();
     let mut further: Vec<String> = Vec::from([keys.focus()]);
-    further.extend(model.iter().map(|model| model.key.clone()));
+    further.extend(model.map(|model| model.key.clone()));
     let (loaded, mut found) = Loaded::read(reader, &keys, conversation, &further)?;
-    let loaded = loaded.existing()?;
-    let calibration = calibration::Wanted::taken(model.as_ref(), &mut found)?;
+    if options.live_messages.is_empty() {
+        loaded.must_exist()?;
+    }
+    let calibration = calibration::Wanted::taken(model, &mut found)?;
     let brief =
         found.pop().flatten().map(|value| Brief::read(&keys.focus(), &value)).transpose()?;
     let head = &loaded.head;
-    let live = live::read(dialect, &options.live_messages, head)?;
-    let named = model.as_ref().map(calibration::Wanted::model);
+    let named = model.map(calibration::Wanted::model);
     let (estimated, reserved) = match &calibration {
         Some(calibration) => {
             (calibration.estimated(budget), calibration.estimated_of(options.reserve_tokens))
@@ -81,6 +84,7 @@ pub(crate) fn assemble(
     let policy = less(policy, reserved)?;
     let history = History { keys: &keys, head };
     let mut items = choose::load(reader, &history, &policy)?;
+    let live = live::read(dialect, &options.live_messages, head, &items)?;
     let mut focus = None;
     if !config.enabled {
         // A disabled engine passes its summaries over: the newest messages that fit, as they are.
@@ -99,27 +103,33 @@ pub(crate) fn assemble(
         focus: focus.as_ref(),
         form: if config.plain_summaries { source::summary_plain } else { source::summary_xml },
         whole: Whole::default(),
+        is_enabled: config.enabled,
     };
     if config.stub_large_tool_payloads {
         assembly.whole = Whole::of_tail(reader, &history, &tail, assembly.room())?;
     }
     let keeping = Keeping::new(reader, &assembly, config, options)?;
     let (choice, rendered) = assembly.fit(reader, dialect, &keeping)?;
-    let mut warnings = Vec::new();
-    warnings.extend(assembly.over_budget(&rendered));
-    warnings.extend(debt_told(&policy, head, config));
-    warnings.extend(rendered.warnings());
-    Ok(assembly.assembled(reader, &choice, rendered, warnings, options))
+    assembly.assembled(reader, (dialect, &extra), options, &choice, rendered)
 }
 
-/// What is to be said of a context that waits for compaction.
-fn debt_told(policy: &config::Policy, head: &Head, config: &Config) -> Option<String> {
-    let (tokens, threshold) = (head.context.tokens, policy.threshold);
-    (tokens > u64::from(threshold) && config.enabled).then(|| {
-        format!(
-            "debt-pending: the stored context has {tokens} tokens, the threshold is {threshold}"
-        )
-    })
+/// What `extra-json` asks for.
+struct Extra {
+    /// By whose tokens the budget is meant.
+    model: Option<calibration::Wanted>,
+    mark_caches: bool,
+}
+
+impl Extra {
+    fn read(keys: &Keys, json: Option<&str>) -> Result<Self> {
+        const NAME: &str = "extra-json";
+        let mut fields =
+            Fields::of_argument(NAME, json.filter(|json| !json.is_empty()).unwrap_or("{}"))?;
+        let (model, mark_caches) = (fields.text_or_none("model"), fields.flag("mark_caches"));
+        fields.end(NAME)?;
+        let model = model.map(|model| calibration::Wanted::of(keys, model)).transpose()?;
+        Ok(Self { model, mark_caches })
+    }
 }
 
 /// What there is to choose from, and by which rule.
@@ -135,6 +145,8 @@ struct Assembly<'a> {
     /// How a summary is written.
     form: fn(&source::SummaryElement<'_>) -> String,
     whole: Whole,
+    /// Whether anything is ever compacted.
+    is_enabled: bool,
 }
 
 impl Assembly<'_> {
@@ -195,6 +207,16 @@ impl Assembly<'_> {
         }
     }
 
+    /// What is to be said of a context that waits for compaction.
+    fn debt(&self) -> Option<String> {
+        let (tokens, threshold) = (self.history.head.context.tokens, self.policy.threshold);
+        (tokens > u64::from(threshold) && self.is_enabled).then(|| {
+            format!(
+                "debt-pending: the stored context has {tokens} tokens, the threshold is {threshold}"
+            )
+        })
+    }
+
     /// What is to be said of a context that is over its budget: each part of it that belongs in any
     /// case, which is all of it, with its tokens.
     fn over_budget(&self, rendered: &Rendered) -> Option<String> {
@@ -221,28 +243,41 @@ impl Assembly<'_> {
     fn assembled(
         &self,
         reader: &mut Reader<'_>,
-        choice: &Choice,
-        rendered: Rendered,
-        warnings: Vec<String>,
+        (dialect, extra): (Dialect, &Extra),
         options: &AssembleOptions,
-    ) -> Assembled {
+        choice: &Choice,
+        mut rendered: Rendered,
+    ) -> Result<Assembled> {
+        let mut warnings = Vec::new();
+        warnings.extend(self.over_budget(&rendered));
+        warnings.extend(self.debt());
+        warnings.extend(rendered.warnings());
         let pieces = choice.pieces(self.items);
         let evicted = explain::left_out(&pieces, self.items);
         let fresh = (self.history.head.messages + 1).saturating_sub(self.tail.seq_first);
-        let items = if options.explain { self.explain(&pieces, &rendered) } else { Vec::new() };
-        let explanation = options.explain.then(|| picture::explanation(&items, self.policy.budget));
-        Assembled {
-            prefix: self.prefix(&rendered, options.previous.as_deref()),
+        let items =
+            if options.explain { self.explain(reader, &pieces, &rendered)? } else { Vec::new() };
+        let text = options.explain.then(|| picture::explanation(&items, self.policy.budget));
+        let previous = options.previous.as_deref();
+        let prefix = self.prefix(&rendered, dialect, previous);
+        if previous.is_some() && prefix.stable_tokens.is_none() {
+            warnings.push("previous-unknown: `previous` is no token of this conversation".into());
+        }
+        if extra.mark_caches {
+            rendered.mark_caches(dialect, &prefix.breakpoints);
+        }
+        Ok(Assembled {
+            prefix,
             tokens: num::tokens_u32(rendered.tokens),
             summaries: rendered.summaries,
             fresh_tail_messages: num::tokens_u32(fresh),
             evicted: num::tokens_u32(evicted),
             items,
-            explanation,
+            explanation_text: text,
             system: rendered.system.clone(),
             warnings,
             messages_json: rendered.keep(reader),
-        }
+        })
     }
 
     /// Id of an item; `seq`: the first message that is meant.

@@ -15,7 +15,11 @@ use super::{
     Assembly,
     render::{Element, Rendered},
 };
-use crate::{api::Prefix, context::Item, keys, num};
+use crate::{
+    api::{Dialect, Prefix},
+    context::Item,
+    keys, num,
+};
 
 /// What a chain of no elements is.
 pub(super) const CHAIN_START: [u8; 32] = [0; 32];
@@ -23,7 +27,9 @@ pub(super) const CHAIN_START: [u8; 32] = [0; 32];
 /// counts as equal once in 69 thousand million, and a token is a small part of what it is about.
 const MARK_CHARACTERS: usize = 6;
 /// First characters of a token.
-const TOKEN_VERSION: &str = "p3.";
+const TOKEN_VERSION: &str = "p4.";
+/// Stands behind the dialect of an assembly that ends with a turn that nobody said.
+const CLOSED: &str = "-";
 
 /// The hash of elements after one more. Whoever has the hash of a context needs that of the next
 /// element only.
@@ -55,6 +61,10 @@ impl<'a> TokenMarks<'a> {
 
 /// What a token says.
 struct Old<'a> {
+    /// Its dialect, in one character.
+    dialect: &'a str,
+    /// Whether its last element is a turn that nobody said, which gives way to the next message.
+    is_closed: bool,
     /// How many summaries were ever made.
     summaries: u64,
     budget: &'a str,
@@ -66,19 +76,42 @@ struct Old<'a> {
 impl<'a> Old<'a> {
     /// Reads a token; `None`: it is none of this conversation.
     fn read(token: &'a str, conversation: &str) -> Option<Self> {
-        let mut parts = token.strip_prefix(TOKEN_VERSION)?.splitn(5, '.');
+        let mut parts = token.strip_prefix(TOKEN_VERSION)?.splitn(6, '.');
         let mut next = || parts.next();
         if next()? != conversation {
             return None;
         }
-        let summaries = next()?.parse().ok()?;
-        Some(Self { summaries, budget: next()?, focus: next()?, marks: TokenMarks(next()?) })
+        let form = next()?;
+        Some(Self {
+            dialect: form.trim_end_matches(CLOSED),
+            is_closed: form.ends_with(CLOSED),
+            summaries: next()?.parse().ok()?,
+            budget: next()?,
+            focus: next()?,
+            marks: TokenMarks(next()?),
+        })
+    }
+}
+
+/// The character of a dialect in a token.
+const fn letter(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Lcm => "l",
+        Dialect::Anthropic => "a",
+        Dialect::OpenaiChat => "c",
+        Dialect::OpenaiResponses => "r",
+        Dialect::Gemini => "g",
     }
 }
 
 impl Assembly<'_> {
     /// What is equal to the assembly that `previous` names.
-    pub(super) fn prefix(&self, rendered: &Rendered, previous: Option<&str>) -> Prefix {
+    pub(super) fn prefix(
+        &self,
+        rendered: &Rendered,
+        dialect: Dialect,
+        previous: Option<&str>,
+    ) -> Prefix {
         let elements = &rendered.elements;
         let mut marks = String::with_capacity(elements.len() * MARK_CHARACTERS + 4);
         for element in elements {
@@ -90,39 +123,63 @@ impl Assembly<'_> {
         keys::push_base64url(&mut conversation, &root, MARK_CHARACTERS);
         let old = previous.and_then(|token| Old::read(token, &conversation));
         let is_equal = |at: &usize| {
-            old.as_ref()
-                .is_some_and(|old| old.marks.at(*at).is_some_and(|o| new.at(*at) == Some(o)))
+            old.as_ref().is_some_and(|old| {
+                old.dialect == letter(dialect)
+                    && old.marks.at(*at).is_some_and(|o| new.at(*at) == Some(o))
+            })
         };
         let equal = (0..elements.len()).take_while(is_equal).count();
         let stable: u64 = elements.iter().take(equal).map(|element| element.tokens).sum();
-        let budget = self.policy.budget.to_string();
-        let (focus, made) = (self.focus_name(), self.history.head.summaries);
-        let broken = old.as_ref().and_then(|old| {
-            // What follows the end of the earlier assembly is new and breaks nothing.
-            let mark = old.marks.at(equal)?;
-            let (index, seq) = elements.get(equal)?.place;
-            let is_old = new.at(equal).is_some_and(|mark| old.marks.has_after(equal, mark));
-            let is_new = is_summary(self.items, index) && !is_old;
-            let why = match () {
-                () if old.focus != focus => "focus",
-                () if is_new && old.summaries < made => "compaction",
-                () if old.budget != budget => "budget",
-                // Something before it is gone, or has come back.
-                () if is_old || new.has_after(equal, mark) => "eviction",
-                () => "edit",
-            };
-            Some((self.name(index, seq), why.into()))
-        });
+        let broken = old.as_ref().and_then(|old| self.broken(rendered, dialect, equal, old, new));
         let (broken_by, broken_why) = broken.unzip();
-        let token = format!("{TOKEN_VERSION}{conversation}.{made}.{budget}.{focus}.{marks}");
+        let (budget, focus) = (self.policy.budget, self.focus_name());
+        let made = self.history.head.summaries;
+        let closed =
+            if elements.last().is_some_and(|last| last.is_synthetic) { CLOSED } else { "" };
+        let form = letter(dialect);
         Prefix {
             stable_tokens: old.map(|_| num::tokens_u32(stable)),
             broken_by,
             broken_why,
             breakpoints: breakpoints(elements, self.items, equal),
             sha256: keys::hex(&rendered.chain),
-            token,
+            token: format!(
+                "{TOKEN_VERSION}{conversation}.{form}{closed}.{made}.{budget}.{focus}.{marks}"
+            ),
         }
+    }
+
+    /// The item at which an assembly is no longer equal to an earlier one, and why.
+    fn broken(
+        &self,
+        rendered: &Rendered,
+        dialect: Dialect,
+        equal: usize,
+        old: &Old<'_>,
+        new: TokenMarks<'_>,
+    ) -> Option<(String, String)> {
+        // What follows the end of the earlier assembly is new and breaks nothing.
+        let mark = old.marks.at(equal)?;
+        if old.is_closed && old.marks.at(equal + 1).is_none() {
+            return None;
+        }
+        let elements = &rendered.elements;
+        // A turn that nobody said is there because of what stands behind it.
+        let at = elements.iter().skip(equal).position(|element| !element.is_synthetic);
+        let at = equal + at.unwrap_or(0);
+        let (index, seq) = elements.get(at)?.place;
+        let is_old = new.at(at).is_some_and(|mark| old.marks.has_after(equal, mark));
+        let is_new = is_summary(self.items, index) && !is_old;
+        let why = match () {
+            () if old.dialect != letter(dialect) => "dialect",
+            () if old.focus != self.focus_name() => "focus",
+            () if is_new && old.summaries < self.history.head.summaries => "compaction",
+            () if old.budget != self.policy.budget.to_string() => "budget",
+            // Something before it is gone, or has come back.
+            () if is_old || new.has_after(equal, mark) => "eviction",
+            () => "edit",
+        };
+        Some((self.name(index, seq), why.into()))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::{
     history::Placed,
     json,
     message::{self, Message, Part, Role},
+    num,
     pack::Stored,
     reader::Reader,
     tokens,
@@ -63,6 +64,20 @@ pub(super) struct Element {
     pub(super) message: Option<usize>,
     /// Index of its entry, in the dialects of the providers.
     entry: Option<usize>,
+    /// Whether it is a turn that nobody said and the provider asks for.
+    pub(super) is_synthetic: bool,
+}
+
+impl Element {
+    /// One of a message or summary that has no entry.
+    const fn said(
+        hash: [u8; 32],
+        tokens: u64,
+        place: (usize, u64),
+        message: Option<usize>,
+    ) -> Self {
+        Self { hash, tokens, place, message, entry: None, is_synthetic: false }
+    }
 }
 
 /// Renders what was chosen.
@@ -87,13 +102,20 @@ pub(super) fn render(
                 out.leading = false;
                 out.add_summary(reader, context, (index, summary), dialect)?;
             }
-            Item::Summary(_) | Item::Withdrawn { .. } => {}
+            Item::Summary(_) => out.leading = false,
+            // What a new session left behind was before its beginning.
+            Item::Withdrawn { .. } => {}
             Item::Run(run) => {
                 let within = |seq: u64| run.seq_first <= seq && seq <= run.seq_last;
+                let mut next = run.seq_first;
                 for range in choice.ranges.iter().filter(|range| within(range.seq_first)) {
+                    // A system message behind something that is not shown leads nothing.
+                    out.leading &= range.seq_first == next;
+                    next = range.seq_last + 1;
                     let range = (range.seq_first, range.seq_last);
                     out.add_messages(reader, context, (index, range), dialect)?;
                 }
+                out.leading &= next > run.seq_last;
             }
         }
     }
@@ -263,6 +285,7 @@ impl Rendered {
                     place: (entry.index, entry.seq),
                     message: Some(element.message),
                     entry: Some(element.entry),
+                    is_synthetic: element.is_synthetic,
                 });
             }
         }
@@ -277,19 +300,35 @@ impl Rendered {
         self.messages_json
     }
 
+    /// Marks the messages behind which a cache may end, for a provider that asks for marks, and
+    /// takes all other marks away. They are no part of what is compared or counted.
+    pub(super) fn mark_caches(&mut self, dialect: Dialect, breakpoints: &[u32]) {
+        if dialect != Dialect::Anthropic || self.refused.is_some() || self.array.json.is_empty() {
+            return;
+        }
+        let mut out = String::with_capacity(self.messages_json.len() + 256);
+        for at in 0..self.array.starts.len() {
+            out.push(if at == 0 { '[' } else { ',' });
+            let Some(message) = self.array.message(at) else { continue };
+            dialect::push_marked(&mut out, message, breakpoints.contains(&num::to_u32(at)));
+        }
+        out.push(']');
+        self.messages_json = out;
+    }
+
     /// Counts what was pushed last.
     fn element(&mut self, place: (usize, u64), hash: [u8; 32], tokens: u64) {
         let message = self.elements.iter().rev().find_map(|element| element.message);
         let message = Some(message.map_or(0, |last| last + 1));
         self.tokens += tokens;
-        self.elements.push(Element { hash, tokens, place, message, entry: None });
+        self.elements.push(Element::said(hash, tokens, place, message));
     }
 
     fn system_message(&mut self, place: (usize, u64), raw: &str, parts: &[Part], tokens: u32) {
         let text = system_text(raw, parts);
         let (hash, tokens) = (self.marking.text(&text), u64::from(tokens));
         self.tokens += tokens;
-        self.elements.push(Element { hash, tokens, place, message: None, entry: None });
+        self.elements.push(Element::said(hash, tokens, place, None));
         match &mut self.system {
             Some(system) => {
                 system.push_str("\n\n");

@@ -141,6 +141,8 @@ fn check_block(kind: &str, block: &Object<'_>, state: &mut State, findings: &mut
         "thinking" | "redacted_thinking" => {
             let stands = tool_format::is_signed(block) && !is_user;
             findings.expect(stands, format_args!("thinking that is not the model's"));
+            let is_marked = block.any("cache_control").is_some();
+            findings.expect(!is_marked, format_args!("`cache_control` on thinking"));
         }
         "tool_use" => {
             let (id, name) = (block.text("id"), block.text("name"));

@@ -203,7 +203,7 @@ class Assembled(TypedDict):
     fresh_tail_messages: int
     evicted: int
     items: list[dict[str, Any]]
-    explanation: str | None
+    explanation_text: str | None
     prefix: dict[str, Any]
     warnings: list[str]
 

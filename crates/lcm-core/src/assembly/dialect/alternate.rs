@@ -49,7 +49,8 @@ pub(super) fn begin_and_end(
 ) {
     let mut placeholder = |entry: usize, text: &str| {
         notes.add(entry, Note::SyntheticTurn);
-        Message { role: "user", bits: Vec::from([Bit::new(entry, text_json(text))]) }
+        let bit = Bit { is_synthetic: true, ..Bit::new(entry, text_json(text)) };
+        Message { role: "user", bits: Vec::from([bit]) }
     };
     let entry = |bit: Option<&Bit>| bit.map_or(0, |bit| bit.entry);
     if let Some(first) = out.first().filter(|first| first.is_model() && !begun) {

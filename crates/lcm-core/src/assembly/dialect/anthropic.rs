@@ -85,13 +85,52 @@ fn limit_cache_marks(out: &mut [Message]) {
     let bits = out.iter_mut().rev().flat_map(|message| message.bits.iter_mut().rev());
     for bit in bits.filter(|bit| bit.json.contains("cache_control")) {
         let marks = tool_format::cache_marks(&bit.json);
-        if marks <= left {
+        if is_thinking(&bit.json) {
+            bit.written = Some(tool_format::without_cache_marks(&bit.json));
+        } else if marks <= left {
             left -= marks;
         } else {
             left = 0;
             bit.written = Some(tool_format::without_cache_marks(&bit.json));
         }
     }
+}
+
+/// Whether it is a block that takes no mark of a cache.
+fn is_thinking(block: &str) -> bool {
+    matches!(&*object(block).text("type"), "thinking" | "redacted_thinking")
+}
+
+/// The mark that ends a cache.
+const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}}";
+
+/// Writes a message with the mark of a cache on its last block that can have one, or with none.
+pub(in crate::assembly) fn push_marked(out: &mut String, message: &str, is_marked: bool) {
+    let content = object(message).list("content");
+    if content.is_empty() || !(is_marked || message.contains("cache_control")) {
+        out.push_str(message);
+        return;
+    }
+    let blocks: Vec<&str> = content.iter().map(|block| json::slice(message, block.span)).collect();
+    let can = |block: &&str| !is_thinking(block);
+    let last = blocks.iter().rposition(can).filter(|_| is_marked);
+    // The message is written by `alternate::write`: nothing stands behind its content.
+    let begin = message.find("[").map_or(0, |at| at + 1);
+    out.push_str(message.get(..begin).unwrap_or_default());
+    for (at, block) in blocks.iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        let block = tool_format::without_cache_marks(block);
+        match block.strip_suffix('}').filter(|_| last == Some(at)) {
+            Some(open) => {
+                out.push_str(open);
+                out.push_str(MARK);
+            }
+            None => out.push_str(&block),
+        }
+    }
+    out.push_str("]}");
 }
 
 fn text_json(text: &str) -> String {

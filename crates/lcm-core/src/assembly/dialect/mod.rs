@@ -25,6 +25,7 @@ mod tests;
 use alloc::{rc::Rc, string::String, vec::Vec};
 
 pub(super) use self::{
+    anthropic::push_marked,
     lcm::from_provider,
     note::{Note, Notes},
 };
@@ -133,6 +134,8 @@ pub(super) struct Element {
     pub(super) text: String,
     /// Its share of the tokens of its message.
     pub(super) tokens: u64,
+    /// Whether nobody said it: a turn that the provider asks for, beside the entry.
+    pub(super) is_synthetic: bool,
 }
 
 /// Renders entries; those that stand beside the array are not among them. `begun`: others were

@@ -16,7 +16,7 @@ pub(in crate::assembly) enum Note {
     SyntheticResult,
     /// A turn was put beside it because the provider asks for one.
     SyntheticTurn,
-    /// A result without a call was left out.
+    /// A result whose call is not there is text.
     OrphanResult,
     /// A second result of one call was left out.
     DuplicateResult,
@@ -61,7 +61,7 @@ impl Note {
             Self::Merged => "merged",
             Self::SyntheticResult => "synthetic-result",
             Self::SyntheticTurn => "synthetic-turn",
-            Self::OrphanResult => "dropped-orphan-result",
+            Self::OrphanResult => "orphan-result-as-text",
             Self::DuplicateResult => "dropped-duplicate-result",
             Self::DuplicateCall => "dropped-duplicate-call",
             Self::RenamedCall => "renamed-call",
@@ -80,7 +80,7 @@ impl Note {
             Self::Merged | Self::Invalid => return None,
             Self::SyntheticResult => "calls without a result got one that says so",
             Self::SyntheticTurn => "a user turn was put where the provider asks for one",
-            Self::OrphanResult => "results without their call were left out",
+            Self::OrphanResult => "results whose call is not in the context are text",
             Self::DuplicateResult => "further results of an answered call were left out",
             Self::DuplicateCall => "further calls of a known id were left out",
             Self::RenamedCall => "calls go by an id or a name that the provider accepts",
@@ -112,6 +112,11 @@ impl Notes {
     /// Adds notes whose entries are counted from this index on.
     pub(in crate::assembly) fn extend(&mut self, others: Self, from: usize) {
         self.list.extend(others.list.into_iter().map(|(entry, note)| (entry + from, note)));
+    }
+
+    /// Whether there is a note on an entry that `belongs` admits.
+    pub(in crate::assembly) fn has(&self, note: Note, belongs: &dyn Fn(usize) -> bool) -> bool {
+        self.list.iter().any(|(entry, made)| *made == note && belongs(*entry))
     }
 
     /// The entries of a note that `belongs` admits.

@@ -23,6 +23,8 @@ use crate::{
 
 /// Calls whose answers can be text, by their place in [`CALLS`].
 const ANSWERED_BY_TEXT: usize = 2;
+/// Items that may go without an id.
+const ID_IS_FREE: [&str; 2] = ["function_call", "custom_tool_call"];
 
 /// Writes all turns.
 pub(super) fn write(turns: &[Turn<'_>], notes: &mut Notes) -> Sink {
@@ -141,9 +143,11 @@ fn is_written(block: &Block<'_>) -> bool {
     !matches!(&block.body, Body::Text(text) if text.trim().is_empty())
 }
 
-/// Ids that were written.
+/// What was written, as far as later items go by it.
 #[derive(Default)]
 struct Seen {
+    /// Whether reasoning was left out, and none was written since.
+    lost_reasoning: bool,
     ids: BTreeMap<String, usize>,
     /// Of requests for approval, which their responses name.
     requests: BTreeMap<String, usize>,
@@ -173,7 +177,9 @@ impl Writer {
                     Some(Kind::String) => !is_assistant || !item.text("content").trim().is_empty(),
                     _ => tool_format::are_item_parts(raw, &item, is_assistant),
                 };
-                if !stands || !turn.blocks.iter().any(|block| !is_assistant || is_written(block)) {
+                let is_alone = is_assistant && seen.lost_reasoning;
+                let is_there = |block| !is_assistant || is_written(block);
+                if !stands || is_alone || !turn.blocks.iter().any(is_there) {
                     return self.built(turn, items, notes);
                 }
             }
@@ -181,6 +187,7 @@ impl Writer {
                 if !self.follows.get(at).copied().unwrap_or_default()
                     || item.field("summary").is_none_or(|list| list.kind != Kind::Array) =>
             {
+                seen.lost_reasoning = true;
                 return notes.add(turn.entry, Note::ReasoningLeftOut);
             }
             "item_reference" if refers_to_nothing(raw) => {
@@ -192,7 +199,7 @@ impl Writer {
             "mcp_approval_response"
                 if !seen.requests.contains_key(&*item.text("approval_request_id")) =>
             {
-                return notes.add(turn.entry, Note::OrphanResult);
+                return notes.add(turn.entry, Note::BlockLeftOut);
             }
             kind if CALLS.contains(&kind) => {
                 let Some(call) = turn.blocks.iter().find_map(call_of) else { return };
@@ -205,10 +212,15 @@ impl Writer {
         let (kind, id) = (message::item_kind(raw), item.text("id"));
         let is_named = kind != "item_reference" && message::answered(kind).is_none();
         let is_again = is_named && !id.is_empty() && seen.ids.insert(id.into_owned(), 0).is_some();
-        if is_again && kind == "reasoning" {
-            return notes.add(turn.entry, Note::ReasoningLeftOut);
+        if kind == "reasoning" {
+            seen.lost_reasoning = is_again;
+            if is_again {
+                return notes.add(turn.entry, Note::ReasoningLeftOut);
+            }
         }
-        items.push(as_sent(raw, &item, is_again));
+        // By the id of an item the provider knows that there was reasoning, and asks for it.
+        let is_alone = seen.lost_reasoning && ID_IS_FREE.contains(&kind);
+        items.push(as_sent(raw, &item, is_again || is_alone));
     }
 
     /// What a turn of another dialect says, or one that cannot go as it is.

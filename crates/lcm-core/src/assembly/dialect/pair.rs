@@ -20,6 +20,9 @@ use crate::{
 /// and with what is added below the 40 characters that the strictest provider takes.
 const ID_STEM_CHARACTERS: usize = 16;
 
+/// Stands before the text of a result whose call is not in the context, which may be in a summary.
+const ORPHAN: &str = "[a tool returned this; its call is not shown]\n";
+
 /// A call or a result.
 struct Event {
     turn: usize,
@@ -66,7 +69,7 @@ pub(super) fn pair(
     for (group, _) in &groups {
         let first = group.first().and_then(|at| events.get(*at));
         if let Some(id) = first.and_then(|event| event.id.as_deref()) {
-            decide(id, group, &events, &mut fates);
+            decide(id, group, &events, turns, &mut fates);
         }
     }
     let is_called =
@@ -82,8 +85,11 @@ pub(super) fn pair(
         let Some(answer) = answer else { continue };
         match &event.id {
             Some(id) if is_called(id) => notes.add(answer.entry, Note::DuplicateResult),
-            Some(_) => notes.add(answer.entry, Note::OrphanResult),
-            None => as_text(turns, event, &answer, notes),
+            Some(_) if answer.is_real() => {
+                as_text(turns, event, &answer, Note::OrphanResult, notes);
+            }
+            Some(_) => notes.add(answer.entry, Note::DroppedEmpty),
+            None => as_text(turns, event, &answer, Note::ResultAsText, notes),
         }
     }
     for turn in turns.iter_mut() {
@@ -205,9 +211,10 @@ pub(super) fn number(ids: &mut BTreeMap<String, usize>, id: &str) -> usize {
 /// Decides the fates of the calls of one id.
 ///
 /// Ids that look unique are: a second call is the first one again. Short ids come again in later
-/// turns, so there a second call counts when the first is answered before it and it is answered
-/// itself.
-fn decide(id: &str, group: &[usize], events: &[Event], fates: &mut [Fate]) {
+/// turns. There a second call that says something else is another one, and what returns belongs to
+/// the nearest call before it: the first may have been broken off without a result. One that says
+/// the same counts when the first is answered before it and it is answered itself.
+fn decide(id: &str, group: &[usize], events: &[Event], turns: &[Turn<'_>], fates: &mut [Fate]) {
     let is_weak = !strong_call_id(id);
     let event = |at: usize| events.get(at);
     let is_real = |at: usize| event(at).is_some_and(|event| event.is_real);
@@ -232,8 +239,9 @@ fn decide(id: &str, group: &[usize], events: &[Event], fates: &mut [Fate]) {
                     .skip(position + 1)
                     .take_while(|&&next| event(next).is_some_and(|event| !event.is_call))
                     .any(|&next| is_real(next));
-                if is_weak && answer.is_some_and(is_real) && follows {
-                    settle(call, answer);
+                let is_answered = answer.is_some_and(is_real);
+                if is_weak && ((is_answered && follows) || !is_same_call(turns, events, call, at)) {
+                    settle(call, answer.or_else(|| early.take()));
                     (current, answer) = (Some(at), None);
                 }
             }
@@ -247,6 +255,18 @@ fn decide(id: &str, group: &[usize], events: &[Event], fates: &mut [Fate]) {
         }
         settle(call, answer);
     }
+}
+
+/// Whether two calls ask for the same.
+fn is_same_call(turns: &[Turn<'_>], events: &[Event], one: usize, other: usize) -> bool {
+    let said = |at: usize| {
+        let event = events.get(at)?;
+        match &turns.get(event.turn)?.blocks.get(event.block)?.body {
+            Body::Call(call) => Some((&*call.name, call.input)),
+            _ => None,
+        }
+    };
+    said(one) == said(other)
 }
 
 /// Takes the results out of the turns, in the order of the events.
@@ -347,12 +367,21 @@ fn accepted(
 }
 
 /// Puts a result without a call in its place as text.
-fn as_text(turns: &mut [Turn<'_>], event: &Event, found: &Answer<'_>, notes: &mut Notes) {
+fn as_text(
+    turns: &mut [Turn<'_>],
+    event: &Event,
+    found: &Answer<'_>,
+    note: Note,
+    notes: &mut Notes,
+) {
     let Some(block) = turns.get_mut(event.turn).and_then(|turn| turn.blocks.get_mut(event.block))
     else {
         return;
     };
-    notes.add(found.entry, Note::ResultAsText);
-    let (text, _) = answer::text(found.output);
+    notes.add(found.entry, note);
+    let (mut text, _) = answer::text(found.output);
+    if note == Note::OrphanResult {
+        text = format!("{ORPHAN}{text}");
+    }
     *block = Block { body: Body::Text(Cow::Owned(text)), native: None };
 }

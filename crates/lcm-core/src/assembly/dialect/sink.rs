@@ -17,11 +17,13 @@ pub(super) struct Bit {
     pub(super) json: String,
     /// What is written in its place, when that differs.
     pub(super) written: Option<String>,
+    /// Whether nobody said it: a turn that the provider asks for.
+    pub(super) is_synthetic: bool,
 }
 
 impl Bit {
     pub(super) fn new(entry: usize, json: String) -> Self {
-        Self { entry, json: whole_characters(json), written: None }
+        Self { entry, json: whole_characters(json), written: None, is_synthetic: false }
     }
 }
 
@@ -70,8 +72,11 @@ impl Sink {
                     if last.is_some() {
                         notes.add(bit.entry, Note::Merged);
                     }
-                    let (entry, text) = (bit.entry, bit.json.clone());
-                    self.elements.push(Element { entry, message, text, tokens });
+                    // Who says it is compared, too, and where a message begins.
+                    let open = if at == 0 { open } else { "" };
+                    let (text, is_synthetic) = ([open, &bit.json].concat(), bit.is_synthetic);
+                    let entry = bit.entry;
+                    self.elements.push(Element { entry, message, text, tokens, is_synthetic });
                 }
             }
             last = Some(bit.entry);

@@ -276,6 +276,130 @@ fn what_only_one_dialect_can_return_is_named() {
     }
 }
 
+/// Goal: a short id that comes again names another call, also when the first was broken off.
+#[test]
+fn what_returns_belongs_to_the_nearest_call_before_it() {
+    let call = |id: &str, at: u32| {
+        format!(
+            r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"{id}","type":"function",
+                "function":{{"name":"n","arguments":"{{\"at\":{at}}}"}}}}]}}"#
+        )
+    };
+    let result = |id: &str, text: &str| {
+        format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"{text}"}}"#)
+    };
+    let user = String::from(r#"{"role":"user","content":"q"}"#);
+    let raws = [
+        user.clone(),
+        call("c", 1),
+        user.clone(),
+        call("c", 2),
+        result("c", "two"),
+        user.clone(),
+        call("c", 3),
+        result("c", "three"),
+        call("c", 4),
+        user,
+    ];
+    let raws: Vec<&str> = raws.iter().map(String::as_str).collect();
+    for dialect in PROVIDERS {
+        let out = rendered(dialect, Dialect::OpenaiChat, &raws);
+        let place = |text: &str| out.find(text).unwrap_or_else(|| panic!("{text}: {out}"));
+        // Gemini and Messages have the arguments as JSON, the others as text.
+        let asked = |at: u32| {
+            let plain = format!("\"at\":{at}");
+            out.find(&plain).unwrap_or_else(|| place(&format!("at\\\":{at}")))
+        };
+        let order = [asked(1), asked(2), place("two"), asked(3), place("three"), asked(4)];
+        assert!(order.is_sorted(), "{out}");
+        assert_eq!(out.matches("the result of this call is missing").count(), 2, "{out}");
+    }
+    // The same call again, before anything returned, is one.
+    let twice = [raws[0], raws[1], raws[1], raws[4]];
+    let out = rendered(Dialect::OpenaiChat, Dialect::OpenaiChat, &twice);
+    assert_eq!(out.matches("arguments").count(), 1, "{out}");
+}
+
+/// Goal: nothing that a tool returned is lost because its call is in a summary.
+#[test]
+fn a_result_without_its_call_is_text() {
+    let raws = [
+        r#"{"role":"user","content":"q"}"#,
+        r#"{"role":"tool","tool_call_id":"call_0123456789ab","content":"returned"}"#,
+        r#"{"role":"tool","tool_call_id":"x","content":"[the result of this call is missing]"}"#,
+    ];
+    for dialect in PROVIDERS {
+        let out = rendered(dialect, Dialect::OpenaiChat, &raws);
+        assert!(out.contains("its call is not shown]\\nreturned"), "{out}");
+        // What an assembly put there is nobody's result.
+        assert!(!out.contains("is missing"), "{out}");
+    }
+}
+
+/// Goal: an item does not name reasoning that is not there.
+#[test]
+fn an_item_whose_reasoning_is_gone_has_no_id() {
+    let raws = [
+        r#"{"type":"reasoning","id":"rs_1","summary":[]}"#,
+        r#"{"role":"user","content":"q"}"#,
+        r#"{"type":"function_call","id":"fc_1","call_id":"c1","name":"n","arguments":"{}"}"#,
+        r#"{"type":"function_call_output","call_id":"c1","output":"r"}"#,
+        r#"{"type":"message","id":"msg_1","role":"assistant","content":[
+            {"type":"output_text","text":"a","annotations":[]}]}"#,
+        r#"{"type":"reasoning","id":"rs_2","summary":[]}"#,
+        r#"{"type":"function_call","id":"fc_2","call_id":"c2","name":"n","arguments":"{}"}"#,
+        r#"{"type":"function_call_output","call_id":"c2","output":"r"}"#,
+    ];
+    let out = rendered(Dialect::OpenaiResponses, Dialect::OpenaiResponses, &raws);
+    let is_there = ["rs_1", "fc_1", "msg_1", "rs_2", "fc_2"].map(|id| out.contains(id));
+    assert_eq!(is_there, [false, false, false, true, true], "{out}");
+}
+
+/// Goal: elements are equal only where the bytes of an array are.
+#[test]
+fn who_says_it_is_compared() {
+    let said = |roles: &[&str]| {
+        let of = |role: &&str| format!(r#"{{"role":"{role}","content":"go on"}}"#);
+        let raws: Vec<String> = roles.iter().map(of).collect();
+        let entries: Vec<Entry> =
+            (1..).zip(&raws).map(|(seq, raw)| entry(seq, Dialect::Anthropic, raw)).collect();
+        let elements = render(Dialect::Anthropic, &entries, false).elements;
+        elements.into_iter().map(|element| element.text).collect::<Vec<_>>()
+    };
+    let two = said(&["user", "user"]);
+    let other = said(&["user", "assistant", "user"]);
+    assert_eq!(two[0], other[0]);
+    assert_ne!(two[1], other[1]);
+}
+
+/// Goal: the mark of a cache stands where a provider takes it, and nowhere else.
+#[test]
+fn a_mark_stands_on_the_last_block_that_takes_one() {
+    let marked = |message: &str, is_marked| {
+        let mut out = String::new();
+        push_marked(&mut out, message, is_marked);
+        out
+    };
+    let text = |text: &str, mark: &str| format!("{{\"type\":\"text\",\"text\":\"{text}\"{mark}}}");
+    let message = |blocks: &[String]| {
+        format!("{{\"role\":\"assistant\",\"content\":[{}]}}", blocks.join(","))
+    };
+    const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
+    let thinking = String::from(r#"{"type":"thinking","thinking":"t","signature":"s"}"#);
+    let plain = message(&[text("a", ""), text("b", ""), thinking.clone()]);
+    let one = message(&[text("a", ""), text("b", MARK), thinking.clone()]);
+    assert_eq!(marked(&plain, true), one);
+    assert_eq!(marked(&plain, false), plain);
+    // Those that stood there go.
+    assert_eq!(marked(&message(&[text("a", MARK), text("b", ""), thinking.clone()]), true), one);
+    assert_eq!(marked(&one, false), plain);
+    // Thinking takes none.
+    let thought = [thinking.replace("}", &format!("{MARK}}}")), text("a", "")];
+    let raw = format!("{{\"role\":\"assistant\",\"content\":[{}]}}", thought.join(","));
+    let out = rendered(Dialect::Anthropic, Dialect::Anthropic, &[&raw]);
+    assert!(out.contains("thinking") && !out.contains("cache_control"), "{out}");
+}
+
 #[test]
 fn notes_are_counted_and_told() {
     let mut notes = Notes::default();
@@ -285,11 +409,11 @@ fn notes_are_counted_and_told() {
         notes.add(at, Note::OrphanResult);
         notes.add(at, Note::Merged);
     }
-    assert_eq!(notes.counts(&|at| at < 3), "merged 3, dropped-orphan-result 3");
+    assert_eq!(notes.counts(&|at| at < 3), "merged 3, orphan-result-as-text 3");
     assert_eq!(
         notes.warnings(&entries),
         vec![
-            "dropped-orphan-result: results without their call were left out \
+            "orphan-result-as-text: results whose call is not in the context are text \
              (messages 1, 2, 3, 4, 5, 6, 7, 8 and 4 more)"
         ]
     );
