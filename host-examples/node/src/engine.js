@@ -109,7 +109,7 @@ export class Engine {
         return ingestTranscript(this.#backend, conversation, texts, { ...given, dialect, now });
       }
       // A message that is refused is so before the batches in front of it are stored.
-      identities(this.#backend, dialect, texts);
+      await identities(this.#backend, dialect, texts);
     }
     const staged = await stagedTexts(this.#backend, conversation, texts, now, family);
     const extra = {
@@ -237,7 +237,7 @@ export class Engine {
    * beside the assembled context, such as its system prompt and its tools.
    */
   async estimate(messages, dialect = "lcm") {
-    const entries = identities(this.#backend, dialect, messageTexts(messages));
+    const entries = await identities(this.#backend, dialect, messageTexts(messages));
     return entries.reduce((total, { tokens }) => total + tokens, 0);
   }
 

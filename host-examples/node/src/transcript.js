@@ -12,11 +12,14 @@ import { LcmError } from "./errors.js";
 /** Failures of an append after which the conversation is not, or may not be, what it relied on. */
 const OUTDATED = ["conflict", "store-unavailable"];
 
-/** Identities of all texts, in their order; throws when one is no message of the dialect. */
-export function identities(backend, dialect, texts) {
-  return batchesOf(texts).flatMap((messages) =>
-    JSON.parse(backend.pure("ingest.identify", { dialect, messages })),
-  );
+/** Identities of all texts, in their order; rejects when one is no message of the dialect. */
+export async function identities(backend, dialect, texts) {
+  const entries = [];
+  for (const messages of batchesOf(texts)) {
+    const json = await backend.compute("ingest.identify", { dialect, messages });
+    entries.push(...JSON.parse(json));
+  }
+  return entries;
 }
 
 /** One transcript on its way in. */
@@ -26,7 +29,7 @@ class Intake {
   /** Index behind the last message that an append confirmed; every plan is told. */
   #done = 0;
 
-  constructor(backend, conversation, texts, options) {
+  constructor(backend, conversation, texts, entries, options) {
     const { dialect, now, refuse_replay, family, mode } = options;
     this.backend = backend;
     this.conversation = conversation;
@@ -37,7 +40,7 @@ class Intake {
     this.extra = { ...(family !== undefined && { family }) };
     // Large ones are replaced by references once they are staged.
     this.texts = [...texts];
-    this.entries = JSON.stringify(identities(backend, dialect, texts));
+    this.entries = JSON.stringify(entries);
   }
 
   /** Indexes of the messages that are not stored, and the revision this is true of. */
@@ -99,7 +102,8 @@ class Intake {
 
 /** Stores those of `texts` that are missing in the conversation; resolves to one receipt. */
 export async function ingestTranscript(backend, conversation, texts, options) {
-  const intake = new Intake(backend, conversation, texts, options);
+  const entries = await identities(backend, options.dialect, texts);
+  const intake = new Intake(backend, conversation, texts, entries, options);
   let fewest = Infinity;
   for (let repeats = 0; ; ) {
     const plan = await intake.plan();

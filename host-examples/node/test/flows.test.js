@@ -136,8 +136,8 @@ function fakeConversation(fault = () => {}) {
     log.push(name);
     return answers[name](args);
   };
-  const pure = (_, { messages }) => JSON.stringify(messages);
-  return { stored, log, backend: { pure, call, attempt: call } };
+  const compute = async (_, { messages }) => JSON.stringify(messages);
+  return { stored, log, backend: { compute, call, attempt: call } };
 }
 
 const many = Array.from({ length: 250 }, (_, i) => `"${i}"`);
@@ -199,7 +199,7 @@ test("large messages are staged before the plan that appends relies on", async (
 });
 
 test("a plan without a revision is refused", async () => {
-  const backend = { pure: () => "[]", call: async () => '{"missing":[],"warnings":[]}' };
+  const backend = { compute: async () => "[]", call: async () => '{"missing":[],"warnings":[]}' };
   const expected = { code: "trap", message: /revision/ };
   await assert.rejects(ingestTranscript(backend, "c", [], INGEST), expected);
 });
