@@ -163,6 +163,12 @@ export interface OpenOptions {
   config?: Record<string, unknown>;
   /** Clock in milliseconds since the epoch. */
   now?: () => number;
+  /**
+   * Whether engine and store run in a worker thread, so that the event loop never stands still for
+   * them; `store` is then a path or `memory:`, and `complete` is called in the thread that opened.
+   * False unless given; only in Node.
+   */
+  worker?: boolean;
   /** Where `LCM_...` configuration is read from; in Node the process's environment. */
   environment?: Record<string, string | undefined>;
 }

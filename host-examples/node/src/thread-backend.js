@@ -115,6 +115,8 @@ export class ThreadBackend {
 export function startThread({ store, configJson }) {
   const worker = new Worker(new URL("./thread.js", import.meta.url), {
     workerData: { store, configJson },
+    // Flags of the program, such as `--input-type`, are not for a module of ours.
+    execArgv: [],
   });
   return new Promise((resolve, reject) => {
     const failed = (error) => {
