@@ -1,0 +1,20 @@
+// The worker with what only its tests ask:
+//
+//   POST /check/walkthrough, /check/vector      in a fresh object each time
+
+import worker from "../src/worker.js";
+
+export { Conversation } from "../src/worker.js";
+export { Check } from "./check.js";
+
+export default {
+  async fetch(request, env) {
+    const url = new URL(request.url);
+    const [area, name, ...rest] = url.pathname.slice(1).split("/");
+    if (area !== "check" || rest.length > 0) return worker.fetch(request, env);
+    const object = env.CHECKS.get(env.CHECKS.newUniqueId());
+    const text = await request.text();
+    const mode = url.searchParams.get("mode") ?? "normal";
+    return Response.json(await (name === "vector" ? object.vector(text, mode) : object[name](text)));
+  },
+};
