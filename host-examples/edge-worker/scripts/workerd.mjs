@@ -59,12 +59,16 @@ function moduleLine(path, engine, from) {
 function bindingsOf({ main, model }) {
   const checks = main.includes("/test/");
   return {
-    classes: checks ? `( className = "Check", uniqueKey = "lcm-check", enableSql = true ),` : "",
+    classes: checks
+      ? `( className = "Check", uniqueKey = "lcm-check", enableSql = true ),
+    ( className = "Turns", uniqueKey = "lcm-turns", enableSql = true ),`
+      : "",
     services: model
       ? `( name = "model", external = ( address = ${JSON.stringify(model)}, http = () ) ),`
       : "",
     bindings: [
       checks ? `( name = "CHECKS", durableObjectNamespace = "Check" ),` : "",
+      checks ? `( name = "TURNS", durableObjectNamespace = "Turns" ),` : "",
       model ? `( name = "MODEL", service = "model" ), ( name = "MODEL_NAME", text = "m" ),` : "",
     ].join("\n    "),
   };

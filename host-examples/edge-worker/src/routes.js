@@ -9,6 +9,7 @@
 //   POST grep, ask                {"pattern", ...}, {"question", ...}
 //   GET  items/ID                 what a summary, message or file is; POST with options
 //   GET  summaries/ID             from a summary back to the original messages; POST with options
+//   GET  evaluate?budget=N        whether room has to be made
 //   POST compact?budget=N, maintain?budget=N
 //   GET  messages?from=N&to=M     the original texts
 //   GET  status, check, digest
@@ -148,6 +149,7 @@ const ROUTES = {
   "GET tools": tools,
   "POST grep": grep,
   "POST ask": ask,
+  "GET evaluate": async (asked) => asked.lcm.evaluate(ID, await optionsOf(asked)),
   "POST compact": async (asked) => asked.lcm.compact(ID, await optionsOf(asked)),
   "POST maintain": async (asked) => asked.lcm.maintain(ID, await optionsOf(asked)),
   "GET status": async ({ lcm }) => lcm.status(ID),

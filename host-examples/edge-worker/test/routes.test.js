@@ -46,6 +46,7 @@ async function eventually(look) {
 test("messages go in once, and a context that fits comes out", async () => {
   const chat = await filled("a chat");
   assert.equal((await chat.post("messages", lines.join("\n")))[1].ingested, 0);
+  assert.equal((await chat.get(`evaluate?budget=${BUDGET}`))[1].due, true);
   const [, compacted] = await chat.post(`compact?budget=${BUDGET}`);
   assert.equal(compacted.status, "done");
   const [, context] = await chat.get(`context?budget=${BUDGET}&dialect=openai-chat&explain=true`);
