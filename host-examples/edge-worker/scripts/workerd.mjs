@@ -1,8 +1,9 @@
 // Starts a worker in workerd on a free loopback port.
 //
-// Writes a configuration into the storage: workerd wants every module listed, so the imports are followed from the
-// main one. Modules are named by their path below host-examples, where relative imports work. What
-// a bundler does with `lcm-engine` is done by a module of that name beside each that imports it.
+// Writes a configuration into the storage: workerd wants every module listed, so the imports are
+// followed from the main one. Modules are named by their path below host-examples, where relative
+// imports work. What a bundler does with `lcm-engine` is done by a module of that name beside each
+// that imports it.
 
 import { spawn } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";

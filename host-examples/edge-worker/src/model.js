@@ -23,7 +23,10 @@ export function completeOf({ MODEL: service, MODEL_NAME: model, MODEL_KEY: key }
   return async ({ system, prompt, output_tokens_max }, { signal }) => {
     const response = await service.fetch("http://model/v1/chat/completions", {
       method: "POST",
-      headers: { "content-type": "application/json", ...(key && { authorization: `Bearer ${key}` }) },
+      headers: {
+        "content-type": "application/json",
+        ...(key && { authorization: `Bearer ${key}` }),
+      },
       body: JSON.stringify({
         model,
         max_tokens: output_tokens_max,

@@ -18,6 +18,7 @@ export default {
     const object = env.CHECKS.get(env.CHECKS.newUniqueId());
     const text = await request.text();
     const mode = url.searchParams.get("mode") ?? "normal";
-    return Response.json(await (name === "vector" ? object.vector(text, mode) : object[name](text)));
+    const result = name === "vector" ? object.vector(text, mode) : object.walkthrough(text);
+    return Response.json(await result);
   },
 };

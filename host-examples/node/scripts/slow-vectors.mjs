@@ -69,8 +69,8 @@ async function checked(path, { seed, tally, repeats }) {
 }
 
 /**
- * All vectors, several at once: `{passed, failed, failures, commits, conflicts}`. `only` keeps those
- * whose path contains it; without `repeats` a refused call is not made again.
+ * All vectors, several at once: `{passed, failed, failures, commits, conflicts}`. `only` keeps
+ * those whose path contains it; without `repeats` a refused call is not made again.
  */
 export async function slowVectors(seed, { only = "", repeats = true } = {}) {
   const tally = { commits: 0, conflicts: 0 };

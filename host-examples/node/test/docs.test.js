@@ -13,8 +13,9 @@ const beside = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 /** Runs typedoc with its checks and no output; exit code and what it says. */
 function checked(folder) {
   const program = beside("node_modules/typedoc/bin/typedoc");
+  const args = [program, "--emit", "none"];
   const options = { cwd: folder, encoding: "utf8" };
-  const { status, stdout, stderr } = spawnSync(process.execPath, [program, "--emit", "none"], options);
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, options);
   return { status, said: stdout + stderr };
 }
 
