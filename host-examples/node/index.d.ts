@@ -470,7 +470,7 @@ export interface AssembleOptions extends Timed {
   live_messages?: Message[];
   /** `prefix.token` of an earlier assembly. */
   previous?: string;
-  /** Whether `items` lists every item of the stored context. */
+  /** Whether `items` lists every item of the stored context, and `explanation` shows them. */
   explain?: boolean;
 }
 
@@ -526,6 +526,8 @@ export interface Assembled {
   evicted: number;
   /** With `explain`: every item of the stored context, in order. */
   items?: ContextItem[];
+  /** The same as text for people: a line for each item, and a picture of what fills the budget; with `explain`. */
+  explanation?: string;
   /** How much is equal to the assembly that `previous` names. */
   prefix: Prefix;
   /** Things worth knowing, each one line that begins with its name. */

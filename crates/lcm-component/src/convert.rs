@@ -130,7 +130,7 @@ same_fields!(api::Prefix => context::Prefix {
 same_fields!(api::Item => context::Item { id, kind, included, why, tokens, seq_first, seq_last });
 same_fields!(api::Assembled => context::Assembled {
     messages_json, system, tokens, summaries, fresh_tail_messages, evicted, items: each,
-    prefix: into, warnings
+    explanation, prefix: into, warnings
 });
 
 same_fields!(api::ToolAnswer => tools::Answer { text, is_error });

@@ -246,7 +246,7 @@ pub struct AssembleOptions {
     pub live_messages: Vec<String>,
     /// The `token` of an earlier assembly to compare with.
     pub previous: Option<String>,
-    /// Whether `items` lists every item of the stored context.
+    /// Whether `items` lists every item of the stored context, and `explanation` shows them.
     pub explain: bool,
     /// Reserved: absent or an empty JSON object.
     pub extra_json: Option<String>,
@@ -277,7 +277,7 @@ pub struct Item {
     pub id: String,
     /// `message`, `leaf`, `condensed`, `focus`, `live` or `withdrawn`.
     pub kind: String,
-    /// Whether it is part of what is returned.
+    /// Whether it was chosen; what rendering did to it, up to leaving it out, is in `why`.
     pub included: bool,
     /// Why: `fresh-tail`, `pinned`, `focus`, `live`, `oldest`, `matches-prompt`, `fill`,
     /// `over-budget` or `withdrawn`, and behind a colon what was done to it.
@@ -307,6 +307,9 @@ pub struct Assembled {
     pub evicted: u32,
     /// Every item of the stored context, when asked for.
     pub items: Vec<Item>,
+    /// The same as text for people, when asked for: a line for each, and a picture of what fills
+    /// the budget.
+    pub explanation: Option<String>,
     /// What is equal to an earlier assembly.
     pub prefix: Prefix,
     /// Things worth knowing, each one line.

@@ -424,10 +424,11 @@ impl Engine {
         tools::definitions(dialect, caller.is_some())
     }
 
-    /// Text for a system prompt that says when to use the tools; it is the same in every dialect.
+    /// Text for a system prompt that says when to use the tools, as a section in the form that the
+    /// dialect's provider asks for.
     #[must_use]
-    pub fn tool_instructions(&self, _dialect: Dialect, has_summaries: bool) -> String {
-        tools::instructions(has_summaries)
+    pub fn tool_instructions(&self, dialect: Dialect, has_summaries: bool) -> String {
+        tools::instructions(dialect, has_summaries)
     }
 
     /// Answers the call of a tool. What its model did wrong is an answer, too. `caller` is the

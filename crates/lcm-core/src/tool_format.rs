@@ -22,6 +22,8 @@ const LONG_NAME_CHARACTERS_MAX: usize = 128;
 const NO_NAME: &str = "tool";
 /// Marks a block up to which the provider may cache.
 const CACHE_CONTROL: &str = "cache_control";
+/// Blocks with it that one request may have.
+pub(crate) const CACHE_MARKS_MAX: usize = 4;
 
 /// The characters of names, and of ids in Messages.
 pub(crate) fn is_plain(c: char) -> bool {

@@ -218,7 +218,7 @@ export class Engine {
   async assemble(conversation, options) {
     const given = budgeted("assemble", options);
     const { budget, dialect = "lcm", live_messages = [] } = given;
-    const { messages_json, items, ...fields } = await this.#backend.call("context.assemble", {
+    const { messages_json, items, explanation, ...fields } = await this.#backend.call("context.assemble", {
       conversation,
       budget,
       dialect,
@@ -228,7 +228,7 @@ export class Engine {
       },
       now: given.now ?? this.#clock(),
     });
-    const explained = given.explain ? { items } : {};
+    const explained = given.explain ? { items, explanation } : {};
     return { messages: parsed(messages_json), ...fields, budget, ...explained };
   }
 

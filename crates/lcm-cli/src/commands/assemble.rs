@@ -13,14 +13,12 @@ use crate::{
     End,
     arguments::{Assemble, Global},
     input::read_text,
-    output::{self, Table, count, line, number},
+    output::{self, count, line, number},
     session::Session,
 };
 
 /// Characters of one message that are shown to people.
 const SHOWN_MAX: usize = 110;
-/// Characters of the picture of a context.
-const PICTURE_WIDTH: usize = 64;
 
 #[derive(Serialize)]
 struct Output<'a> {
@@ -93,7 +91,7 @@ pub(crate) fn run(global: &Global, options: &Assemble) -> Result<End> {
     if session.json {
         print_json(&assembled, budget, options.explain)?;
     } else {
-        output::text(&people(&assembled, budget, options.explain))?;
+        output::text(&people(&assembled, budget))?;
     }
     Ok(End::Done)
 }
@@ -126,12 +124,10 @@ fn print_json(assembled: &Assembled, budget: u32, explain: bool) -> Result<()> {
 }
 
 /// What an assembly looks like on a screen: one line for each message.
-pub(crate) fn people(assembled: &Assembled, budget: u32, explain: bool) -> String {
+pub(crate) fn people(assembled: &Assembled, budget: u32) -> String {
     let mut text = String::new();
-    if explain {
-        text.push_str(&items(&assembled.items));
-        text.push('\n');
-        text.push_str(&picture(&assembled.items, budget));
+    if let Some(explanation) = &assembled.explanation {
+        text.push_str(explanation);
         text.push('\n');
     }
     text.push_str(&messages(assembled));
@@ -205,54 +201,6 @@ pub(crate) fn said(value: &Value) -> String {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
     }
-}
-
-fn items(items: &[Item]) -> String {
-    let mut table = Table::new(&["id", "kind", ">messages", ">tokens", "in", "why"]);
-    for item in items {
-        let span = match (item.seq_first, item.seq_last) {
-            (Some(first), Some(last)) if first != last => format!("{first}-{last}"),
-            (Some(first), _) => first.to_string(),
-            _ => String::new(),
-        };
-        table.row(vec![
-            item.id.clone(),
-            item.kind.clone(),
-            span,
-            number(u64::from(item.tokens)),
-            if item.included { "yes" } else { "no" }.to_owned(),
-            item.why.clone(),
-        ]);
-    }
-    table.render()
-}
-
-/// The whole context as one line: a letter for each part of the budget that something takes.
-fn picture(items: &[Item], budget: u32) -> String {
-    let mut line = String::new();
-    let mut tokens = 0usize;
-    let whole = usize::try_from(budget).unwrap_or(usize::MAX).max(1);
-    for item in items.iter().filter(|item| item.included) {
-        let letter = match (item.kind.as_str(), item.why.as_str()) {
-            ("condensed", _) => 'C',
-            ("leaf", _) => 'L',
-            ("focus", _) => 'F',
-            ("live", _) => '+',
-            (_, why) if why.starts_with("fresh-tail") => 't',
-            _ => 'm',
-        };
-        // A context over its budget is drawn as a full one.
-        let part = usize::try_from(item.tokens).unwrap_or(usize::MAX);
-        tokens = tokens.saturating_add(part);
-        let end = tokens.saturating_mul(PICTURE_WIDTH) / whole;
-        let end = end.min(PICTURE_WIDTH);
-        line.extend(std::iter::repeat_n(letter, end.saturating_sub(line.len())));
-    }
-    format!(
-        "[{line:.<width$}]  of {} tokens\nC condensed, L leaf, F brief, m messages, t fresh tail, + not stored\n",
-        number(u64::from(budget)),
-        width = PICTURE_WIDTH,
-    )
 }
 
 /// The token in the JSON of an earlier assembly, or the file's text when it is the token alone.

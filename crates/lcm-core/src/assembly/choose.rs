@@ -6,7 +6,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::{Chosen, focus::Focus};
+use super::{Assembly, focus::Focus};
 use crate::{
     config::Policy,
     context::{Item, Run},
@@ -173,8 +173,12 @@ fn newest_packs(
 /// # Errors
 ///
 /// As [`Reader::immutable`].
-pub(super) fn choose(reader: &mut Reader<'_>, context: &Chosen<'_>, fill: &Fill) -> Result<Choice> {
-    let Chosen { history, items, tail, .. } = *context;
+pub(super) fn choose(
+    reader: &mut Reader<'_>,
+    context: &Assembly<'_>,
+    fill: &Fill,
+) -> Result<Choice> {
+    let Assembly { history, items, tail, .. } = *context;
     let mut choice = Choice { summaries: Vec::new(), ranges: Vec::new(), tail: *tail };
     let mut state = State { left: fill.left, open: true };
     for (index, item) in items.iter().enumerate().rev() {
@@ -314,7 +318,7 @@ impl Choice {
     }
 
     /// Tokens of what was chosen beside what belongs in any case, as stored; `None`: nothing was.
-    pub(super) fn fill_tokens(&self, context: &Chosen<'_>) -> Option<u64> {
+    pub(super) fn fill_tokens(&self, context: &Assembly<'_>) -> Option<u64> {
         let items = context.items;
         let messages = self.ranges.iter().map(|range| range.seq_last + 1 - range.seq_first);
         let tail = (context.history.head.messages + 1).saturating_sub(self.tail.seq_first);

@@ -2,13 +2,13 @@
 //!
 //! In: what was chosen, and what it became. Out: the items in order, a run cut wherever the reason
 //! changes. Reasons are one of [`FRESH_TAIL`] to [`WITHDRAWN`], or that of a choice
-//! ([`super::choose`]): `fill`, `oldest`, `focus`, `matches-prompt`; behind a colon follows what was
-//! done to it so that the provider takes it.
+//! ([`super::choose`]): `fill`, `oldest`, `focus`, `matches-prompt`; behind a colon follows what
+//! was done to it so that the provider takes it.
 
 use alloc::{format, string::String, vec::Vec};
 
 use super::{
-    Chosen,
+    Assembly,
     choose::{Choice, Range},
     render::Rendered,
 };
@@ -64,7 +64,7 @@ pub(super) fn left_out(pieces: &[Piece], items: &[Item]) -> u64 {
     left_out.map(|piece| piece.count(items)).sum()
 }
 
-impl Chosen<'_> {
+impl Assembly<'_> {
     /// Every item of the stored context, runs cut where the reason changes, and the live messages.
     pub(super) fn explain(&self, pieces: &[Piece], rendered: &Rendered) -> Vec<api::Item> {
         let stored = pieces.iter().map(|piece| self.explain_piece(piece, rendered));

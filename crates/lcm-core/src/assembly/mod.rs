@@ -12,6 +12,7 @@ mod explain;
 mod focus;
 mod live;
 mod marks;
+mod picture;
 mod policy;
 mod prefix;
 mod render;
@@ -89,7 +90,7 @@ pub(crate) fn assemble(
     }
     let tail = tail::fresh_tail(reader, &history, &items, &policy)?;
     choose::prefetch(reader, &history, &items, &policy, focus.as_ref())?;
-    let mut chosen = Chosen {
+    let mut assembly = Assembly {
         history: &history,
         items: &items,
         tail: &tail,
@@ -100,15 +101,15 @@ pub(crate) fn assemble(
         whole: Whole::default(),
     };
     if config.stub_large_tool_payloads {
-        chosen.whole = Whole::of_tail(reader, &history, &tail, chosen.room())?;
+        assembly.whole = Whole::of_tail(reader, &history, &tail, assembly.room())?;
     }
-    let keeping = Keeping::new(reader, &chosen, config, options)?;
-    let (choice, rendered) = chosen.fit(reader, dialect, &keeping)?;
+    let keeping = Keeping::new(reader, &assembly, config, options)?;
+    let (choice, rendered) = assembly.fit(reader, dialect, &keeping)?;
     let mut warnings = Vec::new();
-    warnings.extend(chosen.over_budget(&rendered));
+    warnings.extend(assembly.over_budget(&rendered));
     warnings.extend(debt_told(&policy, head, config));
     warnings.extend(rendered.warnings());
-    Ok(chosen.assembled(reader, &choice, rendered, warnings, options))
+    Ok(assembly.assembled(reader, &choice, rendered, warnings, options))
 }
 
 /// What is to be said of a context that waits for compaction.
@@ -122,7 +123,7 @@ fn debt_told(policy: &config::Policy, head: &Head, config: &Config) -> Option<St
 }
 
 /// What there is to choose from, and by which rule.
-struct Chosen<'a> {
+struct Assembly<'a> {
     history: &'a History<'a>,
     /// The stored context, with the focus brief in place of what it covers.
     items: &'a [Item],
@@ -136,7 +137,7 @@ struct Chosen<'a> {
     whole: Whole,
 }
 
-impl Chosen<'_> {
+impl Assembly<'_> {
     /// Tokens of what belongs whatever else fits: tail, pin, brief and live messages.
     fn kept(&self) -> u64 {
         let live = self.live.iter().map(|live| u64::from(live.message.tokens)).sum::<u64>();
@@ -187,7 +188,7 @@ impl Chosen<'_> {
                     tokens = self.room();
                 }
                 _ => {
-                    rendered.check(dialect);
+                    rendered.close(dialect);
                     return Ok((choice, rendered));
                 }
             }
@@ -228,13 +229,16 @@ impl Chosen<'_> {
         let pieces = choice.pieces(self.items);
         let evicted = explain::left_out(&pieces, self.items);
         let fresh = (self.history.head.messages + 1).saturating_sub(self.tail.seq_first);
+        let items = if options.explain { self.explain(&pieces, &rendered) } else { Vec::new() };
+        let explanation = options.explain.then(|| picture::explanation(&items, self.policy.budget));
         Assembled {
             prefix: self.prefix(&rendered, options.previous.as_deref()),
             tokens: num::tokens_u32(rendered.tokens),
             summaries: rendered.summaries,
             fresh_tail_messages: num::tokens_u32(fresh),
             evicted: num::tokens_u32(evicted),
-            items: if options.explain { self.explain(&pieces, &rendered) } else { Vec::new() },
+            items,
+            explanation,
             system: rendered.system.clone(),
             warnings,
             messages_json: rendered.keep(reader),

@@ -6,7 +6,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::{Chosen, choose::Fill};
+use super::{Assembly, choose::Fill};
 use crate::{
     api::{AssembleOptions, Policy},
     config::Config,
@@ -30,9 +30,10 @@ const STEPS: u64 = 8;
 /// Messages and summaries that match a prompt and are looked at, the best first. Each message may
 /// stand in a pack of its own, which is read.
 const MATCHES_MAX: usize = 64;
-/// Summaries of which it is looked up whether they stand in the context.
+/// Summaries of which it is looked up whether they stand in the context: the index has condensed
+/// ones, too, so more than [`MATCHES_MAX`]; a context of a million tokens has fewer than these.
 const SUMMARIES_MAX: usize = 1_024;
-/// Messages that are read at a time to find the end of a unit.
+/// Messages that are read at a time to find the end of a unit: those of a pack, which is read whole.
 const UNIT_STEP: u64 = 64;
 
 /// What a policy keeps of one context.
@@ -62,7 +63,7 @@ impl Keeping {
     /// As [`Index::postings`].
     pub(super) fn new(
         reader: &mut Reader<'_>,
-        context: &Chosen<'_>,
+        context: &Assembly<'_>,
         config: &Config,
         options: &AssembleOptions,
     ) -> Result<Self> {
@@ -78,7 +79,7 @@ impl Keeping {
     }
 
     /// What fills so many tokens beside what belongs in any case.
-    pub(super) fn fill(&self, context: &Chosen<'_>, tokens: u64) -> Fill {
+    pub(super) fn fill(&self, context: &Assembly<'_>, tokens: u64) -> Fill {
         let evictable = context.evictable();
         let newest = Fill { left: tokens, ..Fill::default() };
         let fill = match self {
@@ -94,7 +95,7 @@ impl Keeping {
 /// The summary that stands for the oldest messages, if it fits; and of the rest the newest. What is
 /// left out ends at a multiple of the step, counted from the oldest item: it stays the same from
 /// turn to turn until the next step, and so does the beginning of the context.
-fn layers(context: &Chosen<'_>, evictable: u64, tokens: u64, step: u64) -> Fill {
+fn layers(context: &Assembly<'_>, evictable: u64, tokens: u64, step: u64) -> Fill {
     let items = context.items;
     let oldest = items.iter().position(|item| matches!(item, Item::Summary(_)));
     // A focus brief belongs anyway, and stands for the oldest messages.
@@ -135,7 +136,7 @@ struct Found {
 /// What of the context matches a prompt, best first and of equals the newest.
 fn matching(
     reader: &mut Reader<'_>,
-    context: &Chosen<'_>,
+    context: &Assembly<'_>,
     prompt: &str,
 ) -> Result<Vec<(Candidate, u64)>> {
     let query = TextQuery::parse(&words(prompt));
@@ -153,7 +154,7 @@ fn matching(
 /// The summaries of the context that match. The index has those that were condensed, too.
 fn summaries(
     reader: &mut Reader<'_>,
-    context: &Chosen<'_>,
+    context: &Assembly<'_>,
     index: &mut Index,
     query: &TextQuery,
 ) -> Result<Vec<Found>> {
@@ -175,7 +176,7 @@ fn summaries(
 /// The units outside the tail with a message that matches.
 fn messages(
     reader: &mut Reader<'_>,
-    context: &Chosen<'_>,
+    context: &Assembly<'_>,
     index: &mut Index,
     query: &TextQuery,
 ) -> Result<Vec<Found>> {
@@ -219,7 +220,7 @@ fn words(prompt: &str) -> String {
 
 fn ranked(
     reader: &mut Reader<'_>,
-    context: &Chosen<'_>,
+    context: &Assembly<'_>,
     index: &mut Index,
     corpus: Corpus,
     query: &TextQuery,
@@ -239,7 +240,7 @@ fn rows(ranked: &Ranked) -> impl Iterator<Item = (u64, u64)> {
 /// The unit of a message outside the tail.
 fn unit_of(
     reader: &mut Reader<'_>,
-    context: &Chosen<'_>,
+    context: &Assembly<'_>,
     run: &Run,
     seq: u64,
 ) -> Result<Option<Unit>> {

@@ -12,7 +12,7 @@ use alloc::{
 };
 
 use super::{
-    Chosen,
+    Assembly,
     render::{Element, Rendered},
 };
 use crate::{api::Prefix, context::Item, keys, num};
@@ -38,9 +38,9 @@ pub(super) fn chain(hashes: &mut dyn Iterator<Item = [u8; 32]>) -> [u8; 32] {
 
 /// What is remembered of elements: the beginnings of their hashes without anything between.
 #[derive(Clone, Copy)]
-struct Marks<'a>(&'a str);
+struct TokenMarks<'a>(&'a str);
 
-impl<'a> Marks<'a> {
+impl<'a> TokenMarks<'a> {
     /// That of the element at this index.
     fn at(self, index: usize) -> Option<&'a str> {
         let from = index.checked_mul(MARK_CHARACTERS)?;
@@ -60,7 +60,7 @@ struct Old<'a> {
     budget: &'a str,
     /// Id of the focus brief; empty: there was none.
     focus: &'a str,
-    marks: Marks<'a>,
+    marks: TokenMarks<'a>,
 }
 
 impl<'a> Old<'a> {
@@ -72,11 +72,11 @@ impl<'a> Old<'a> {
             return None;
         }
         let summaries = next()?.parse().ok()?;
-        Some(Self { summaries, budget: next()?, focus: next()?, marks: Marks(next()?) })
+        Some(Self { summaries, budget: next()?, focus: next()?, marks: TokenMarks(next()?) })
     }
 }
 
-impl Chosen<'_> {
+impl Assembly<'_> {
     /// What is equal to the assembly that `previous` names.
     pub(super) fn prefix(&self, rendered: &Rendered, previous: Option<&str>) -> Prefix {
         let elements = &rendered.elements;
@@ -84,7 +84,7 @@ impl Chosen<'_> {
         for element in elements {
             keys::push_base64url(&mut marks, &element.hash, MARK_CHARACTERS);
         }
-        let new = Marks(&marks);
+        let new = TokenMarks(&marks);
         let root = keys::hash(&[b"lcm token", self.history.keys.root().as_bytes()]);
         let mut conversation = String::new();
         keys::push_base64url(&mut conversation, &root, MARK_CHARACTERS);

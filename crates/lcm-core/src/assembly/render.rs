@@ -19,7 +19,7 @@ use crate::{
 };
 
 use super::{
-    Chosen, accepted,
+    Assembly, accepted,
     again::Rendering,
     choose::Choice,
     dialect::{self, Entry, Note, Origin, Text},
@@ -72,7 +72,7 @@ pub(super) struct Element {
 /// As [`Reader::immutable`].
 pub(super) fn render(
     reader: &mut Reader<'_>,
-    context: &Chosen<'_>,
+    context: &Assembly<'_>,
     choice: &Choice,
     dialect: Dialect,
 ) -> Result<Rendered> {
@@ -129,7 +129,7 @@ impl Rendered {
     fn add_summary(
         &mut self,
         reader: &mut Reader<'_>,
-        context: &Chosen<'_>,
+        context: &Assembly<'_>,
         (index, summary): (usize, &SummaryItem),
         dialect: Dialect,
     ) -> Result<()> {
@@ -166,7 +166,7 @@ impl Rendered {
     fn add_messages(
         &mut self,
         reader: &mut Reader<'_>,
-        context: &Chosen<'_>,
+        context: &Assembly<'_>,
         (index, (from, to)): (usize, (u64, u64)),
         dialect: Dialect,
     ) -> Result<()> {
@@ -320,19 +320,22 @@ impl Rendered {
         out
     }
 
-    /// Leaves out what the provider would refuse, which is a defect of the rendering, and says so.
-    pub(super) fn check(&mut self, dialect: Dialect) {
+    /// Writes the array for a provider, all of which the provider takes.
+    pub(super) fn close(&mut self, dialect: Dialect) {
         if dialect == Dialect::Lcm || self.array.json.is_empty() {
             return;
         }
-        let is_accepted = self.array.is_accepted(dialect);
         self.messages_json = String::with_capacity(self.array.json.len() + 2);
         self.messages_json.push('[');
         self.messages_json.push_str(&self.array.json);
         self.messages_json.push(']');
-        if is_accepted {
-            return;
+        if !self.array.is_accepted(dialect) {
+            self.leave_out(dialect);
         }
+    }
+
+    /// Leaves out what the provider would refuse, which is a defect of the rendering, and says so.
+    fn leave_out(&mut self, dialect: Dialect) {
         let Some(kept) = accepted::accepted(dialect, &self.messages_json) else { return };
         let gone = |element: &Element| {
             kept.left_out.binary_search(&element.message?).ok().and(element.entry)
@@ -398,7 +401,7 @@ mod tests {
             rendered.element((0, at), [0; 32], tokens);
             rendered.elements.last_mut().unwrap().entry = Some(usize::try_from(at).unwrap());
         }
-        rendered.check(Dialect::OpenaiChat);
+        rendered.close(Dialect::OpenaiChat);
         assert_eq!(rendered.messages_json, alloc::format!("[{},{}]", user("summary"), user("q")));
         assert_eq!((rendered.tokens, rendered.summaries, rendered.elements.len()), (12, 1, 2));
         let warnings = rendered.warnings();

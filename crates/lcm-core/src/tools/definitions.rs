@@ -322,9 +322,17 @@ pub(crate) fn definitions(dialect: Dialect, has_grant: bool) -> String {
     list.end_array()
 }
 
-/// Text for a system prompt.
-pub(crate) fn instructions(has_summaries: bool) -> String {
-    let mut out = String::new();
+/// Text for a system prompt, as a section of its own in the form in which the dialect's provider
+/// asks for sections: an element for Anthropic, else a heading; `lcm`: the text alone.
+pub(crate) fn instructions(dialect: Dialect, has_summaries: bool) -> String {
+    let (before, after) = match dialect {
+        Dialect::Lcm => ("", ""),
+        Dialect::Anthropic => ("<stored_history>\n", "\n</stored_history>"),
+        Dialect::OpenaiChat | Dialect::OpenaiResponses | Dialect::Gemini => {
+            ("# Stored history\n\n", "")
+        }
+    };
+    let mut out = String::from(before);
     if has_summaries {
         out.push_str(
             "Older parts of this conversation stand in it as summaries. They are compressed \
@@ -349,5 +357,6 @@ pub(crate) fn instructions(has_summaries: bool) -> String {
          Go from a match to its sources until you see the words themselves, and say so when you \
          did not find them.",
     );
+    out.push_str(after);
     out
 }

@@ -10,9 +10,6 @@ use crate::{
     tool_format,
 };
 
-/// Blocks with `cache_control` that one request may have.
-const CACHE_MARKS_MAX: usize = 4;
-
 /// What is known of the messages before the current one.
 #[derive(Default)]
 struct State {
@@ -74,7 +71,7 @@ pub(super) fn check(raw: &str, messages: &[Value], findings: &mut Findings) {
     let wrong = format_args!("a server tool use without its result");
     findings.expect_of(&open, open.is_empty(), wrong);
     findings.expect(
-        cache_marks <= CACHE_MARKS_MAX,
+        cache_marks <= tool_format::CACHE_MARKS_MAX,
         format_args!("{cache_marks} blocks with `cache_control`"),
     );
 }

@@ -161,6 +161,7 @@ pub fn assembled(assembled: Assembled) -> Json {
         ("fresh_tail_messages", assembled.fresh_tail_messages.into()),
         ("evicted", assembled.evicted.into()),
         ("items", Json::Array(assembled.items.into_iter().map(item).collect())),
+        ("explanation", assembled.explanation.into()),
         ("prefix", prefix(assembled.prefix)),
         ("warnings", strings(assembled.warnings)),
     ])

@@ -203,6 +203,7 @@ class Assembled(TypedDict):
     fresh_tail_messages: int
     evicted: int
     items: list[dict[str, Any]]
+    explanation: str | None
     prefix: dict[str, Any]
     warnings: list[str]
 

@@ -24,8 +24,6 @@ use crate::{
     tool_format,
 };
 
-/// Blocks with `cache_control` that one request may have.
-const CACHE_MARKS_MAX: usize = 4;
 /// Blocks that were read and are not what their type says, when they come out as unknown; a call of
 /// somebody who is not the model is one.
 const KNOWN: [&str; 9] = [
@@ -83,7 +81,7 @@ fn role(turn: &Turn<'_>) -> &'static str {
 /// Of blocks with `cache_control`, the newest keep it. It is no part of what is said, so that
 /// losing it does not count as a change.
 fn limit_cache_marks(out: &mut [Message]) {
-    let mut left = CACHE_MARKS_MAX;
+    let mut left = tool_format::CACHE_MARKS_MAX;
     let bits = out.iter_mut().rev().flat_map(|message| message.bits.iter_mut().rev());
     for bit in bits.filter(|bit| bit.json.contains("cache_control")) {
         let marks = tool_format::cache_marks(&bit.json);

@@ -8,7 +8,7 @@ use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec
 
 use super::{
     Note, Notes, answer,
-    turns::{Answer, Block, Body, Turn},
+    turns::{Answer, Block, Body, MISSING_JSON, Turn},
 };
 use crate::{
     api::Dialect,
@@ -16,7 +16,8 @@ use crate::{
     order, tool_format,
 };
 
-/// Characters of an id that is replaced which stay in the new one.
+/// Characters of an id that is replaced which stay in the new one: enough to know it again in a log,
+/// and with what is added below the 40 characters that the strictest provider takes.
 const ID_STEM_CHARACTERS: usize = 16;
 
 /// A call or a result.
@@ -315,15 +316,12 @@ fn missing<'a>(entry: usize) -> Answer<'a> {
         given: None,
         id: String::new(),
         name: Cow::Borrowed(""),
-        output: MISSING_LITERAL,
+        output: MISSING_JSON,
         is_error: true,
         native: None,
         has_more: false,
     }
 }
-
-/// [`super::turns::MISSING`] as JSON.
-const MISSING_LITERAL: &str = "\"[the result of this call is missing]\"";
 
 /// The id of a call as the dialect takes it: its own if that will do and no earlier call has it.
 fn accepted(

@@ -318,5 +318,12 @@ impl Answer<'_> {
     }
 }
 
+macro_rules! missing {
+    () => {
+        "[the result of this call is missing]"
+    };
+}
 /// The text of a result that stands for one that is missing.
-pub(super) const MISSING: &str = "[the result of this call is missing]";
+pub(super) const MISSING: &str = missing!();
+/// The same as JSON.
+pub(super) const MISSING_JSON: &str = concat!("\"", missing!(), "\"");

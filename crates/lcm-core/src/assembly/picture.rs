@@ -1,0 +1,154 @@
+//! A context as text for people: a line for each item, and a picture of what fills the budget.
+//!
+//! In: the items of an assembly as they are explained ([`super::explain`]). Out: lines. Not here:
+//! the messages themselves.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use crate::api::Item;
+
+/// Characters of the picture.
+const WIDTH: u64 = 64;
+/// Names of the columns.
+const HEADING: [&str; COLUMNS] = ["id", "kind", "messages", "tokens", "in", "why"];
+const COLUMNS: usize = 6;
+/// Columns of numbers, which are aligned to the right.
+const NUMBERS: [usize; 2] = [2, 3];
+
+/// What stands where in a context of this budget.
+pub(super) fn explanation(items: &[Item], budget: u32) -> String {
+    let mut out = table(items);
+    out.push('\n');
+    picture(items, u64::from(budget), &mut out);
+    out
+}
+
+fn table(items: &[Item]) -> String {
+    let mut rows = Vec::from([HEADING.map(String::from)]);
+    rows.extend(items.iter().map(row));
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(characters).max();
+    let widths: Vec<usize> = (0..COLUMNS).map(|column| width(column).unwrap_or(0)).collect();
+    let mut out = String::new();
+    for row in &rows {
+        let begin = out.len();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let blank = width.saturating_sub(characters(cell));
+            let before = if NUMBERS.contains(&column) { blank } else { 0 };
+            out.extend(core::iter::repeat_n(' ', before));
+            out.push_str(cell);
+            out.extend(core::iter::repeat_n(' ', blank - before + 2));
+        }
+        out.truncate(out.trim_end().len().max(begin));
+        out.push('\n');
+    }
+    out
+}
+
+fn row(item: &Item) -> [String; COLUMNS] {
+    let span = match (item.seq_first, item.seq_last) {
+        (Some(first), Some(last)) if first != last => format!("{first}-{last}"),
+        (Some(first), _) => first.to_string(),
+        _ => String::new(),
+    };
+    let included = if item.included { "yes" } else { "no" };
+    [
+        item.id.clone(),
+        item.kind.clone(),
+        span,
+        grouped(u64::from(item.tokens)),
+        included.into(),
+        item.why.clone(),
+    ]
+}
+
+fn characters(text: &String) -> usize {
+    text.chars().count()
+}
+
+/// A number with separators: `12,345`.
+fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// The whole context as one line: a letter for each part of the budget that something takes. A
+/// context over its budget is drawn as a full one.
+fn picture(items: &[Item], budget: u64, out: &mut String) {
+    let (mut tokens, mut drawn) = (0, 0);
+    out.push('[');
+    for item in items.iter().filter(|item| item.included) {
+        tokens += u64::from(item.tokens);
+        let end = (tokens * WIDTH / budget.max(1)).min(WIDTH);
+        out.extend((drawn..end).map(|_| letter(item)));
+        drawn = end;
+    }
+    out.extend((drawn..WIDTH).map(|_| '.'));
+    out.push_str(&format!("]  of {} tokens\n", grouped(budget)));
+    out.push_str("C condensed, L leaf, F brief, m messages, t fresh tail, + not stored\n");
+}
+
+fn letter(item: &Item) -> char {
+    match item.kind.as_str() {
+        "condensed" => 'C',
+        "leaf" => 'L',
+        "focus" => 'F',
+        "live" => '+',
+        _ if item.why.starts_with("fresh-tail") => 't',
+        _ => 'm',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(kind: &str, why: &str, tokens: u32, seqs: Option<(u64, u64)>) -> Item {
+        Item {
+            id: "id".into(),
+            kind: kind.into(),
+            included: why != "over-budget",
+            why: why.into(),
+            tokens,
+            seq_first: seqs.map(|(first, _)| first),
+            seq_last: seqs.map(|(_, last)| last),
+        }
+    }
+
+    #[test]
+    fn items_stand_in_columns_and_fill_the_picture() {
+        let items = [
+            item("condensed", "oldest", 500, Some((1, 90))),
+            item("leaf", "over-budget", 12_345, Some((91, 99))),
+            item("message", "fill: merged 1", 250, Some((100, 100))),
+            item("message", "fresh-tail", 125, Some((101, 109))),
+            item("live", "live", 125, None),
+        ];
+        let expected = "\
+id  kind       messages  tokens  in   why
+id  condensed      1-90     500  yes  oldest
+id  leaf          91-99  12,345  no   over-budget
+id  message         100     250  yes  fill: merged 1
+id  message     101-109     125  yes  fresh-tail
+id  live                    125  yes  live
+
+[CCCCCCCCCCCCCCCCmmmmmmmmtttt++++................................]  of 2,000 tokens
+C condensed, L leaf, F brief, m messages, t fresh tail, + not stored
+";
+        assert_eq!(explanation(&items, 2_000), expected);
+        // Over the budget, and with a budget of nothing.
+        let full = explanation(&items, 700);
+        assert!(full.contains(&format!("[{}m", "C".repeat(45))) && full.contains("m]"), "{full}");
+        assert!(explanation(&items, 0).contains(&format!("[{}]", "C".repeat(64))));
+    }
+}
