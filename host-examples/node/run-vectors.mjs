@@ -1,4 +1,6 @@
 // Runs the golden vectors through the component: node run-vectors.mjs [PART OF A PATH]
+//
+// Writes dist/vectors-node-MAJOR.json, by the version of Node that runs it.
 
 import { close, reportVectors } from "./scripts/vector-report.mjs";
 import { instantiate } from "./src/index.js";
@@ -6,4 +8,5 @@ import { MemoryStore } from "./src/store-memory.js";
 import { runVector } from "./src/vectors.js";
 
 const run = (text, mode) => runVector(JSON.parse(text), mode, instantiate, new MemoryStore());
-close(await reportVectors("node", run, process.argv[2]));
+const [major] = process.versions.node.split(".");
+close(await reportVectors(`node-${major}`, run, process.argv[2]));

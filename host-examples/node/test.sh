@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Tests the Node package: sets itself up, builds from dist/lcm.wasm, runs the tests and the golden
-# vectors. The last line is `N passed, N failed`.
+# Tests the Node package: sets itself up, builds from dist/lcm.wasm, runs the tests and, on every
+# version of Node that the package is for, the golden vectors and what depends on the version. The
+# last line is `N passed, N failed`.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -11,18 +12,38 @@ fi
 bash scripts/install.sh
 node scripts/build.mjs
 
+passed=0
+failed=0
+
+# Runs tests with a Node and counts them; the report is build/tests.tap.
+run_tests() {
+    # It may fail without ending this script: failures are counted, and said in the last line.
+    "$1" --test --test-reporter=tap --test-reporter-destination=build/tests.tap "${@:2}" || true
+    sed -n '/^ *not ok/,/^ *\.\.\.$/p' build/tests.tap
+    echo "tests: $(count pass) passed, $(count skipped) skipped"
+    passed=$((passed + $(count pass)))
+    failed=$((failed + $(count fail) + $(count cancelled)))
+}
+
 # The number of a line such as `# pass 12` in the report of Node's test runner.
 count() { sed -n "s/^# $1 //p" build/tests.tap | tail -n 1; }
 
-# Both may fail without ending this script: failures are counted, and said in the last line.
-node --test \
-    --test-reporter=tap --test-reporter-destination=build/tests.tap test/*.test.js || true
-sed -n '/^ *not ok/,/^ *\.\.\.$/p' build/tests.tap
-echo "tests: $(count pass) passed, $(count skipped) skipped"
-node run-vectors.mjs | tee build/vectors.log || true
-read -r vectors_passed _ vectors_failed _ < <(tail -n 1 build/vectors.log)
+run_vectors() {
+    "$1" run-vectors.mjs | tee build/vectors.log || true
+    local vectors_passed vectors_failed
+    read -r vectors_passed _ vectors_failed _ < <(tail -n 1 build/vectors.log)
+    passed=$((passed + vectors_passed))
+    failed=$((failed + vectors_failed))
+}
 
-passed=$(($(count pass) + vectors_passed))
-failed=$(($(count fail) + $(count cancelled) + vectors_failed))
+run_tests node test/*.test.js
+for major in 20 22 26; do
+    program=$(bash scripts/node.sh $major)
+    echo "Node $("$program" --version)"
+    run_vectors "$program"
+    # Files are opened by `node:sqlite` where a version has it, and threads share what is compiled.
+    [ "$program" = "$(command -v node)" ] ||
+        run_tests "$program" test/stores.test.js test/thread.test.js test/engine.test.js
+done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -14,10 +14,12 @@ const BEGIN: &str = "<!-- hosts -->\n";
 const END: &str = "<!-- /hosts -->";
 
 /// Hosts without which the table is not complete, with what the table calls them.
-const HOSTS: [(&str, &str); 5] = [
+const HOSTS: [(&str, &str); 7] = [
     ("native", "Rust, without WebAssembly (the engine as a crate)"),
     ("wasmtime", "Rust, wasmtime"),
-    ("node", "Node"),
+    ("node-20", "Node 20"),
+    ("node-22", "Node 22"),
+    ("node-26", "Node 26"),
     ("python", "Python, wasmtime"),
     ("edge-worker", "Edge worker, workerd"),
 ];
@@ -164,8 +166,8 @@ mod tests {
 
     #[test]
     fn hosts_that_agree_make_a_table_between_the_markers() {
-        let table = table(&[report("node", "aa"), report("python", "aa")]).unwrap();
-        assert!(table.contains("| Node | 1 of 1 | 1 of 1 | 1 of 1 |\n"), "{table}");
+        let table = table(&[report("node-20", "aa"), report("python", "aa")]).unwrap();
+        assert!(table.contains("| Node 20 | 1 of 1 | 1 of 1 | 1 of 1 |\n"), "{table}");
         let readme = "before\n<!-- hosts -->\nold\n<!-- /hosts -->\nafter\n";
         let new = replaced(readme, &table).unwrap();
         assert!(new.starts_with("before\n<!-- hosts -->\n| host |"), "{new}");
@@ -176,9 +178,9 @@ mod tests {
 
     #[test]
     fn hosts_that_differ_fail() {
-        let good = report("node", "aa");
+        let good = report("node-20", "aa");
         let error = table(&[good.clone(), report("python", "bb")]).unwrap_err().to_string();
-        assert_eq!(error, "`ingest/a.json`: node and python end with different bytes");
+        assert_eq!(error, "`ingest/a.json`: node-20 and python end with different bytes");
         let failed = Report { passed: 0, ..report("python", "aa") };
         let blocked = Report { would_block_passed: 0, ..report("python", "aa") };
         let fewer = Report { vectors: 0, passed: 0, would_block_passed: 0, ..good.clone() };

@@ -1,7 +1,9 @@
-// Starts the worker in workerd on a free loopback port.
+// Starts a worker in workerd on a free loopback port.
 //
-// Writes build/config.capnp: workerd wants every module listed, so the imports are followed from
-// src/worker.js. Modules are named by their path below host-examples, where relative imports work.
+// Writes a configuration into the storage: workerd wants every module listed, so the imports are
+// followed from the main one. Modules are named by their path below host-examples, where relative
+// imports work. What a bundler does with `lcm-engine` is done by a module of that name beside each
+// that imports it.
 
 import { spawn } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
@@ -10,60 +12,103 @@ import { createServer } from "node:net";
 import { dirname, join, posix, relative, resolve as resolvePath } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const here = fileURLToPath(new URL("..", import.meta.url));
-const examples = join(here, "..");
-const build = join(here, "build");
+const examples = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
 const START_MS_MAX = 20_000;
 
-/** Paths of a module and all it imports, the module itself first. */
-async function modulesFrom(path, found = []) {
+/** Where the modules of the package are: their names begin with `name`, their files are in it. */
+async function engineIn(folder) {
+  const name = folder === join(examples, "node") ? "node" : "lcm-engine";
+  const { exports } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+  return { name, folder, entry: posix.join(name, exports["."].workerd) };
+}
+
+/** The file of a module. */
+function fileOf(path, engine) {
+  const inside = `${engine.name}/`;
+  if (path.startsWith(inside)) return join(engine.folder, path.slice(inside.length));
+  return join(examples, path);
+}
+
+/** Names of a module and all it imports, the module itself first. */
+async function modulesFrom(path, engine, found = []) {
   if (found.includes(path)) return found;
   found.push(path);
-  if (!path.endsWith(".js")) return found;
-  const text = await readFile(join(examples, path), "utf8");
   // The generated glue imports nothing; it is minified and not worth scanning.
-  if (path.endsWith("/lcm.js")) return found;
-  for (const [, from] of text.matchAll(/^(?:import|export)\b[^"]*?\bfrom "(\.[^"]+)";/gm)) {
-    await modulesFrom(posix.join(posix.dirname(path), from), found);
+  if (!path.endsWith(".js") || path.endsWith("/lcm.js")) return found;
+  const text = await readFile(fileOf(path, engine), "utf8");
+  for (const [, from] of text.matchAll(/^(?:import|export)\b[^"]*?\bfrom "([^"]+)";/gm)) {
+    if (from === "lcm-engine") await modulesFrom(engine.entry, engine, found);
+    if (!from.startsWith(".")) continue;
+    await modulesFrom(posix.join(posix.dirname(path), from), engine, found);
   }
   return found;
 }
 
-function moduleLine(path) {
-  const kind = path.endsWith(".wasm") ? "wasm" : "esModule";
-  return `    ( name = "${path}", ${kind} = embed "${relative(build, join(examples, path))}" ),`;
+/** The module by which those of one folder find the package. */
+function engineLine(folder, engine) {
+  const source = `export * from "${posix.relative(folder, engine.entry)}";`;
+  return `    ( name = "${folder}/lcm-engine", esModule = ${JSON.stringify(source)} ),`;
 }
 
-async function writeConfig(storage) {
-  const modules = await modulesFrom("edge-worker/src/worker.js");
+function moduleLine(path, engine, from) {
+  const kind = path.endsWith(".wasm") ? "wasm" : "esModule";
+  const file = JSON.stringify(relative(from, fileOf(path, engine)));
+  return `    ( name = "${path}", ${kind} = embed ${file} ),`;
+}
+
+/** What is bound beside the conversations: the objects of the tests, and a model's service. */
+function bindingsOf({ main, model }) {
+  const checks = main.includes("/test/");
+  return {
+    classes: checks
+      ? `( className = "Check", uniqueKey = "lcm-check", enableSql = true ),
+    ( className = "Turns", uniqueKey = "lcm-turns", enableSql = true ),`
+      : "",
+    services: model
+      ? `( name = "model", external = ( address = ${JSON.stringify(model)}, http = () ) ),`
+      : "",
+    bindings: [
+      checks ? `( name = "CHECKS", durableObjectNamespace = "Check" ),` : "",
+      checks ? `( name = "TURNS", durableObjectNamespace = "Turns" ),` : "",
+      model ? `( name = "MODEL", service = "model" ), ( name = "MODEL_NAME", text = "m" ),` : "",
+    ].join("\n    "),
+  };
+}
+
+async function writeConfig({ storage, main, engine, model }) {
+  const modules = await modulesFrom(main, engine);
+  const bound = bindingsOf({ main, model });
+  const folders = new Set(modules.map((path) => posix.dirname(path)));
+  const own = [...folders].filter((folder) => !folder.startsWith(engine.name));
   const text = `using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
   services = [
     ( name = "main", worker = .worker ),
     ( name = "storage", disk = ( path = ${JSON.stringify(storage)}, writable = true ) ),
+    ${bound.services}
   ],
   sockets = [ ( name = "http", address = "127.0.0.1:0", http = (), service = "main" ) ],
 );
 
 const worker :Workerd.Worker = (
   modules = [
-${modules.map(moduleLine).join("\n")}
+${modules.map((path) => moduleLine(path, engine, storage)).join("\n")}
+${own.map((folder) => engineLine(folder, engine)).join("\n")}
   ],
   compatibilityDate = "2026-01-01",
   durableObjectNamespaces = [
     ( className = "Conversation", uniqueKey = "lcm-conversation", enableSql = true ),
-    ( className = "Check", uniqueKey = "lcm-check", enableSql = true ),
+    ${bound.classes}
   ],
   durableObjectStorage = ( localDisk = "storage" ),
   bindings = [
     ( name = "CONVERSATIONS", durableObjectNamespace = "Conversation" ),
-    ( name = "CHECKS", durableObjectNamespace = "Check" ),
+    ${bound.bindings}
   ],
 );
 `;
-  await mkdir(build, { recursive: true });
-  const path = join(build, "config.capnp");
+  const path = join(storage, "config.capnp");
   await writeFile(path, text);
   return path;
 }
@@ -109,24 +154,29 @@ async function untilReady(url, child) {
 }
 
 /**
- * Starts the worker; resolves to its address and a function that ends it.
+ * Starts a worker; resolves to its address and a function that ends it.
  *
- * `storage` is the folder that keeps the Durable Objects.
+ * `storage` is the folder that keeps the Durable Objects, `main` the worker's module below
+ * host-examples, `engine` the folder of the package, `model` the address of a model's service.
  */
-export async function startWorker(storage) {
+export async function startWorker(storage, options = {}) {
+  const { main = "edge-worker/src/worker.js", model } = options;
+  const engine = await engineIn(options.engine ?? join(examples, "node"));
   await mkdir(storage, { recursive: true });
-  const config = await writeConfig(resolvePath(storage));
+  const config = await writeConfig({ storage: resolvePath(storage), main, engine, model });
   const port = await freePort();
   const args = ["serve", config, `--socket-addr=http=127.0.0.1:${port}`];
   const child = spawn(workerdPath(), args, { stdio: ["ignore", "inherit", "inherit"] });
   const ended = new Promise((resolve) => {
     child.once("exit", resolve);
   });
+  const kill = () => child.kill("SIGKILL");
   const stop = async () => {
-    child.kill("SIGKILL");
+    kill();
     await ended;
+    process.off("exit", kill);
   };
-  process.once("exit", () => child.kill("SIGKILL"));
+  process.once("exit", kill);
   const url = `http://127.0.0.1:${port}`;
   await untilReady(url, child).catch(async (error) => {
     await stop();

@@ -1,29 +1,15 @@
-// A Durable Object that keeps one conversation. Everything an agent needs, in a few lines.
+// A Durable Object that keeps one conversation: the engine over its SQLite storage, the routes of a
+// client, and an alarm for what can wait.
 
 import { DurableObject } from "cloudflare:workers";
+import { durableStore, open } from "lcm-engine";
 
-import { durableStore, LcmError, open } from "../../node/src/workerd.js";
+import { completeOf } from "./model.js";
+import { answered, ID } from "./routes.js";
 
-const ID = "conversation";
-
-/** An error whose code survives the way out of the object. */
-export function portable(error) {
-  return error instanceof LcmError ? new Error(`${error.code}: ${error.message}`) : error;
-}
-
-/** The messages of JSON lines: a text, or its bytes in UTF-8. */
-function messagesOf(lines) {
-  const text = typeof lines === "string" ? lines : decoded(lines);
-  return text.split("\n").filter((line) => line.trim() !== "");
-}
-
-function decoded(bytes) {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch (error) {
-    throw new LcmError("invalid-input", "the lines are no UTF-8", { cause: error });
-  }
-}
+/** Under which the storage keeps how to maintain, beside the engine's own table. */
+const MAINTAIN = "maintain";
+const MAINTAIN_OPTIONS = ["budget", "model", "observed_tokens"];
 
 /** One conversation with its memory. */
 export class Conversation extends DurableObject {
@@ -32,39 +18,33 @@ export class Conversation extends DurableObject {
   constructor(ctx, env) {
     super(ctx, env);
     // Nothing is held in memory that matters: an evicted object goes on where it was.
-    this.#lcm = open({ store: durableStore(ctx.storage) });
+    this.#lcm = open({
+      store: durableStore(ctx.storage),
+      complete: completeOf(env),
+      environment: env,
+    });
   }
 
-  async #with(work) {
-    try {
-      return await work(await this.#lcm);
-    } catch (error) {
-      throw portable(error);
-    }
+  /** Answers a request of a client. */
+  async fetch(request) {
+    const response = answered(request, await this.#lcm, (options) => this.#later(options));
+    // What a model is asked for goes to its end, though the client may be gone by then.
+    this.ctx.waitUntil(response);
+    return response;
   }
 
-  /** Stores messages, given as JSON lines. */
-  append(lines) {
-    return this.#with((lcm) => lcm.append(ID, messagesOf(lines)));
+  /** Has compaction that a turn put off done when nobody waits. */
+  async #later(options) {
+    const given = Object.entries(options).filter(([name]) => MAINTAIN_OPTIONS.includes(name));
+    await this.ctx.storage.put(MAINTAIN, Object.fromEntries(given));
+    await this.ctx.storage.setAlarm(Date.now());
   }
 
-  /** Makes room. Give `complete` to `open` to have a model write the summaries. */
-  compact(budget) {
-    return this.#with((lcm) => lcm.compact(ID, { budget }));
-  }
-
-  /** One turn: stores messages and makes room when it is due. */
-  turn(lines, budget) {
-    return this.#with((lcm) => lcm.turn(ID, messagesOf(lines), { budget }));
-  }
-
-  /** A context that fits. */
-  context(budget, dialect) {
-    return this.#with((lcm) => lcm.assemble(ID, { budget, dialect }));
-  }
-
-  /** From a summary back to the original messages. */
-  expand(id) {
-    return this.#with((lcm) => lcm.expand(ID, id, { messages: true }));
+  /** Does what was put off; the engine says what is left and when it is tried again. */
+  async alarm() {
+    const lcm = await this.#lcm;
+    const { debt } = await lcm.maintain(ID, await this.ctx.storage.get(MAINTAIN));
+    if (debt === null || debt.exhausted) return;
+    await this.ctx.storage.setAlarm(Date.parse(debt.next_attempt_at));
   }
 }

@@ -10,7 +10,8 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const folder = join(root, "tests", "vectors");
 
-async function vectorPaths() {
+/** Paths of all vectors below their folder, in order. */
+export async function vectorPaths() {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   return entries
     .filter((entry) => entry.isFile() && entry.name.endsWith(".json"))
@@ -19,9 +20,14 @@ async function vectorPaths() {
     .sort();
 }
 
+/** The text of one vector. */
+export function vectorText(path) {
+  return readFile(join(folder, path), "utf8");
+}
+
 /** Runs one vector with both kinds of store; returns the digest and the failures of each. */
 async function runBoth(path, run) {
-  const text = await readFile(join(folder, path), "utf8");
+  const text = await vectorText(path);
   const normal = await run(text, "normal");
   const blocking = await run(text, "would-block");
   if (normal.sha256 !== blocking.sha256) {

@@ -47,7 +47,7 @@ function deadline(ms, signal) {
 export function completerOf(backend, models, options) {
   return async (request, { timeout_ms: limit }) => {
     if (modelsFor(models, request.purpose).length === 0) {
-      return { done: backend.pure("compaction.complete_offline", { request }) };
+      return { done: await backend.compute("compaction.complete_offline", { request }) };
     }
     const { signal, end } =
       limit === undefined ? { signal: options.signal, end() {} } : deadline(limit, options.signal);

@@ -76,9 +76,14 @@ export class Backend {
     return this.#perform(name, args);
   }
 
-  /** A call that reads no store and blocks on nothing. */
+  /** A call that reads no store and blocks on nothing; for short ones. */
   pure(name, args) {
     return this.#component.invoke(name, args);
+  }
+
+  /** The same for those that take their time: they run where all others do. */
+  async compute(name, args) {
+    return this.pure(name, args);
   }
 
   async #repeated(name, args) {

@@ -3,6 +3,7 @@
 import { invalid } from "./errors.js";
 import { toJson, wellFormed } from "./convert.js";
 import { sha256Hex } from "./digest.js";
+import { pause } from "./queue.js";
 
 /** Bounds of one ingest commit and of one staged piece (see `wit/ingest.wit`). */
 export const BATCH_MESSAGES_MAX = 100;
@@ -12,17 +13,33 @@ const PIECE_BYTES_MAX = 192 * 1024;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Messages as JSON texts: strings as they are, objects as compact JSON. */
-export function messageTexts(messages) {
+/** How long the event loop is kept from its next turn while a long list is read. */
+const TURN_MS_MAX = 5;
+
+function messageText(message, path) {
+  if (typeof message === "string") return wellFormed(message, path);
+  if (typeof message !== "object" || message === null) {
+    throw invalid(`\`${path}\` must be an object or JSON text`);
+  }
+  return toJson(message, path);
+}
+
+/**
+ * Messages as JSON texts: strings as they are, objects as compact JSON. A list that takes long is
+ * read in several turns of the event loop.
+ */
+export async function messageTexts(messages) {
   if (!Array.isArray(messages)) throw invalid("`messages` must be an array");
-  return messages.map((message, i) => {
-    const path = `messages.${i}`;
-    if (typeof message === "string") return wellFormed(message, path);
-    if (typeof message !== "object" || message === null) {
-      throw invalid(`\`${path}\` must be an object or JSON text`);
+  const texts = [];
+  let begin = performance.now();
+  for (const [i, message] of [...messages].entries()) {
+    if (performance.now() - begin > TURN_MS_MAX) {
+      await pause(0);
+      begin = performance.now();
     }
-    return toJson(message, path);
-  });
+    texts.push(messageText(message, `messages.${i}`));
+  }
+  return texts;
 }
 
 function byteLength(text) {
@@ -30,23 +47,28 @@ function byteLength(text) {
 }
 
 /** Cuts texts into runs that fit one call. A text that is too large alone is a run of its own. */
-export function batchesOf(texts) {
-  const batches = [];
+export function* batchesOf(texts) {
   let batch = [];
   let bytes = 0;
   for (const text of texts) {
     const size = byteLength(text);
     const full = batch.length >= BATCH_MESSAGES_MAX || bytes + size > BATCH_BYTES_MAX;
     if (batch.length > 0 && full) {
-      batches.push(batch);
+      yield batch;
       batch = [];
       bytes = 0;
     }
     batch.push(text);
     bytes += size;
   }
-  if (batch.length > 0) batches.push(batch);
-  return batches;
+  if (batch.length > 0) yield batch;
+}
+
+/** Whether one call does not take all texts. */
+export function severalBatches(texts) {
+  const batches = batchesOf(texts);
+  batches.next();
+  return batches.next().done === false;
 }
 
 /** The end of the piece that starts at `start`: on a code point boundary, within the bound. */

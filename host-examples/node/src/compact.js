@@ -30,7 +30,7 @@ function completerOf(backend, models, options, tally) {
   return async (request) => {
     if (modelsFor(models, request.purpose).length === 0) {
       tally.completions += 1;
-      const done = backend.pure("compaction.complete_offline", { request });
+      const done = await backend.compute("compaction.complete_offline", { request });
       return { result: { done }, exhausted: false };
     }
     const { result, exhausted, calls } = await chain(request);

@@ -4,13 +4,13 @@
 // of the engine's JSON (snake_case), so that they are the same in every host.
 
 import { ask, completed, completerOf } from "./ask.js";
-import { batchesOf, mergeReceipts, messageTexts, stagedTexts } from "./batches.js";
+import { batchesOf, mergeReceipts, messageTexts, severalBatches, stagedTexts } from "./batches.js";
 import { toJson } from "./convert.js";
 import { compact, planOptions } from "./compact.js";
 import { invalid } from "./errors.js";
 import { askMaintain, maintain } from "./maintain.js";
 import { budgeted, checkAsking, knownOptions, optionsOf, rest } from "./options.js";
-import { identities, ingestTranscript } from "./transcript.js";
+import { identitiesJson, ingestTranscript } from "./transcript.js";
 
 /** Bytes of one page of texts. */
 const PAGE_BYTES_MAX = 1024 * 1024;
@@ -102,14 +102,14 @@ export class Engine {
     const mode = given.mode ?? "transcript";
     const { refuse_replay = false, family } = given;
     const now = given.now ?? this.#clock();
-    const texts = messageTexts(messages);
-    if (batchesOf(texts).length > 1) {
+    const texts = await messageTexts(messages);
+    if (severalBatches(texts)) {
       if (mode === "transcript" || given.refuse_replay === true) {
         // What is stored already cannot be told batch by batch.
         return ingestTranscript(this.#backend, conversation, texts, { ...given, dialect, now });
       }
       // A message that is refused is so before the batches in front of it are stored.
-      identities(this.#backend, dialect, texts);
+      await identitiesJson(this.#backend, dialect, texts);
     }
     const staged = await stagedTexts(this.#backend, conversation, texts, now, family);
     const extra = {
@@ -131,7 +131,7 @@ export class Engine {
     const given = knownOptions("ingest", options, INGEST_OPTIONS);
     const { dialect = "lcm" } = given;
     const now = given.now ?? this.#clock();
-    const texts = messageTexts(transcript);
+    const texts = await messageTexts(transcript);
     return ingestTranscript(this.#backend, conversation, texts, { ...given, dialect, now });
   }
 
@@ -154,7 +154,7 @@ export class Engine {
     const { dialect, refuse_replay, family, ...work } = given;
     const append = { dialect, refuse_replay, family, mode, repeat, now: given.now };
     const plan = planOptions("turn", work);
-    const texts = messageTexts(messages);
+    const texts = await messageTexts(messages);
     await this.#check(conversation, work, plan);
     const receipt = await this.append(conversation, texts, append);
     const decision = await this.#decide(conversation, work, plan);
@@ -224,7 +224,7 @@ export class Engine {
       dialect,
       options: {
         ...withModel(rest(given, "budget", "dialect", "now")),
-        live_messages: messageTexts(live_messages),
+        live_messages: await messageTexts(live_messages),
       },
       now: given.now ?? this.#clock(),
     });
@@ -237,7 +237,8 @@ export class Engine {
    * beside the assembled context, such as its system prompt and its tools.
    */
   async estimate(messages, dialect = "lcm") {
-    const entries = identities(this.#backend, dialect, messageTexts(messages));
+    const texts = await messageTexts(messages);
+    const entries = parsed(await identitiesJson(this.#backend, dialect, texts));
     return entries.reduce((total, { tokens }) => total + tokens, 0);
   }
 
@@ -246,7 +247,7 @@ export class Engine {
    * not. Nothing is stored or read.
    */
   async validate(messages, dialect) {
-    const messages_json = `[${messageTexts(messages).join(",")}]`;
+    const messages_json = `[${(await messageTexts(messages)).join(",")}]`;
     return parsed(await this.#backend.call("context.validate", { dialect, messages_json }));
   }
 

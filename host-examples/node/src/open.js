@@ -4,11 +4,11 @@
 import { Backend } from "./backend.js";
 import { toJson } from "./convert.js";
 import { Engine } from "./engine.js";
-import { invalid } from "./errors.js";
+import { invalid, LcmError } from "./errors.js";
 import { modelsOf } from "./models.js";
 import { MemoryStore } from "./store-memory.js";
 
-const OPTIONS = ["store", "complete", "config", "now", "environment"];
+const OPTIONS = ["store", "complete", "config", "now", "environment", "worker"];
 
 /** Variables of this program that are no configuration keys. */
 const OTHER_VARIABLES = ["LCM_STORE", "LCM_WASM", "LCM_CACHE_DIR", "LCM_BLESS"];
@@ -53,21 +53,33 @@ function configJsonOf(config, environment) {
  * An engine over `options.store`.
  *
  * `instantiate` makes an instance of the component synchronously; `openPath` opens a store that is
- * given as a string.
+ * given as a string; `startThread`, where the runtime has threads, makes a backend in one.
  */
-export async function openWith({ instantiate, openPath }, options) {
+export async function openWith({ instantiate, openPath, startThread }, options) {
   for (const key of Object.keys(options)) {
     if (!OPTIONS.includes(key)) throw invalid(`open has no option \`${key}\``);
   }
-  const { store, complete, config, now = Date.now, environment = {} } = options;
+  const { store, complete, config, now = Date.now, environment = {}, worker = false } = options;
   if (store === undefined || store === null) throw invalid("open needs `store`");
+  if (typeof worker !== "boolean") throw invalid("`worker` must be true or false");
   const models = modelsOf(complete);
   const configJson = configJsonOf(config, environment);
+  if (worker) {
+    const backend = await inThread(startThread, { store, configJson });
+    return new Engine({ backend, models, clock: now });
+  }
   const opened = typeof store === "string" ? await storeAt(store, openPath) : store;
   const backend = new Backend({ instantiate, store: opened, configJson });
   return new Engine({ backend, models, clock: now });
 }
 
-function storeAt(name, openPath) {
+function inThread(startThread, { store, configJson }) {
+  if (!startThread) throw new LcmError("unsupported", "`worker` needs Node");
+  if (typeof store !== "string") throw invalid("with `worker`, `store` must be a string");
+  return startThread({ store, configJson });
+}
+
+/** The store that a string names. */
+export function storeAt(name, openPath) {
   return name === "memory:" ? new MemoryStore() : openPath(name);
 }

@@ -12,11 +12,17 @@ import { LcmError } from "./errors.js";
 /** Failures of an append after which the conversation is not, or may not be, what it relied on. */
 const OUTDATED = ["conflict", "store-unavailable"];
 
-/** Identities of all texts, in their order; throws when one is no message of the dialect. */
-export function identities(backend, dialect, texts) {
-  return batchesOf(texts).flatMap((messages) =>
-    JSON.parse(backend.pure("ingest.identify", { dialect, messages })),
-  );
+/**
+ * Identities of all texts, in their order, as JSON of one array; rejects when one is no message of
+ * the dialect.
+ */
+export async function identitiesJson(backend, dialect, texts) {
+  const lists = [];
+  for (const messages of batchesOf(texts)) {
+    const json = await backend.compute("ingest.identify", { dialect, messages });
+    lists.push(json.slice(1, -1));
+  }
+  return `[${lists.join(",")}]`;
 }
 
 /** One transcript on its way in. */
@@ -26,7 +32,7 @@ class Intake {
   /** Index behind the last message that an append confirmed; every plan is told. */
   #done = 0;
 
-  constructor(backend, conversation, texts, options) {
+  constructor(backend, conversation, texts, entriesJson, options) {
     const { dialect, now, refuse_replay, family, mode } = options;
     this.backend = backend;
     this.conversation = conversation;
@@ -37,16 +43,16 @@ class Intake {
     this.extra = { ...(family !== undefined && { family }) };
     // Large ones are replaced by references once they are staged.
     this.texts = [...texts];
-    this.entries = JSON.stringify(identities(backend, dialect, texts));
+    this.entriesJson = entriesJson;
   }
 
   /** Indexes of the messages that are not stored, and the revision this is true of. */
   async plan() {
-    const { conversation, entries, now } = this;
+    const { conversation, entriesJson, now } = this;
     // Later plans would take what was stored here for replayed.
     const refuse_replay = this.refuse_replay && this.#done === 0;
     const asked = JSON.stringify({ confirmed: this.#done, new: this.is_new, refuse_replay });
-    const transcript_json = `${asked.slice(0, -1)},"entries":${entries}}`;
+    const transcript_json = `${asked.slice(0, -1)},"entries":${entriesJson}}`;
     const args = { conversation, transcript_json, now };
     const plan = JSON.parse(await this.backend.call("ingest.reconcile", args));
     if (!Number.isSafeInteger(plan.revision)) {
@@ -87,7 +93,8 @@ class Intake {
     if (missing.length === 0) await this.#append([], this.extra);
     for (let at = 0; at < missing.length; ) {
       const next = missing.slice(at, at + BATCH_MESSAGES_MAX).map((index) => this.texts[index]);
-      const receipt = await this.#append(batchesOf(next)[0], { ...this.extra, revision });
+      const [batch] = batchesOf(next);
+      const receipt = await this.#append(batch, { ...this.extra, revision });
       const taken = receipt.ingested + receipt.skipped;
       if (taken === 0) throw new LcmError("trap", "`ingest.append` took none of the messages");
       at += taken;
@@ -99,7 +106,8 @@ class Intake {
 
 /** Stores those of `texts` that are missing in the conversation; resolves to one receipt. */
 export async function ingestTranscript(backend, conversation, texts, options) {
-  const intake = new Intake(backend, conversation, texts, options);
+  const entriesJson = await identitiesJson(backend, options.dialect, texts);
+  const intake = new Intake(backend, conversation, texts, entriesJson, options);
   let fewest = Infinity;
   for (let repeats = 0; ; ) {
     const plan = await intake.plan();

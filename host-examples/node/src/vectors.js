@@ -164,14 +164,27 @@ class Script {
     const spoken = text ?? padded(`summary ${this.used} `, "s", tokens);
     return { done: { text: spoken, finish, model, input_tokens: 0, output_tokens: 0 } };
   }
+  /** What was handed out so far, for `rewind`. */
+  mark() {
+    return { used: this.used, left: this.entries.map(({ left }) => left) };
+  }
+  /** Takes back what was handed out since `mark`. */
+  rewind({ used, left }) {
+    this.used = used;
+    this.entries.forEach((entry, i) => {
+      entry.left = left[i];
+    });
+  }
 }
 
 /** One run of one vector. */
 class Run {
-  constructor(vector, makeBackend) {
+  constructor(vector, makeBackend, repeats) {
     onlyFields(vector, VECTOR_FIELDS, "the vector");
     this.vector = vector;
+    this.repeats = repeats;
     this.script = new Script(resolved(vector.completions ?? [], []));
+    this.mark = this.script.mark();
     this.results = [];
     this.backend = makeBackend({
       configJson: vector.config === undefined ? null : JSON.stringify(vector.config),
@@ -210,7 +223,24 @@ class Run {
     if (name === "offline") {
       return this.drive(args, (request) => this.done("compaction.complete_offline", { request }));
     }
-    return this.backend.once(name, withDefaults(name, args));
+    return this.perform(name, withDefaults(name, args));
+  }
+
+  async perform(name, args) {
+    if (!this.repeats) return this.backend.once(name, args);
+    this.mark = this.script.mark();
+    const result = await this.backend.call(name, args);
+    // A refused commit replaces the instance: the next one is to be configured alike.
+    const { config_json: config } = args;
+    if (name === "setup.configure") {
+      this.backend.restart(typeof config === "string" ? config : JSON.stringify(config));
+    }
+    return result;
+  }
+
+  /** A commit was refused, so that the call is made again: its completions are not used up. */
+  refused() {
+    this.script.rewind(this.mark);
   }
 
   done(name, args) {
@@ -222,14 +252,14 @@ class Run {
     const ended = await drive({
       plan: (sweep) => {
         const chosen = { requests_max: 1, ...options, ...(sweep && { sweep }) };
-        return this.backend.once("compaction.plan", { conversation, budget, options: chosen, now });
+        return this.perform("compaction.plan", { conversation, budget, options: chosen, now });
       },
       complete: (request) => request,
       apply: (request) => {
         // Asked here and not earlier: the script hands out its answers in the order of use.
         completions += 1;
         const args = { conversation, request_id: request.id, answer: answer(request), now };
-        return this.backend.once("compaction.apply", args);
+        return this.perform("compaction.apply", args);
       },
     });
     return { ...ended, completions };
@@ -245,18 +275,27 @@ function promised(store) {
   });
 }
 
+/** How a store is faced: `face(store, refused)`, and whether conflicts are repeated. */
+const MODES = {
+  normal: { face: (store) => store, repeats: false },
+  "would-block": { face: promised, repeats: false },
+};
+
 /**
  * Runs one vector over an empty synchronous store.
  *
- * `mode` is `normal`, or `would-block`: then the store is reached through the adapter for
- * asynchronous stores. Resolves to `{failures, sha256}`: readable lines, none when the vector
- * passed, and the digest of the store at the end.
+ * `mode` is `normal`, `would-block`, where the store is reached through the adapter for
+ * asynchronous stores, or an object as in `MODES`, whose `face` calls `refused` for every conflict
+ * of its own making. Resolves to `{failures, sha256}`: readable lines, none when the vector passed,
+ * and the digest of the store at the end.
  */
 export async function runVector(vector, mode, instantiate, store) {
   const failures = [];
-  const faced = mode === "would-block" ? promised(store) : store;
+  const { face, repeats } = MODES[mode] ?? mode;
   try {
-    const run = new Run(vector, (parts) => new Backend({ instantiate, store: faced, ...parts }));
+    let run;
+    const faced = face(store, () => run.refused());
+    run = new Run(vector, (parts) => new Backend({ instantiate, store: faced, ...parts }), repeats);
     for (const [i, step] of vector.steps.entries()) {
       const found = await run.step(step);
       failures.push(...found.map((line) => `step ${i} (${step.call}): ${line}`));

@@ -15,30 +15,30 @@ import { ingestTranscript } from "../src/transcript.js";
 
 const REQUEST = { id: "r", purpose: "leaf", model: null };
 
-test("objects become compact JSON, strings stay, lone surrogates become escapes", () => {
-  const texts = messageTexts([{ role: "user", content: "\ud800" }, ' {"role" : "user"} ']);
+test("objects become compact JSON, strings stay, lone surrogates become escapes", async () => {
+  const texts = await messageTexts([{ role: "user", content: "\ud800" }, ' {"role" : "user"} ']);
   assert.deepEqual(texts, ['{"role":"user","content":"\\ud800"}', ' {"role" : "user"} ']);
   const code = { code: "invalid-input" };
   for (const bad of ["x", [1], [null], [undefined], ["\ud800"], [{ n: 1n }]]) {
-    assert.throws(() => messageTexts(bad), code, String(bad));
+    await assert.rejects(messageTexts(bad), code, String(bad));
   }
 });
 
 test("a batch holds at most 100 messages and 512 KiB", () => {
   assert.deepEqual(
-    batchesOf(Array(250).fill("x")).map((batch) => batch.length),
+    [...batchesOf(Array(250).fill("x"))].map((batch) => batch.length),
     [100, 100, 50],
   );
   const third = "\u00e9".repeat(100 * 1024);
   assert.deepEqual(
-    batchesOf(Array(5).fill(third)).map((batch) => batch.length),
+    [...batchesOf(Array(5).fill(third))].map((batch) => batch.length),
     [2, 2, 1],
   );
   assert.deepEqual(
-    batchesOf(["x", "y".repeat(600 * 1024), "z"]).map((batch) => batch.length),
+    [...batchesOf(["x", "y".repeat(600 * 1024), "z"])].map((batch) => batch.length),
     [1, 1, 1],
   );
-  assert.deepEqual(batchesOf([]), []);
+  assert.deepEqual([...batchesOf([])], []);
 });
 
 test("a message over 512 KiB is staged in pieces that end between code points", async () => {
@@ -136,8 +136,8 @@ function fakeConversation(fault = () => {}) {
     log.push(name);
     return answers[name](args);
   };
-  const pure = (_, { messages }) => JSON.stringify(messages);
-  return { stored, log, backend: { pure, call, attempt: call } };
+  const compute = async (_, { messages }) => JSON.stringify(messages);
+  return { stored, log, backend: { compute, call, attempt: call } };
 }
 
 const many = Array.from({ length: 250 }, (_, i) => `"${i}"`);
@@ -199,7 +199,7 @@ test("large messages are staged before the plan that appends relies on", async (
 });
 
 test("a plan without a revision is refused", async () => {
-  const backend = { pure: () => "[]", call: async () => '{"missing":[],"warnings":[]}' };
+  const backend = { compute: async () => "[]", call: async () => '{"missing":[],"warnings":[]}' };
   const expected = { code: "trap", message: /revision/ };
   await assert.rejects(ingestTranscript(backend, "c", [], INGEST), expected);
 });

@@ -1,11 +1,10 @@
 // A Durable Object for the tests: the golden vectors and the walkthrough over its own storage.
 
 import { DurableObject } from "cloudflare:workers";
+import { durableStore, instantiate, open } from "lcm-engine";
 
 import { runVector } from "../../node/src/vectors.js";
 import { walkthrough } from "../../node/src/walkthrough.js";
-import { durableStore, instantiate, open } from "../../node/src/workerd.js";
-import { portable } from "./conversation.js";
 
 /** Runs one check over its empty storage. */
 export class Check extends DurableObject {
@@ -16,11 +15,7 @@ export class Check extends DurableObject {
 
   /** `{said, digest, equal}` of the walkthrough over the given lines. */
   async walkthrough(text) {
-    try {
-      const lcm = await open({ store: durableStore(this.ctx.storage) });
-      return await walkthrough(lcm, text.trimEnd().split("\n"));
-    } catch (error) {
-      throw portable(error);
-    }
+    const lcm = await open({ store: durableStore(this.ctx.storage) });
+    return walkthrough(lcm, text.trimEnd().split("\n"));
   }
 }

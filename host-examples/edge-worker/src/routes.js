@@ -1,0 +1,194 @@
+// What a client can ask of a conversation, by method and path below /conversations/ID:
+//
+//   POST messages?dialect=D       JSON lines, one message each; stores them
+//   POST turn?budget=N            the same, and makes room when it is due; with defer=true later,
+//                                 by the object's alarm
+//   GET  context?budget=N         what to send to the model; POST with the options as JSON
+//   GET  tools?dialect=D          the definitions of an agent's tools, and what to tell it
+//   POST tools/NAME               answers a call of one; the input as JSON
+//   POST grep, ask                {"pattern", ...}, {"question", ...}
+//   GET  items/ID                 what a summary, message or file is; POST with options
+//   GET  summaries/ID             from a summary back to the original messages; POST with options
+//   GET  evaluate?budget=N        whether room has to be made
+//   POST compact?budget=N, maintain?budget=N
+//   GET  messages?from=N&to=M     the original texts
+//   GET  status, check, digest
+//
+// Options are those of the package, in the query or as a JSON object in the body; answers are the
+// engine's JSON, errors {"error": {"code", "message"}}.
+
+import { LcmError } from "lcm-engine";
+
+/** The one conversation of an object. */
+export const ID = "conversation";
+
+const STATUS = {
+  "invalid-input": 400,
+  "not-found": 404,
+  exists: 409,
+  denied: 403,
+  conflict: 409,
+  "limit-exceeded": 413,
+  unsupported: 501,
+  "store-unavailable": 503,
+  "completion-failed": 502,
+  corrupt: 500,
+  trap: 500,
+};
+
+/** Bytes of a body, which is held in memory with what is made of it. */
+const BODY_BYTES_MAX = 31 * 1024 * 1024;
+
+/** Options that are texts, whatever they look like. */
+const TEXTS = ["dialect", "policy", "prompt", "previous", "model", "grant", "caller", "after"];
+
+function invalid(message, cause) {
+  return new LcmError("invalid-input", message, { cause });
+}
+
+/** The body of a request as text, bounded. */
+async function textOf(request) {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let text = "";
+  let bytes = 0;
+  try {
+    for await (const chunk of request.body ?? []) {
+      bytes += chunk.byteLength;
+      // Read to its end all the same: a client that is still sending would not see the answer.
+      text = bytes > BODY_BYTES_MAX ? "" : text + decoder.decode(chunk, { stream: true });
+    }
+    if (bytes <= BODY_BYTES_MAX) text += decoder.decode();
+  } catch (error) {
+    throw invalid("the body is no UTF-8", error);
+  }
+  if (bytes <= BODY_BYTES_MAX) return text;
+  throw new LcmError("limit-exceeded", `a body has at most ${BODY_BYTES_MAX} bytes`);
+}
+
+async function linesOf(request) {
+  return (await textOf(request)).split("\n").filter((line) => line.trim() !== "");
+}
+
+/** The JSON object of a body; none: an empty one. */
+async function objectOf(request) {
+  const text = request.method === "GET" ? "" : await textOf(request);
+  if (text.trim() === "") return {};
+  let value;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw invalid("the body is no JSON", error);
+  }
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  throw invalid("the body must be a JSON object");
+}
+
+function valueOf(name, text) {
+  if (TEXTS.includes(name)) return text;
+  if (/^\d+$/.test(text)) return Number(text);
+  return text === "true" || text === "false" ? text === "true" : text;
+}
+
+/** Options in the query of an address. */
+function queryOf(url) {
+  const entries = [...url.searchParams].map(([name, text]) => [name, valueOf(name, text)]);
+  return Object.fromEntries(entries);
+}
+
+async function optionsOf({ request, url }) {
+  return { ...queryOf(url), ...(await objectOf(request)) };
+}
+
+async function turn({ lcm, later, request, url }) {
+  const options = queryOf(url);
+  const done = await lcm.turn(ID, await linesOf(request), options);
+  if (done.deferred) await later(options);
+  return done;
+}
+
+async function context(asked) {
+  return asked.lcm.assemble(ID, await optionsOf(asked));
+}
+
+async function item(asked) {
+  return asked.lcm.describe(ID, asked.name, await optionsOf(asked));
+}
+
+async function summary(asked) {
+  return asked.lcm.expand(ID, asked.name, { messages: true, ...(await optionsOf(asked)) });
+}
+
+async function tools({ lcm, url }) {
+  const { dialect, caller, has_summaries } = queryOf(url);
+  const definitions = lcm.tools(dialect, caller === undefined ? undefined : { caller });
+  return { definitions, instructions: lcm.instructions(dialect, has_summaries) };
+}
+
+async function tool({ lcm, request, url, name }) {
+  return lcm.callTool(ID, name, await objectOf(request), queryOf(url));
+}
+
+async function grep(asked) {
+  const { pattern = "", ...options } = await optionsOf(asked);
+  return asked.lcm.grep(ID, pattern, options);
+}
+
+async function ask(asked) {
+  const { question = "", ...options } = await optionsOf(asked);
+  return asked.lcm.ask(ID, question, options);
+}
+
+/** Routes without a name behind them, and those with one. */
+const ROUTES = {
+  "POST messages": async ({ lcm, request, url }) =>
+    lcm.append(ID, await linesOf(request), queryOf(url)),
+  "POST turn": turn,
+  "GET messages": async ({ lcm, url }) => lcm.messages(ID, queryOf(url)),
+  "GET context": context,
+  "POST context": context,
+  "GET tools": tools,
+  "POST grep": grep,
+  "POST ask": ask,
+  "GET evaluate": async (asked) => asked.lcm.evaluate(ID, await optionsOf(asked)),
+  "POST compact": async (asked) => asked.lcm.compact(ID, await optionsOf(asked)),
+  "POST maintain": async (asked) => asked.lcm.maintain(ID, await optionsOf(asked)),
+  "GET status": async ({ lcm }) => lcm.status(ID),
+  "GET check": async ({ lcm }) => lcm.check(ID),
+  "GET digest": async ({ lcm }) => lcm.digest(),
+};
+const NAMED_ROUTES = {
+  "POST tools": tool,
+  "GET items": item,
+  "POST items": item,
+  "GET summaries": summary,
+  "POST summaries": summary,
+};
+
+/** The route of a request and the name behind it; undefined: there is none. */
+function routeOf(request, url) {
+  const [action, name, ...more] = url.pathname.split("/").slice(3);
+  const routes = name === undefined ? ROUTES : NAMED_ROUTES;
+  const route = routes[`${request.method} ${action}`];
+  if (!route || name === "" || more.length > 0) return undefined;
+  try {
+    return { route, name: name && decodeURIComponent(name) };
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The response to a client's request. `later(options)` is called when a turn put compaction off.
+ */
+export async function answered(request, lcm, later) {
+  const url = new URL(request.url);
+  const found = routeOf(request, url);
+  if (!found) return new Response("not found\n", { status: 404 });
+  try {
+    return Response.json(await found.route({ lcm, later, request, url, name: found.name }));
+  } catch (error) {
+    const { code, message } = error;
+    if (STATUS[code] === undefined) throw error;
+    return Response.json({ error: { code, message } }, { status: STATUS[code] });
+  }
+}

@@ -1,0 +1,192 @@
+// The worker as a client sees it, in workerd: all routes, what is refused, the model and the alarm.
+
+import assert from "node:assert/strict";
+import { rm } from "node:fs/promises";
+import { after, before, test } from "node:test";
+
+import { startWorker } from "../scripts/workerd.mjs";
+import { BUDGET, client, SAID, startModel, temporaryFolder, transcript } from "./support.js";
+
+let lines;
+let model;
+let answer;
+let worker;
+let folder;
+
+before(async () => {
+  lines = await transcript();
+  model = await startModel((...asked) => answer?.(...asked));
+  folder = await temporaryFolder();
+  worker = await startWorker(folder, { model: model.address });
+});
+after(async () => {
+  await worker.stop();
+  model.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** A conversation that has the walkthrough. */
+async function filled(name) {
+  const chat = client(worker.url, name);
+  const [status, receipt] = await chat.post("messages", lines.join("\n"));
+  assert.deepEqual([status, receipt.ingested], [200, lines.length]);
+  return chat;
+}
+
+/** Repeats `look` until it resolves to something that is true. */
+async function eventually(look) {
+  for (let attempt = 0; attempt < 400; attempt++) {
+    const seen = await look();
+    if (seen) return seen;
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  return assert.fail("it did not happen");
+}
+
+test("messages go in once, and a context that fits comes out", async () => {
+  const chat = await filled("a chat");
+  assert.equal((await chat.post("messages", lines.join("\n")))[1].ingested, 0);
+  assert.equal((await chat.get(`evaluate?budget=${BUDGET}`))[1].due, true);
+  const [, compacted] = await chat.post(`compact?budget=${BUDGET}`);
+  assert.equal(compacted.status, "done");
+  const [, context] = await chat.get(`context?budget=${BUDGET}&dialect=openai-chat&explain=true`);
+  assert.ok(context.tokens <= BUDGET && context.summaries > 0);
+  assert.ok(context.messages.every(({ role }) => role !== undefined));
+  const { token } = context.prefix;
+  const options = { budget: BUDGET, dialect: "openai-chat", policy: "layered", previous: token };
+  const [, again] = await chat.post("context", { ...options, reserve_tokens: 10 });
+  assert.equal(again.prefix.broken_by, null);
+  const live_messages = [{ role: "user", content: "not stored yet" }];
+  const [, live] = await chat.post("context", { ...options, live_messages });
+  assert.match(JSON.stringify(live.messages.at(-1)), /not stored yet/);
+  assert.deepEqual((await chat.get("messages"))[1], lines);
+  assert.deepEqual((await chat.get("messages?from=3&to=4"))[1], lines.slice(2, 4));
+  assert.equal((await chat.get("status"))[1].messages, lines.length);
+  assert.equal((await chat.get("check"))[1].ok, true);
+
+  const summary = context.items.find(({ kind }) => kind !== "message");
+  assert.equal((await chat.get(`items/${summary.id}`))[1].id, summary.id);
+  const [, expanded] = await chat.get(`summaries/${summary.id}?depth=10`);
+  const originals = expanded.messages.map(({ raw }) => raw);
+  assert.deepEqual(originals, lines.slice(0, originals.length));
+  const [, bare] = await chat.post(`summaries/${summary.id}`, { messages: false });
+  assert.deepEqual([bare.messages, originals.length > 0], [[], true]);
+});
+
+test("an agent has its tools, and its questions are answered", async () => {
+  const chat = await filled("tools");
+  const [, { definitions, instructions }] = await chat.get("tools?dialect=anthropic");
+  assert.ok(definitions.some(({ name }) => name === "lcm_grep"));
+  assert.match(instructions, /lcm_/);
+  const [, found] = await chat.post("tools/lcm_grep", { pattern: '"batch window"' });
+  assert.equal(found.is_error, false);
+  assert.match(found.text, /batch window/);
+  const [, grep] = await chat.post("grep", { pattern: '"batch window"', limit: 1 });
+  assert.equal(grep.matches.length, 1);
+  const message = grep.matches[0].id;
+  answer = async () => {
+    const content = `It was decided. [${message}]`;
+    return { body: { choices: [{ message: { content }, finish_reason: "stop" }] } };
+  };
+  const [, asked] = await chat.post("ask", { question: "what of the batch window?" });
+  assert.equal(asked.status, "answered");
+  const question = { query: "batch window", prompt: "what of the batch window?" };
+  const [, expanded] = await chat.post("tools/lcm_expand_query", question);
+  assert.deepEqual([expanded.is_error, /It was decided/.test(expanded.text)], [false, true]);
+  answer = undefined;
+});
+
+test("the model behind the binding writes the summaries, and its failures have codes", async () => {
+  const chat = await filled("model");
+  answer = async () => ({ status: 401 });
+  const [status, { error }] = await chat.post(`compact?budget=${BUDGET}`);
+  assert.deepEqual([status, error.code], [502, "completion-failed"]);
+  answer = async () => ({ status: 429, headers: { "retry-after": "120" } });
+  // The engine's breaker may have opened by the refused key; whatever it is, nothing is lost.
+  const [, limited] = await chat.post(`compact?budget=100000&mode=until-under&force=true`);
+  assert.equal(limited.failure?.code ?? "rate-limited", "rate-limited");
+  answer = undefined;
+  const [, compacted] = await chat.post(`compact?budget=${BUDGET}`);
+  assert.ok(compacted.passes.length > 0);
+  const { path, body } = model.asked.at(-1);
+  assert.equal(path, "/v1/chat/completions");
+  assert.deepEqual([body.model, body.messages.map(({ role }) => role)], ["m", ["system", "user"]]);
+  const [, context] = await chat.get(`context?budget=${BUDGET}`);
+  assert.ok(JSON.stringify(context.messages).includes(SAID));
+});
+
+test("what a turn puts off is done by the alarm", async () => {
+  const chat = client(worker.url, "alarm");
+  const [, turn] = await chat.post("turn?budget=10000&defer=true", lines.join("\n"));
+  assert.deepEqual([turn.receipt.ingested, turn.deferred], [lines.length, true]);
+  const status = await eventually(async () => {
+    const [, seen] = await chat.get("status");
+    return seen.summaries.length > 0 && seen.debt === null && seen;
+  });
+  assert.ok(status.context.tokens < 7_500);
+  assert.deepEqual((await chat.get("messages"))[1], lines);
+});
+
+test("a question goes to its end though its client went away", async () => {
+  const chat = await filled("gone");
+  let end;
+  const held = new Promise((resolve) => {
+    end = resolve;
+  });
+  const seen = new Promise((resolve) => {
+    answer = async () => {
+      resolve();
+      await held;
+      return undefined;
+    };
+  });
+  const controller = new AbortController();
+  const url = `${worker.url}/conversations/gone/ask`;
+  const body = JSON.stringify({ question: "what of the batch window?" });
+  const asking = fetch(url, { method: "POST", body, signal: controller.signal });
+  await seen;
+  controller.abort();
+  await assert.rejects(asking);
+  end();
+  answer = undefined;
+  // Another one of the conversation is told that it is busy for as long as it is open.
+  await eventually(async () => {
+    const [, next] = await chat.post("ask", { question: "what of the batch window?" });
+    return next.status !== "busy";
+  });
+});
+
+test("what is no request is refused as such, and changes nothing", async () => {
+  const chat = client(worker.url, "refused");
+  const line = (bytes) => `${JSON.stringify({ role: "user", content: "x".repeat(bytes) })}\n`;
+  const large = line(250_000);
+  const most = Math.floor((31 << 20) / large.length);
+  assert.equal((await chat.post("messages", large.repeat(most)))[0], 200);
+  const before = await chat.get("digest");
+  const refusals = [
+    ["messages", large.repeat(136), 413, "limit-exceeded"],
+    ["messages", Uint8Array.of(0xff), 400, "invalid-input"],
+    ["messages?dialekt=x", line(1), 400, "invalid-input"],
+    ["messages", "{", 400, "invalid-input"],
+    ["turn", line(1), 400, "invalid-input"],
+    ["context", "[]", 400, "invalid-input"],
+    ["context", "{", 400, "invalid-input"],
+    ["context?budget=x", "", 400, "invalid-input"],
+    ["items/sum_1111111111111111", "", 404, "not-found"],
+    ["summaries/sum_1111111111111111", "", 404, "not-found"],
+  ];
+  for (const [path, body, status, code] of refusals) {
+    const [found, answer] = await chat.post(path, body);
+    assert.deepEqual([found, answer.error?.code], [status, code], path);
+  }
+  for (const path of ["messages/extra", "messages/", "compact/x", "%zz", "items", "tools/", ""]) {
+    assert.equal((await chat.post(path, line(1)))[0], 404, path);
+  }
+  const elsewhere = await Promise.all(
+    ["", "/conversations", "/conversations/%zz/status", "/check/vector"].map((path) =>
+      fetch(`${worker.url}${path}`, { method: "POST" }),
+    ),
+  );
+  assert.deepEqual(elsewhere.map(({ status }) => status), [404, 404, 404, 404]);
+  assert.deepEqual(await chat.get("digest"), before);
+});

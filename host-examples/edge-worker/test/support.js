@@ -1,0 +1,70 @@
+// What the tests of the worker have in common: clients, and a model that the test answers for.
+
+import { createServer } from "node:http";
+import { mkdtemp, readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export const NOW = 1_700_000_000_000;
+export const BUDGET = 3_000;
+
+/** The messages of the walkthrough, a line each. */
+export async function transcript() {
+  const path = new URL("../../walkthrough.jsonl", import.meta.url);
+  return (await readFile(path, "utf8")).trimEnd().split("\n");
+}
+
+/** What the model of the tests says: the failures of a text are in it. */
+export const SAID = "the tests of the module fail";
+
+/** A new folder of the test's own. */
+export function temporaryFolder() {
+  return mkdtemp(join(tmpdir(), "lcm-edge-"));
+}
+
+/**
+ * A server that speaks Chat Completions: `answer(body, number)` resolves to `{status, body}` or
+ * nothing, which is the answer `SAID`. Resolves to `{address, asked, close}`.
+ */
+export async function startModel(answer = async () => undefined) {
+  const asked = [];
+  const usual = {
+    choices: [{ message: { content: SAID }, finish_reason: "stop" }],
+    usage: { prompt_tokens: 11, completion_tokens: 7 },
+  };
+  const server = createServer(async (request, response) => {
+    const chunks = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const body = JSON.parse(Buffer.concat(chunks));
+    asked.push({ path: request.url, headers: request.headers, body });
+    const { status = 200, headers = {}, ...given } = (await answer(body, asked.length)) ?? {};
+    response.writeHead(status, { "content-type": "application/json", ...headers });
+    response.end(JSON.stringify(given.body ?? usual));
+  });
+  await new Promise((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  const close = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { address: `127.0.0.1:${server.address().port}`, asked, close };
+}
+
+/** Calls of one conversation: `get(path)` and `post(path, body)` resolve to `[status, answer]`. */
+export function client(url, conversation) {
+  const base = `${url}/conversations/${encodeURIComponent(conversation)}`;
+  const answered = async (response) => {
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.includes("json");
+    return [response.status, isJson ? JSON.parse(text) : text];
+  };
+  const sent = (body) => {
+    return typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body);
+  };
+  return {
+    get: async (path) => answered(await fetch(`${base}/${path}`)),
+    post: async (path, body = "") =>
+      answered(await fetch(`${base}/${path}`, { method: "POST", body: sent(body) })),
+  };
+}

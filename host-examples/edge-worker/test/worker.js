@@ -1,0 +1,24 @@
+// The worker with what only its tests ask:
+//
+//   POST /check/walkthrough, /check/vector      in a fresh object each time
+//   /turns/ID/ROUTE                             as /conversations, and what turns cost
+
+import worker from "../src/worker.js";
+
+export { Conversation } from "../src/worker.js";
+export { Check } from "./check.js";
+export { Turns } from "./turns.js";
+
+export default {
+  async fetch(request, env) {
+    const url = new URL(request.url);
+    const [area, name, ...rest] = url.pathname.slice(1).split("/");
+    if (area === "turns") return env.TURNS.get(env.TURNS.idFromName(name)).fetch(request);
+    if (area !== "check" || rest.length > 0) return worker.fetch(request, env);
+    const object = env.CHECKS.get(env.CHECKS.newUniqueId());
+    const text = await request.text();
+    const mode = url.searchParams.get("mode") ?? "normal";
+    const result = name === "vector" ? object.vector(text, mode) : object.walkthrough(text);
+    return Response.json(await result);
+  },
+};

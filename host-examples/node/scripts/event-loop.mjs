@@ -1,0 +1,85 @@
+// How long the event loop of a program stands still: node scripts/event-loop.mjs [MESSAGES]
+//
+// Ingests that many messages (10,000) in one call into a new SQLite file, compacts them without a
+// model and assembles, once with a worker thread and once without. Fails when the loop stood still
+// for 20 ms with it, or compaction made fewer than 20 summaries of 10,000 messages or more.
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { pathToFileURL } from "node:url";
+
+import { open } from "../src/index.js";
+import { pause } from "../src/queue.js";
+
+/** The longest that the loop may stand still with a worker thread. */
+export const STALL_MS_MAX = 20;
+const BUDGET = 128_000;
+const PASSES_MIN = 20;
+
+const TURN_MS = 5;
+
+/** A message of about 50 tokens that is said once only. */
+function message(number) {
+  const words = Array.from({ length: 24 }, (_, at) => `word${(number * (at + 3)) % 9973}`);
+  return { role: number % 2 ? "assistant" : "user", content: `n${number} ${words.join(" ")}` };
+}
+
+/** What `work` resolves to, and the longest that the loop stood still meanwhile. */
+async function watched(work) {
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  delay.enable();
+  // Seen is what lies between two turns of the loop, so there is one before and one after.
+  await pause(TURN_MS);
+  const result = await work();
+  await pause(TURN_MS);
+  delay.disable();
+  return { result, stall_ms: delay.max / 1e6 };
+}
+
+/** Longest stalls of each step over `count` messages, and how many summaries were made. */
+export async function stalls(count, worker) {
+  const messages = Array.from({ length: count }, (_, number) => message(number));
+  const folder = await mkdtemp(join(tmpdir(), "lcm-loop-"));
+  const store = join(folder, "agent.lcm.db");
+  try {
+    const opened = await watched(() => open({ store, worker, environment: {} }));
+    const lcm = opened.result;
+    const ingest = await watched(() => lcm.ingest("c", messages));
+    const compact = await watched(() => lcm.compact("c", { budget: BUDGET, mode: "until-under" }));
+    const assemble = await watched(() => lcm.assemble("c", { budget: BUDGET }));
+    const closed = await watched(() => lcm.close());
+    if (ingest.result.ingested !== count) throw new Error("not all was stored");
+    return {
+      passes: compact.result.passes.length,
+      stall_ms: {
+        open: opened.stall_ms,
+        ingest: ingest.stall_ms,
+        compact: compact.stall_ms,
+        assemble: assemble.stall_ms,
+        close: closed.stall_ms,
+      },
+    };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function row(name, { passes, stall_ms }) {
+  const steps = Object.entries(stall_ms).map(([step, ms]) => `${step} ${ms.toFixed(1)}`);
+  return `${name}: ${steps.join(", ")} ms; ${passes} summaries`;
+}
+
+async function main(count) {
+  const threaded = await stalls(count, true);
+  console.log(row("with a worker thread", threaded));
+  console.log(row("without", await stalls(count, false)));
+  const longest = Math.max(...Object.values(threaded.stall_ms));
+  const enough = count < 10_000 || threaded.passes >= PASSES_MIN;
+  return longest < STALL_MS_MAX && enough;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  process.exitCode = (await main(Number(process.argv[2] ?? 10_000))) ? 0 : 1;
+}

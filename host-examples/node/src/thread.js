@@ -1,0 +1,37 @@
+// What runs in the worker thread of `open({ worker: true })`: the component and its store.
+//
+// In: `{id, verb, args}`, calls of the backend. Out: `{modules}` or `{error}` once, then
+// `{id, result}` or `{id, error}` for each call. Models stay in the thread that opened.
+
+import { parentPort, workerData } from "node:worker_threads";
+
+import { Backend } from "./backend.js";
+import { storeAt } from "./open.js";
+import { compiledModules, instantiate, openPath } from "./runtime.js";
+import { sent } from "./thread-errors.js";
+
+async function opened({ store, configJson }) {
+  const backend = new Backend({ instantiate, store: await storeAt(store, openPath), configJson });
+  // The first call compiles, so that the other thread need not.
+  backend.pure("setup.version", {});
+  return backend;
+}
+
+/** Answers calls until the store is closed. */
+function serve(backend) {
+  parentPort.on("message", async ({ id, verb, args }) => {
+    try {
+      parentPort.postMessage({ id, result: await backend[verb](...args) });
+    } catch (error) {
+      parentPort.postMessage({ id, error: sent(error) });
+    }
+    if (verb === "close") parentPort.close();
+  });
+}
+
+try {
+  serve(await opened(workerData));
+  parentPort.postMessage({ modules: compiledModules() });
+} catch (error) {
+  parentPort.postMessage({ error: sent(error) });
+}

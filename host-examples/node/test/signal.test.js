@@ -1,0 +1,97 @@
+// Every call that asks a model: others of the same conversation go on while it thinks, and a signal
+// ends it, whether engine and store are in a thread of their own or not.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+
+import { open } from "../src/index.js";
+
+const transcript = new URL("../../walkthrough.jsonl", import.meta.url);
+const lines = (await readFile(transcript, "utf8")).trimEnd().split("\n");
+const NEW = { role: "user", content: "x" };
+const QUESTION = "What was decided about the batch window?";
+const cancelled = ({ reason, passes }) => assert.deepEqual([reason, passes], ["cancelled", []]);
+
+/** How each is called, and what it must answer when it is stopped before the model answered. */
+const CALLS = {
+  compact: {
+    call: (lcm, signal) => lcm.compact("c", { budget: 3000, signal }),
+    stopped: cancelled,
+  },
+  turn: {
+    call: (lcm, signal) => lcm.turn("c", [NEW], { budget: 3000, signal }),
+    stopped: ({ receipt, compacted, failure }) => {
+      assert.deepEqual([receipt.ingested, failure], [1, null]);
+      cancelled(compacted);
+    },
+  },
+  maintain: {
+    call: (lcm, signal) => lcm.maintain("c", { budget: 3000, signal }),
+    stopped: ({ compacted }) => cancelled(compacted),
+  },
+  ask: {
+    call: (lcm, signal) => lcm.ask("c", QUESTION, { signal }),
+    stopped: ({ status, failure }) => {
+      assert.deepEqual([status, failure.message], ["model-failed", "cancelled"]);
+    },
+  },
+  callTool: {
+    call: (lcm, signal) =>
+      lcm.callTool("c", "lcm_expand_query", { prompt: QUESTION }, { signal }),
+    stopped: ({ text }) => assert.match(text, /model-failed/),
+  },
+};
+
+/** A model that never answers, and says when it is asked and when its request ended. */
+function thinking() {
+  const said = {};
+  const asked = new Promise((resolve) => {
+    said.asked = resolve;
+  });
+  const ended = new Promise((resolve) => {
+    said.ended = resolve;
+  });
+  const complete = (request, { signal }) => {
+    signal.addEventListener("abort", said.ended, { once: true });
+    said.asked();
+    return new Promise(() => {});
+  };
+  return { complete, asked, ended };
+}
+
+for (const worker of [false, true]) {
+  for (const [name, { call, stopped }] of Object.entries(CALLS)) {
+    const where = worker ? "with a thread" : "without one";
+    test(`${name} ${where}: nobody waits for its model, and a signal ends it`, async () => {
+      const { complete, asked, ended } = thinking();
+      const lcm = await open({ store: "memory:", environment: {}, worker, complete });
+      await lcm.append("c", lines);
+      const controller = new AbortController();
+      const running = call(lcm, controller.signal);
+      await asked;
+      // Each of these would wait for ever if the conversation's place in the line were held.
+      await lcm.append("c", [{ role: "user", content: "and now?" }], { mode: "new" });
+      const { messages } = await lcm.assemble("c", { budget: 100_000 });
+      assert.match(JSON.stringify(messages.at(-1)), /and now/);
+      assert.ok((await lcm.grep("c", '"batch window"')).total > 0);
+      controller.abort();
+      stopped(await running);
+      await ended;
+      await lcm.close();
+    });
+
+    test(`${name} ${where}: a signal that was aborted before asks no model`, async () => {
+      let calls = 0;
+      const complete = async () => {
+        calls += 1;
+        return "said all the same";
+      };
+      const lcm = await open({ store: "memory:", environment: {}, worker, complete });
+      await lcm.append("c", lines);
+      stopped(await call(lcm, AbortSignal.abort()));
+      assert.equal(calls, 0);
+      await lcm.close();
+    });
+  }
+}
