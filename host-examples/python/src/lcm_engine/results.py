@@ -15,6 +15,10 @@ GrepScope = Literal["messages", "summaries", "both", "files"]
 GrepSort = Literal["recency", "relevance", "hybrid"]
 Policy = Literal["chronological", "prompt-aware", "layered"]
 SpentOn = Literal["turn", "summary"]
+ArchiveCause = Literal[
+    "manual-reset", "deleted", "session-end", "rollover", "cron-rotation", "idle"
+]
+ListingKind = Literal["conversations", "summaries", "messages", "grants"]
 
 
 class Receipt(TypedDict):
@@ -262,6 +266,44 @@ class Asked(TypedDict):
     failure: dict[str, str] | None
     grant: NotRequired[dict[str, Any]]
     expires_at: NotRequired[str]
+
+
+class Routing(TypedDict):
+    """Whether having a sub-agent read is worth it, and why."""
+
+    action: Literal["answer-directly", "expand-shallow", "delegate-traversal"]
+    estimated_tokens: int
+    reasons: list[str]
+    risk: str
+
+
+class Planned(TypedDict):
+    """What a question would read; each of `conversations` has `ids` and a `token_cap`.
+
+    `grant` is there when it would be read on one.
+    """
+
+    status: Literal["planned"]
+    conversations: list[dict[str, Any]]
+    routing: Routing
+    source_tokens: int
+    truncated: bool
+    grant: NotRequired[dict[str, Any]]
+
+
+class Embedded(TypedDict):
+    """What is known of the vectors of a conversation.
+
+    `kept`: entries that were taken, from the first on. `missing`: messages and summaries of which
+    nothing is known, `next` the ids of some of them. `stored`: vectors of the conversation.
+    """
+
+    dimensions: int | None
+    kept: int
+    missing: int
+    model: str | None
+    next: list[str]
+    stored: int
 
 
 class ToolAnswer(TypedDict):

@@ -47,6 +47,12 @@ class Session:
         self._conflicts_max = conflicts_max
         self._turn = threading.Lock()
 
+    def restart(self, config_json: str | None) -> None:
+        """Has the next call make a new instance of this configuration."""
+        with self._turn:
+            self.instance.config_json = config_json
+            self.instance.drop()
+
     def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
         """Calls a function; a conflict is repeated unless it is to be called `once`."""
         pauses = _pauses(0 if once else self._conflicts_max)
