@@ -122,7 +122,7 @@ class Reading(Opened):
         grant: str | None = None,
         now: int | None = None,
     ) -> Pages[dict[str, Any]]:
-        """The same page by page, each read when it is taken; `token_cap` is that of a page."""
+        """The pages of an expansion, each read when it is taken; `token_cap` is that of a page."""
         options = {"depth": depth, "messages": messages, "token_cap": token_cap, "after": after}
         return paging.expanded(conversation, id, options, grant, self._now(now))
 
@@ -274,7 +274,7 @@ class Reading(Opened):
     def iter_messages(
         self, conversation: str, seq_from: int = 1, seq_to: int | None = None
     ) -> Pages[str]:
-        """The same one by one: about a mebibyte is read when its first message is taken."""
+        """The original texts one by one; about a mebibyte is read when its first is taken."""
         return paging.messages_from(conversation, seq_from, seq_to)
 
     @Verb
