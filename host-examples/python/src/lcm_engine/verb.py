@@ -8,6 +8,7 @@ are stands in `verbs`.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
@@ -88,7 +89,7 @@ class Verb(Generic[P, T]):
         async def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
             return await self._run(described(self, *args, **kwargs))
 
-        return _named(wait if awaited else run, described, "{}")
+        return _named(wait if awaited else run, described)
 
 
 class Stream(Generic[P, T]):
@@ -129,8 +130,8 @@ class Stream(Generic[P, T]):
                     return
 
         if awaited:
-            return _named(wait, described, "AsyncIterator[{}]")
-        return _named(run, described, "Iterator[{}]")
+            return _named(wait, described, AsyncIterator)
+        return _named(run, described, Iterator)
 
 
 def _make_methods(cls: type, awaited: bool) -> None:
@@ -141,13 +142,14 @@ def _make_methods(cls: type, awaited: bool) -> None:
             setattr(cls, name, described.method(awaited))
 
 
-def _named(method: Any, described: Any, returns: str) -> Callable[..., Any]:
+def _named(method: Any, described: Any, wrapped: Any = None) -> Callable[..., Any]:
     """The method under the name, the prose and the signature of what describes it."""
     for name in ("__module__", "__name__", "__qualname__", "__doc__"):
         setattr(method, name, getattr(described, name))
-    inner = str(described.__annotations__["return"]).partition("[")[2].removesuffix("]")
-    method.__annotations__ = described.__annotations__ | {"return": returns.format(inner)}
-    signature = inspect.signature(described)
-    method.__signature__ = signature.replace(return_annotation=returns.format(inner))
+    returns: Any = str(described.__annotations__["return"]).partition("[")[2].removesuffix("]")
+    if wrapped is not None:
+        returns = wrapped[eval(returns, vars(sys.modules[described.__module__]))]
+    method.__annotations__ = described.__annotations__ | {"return": returns}
+    method.__signature__ = inspect.signature(described).replace(return_annotation=returns)
     made: Callable[..., Any] = method
     return made
