@@ -72,7 +72,8 @@ async def run_beset(paths: list[str], delay_ms: int, permille: int, seed: int) -
     begin = time.perf_counter()
     said = await asyncio.gather(*(one(name, path) for name, path in files.items()))
     failures = [line for line in said if line]
-    calls, conflicts = (sum(getattr(one, name) for one in stores) for name in ("calls", "conflicts"))
+    calls = sum(store.calls for store in stores)
+    conflicts = sum(store.conflicts for store in stores)
     print("\n".join(failures), end="\n" if failures else "")
     seconds = time.perf_counter() - begin
     print(f"{calls} store calls of {delay_ms} ms, {conflicts} commits refused, {seconds:.1f} s")

@@ -1,7 +1,7 @@
 """Which callbacks of the caller are asked for which purpose.
 
-In: `complete` as it was given. Out: callbacks by purpose, each a fallback of the one before it. Where
-there is none, the engine makes the text itself.
+In: `complete` as it was given. Out: callbacks by purpose, each a fallback of the one before it.
+Where there is none, the engine makes the text itself.
 """
 
 from __future__ import annotations

@@ -117,9 +117,9 @@ class Compacting(Opened):
         requests_max: int = 1,
         now: int | None = None,
     ) -> Flow[Maintained]:
-        """Does compaction that was put off, when it is time for it: after a turn, when nobody waits.
+        """Does compaction that was put off, when it is time for it.
 
-        The engine measures anew and pauses after failures.
+        To be called after a turn, when nobody waits. The engine measures anew and pauses after failures.
         """
         options = {
             "observed_tokens": observed_tokens,

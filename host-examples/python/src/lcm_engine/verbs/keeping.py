@@ -75,7 +75,12 @@ class Keeping(Opened):
 
     @Verb
     def archive(
-        self, conversation: str, cause: ArchiveCause, *, dry_run: bool = False, now: int | None = None
+        self,
+        conversation: str,
+        cause: ArchiveCause,
+        *,
+        dry_run: bool = False,
+        now: int | None = None,
     ) -> Flow[dict[str, Any]]:
         """Archives the conversation: it is read as before and not written to."""
         arguments = {"cause": cause, "dry_run": dry_run}
