@@ -2,7 +2,8 @@
 
 The same calls as in `lcm`, awaited. The model is awaited between two engine calls, so appending
 and assembling go on while it thinks; an asynchronous store is awaited inside of a call (see
-`sessions`). With a store whose calls block, so does each engine call, for its milliseconds.
+`sessions`). A store that is opened by its path works in a thread of its own; one of the caller's
+whose calls block is called in the thread of the event loop, for the milliseconds of an engine call.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
 from .models import Complete, Model
 from .opening import RETRIES, Clock, configured, open_path, wall_clock
-from .sessions import AsyncSession, Session
+from .sessions import AsyncSession, Session, ThreadSession
 from .stores import AsyncStore, Store
 from .verb import Awaited
 from .verbs import Verbs
@@ -42,6 +43,8 @@ def open_async(
 ) -> Opening:
     """As `lcm.open`; `complete` may be a coroutine function, and the store an `AsyncStore`.
 
+    A path is served by a thread of its own, so that the event loop goes on; a `Store` of yours
+    whose calls block is called where the loop runs.
     `async with open_async(...) as lcm` closes the store at the end, `lcm = await open_async(...)`
     leaves that to `close`. Compiling the component, once per machine, happens in a thread of its
     own.
@@ -59,6 +62,7 @@ def open_async(
             retries,
             memory_bytes_max,
             timeout_ms,
+            in_thread=isinstance(store, (str, os.PathLike)),
         )
 
     return Opening(opened)
@@ -101,6 +105,7 @@ class AsyncLcm(Verbs, Awaited):
         retries: int,
         memory_bytes_max: int = MEMORY_BYTES_MAX,
         timeout_ms: int = completions.TIMEOUT_MS,
+        in_thread: bool = False,
     ) -> None:
         super().__init__(complete, clock, retries, timeout_ms, together=True)
         self.store = store
@@ -109,19 +114,22 @@ class AsyncLcm(Verbs, Awaited):
         def make() -> Instance:
             return Instance(program, self._config_json, memory_bytes_max=memory_bytes_max)
 
-        self._session: Session | AsyncSession
+        self._session: Session | ThreadSession | AsyncSession
         if getattr(store, "asynchronous", False):
             self._session = AsyncSession(make, store)  # type: ignore[arg-type]
         else:
-            self._session = Session(make(), store)  # type: ignore[arg-type]
+            session = Session(make(), store)  # type: ignore[arg-type]
+            self._session = ThreadSession(session) if in_thread else session
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Calls a function of the interface by name (`admin.status`), with plain values."""
         return await self._call(name, dict(arguments), False)
 
     async def _call(self, name: str, arguments: dict[str, Any], once: bool) -> Any:
-        result = self._session.call(name, arguments, once)
-        return await result if isinstance(self._session, AsyncSession) else result
+        if not isinstance(self._session, Session):
+            return await self._session.call(name, arguments, once)
+        await asyncio.sleep(0)  # What takes many calls lets others have their turn between them.
+        return self._session.call(name, arguments, once)
 
     async def _run(self, flow: flows.Flow[T]) -> T:
         try:
@@ -180,6 +188,8 @@ class AsyncLcm(Verbs, Awaited):
 
     async def close(self) -> None:
         """Closes the store."""
+        if isinstance(self._session, ThreadSession):
+            return await self._session.close(self.store.close)  # type: ignore[arg-type]
         if isinstance(self._session, AsyncSession):
             self._session.drop()
         else:

@@ -195,18 +195,18 @@ def append(
     return _joined(receipts, 0, [])
 
 
-def _identities(dialect: str, texts: list[str]) -> Flow[list[Fields]]:
-    """What identifies each text; raises when one is no message of the dialect."""
-    entries: list[Fields] = []
+def _identities(dialect: str, texts: list[str]) -> Flow[str]:
+    """What identifies each text, a JSON array; raises when one is no message of the dialect."""
+    arrays: list[str] = []
     for part in batches(texts, IDENTIFY_MESSAGES_MAX, IDENTIFY_BYTES_MAX):
-        arguments = {"dialect": dialect, "messages": part}
-        entries += yield from parsed("ingest.identify", arguments)
-    return entries
+        array = yield Call("ingest.identify", {"dialect": dialect, "messages": part})
+        arrays.append(array.strip()[1:-1])
+    return f"[{','.join(arrays)}]"
 
 
 def estimate(dialect: str, texts: list[str]) -> Flow[int]:
     """Estimated tokens of messages."""
-    entries = yield from _identities(dialect, texts)
+    entries = json.loads((yield from _identities(dialect, texts)))
     return sum(entry["tokens"] for entry in entries)
 
 
@@ -231,7 +231,7 @@ def ingest(
     While others write, too, what is missing is asked again. With `new` all are, but for known ids.
     """
     entries = yield from _identities(dialect, texts)
-    intake = _Intake(conversation, dialect, texts, to_json(entries), now)
+    intake = _Intake(conversation, dialect, texts, entries, now)
     intake.asked = {"new": new, "refuse_replay": refuse_replay}
     if family is not None:
         intake.extra["family"] = family
