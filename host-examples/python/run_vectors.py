@@ -5,7 +5,7 @@
 Each vector runs twice: over a store that answers at once, and in asyncio over one that answers
 every first read with `would-block`. With `--delay-ms` or `--conflicts-permille` they run beside
 each other in one event loop instead, over stores that take so long for every call and refuse so
-many of their commits; `--seed` says which. The last line is `N passed, N failed`; the exit code is
+many of their commits; `--seed` says which. With `--sqlite` each has an SQLite file. The last line is `N passed, N failed`; the exit code is
 1 when one failed.
 """
 
@@ -15,11 +15,14 @@ import argparse
 import asyncio
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "src"), str(HERE.parent / "kit")]
 
+from lcm_engine import SqliteStore  # noqa: E402
 from lcm_engine.component import load  # noqa: E402
 from vector_hosts import AsyncHost, BesetStore, PlainHost, run_vector  # noqa: E402
 from vectors import runner  # noqa: E402
@@ -37,7 +40,8 @@ def run_twice(paths: list[str]) -> int:
         vector = runner.Vector(path)
         return await run_vector(vector, AsyncHost(program, vector))
 
-    plain, awaited = {}, {}
+    plain: dict[str, str | Exception] = {}
+    awaited: dict[str, str | Exception] = {}
     with asyncio.Runner() as loop:
         for name, path in files.items():
             try:
@@ -49,6 +53,22 @@ def run_twice(paths: list[str]) -> int:
             except Exception as error:
                 awaited[name] = error
     return runner.report("python", files, (plain, awaited))
+
+
+def run_in_files(paths: list[str]) -> int:
+    """All vectors, each over an SQLite file; the exit code."""
+    program = load()
+    files = runner.find(paths)
+    failed = 0
+    for name, path in files.items():
+        with TemporaryDirectory() as folder, closing(SqliteStore(f"{folder}/a.lcm.db")) as store:
+            try:
+                runner.run_vector(path, lambda one: PlainHost(program, one, store))
+            except Exception as error:
+                print(f"FAILED {name}: {type(error).__name__}: {error}")
+                failed += 1
+    print(f"{len(files) - failed} passed, {failed} failed")
+    return 1 if failed or not files else 0
 
 
 async def run_beset(paths: list[str], delay_ms: int, permille: int, seed: int) -> int:
@@ -88,7 +108,10 @@ def main() -> int:
     parser.add_argument("--delay-ms", type=int, default=0, help="what every store call takes")
     parser.add_argument("--conflicts-permille", type=int, default=0, help="commits refused")
     parser.add_argument("--seed", type=int, default=1, help="which commits")
+    parser.add_argument("--sqlite", action="store_true", help="over files in place of memory")
     given = parser.parse_args()
+    if given.sqlite:
+        return run_in_files(given.paths)
     if given.delay_ms or given.conflicts_permille:
         beset = (given.delay_ms, given.conflicts_permille, given.seed)
         return asyncio.run(run_beset(given.paths, *beset))

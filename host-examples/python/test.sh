@@ -29,5 +29,7 @@ count "$log"
 count "$log"
 .venv/bin/python run_vectors.py --delay-ms 5 --conflicts-permille 300 | tee "$log" || status=1
 count "$log"
+.venv/bin/python run_vectors.py --sqlite ../../tests/vectors/ingest | tee "$log" || status=1
+count "$log"
 echo "$passed passed, $failed failed"
 exit "$status"

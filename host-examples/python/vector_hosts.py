@@ -6,6 +6,7 @@ The loop of `drive` is the package's own, with the script of a vector in place o
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import random
 from collections.abc import Callable
 from typing import Any
@@ -16,15 +17,27 @@ from lcm_engine.instance import Instance
 from lcm_engine.models import Asking, models_of
 from lcm_engine.ports import DirectPort
 from lcm_engine.sessions import AsyncSession
-from lcm_engine.stores import AsyncMemoryStore, MemoryStore
+from lcm_engine.stores import AsyncMemoryStore, MemoryStore, Store
 from lcm_engine.stores.base import Guards, Puts
 from vectors.runner import Vector
 
 PLANS_MAX = 2_000
 
 
+def sha256_of(store: Store) -> str:
+    """The digest of any store, by reading all of it; 64 hex digits."""
+    digest, start, more = hashlib.sha256(), "", True
+    while more:
+        entries, more = store.scan(start, "~~~~", False, 1_000, 1 << 20)
+        for key, value in entries:
+            for part in (key.encode(), value):
+                digest.update(len(part).to_bytes(4, "big") + part)
+            start = key + "\0"
+    return digest.hexdigest()
+
+
 class _Host:
-    store: MemoryStore
+    store: Store
 
     def __init__(self, program: Program, vector: Vector) -> None:
         self.model = vector.model
@@ -44,7 +57,7 @@ class _Host:
 
     def sha256(self) -> str:
         """As `Host.sha256`."""
-        return self.store.sha256()
+        return sha256_of(self.store)
 
     def loop(self, arguments: dict[str, Any], offline: bool) -> flows.Flow[Any]:
         """The loop of the package; the script answers in place of the callback."""
@@ -58,9 +71,9 @@ class _Host:
 class PlainHost(_Host):
     """An instance over a store that answers at once; conflicts are answers, too."""
 
-    def __init__(self, program: Program, vector: Vector) -> None:
+    def __init__(self, program: Program, vector: Vector, store: Store | None = None) -> None:
         super().__init__(program, vector)
-        self.store = MemoryStore()
+        self.store = store or MemoryStore()
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """As `Host.call`."""

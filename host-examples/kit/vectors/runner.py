@@ -156,7 +156,8 @@ def report(host: str, files: dict[str, Path], results: tuple[dict[str, Any], ...
     `results` are digests or exceptions by name: with a store that answers at once, then with one
     that answers every first read with `would-block`.
     """
-    passed, digests = [], {}
+    passed: list[int] = []
+    digests: dict[str, str] = {}
     for mode, of_mode in zip(("", " (would-block)"), results, strict=True):
         good = {name: digest for name, digest in of_mode.items() if isinstance(digest, str)}
         for name in of_mode.keys() - good.keys():

@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from .support import HERE, PYTHON, ROOT
+from .support import HERE, PYTHON, ROOT, child_environment
 
 WHEEL_BYTES_MAX = 800_000
 PROGRAM_LINES_MAX = 8
@@ -192,6 +192,14 @@ class Installed(unittest.TestCase):
 
 
 class Sources(unittest.TestCase):
+    def test_pages_of_the_api_are_made(self):
+        with TemporaryDirectory() as folder:
+            command = [PYTHON, "-W", "ignore", "-m", "pdoc", "-o", folder, "lcm_engine"]
+            subprocess.run(command, env=child_environment(), check=True, capture_output=True)
+            page = (Path(folder) / "lcm_engine.html").read_text(encoding="utf-8")
+        for name in ("Lcm.append", "AsyncLcm.append", "Lcm.iter_messages", "Grant", "open_async"):
+            self.assertIn(f'id="{name}"', page)
+
     def test_the_package_itself_is_typed_strictly(self):
         mypy = [PYTHON, "-m", "mypy", "--strict", "src/lcm_engine"]
         with TemporaryDirectory() as cache:

@@ -212,22 +212,24 @@ class Assembled(TypedDict):
 
 
 # In this form because `from` is no name in Python.
-Grant = TypedDict(
-    "Grant",
-    {
-        "id": str,
-        "conversations": list[str],
-        "summaries": list[str] | None,
-        "depth_max": int,
-        "tokens_max": int,
-        "tokens_left": int,
-        "issued_at": str,
-        "expires_at": str,
-        "from": str | None,
-        "revoked": bool,
-    },
-)
-"""A limited right to read; `summaries` is None for all of the conversations."""
+_From = TypedDict("_From", {"from": str | None})
+
+
+class Grant(_From):
+    """A limited right to read; `summaries` is None for all of the conversations.
+
+    `from` is the grant that it inherits from.
+    """
+
+    id: str
+    conversations: list[str]
+    summaries: list[str] | None
+    depth_max: int
+    tokens_max: int
+    tokens_left: int
+    issued_at: str
+    expires_at: str
+    revoked: bool
 
 
 AskStatus = Literal[
