@@ -8,11 +8,14 @@ import importlib
 import inspect
 import pkgutil
 import re
+import types
 import unittest
-from typing import get_args
+from typing import Any, Literal, NotRequired, Union
+from typing import get_args, get_origin, get_type_hints, is_typeddict
 
 import lcm_engine
 from lcm_engine import LcmError
+from lcm_engine import results as results_of
 
 from .support import HERE, NOW, ROOT
 
@@ -108,6 +111,75 @@ def without_docstring(node, name):
 def flows_sources():
     """The modules that call the component."""
     return (HERE / "src/lcm_engine").rglob("*.py")
+
+
+class Results(unittest.TestCase):
+    def check_result(self, kind, value, path):
+        """A value has the keys and the types that its description says."""
+        origin, inner = get_origin(kind), get_args(kind)
+        if is_typeddict(kind):
+            hints = get_type_hints(kind, include_extras=True)
+            self.assertLessEqual(set(value), set(hints), path)
+            for name, described in hints.items():
+                if get_origin(described) is NotRequired:
+                    (described,) = get_args(described)
+                else:
+                    self.assertIn(name, value, path)
+                if name in value:
+                    self.check_result(described, value[name], f"{path}.{name}")
+        elif origin is list:
+            self.assertIsInstance(value, list, path)
+            for one in value:
+                self.check_result(inner[0], one, path)
+        elif origin is Literal:
+            self.assertIn(value, inner, path)
+        elif origin in (types.UnionType, Union):
+            if value is not None or type(None) not in inner:
+                (some,) = (one for one in inner if one is not type(None))
+                self.check_result(some, value, path)
+        elif kind is not Any:
+            self.assertIsInstance(value, origin or kind, path)
+
+    def test_results_are_what_their_types_say(self):
+        prices = {"input": 3_000_000, "output": 15_000_000}
+        with opened() as lcm:
+            lcm.ingest("c", [said(number) for number in range(120)])
+            done = lcm.turn("c", [said(120)], 4_000)
+            context = lcm.assemble("c", 4_000, explain=True)
+            id, grant = context["items"][0]["id"], lcm.grant("c")
+            lines = list(lcm.export())
+            results = [
+                (results_of.Turn, done),
+                (results_of.Receipt, lcm.append("c", [said(121)])),
+                (results_of.Decision, lcm.evaluate("c", 4_000)),
+                (results_of.Compaction, lcm.compact("c", 1_500)),
+                (results_of.Maintained, lcm.maintain("c", 4_000)),
+                (results_of.Assembled, context),
+                (results_of.Expanded, lcm.expand("c", id, messages=True)),
+                (results_of.Expanded, lcm.expand("c", id, grant=grant["id"])),
+                (results_of.Found, lcm.grep("c", "hall")),
+                (results_of.Found, lcm.grep("c", "hall", grant=grant["id"])),
+                (results_of.Embedded, lcm.embed("c")),
+                (results_of.Asked, lcm.ask("c", "Where is locker 7?")),
+                (results_of.Asked, lcm.ask("c", "Where is locker 7?", grant=grant["id"])),
+                (results_of.Planned, lcm.ask_plan("c", "Where is locker 7?", grant=grant["id"])),
+                (results_of.Grant, grant),
+                (results_of.Checked, lcm.check("c")),
+                (list[results_of.Prompt], lcm.prompts()),
+                (results_of.Imported, lcm.import_lines(lines)),
+                (results_of.Reported, lcm.usage("c", "turn", input_tokens=5)),
+                (results_of.Advice, lcm.advise("c", 4_000, prices)),
+                (results_of.ToolAnswer, lcm.call_tool("c", "lcm_budget", {})),
+            ]
+        for kind, value in results:
+            self.check_result(kind, value, getattr(kind, "__name__", str(kind)))
+        tested = {kind for kind, _ in results}
+        self.assertTrue(done["compacted"]["passes"])
+        with self.assertRaises(AssertionError):
+            self.check_result(results_of.Receipt, {"revision": 1}, "")
+        with self.assertRaises(AssertionError):
+            self.check_result(results_of.ToolAnswer, {"text": 1, "is_error": False}, "")
+        self.assertGreater(len(tested), 15)
 
 
 class Verbs(unittest.TestCase):

@@ -56,7 +56,7 @@ def _vector(name: str, given: Any) -> list[float]:
 
 def describe(
     conversation: str, id: str, options: Fields, grant: str | None, now: int
-) -> Flow[Fields]:
+) -> Flow[Any]:
     """What is known of a summary or file, and of a file the range that is asked for."""
     document: Fields = yield from parsed(
         "recall.describe",
@@ -71,7 +71,7 @@ def describe(
     return document
 
 
-def grep(conversation: str, query: Fields, grant: str | None, now: int) -> Flow[Fields]:
+def grep(conversation: str, query: Fields, grant: str | None, now: int) -> Flow[Any]:
     """One search."""
     document: Fields = yield from parsed(
         "recall.grep",
@@ -111,11 +111,11 @@ def embed(
 
 def expanded(
     conversation: str, id: str, options: Fields, grant: str | None, now: int
-) -> Callable[[Any], Flow[Page[Fields]]]:
+) -> Callable[[Any], Flow[Page[Any]]]:
     """How a page of what a summary was made from is read."""
     options = {name: value for name, value in options.items() if value is not None}
 
-    def page(after: str | None) -> Flow[Page[Fields]]:
+    def page(after: str | None) -> Flow[Page[Any]]:
         asked = options if after is None else options | {"after": after}
         arguments = {"conversation": conversation, "id": id, "grant": grant, "now": now}
         arguments["options_json"] = to_json(asked)
@@ -131,7 +131,7 @@ def expanded(
 
 def expand(
     conversation: str, id: str, options: Fields, grant: str | None, now: int
-) -> Flow[Fields]:
+) -> Flow[Any]:
     """What a summary was made from: one page when `token_cap` is given, else everything.
 
     What was read on a grant is paid for: when something goes wrong behind the first page, that is
@@ -215,11 +215,10 @@ def life(conversation: str, verb: str, arguments: Fields, now: int) -> Flow[Any]
     return (yield from parsed("admin.call", call | {"arguments_json": to_json(given)}))
 
 
-def prompts() -> Flow[list[Fields]]:
+def prompts() -> Flow[Any]:
     """The prompts of summaries; they are of no conversation."""
     answer: Fields = yield from life("", "prompts", {}, 0)
-    prompts: list[Fields] = answer["prompts"]
-    return prompts
+    return answer["prompts"]
 
 
 def _paged(name: str, arguments: Fields) -> Callable[[Any], Flow[Page[Fields]]]:
@@ -240,7 +239,7 @@ def _pages(name: str, arguments: Fields) -> Flow[list[Fields]]:
     return (yield from _all_of(_paged(name, arguments)))
 
 
-def check(conversation: str) -> Flow[Fields]:
+def check(conversation: str) -> Flow[Any]:
     """The report of all pages."""
     pages = yield from _pages("admin.check", {"conversation": conversation})
     report = dict(pages[-1])
@@ -278,7 +277,7 @@ def exported(conversation: str | None) -> Callable[[Any], Flow[Page[str]]]:
     return page
 
 
-def import_lines(lines: Iterable[str], now: int) -> Flow[Fields]:
+def import_lines(lines: Iterable[str], now: int) -> Flow[Any]:
     """Hands over the lines of an export, twice where the engine wants to see them again."""
     lines = [_line(line) for line in _listed("lines", lines)]
     at, cursor = 0, None

@@ -193,7 +193,31 @@ class Advice(TypedDict):
     tokens_after: int
     turn_tokens: int
     turns: int
+    changed: bool
     conversation: str
+
+
+class ContextItem(TypedDict):
+    """One item of the stored context, with whether it is in an assembly, and `why`."""
+
+    id: str
+    kind: Literal["message", "leaf", "condensed", "focus", "live", "withdrawn"]
+    included: bool
+    why: str
+    tokens: int
+    seq_first: int | None
+    seq_last: int | None
+
+
+class Prefix(TypedDict):
+    """How much of an assembly is equal to the one before; `token` is for the next one."""
+
+    stable_tokens: int | None
+    broken_by: str | None
+    broken_why: Literal["focus", "compaction", "budget", "eviction", "edit"] | None
+    breakpoints: list[int]
+    sha256: str
+    token: str
 
 
 class Assembled(TypedDict):
@@ -206,8 +230,8 @@ class Assembled(TypedDict):
     summaries: int
     fresh_tail_messages: int
     evicted: int
-    items: list[dict[str, Any]]
-    prefix: dict[str, Any]
+    items: list[ContextItem]
+    prefix: Prefix
     warnings: list[str]
 
 
@@ -266,7 +290,7 @@ class Asked(TypedDict):
     conversations: list[dict[str, Any]]
     completions: int
     failure: dict[str, str] | None
-    grant: NotRequired[dict[str, Any]]
+    grant: NotRequired["Charged"]
     expires_at: NotRequired[str]
 
 
@@ -290,7 +314,7 @@ class Planned(TypedDict):
     routing: Routing
     source_tokens: int
     truncated: bool
-    grant: NotRequired[dict[str, Any]]
+    grant: NotRequired["Charged"]
 
 
 class Embedded(TypedDict):
@@ -306,6 +330,89 @@ class Embedded(TypedDict):
     model: str | None
     next: list[str]
     stored: int
+
+
+class Charged(TypedDict):
+    """What a read on a grant took; `truncated`: what is left cut it."""
+
+    tokens: int
+    tokens_left: int
+    truncated: bool
+
+
+class StoredMessage(TypedDict):
+    """A message as it was handed over: `raw` is its text, byte for byte.
+
+    `entry_id` is there when the host gave one.
+    """
+
+    id: str
+    seq: int
+    kind: Literal["message"]
+    role: Literal["system", "user", "assistant", "tool"]
+    entry_id: NotRequired[str]
+    created_at: str
+    tokens: int
+    trust: Literal["trusted", "untrusted"]
+    raw: str
+
+
+class Expanded(TypedDict):
+    """What a summary was made from; `next` leads to the page that follows, or is None."""
+
+    id: str
+    summaries: list[dict[str, Any]]
+    messages: list[StoredMessage]
+    tokens: int
+    truncated: bool
+    next: str | None
+    grant: NotRequired[Charged]
+
+
+class Found(TypedDict):
+    """What a search found, best first; `notes` say how the pattern was taken, and what was cut.
+
+    Where not everything was looked through, `unscanned_before` or `unscanned_from` goes on.
+    """
+
+    matches: list[dict[str, Any]]
+    total: int
+    truncated: bool
+    notes: list[str]
+    grant: NotRequired[Charged]
+    unscanned_before: NotRequired[str]
+    unscanned_from: NotRequired[dict[str, Any]]
+
+
+class Checked(TypedDict):
+    """Whether what is stored of a conversation agrees with itself, check by check."""
+
+    ok: bool
+    checks: list[dict[str, Any]]
+    metrics: dict[str, int]
+
+
+class Prompt(TypedDict):
+    """What summaries of a depth are asked for; `text` is what `prompt_overrides` replaces."""
+
+    name: str
+    version: int
+    overridden: bool
+    text: str
+    built_in: str
+    system: str
+    prompt: str
+    tokens: int
+
+
+class Imported(TypedDict):
+    """What an import stored; `conversations` and `messages` are those of the export."""
+
+    conversations: int
+    messages: int
+    ingested: int
+    summaries: int
+    contexts: int
 
 
 class ToolAnswer(TypedDict):

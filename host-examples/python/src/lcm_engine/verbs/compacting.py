@@ -17,6 +17,7 @@ from ..results import (
     Dialect,
     Maintained,
     Prices,
+    Prompt,
     Reported,
     SpentOn,
     Turn,
@@ -119,7 +120,8 @@ class Compacting(Opened):
     ) -> Flow[Maintained]:
         """Does compaction that was put off, when it is time for it.
 
-        To be called after a turn, when nobody waits. The engine measures anew and pauses after failures.
+        To be called after a turn, when nobody waits. The engine measures anew and pauses after
+        failures.
         """
         options = {
             "observed_tokens": observed_tokens,
@@ -135,7 +137,7 @@ class Compacting(Opened):
         return compaction.Work(conversation, budget, options, now, self._asking)
 
     @Verb
-    def prompts(self) -> Flow[list[dict[str, Any]]]:
+    def prompts(self) -> Flow[list[Prompt]]:
         """What summaries are asked for as configured, by depth: `name`, `version`, `text`, ..."""
         return paging.prompts()
 

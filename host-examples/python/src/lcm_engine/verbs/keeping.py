@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import flows, paging
 from ..flows import Flow
-from ..results import ArchiveCause, ListingKind
+from ..results import ArchiveCause, Checked, Imported, ListingKind
 from ..texts import to_json
 from ..verb import Opened, Pages, Stream, Verb
 
@@ -104,7 +104,7 @@ class Keeping(Opened):
         return paging.life(conversation, "focus", arguments, self._now(now))
 
     @Verb
-    def check(self, conversation: str) -> Flow[dict[str, Any]]:
+    def check(self, conversation: str) -> Flow[Checked]:
         """Whether what is stored of a conversation agrees with itself."""
         return paging.check(conversation)
 
@@ -127,9 +127,7 @@ class Keeping(Opened):
         return paging.exported(conversation)
 
     @Verb
-    def import_lines(
-        self, lines: Iterable[str], *, now: int | None = None
-    ) -> Flow[dict[str, Any]]:
+    def import_lines(self, lines: Iterable[str], *, now: int | None = None) -> Flow[Imported]:
         """Takes an export in; everything is verified before the first message is stored.
 
         Repeating it changes nothing.

@@ -12,6 +12,8 @@ from ..results import (
     Assembled,
     Dialect,
     Embedded,
+    Expanded,
+    Found,
     Grant,
     GrepMode,
     GrepScope,
@@ -104,7 +106,7 @@ class Reading(Opened):
         after: str | None = None,
         grant: str | None = None,
         now: int | None = None,
-    ) -> Flow[dict[str, Any]]:
+    ) -> Flow[Expanded]:
         """What a summary was made from; without `token_cap` and `after` everything, all pages."""
         options = {"depth": depth, "messages": messages, "token_cap": token_cap, "after": after}
         return paging.expand(conversation, id, options, grant, self._now(now))
@@ -121,7 +123,7 @@ class Reading(Opened):
         after: str | None = None,
         grant: str | None = None,
         now: int | None = None,
-    ) -> Pages[dict[str, Any]]:
+    ) -> Pages[Expanded]:
         """The pages of an expansion, each read when it is taken; `token_cap` is that of a page."""
         options = {"depth": depth, "messages": messages, "token_cap": token_cap, "after": after}
         return paging.expanded(conversation, id, options, grant, self._now(now))
@@ -148,7 +150,7 @@ class Reading(Opened):
         model: str | None = None,
         grant: str | None = None,
         now: int | None = None,
-    ) -> Flow[dict[str, Any]]:
+    ) -> Flow[Found]:
         """Searches for a pattern.
 
         `query` is the pattern, or a dict of it (`pattern`) and the options; what is given by name
