@@ -5,8 +5,8 @@
 Each vector runs twice: over a store that answers at once, and in asyncio over one that answers
 every first read with `would-block`. With `--delay-ms` or `--conflicts-permille` they run beside
 each other in one event loop instead, over stores that take so long for every call and refuse so
-many of their commits; `--seed` says which. With `--sqlite` each has an SQLite file. The last line is `N passed, N failed`; the exit code is
-1 when one failed.
+many of their commits; `--seed` says which. With `--sqlite` each has an SQLite file.
+The last line is `N passed, N failed`; the exit code is 1 when one failed.
 """
 
 from __future__ import annotations

@@ -312,6 +312,47 @@ class Verbs(unittest.TestCase):
             lcm.configure({})
             self.assertTrue(lcm.compact("c", 2_000)["passes"])
 
+    def test_how_models_are_asked_may_differ_from_call_to_call(self):
+        asked = []
+
+        def complete(request, timeout):
+            asked.append(timeout)
+            raise TimeoutError
+
+        calls = [
+            lambda lcm, **given: lcm.compact("c", 4_000, **given),
+            lambda lcm, **given: lcm.turn("c", [said(121)], 4_000, **given),
+            lambda lcm, **given: lcm.ask("c", "Where is locker 7?", **given),
+        ]
+        for call in calls:
+            for given, times in (({}, [5]), ({"timeout_ms": 70, "retries": 1}, [0.07, 0.07])):
+                with opened(complete=complete, retries=0, timeout_ms=5_000) as lcm:
+                    lcm.ingest("c", [said(number) for number in range(120)])
+                    asked.clear()
+                    call(lcm, **given)
+                    self.assertEqual(asked, times)
+                    for wrong in ({"timeout_ms": 0}, {"retries": -1}, {"retries": True}):
+                        with self.assertRaises(LcmError) as caught:
+                            call(lcm, **wrong)
+                        self.assertEqual(caught.exception.code, "invalid-input")
+
+    def test_reserved_work_is_not_handed_out_again(self):
+        plans = []
+
+        def complete(request):
+            options = {"requests_max": 1, "lease_ms": 60_000}
+            plan = {"conversation": "c", "budget": 4_000, "options": options, "now": NOW}
+            plans.append((request["id"], lcm.call("compaction.plan", plan)["requests"]))
+            return "A summary."
+
+        for lease_ms in (0, 60_000):
+            with opened(complete=complete) as lcm:
+                lcm.ingest("c", [said(number) for number in range(120)])
+                lcm.compact("c", 4_000, lease_ms=lease_ms)
+            id, requests = plans[0]
+            self.assertEqual(id in [one["id"] for one in requests], not lease_ms)
+            plans.clear()
+
     def test_an_opening_is_awaited_or_entered(self):
         async def both():
             lcm = await opened_async()

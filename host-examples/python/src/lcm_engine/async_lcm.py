@@ -149,7 +149,7 @@ class AsyncLcm(Verbs, Awaited):
             case flows.Call(name, arguments, once):
                 return await self._call(name, arguments, once)
             case flows.Complete(request, model, seconds):
-                return await self._ask(request, model, self._seconds(seconds))
+                return await self._ask(request, model, seconds)
             case flows.Pause(seconds):
                 return await asyncio.sleep(seconds)
             case flows.Together(several):

@@ -53,6 +53,7 @@ def options(
     observed_tokens: int | None,
     model: str | None,
     requests_max: int = 1,
+    lease_ms: int = 0,
 ) -> Fields:
     """The options of a `Work`, as the engine takes them."""
     return {
@@ -62,6 +63,7 @@ def options(
         "observed_tokens": observed_tokens,
         **model_option(model),
         "requests_max": requests_max,
+        "lease_ms": lease_ms,
     }
 
 
@@ -273,7 +275,8 @@ class _Model:
                     late = TimeoutError(f"there was no answer in {limit_ms} ms")
                     return completions.failed(late)
                 self.completions += 1
-                answer = yield Complete(request, model, left)
+                seconds = self.asking.timeout_seconds
+                answer = yield Complete(request, model, min(seconds, left or seconds))
                 code = completions.failure_code(answer)
                 if code not in completions.RETRIED:
                     self.failure = answer.get("failed") or self.failure

@@ -44,12 +44,12 @@ class Call:
 class Complete:
     """Ask this model once; the result is a completion result, `done` or `failed`.
 
-    `seconds`: it is waited for no longer than that, whatever the time of an answer is otherwise.
+    `seconds`: it is waited for no longer than that.
     """
 
     request: dict[str, Any]
     model: Model
-    seconds: float | None = None
+    seconds: float
 
 
 @dataclass(frozen=True)

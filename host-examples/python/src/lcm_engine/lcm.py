@@ -114,7 +114,7 @@ class Lcm(Verbs, Blocking):
             case flows.Call(name, arguments, once):
                 return self._session.call(name, arguments, once)
             case flows.Complete(request, model, seconds):
-                return self._ask(request, model, self._seconds(seconds))
+                return self._ask(request, model, seconds)
             case flows.Pause(seconds):
                 return time.sleep(seconds)
             case flows.Together(several):

@@ -12,7 +12,6 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from . import completions
 from .flows import Flow, Page
 from .models import Asking, Complete, models_of
 from .opening import Clock
@@ -30,14 +29,11 @@ class Opened:
         self, complete: Complete | None, clock: Clock, retries: int, timeout_ms: int, together: bool
     ) -> None:
         self._clock = clock
-        self._asking = Asking(models_of(complete), 1 + retries, together)
-        self._timeout_seconds = completions.checked_timeout(timeout_ms) / 1000
+        asking = Asking(models_of(complete), together=together)
+        self._asking = asking.with_(retries, timeout_ms)
 
     def _reconfigure(self, config_json: str) -> None:
         raise NotImplementedError
-
-    def _seconds(self, most: float | None) -> float:
-        return self._timeout_seconds if most is None else min(most, self._timeout_seconds)
 
     def _now(self, now: int | None) -> int:
         return self._clock() if now is None else now

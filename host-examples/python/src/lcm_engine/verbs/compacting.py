@@ -48,6 +48,9 @@ class Compacting(Opened):
         observed_tokens: int | None = None,
         model: str | None = None,
         requests_max: int = 1,
+        retries: int | None = None,
+        timeout_ms: int | None = None,
+        lease_ms: int = 0,
         defer: bool = False,
         now: int | None = None,
     ) -> Flow[Turn]:
@@ -65,9 +68,11 @@ class Compacting(Opened):
             "family": family,
             "defer": defer,
         }
-        options = compaction.options(mode, force, target, observed_tokens, model, requests_max)
+        options = compaction.options(
+            mode, force, target, observed_tokens, model, requests_max, lease_ms
+        )
         moment = self._now(now)
-        work = self._work(conversation, budget, options, lambda: moment)
+        work = self._work(conversation, budget, options, lambda: moment, retries, timeout_ms)
         return compaction.turn(work, dialect, to_texts(messages), intake)
 
     @Verb
@@ -100,11 +105,22 @@ class Compacting(Opened):
         observed_tokens: int | None = None,
         model: str | None = None,
         requests_max: int = 1,
+        retries: int | None = None,
+        timeout_ms: int | None = None,
+        lease_ms: int = 0,
         now: int | None = None,
     ) -> Flow[Compaction]:
-        """Summarises what is due, pass by pass; does nothing when nothing is."""
-        options = compaction.options(mode, force, target, observed_tokens, model, requests_max)
-        work = self._work(conversation, budget, options, lambda: self._now(now))
+        """Summarises what is due, pass by pass; does nothing when nothing is.
+
+        `requests_max`: how many completions are asked for together. `retries` and `timeout_ms` are
+        those of `open` unless given. `lease_ms`: how long no other compaction gets the same work.
+        """
+        options = compaction.options(
+            mode, force, target, observed_tokens, model, requests_max, lease_ms
+        )
+        work = self._work(
+            conversation, budget, options, lambda: self._now(now), retries, timeout_ms
+        )
         return compaction.compact(work)
 
     @Verb
@@ -116,6 +132,9 @@ class Compacting(Opened):
         observed_tokens: int | None = None,
         model: str | None = None,
         requests_max: int = 1,
+        retries: int | None = None,
+        timeout_ms: int | None = None,
+        lease_ms: int = 0,
         now: int | None = None,
     ) -> Flow[Maintained]:
         """Does compaction that was put off, when it is time for it.
@@ -127,14 +146,24 @@ class Compacting(Opened):
             "observed_tokens": observed_tokens,
             **flows.model_option(model),
             "requests_max": requests_max,
+            "lease_ms": lease_ms,
         }
-        work = self._work(conversation, budget, options, lambda: self._now(now))
+        work = self._work(
+            conversation, budget, options, lambda: self._now(now), retries, timeout_ms
+        )
         return compaction.maintain(work)
 
     def _work(
-        self, conversation: str, budget: int, options: dict[str, Any], now: Clock
+        self,
+        conversation: str,
+        budget: int,
+        options: dict[str, Any],
+        now: Clock,
+        retries: int | None = None,
+        timeout_ms: int | None = None,
     ) -> compaction.Work:
-        return compaction.Work(conversation, budget, options, now, self._asking)
+        asking = self._asking.with_(retries, timeout_ms)
+        return compaction.Work(conversation, budget, options, now, asking)
 
     @Verb
     def prompts(self) -> Flow[list[Prompt]]:

@@ -210,13 +210,16 @@ class Reading(Opened):
         only: bool | None = None,
         grant: str | None = None,
         deadline_ms: int | None = None,
+        retries: int | None = None,
+        timeout_ms: int | None = None,
         now: int | None = None,
     ) -> Flow[Asked]:
         """Has a question answered from what was said, with the ids that say so.
 
         `query`: what to search for in its place; `summaries`: ids to answer from, without `query`
         only from what they stand for; `deadline_ms`: how long all of it may take. What is None is
-        the engine's default. A model that fails or takes too long is no error but a `status`.
+        the engine's default; `retries` and `timeout_ms` are those of `open`. A model that fails or
+        takes too long is no error but a `status`.
         """
         given = paging.named(
             None,
@@ -230,7 +233,8 @@ class Reading(Opened):
             grant=grant,
             timeout_ms=deadline_ms,
         )
-        return compaction.ask(conversation, given, lambda: self._now(now), self._asking)
+        asking = self._asking.with_(retries, timeout_ms)
+        return compaction.ask(conversation, given, lambda: self._now(now), asking)
 
     @Verb
     def ask_plan(
@@ -336,9 +340,12 @@ class Reading(Opened):
         arguments: Any,
         *,
         caller: str | None = None,
+        retries: int | None = None,
+        timeout_ms: int | None = None,
         now: int | None = None,
     ) -> Flow[ToolAnswer]:
         """Answers a tool call of the agent; `caller` is the grant of a sub-agent."""
+        asking = self._asking.with_(retries, timeout_ms)
         return compaction.call_tool(
-            conversation, name, arguments, caller, lambda: self._now(now), self._asking
+            conversation, name, arguments, caller, lambda: self._now(now), asking
         )
