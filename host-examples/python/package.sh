@@ -1,7 +1,21 @@
 #!/usr/bin/env bash
-# Builds the wheel, with dist/lcm.wasm inside, into dist/.
+# Builds the wheel, with dist/lcm.wasm inside, into dist/. The same sources give the same bytes.
 set -euo pipefail
 cd "$(dirname "$0")"
-trap 'rm -rf src/lcm_engine/lcm.wasm src/lcm_engine.egg-info build' EXIT
-cp ../../dist/lcm.wasm src/lcm_engine/lcm.wasm
-"${PYTHON:-python3}" -m pip wheel --quiet --no-deps --wheel-dir ../../dist .
+. ./environment.sh
+make_environment
+if [ ! -f ../../dist/lcm.wasm ]; then
+    echo "package.sh: dist/lcm.wasm is not built" >&2
+    exit 1
+fi
+# Of a copy, so that nothing is left beside the sources and two runs do not meet.
+sources=$(mktemp -d)
+trap 'rm -rf "$sources"' EXIT
+cp -R src pyproject.toml README.md ../../LICENSE* "$sources"
+cp ../../dist/lcm.wasm "$sources/src/lcm_engine/lcm.wasm"
+find "$sources" -name __pycache__ -prune -exec rm -rf {} +
+rm -f ../../dist/lcm_engine-*.whl
+export SOURCE_DATE_EPOCH=315532800
+.venv/bin/python -m pip --quiet --disable-pip-version-check wheel \
+    --no-deps --no-build-isolation --no-index --wheel-dir ../../dist "$sources"
+ls ../../dist/lcm_engine-*.whl | sed 's|^../../||'

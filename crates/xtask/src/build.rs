@@ -1,7 +1,7 @@
 //! `build`, `demo` and `bench`.
 //!
-//! In: the workspace. Out: `dist/lcm.wasm` and `dist/lcm`, and what the demonstration or the
-//! measurements print.
+//! In: the workspace. Out: `dist/lcm.wasm`, `dist/lcm` and the packages, and what the demonstration
+//! or the measurements print.
 
 use anyhow::{Context as _, Result};
 use std::process::Command;
@@ -31,6 +31,32 @@ pub(crate) fn build(workspace: &Workspace) -> Result<()> {
     component::write_checksums(workspace)?;
     println!("dist/lcm is there");
     Ok(())
+}
+
+/// Hosts with a `package.sh`, which puts a package into `dist/`.
+const PACKAGED: [&str; 1] = ["python"];
+
+/// Builds the packages that other languages install, from a built component.
+///
+/// # Errors
+///
+/// When one cannot be built.
+pub(crate) fn packages(workspace: &Workspace) -> Result<()> {
+    for host in PACKAGED {
+        let folder = workspace.root.join("host-examples").join(host);
+        run(Command::new("bash").arg("package.sh").current_dir(folder))?;
+    }
+    Ok(())
+}
+
+/// Builds everything that is handed out.
+///
+/// # Errors
+///
+/// As [`build`] and [`packages`].
+pub(crate) fn everything(workspace: &Workspace) -> Result<()> {
+    build(workspace)?;
+    packages(workspace)
 }
 
 /// Builds, then shows the whole journey of a conversation.

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Hosts that are tested by a script of their own.
-const SCRIPTED: [&str; 3] = ["node", "python", "edge-worker"];
+const SCRIPTED: [&str; 4] = ["node", "python", "edge-worker", "kit"];
 
 /// Builds, then runs every test.
 ///

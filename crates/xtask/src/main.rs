@@ -22,7 +22,7 @@ use crate::workspace::Workspace;
 const USAGE: &str = "\
 usage: xtask VERB
 
-  build             dist/lcm.wasm and dist/lcm
+  build             dist/lcm.wasm, dist/lcm and the packages of other languages
   demo              build, then the journey of `lcm demo`
   test              build, then every test, natively and in every host
   component         dist/lcm.wasm
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
-        [] | ["build"] => run(build::build),
+        [] | ["build"] => run(build::everything),
         ["demo"] => run(build::demo),
         ["test"] => run(hosts::test),
         ["component"] => run(component::write),

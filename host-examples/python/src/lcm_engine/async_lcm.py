@@ -2,7 +2,8 @@
 
 The same calls as in `lcm`, awaited. The model is awaited between two engine calls, so appending
 and assembling go on while it thinks; an asynchronous store is awaited inside of a call (see
-`sessions`). With a store whose calls block, so does each engine call, for its milliseconds.
+`sessions`). A store that is opened by its path works in a thread of its own; one of the caller's
+whose calls block is called in the thread of the event loop, for the milliseconds of an engine call.
 """
 
 from __future__ import annotations
@@ -10,44 +11,25 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from . import compaction, completions, flows, paging
+from . import completions, flows
 from .component import Program, load
 from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
-from .models import Asking, Complete, Model, models_of
+from .models import Complete, Model
 from .opening import RETRIES, Clock, configured, open_path, wall_clock
-from .results import (
-    Advice,
-    Asked,
-    AppendMode,
-    Assembled,
-    Compaction,
-    CompactionMode,
-    Decision,
-    Dialect,
-    Grant,
-    GrepMode,
-    GrepScope,
-    GrepSort,
-    Maintained,
-    Policy,
-    Prices,
-    Receipt,
-    Reported,
-    SpentOn,
-    ToolAnswer,
-    Turn,
-)
-from .sessions import AsyncSession, Session
+from .sessions import AsyncSession, Session, ThreadSession
 from .stores import AsyncStore, Store
-from .texts import Message, to_texts
+from .verb import Awaited
+from .verbs import Verbs
+
+T = TypeVar("T")
 
 
-async def open_async(
+def open_async(
     store: str | os.PathLike[str] | Store | AsyncStore = "memory:",
     complete: Complete | None = None,
     config: Mapping[str, Any] | None = None,
@@ -58,26 +40,59 @@ async def open_async(
     environment: Mapping[str, str] | None = None,
     memory_bytes_max: int = MEMORY_BYTES_MAX,
     timeout_ms: int = completions.TIMEOUT_MS,
-) -> AsyncLcm:
+) -> Opening:
     """As `lcm.open`; `complete` may be a coroutine function, and the store an `AsyncStore`.
 
-    Compiling the component, once per machine, happens in a thread of its own.
+    A path is served by a thread of its own, so that the event loop goes on; a `Store` of yours
+    whose calls block is called where the loop runs.
+    `async with open_async(...) as lcm` closes the store at the end, `lcm = await open_async(...)`
+    leaves that to `close`. Compiling the component, once per machine, happens in a thread of its
+    own.
     """
-    program = await asyncio.to_thread(load, wasm)
-    config_json = configured(program, config, environment)
-    return AsyncLcm(
-        program,
-        open_path(store) if isinstance(store, (str, os.PathLike)) else store,
-        complete,
-        config_json,
-        clock,
-        retries,
-        memory_bytes_max,
-        timeout_ms,
-    )
+
+    async def opened() -> AsyncLcm:
+        program = await asyncio.to_thread(load, wasm)
+        config_json = configured(program, config, environment)
+        return AsyncLcm(
+            program,
+            open_path(store) if isinstance(store, (str, os.PathLike)) else store,
+            complete,
+            config_json,
+            clock,
+            retries,
+            memory_bytes_max,
+            timeout_ms,
+            in_thread=isinstance(store, (str, os.PathLike)),
+        )
+
+    return Opening(opened)
 
 
-class AsyncLcm:
+class Opening:
+    """A store that is being opened: to be awaited, or entered."""
+
+    def __init__(self, opened: Callable[[], Coroutine[Any, Any, AsyncLcm]]) -> None:
+        self._opened = opened
+        self._lcm: AsyncLcm | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncLcm]:
+        return self._opened().__await__()
+
+    async def __aenter__(self) -> AsyncLcm:
+        self._lcm = await self._opened()
+        return self._lcm
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._lcm is not None:
+            await self._lcm.close()
+
+
+class AsyncLcm(Verbs, Awaited):
     """An open store. Made by `open_async`; usable as an asynchronous context manager."""
 
     def __init__(
@@ -90,30 +105,33 @@ class AsyncLcm:
         retries: int,
         memory_bytes_max: int = MEMORY_BYTES_MAX,
         timeout_ms: int = completions.TIMEOUT_MS,
+        in_thread: bool = False,
     ) -> None:
+        super().__init__(complete, clock, retries, timeout_ms, together=True)
         self.store = store
-        self._clock = clock
-        self._asking = Asking(models_of(complete), 1 + retries, together=True)
-        self._timeout_seconds = completions.checked_timeout(timeout_ms) / 1000
+        self._config_json = config_json
 
         def make() -> Instance:
-            return Instance(program, config_json, memory_bytes_max=memory_bytes_max)
+            return Instance(program, self._config_json, memory_bytes_max=memory_bytes_max)
 
-        self._session: Session | AsyncSession
+        self._session: Session | ThreadSession | AsyncSession
         if getattr(store, "asynchronous", False):
             self._session = AsyncSession(make, store)  # type: ignore[arg-type]
         else:
-            self._session = Session(make(), store)  # type: ignore[arg-type]
+            session = Session(make(), store)  # type: ignore[arg-type]
+            self._session = ThreadSession(session) if in_thread else session
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Calls a function of the interface by name (`admin.status`), with plain values."""
         return await self._call(name, dict(arguments), False)
 
     async def _call(self, name: str, arguments: dict[str, Any], once: bool) -> Any:
-        result = self._session.call(name, arguments, once)
-        return await result if isinstance(self._session, AsyncSession) else result
+        if not isinstance(self._session, Session):
+            return await self._session.call(name, arguments, once)
+        await asyncio.sleep(0)  # What takes many calls lets others have their turn between them.
+        return self._session.call(name, arguments, once)
 
-    async def _run(self, flow: flows.Flow[Any]) -> Any:
+    async def _run(self, flow: flows.Flow[T]) -> T:
         try:
             effect = next(flow)
             while True:
@@ -124,14 +142,14 @@ class AsyncLcm:
                 else:
                     effect = flow.send(result)
         except StopIteration as end:
-            return end.value
+            return end.value  # type: ignore[no-any-return]
 
     async def _perform(self, effect: flows.Effect) -> Any:
         match effect:
             case flows.Call(name, arguments, once):
                 return await self._call(name, arguments, once)
             case flows.Complete(request, model, seconds):
-                return await self._ask(request, model, self._seconds(seconds))
+                return await self._ask(request, model, seconds)
             case flows.Pause(seconds):
                 return await asyncio.sleep(seconds)
             case flows.Together(several):
@@ -161,611 +179,17 @@ class AsyncLcm:
         except Exception as error:
             return completions.failed(error)
 
-    def _seconds(self, most: float | None) -> float:
-        return self._timeout_seconds if most is None else min(most, self._timeout_seconds)
-
-    def _now(self, now: int | None) -> int:
-        return self._clock() if now is None else now
-
-    async def append(
-        self,
-        conversation: str,
-        messages: Iterable[Message],
-        *,
-        dialect: Dialect = "lcm",
-        new: bool = False,
-        repeat: bool = False,
-        refuse_replay: bool = False,
-        family: str | None = None,
-        now: int | None = None,
-    ) -> Receipt:
-        """Stores what is not stored yet of the newest messages of a conversation.
-
-        A list that one engine call takes is recognised against the stored tail; a longer one is
-        ingested (see `ingest`). `new`: every message is new unless its id or event key is stored.
-        `repeat`: this call repeats one whose outcome is unknown. `refuse_replay`: a likely replay
-        is an error (`exists`) instead of a warning.
-        """
-        texts = to_texts(messages)
-        now = self._now(now)
-        return await self._run(  # type: ignore[no-any-return]
-            flows.append(conversation, dialect, texts, new, repeat, refuse_replay, now, family)
-        )
-
-    async def ingest(
-        self,
-        conversation: str,
-        messages: Iterable[Message],
-        *,
-        dialect: Dialect = "lcm",
-        refuse_replay: bool = False,
-        family: str | None = None,
-        now: int | None = None,
-    ) -> Receipt:
-        """Stores what is missing of a whole transcript, however long it is."""
-        texts = to_texts(messages)
-        now = self._now(now)
-        return await self._run(  # type: ignore[no-any-return]
-            flows.ingest(conversation, dialect, texts, refuse_replay, now, family)
-        )
-
-    async def turn(
-        self,
-        conversation: str,
-        messages: Iterable[Message],
-        budget: int,
-        *,
-        dialect: Dialect = "lcm",
-        append_mode: AppendMode = "transcript",
-        repeat: bool = False,
-        refuse_replay: bool = False,
-        family: str | None = None,
-        mode: CompactionMode = "threshold",
-        force: bool = False,
-        target: int | None = None,
-        observed_tokens: int | None = None,
-        model: str | None = None,
-        requests_max: int = 1,
-        defer: bool = False,
-        now: int | None = None,
-    ) -> Turn:
-        """One turn: stores messages, asks whether compaction is due, and does what is.
-
-        Nothing is stored when an argument is wrong. The messages are then stored whatever the
-        model does: how it failed is `failure` beside the receipt. `append_mode` and `repeat` are
-        as `new` and `repeat` of `append`. `defer`: compaction that can wait is left for
-        `maintain`.
-        """
-        intake = {
-            "append_mode": append_mode,
-            "repeat": repeat,
-            "refuse_replay": refuse_replay,
-            "family": family,
-            "defer": defer,
-        }
-        options = compaction.options(mode, force, target, observed_tokens, model, requests_max)
-        moment = self._now(now)
-        work = self._work(conversation, budget, options, lambda: moment)
-        return await self._run(  # type: ignore[no-any-return]
-            compaction.turn(work, dialect, to_texts(messages), intake)
-        )
-
-    async def evaluate(
-        self,
-        conversation: str,
-        budget: int,
-        *,
-        mode: CompactionMode = "threshold",
-        force: bool = False,
-        target: int | None = None,
-        observed_tokens: int | None = None,
-        model: str | None = None,
-        now: int | None = None,
-    ) -> Decision:
-        """Whether compaction is due, and why; reads only."""
-        options = compaction.options(mode, force, target, observed_tokens, model)
-        work = self._work(conversation, budget, options, lambda: self._now(now))
-        return await self._run(compaction.evaluate(work.question()))  # type: ignore[no-any-return]
-
-    async def compact(
-        self,
-        conversation: str,
-        budget: int,
-        *,
-        mode: CompactionMode = "threshold",
-        force: bool = False,
-        target: int | None = None,
-        observed_tokens: int | None = None,
-        model: str | None = None,
-        requests_max: int = 1,
-        now: int | None = None,
-    ) -> Compaction:
-        """Summarises what is due, pass by pass; does nothing when nothing is."""
-        options = compaction.options(mode, force, target, observed_tokens, model, requests_max)
-        work = self._work(conversation, budget, options, lambda: self._now(now))
-        return await self._run(compaction.compact(work))  # type: ignore[no-any-return]
-
-    async def maintain(
-        self,
-        conversation: str,
-        budget: int,
-        *,
-        observed_tokens: int | None = None,
-        model: str | None = None,
-        requests_max: int = 1,
-        now: int | None = None,
-    ) -> Maintained:
-        """Does compaction that was put off, when it is time for it: after a turn, when nobody waits.
-
-        The engine measures anew and pauses after failures.
-        """
-        options = {
-            "observed_tokens": observed_tokens,
-            **flows.model_option(model),
-            "requests_max": requests_max,
-        }
-        work = self._work(conversation, budget, options, lambda: self._now(now))
-        return await self._run(compaction.maintain(work))  # type: ignore[no-any-return]
-
-    def _work(
-        self, conversation: str, budget: int, options: dict[str, Any], now: Clock
-    ) -> compaction.Work:
-        return compaction.Work(conversation, budget, options, now, self._asking)
-
-    async def assemble(
-        self,
-        conversation: str,
-        budget: int,
-        *,
-        dialect: Dialect = "lcm",
-        policy: Policy | None = None,
-        prompt: str | None = None,
-        reserve_tokens: int = 0,
-        model: str | None = None,
-        live_messages: Iterable[Message] = (),
-        previous: str | None = None,
-        explain: bool = False,
-        now: int | None = None,
-    ) -> Assembled:
-        """A context that fits the budget, in tokens; reads only."""
-        options = {
-            "policy": policy,
-            "prompt": prompt,
-            "reserve_tokens": reserve_tokens,
-            **flows.model_option(model),
-            "live_messages": to_texts(live_messages),
-            "previous": previous,
-            "explain": explain,
-        }
-        return await self._run(  # type: ignore[no-any-return]
-            flows.assemble(conversation, budget, dialect, options, self._now(now))
-        )
-
-    async def estimate(self, messages: Iterable[Message], *, dialect: Dialect = "lcm") -> int:
-        """Estimated tokens of messages; stores nothing. For what is sent beside the context."""
-        return await self._run(  # type: ignore[no-any-return]
-            flows.estimate(dialect, to_texts(messages))
-        )
-
-    async def validate(self, messages: Iterable[Message], dialect: Dialect) -> list[str]:
-        """Why the provider of `dialect` would refuse messages, a line each; empty: it would not."""
-        return await self._run(  # type: ignore[no-any-return]
-            flows.validate(dialect, to_texts(messages))
-        )
-
-    async def describe(
-        self,
-        conversation: str,
-        id: str,
-        options: Mapping[str, Any] | None = None,
-        *,
-        all: bool | None = None,
-        content: bool | None = None,
-        bytes_max: int | None = None,
-        start_line: int | None = None,
-        end_line: int | None = None,
-        start_byte: int | None = None,
-        end_byte: int | None = None,
-        grant: str | None = None,
-        now: int | None = None,
-    ) -> dict[str, Any]:
-        """What is known of a summary, message or file.
-
-        Of a file it says what is read: `start_line` and `end_line` (from 1, inclusive) or
-        `start_byte` and `end_byte` (from 0, exclusive), `bytes_max`, `content` (False: nothing).
-        `all`: the id is looked for in every conversation of the store.
-        `options` is a dict of the same; what is given by name comes before it.
-        """
-        given = paging.named(
-            options,
-            all=all,
-            content=content,
-            bytes_max=bytes_max,
-            start_line=start_line,
-            end_line=end_line,
-            start_byte=start_byte,
-            end_byte=end_byte,
-        )
-        return await self._run(  # type: ignore[no-any-return]
-            paging.describe(conversation, id, given, grant, self._now(now))
-        )
-
-    async def expand(
-        self,
-        conversation: str,
-        id: str,
-        *,
-        depth: int | None = None,
-        messages: bool = False,
-        token_cap: int | None = None,
-        after: str | None = None,
-        grant: str | None = None,
-        now: int | None = None,
-    ) -> dict[str, Any]:
-        """What a summary was made from; without `token_cap` and `after` everything, all pages."""
-        options = {"depth": depth, "messages": messages, "token_cap": token_cap, "after": after}
-        return await self._run(  # type: ignore[no-any-return]
-            paging.expand(conversation, id, options, grant, self._now(now))
-        )
-
-    async def grep(
-        self,
-        conversation: str,
-        query: str | Mapping[str, Any],
-        *,
-        mode: GrepMode | None = None,
-        scope: GrepScope | None = None,
-        file_ids: Iterable[str] | None = None,
-        start_id: str | None = None,
-        start_byte: int | None = None,
-        neighbours: int | None = None,
-        sort: GrepSort | None = None,
-        since: str | None = None,
-        before: str | None = None,
-        limit: int | None = None,
-        all: bool | None = None,
-        only: bool | None = None,
-        vector: Iterable[float] | None = None,
-        model: str | None = None,
-        grant: str | None = None,
-        now: int | None = None,
-    ) -> dict[str, Any]:
-        """Searches for a pattern.
-
-        `query` is the pattern, or a dict of it (`pattern`) and the options; what is given by name
-        comes before it. `all`: every conversation of the store; `only`: not the family. With the
-        scope `files` large payloads are searched, all or those of `file_ids`; `start_id` and
-        `start_byte` go on where an answer says `unscanned_from`. `neighbours`: so many messages
-        before and after each one that is found.
-        `vector`: an embedding of what is looked for, by the model of `embed`.
-        """
-        given = paging.named(
-            {"pattern": query} if isinstance(query, str) else query,
-            mode=mode,
-            scope=scope,
-            file_ids=file_ids,
-            start_id=start_id,
-            start_byte=start_byte,
-            neighbours=neighbours,
-            sort=sort,
-            since=since,
-            before=before,
-            limit=limit,
-            all=all,
-            only=only,
-            vector=vector,
-            model=model,
-        )
-        return await self._run(  # type: ignore[no-any-return]
-            paging.grep(conversation, given, grant, self._now(now))
-        )
-
-    async def embed(
-        self,
-        conversation: str,
-        vectors: Mapping[str, Iterable[float] | None] | None = None,
-        *,
-        model: str | None = None,
-        forget: bool = False,
-    ) -> dict[str, Any]:
-        """Attaches embeddings to messages and summaries, by id, for `vector` of `grep`.
-
-        None in place of a vector: it is to have none. `model`: the name of the model that made them;
-        `forget`: those that are there are removed, to be called until `stored` is 0. The answer has
-        `next`, ids to go on with, and `missing`, how many there are.
-        """
-        return await self._run(  # type: ignore[no-any-return]
-            paging.embed(conversation, vectors, model, forget)
-        )
-
-    async def ask(
-        self,
-        conversation: str,
-        question: str,
-        *,
-        query: str | None = None,
-        summaries: Iterable[str] | None = None,
-        max_tokens: int | None = None,
-        token_cap: int | None = None,
-        all: bool | None = None,
-        only: bool | None = None,
-        grant: str | None = None,
-        deadline_ms: int | None = None,
-        now: int | None = None,
-    ) -> Asked:
-        """Has a question answered from what was said, with the ids that say so.
-
-        `query`: what to search for in its place; `summaries`: ids to answer from, without `query`
-        only from what they stand for; `deadline_ms`: how long all of it may take. What is None is
-        the engine's default. A model that fails or takes too long is no error but a `status`.
-        """
-        given = paging.named(
-            None,
-            question=question,
-            query=query,
-            summaries=summaries,
-            max_tokens=max_tokens,
-            token_cap=token_cap,
-            all=all,
-            only=only,
-            grant=grant,
-            timeout_ms=deadline_ms,
-        )
-        return await self._run(  # type: ignore[no-any-return]
-            compaction.ask(conversation, given, lambda: self._now(now), self._asking)
-        )
-
-    async def grant(
-        self,
-        conversation: str,
-        *,
-        conversations: Iterable[str] | None = None,
-        summaries: Iterable[str] | None = None,
-        depth_max: int | None = None,
-        tokens_max: int | None = None,
-        ttl_ms: int | None = None,
-        from_grant: str | None = None,
-        now: int | None = None,
-    ) -> Grant:
-        """Makes a grant, a limited right to read for a sub-agent.
-
-        Its `id` is the `grant` of `grep`, `describe`, `expand` and `ask`, and the `caller` of `call_tool`.
-        `from_grant`: one that it inherits from. What is None is the engine's default.
-        """
-        limits = paging.named(
-            None,
-            conversations=conversations,
-            summaries=summaries,
-            depth_max=depth_max,
-            tokens_max=tokens_max,
-            ttl_ms=ttl_ms,
-            **{"from": from_grant},
-        )
-        return await self._run(  # type: ignore[no-any-return]
-            paging.grant(conversation, limits, self._now(now))
-        )
-
-    async def revoke(self, conversation: str, grant: str, *, now: int | None = None) -> None:
-        """Ends a grant at once, with those that inherit from it."""
-        await self._run(paging.revoke(conversation, grant, self._now(now)))
-
-    async def messages(
-        self, conversation: str, seq_from: int = 1, seq_to: int | None = None
-    ) -> list[str]:
-        """The original texts of messages `seq_from` to `seq_to`, both included; None: the last."""
-        return await self._run(  # type: ignore[no-any-return]
-            paging.messages(conversation, seq_from, seq_to)
-        )
-
-    async def status(
-        self, conversation: str | None = None, *, now: int | None = None
-    ) -> dict[str, Any]:
-        """Counts and sizes of a conversation, or of the whole store."""
-        return await self._run(  # type: ignore[no-any-return]
-            paging.status(conversation, self._now(now))
-        )
-
-    async def family(
-        self, conversation: str, key: str, *, dry_run: bool = False, now: int | None = None
-    ) -> dict[str, Any]:
-        """Makes the conversation one of a family, whose members are searched together."""
-        arguments = {"key": key, "dry_run": dry_run}
-        return await self._run(  # type: ignore[no-any-return]
-            paging.life(conversation, "family", arguments, self._now(now))
-        )
-
-    async def reset(
-        self,
-        conversation: str,
-        *,
-        successor: str | None = None,
-        dry_run: bool = False,
-        now: int | None = None,
-    ) -> dict[str, Any]:
-        """Archives the conversation; `conversation` of the answer is the empty one to go on in."""
-        arguments = {"successor": successor, "dry_run": dry_run}
-        return await self._run(  # type: ignore[no-any-return]
-            paging.life(conversation, "reset", arguments, self._now(now))
-        )
-
-    async def new_session(
-        self,
-        conversation: str,
-        *,
-        retain_depth: int | None = None,
-        dry_run: bool = False,
-        now: int | None = None,
-    ) -> dict[str, Any]:
-        """Withdraws messages and summaries of less than this depth from the context.
-
-        They are found, expanded and exported as before. -1: everything stays.
-        """
-        arguments = {"retain_depth": retain_depth, "dry_run": dry_run}
-        return await self._run(  # type: ignore[no-any-return]
-            paging.life(conversation, "new", arguments, self._now(now))
-        )
-
-    async def archive(
-        self, conversation: str, cause: str, *, dry_run: bool = False, now: int | None = None
-    ) -> dict[str, Any]:
-        """Archives the conversation: it is read as before and not written to."""
-        arguments = {"cause": cause, "dry_run": dry_run}
-        return await self._run(  # type: ignore[no-any-return]
-            paging.life(conversation, "archive", arguments, self._now(now))
-        )
-
-    async def focus(
-        self,
-        conversation: str,
-        text: str | None = None,
-        *,
-        seq_last: int | None = None,
-        dry_run: bool = False,
-        now: int | None = None,
-    ) -> dict[str, Any]:
-        """Sets the brief that stands for the summaries of messages up to `seq_last`.
-
-        Absent, that is the newest message. Without `text` there is no brief any more.
-        """
-        arguments = {"text": text, "seq_last": seq_last, "dry_run": dry_run}
-        return await self._run(  # type: ignore[no-any-return]
-            paging.life(conversation, "focus", arguments, self._now(now))
-        )
-
-    async def calibrate(
-        self,
-        conversation: str,
-        model: str,
-        estimated_tokens: int,
-        prompt_tokens: int,
-        *,
-        dry_run: bool = False,
-        now: int | None = None,
-    ) -> dict[str, Any]:
-        """Reports what a provider counted of a prompt, and the estimate of the same prompt.
-
-        The estimate is `tokens` of the assembly and the `estimate` of what was added to it. With
-        `model` the other calls then keep their budgets in this model's tokens.
-        """
-        arguments = {
-            "model": model,
-            "estimated_tokens": estimated_tokens,
-            "prompt_tokens": prompt_tokens,
-            "dry_run": dry_run,
-        }
-        return await self._run(  # type: ignore[no-any-return]
-            paging.life(conversation, "calibrate", arguments, self._now(now))
-        )
-
-    async def usage(
-        self,
-        conversation: str,
-        purpose: SpentOn,
-        *,
-        input_tokens: int = 0,
-        cache_read_tokens: int = 0,
-        cache_write_tokens: int = 0,
-        output_tokens: int = 0,
-        cost_micros: int = 0,
-        dry_run: bool = False,
-        now: int | None = None,
-    ) -> Reported:
-        """Reports what one answer of a model took; returns the sums so far.
-
-        `purpose` is `turn` or `summary`. `input_tokens` are those of the whole prompt, in the
-        provider's cache or not; the cost is in millionths of one currency.
-        """
-        arguments = {
-            "purpose": purpose,
-            "input_tokens": input_tokens,
-            "cache_read_tokens": cache_read_tokens,
-            "cache_write_tokens": cache_write_tokens,
-            "output_tokens": output_tokens,
-            "cost_micros": cost_micros,
-            "dry_run": dry_run,
-        }
-        return await self._run(  # type: ignore[no-any-return]
-            paging.life(conversation, "usage", arguments, self._now(now))
-        )
-
-    async def advise(
-        self,
-        conversation: str,
-        budget: int,
-        prices: Prices,
-        *,
-        cache_ms: int | None = None,
-        turns: int | None = None,
-        observed_tokens: int | None = None,
-        model: str | None = None,
-        now: int | None = None,
-    ) -> Advice:
-        """Whether compacting now costs less than waiting: `advice`, `reason` and what both cost.
-
-        `prices` are of a million tokens, in millionths of a currency: `input`, `output`, and where
-        they differ `cache_read`, `cache_write`, `summary_input`, `summary_output`. `cache_ms` is
-        how long the provider keeps a prefix, `turns` how many prompts are to come. Changes nothing.
-        """
-        arguments = {
-            "budget": budget,
-            "prices": prices,
-            "cache_ms": cache_ms,
-            "turns": turns,
-            "observed_tokens": observed_tokens,
-            "model": model,
-        }
-        return await self._run(  # type: ignore[no-any-return]
-            paging.life(conversation, "advise", arguments, self._now(now))
-        )
-
-    async def prompts(self) -> list[dict[str, Any]]:
-        """What summaries are asked for as configured, by depth: `name`, `version`, `text`, ..."""
-        return await self._run(paging.prompts())  # type: ignore[no-any-return]
-
-    async def check(self, conversation: str) -> dict[str, Any]:
-        """Whether what is stored of a conversation agrees with itself."""
-        return await self._run(paging.check(conversation))  # type: ignore[no-any-return]
-
-    async def digest(self, *, logical: bool = False) -> str:
-        """SHA-256 of the whole store, 64 hex digits; `logical`: of its meaning, not its bytes."""
-        return await self._run(paging.digest(logical))  # type: ignore[no-any-return]
-
-    async def listing(self, kind: str, conversation: str | None = None) -> list[Any]:
-        """All entries of a kind: `conversations`, or `summaries`, `messages`, `grants` of one."""
-        return await self._run(paging.listing(kind, conversation))  # type: ignore[no-any-return]
-
-    async def tools(self, dialect: Dialect = "lcm", *, caller: str | None = None) -> list[Any]:
-        """Definitions of the agent's tools in the provider's format.
-
-        With `caller`, a grant, those of a sub-agent.
-        """
-        return await self._run(  # type: ignore[no-any-return]
-            flows.parsed("tools.definitions", {"dialect": dialect, "caller": caller})
-        )
-
-    async def instructions(self, dialect: Dialect = "lcm", has_summaries: bool = True) -> str:
-        """Text for the system prompt that says when to use the tools."""
-        arguments = {"dialect": dialect, "has_summaries": has_summaries}
-        return await self.call("tools.instructions", arguments)  # type: ignore[no-any-return]
-
-    async def call_tool(
-        self,
-        conversation: str,
-        name: str,
-        arguments: Any,
-        *,
-        caller: str | None = None,
-        now: int | None = None,
-    ) -> ToolAnswer:
-        """Answers a tool call of the agent; `caller` is the grant of a sub-agent."""
-        return await self._run(  # type: ignore[no-any-return]
-            compaction.call_tool(
-                conversation, name, arguments, caller, lambda: self._now(now), self._asking
-            )
-        )
+    def _reconfigure(self, config_json: str) -> None:
+        self._config_json = config_json
+        if isinstance(self._session, AsyncSession):
+            self._session.drop()
+        else:
+            self._session.restart(config_json)
 
     async def close(self) -> None:
         """Closes the store."""
+        if isinstance(self._session, ThreadSession):
+            return await self._session.close(self.store.close)  # type: ignore[arg-type]
         if isinstance(self._session, AsyncSession):
             self._session.drop()
         else:

@@ -53,6 +53,7 @@ def options(
     observed_tokens: int | None,
     model: str | None,
     requests_max: int = 1,
+    lease_ms: int = 0,
 ) -> Fields:
     """The options of a `Work`, as the engine takes them."""
     return {
@@ -62,10 +63,11 @@ def options(
         "observed_tokens": observed_tokens,
         **model_option(model),
         "requests_max": requests_max,
+        "lease_ms": lease_ms,
     }
 
 
-def turn(work: Work, dialect: str, texts: list[str], intake: Fields) -> Flow[Fields]:
+def turn(work: Work, dialect: str, texts: list[str], intake: Fields) -> Flow[Any]:
     """Appends, evaluates, and compacts when it is due and cannot wait.
 
     `intake` has the options of `append` by their names there, with `append_mode` for `new`, and
@@ -95,7 +97,7 @@ def turn(work: Work, dialect: str, texts: list[str], intake: Fields) -> Flow[Fie
     return done
 
 
-def evaluate(question: Fields) -> Flow[Fields]:
+def evaluate(question: Fields) -> Flow[Any]:
     """What the engine decides, its explanation parsed."""
     decision: Fields = dict((yield Call("compaction.evaluate", question)))
     return decision | {"explanation": json.loads(decision.pop("explanation_json"))}
@@ -131,7 +133,7 @@ def _ask_maintain(work: Work, ended: str | None = None) -> Flow[Fields]:
     return answer
 
 
-def maintain(work: Work) -> Flow[Fields]:
+def maintain(work: Work) -> Flow[Any]:
     """Does what was put off, when it is time for it."""
     answer = yield from _ask_maintain(work)
     if not answer["drain"]:
@@ -156,7 +158,7 @@ def maintain(work: Work) -> Flow[Fields]:
 PASS_KEYS = ("depth", "level", "capped", "tokens_before", "tokens_after")
 
 
-def compact(work: Work) -> Flow[Fields]:
+def compact(work: Work) -> Flow[Any]:
     """Drives compaction as a command: one result for all passes.
 
     Raises `completion-failed` when the model refuses its key or the content.
@@ -273,7 +275,8 @@ class _Model:
                     late = TimeoutError(f"there was no answer in {limit_ms} ms")
                     return completions.failed(late)
                 self.completions += 1
-                answer = yield Complete(request, model, left)
+                seconds = self.asking.timeout_seconds
+                answer = yield Complete(request, model, min(seconds, left or seconds))
                 code = completions.failure_code(answer)
                 if code not in completions.RETRIED:
                     self.failure = answer.get("failed") or self.failure
@@ -336,7 +339,7 @@ def call_tool(
     caller: str | None,
     now: Callable[[], int],
     asking: Asking,
-) -> Flow[Fields]:
+) -> Flow[Any]:
     """Answers a tool call of an agent; completions it needs are asked of the models."""
     text = arguments if isinstance(arguments, str) else to_json(arguments)
     outcome = yield Call(
@@ -366,7 +369,7 @@ def call_tool(
 
 def ask(
     conversation: str, question: Fields, now: Callable[[], int], asking: Asking
-) -> Flow[Fields]:
+) -> Flow[Any]:
     """Has a question answered; how the model failed is a status."""
     place: Fields = {"conversation": conversation}
     document = {"question_json": to_json(question), "now": now()}
@@ -382,6 +385,12 @@ def ask(
 
     answer: Fields = yield from _completed(step, needs, resume, asking)
     return answer
+
+
+def ask_plan(conversation: str, question: Fields, now: int) -> Flow[Any]:
+    """What a question would read."""
+    document = {"question_json": to_json(question), "now": now}
+    return (yield from parsed("recall.ask_plan", {"conversation": conversation} | document))
 
 
 def _completed(

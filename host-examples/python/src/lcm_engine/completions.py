@@ -70,11 +70,11 @@ def pause_seconds(answer: dict[str, Any], attempt: int) -> float | None:
     return pause if pause <= PAUSE_SECONDS_MAX else None
 
 
-def checked_timeout(timeout_ms: Any) -> int:
-    """The time of an answer, checked."""
-    if not isinstance(timeout_ms, int) or isinstance(timeout_ms, bool) or timeout_ms < 1:
-        raise LcmError("invalid-input", "`timeout_ms` must be a whole number from 1")
-    return timeout_ms
+def checked(number: Any, name: str, least: int) -> int:
+    """A number that the caller gave, checked."""
+    if not isinstance(number, int) or isinstance(number, bool) or number < least:
+        raise LcmError("invalid-input", f"`{name}` must be a whole number from {least}")
+    return number
 
 
 def refuse_awaitable(answer: Any) -> Any:

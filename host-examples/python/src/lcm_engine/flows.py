@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from .errors import LcmError
 from .models import Model
@@ -24,6 +24,8 @@ from .texts import (
     to_json,
     upload_id,
 )
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,12 @@ class Call:
 class Complete:
     """Ask this model once; the result is a completion result, `done` or `failed`.
 
-    `seconds`: it is waited for no longer than that, whatever the time of an answer is otherwise.
+    `seconds`: it is waited for no longer than that.
     """
 
     request: dict[str, Any]
     model: Model
-    seconds: float | None = None
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,14 @@ class Together:
     flows: list[Generator[Any, Any, Any]]
 
 
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """One page of a stream; without a `cursor` it is the last."""
+
+    items: Sequence[T]
+    cursor: Any
+
+
 OUTDATED = ("conflict", "store-unavailable")
 """Failures of an append after which the conversation is not, or may not be, what it relied on."""
 
@@ -73,7 +83,6 @@ REPEATS_MAX = 8
 IDENTIFY_MESSAGES_MAX = 1_000
 IDENTIFY_BYTES_MAX = 8 * 1024 * 1024
 
-T = TypeVar("T")
 Effect = Call | Complete | Pause | Together
 Flow = Generator[Effect, Any, T]
 Fields = dict[str, Any]
@@ -169,7 +178,7 @@ def append(
     refuse_replay: bool,
     now: int,
     family: str | None = None,
-) -> Flow[Fields]:
+) -> Flow[Any]:
     """Appends in one call where its bounds allow; a longer transcript is ingested."""
     parts = list(batches(texts)) or [[]]
     if len(parts) > 1 and (refuse_replay or not new):
@@ -186,25 +195,26 @@ def append(
     return _joined(receipts, 0, [])
 
 
-def _identities(dialect: str, texts: list[str]) -> Flow[list[Fields]]:
-    """What identifies each text; raises when one is no message of the dialect."""
-    entries: list[Fields] = []
+def _identities(dialect: str, texts: list[str]) -> Flow[str]:
+    """What identifies each text, a JSON array; raises when one is no message of the dialect."""
+    arrays: list[str] = []
     for part in batches(texts, IDENTIFY_MESSAGES_MAX, IDENTIFY_BYTES_MAX):
-        arguments = {"dialect": dialect, "messages": part}
-        entries += yield from parsed("ingest.identify", arguments)
-    return entries
+        array = yield Call("ingest.identify", {"dialect": dialect, "messages": part})
+        arrays.append(array.strip()[1:-1])
+    return f"[{','.join(arrays)}]"
 
 
 def estimate(dialect: str, texts: list[str]) -> Flow[int]:
     """Estimated tokens of messages."""
-    entries = yield from _identities(dialect, texts)
+    entries = json.loads((yield from _identities(dialect, texts)))
     return sum(entry["tokens"] for entry in entries)
 
 
 def validate(dialect: str, texts: list[str]) -> Flow[list[str]]:
     """Why the provider of a dialect would refuse messages."""
     arguments = {"dialect": dialect, "messages_json": f"[{','.join(texts)}]"}
-    return (yield from parsed("context.validate", arguments))  # type: ignore[no-any-return]
+    findings: list[str] = yield from parsed("context.validate", arguments)
+    return findings
 
 
 def ingest(
@@ -215,13 +225,13 @@ def ingest(
     now: int,
     family: str | None = None,
     new: bool = False,
-) -> Flow[Fields]:
+) -> Flow[Any]:
     """Asks which messages of the whole transcript are missing and appends only those.
 
     While others write, too, what is missing is asked again. With `new` all are, but for known ids.
     """
     entries = yield from _identities(dialect, texts)
-    intake = _Intake(conversation, dialect, texts, to_json(entries), now)
+    intake = _Intake(conversation, dialect, texts, entries, now)
     intake.asked = {"new": new, "refuse_replay": refuse_replay}
     if family is not None:
         intake.extra["family"] = family
@@ -314,7 +324,7 @@ class _Intake:
 
 def assemble(
     conversation: str, budget: int, dialect: str, options: Fields, now: int
-) -> Flow[Fields]:
+) -> Flow[Any]:
     """A context that fits, its messages parsed."""
     assembled: Fields = yield Call(
         "context.assemble",
@@ -329,6 +339,18 @@ def assemble(
     return {"messages": json.loads(assembled["messages_json"])} | assembled
 
 
+def called(name: str, arguments: Fields) -> Flow[Any]:
+    """A call and its result."""
+    return (yield Call(name, arguments))
+
+
 def parsed(name: str, arguments: Fields) -> Flow[Any]:
     """A call whose result is a JSON text, parsed."""
     return json.loads((yield Call(name, arguments)))
+
+
+def configure(config_json: str, keep: Callable[[str], None]) -> Flow[Any]:
+    """Has the engine check a configuration before all instances get it; returns its report."""
+    report = yield from parsed("setup.configure", {"config_json": config_json})
+    keep(config_json)
+    return report

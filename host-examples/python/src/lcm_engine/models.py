@@ -1,16 +1,17 @@
 """Which callbacks of the caller are asked for which purpose.
 
-In: `complete` as it was given. Out: callbacks by purpose, each a fallback of the one before it. Where
-there is none, the engine makes the text itself.
+In: `complete` as it was given. Out: callbacks by purpose, each a fallback of the one before it.
+Where there is none, the engine makes the text itself.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from .completions import TIMEOUT_MS, checked
 from .errors import LcmError
 
 PURPOSES = ("leaf", "condensed", "file", "ask", "focus")
@@ -54,6 +55,16 @@ class Asking:
     """How often a failing model is asked, the first time included."""
     together: bool = False
     """Whether the requests of one plan are asked at the same time."""
+    timeout_seconds: float = TIMEOUT_MS / 1000
+    """How long one answer may take."""
+
+    def with_(self, retries: int | None, timeout_ms: int | None) -> Asking:
+        """The same, but for what one call says otherwise."""
+        asks = self.asks if retries is None else 1 + checked(retries, "retries", 0)
+        if timeout_ms is None:
+            return replace(self, asks=asks)
+        seconds = checked(timeout_ms, "timeout_ms", 1) / 1000
+        return replace(self, asks=asks, timeout_seconds=seconds)
 
 
 def _takes_timeout(callback: Callback) -> bool:

@@ -5,14 +5,18 @@ In: ids, ranges, options. Out: parsed documents. Cursors are the engine's and ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .errors import LcmError
-from .flows import Call, Fields, Flow, parsed
-from .texts import to_json
+from .flows import Call, Fields, Flow, Page, parsed
+from .texts import batches, to_json
 
 PAGE_BYTES_MAX = 1024 * 1024
+EXPORT_BYTES_MAX = 512 * 1024
+IMPORT_BYTES_MAX = 768 * 1024
+IMPORT_LINES_MAX = 128
+SEQ_MAX = 2**64 - 1
 LISTS = ("file_ids", "summaries", "conversations")
 
 
@@ -52,7 +56,7 @@ def _vector(name: str, given: Any) -> list[float]:
 
 def describe(
     conversation: str, id: str, options: Fields, grant: str | None, now: int
-) -> Flow[Fields]:
+) -> Flow[Any]:
     """What is known of a summary or file, and of a file the range that is asked for."""
     document: Fields = yield from parsed(
         "recall.describe",
@@ -67,7 +71,7 @@ def describe(
     return document
 
 
-def grep(conversation: str, query: Fields, grant: str | None, now: int) -> Flow[Fields]:
+def grep(conversation: str, query: Fields, grant: str | None, now: int) -> Flow[Any]:
     """One search."""
     document: Fields = yield from parsed(
         "recall.grep",
@@ -86,7 +90,7 @@ def embed(
     vectors: Mapping[str, Iterable[float] | None] | None,
     model: str | None,
     forget: bool,
-) -> Flow[Fields]:
+) -> Flow[Any]:
     """Vectors by id, kept or forgotten."""
     given: Fields = {} if model is None else {"model": model}
     if forget:
@@ -105,41 +109,54 @@ def embed(
     return document
 
 
+def expanded(
+    conversation: str, id: str, options: Fields, grant: str | None, now: int
+) -> Callable[[Any], Flow[Page[Any]]]:
+    """How a page of what a summary was made from is read."""
+    options = {name: value for name, value in options.items() if value is not None}
+
+    def page(after: str | None) -> Flow[Page[Any]]:
+        asked = options if after is None else options | {"after": after}
+        arguments = {"conversation": conversation, "id": id, "grant": grant, "now": now}
+        arguments["options_json"] = to_json(asked)
+        document: Fields = yield from parsed("recall.expand", arguments)
+        following = document.get("next")
+        is_spent = grant is not None and document["grant"]["truncated"]
+        if following is not None and following == asked.get("after"):
+            raise LcmError("corrupt", "the pages of `expand` do not go on")
+        return Page([document], None if is_spent else following)
+
+    return page
+
+
 def expand(
     conversation: str, id: str, options: Fields, grant: str | None, now: int
-) -> Flow[Fields]:
+) -> Flow[Any]:
     """What a summary was made from: one page when `token_cap` is given, else everything.
 
     What was read on a grant is paid for: when something goes wrong behind the first page, that is
     returned, and its `next` leads to the page that failed.
     """
-    options = {name: value for name, value in options.items() if value is not None}
-    whole: Fields | None = None
-    while True:
-        arguments = {"conversation": conversation, "id": id, "grant": grant, "now": now}
-        arguments["options_json"] = to_json(options)
+    read = expanded(conversation, id, options, grant, now)
+    page = yield from read(None)
+    (whole,) = page.items
+    while page.cursor and options.get("token_cap") is None:
         try:
-            page: Fields = yield from parsed("recall.expand", arguments)
+            page = yield from read(page.cursor)
         except LcmError:
-            if grant is None or whole is None:
+            if grant is None:
                 raise
             return whole
-        if whole is not None:
-            for members in ("summaries", "messages", "tokens"):
-                page[members] = whole[members] + page[members]
-            if "grant" in page:
-                page["grant"]["tokens"] += whole["grant"]["tokens"]
-        whole = page
-        after = page.get("next")
-        is_spent = grant is not None and page["grant"]["truncated"]
-        if not after or is_spent or "token_cap" in options:
-            return whole
-        if after == options.get("after"):
-            raise LcmError("corrupt", "the pages of `expand` do not go on")
-        options = options | {"after": after}
+        (further,) = page.items
+        for members in ("summaries", "messages", "tokens"):
+            further[members] = whole[members] + further[members]
+        if "grant" in further:
+            further["grant"]["tokens"] += whole["grant"]["tokens"]
+        whole = further
+    return whole
 
 
-def grant(conversation: str, limits: Fields, now: int) -> Flow[Fields]:
+def grant(conversation: str, limits: Fields, now: int) -> Flow[Any]:
     """Makes a limited right to read."""
     arguments = {"conversation": conversation, "grant_json": to_json(limits), "now": now}
     document: Fields = yield from parsed("recall.grant", arguments)
@@ -151,26 +168,38 @@ def revoke(conversation: str, grant: str, now: int) -> Flow[None]:
     yield Call("recall.revoke", {"conversation": conversation, "grant": grant, "now": now})
 
 
+def messages_from(
+    conversation: str, seq_from: int, seq_to: int | None
+) -> Callable[[Any], Flow[Page[str]]]:
+    """How a page of original texts is read; None: to the newest message."""
+    last = SEQ_MAX if seq_to is None else seq_to
+
+    def page(seq: int | None) -> Flow[Page[str]]:
+        seq = seq_from if seq is None else seq
+        if seq > last:
+            return Page([], None)
+        arguments = {"conversation": conversation, "seq_from": seq, "seq_to": last}
+        texts = yield Call("recall.messages", arguments | {"bytes_max": PAGE_BYTES_MAX})
+        return Page(texts, seq + len(texts) if texts else None)
+
+    return page
+
+
 def messages(conversation: str, seq_from: int, seq_to: int | None) -> Flow[list[str]]:
     """Original texts of a range; None: to the newest message."""
-    texts: list[str] = []
-    last = 2**64 - 1 if seq_to is None else seq_to
-    seq = seq_from
-    while seq <= last:
-        page = yield Call(
-            "recall.messages",
-            {
-                "conversation": conversation,
-                "seq_from": seq,
-                "seq_to": last,
-                "bytes_max": PAGE_BYTES_MAX,
-            },
-        )
-        if not page:
-            break
-        texts += page
-        seq += len(page)
-    return texts
+    return (yield from _all_of(messages_from(conversation, seq_from, seq_to)))
+
+
+def _all_of(read: Callable[[Any], Flow[Page[Any]]]) -> Flow[list[Any]]:
+    """The items of all pages."""
+    items: list[Any] = []
+    cursor = None
+    while True:
+        page = yield from read(cursor)
+        items += page.items
+        if page.cursor is None:
+            return items
+        cursor = page.cursor
 
 
 def status(conversation: str | None, now: int) -> Flow[Fields]:
@@ -179,37 +208,38 @@ def status(conversation: str | None, now: int) -> Flow[Fields]:
     return document
 
 
-def life(conversation: str, verb: str, arguments: Fields, now: int) -> Flow[Fields]:
+def life(conversation: str, verb: str, arguments: Fields, now: int) -> Flow[Any]:
     """A verb of `admin.call`; arguments that are None are left out."""
     given = {key: value for key, value in arguments.items() if value is not None}
     call = {"conversation": conversation, "verb": verb, "now": now}
-    answer: Fields = yield from parsed("admin.call", call | {"arguments_json": to_json(given)})
-    return answer
+    return (yield from parsed("admin.call", call | {"arguments_json": to_json(given)}))
 
 
-def prompts() -> Flow[list[Fields]]:
+def prompts() -> Flow[Any]:
     """The prompts of summaries; they are of no conversation."""
     answer: Fields = yield from life("", "prompts", {}, 0)
-    prompts: list[Fields] = answer["prompts"]
-    return prompts
+    return answer["prompts"]
+
+
+def _paged(name: str, arguments: Fields) -> Callable[[Any], Flow[Page[Fields]]]:
+    """How a page of a document is read whose `cursor` is the cursor of the next one."""
+
+    def page(cursor: str | None) -> Flow[Page[Fields]]:
+        document: Fields = yield from parsed(name, arguments | {"cursor": cursor})
+        following = document.get("cursor")
+        if following is not None and following == cursor:
+            raise LcmError("corrupt", f"the pages of `{name}` do not go on")
+        return Page([document], following)
+
+    return page
 
 
 def _pages(name: str, arguments: Fields) -> Flow[list[Fields]]:
-    """All pages of a document whose `cursor` is the cursor of the next one."""
-    pages: list[Fields] = []
-    cursor: str | None = None
-    while True:
-        page: Fields = yield from parsed(name, arguments | {"cursor": cursor})
-        pages.append(page)
-        following = page.get("cursor")
-        if not following:
-            return pages
-        if following == cursor:
-            raise LcmError("corrupt", f"the pages of `{name}` do not go on")
-        cursor = following
+    """All pages of such a document."""
+    return (yield from _all_of(_paged(name, arguments)))
 
 
-def check(conversation: str) -> Flow[Fields]:
+def check(conversation: str) -> Flow[Any]:
     """The report of all pages."""
     pages = yield from _pages("admin.check", {"conversation": conversation})
     report = dict(pages[-1])
@@ -231,3 +261,40 @@ def listing(kind: str, conversation: str | None) -> Flow[list[Any]]:
     arguments = {"kind": kind, "conversation": conversation, "bytes_max": PAGE_BYTES_MAX}
     pages = yield from _pages("admin.listing", arguments)
     return [entry for page in pages for entry in page["items"]]
+
+
+def exported(conversation: str | None) -> Callable[[Any], Flow[Page[str]]]:
+    """How a page of an export is read; None: of all conversations."""
+    if conversation == "":
+        raise LcmError("invalid-input", "`conversation` must not be empty")
+    arguments = {"conversation": conversation or "", "bytes_max": EXPORT_BYTES_MAX}
+    read = _paged("admin.export_page", arguments)
+
+    def page(cursor: str | None) -> Flow[Page[str]]:
+        of_document = yield from read(cursor)
+        return Page(of_document.items[0]["lines"], of_document.cursor)
+
+    return page
+
+
+def import_lines(lines: Iterable[str], now: int) -> Flow[Any]:
+    """Hands over the lines of an export, twice where the engine wants to see them again."""
+    lines = [_line(line) for line in _listed("lines", lines)]
+    at, cursor = 0, None
+    while True:
+        part = next(batches(lines[at:], IMPORT_LINES_MAX, IMPORT_BYTES_MAX), [])
+        arguments = {"lines": part, "cursor": cursor, "now": now}
+        report: Fields = yield from parsed("admin.import_page", arguments)
+        following = report.pop("cursor")
+        consumed, is_rewound = report.pop("consumed"), report.pop("rewind")
+        if following is None:
+            return report
+        if not (consumed or is_rewound) and following == cursor:
+            raise LcmError("trap", "`admin.import-page` took none of the lines")
+        at, cursor = 0 if is_rewound else at + consumed, following
+
+
+def _line(line: Any) -> str:
+    if not isinstance(line, str):
+        raise LcmError("invalid-input", f"`lines` must be texts, not {type(line).__name__}")
+    return line.rstrip("\r\n")

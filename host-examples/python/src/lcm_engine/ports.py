@@ -24,11 +24,17 @@ class Port(Protocol):
     fault: LcmError | None
     """Set when the instance must be dropped and this raised, whatever the guest makes of it."""
 
-    def get_many(self, keys: list[str]) -> list[bytes | None]: ...
+    def get_many(self, keys: list[str]) -> list[bytes | None]:
+        """As `Store.get_many`."""
+        ...
 
-    def scan(self, scan: Scan) -> tuple[Entries, bool]: ...
+    def scan(self, scan: Scan) -> tuple[Entries, bool]:
+        """As `Store.scan`."""
+        ...
 
-    def commit(self, guards: Guards, puts: Puts) -> None: ...
+    def commit(self, guards: Guards, puts: Puts) -> None:
+        """As `Store.commit`."""
+        ...
 
 
 class NoStore:
@@ -40,12 +46,15 @@ class NoStore:
         return LcmError("store-unavailable", "this call may not use the store")
 
     def get_many(self, keys: list[str]) -> list[bytes | None]:
+        """As `Store.get_many`."""
         raise self._refuse()
 
     def scan(self, scan: Scan) -> tuple[Entries, bool]:
+        """As `Store.scan`."""
         raise self._refuse()
 
     def commit(self, guards: Guards, puts: Puts) -> None:
+        """As `Store.commit`."""
         raise self._refuse()
 
 
@@ -77,14 +86,17 @@ class DirectPort:
         return answer
 
     def get_many(self, keys: list[str]) -> list[bytes | None]:
+        """As `Store.get_many`."""
         answer: list[bytes | None] = self._guarded(self._store.get_many, keys)
         return answer
 
     def scan(self, scan: Scan) -> tuple[Entries, bool]:
+        """As `Store.scan`."""
         answer: tuple[Entries, bool] = self._guarded(self._store.scan, *scan)
         return answer
 
     def commit(self, guards: Guards, puts: Puts) -> None:
+        """As `Store.commit`."""
         try:
             self._guarded(self._store.commit, guards, puts)
         except LcmError as error:
@@ -113,6 +125,7 @@ class DeferredPort:
         return bool(self.missing_keys) or self.missing_scan is not None
 
     def get_many(self, keys: list[str]) -> list[bytes | None]:
+        """As `Store.get_many`."""
         missing = [key for key in dict.fromkeys(keys) if key not in self._values]
         if missing:
             self.missing_keys = missing
@@ -120,6 +133,7 @@ class DeferredPort:
         return [self._values[key] for key in keys]
 
     def scan(self, scan: Scan) -> tuple[Entries, bool]:
+        """As `Store.scan`."""
         if scan not in self._scans:
             self.missing_scan = scan
             raise LcmError("would-block", "entries are being fetched")
@@ -127,4 +141,5 @@ class DeferredPort:
         return answer
 
     def commit(self, guards: Guards, puts: Puts) -> None:
+        """As `Store.commit`."""
         self.captured = (guards, puts)

@@ -15,6 +15,10 @@ GrepScope = Literal["messages", "summaries", "both", "files"]
 GrepSort = Literal["recency", "relevance", "hybrid"]
 Policy = Literal["chronological", "prompt-aware", "layered"]
 SpentOn = Literal["turn", "summary"]
+ArchiveCause = Literal[
+    "manual-reset", "deleted", "session-end", "rollover", "cron-rotation", "idle"
+]
+ListingKind = Literal["conversations", "summaries", "messages", "grants"]
 
 
 class Receipt(TypedDict):
@@ -189,7 +193,31 @@ class Advice(TypedDict):
     tokens_after: int
     turn_tokens: int
     turns: int
+    changed: bool
     conversation: str
+
+
+class ContextItem(TypedDict):
+    """One item of the stored context, with whether it is in an assembly, and `why`."""
+
+    id: str
+    kind: Literal["message", "leaf", "condensed", "focus", "live", "withdrawn"]
+    included: bool
+    why: str
+    tokens: int
+    seq_first: int | None
+    seq_last: int | None
+
+
+class Prefix(TypedDict):
+    """How much of an assembly is equal to the one before; `token` is for the next one."""
+
+    stable_tokens: int | None
+    broken_by: str | None
+    broken_why: Literal["focus", "compaction", "budget", "eviction", "edit"] | None
+    breakpoints: list[int]
+    sha256: str
+    token: str
 
 
 class Assembled(TypedDict):
@@ -202,29 +230,31 @@ class Assembled(TypedDict):
     summaries: int
     fresh_tail_messages: int
     evicted: int
-    items: list[dict[str, Any]]
+    items: list[ContextItem]
     explanation_text: str | None
-    prefix: dict[str, Any]
+    prefix: Prefix
     warnings: list[str]
 
 
 # In this form because `from` is no name in Python.
-Grant = TypedDict(
-    "Grant",
-    {
-        "id": str,
-        "conversations": list[str],
-        "summaries": list[str] | None,
-        "depth_max": int,
-        "tokens_max": int,
-        "tokens_left": int,
-        "issued_at": str,
-        "expires_at": str,
-        "from": str | None,
-        "revoked": bool,
-    },
-)
-"""A limited right to read; `summaries` is None for all of the conversations."""
+_From = TypedDict("_From", {"from": str | None})
+
+
+class Grant(_From):
+    """A limited right to read; `summaries` is None for all of the conversations.
+
+    `from` is the grant that it inherits from.
+    """
+
+    id: str
+    conversations: list[str]
+    summaries: list[str] | None
+    depth_max: int
+    tokens_max: int
+    tokens_left: int
+    issued_at: str
+    expires_at: str
+    revoked: bool
 
 
 AskStatus = Literal[
@@ -261,8 +291,129 @@ class Asked(TypedDict):
     conversations: list[dict[str, Any]]
     completions: int
     failure: dict[str, str] | None
-    grant: NotRequired[dict[str, Any]]
+    grant: NotRequired["Charged"]
     expires_at: NotRequired[str]
+
+
+class Routing(TypedDict):
+    """Whether having a sub-agent read is worth it, and why."""
+
+    action: Literal["answer-directly", "expand-shallow", "delegate-traversal"]
+    estimated_tokens: int
+    reasons: list[str]
+    risk: str
+
+
+class Planned(TypedDict):
+    """What a question would read; each of `conversations` has `ids` and a `token_cap`.
+
+    `grant` is there when it would be read on one.
+    """
+
+    status: Literal["planned"]
+    conversations: list[dict[str, Any]]
+    routing: Routing
+    source_tokens: int
+    truncated: bool
+    grant: NotRequired["Charged"]
+
+
+class Embedded(TypedDict):
+    """What is known of the vectors of a conversation.
+
+    `kept`: entries that were taken, from the first on. `missing`: messages and summaries of which
+    nothing is known, `next` the ids of some of them. `stored`: vectors of the conversation.
+    """
+
+    dimensions: int | None
+    kept: int
+    missing: int
+    model: str | None
+    next: list[str]
+    stored: int
+
+
+class Charged(TypedDict):
+    """What a read on a grant took; `truncated`: what is left cut it."""
+
+    tokens: int
+    tokens_left: int
+    truncated: bool
+
+
+class StoredMessage(TypedDict):
+    """A message as it was handed over: `raw` is its text, byte for byte.
+
+    `entry_id` is there when the host gave one.
+    """
+
+    id: str
+    seq: int
+    kind: Literal["message"]
+    role: Literal["system", "user", "assistant", "tool"]
+    entry_id: NotRequired[str]
+    created_at: str
+    tokens: int
+    trust: Literal["trusted", "untrusted"]
+    raw: str
+
+
+class Expanded(TypedDict):
+    """What a summary was made from; `next` leads to the page that follows, or is None."""
+
+    id: str
+    summaries: list[dict[str, Any]]
+    messages: list[StoredMessage]
+    tokens: int
+    truncated: bool
+    next: str | None
+    grant: NotRequired[Charged]
+
+
+class Found(TypedDict):
+    """What a search found, best first; `notes` say how the pattern was taken, and what was cut.
+
+    Where not everything was looked through, `unscanned_before` or `unscanned_from` goes on.
+    """
+
+    matches: list[dict[str, Any]]
+    total: int
+    truncated: bool
+    notes: list[str]
+    grant: NotRequired[Charged]
+    unscanned_before: NotRequired[str]
+    unscanned_from: NotRequired[dict[str, Any]]
+
+
+class Checked(TypedDict):
+    """Whether what is stored of a conversation agrees with itself, check by check."""
+
+    ok: bool
+    checks: list[dict[str, Any]]
+    metrics: dict[str, int]
+
+
+class Prompt(TypedDict):
+    """What summaries of a depth are asked for; `text` is what `prompt_overrides` replaces."""
+
+    name: str
+    version: int
+    overridden: bool
+    text: str
+    built_in: str
+    system: str
+    prompt: str
+    tokens: int
+
+
+class Imported(TypedDict):
+    """What an import stored; `conversations` and `messages` are those of the export."""
+
+    conversations: int
+    messages: int
+    ingested: int
+    summaries: int
+    contexts: int
 
 
 class ToolAnswer(TypedDict):

@@ -11,6 +11,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from zlib import crc32
 
@@ -47,6 +48,12 @@ class Session:
         self._conflicts_max = conflicts_max
         self._turn = threading.Lock()
 
+    def restart(self, config_json: str | None) -> None:
+        """Has the next call make a new instance of this configuration."""
+        with self._turn:
+            self.instance.config_json = config_json
+            self.instance.drop()
+
     def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
         """Calls a function; a conflict is repeated unless it is to be called `once`."""
         pauses = _pauses(0 if once else self._conflicts_max)
@@ -59,6 +66,44 @@ class Session:
                 if pause is None:
                     raise
             time.sleep(pause)
+
+
+class ThreadSession:
+    """A session in a thread of its own, so that an event loop goes on while the store is busy."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lcm-engine")
+        self._is_closed = False
+
+    async def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
+        """Calls a function. Who is cancelled meanwhile hears of it when the call is over.
+
+        A call that has not begun is not made then.
+        """
+        if self._is_closed:
+            raise LcmError("store-unavailable", "the store is closed")
+        running = self._thread.submit(self._session.call, name, arguments, once)
+        waiting = asyncio.wrap_future(running)
+        try:
+            return await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            if not running.cancel():
+                await asyncio.wait([waiting])
+                waiting.exception()
+            raise
+
+    def restart(self, config_json: str | None) -> None:
+        """As `Session.restart`."""
+        self._session.restart(config_json)
+
+    async def close(self, close_store: Callable[[], None]) -> None:
+        """Waits for what is under way, closes the store and ends the thread."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        await asyncio.wrap_future(self._thread.submit(close_store))
+        self._thread.shutdown(wait=False)
 
 
 class AsyncSession:

@@ -33,13 +33,15 @@ def to_json(value: Any, path: str = "options") -> str:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise LcmError("invalid-input", f"`{path}` is no JSON value: {error}") from error
+    if text.isascii():
+        return text
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def to_text(message: Message, path: str) -> str:
     """The JSON text of a message; `path` names it in errors."""
     if isinstance(message, str):
-        if _SURROGATE.search(message):
+        if not message.isascii() and _SURROGATE.search(message):
             raise LcmError("invalid-input", f"`{path}` holds a lone surrogate")
         return message
     if not isinstance(message, Mapping):

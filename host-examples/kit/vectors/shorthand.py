@@ -1,6 +1,6 @@
 """The shorthands and defaults of vector arguments.
 
-In: arguments as they stand in a file. Out: arguments as `Instance.call` takes them.
+In: arguments as they stand in a file. Out: plain values by the names of the parameters.
 """
 
 from __future__ import annotations
@@ -9,15 +9,21 @@ import json
 import re
 from typing import Any
 
-from lcm_engine.texts import to_json
-
 from .matching import Mismatch
 
 CONVERSATION = "c"
 NOW = 1_700_000_000_000
 BYTES_MAX = 1_048_576
+PLANS = ("compaction.plan", "compaction.evaluate", "compaction.run")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _REFERENCE = re.compile(r"\$(\d+)((?:\.[\w-]+)*)")
 _MESSAGE_LISTS = ("messages", "live_messages")
+
+
+def to_json(value: Any) -> str:
+    """Compact JSON text, keys in their order, everything but lone surrogates unescaped."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def padded(start: str, letter: str, tokens: int) -> str:
@@ -90,7 +96,10 @@ def _with_texts(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def arguments(name: str, given: Any, parameters: dict[str, bool]) -> dict[str, Any]:
-    """The arguments of a call; `parameters` says of each whether it is optional."""
+    """The arguments of a call; `parameters` says of each whether it is optional.
+
+    What is left out of the answer has the neutral value of its type, which a host knows.
+    """
     filled: dict[str, Any] = {}
     defaults = {"conversation": CONVERSATION, "now": NOW, "bytes_max": BYTES_MAX}
     for parameter, optional in parameters.items():
@@ -101,7 +110,7 @@ def arguments(name: str, given: Any, parameters: dict[str, bool]) -> dict[str, A
         elif parameter.endswith("_json"):
             filled[parameter] = "{}"
     filled |= _with_texts(repeats_expanded(given or {}))
-    if name in ("compaction.plan", "compaction.evaluate", "compaction.run"):
+    if name in PLANS:
         filled["options"] = {"requests_max": 1} | filled.get("options", {})
     if "done" in filled.get("answer", {}):
         filled["answer"] = {"done": {"model": "scripted"} | filled["answer"]["done"]}

@@ -21,8 +21,19 @@ class ScriptedModel:
                 raise Mismatch("a completion has one of `text`, `tokens` and `error`")
             self._script.append(completion | {"left": completion.get("times", 1) or None})
         self._used = 0
+        self.mark()
         self.missing = False
         """Whether a request found no completion that fits."""
+
+    def mark(self) -> None:
+        """Remembers what is used up: a call begins."""
+        self._marked = (self._used, [scripted["left"] for scripted in self._script])
+
+    def rewind(self) -> None:
+        """Takes back what was answered since: the call wrote nothing and comes again."""
+        self._used, left = self._marked
+        for scripted, count in zip(self._script, left, strict=True):
+            scripted["left"] = count
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """The answer to a request, as `done` or `failed`."""

@@ -1,0 +1,147 @@
+"""The kit itself: its page, its host and its runner."""
+
+import ast
+import json
+import re
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import host
+from vectors import matching, runner
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PAGE = (HERE / "README.md").read_text(encoding="utf-8")
+HOST_LINES_MAX = 200
+
+
+def bare(wit: str) -> str:
+    """An interface without prose, spaces and trailing commas."""
+    wit = re.sub(r"///.*|^package .*|^\s*use [^;]*;", "", wit, flags=re.MULTILINE)
+    return re.sub(r",\}", "}", re.sub(r"\s+", "", wit))
+
+
+class Page(unittest.TestCase):
+    def test_the_page_has_every_type_and_function_of_the_interface(self):
+        (block,) = re.findall(r"```wit\n(.*?)```", PAGE, re.DOTALL)
+        shown = {bare(one) for one in re.split(r"^(?=interface )", block, flags=re.M) if one}
+        files = [path.read_text(encoding="utf-8") for path in (ROOT / "wit").glob("*.wit")]
+        interfaces = {bare(one) for one in files if "\ninterface " in one}
+        self.assertEqual(len(interfaces), 10)
+        self.assertEqual(shown, interfaces)
+
+    def test_what_the_page_leads_to_is_there(self):
+        anchors = {re.sub(r"\W+", "-", one.lower()) for one in re.findall(r"^#+ (.*)", PAGE, re.M)}
+        for link in re.findall(r"\]\(([^)]+)\)", PAGE):
+            path, _, anchor = link.partition("#")
+            self.assertTrue((HERE / path).exists(), link)
+            self.assertIn(anchor, anchors | {""}, link)
+        for name in re.findall(r"`((?:\.\./|crates/)[\w./-]+)`", PAGE):
+            base = HERE if name.startswith("..") else ROOT
+            self.assertTrue((base / name).exists(), name)
+
+    def test_every_operator_and_field_of_vectors_is_explained(self):
+        text = (HERE / "vectors/matching.py").read_text(encoding="utf-8")
+        names = set(re.findall(r'"(\$\w+)"', text)) | {"$generate", "$repeat"}
+        names |= runner._VECTOR_FIELDS | runner._STEP_FIELDS
+        self.assertGreater(len(names), 14)
+        for name in names:
+            self.assertRegex(PAGE, f"[`\"]{re.escape(name)}[`\"]")
+
+
+class Alone(unittest.TestCase):
+    def test_the_host_is_short_and_knows_only_wasmtime_and_the_runner(self):
+        lines = (HERE / "host.py").read_text(encoding="utf-8").splitlines()
+        self.assertLessEqual(len(lines), HOST_LINES_MAX)
+        self.assertLessEqual(max(map(len, lines)), 100)
+        allowed = sys.stdlib_module_names | {"wasmtime", "vectors"}
+        for path in [HERE / "host.py", *(HERE / "vectors").glob("*.py")]:
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+                if isinstance(node, ast.ImportFrom) and not node.level:
+                    names = [node.module]
+                self.assertLessEqual({name.partition(".")[0] for name in names}, allowed, path)
+        self.assertNotIn("lcm_engine", sys.modules)
+
+
+class Runner(unittest.TestCase):
+    def run_changed(self, change, blocks=False):
+        """Runs a short vector that was changed."""
+        path = runner.VECTORS / "ingest/seq-starts-at-one.json"
+        vector = json.loads(path.read_text(encoding="utf-8"))
+        change(vector)
+        with tempfile.TemporaryDirectory() as folder:
+            changed = Path(folder) / "changed.json"
+            changed.write_text(json.dumps(vector), encoding="utf-8")
+            return runner.run_vector(changed, lambda one: host.Host(one, blocks))
+
+    def test_the_unchanged_vector_passes_in_both_modes(self):
+        digests = {self.run_changed(lambda vector: None, blocks) for blocks in (False, True)}
+        self.assertEqual(len(digests), 1)
+
+    def test_whatever_is_wrong_fails(self):
+        first = {"call": "ingest.append", "args": {"messages": []}}
+        changes = {
+            "another digest": lambda vector: vector.update(store_sha256="0" * 64),
+            "no digest": lambda vector: vector.pop("store_sha256"),
+            "no steps": lambda vector: vector.update(steps=[]),
+            "an unknown field": lambda vector: vector.update(more=1),
+            "a step with more": lambda vector: vector["steps"].append(first | {"more": 1}),
+            "another result": lambda vector: vector["steps"].append(
+                first | {"expect": {"ingested": 7}}
+            ),
+            "a field that is absent": lambda vector: vector["steps"].append(
+                first | {"expect": {"x": 1}}
+            ),
+            "an error that does not come": lambda vector: vector["steps"].append(
+                first | {"expect_error": {"code": "exists"}}
+            ),
+            "a call that fails": lambda vector: vector["steps"].append(
+                {"call": "context.assemble", "args": {"conversation": "nobody", "budget": 1}}
+            ),
+            "another error": lambda vector: vector["steps"].append(
+                {
+                    "call": "context.assemble",
+                    "args": {"conversation": "nobody", "budget": 1},
+                    "expect_error": {"code": "corrupt"},
+                }
+            ),
+            "a reference to nothing": lambda vector: vector["steps"].append(
+                {"call": "recall.describe", "args": {"id": "$0.nothing"}}
+            ),
+            "a script that ends": lambda vector: vector["steps"].extend(
+                [
+                    {"call": "ingest.append", "args": {"messages": [many()]}},
+                    {"call": "drive", "args": {"budget": 1000}},
+                ]
+            ),
+        }
+        for name, change in changes.items():
+            for blocks in (False, True):
+                with self.subTest(name), self.assertRaises(matching.Mismatch):
+                    self.run_changed(change, blocks)
+
+    def test_a_host_that_loses_a_commit_is_found(self):
+        class Forgetful(host.Host):
+            def call(self, name, arguments):
+                before = dict(self.store.entries)
+                result = super().call(name, arguments)
+                if name == "ingest.append":
+                    self.store.entries, self.instance = before, None
+                return result
+
+        path = runner.VECTORS / "ingest/seq-starts-at-one.json"
+        with self.assertRaises((matching.Mismatch, host.Failed)):
+            runner.run_vector(path, lambda one: Forgetful(one, False))
+
+
+def many():
+    """Enough for a compaction."""
+    roles = ["user", "assistant"]
+    return {"$generate": {"count": 40, "tokens": 100, "roles": roles, "first": 1}}
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,151 @@
+"""What a call of the package is, described once for programs that block and for asyncio.
+
+A verb is a method that returns a flow: `Lcm` runs it to its end, `AsyncLcm` awaits it. A stream is
+one that returns how a page is read: pages are read while its items are taken. Which verbs there
+are stands in `verbs`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+from .flows import Flow, Page
+from .models import Asking, Complete, models_of
+from .opening import Clock
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Pages = Callable[[Any], Flow[Page[T]]]
+"""Reads the page that begins at a cursor; None: the first."""
+
+
+class Opened:
+    """What verbs need of an open store: its clock, and how models are asked."""
+
+    def __init__(
+        self, complete: Complete | None, clock: Clock, retries: int, timeout_ms: int, together: bool
+    ) -> None:
+        self._clock = clock
+        asking = Asking(models_of(complete), together=together)
+        self._asking = asking.with_(retries, timeout_ms)
+
+    def _reconfigure(self, config_json: str) -> None:
+        raise NotImplementedError
+
+    def _now(self, now: int | None) -> int:
+        return self._clock() if now is None else now
+
+
+class Blocking(Opened):
+    """Runs flows to their end."""
+
+    def __init_subclass__(cls) -> None:
+        _make_methods(cls, awaited=False)
+
+    def _run(self, flow: Flow[T]) -> T:
+        raise NotImplementedError
+
+
+class Awaited(Opened):
+    """Awaits flows."""
+
+    def __init_subclass__(cls) -> None:
+        _make_methods(cls, awaited=True)
+
+    async def _run(self, flow: Flow[T]) -> T:
+        raise NotImplementedError
+
+
+class Verb(Generic[P, T]):
+    """A method that returns a flow."""
+
+    def __init__(self, described: Callable[Concatenate[Any, P], Flow[T]]) -> None:
+        self.described = described
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, opened: Blocking, kind: Any) -> Callable[P, T]: ...
+        @overload
+        def __get__(
+            self, opened: Awaited, kind: Any
+        ) -> Callable[P, Coroutine[Any, Any, T]]: ...
+        def __get__(self, opened: Any, kind: Any) -> Any: ...
+
+    def method(self, awaited: bool) -> Callable[..., Any]:
+        """The method of a class that awaits flows, or runs them."""
+        described: Any = self.described
+
+        def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return self._run(described(self, *args, **kwargs))
+
+        async def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return await self._run(described(self, *args, **kwargs))
+
+        return _named(wait if awaited else run, described)
+
+
+class Stream(Generic[P, T]):
+    """A method that returns how a page is read."""
+
+    def __init__(self, described: Callable[Concatenate[Any, P], Pages[T]]) -> None:
+        self.described = described
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, opened: Blocking, kind: Any) -> Callable[P, Iterator[T]]: ...
+        @overload
+        def __get__(self, opened: Awaited, kind: Any) -> Callable[P, AsyncIterator[T]]: ...
+        def __get__(self, opened: Any, kind: Any) -> Any: ...
+
+    def method(self, awaited: bool) -> Callable[..., Any]:
+        """The method of a class that awaits flows, or runs them."""
+        described: Any = self.described
+
+        def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+            pages = described(self, *args, **kwargs)
+            page: Page[Any] = Page([], None)
+            while True:
+                page = self._run(pages(page.cursor))
+                yield from page.items
+                if page.cursor is None:
+                    return
+
+        async def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
+            pages = described(self, *args, **kwargs)
+            page: Page[Any] = Page([], None)
+            while True:
+                page = await self._run(pages(page.cursor))
+                for item in page.items:
+                    yield item
+                if page.cursor is None:
+                    return
+
+        if awaited:
+            return _named(wait, described, AsyncIterator)
+        return _named(run, described, Iterator)
+
+
+def _make_methods(cls: type, awaited: bool) -> None:
+    """Makes plain methods of the verbs of a class, as whoever looks at it expects."""
+    for name in dir(cls):
+        described = inspect.getattr_static(cls, name)
+        if isinstance(described, (Verb, Stream)):
+            setattr(cls, name, described.method(awaited))
+
+
+def _named(method: Any, described: Any, wrapped: Any = None) -> Callable[..., Any]:
+    """The method under the name, the prose and the signature of what describes it."""
+    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(method, name, getattr(described, name))
+    returns: Any = str(described.__annotations__["return"]).partition("[")[2].removesuffix("]")
+    if wrapped is not None:
+        returns = wrapped[eval(returns, vars(sys.modules[described.__module__]))]
+    method.__annotations__ = described.__annotations__ | {"return": returns}
+    method.__signature__ = inspect.signature(described).replace(return_annotation=returns)
+    made: Callable[..., Any] = method
+    return made

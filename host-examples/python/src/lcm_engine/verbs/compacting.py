@@ -1,0 +1,254 @@
+"""How room is made, at once or later, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .. import compaction, flows, paging
+from ..flows import Flow
+from ..opening import Clock
+from ..results import (
+    Advice,
+    AppendMode,
+    Compaction,
+    CompactionMode,
+    Decision,
+    Dialect,
+    Maintained,
+    Prices,
+    Prompt,
+    Reported,
+    SpentOn,
+    Turn,
+)
+from ..texts import Message, to_texts
+from ..verb import Opened, Verb
+
+
+
+class Compacting(Opened):
+    """Compaction, and its money."""
+
+    @Verb
+    def turn(
+        self,
+        conversation: str,
+        messages: Iterable[Message],
+        budget: int,
+        *,
+        dialect: Dialect = "lcm",
+        append_mode: AppendMode = "transcript",
+        repeat: bool = False,
+        refuse_replay: bool = False,
+        family: str | None = None,
+        mode: CompactionMode = "threshold",
+        force: bool = False,
+        target: int | None = None,
+        observed_tokens: int | None = None,
+        model: str | None = None,
+        requests_max: int = 1,
+        retries: int | None = None,
+        timeout_ms: int | None = None,
+        lease_ms: int = 0,
+        defer: bool = False,
+        now: int | None = None,
+    ) -> Flow[Turn]:
+        """One turn: stores messages, asks whether compaction is due, and does what is.
+
+        Nothing is stored when an argument is wrong. The messages are then stored whatever the
+        model does: how it failed is `failure` beside the receipt. `append_mode` and `repeat` are
+        as `new` and `repeat` of `append`. `defer`: compaction that can wait is left for
+        `maintain`.
+        """
+        intake = {
+            "append_mode": append_mode,
+            "repeat": repeat,
+            "refuse_replay": refuse_replay,
+            "family": family,
+            "defer": defer,
+        }
+        options = compaction.options(
+            mode, force, target, observed_tokens, model, requests_max, lease_ms
+        )
+        moment = self._now(now)
+        work = self._work(conversation, budget, options, lambda: moment, retries, timeout_ms)
+        return compaction.turn(work, dialect, to_texts(messages), intake)
+
+    @Verb
+    def evaluate(
+        self,
+        conversation: str,
+        budget: int,
+        *,
+        mode: CompactionMode = "threshold",
+        force: bool = False,
+        target: int | None = None,
+        observed_tokens: int | None = None,
+        model: str | None = None,
+        now: int | None = None,
+    ) -> Flow[Decision]:
+        """Whether compaction is due, and why; reads only."""
+        options = compaction.options(mode, force, target, observed_tokens, model)
+        work = self._work(conversation, budget, options, lambda: self._now(now))
+        return compaction.evaluate(work.question())
+
+    @Verb
+    def compact(
+        self,
+        conversation: str,
+        budget: int,
+        *,
+        mode: CompactionMode = "threshold",
+        force: bool = False,
+        target: int | None = None,
+        observed_tokens: int | None = None,
+        model: str | None = None,
+        requests_max: int = 1,
+        retries: int | None = None,
+        timeout_ms: int | None = None,
+        lease_ms: int = 0,
+        now: int | None = None,
+    ) -> Flow[Compaction]:
+        """Summarises what is due, pass by pass; does nothing when nothing is.
+
+        `requests_max`: how many completions are asked for together. `retries` and `timeout_ms` are
+        those of `open` unless given. `lease_ms`: how long no other compaction gets the same work.
+        """
+        options = compaction.options(
+            mode, force, target, observed_tokens, model, requests_max, lease_ms
+        )
+        work = self._work(
+            conversation, budget, options, lambda: self._now(now), retries, timeout_ms
+        )
+        return compaction.compact(work)
+
+    @Verb
+    def maintain(
+        self,
+        conversation: str,
+        budget: int,
+        *,
+        observed_tokens: int | None = None,
+        model: str | None = None,
+        requests_max: int = 1,
+        retries: int | None = None,
+        timeout_ms: int | None = None,
+        lease_ms: int = 0,
+        now: int | None = None,
+    ) -> Flow[Maintained]:
+        """Does compaction that was put off, when it is time for it.
+
+        To be called after a turn, when nobody waits. The engine measures anew and pauses after
+        failures.
+        """
+        options = {
+            "observed_tokens": observed_tokens,
+            **flows.model_option(model),
+            "requests_max": requests_max,
+            "lease_ms": lease_ms,
+        }
+        work = self._work(
+            conversation, budget, options, lambda: self._now(now), retries, timeout_ms
+        )
+        return compaction.maintain(work)
+
+    def _work(
+        self,
+        conversation: str,
+        budget: int,
+        options: dict[str, Any],
+        now: Clock,
+        retries: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> compaction.Work:
+        asking = self._asking.with_(retries, timeout_ms)
+        return compaction.Work(conversation, budget, options, now, asking)
+
+    @Verb
+    def prompts(self) -> Flow[list[Prompt]]:
+        """What summaries are asked for as configured, by depth: `name`, `version`, `text`, ..."""
+        return paging.prompts()
+
+    @Verb
+    def calibrate(
+        self,
+        conversation: str,
+        model: str,
+        estimated_tokens: int,
+        prompt_tokens: int,
+        *,
+        dry_run: bool = False,
+        now: int | None = None,
+    ) -> Flow[dict[str, Any]]:
+        """Reports what a provider counted of a prompt, and the estimate of the same prompt.
+
+        The estimate is `tokens` of the assembly and the `estimate` of what was added to it. With
+        `model` the other calls then keep their budgets in this model's tokens.
+        """
+        arguments = {
+            "model": model,
+            "estimated_tokens": estimated_tokens,
+            "prompt_tokens": prompt_tokens,
+            "dry_run": dry_run,
+        }
+        return paging.life(conversation, "calibrate", arguments, self._now(now))
+
+    @Verb
+    def usage(
+        self,
+        conversation: str,
+        purpose: SpentOn,
+        *,
+        input_tokens: int = 0,
+        cache_read_tokens: int = 0,
+        cache_write_tokens: int = 0,
+        output_tokens: int = 0,
+        cost_micros: int = 0,
+        dry_run: bool = False,
+        now: int | None = None,
+    ) -> Flow[Reported]:
+        """Reports what one answer of a model took; returns the sums so far.
+
+        `purpose` is `turn` or `summary`. `input_tokens` are those of the whole prompt, in the
+        provider's cache or not; the cost is in millionths of one currency.
+        """
+        arguments = {
+            "purpose": purpose,
+            "input_tokens": input_tokens,
+            "cache_read_tokens": cache_read_tokens,
+            "cache_write_tokens": cache_write_tokens,
+            "output_tokens": output_tokens,
+            "cost_micros": cost_micros,
+            "dry_run": dry_run,
+        }
+        return paging.life(conversation, "usage", arguments, self._now(now))
+
+    @Verb
+    def advise(
+        self,
+        conversation: str,
+        budget: int,
+        prices: Prices,
+        *,
+        cache_ms: int | None = None,
+        turns: int | None = None,
+        observed_tokens: int | None = None,
+        model: str | None = None,
+        now: int | None = None,
+    ) -> Flow[Advice]:
+        """Whether compacting now costs less than waiting: `advice`, `reason` and what both cost.
+
+        `prices` are of a million tokens, in millionths of a currency: `input`, `output`, and where
+        they differ `cache_read`, `cache_write`, `summary_input`, `summary_output`. `cache_ms` is
+        how long the provider keeps a prefix, `turns` how many prompts are to come. Changes nothing.
+        """
+        arguments = {
+            "budget": budget,
+            "prices": prices,
+            "cache_ms": cache_ms,
+            "turns": turns,
+            "observed_tokens": observed_tokens,
+            "model": model,
+        }
+        return paging.life(conversation, "advise", arguments, self._now(now))

@@ -1,0 +1,66 @@
+"""How messages enter a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .. import flows
+from ..flows import Flow
+from ..results import Dialect, Receipt
+from ..texts import Message, to_texts
+from ..verb import Opened, Verb
+
+
+
+class Intake(Opened):
+    """Appending, ingesting, and what messages are before they are stored."""
+
+    @Verb
+    def append(
+        self,
+        conversation: str,
+        messages: Iterable[Message],
+        *,
+        dialect: Dialect = "lcm",
+        new: bool = False,
+        repeat: bool = False,
+        refuse_replay: bool = False,
+        family: str | None = None,
+        now: int | None = None,
+    ) -> Flow[Receipt]:
+        """Stores what is not stored yet of the newest messages of a conversation.
+
+        A list that one engine call takes is recognised against the stored tail; a longer one is
+        ingested (see `ingest`). `new`: every message is new unless its id or event key is stored.
+        `repeat`: this call repeats one whose outcome is unknown. `refuse_replay`: a likely replay
+        is an error (`exists`) instead of a warning.
+        """
+        texts = to_texts(messages)
+        now = self._now(now)
+        return flows.append(conversation, dialect, texts, new, repeat, refuse_replay, now, family)
+
+    @Verb
+    def ingest(
+        self,
+        conversation: str,
+        messages: Iterable[Message],
+        *,
+        dialect: Dialect = "lcm",
+        refuse_replay: bool = False,
+        family: str | None = None,
+        now: int | None = None,
+    ) -> Flow[Receipt]:
+        """Stores what is missing of a whole transcript, however long it is."""
+        texts = to_texts(messages)
+        now = self._now(now)
+        return flows.ingest(conversation, dialect, texts, refuse_replay, now, family)
+
+    @Verb
+    def estimate(self, messages: Iterable[Message], *, dialect: Dialect = "lcm") -> Flow[int]:
+        """Estimated tokens of messages; stores nothing. For what is sent beside the context."""
+        return flows.estimate(dialect, to_texts(messages))
+
+    @Verb
+    def validate(self, messages: Iterable[Message], dialect: Dialect) -> Flow[list[str]]:
+        """Why the provider of `dialect` would refuse messages, a line each; empty: it would not."""
+        return flows.validate(dialect, to_texts(messages))

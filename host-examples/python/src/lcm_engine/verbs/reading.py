@@ -1,0 +1,351 @@
+"""What a conversation gives back: contexts, originals, what is found, answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .. import compaction, flows, paging
+from ..flows import Flow
+from ..results import (
+    Asked,
+    Assembled,
+    Dialect,
+    Embedded,
+    Expanded,
+    Found,
+    Grant,
+    GrepMode,
+    GrepScope,
+    GrepSort,
+    Planned,
+    Policy,
+    ToolAnswer,
+)
+from ..texts import Message, to_texts
+from ..verb import Opened, Pages, Stream, Verb
+
+
+
+class Reading(Opened):
+    """Contexts, searches, expansion, questions, and the tools of an agent."""
+
+    @Verb
+    def assemble(
+        self,
+        conversation: str,
+        budget: int,
+        *,
+        dialect: Dialect = "lcm",
+        policy: Policy | None = None,
+        prompt: str | None = None,
+        reserve_tokens: int = 0,
+        model: str | None = None,
+        live_messages: Iterable[Message] = (),
+        previous: str | None = None,
+        explain: bool = False,
+        now: int | None = None,
+    ) -> Flow[Assembled]:
+        """A context that fits the budget, in tokens; reads only."""
+        options = {
+            "policy": policy,
+            "prompt": prompt,
+            "reserve_tokens": reserve_tokens,
+            **flows.model_option(model),
+            "live_messages": to_texts(live_messages),
+            "previous": previous,
+            "explain": explain,
+        }
+        return flows.assemble(conversation, budget, dialect, options, self._now(now))
+
+    @Verb
+    def describe(
+        self,
+        conversation: str,
+        id: str,
+        options: Mapping[str, Any] | None = None,
+        *,
+        all: bool | None = None,
+        content: bool | None = None,
+        bytes_max: int | None = None,
+        start_line: int | None = None,
+        end_line: int | None = None,
+        start_byte: int | None = None,
+        end_byte: int | None = None,
+        grant: str | None = None,
+        now: int | None = None,
+    ) -> Flow[dict[str, Any]]:
+        """What is known of a summary, message or file.
+
+        Of a file it says what is read: `start_line` and `end_line` (from 1, inclusive) or
+        `start_byte` and `end_byte` (from 0, exclusive), `bytes_max`, `content` (False: nothing).
+        `all`: the id is looked for in every conversation of the store.
+        `options` is a dict of the same; what is given by name comes before it.
+        """
+        given = paging.named(
+            options,
+            all=all,
+            content=content,
+            bytes_max=bytes_max,
+            start_line=start_line,
+            end_line=end_line,
+            start_byte=start_byte,
+            end_byte=end_byte,
+        )
+        return paging.describe(conversation, id, given, grant, self._now(now))
+
+    @Verb
+    def expand(
+        self,
+        conversation: str,
+        id: str,
+        *,
+        depth: int | None = None,
+        messages: bool = False,
+        token_cap: int | None = None,
+        after: str | None = None,
+        grant: str | None = None,
+        now: int | None = None,
+    ) -> Flow[Expanded]:
+        """What a summary was made from; without `token_cap` and `after` everything, all pages."""
+        options = {"depth": depth, "messages": messages, "token_cap": token_cap, "after": after}
+        return paging.expand(conversation, id, options, grant, self._now(now))
+
+    @Stream
+    def iter_expand(
+        self,
+        conversation: str,
+        id: str,
+        *,
+        depth: int | None = None,
+        messages: bool = False,
+        token_cap: int | None = None,
+        after: str | None = None,
+        grant: str | None = None,
+        now: int | None = None,
+    ) -> Pages[Expanded]:
+        """The pages of an expansion, each read when it is taken; `token_cap` is that of a page."""
+        options = {"depth": depth, "messages": messages, "token_cap": token_cap, "after": after}
+        return paging.expanded(conversation, id, options, grant, self._now(now))
+
+    @Verb
+    def grep(
+        self,
+        conversation: str,
+        query: str | Mapping[str, Any],
+        *,
+        mode: GrepMode | None = None,
+        scope: GrepScope | None = None,
+        file_ids: Iterable[str] | None = None,
+        start_id: str | None = None,
+        start_byte: int | None = None,
+        neighbours: int | None = None,
+        sort: GrepSort | None = None,
+        since: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+        all: bool | None = None,
+        only: bool | None = None,
+        vector: Iterable[float] | None = None,
+        model: str | None = None,
+        grant: str | None = None,
+        now: int | None = None,
+    ) -> Flow[Found]:
+        """Searches for a pattern.
+
+        `query` is the pattern, or a dict of it (`pattern`) and the options; what is given by name
+        comes before it. `all`: every conversation of the store; `only`: not the family. With the
+        scope `files` large payloads are searched, all or those of `file_ids`; `start_id` and
+        `start_byte` go on where an answer says `unscanned_from`. `neighbours`: so many messages
+        before and after each one that is found.
+        `vector`: an embedding of what is looked for, by the model of `embed`.
+        """
+        given = paging.named(
+            {"pattern": query} if isinstance(query, str) else query,
+            mode=mode,
+            scope=scope,
+            file_ids=file_ids,
+            start_id=start_id,
+            start_byte=start_byte,
+            neighbours=neighbours,
+            sort=sort,
+            since=since,
+            before=before,
+            limit=limit,
+            all=all,
+            only=only,
+            vector=vector,
+            model=model,
+        )
+        return paging.grep(conversation, given, grant, self._now(now))
+
+    @Verb
+    def embed(
+        self,
+        conversation: str,
+        vectors: Mapping[str, Iterable[float] | None] | None = None,
+        *,
+        model: str | None = None,
+        forget: bool = False,
+    ) -> Flow[Embedded]:
+        """Attaches embeddings to messages and summaries, by id, for `vector` of `grep`.
+
+        None in place of a vector: it is to have none. `model`: the name of the model that made
+        them; `forget`: those that are there are removed, to be called until `stored` is 0. The
+        answer has `next`, ids to go on with, and `missing`, how many there are.
+        """
+        return paging.embed(conversation, vectors, model, forget)
+
+    @Verb
+    def ask(
+        self,
+        conversation: str,
+        question: str,
+        *,
+        query: str | None = None,
+        summaries: Iterable[str] | None = None,
+        max_tokens: int | None = None,
+        token_cap: int | None = None,
+        all: bool | None = None,
+        only: bool | None = None,
+        grant: str | None = None,
+        deadline_ms: int | None = None,
+        retries: int | None = None,
+        timeout_ms: int | None = None,
+        now: int | None = None,
+    ) -> Flow[Asked]:
+        """Has a question answered from what was said, with the ids that say so.
+
+        `query`: what to search for in its place; `summaries`: ids to answer from, without `query`
+        only from what they stand for; `deadline_ms`: how long all of it may take. What is None is
+        the engine's default; `retries` and `timeout_ms` are those of `open`. A model that fails or
+        takes too long is no error but a `status`.
+        """
+        given = paging.named(
+            None,
+            question=question,
+            query=query,
+            summaries=summaries,
+            max_tokens=max_tokens,
+            token_cap=token_cap,
+            all=all,
+            only=only,
+            grant=grant,
+            timeout_ms=deadline_ms,
+        )
+        asking = self._asking.with_(retries, timeout_ms)
+        return compaction.ask(conversation, given, lambda: self._now(now), asking)
+
+    @Verb
+    def ask_plan(
+        self,
+        conversation: str,
+        question: str,
+        *,
+        query: str | None = None,
+        summaries: Iterable[str] | None = None,
+        max_tokens: int | None = None,
+        token_cap: int | None = None,
+        all: bool | None = None,
+        only: bool | None = None,
+        grant: str | None = None,
+        now: int | None = None,
+    ) -> Flow[Planned]:
+        """What `ask` would read, and whether that is worth it; asks no model, writes nothing.
+
+        For programs whose own sub-agents read. Arguments are those of `ask`.
+        """
+        given = paging.named(
+            None,
+            question=question,
+            query=query,
+            summaries=summaries,
+            max_tokens=max_tokens,
+            token_cap=token_cap,
+            all=all,
+            only=only,
+            grant=grant,
+            plan_only=True,
+        )
+        return compaction.ask_plan(conversation, given, self._now(now))
+
+    @Verb
+    def messages(
+        self, conversation: str, seq_from: int = 1, seq_to: int | None = None
+    ) -> Flow[list[str]]:
+        """The original texts of messages `seq_from` to `seq_to`, both included; None: the last."""
+        return paging.messages(conversation, seq_from, seq_to)
+
+    @Stream
+    def iter_messages(
+        self, conversation: str, seq_from: int = 1, seq_to: int | None = None
+    ) -> Pages[str]:
+        """The original texts one by one; about a mebibyte is read when its first is taken."""
+        return paging.messages_from(conversation, seq_from, seq_to)
+
+    @Verb
+    def grant(
+        self,
+        conversation: str,
+        *,
+        conversations: Iterable[str] | None = None,
+        summaries: Iterable[str] | None = None,
+        depth_max: int | None = None,
+        tokens_max: int | None = None,
+        ttl_ms: int | None = None,
+        from_grant: str | None = None,
+        now: int | None = None,
+    ) -> Flow[Grant]:
+        """Makes a grant, a limited right to read for a sub-agent.
+
+        Its `id` is the `grant` of `grep`, `describe`, `expand` and `ask`, and the `caller` of
+        `tools` and `call_tool`.
+        `from_grant`: one that it inherits from. What is None is the engine's default.
+        """
+        limits = paging.named(
+            None,
+            conversations=conversations,
+            summaries=summaries,
+            depth_max=depth_max,
+            tokens_max=tokens_max,
+            ttl_ms=ttl_ms,
+            **{"from": from_grant},
+        )
+        return paging.grant(conversation, limits, self._now(now))
+
+    @Verb
+    def revoke(self, conversation: str, grant: str, *, now: int | None = None) -> Flow[None]:
+        """Ends a grant at once, with those that inherit from it."""
+        return paging.revoke(conversation, grant, self._now(now))
+
+    @Verb
+    def tools(self, dialect: Dialect = "lcm", *, caller: str | None = None) -> Flow[list[Any]]:
+        """Definitions of the agent's tools in the provider's format.
+
+        With `caller`, a grant, those of a sub-agent.
+        """
+        return flows.parsed("tools.definitions", {"dialect": dialect, "caller": caller})
+
+    @Verb
+    def instructions(self, dialect: Dialect = "lcm", has_summaries: bool = True) -> Flow[str]:
+        """Text for the system prompt that says when to use the tools."""
+        arguments = {"dialect": dialect, "has_summaries": has_summaries}
+        return flows.called("tools.instructions", arguments)
+
+    @Verb
+    def call_tool(
+        self,
+        conversation: str,
+        name: str,
+        arguments: Any,
+        *,
+        caller: str | None = None,
+        retries: int | None = None,
+        timeout_ms: int | None = None,
+        now: int | None = None,
+    ) -> Flow[ToolAnswer]:
+        """Answers a tool call of the agent; `caller` is the grant of a sub-agent."""
+        asking = self._asking.with_(retries, timeout_ms)
+        return compaction.call_tool(
+            conversation, name, arguments, caller, lambda: self._now(now), asking
+        )

@@ -1,0 +1,202 @@
+"""The package as the hosts that the runner of `../kit` asks: plain, and in asyncio.
+
+The loop of `drive` is the package's own, with the script of a vector in place of a model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+from collections.abc import Callable
+from typing import Any
+
+from lcm_engine import LcmError, compaction, flows
+from lcm_engine.component import Program
+from lcm_engine.instance import Instance
+from lcm_engine.models import Asking, models_of
+from lcm_engine.ports import DirectPort
+from lcm_engine.sessions import AsyncSession
+from lcm_engine.stores import AsyncMemoryStore, MemoryStore, Store
+from lcm_engine.stores.base import Guards, Puts
+from vectors.runner import Vector
+
+PLANS_MAX = 2_000
+
+
+def sha256_of(store: Store) -> str:
+    """The digest of any store, by reading all of it; 64 hex digits."""
+    digest, start, more = hashlib.sha256(), "", True
+    while more:
+        entries, more = store.scan(start, "~~~~", False, 1_000, 1 << 20)
+        for key, value in entries:
+            for part in (key.encode(), value):
+                digest.update(len(part).to_bytes(4, "big") + part)
+            start = key + "\0"
+    return digest.hexdigest()
+
+
+class _Host:
+    store: Store
+
+    def __init__(self, program: Program, vector: Vector) -> None:
+        self.model = vector.model
+        self.config_json = vector.config_json
+        self.instance = Instance(program, vector.config_json, vector.model.answer)
+
+    def parameters(self, name: str) -> dict[str, bool]:
+        """As `Host.parameters`."""
+        return self.instance.parameters(name)
+
+    def restart(self, config_json: str | None) -> None:
+        """As `Host.restart`."""
+        if config_json is not None:
+            self.config_json = config_json
+        self.instance.config_json = self.config_json
+        self.instance.drop()
+
+    def sha256(self) -> str:
+        """As `Host.sha256`."""
+        return sha256_of(self.store)
+
+    def loop(self, arguments: dict[str, Any], offline: bool) -> flows.Flow[Any]:
+        """The loop of the package; the script answers in place of the callback."""
+        models = models_of(None if offline else lambda request: None)
+        budget, options, now = (arguments[name] for name in ("budget", "options", "now"))
+        conversation = arguments["conversation"]
+        work = compaction.Work(conversation, budget, options, lambda: now, Asking(models))
+        return compaction.drive(work)
+
+
+class PlainHost(_Host):
+    """An instance over a store that answers at once; conflicts are answers, too."""
+
+    def __init__(self, program: Program, vector: Vector, store: Store | None = None) -> None:
+        super().__init__(program, vector)
+        self.store = store or MemoryStore()
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """As `Host.call`."""
+        return self.instance.call(name, arguments, DirectPort(self.store))
+
+    def drive(self, arguments: dict[str, Any], offline: bool) -> Any:
+        """As `Host.drive`."""
+        flow, result = self.loop(arguments, offline), None
+        for _ in range(PLANS_MAX):
+            try:
+                effect = flow.send(result)
+            except StopIteration as end:
+                return end.value
+            assert isinstance(effect, (flows.Call, flows.Complete))
+            if isinstance(effect, flows.Call):
+                result = self.call(effect.name, effect.arguments)
+            else:
+                result = self.model.answer(effect.request)
+        raise AssertionError("`drive` does not end")
+
+
+class AsyncHost(_Host):
+    """The same over an asynchronous store, which makes every first read `would-block`."""
+
+    def __init__(
+        self,
+        program: Program,
+        vector: Vector,
+        store: AsyncMemoryStore | None = None,
+        conflicts_max: int = 0,
+    ) -> None:
+        super().__init__(program, vector)
+        outer = store or AsyncMemoryStore()
+        self.store = outer.inner
+        self._session = AsyncSession(
+            lambda: self.instance, outer, conflicts_max=conflicts_max, lanes=1
+        )
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """As `Host.call`, as often as its reads ask for."""
+        result = await self._session.call(name, arguments)
+        if name == "setup.configure":  # Also of the instance after a conflict.
+            self.instance.config_json = arguments["config_json"]
+        return result
+
+    async def drive(self, arguments: dict[str, Any], offline: bool) -> Any:
+        """As `Host.drive`."""
+        flow, result = self.loop(arguments, offline), None
+        for _ in range(PLANS_MAX):
+            try:
+                effect = flow.send(result)
+            except StopIteration as end:
+                return end.value
+            assert isinstance(effect, (flows.Call, flows.Complete))
+            if isinstance(effect, flows.Call):
+                self.model.mark()
+                result = await self.call(effect.name, effect.arguments)
+            else:
+                result = self.model.answer(effect.request)
+        raise AssertionError("`drive` does not end")
+
+
+class BesetStore(AsyncMemoryStore):
+    """Every call takes its time, and of the commits so many are refused as conflicts.
+
+    A refused commit wrote nothing; `refused` is called, so that a script may go back. Not more
+    than `IN_A_ROW_MAX` are refused one after the other: whoever repeats comes through.
+    """
+
+    IN_A_ROW_MAX = 3
+
+    def __init__(
+        self,
+        delay_seconds: float,
+        conflicts_permille: int,
+        seed: str,
+        refused: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(delay_seconds)
+        self._conflicts_permille = conflicts_permille
+        self._random = random.Random(seed)
+        self._refused = refused
+        self._in_a_row = 0
+        self.calls = 0
+        self.conflicts = 0
+
+    async def get_many(self, keys: Any) -> Any:
+        """As `Store.get_many`."""
+        self.calls += 1
+        return await super().get_many(keys)
+
+    async def scan(self, *scan: Any) -> Any:
+        """As `Store.scan`."""
+        self.calls += 1
+        return await super().scan(*scan)
+
+    async def commit(self, guards: Guards, puts: Puts) -> None:
+        """As `Store.commit`."""
+        self.calls += 1
+        unlucky = self._random.randrange(1_000) < self._conflicts_permille
+        if unlucky and self._in_a_row < self.IN_A_ROW_MAX:
+            await asyncio.sleep(self.delay_seconds)
+            self._in_a_row += 1
+            self.conflicts += 1
+            self._refused()
+            raise LcmError("conflict", "another writer was faster")
+        self._in_a_row = 0
+        await super().commit(guards, puts)
+
+
+async def run_vector(vector: Vector, host: AsyncHost) -> str:
+    """As `runner.run_vector`, awaiting what the host has awaitable."""
+    play = vector.play()
+    try:
+        step, arguments = next(play)
+        while True:
+            try:
+                result = getattr(host, step)(*arguments)
+                if asyncio.iscoroutine(result):
+                    result = await result
+            except Exception as error:
+                step, arguments = play.throw(error)
+            else:
+                step, arguments = play.send(result)
+    except StopIteration as end:
+        return str(end.value)
