@@ -5,11 +5,13 @@
 //! not here.
 
 mod memory;
+mod shared;
 mod sqlite;
 
 use crate::error::{Code, Error};
 
 pub use memory::Memory;
+pub use shared::Shared;
 pub use sqlite::{STORE_FORMAT, Sqlite};
 
 /// A condition of a commit.
