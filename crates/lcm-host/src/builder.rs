@@ -39,7 +39,7 @@ enum Source {
 /// let lcm = Lcm::builder()
 ///     .path("memory:")
 ///     .model(OpenAi::parse("small@http://localhost:8080/v1", None)?)
-///     .config(r#"{"context_threshold_permille": 600}"#)
+///     .config(r#"{"custom_instructions": "Keep the numbers of tickets."}"#)
 ///     .limits(Limits { memory_bytes_max: 128 << 20, call_ms_max: 10_000 })
 ///     .open(wasm)?;
 /// assert_eq!(lcm.version()?, env!("CARGO_PKG_VERSION"));

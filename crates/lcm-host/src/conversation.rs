@@ -125,8 +125,12 @@ impl Conversation {
     ///
     /// As [`Lcm::ingest`].
     pub fn append(&self, messages: &[impl AsRef<str>]) -> Result<IngestReport> {
-        let stored =
-            self.lcm.append_end(&self.id, &owned(messages), &self.ingest_options(), &self.cancel)?;
+        let stored = self.lcm.append_end(
+            &self.id,
+            &owned(messages),
+            &self.ingest_options(),
+            &self.cancel,
+        )?;
         Ok(stored)
     }
 

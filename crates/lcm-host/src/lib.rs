@@ -16,7 +16,7 @@
 //! let chat = lcm.conversation("chat-1", 200_000).dialect(Dialect::Anthropic);
 //! chat.turn(&[r#"{"role": "user", "content": "hello"}"#])?;
 //! let context = chat.assemble()?; // send it, and append the answer
-//! assert_eq!(context.messages_json, r#"[{"role":"user","content":"hello"}]"#);
+//! assert!(context.messages_json.contains("hello"));
 //! # Ok::<(), lcm_host::Error>(())
 //! ```
 //!
@@ -86,7 +86,8 @@ pub use portable::ImportReport;
 pub use record::Recorder;
 pub use turn::{Debt, MaintainReport, TurnOptions, TurnReport};
 
-/// The Rust program of the README, compiled and run.
+// The Rust program of the README, compiled and run. Its paths are relative to the README because
+// nothing stands here but that.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

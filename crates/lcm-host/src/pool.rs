@@ -23,7 +23,7 @@ use crate::{conversation::Conversation, lcm::Lcm};
 ///         scope.spawn(move || chat.turn(&[r#"{"role": "user", "content": "hello"}"#]));
 ///     }
 /// });
-/// assert_eq!(pool.of("ann").list_all("conversations", None, &Default::default())?.len(), 3);
+/// assert!(pool.of("ben").status(Some("cleo"), 0)?.contains(r#""messages":1"#));
 /// # Ok::<(), lcm_host::Error>(())
 /// ```
 #[derive(Clone, Debug)]
