@@ -5,15 +5,10 @@
 //! The clock is fixed and summaries are made without a model, so that every host ends with the
 //! same store.
 
-use std::{error::Error, fs, sync::Arc};
+use std::{error::Error, fs};
 
 use lcm_host::{
-    Cancel, Clock, CompactOptions, Component, ExpandOptions, Lcm, LoadOptions,
-    completion::{Chain, Offline},
-    context::Options as AssembleOptions,
-    ingestion::{Mode, Options as AppendOptions},
-    store::Memory,
-    types::Dialect,
+    Cancel, Clock, ExpandOptions, Lcm, Result as LcmResult, context::Options as AssembleOptions,
 };
 use serde_json::Value;
 
@@ -29,33 +24,24 @@ pub(crate) fn walkthrough(
 ) -> Result<(Vec<String>, bool), Box<dyn Error>> {
     let mut said = Vec::new();
     let cancel = Cancel::default();
+    let chat = lcm.conversation(CONVERSATION, BUDGET).clock(Clock::Fixed(NOW));
     for batch in lines.chunks(BATCH_MESSAGES) {
-        let options = AppendOptions { mode: Mode::Transcript, partial: false, extra_json: None };
-        let receipt = lcm.append(CONVERSATION, Dialect::Lcm, batch, &options, NOW)?;
+        let receipt = chat.append(batch)?;
         if receipt.seq_last == u64::try_from(lines.len()).ok() {
             let tokens = receipt.context_tokens;
             said.push(format!("stored {} messages, {tokens} tokens", lines.len()));
         }
     }
 
-    let options = CompactOptions::new(BUDGET, Clock::Fixed(NOW));
-    let report = lcm.compact(CONVERSATION, &options, &cancel, &mut |_| ())?;
+    let report = chat.compact()?;
     let (count, before, after) = (report.passes.len(), report.tokens_before, report.tokens_after);
     said.push(format!(
         "compacted: {}, {count} summaries, {before} -> {after}",
         report.status.as_str()
     ));
 
-    let options = AssembleOptions {
-        policy: None,
-        prompt: None,
-        reserve_tokens: 0,
-        live_messages: Vec::new(),
-        previous: None,
-        explain: true,
-        extra_json: None,
-    };
-    let context = lcm.assemble(CONVERSATION, BUDGET, Dialect::Lcm, &options, NOW)?;
+    let options = AssembleOptions { explain: true, ..AssembleOptions::default() };
+    let context = chat.assemble_with(&options)?;
     let messages: Vec<Value> = serde_json::from_str(&context.messages_json)?;
     let (count, summaries, tokens) = (messages.len(), context.summaries, context.tokens);
     said.push(format!("assembled {count} messages, {summaries} summaries, {tokens} tokens"));
@@ -84,10 +70,8 @@ pub(crate) fn walkthrough(
 }
 
 /// A handle on an empty store in memory, with summaries made offline.
-pub(crate) fn open(wasm: &[u8]) -> Result<Lcm, Box<dyn Error>> {
-    let component = Component::load(wasm, &LoadOptions::default())?;
-    let model = Arc::new(Chain::new(vec![Arc::new(Offline::new(&component))]));
-    Ok(Lcm::new(&component, Box::new(Memory::new()), model))
+pub(crate) fn open(wasm: &[u8]) -> LcmResult<Lcm> {
+    Lcm::open("memory:", wasm)
 }
 
 #[allow(dead_code, reason = "the tests call the parts")]

@@ -5,6 +5,7 @@
 //! except that of `run` and `ask_run`.
 
 use std::{
+    path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::{
     bindings::types,
+    builder::Builder,
     completion::CompletionProvider,
     component::Component,
     error::{Code, Error, Result},
@@ -86,6 +88,22 @@ impl std::fmt::Debug for Lcm {
 }
 
 impl Lcm {
+    /// A handle on the SQLite file at this path, or on `memory:`, with summaries made offline.
+    /// `wasm` are the bytes of `lcm.wasm`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::open`].
+    pub fn open(path: impl Into<PathBuf>, wasm: &[u8]) -> Result<Self> {
+        Self::builder().path(path).open(wasm)
+    }
+
+    /// What a handle is made of; everything has a default.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
     /// A handle on this store. No call is made before the first method is.
     #[must_use]
     pub fn new(

@@ -1,38 +1,52 @@
 //! The wasmtime reference host of `lcm.wasm`, as a library.
 //!
 //! In: the bytes of the component, a store and a model. Out: [`Lcm`], one typed method per
-//! exported function, and the loops every host needs: [`Lcm::ingest`], [`Lcm::compact`],
-//! [`Lcm::ask`] and the readers that follow cursors. No decision about conversations is made here;
-//! that is the component's part, and no constant of its policy appears in this crate.
+//! exported function, and the loops every host needs: [`Lcm::ingest`], [`Lcm::turn`],
+//! [`Lcm::compact`], [`Lcm::ask`], [`Lcm::answer_tool_call`] and the readers that follow cursors.
+//! No decision about conversations is made here; that is the component's part, and no constant of
+//! its policy appears in this crate.
 //!
-//! ```no_run
-//! use std::sync::Arc;
-//! use lcm_host::{
-//!     Cancel, Clock, CompactOptions, Component, IngestOptions, Lcm, LoadOptions,
-//!     completion::{Chain, Offline}, store::Sqlite, types::Dialect,
-//! };
+//! [`Lcm::open`] has everything by default, [`Lcm::builder`] changes it, and a [`Conversation`]
+//! binds an id to its budget and dialect:
 //!
-//! # fn main() -> lcm_host::Result<()> {
-//! let wasm = std::fs::read("dist/lcm.wasm").expect("built by build.sh");
-//! let component = Component::load(&wasm, &LoadOptions::default())?;
-//! let model = Arc::new(Chain::new(vec![Arc::new(Offline::new(&component))]));
-//! let lcm = Lcm::new(&component, Box::new(Sqlite::open("agent.lcm.db".as_ref())?), model);
-//!
-//! let messages = vec![r#"{"role":"user","content":"hello"}"#.to_owned()];
-//! let ingest = IngestOptions::new(Dialect::Lcm, Clock::System);
-//! lcm.ingest("chat-1", &messages, &ingest, &Cancel::default(), &mut |_| ())?;
-//! let compact = CompactOptions::new(200_000, Clock::System);
-//! lcm.compact("chat-1", &compact, &Cancel::default(), &mut |_| ())?;
-//! # Ok(())
-//! # }
 //! ```
+//! use lcm_host::{Lcm, types::Dialect};
+//!
+//! let lcm = Lcm::open("memory:", include_bytes!("../../../dist/lcm.wasm"))?;
+//! let chat = lcm.conversation("chat-1", 200_000).dialect(Dialect::Anthropic);
+//! chat.turn(&[r#"{"role": "user", "content": "hello"}"#])?;
+//! let context = chat.assemble()?; // send it, and append the answer
+//! assert!(context.messages_json.contains("hello"));
+//! # Ok::<(), lcm_host::Error>(())
+//! ```
+//!
+//! # Many conversations, many threads
+//!
+//! A handle may be used from any thread; its calls are queued, each for microseconds to
+//! milliseconds, and never while a model thinks. A [`Pool`] has several instances over the same
+//! data, one for each conversation. What an instance may use is bounded by [`Limits`]: a call that
+//! exceeds them fails, and the next one gets a new instance.
+//!
+//! # Without blocking
+//!
+//! Calls block: on the store, and [`Lcm::compact`] and the like on the model. In a program that
+//! must not, [`Lcm::background`] and [`Conversation::background`] are futures for any runtime.
+//! A model that is asynchronous itself is a [`CompletionProvider`](completion::CompletionProvider)
+//! that waits for it, as by the `block_on` of a runtime's handle: no instance is held meanwhile.
+//!
+//! # Stores
+//!
+//! [`store::Sqlite`], [`store::Memory`], and whatever implements [`store::KeyValueStore`].
 
 mod ask;
+mod background;
 mod bindings;
+mod builder;
 mod calls;
 mod clock;
 mod compaction;
 mod component;
+mod conversation;
 mod digest;
 mod dynamic;
 mod error;
@@ -44,8 +58,10 @@ mod lcm;
 mod memory;
 mod money;
 mod pages;
+mod pool;
 mod portable;
 mod record;
+mod tools;
 mod turn;
 
 pub mod completion;
@@ -53,15 +69,25 @@ pub mod session_files;
 pub mod store;
 
 pub use ask::{AskFailure, AskOptions, AskReport, AskStatus};
+pub use background::Running;
 pub use bindings::{context, ingestion, types, work};
+pub use builder::Builder;
 pub use clock::{Cancel, Clock};
 pub use compaction::{CompactOptions, CompactReport, CompactStatus, Pass, model_option};
 pub use component::{Component, Limits, LoadOptions};
+pub use conversation::Conversation;
 pub use error::{Code, Error, Result};
 pub use ingest::{IngestError, IngestOptions, IngestReport, Proven};
 pub use lcm::Lcm;
 pub use money::{Advice, AdviseOptions, Prices, Spent, SpentOn, Usage, UsageReport};
 pub use pages::{Checked, ExpandOptions, Expanded, Granted};
+pub use pool::Pool;
 pub use portable::ImportReport;
 pub use record::Recorder;
 pub use turn::{Debt, MaintainReport, TurnOptions, TurnReport};
+
+// The Rust program of the README, compiled and run. Its paths are relative to the README because
+// nothing stands here but that.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

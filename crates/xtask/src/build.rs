@@ -34,7 +34,7 @@ pub(crate) fn build(workspace: &Workspace) -> Result<()> {
 }
 
 /// Hosts with a `package.sh`, which puts a package into `dist/`.
-const PACKAGED: [&str; 1] = ["python"];
+const PACKAGED: [&str; 2] = ["node", "python"];
 
 /// Builds the packages that other languages install, from a built component.
 ///

@@ -10,6 +10,21 @@ use crate::{
     types::Dialect,
 };
 
+impl Default for context::Options {
+    /// Nothing but what is stored, by the policy of the configuration.
+    fn default() -> Self {
+        Self {
+            policy: None,
+            prompt: None,
+            reserve_tokens: 0,
+            live_messages: Vec::new(),
+            previous: None,
+            explain: false,
+            extra_json: None,
+        }
+    }
+}
+
 #[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
 impl Lcm {
     /// A context that fits `budget` tokens, in `dialect`.

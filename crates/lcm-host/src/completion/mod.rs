@@ -27,6 +27,21 @@ pub use offline::Offline;
 pub use openai::OpenAi;
 
 /// A model, or something that stands for one. Closures from a request to a result are providers.
+///
+/// ```
+/// use lcm_host::{Lcm, types::{Completion, CompletionRequest, CompletionResult, Finish}};
+///
+/// let model = |request: &CompletionRequest| {
+///     let text = my_model(&request.system, &request.prompt, request.output_tokens_max);
+///     let (input_tokens, output_tokens) = (0, 0); // not counted
+///     let (finish, model) = (Finish::Stop, "mine".to_owned());
+///     CompletionResult::Done(Completion { text, finish, model, input_tokens, output_tokens })
+/// };
+/// let lcm = Lcm::builder().model(model).open(include_bytes!("../../../../dist/lcm.wasm"))?;
+/// # lcm.version()?;
+/// # fn my_model(_: &str, prompt: &str, _: u32) -> String { prompt.to_owned() }
+/// # Ok::<(), lcm_host::Error>(())
+/// ```
 pub trait CompletionProvider: Send + Sync {
     /// Answers one request; a provider that may take long returns early when `cancel` is set.
     fn complete(&self, request: &CompletionRequest, cancel: &Cancel) -> CompletionResult;

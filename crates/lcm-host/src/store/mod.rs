@@ -2,14 +2,16 @@
 //!
 //! A store keeps an ordered map from short printable ASCII keys to bytes that only the component
 //! understands. It never interprets a value and never retries. Stores for networked databases are
-//! not here.
+//! not here: whatever keeps the obligations of [`KeyValueStore`] is one.
 
 mod memory;
+mod shared;
 mod sqlite;
 
 use crate::error::{Code, Error};
 
 pub use memory::Memory;
+pub use shared::Shared;
 pub use sqlite::{STORE_FORMAT, Sqlite};
 
 /// A condition of a commit.
@@ -55,8 +57,13 @@ pub struct Page {
 }
 
 impl Page {
-    /// Adds entries in order until a bound of `scan` is met; the first always fits.
-    fn fill<E>(
+    /// The entries of a range, in the order that was asked for, up to a bound of `scan`; the first
+    /// always fits.
+    ///
+    /// # Errors
+    ///
+    /// The first one that an entry is.
+    pub fn fill<E>(
         scan: &Scan<'_>,
         entries: impl Iterator<Item = Result<(String, Vec<u8>), E>>,
     ) -> Result<Self, E> {
@@ -117,6 +124,51 @@ impl From<StoreError> for Error {
 }
 
 /// The store a host provides: an ordered key-value map with atomic, guarded commits.
+///
+/// A handle has its store alone. A pool has one for each handle, over the same data
+/// ([`Builder::stores`](crate::Builder::stores)).
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use lcm_host::{Lcm, store::{Guard, KeyValueStore, Page, Put, Scan, StoreError}};
+///
+/// #[derive(Default)]
+/// struct Mine(BTreeMap<String, Vec<u8>>);
+///
+/// impl KeyValueStore for Mine {
+///     fn get_many(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+///         Ok(keys.iter().map(|key| self.0.get(key).cloned()).collect())
+///     }
+///
+///     fn scan(&mut self, scan: &Scan<'_>) -> Result<Page, StoreError> {
+///         let range = self.0.range(scan.start.to_owned()..scan.end.to_owned());
+///         let entry = |(key, value): (&String, &Vec<u8>)| Ok((key.clone(), value.clone()));
+///         if scan.reverse {
+///             Page::fill(scan, range.rev().map(entry))
+///         } else {
+///             Page::fill(scan, range.map(entry))
+///         }
+///     }
+///
+///     fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<(), StoreError> {
+///         if guards.iter().any(|guard| self.0.get(&guard.key) != guard.value.as_ref()) {
+///             return Err(StoreError::Conflict);
+///         }
+///         for Put { key, value } in puts {
+///             match value {
+///                 Some(value) => self.0.insert(key.clone(), value.clone()),
+///                 None => self.0.remove(key),
+///             };
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// let wasm = include_bytes!("../../../../dist/lcm.wasm");
+/// let lcm = Lcm::builder().store(Mine::default()).open(wasm)?;
+/// lcm.conversation("c", 8_000).append(&[r#"{"role": "user", "content": "hello"}"#])?;
+/// # Ok::<(), lcm_host::Error>(())
+/// ```
 pub trait KeyValueStore: Send {
     /// Values of `keys`, in their order; `None` where a key is absent.
     ///

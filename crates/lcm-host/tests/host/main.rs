@@ -13,6 +13,7 @@
 mod ask;
 mod engine;
 mod exec;
+mod library;
 mod models;
 mod money;
 mod providers;

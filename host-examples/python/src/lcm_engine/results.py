@@ -214,7 +214,9 @@ class Prefix(TypedDict):
 
     stable_tokens: int | None
     broken_by: str | None
-    broken_why: Literal["focus", "compaction", "budget", "eviction", "edit"] | None
+    broken_why: (
+        Literal["dialect", "focus", "compaction", "budget", "eviction", "edit"] | None
+    )
     breakpoints: list[int]
     sha256: str
     token: str

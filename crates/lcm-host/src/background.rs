@@ -1,0 +1,139 @@
+//! Work on a thread of its own, as a future: for programs that must not block, whatever their
+//! runtime is.
+//!
+//! In: work that calls a handle. Out: a future of what it returns. An executor is not here, and
+//! none is needed: a waker is all that a thread must know. A program on tokio may as well give the
+//! same closure to its `spawn_blocking`.
+
+use std::{
+    any::Any,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+    thread,
+};
+
+use crate::{clock::Cancel, conversation::Conversation, lcm::Lcm};
+
+/// How far the work is.
+enum State<T> {
+    /// And who wants to be told of its end.
+    Runs(Option<Waker>),
+    Ended(Result<T, Box<dyn Any + Send>>),
+    /// The future has returned it.
+    Taken,
+}
+
+/// Work that runs. Dropped before its end, it asks the work to stop ([`Cancel`]); what was stored
+/// stays stored, and a call that has begun is not torn apart.
+#[must_use = "what is dropped is asked to stop"]
+pub struct Running<T> {
+    state: Arc<Mutex<State<T>>>,
+    cancel: Cancel,
+}
+
+impl<T> std::fmt::Debug for Running<T> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Running").finish_non_exhaustive()
+    }
+}
+
+impl Lcm {
+    /// Runs work on a thread of its own. The work passes the [`Cancel`] on to the calls that take
+    /// one.
+    ///
+    /// Polling takes no time and starts nothing: the work begins at once. Panics of the work are
+    /// those of the awaiting task.
+    ///
+    /// ```
+    /// # use std::{future::Future, pin::pin, sync::Arc, task::{Context, Poll, Wake}, thread};
+    /// # struct Unpark(thread::Thread);
+    /// # impl Wake for Unpark { fn wake(self: Arc<Self>) { self.0.unpark() } }
+    /// # fn block_on<T>(future: impl Future<Output = T>) -> T {
+    /// #     let waker = Arc::new(Unpark(thread::current())).into();
+    /// #     let mut future = pin!(future);
+    /// #     loop {
+    /// #         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+    /// #             Poll::Ready(value) => return value,
+    /// #             Poll::Pending => thread::park(),
+    /// #         }
+    /// #     }
+    /// # }
+    /// use lcm_host::{Lcm, Result};
+    ///
+    /// async fn digest(lcm: &Lcm) -> Result<String> {
+    ///     lcm.background(|lcm, cancel| lcm.digest_all(false, cancel)).await
+    /// }
+    ///
+    /// let lcm = Lcm::open("memory:", include_bytes!("../../../dist/lcm.wasm"))?;
+    /// assert_eq!(block_on(digest(&lcm))?.len(), 64);
+    /// # Ok::<(), lcm_host::Error>(())
+    /// ```
+    pub fn background<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self, &Cancel) -> T + Send + 'static,
+    ) -> Running<T> {
+        let lcm = self.clone();
+        run(Cancel::default(), move |cancel| work(&lcm, cancel))
+    }
+}
+
+impl Conversation {
+    /// As [`Lcm::background`]: `chat.background(|chat| chat.turn(&messages)).await`. The handle
+    /// that the work gets is stopped when the future is dropped, and is that of
+    /// [`Conversation::cancel`] no more.
+    pub fn background<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Running<T> {
+        let cancel = Cancel::default();
+        let conversation = self.clone().cancel(cancel.clone());
+        run(cancel, move |_| work(&conversation))
+    }
+}
+
+fn run<T: Send + 'static>(
+    cancel: Cancel,
+    work: impl FnOnce(&Cancel) -> T + Send + 'static,
+) -> Running<T> {
+    let state = Arc::new(Mutex::new(State::Runs(None)));
+    let running = Running { state: Arc::clone(&state), cancel: cancel.clone() };
+    thread::spawn(move || {
+        let work = std::panic::AssertUnwindSafe(|| work(&cancel));
+        let ended = State::Ended(std::panic::catch_unwind(work));
+        let before = std::mem::replace(&mut *lock(&state), ended);
+        if let State::Runs(Some(waker)) = before {
+            waker.wake();
+        }
+    });
+    running
+}
+
+fn lock<T>(state: &Mutex<State<T>>) -> MutexGuard<'_, State<T>> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<T> Future for Running<T> {
+    type Output = T;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        let mut state = lock(&self.state);
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Ended(Ok(value)) => Poll::Ready(value),
+            State::Ended(Err(panic)) => std::panic::resume_unwind(panic),
+            State::Runs(_) => {
+                *state = State::Runs(Some(context.waker().clone()));
+                Poll::Pending
+            }
+            // Polled behind its end, which no executor does.
+            State::Taken => Poll::Pending,
+        }
+    }
+}
+
+impl<T> Drop for Running<T> {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}

@@ -1,0 +1,234 @@
+//! One conversation with its settings: what the loop of an agent needs, in a handful of calls.
+//!
+//! In: messages as JSON texts of a dialect, calls of tools. Out: contexts that fit the budget, and
+//! answers. Everything else is said by [`Lcm`] itself, by the conversation's id.
+
+use crate::{
+    clock::{Cancel, Clock},
+    compaction::{CompactOptions, CompactReport, model_option},
+    context::{Answer, Assembled, Options},
+    error::Result,
+    ingest::{IngestOptions, IngestReport},
+    ingestion::Mode,
+    lcm::Lcm,
+    turn::{MaintainReport, TurnOptions, TurnReport},
+    types::Dialect,
+};
+
+/// A conversation of a store, with its budget and its dialect. Clones share the store.
+///
+/// ```
+/// use lcm_host::{Lcm, types::Dialect};
+///
+/// let lcm = Lcm::open("memory:", include_bytes!("../../../dist/lcm.wasm"))?;
+/// let chat = lcm.conversation("chat-1", 200_000).dialect(Dialect::Anthropic);
+/// chat.turn(&[r#"{"role": "user", "content": "The gate code is 4711."}"#])?;
+/// let context = chat.assemble()?;
+/// assert!(context.messages_json.contains("4711"));
+///
+/// let found = chat.call_tool("lcm_grep", r#"{"pattern": "gate code"}"#)?;
+/// assert!(!found.is_error && found.text.contains("4711"));
+/// # Ok::<(), lcm_host::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    lcm: Lcm,
+    id: String,
+    budget: u32,
+    dialect: Dialect,
+    mode: Mode,
+    defer: bool,
+    model: Option<String>,
+    clock: Clock,
+    cancel: Cancel,
+}
+
+impl Lcm {
+    /// The conversation of this id, which need not exist, with a budget in tokens.
+    #[must_use]
+    pub fn conversation(&self, id: impl Into<String>, budget: u32) -> Conversation {
+        Conversation {
+            lcm: self.clone(),
+            id: id.into(),
+            budget,
+            dialect: Dialect::Lcm,
+            mode: Mode::Transcript,
+            defer: false,
+            model: None,
+            clock: Clock::System,
+            cancel: Cancel::default(),
+        }
+    }
+}
+
+impl Conversation {
+    /// The shape of messages and contexts; absent: the project's own.
+    #[must_use]
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
+    /// Whether what is stored already is skipped (`Transcript`, the default), or every message
+    /// without a known id is new (`New`).
+    #[must_use]
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Whether [`Conversation::turn`] leaves compaction that can wait for
+    /// [`Conversation::maintain`]; absent: false.
+    #[must_use]
+    pub fn defer(mut self, defer: bool) -> Self {
+        self.defer = defer;
+        self
+    }
+
+    /// The model whose tokens the budget is, once the verb `calibrate` has reported of it; absent:
+    /// they are estimated tokens.
+    #[must_use]
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// The time of the calls; absent: that of the machine.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// What stops a call between two of its steps.
+    #[must_use]
+    pub fn cancel(mut self, cancel: Cancel) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
+    /// The handle that it is of.
+    #[must_use]
+    pub const fn lcm(&self) -> &Lcm {
+        &self.lcm
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Stores messages, each a JSON text of the dialect.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lcm::ingest`].
+    pub fn append(&self, messages: &[impl AsRef<str>]) -> Result<IngestReport> {
+        let stored = self.lcm.append_end(
+            &self.id,
+            &owned(messages),
+            &self.ingest_options(),
+            &self.cancel,
+        )?;
+        Ok(stored)
+    }
+
+    /// Stores messages and compacts when that is due. They are stored whatever the model does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lcm::turn`].
+    pub fn turn(&self, messages: &[impl AsRef<str>]) -> Result<TurnReport> {
+        let options = TurnOptions {
+            ingest: self.ingest_options(),
+            compact: self.compact_options(),
+            defer: self.defer,
+        };
+        Ok(self.lcm.turn(&self.id, &owned(messages), &options, &self.cancel)?)
+    }
+
+    /// Compacts until nothing is due.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lcm::compact`].
+    pub fn compact(&self) -> Result<CompactReport> {
+        self.lcm.compact(&self.id, &self.compact_options(), &self.cancel, &mut |_| {})
+    }
+
+    /// Does compaction that was put off, when it is time for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lcm::maintain`].
+    pub fn maintain(&self) -> Result<MaintainReport> {
+        self.lcm.maintain(&self.id, &self.compact_options(), &self.cancel, &mut |_| {})
+    }
+
+    /// A context that fits the budget: `messages_json` is the array to send, `system` the text
+    /// beside it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lcm::assemble`].
+    pub fn assemble(&self) -> Result<Assembled> {
+        self.assemble_with(&Options::default())
+    }
+
+    /// As [`Conversation::assemble`], with options: a prompt, a reserve, live messages.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lcm::assemble`].
+    pub fn assemble_with(&self, options: &Options) -> Result<Assembled> {
+        let mut options = options.clone();
+        if let (Some(model), None) = (&self.model, &options.extra_json) {
+            options.extra_json = Some(model_option(model));
+        }
+        self.lcm.assemble(&self.id, self.budget, self.dialect, &options, self.clock.now_ms())
+    }
+
+    /// The tools of an agent, a JSON array in the format of the dialect's provider.
+    ///
+    /// # Errors
+    ///
+    /// `internal` only.
+    pub fn tools(&self) -> Result<String> {
+        self.lcm.tool_definitions(self.dialect, None)
+    }
+
+    /// What to tell the agent about them.
+    ///
+    /// # Errors
+    ///
+    /// `internal` only.
+    pub fn instructions(&self, has_summaries: bool) -> Result<String> {
+        self.lcm.tool_instructions(self.dialect, has_summaries)
+    }
+
+    /// Answers a call of a tool whose name begins with `lcm_`, asking the model where it must. A
+    /// mistake of the caller is an answer, too.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lcm::answer_tool_call`].
+    pub fn call_tool(&self, name: &str, arguments_json: &str) -> Result<Answer> {
+        let Self { lcm, id, clock, cancel, .. } = self;
+        lcm.answer_tool_call(id, name, arguments_json, None, *clock, cancel)
+    }
+
+    fn ingest_options(&self) -> IngestOptions {
+        let new = self.mode == Mode::New;
+        IngestOptions { new, ..IngestOptions::new(self.dialect, self.clock) }
+    }
+
+    fn compact_options(&self) -> CompactOptions {
+        let model = self.model.clone();
+        CompactOptions { model, ..CompactOptions::new(self.budget, self.clock) }
+    }
+}
+
+fn owned(messages: &[impl AsRef<str>]) -> Vec<String> {
+    messages.iter().map(|message| message.as_ref().to_owned()).collect()
+}

@@ -1,0 +1,74 @@
+//! Several instances over the same data, so that conversations do not wait for each other.
+//!
+//! In: the handles of a [`Builder`](crate::Builder). Out: for a conversation always the same one:
+//! its calls stay in order, and what its instance remembers of it stays warm. Nothing is shared
+//! between the handles but the store, whose commits are guarded.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use crate::{conversation::Conversation, lcm::Lcm};
+
+/// Handles over one store, each with an instance of its own.
+///
+/// ```
+/// use lcm_host::{Lcm, store::{Memory, Shared}};
+///
+/// let store = Shared::new(Memory::new());              // or `.path("agent.lcm.db")`
+/// let pool = Lcm::builder()
+///     .stores(move || Ok(store.clone()))
+///     .pool(4, include_bytes!("../../../dist/lcm.wasm"))?;
+/// std::thread::scope(|scope| {
+///     for user in ["ann", "ben", "cleo"] {
+///         let chat = pool.conversation(user, 8_000);
+///         scope.spawn(move || chat.turn(&[r#"{"role": "user", "content": "hello"}"#]));
+///     }
+/// });
+/// assert!(pool.of("ben").status(Some("cleo"), 0)?.contains(r#""messages":1"#));
+/// # Ok::<(), lcm_host::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Pool {
+    handles: Vec<Lcm>,
+    first: Lcm,
+}
+
+impl Pool {
+    /// At least one handle.
+    pub(crate) fn new(first: Lcm, mut others: Vec<Lcm>) -> Self {
+        others.insert(0, first.clone());
+        Self { handles: others, first }
+    }
+
+    /// How many handles there are: so many calls run at the same time.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.handles.len()
+    }
+
+    /// Never: there is always one.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.handles.is_empty()
+    }
+
+    /// The handle of this conversation, always the same one.
+    #[must_use]
+    pub fn of(&self, conversation: &str) -> &Lcm {
+        let mut hasher = DefaultHasher::new();
+        conversation.hash(&mut hasher);
+        let count = u64::try_from(self.handles.len()).unwrap_or(u64::MAX).max(1);
+        let at = usize::try_from(hasher.finish() % count).unwrap_or(0);
+        self.handles.get(at).unwrap_or(&self.first)
+    }
+
+    /// The conversation of this id on its handle, with a budget in tokens.
+    #[must_use]
+    pub fn conversation(&self, id: &str, budget: u32) -> Conversation {
+        self.of(id).conversation(id, budget)
+    }
+
+    /// Drops all instances and keeps the stores: what a host does when it needs the memory.
+    pub fn park(&self) {
+        self.handles.iter().for_each(Lcm::park);
+    }
+}

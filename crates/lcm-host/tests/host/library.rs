@@ -1,0 +1,325 @@
+//! What a program that embeds the host builds on: the builder, conversations, pools, and work in
+//! the background.
+
+use std::{
+    future::Future,
+    pin::pin,
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicU32, Ordering},
+        mpsc,
+    },
+    task::{Context, Poll, Wake},
+    thread,
+    time::Duration,
+};
+
+use lcm_host::{
+    Cancel, Clock, Code, CompactStatus, Lcm, Limits, context,
+    ingestion::Mode,
+    store::{Guard, KeyValueStore, Memory, Page, Put, Scan, Shared, StoreError},
+    types::{
+        Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
+        Dialect, Finish, Purpose,
+    },
+};
+
+use crate::{
+    Folder,
+    engine::{NOW, component, transcript},
+    wasm,
+};
+
+/// Longer than any of these tests may take on a slow machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn answer(text: &str) -> CompletionResult {
+    CompletionResult::Done(Completion {
+        text: text.to_owned(),
+        finish: Finish::Stop,
+        model: "m".to_owned(),
+        input_tokens: 0,
+        output_tokens: 0,
+    })
+}
+
+fn failure(code: CompletionErrorCode) -> CompletionResult {
+    let message = "down".to_owned();
+    CompletionResult::Failed(CompletionError { code, message, retry_after_ms: None })
+}
+
+/// Waits for a future with nothing but the standard library.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(thread::current())).into();
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+#[test]
+fn a_path_is_opened_again_with_what_was_stored() {
+    let folder = Folder::new();
+    let messages = transcript(3, 10);
+    for _ in 0..2 {
+        let lcm = Lcm::builder().path(folder.path("a.lcm.db")).open_with(&component()).unwrap();
+        let chat = lcm.conversation("c", 8_000).clock(NOW);
+        chat.append(&messages).unwrap();
+        let assembled = chat.assemble().unwrap();
+        assert_eq!(assembled.fresh_tail_messages, 3);
+    }
+}
+
+#[test]
+fn the_next_model_is_asked_when_one_fails_and_a_purpose_may_have_its_own() {
+    let (down, up, condensed) =
+        (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let count = |counter: &Arc<AtomicU32>, answer: CompletionResult| {
+        let counter = Arc::clone(counter);
+        move |_: &CompletionRequest| {
+            counter.fetch_add(1, Ordering::SeqCst);
+            answer.clone()
+        }
+    };
+    let lcm = Lcm::builder()
+        .model(count(&down, failure(CompletionErrorCode::Unavailable)))
+        .model(count(&up, answer("They talked.\nExpand for details about: words")))
+        .model_for(Purpose::Condensed, count(&condensed, answer("never asked")))
+        .retries(0)
+        .open_with(&component())
+        .unwrap();
+    let chat = lcm.conversation("c", 3_000).clock(NOW);
+    let done = chat.turn(&transcript(40, 90)).unwrap().compacted.unwrap();
+    assert_eq!(done.status, CompactStatus::Done);
+    let asked = up.load(Ordering::SeqCst);
+    assert!(asked > 0 && down.load(Ordering::SeqCst) == asked, "{asked}");
+    assert!(done.passes.iter().all(|pass| pass.kind == "leaf"));
+    assert_eq!(condensed.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn a_configuration_that_cannot_be_is_refused_before_the_first_call() {
+    let error = Lcm::builder()
+        .config(r#"{"context_threshold_permille": 5000}"#)
+        .open_with(&component())
+        .unwrap_err();
+    assert_eq!(error.code, Code::InvalidInput);
+}
+
+#[test]
+fn limits_stop_a_call_and_the_next_instance_is_a_new_one() {
+    let limits = Limits { memory_bytes_max: 1 << 16, ..Limits::default() };
+    let small = Lcm::builder().limits(limits).open(&wasm()).unwrap();
+    assert_eq!(small.version().unwrap_err().code, Code::Internal);
+    let limits = Limits { call_ms_max: 0, ..Limits::default() };
+    let hasty = Lcm::builder().limits(limits).open(&wasm()).unwrap();
+    for _ in 0..2 {
+        assert_eq!(hasty.version().unwrap_err().code, Code::Internal);
+    }
+}
+
+#[test]
+fn one_store_has_one_handle() {
+    let refused = |builder: lcm_host::Builder| builder.pool(2, &wasm()).unwrap_err().code;
+    assert_eq!(refused(Lcm::builder().store(Memory::new())), Code::InvalidInput);
+    assert_eq!(refused(Lcm::builder()), Code::InvalidInput);
+    assert_eq!(Lcm::builder().store(Memory::new()).pool(0, &wasm()).unwrap().len(), 1);
+}
+
+/// Lets the first reads of two handles go on only when both have come.
+#[derive(Clone, Default)]
+struct Meeting {
+    store: Shared<Memory>,
+    waiting: Arc<(Mutex<u32>, Condvar)>,
+    has_met: bool,
+}
+
+impl Meeting {
+    fn meet(&mut self) {
+        if std::mem::replace(&mut self.has_met, true) {
+            return;
+        }
+        let (count, changed) = &*self.waiting;
+        let mut count = count.lock().unwrap();
+        *count += 1;
+        changed.notify_all();
+        let (_count, timeout) =
+            changed.wait_timeout_while(count, PATIENCE, |count| *count < 2).unwrap();
+        assert!(!timeout.timed_out(), "one call waited for the other");
+    }
+}
+
+impl KeyValueStore for Meeting {
+    fn get_many(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.meet();
+        self.store.get_many(keys)
+    }
+
+    fn scan(&mut self, scan: &Scan<'_>) -> Result<Page, StoreError> {
+        self.meet();
+        self.store.scan(scan)
+    }
+
+    fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<(), StoreError> {
+        self.store.commit(guards, puts)
+    }
+}
+
+#[test]
+fn two_conversations_of_a_pool_run_at_the_same_time() {
+    let store = Meeting::default();
+    let pool = Lcm::builder().stores(move || Ok(store.clone())).pool(2, &wasm()).unwrap();
+    let other = (0..100)
+        .map(|number| format!("c{number}"))
+        .find(|id| !std::ptr::eq(pool.of(id), pool.of("c")))
+        .unwrap();
+    let messages = transcript(5, 20);
+    thread::scope(|scope| {
+        for id in ["c", &other] {
+            let chat = pool.conversation(id, 8_000).clock(NOW);
+            let messages = &messages;
+            scope.spawn(move || chat.append(messages).unwrap());
+        }
+    });
+    for id in ["c", &other] {
+        let chat = pool.conversation(id, 8_000).clock(NOW);
+        assert_eq!(chat.assemble().unwrap().fresh_tail_messages, 5);
+        assert!(pool.of("c").check_all(id, &Cancel::default()).unwrap().ok);
+    }
+}
+
+#[test]
+fn a_pool_over_one_file_keeps_every_conversation_whole() {
+    let folder = Folder::new();
+    let pool = Lcm::builder().path(folder.path("pool.lcm.db")).pool(3, &wasm()).unwrap();
+    let messages = transcript(60, 60);
+    thread::scope(|scope| {
+        for number in 0..6 {
+            let chat = pool.conversation(&format!("c{number}"), 3_000).clock(NOW).mode(Mode::New);
+            let messages = &messages;
+            scope.spawn(move || messages.iter().for_each(|one| drop(chat.turn(&[one]).unwrap())));
+        }
+    });
+    pool.park();
+    for number in 0..6 {
+        let (id, mut texts) = (format!("c{number}"), Vec::new());
+        // Every handle sees what all have stored.
+        let lcm = pool.of("c0");
+        let each = &mut |text: &str| {
+            texts.push(text.to_owned());
+            Ok(())
+        };
+        lcm.messages_all(&id, 1, u64::MAX, &Cancel::default(), each).unwrap();
+        assert_eq!(texts, messages);
+        assert!(lcm.check_all(&id, &Cancel::default()).unwrap().ok);
+    }
+}
+
+#[test]
+fn work_in_the_background_is_a_future_of_any_runtime() {
+    let lcm = Lcm::builder().open_with(&component()).unwrap();
+    let chat = lcm.conversation("c", 3_000).clock(NOW);
+    let done = block_on(async {
+        let first = chat.background(|chat| chat.append(&transcript(40, 90)));
+        first.await.unwrap();
+        // Both run; they are awaited one after the other.
+        let compacted = chat.background(|chat| chat.compact());
+        let digest = lcm.background(|lcm, cancel| lcm.digest_all(false, cancel));
+        (compacted.await.unwrap(), digest.await.unwrap())
+    });
+    assert!(!done.0.passes.is_empty());
+    assert_eq!(done.1.len(), 64);
+}
+
+#[test]
+fn what_is_dropped_is_asked_to_stop() {
+    let (asked, was_asked) = mpsc::channel();
+    let (go, may_go) = mpsc::channel::<()>();
+    let (stopped, was_stopped) = mpsc::channel();
+    let may_go = Mutex::new(may_go);
+    let model = move |_: &CompletionRequest| {
+        asked.send(()).unwrap();
+        may_go.lock().unwrap().recv_timeout(PATIENCE).unwrap();
+        answer("They talked.\nExpand for details about: words")
+    };
+    let lcm = Lcm::builder().model(model).open_with(&component()).unwrap();
+    let chat = lcm.conversation("c", 3_000).clock(NOW);
+    chat.append(&transcript(40, 90)).unwrap();
+    let running = chat.background(move |chat| stopped.send(chat.compact()).unwrap());
+    was_asked.recv_timeout(PATIENCE).unwrap();
+    drop(running);
+    go.send(()).unwrap();
+    let error = was_stopped.recv_timeout(PATIENCE).unwrap().unwrap_err();
+    assert_eq!(error.code, Code::Cancelled);
+}
+
+#[test]
+#[should_panic(expected = "the work went wrong")]
+fn a_panic_of_the_work_is_one_of_who_awaits_it() {
+    let lcm = Lcm::builder().open_with(&component()).unwrap();
+    block_on(lcm.background(|_, _| panic!("the work went wrong")))
+}
+
+/// A conversation with something to be asked about.
+fn with_gate_code(
+    model: impl Fn(&CompletionRequest) -> CompletionResult + Send + Sync + 'static,
+) -> Lcm {
+    let lcm = Lcm::builder().model(model).retries(0).open_with(&component()).unwrap();
+    let chat = lcm.conversation("c", 8_000).dialect(Dialect::Anthropic).clock(NOW);
+    chat.append(&[r#"{"role": "user", "content": "The gate code is 4711."}"#]).unwrap();
+    lcm
+}
+
+const QUESTION: &str = r#"{"prompt": "What is the gate code?", "query": "gate code"}"#;
+
+#[test]
+fn a_tool_call_asks_the_model_of_the_handle_and_cites_what_it_read() {
+    let lcm = with_gate_code(|request| {
+        assert_eq!(request.purpose, Purpose::Ask);
+        let id = request.prompt.split_once("[msg_").unwrap().1;
+        answer(&format!("It is 4711 [msg_{}].", &id[..16]))
+    });
+    let chat = lcm.conversation("c", 8_000).dialect(Dialect::Anthropic).clock(NOW);
+    let found = chat.call_tool("lcm_expand_query", QUESTION).unwrap();
+    assert!(!found.is_error && found.text.contains("It is 4711 [msg_"), "{}", found.text);
+    let wrong = chat.call_tool("lcm_expand_query", "{}").unwrap();
+    assert!(wrong.is_error && wrong.text.contains("prompt"), "{}", wrong.text);
+}
+
+#[test]
+fn a_tool_call_that_is_stopped_leaves_no_question_open() {
+    let cancel = Cancel::default();
+    let stop = cancel.clone();
+    let lcm = with_gate_code(move |_| {
+        stop.cancel();
+        failure(CompletionErrorCode::Other)
+    });
+    let ask = |cancel: &Cancel| {
+        lcm.answer_tool_call("c", "lcm_expand_query", QUESTION, None, Clock::Fixed(1), cancel)
+    };
+    assert_eq!(ask(&cancel).unwrap_err().code, Code::Cancelled);
+    // An open question would keep this one out; its model fails, too.
+    let next = ask(&Cancel::default());
+    let text = next.unwrap().text;
+    assert!(text.contains("down") || text.contains("failed"), "{text}");
+}
+
+#[test]
+fn options_of_an_assembly_are_those_of_the_conversation_and_its_own() {
+    let lcm = Lcm::builder().open_with(&component()).unwrap();
+    let chat = lcm.conversation("c", 8_000).clock(NOW);
+    chat.append(&transcript(2, 10)).unwrap();
+    let options = context::Options { explain: true, ..context::Options::default() };
+    let items = chat.assemble_with(&options).unwrap().items;
+    assert_eq!(items.last().unwrap().seq_last, Some(2));
+    assert!(chat.assemble().unwrap().items.is_empty());
+}

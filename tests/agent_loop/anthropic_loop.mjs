@@ -1,0 +1,66 @@
+// An agent over Anthropic's Messages interface: node anthropic_loop.mjs BASE_URL STORE SCRIPT
+//
+// Every turn: store what was said, compact when it is due, assemble, ask, answer the calls.
+
+import { readFileSync } from "node:fs";
+
+import { open } from "lcm-engine";
+import Anthropic from "@anthropic-ai/sdk";
+
+const [baseURL, store, script] = process.argv.slice(2);
+const { said, files } = JSON.parse(readFileSync(script, "utf8"));
+const anthropic = new Anthropic({ baseURL, apiKey: "none" });
+const model = "scripted-1";
+const [budget, dialect] = [6_000, "anthropic"];
+let time = 1_700_000_000_000; // a program of yours leaves `now` out
+
+const lcm = await open({ store, complete, now: () => time });
+const tools = [...lcm.tools(dialect), readFileTool()];
+
+for (const text of said) {
+  time += 60_000;
+  let messages = [{ role: "user", content: text }];
+  while (messages.length > 0) {
+    await lcm.turn("chat", messages, { budget, dialect, append_mode: "new" });
+    const context = await lcm.assemble("chat", { budget, dialect });
+    const system = lcm.instructions(dialect, context.summaries > 0);
+    const request = { model, max_tokens: 1_000, system, tools, messages: context.messages };
+    const { content } = await anthropic.messages.create(request);
+    await lcm.append("chat", [{ role: "assistant", content }], { dialect, mode: "new" });
+    messages = await answered(content.filter(({ type }) => type === "tool_use"));
+  }
+}
+console.log(await lcm.digest());
+await lcm.close();
+
+/** What is said next: one message with the results of all calls; nothing when there are none. */
+async function answered(calls) {
+  const results = [];
+  for (const { id, name, input } of calls) {
+    const { text, is_error } = name.startsWith("lcm_")
+      ? await lcm.callTool("chat", name, input)
+      : readFile(input);
+    results.push({ type: "tool_result", tool_use_id: id, content: text, is_error });
+  }
+  return results.length > 0 ? [{ role: "user", content: results }] : [];
+}
+
+/** A summary, or an answer to a question of the model, by the same provider. */
+async function complete({ system, prompt, output_tokens_max: max_tokens }, { signal }) {
+  const messages = [{ role: "user", content: prompt }];
+  const request = { model, max_tokens, system, messages };
+  const answer = await anthropic.messages.create(request, { signal });
+  const { input_tokens, output_tokens } = answer.usage;
+  return { text: answer.content[0].text, model: answer.model, input_tokens, output_tokens };
+}
+
+function readFileTool() {
+  const input_schema = { type: "object", properties: { path: { type: "string" } } };
+  return { name: "read_file", description: "Reads a file.", input_schema };
+}
+
+function readFile({ path }) {
+  return path in files
+    ? { text: files[path], is_error: false }
+    : { text: `no such file: ${path}`, is_error: true };
+}

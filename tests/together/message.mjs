@@ -1,0 +1,12 @@
+// The messages of the writer in Node; `message.py` has those of the others.
+
+const SPICE = ["caf\u00e9", "\u{1f980}", "\\u00fc", '\\"quoted\\"', "tab\\t", "line\\nline", "\u2028"];
+
+/** A message as JSON text, with an id of its own and no two spellings alike. */
+export function message(writer, number) {
+  const spice = SPICE[number % SPICE.length];
+  const words = `${spice} word${number} `.repeat(5 + ((number * 37) % 90));
+  const space = " ".repeat(number % 3);
+  const role = number % 2 === 0 ? "user" : "assistant";
+  return `{"id":${space}"${writer}-${number}","role":"${role}",${space}"content":"${words}"}`;
+}
