@@ -28,6 +28,20 @@ pub enum Dialect {
     Gemini,
 }
 
+impl Dialect {
+    /// Its name in options and messages.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Lcm => "lcm",
+            Self::Anthropic => "anthropic",
+            Self::OpenaiChat => "openai-chat",
+            Self::OpenaiResponses => "openai-responses",
+            Self::Gemini => "gemini",
+        }
+    }
+}
+
 /// How `append` reads its list.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum IngestMode {

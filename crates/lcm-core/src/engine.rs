@@ -133,25 +133,25 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `not-found`, `unsupported` (mode); errors of the store.
+    /// `invalid-input`, `unsupported` (mode); errors of the store.
     pub fn evaluate(
         &mut self,
         store: &mut dyn Store,
         conversation: &str,
         budget: u32,
         options: &CompactionOptions,
-        _now: Timestamp,
+        now: Timestamp,
     ) -> Result<Decision> {
         let config = Rc::clone(&self.config);
-        compaction::evaluate(&mut self.reader(store), &config, conversation, budget, options)
+        compaction::evaluate(&mut self.reader(store), &config, conversation, budget, options, now)
     }
 
     /// Proposes the next tasks of a sweep as completion requests.
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `not-found`, `unsupported` (mode), `denied` (archived), `conflict` (with
-    /// leases); errors of the store.
+    /// `invalid-input`, `unsupported` (mode), `denied` (archived), `conflict` (with leases); errors
+    /// of the store.
     pub fn plan(
         &mut self,
         store: &mut dyn Store,

@@ -122,6 +122,27 @@ pub(crate) fn each_element(raw: &str, span: Span, mut take: impl FnMut(Value)) -
     each_inside(slice(raw, span), base, TokenKind::ArrayStart, |_, value| take(value)).is_ok()
 }
 
+/// The first element of the array at `span`; `None` of anything else. Reads no further.
+pub(crate) fn first_element(raw: &str, span: Span) -> Option<Value> {
+    let (value, base) = (slice(raw, span), index(span.start));
+    let mut scanner = Scanner::new(value);
+    let mut start = None;
+    while let Ok(Some(token)) = scanner.next_token() {
+        let is_start = matches!(token.kind, TokenKind::ObjectStart | TokenKind::ArrayStart);
+        match token.depth {
+            0 if token.kind != TokenKind::ArrayStart => return None,
+            1 if is_start => start = Some(token.start),
+            1 => {
+                let begin = base.saturating_add(start.unwrap_or(token.start));
+                let span = Span::between(begin, base.saturating_add(token.end));
+                return Some(Value { span, kind: kind_of(token.kind) });
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
 /// Whether a JSON value, or several with commas between, has more tokens than so many.
 pub(crate) fn has_more_tokens(value: &str, max: usize) -> bool {
     let mut scanner = Scanner::inside_array(value);

@@ -10,6 +10,7 @@ mod cost;
 mod gemini;
 mod identity;
 mod lcm;
+mod misfit;
 mod openai_chat;
 mod openai_responses;
 
@@ -17,6 +18,7 @@ use alloc::{borrow::Cow, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
+pub use self::misfit::Misfit;
 pub(crate) use self::{
     anthropic::is_result,
     blocks::{Block, Object},
@@ -139,6 +141,10 @@ pub struct Message {
     /// Whether it is an assistant message with `stop_reason` `error` or `aborted` and no content:
     /// no part, and no member that the dialect does not know.
     pub failed_and_empty: bool,
+    /// Whether it is in another dialect than it was read in; `None`: nothing says so.
+    pub misfit: Option<Misfit>,
+    /// Whether it has a `timestamp` that is no time.
+    pub is_time_unread: bool,
 }
 
 /// Reads one message of a dialect.
@@ -270,13 +276,15 @@ impl Part {
 ///
 /// `has_more`: there is content that no part stands for.
 fn complete(
+    dialect: Dialect,
     raw: &str,
     members: &[Member],
     role: Role,
     parts: Vec<Part>,
     has_more: bool,
 ) -> Message {
-    let timestamp = json::member(members, raw, "timestamp").and_then(|m| read_time(raw, m));
+    let time = json::member(members, raw, "timestamp").filter(|m| m.kind != Kind::Null);
+    let timestamp = time.and_then(|m| read_time(raw, m));
     let unique_call_id = match parts.as_slice() {
         [Part::ToolResult { call_id: Some(id), .. }] if strong_call_id(&json::text(raw, *id)) => {
             Some(*id)
@@ -302,6 +310,8 @@ fn complete(
             && failed
             && !has_more
             && !parts.iter().any(|part| part.is_content(raw)),
+        misfit: misfit::Reading { dialect, raw, members, role, parts: &parts }.misfit(),
+        is_time_unread: time.is_some() && timestamp.is_none(),
         parts,
     }
 }

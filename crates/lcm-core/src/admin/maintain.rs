@@ -75,8 +75,14 @@ impl Session<'_, '_> {
         }
         let conversation = self.loaded.head.conversation.clone();
         let options = asked.options();
-        let decision =
-            compaction::evaluate(self.reader, config, &conversation, asked.budget, &options)?;
+        let decision = compaction::evaluate(
+            self.reader,
+            config,
+            &conversation,
+            asked.budget,
+            &options,
+            self.now,
+        )?;
         let stored = self.loaded.head.context.tokens;
         let known = self.loaded.head.debt;
         let ended = asked.ended.and_then(|place| reason::ALL.get(place));

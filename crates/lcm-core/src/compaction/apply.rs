@@ -30,7 +30,7 @@ use crate::{
 };
 
 use super::{
-    judge::{self, Answer, Verdict},
+    judge::{self, Answer, Rule, Verdict},
     place::{Place, sealable},
     reason,
     records::{Attempts, ModelGuard},
@@ -115,6 +115,8 @@ pub(crate) struct Desk<'a> {
     settled: Option<([u8; 8], Summary)>,
     /// What is to be recorded of answers that `run` rejected.
     rejected: Option<Attempts>,
+    /// Those of the outcome.
+    warnings: Vec<String>,
     limits: spend::Limits,
     upkeep: Upkeep<'a>,
     now: Timestamp,
@@ -157,7 +159,7 @@ impl<'a> Desk<'a> {
         };
         let now = loaded.now(now)?;
         let limits = spend::Limits::of(config);
-        let rejected = None;
+        let (rejected, warnings) = (None, Vec::new());
         Ok(Self {
             keys,
             config,
@@ -167,6 +169,7 @@ impl<'a> Desk<'a> {
             guard,
             settled,
             rejected,
+            warnings,
             limits,
             upkeep,
             now,
@@ -198,7 +201,7 @@ impl<'a> Desk<'a> {
             more: matches!(applied, Applied::Committed | Applied::Stale),
             next: None,
             sweep: String::new(),
-            warnings: Vec::new(),
+            warnings: self.warnings.clone(),
         }
     }
 
@@ -247,7 +250,7 @@ impl<'a> Desk<'a> {
 
     /// Judges the answer (`None`: there is none and there will be none) and commits what follows.
     fn settle(
-        self,
+        mut self,
         reader: &mut Reader<'_>,
         config: &Config,
         completion: Option<&Completion>,
@@ -266,14 +269,25 @@ impl<'a> Desk<'a> {
         }
         let Some(answered) = completion else { return self.fall_back(reader, &place, None) };
         match judge::judge(&self.task, answered, &place.gathered) {
-            Verdict::Retry { level, findings } => {
+            Verdict::Retry { rule, level, findings } => {
+                self.warn(rule);
                 self.retry(reader, config, &place, completion, level, findings)
             }
             Verdict::Accept(accepted) => {
                 let level = StoredLevel::from(self.task.level);
                 self.accept(reader, &place, completion, accepted.answer(level, answered))
             }
-            Verdict::Fallback => self.fall_back(reader, &place, completion),
+            Verdict::Fallback { rule } => {
+                self.warn(rule);
+                self.fall_back(reader, &place, completion)
+            }
+        }
+    }
+
+    /// Adds why an answer was rejected to the outcome, once.
+    pub(crate) fn warn(&mut self, rule: Rule) {
+        if !self.warnings.iter().any(|warning| warning == rule.warning()) {
+            self.warnings.push(rule.warning().into());
         }
     }
 
@@ -395,10 +409,11 @@ impl<'a> Desk<'a> {
         mut self,
         reader: &mut Reader<'_>,
         completion: Option<&Completion>,
-        outcome: Outcome,
+        mut outcome: Outcome,
     ) -> Result<Outcome> {
         let Some(completion) = completion else { return Ok(outcome) };
         self.count(completion, false);
+        outcome.warnings.clone_from(&self.warnings);
         let entry = Journal { time: self.now, act: Act::Stale { sources: self.task.sources } };
         self.loaded.commit(reader, self.keys, self.now, &entry, Vec::new(), Vec::new())?;
         Ok(outcome)
@@ -469,10 +484,15 @@ impl<'a> Desk<'a> {
         Ok(outcome)
     }
 
-    /// Counts an answer; whether that began a pause.
+    /// Counts an answer; whether that began a pause, of which the outcome then warns.
     fn count(&mut self, completion: &Completion, accepted: bool) -> bool {
         let (limits, now) = (self.limits, self.now);
-        spend::count(&mut self.loaded.head.ledger, completion, accepted, limits, now)
+        let ledger = &mut self.loaded.head.ledger;
+        let pauses = spend::count(ledger, completion, accepted, limits, now);
+        if pauses {
+            self.warnings.push(spend::pause_warning(ledger.paused_until));
+        }
+        pauses
     }
 
     /// The one commit of an answer that became no summary.
@@ -557,6 +577,7 @@ impl<'a> Desk<'a> {
         let attempts = Attempts { exhausted: true, tokens: spent, lease_until: 0, ..known };
         if let Some(completion) = completion {
             self.count(completion, false);
+            outcome.warnings.clone_from(&self.warnings);
         }
         self.commit_attempts(reader, &attempts)?;
         Ok(outcome)
@@ -612,6 +633,7 @@ impl<'a> Desk<'a> {
         let guards = self.reset_guard(&mut puts, completion.is_some())?;
         if let Some(completion) = completion {
             self.count(completion, answer.level != StoredLevel::Fallback);
+            outcome.warnings.clone_from(&self.warnings);
         }
         self.upkeep.summaries(&records, &mut puts)?;
         let head = &mut self.loaded.head;

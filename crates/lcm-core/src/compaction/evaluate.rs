@@ -1,13 +1,13 @@
 //! Evaluate: whether compaction is due, and why.
 //!
 //! In: a conversation, a budget, options. Out: a decision with its inputs, rule and outcome. Reads
-//! the head alone, and in mode `incremental` the packs of the fresh tail. What is to be done is
-//! [`super::plan()`]'s.
+//! the head alone, and in mode `incremental` the packs of the fresh tail. Of a conversation that does
+//! not exist nothing is due. What is to be done is [`super::plan()`]'s.
 
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 
 use crate::{
-    api::{CompactionMode, CompactionOptions, Decision},
+    api::{CompactionMode, CompactionOptions, Decision, Timestamp},
     config::Config,
     error::Result,
     json::Writer,
@@ -16,7 +16,7 @@ use crate::{
     reader::Reader,
 };
 
-use super::{Call, Goal, goal, plan, reason, sweep::Sweep};
+use super::{Call, Goal, goal, plan, reason, spend, sweep::Sweep};
 
 /// What was compared, and how it came out.
 struct Compared {
@@ -50,40 +50,48 @@ impl Compared {
 ///
 /// # Errors
 ///
-/// `not-found`, `invalid-input`, errors of the store.
+/// `invalid-input`, errors of the store.
 pub(crate) fn evaluate(
     reader: &mut Reader<'_>,
     config: &Config,
     conversation: &str,
     budget: u32,
     options: &CompactionOptions,
+    now: Timestamp,
 ) -> Result<Decision> {
     let keys = Keys::new(conversation)?;
     let call = Call::begin(reader, config, &keys, conversation, (budget, options), Vec::new())?;
     let archived = call.loaded.head.archived.map(|_| "archived");
     let closed = life::passed_over(reader, config, &keys, &call.loaded.head, None)?.or(archived);
-    // Of a session that is passed over there is nothing, and that is no error.
-    if closed.is_none() {
-        call.loaded.must_exist()?;
-    }
+    // Before the first message there is nothing to do, and that is no error.
+    let exists = call.loaded.bytes.is_some();
     let head = &call.loaded.head;
     let sweep = Sweep::begin(head.context.tokens, call.options.observed_tokens);
-    let goal = goal(head, &call.policy, &call.options, &sweep);
+    let mut goal = goal(head, &call.policy, &call.options, &sweep);
+    if !exists {
+        goal.current = 0;
+    }
     let closed = if config.enabled { closed } else { Some("disabled") };
     let compared = match (call.options.mode, closed) {
-        (CompactionMode::Incremental, None) => {
+        (CompactionMode::Incremental, None) if exists => {
             let policy = call.policy.less(0);
             Compared::chunk(plan::outside(reader, config, &keys, head, policy, goal)?)
         }
         _ => Compared::threshold(&goal),
     };
-    let due = closed.is_none() && (options.force || compared.met);
+    let due = exists && closed.is_none() && (options.force || compared.met);
     let reason = match (closed, due, compared.met) {
         (Some(reason), ..) => reason,
         (None, true, false) => "forced",
         (None, true, true) => compared.reason,
         (None, false, _) => reason::BELOW_THRESHOLD,
     };
+    let paused_until = head.ledger.paused_until;
+    let is_paused = due && !options.force && now.max(head.time) < paused_until;
+    let warnings: Vec<String> =
+        is_paused.then(|| spend::pause_warning(paused_until)).into_iter().collect();
+    let mut explanation = explanation(&call, budget, &compared, reason);
+    explanation.texts("warnings", &warnings);
     Ok(Decision {
         due,
         must: closed.is_none_or(|reason| reason == "disabled")
@@ -91,7 +99,7 @@ pub(crate) fn evaluate(
         reason: reason.into(),
         tokens: num::tokens_u32(compared.tokens),
         threshold: num::tokens_u32(compared.bound),
-        explanation_json: explanation(&call, budget, &compared, reason).end_object(),
+        explanation_json: explanation.end_object(),
     })
 }
 

@@ -19,9 +19,35 @@ pub(crate) enum Verdict {
     Accept(Accepted),
     /// It is rejected; the model is asked again at this level and told what was found, one finding
     /// a line; empty: nothing was, it was too large.
-    Retry { level: Level, findings: String },
+    Retry { rule: Rule, level: Level, findings: String },
     /// It is rejected; the summary is made without the model.
-    Fallback,
+    Fallback { rule: Rule },
+}
+
+/// Why an answer is rejected.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Rule {
+    Refusal,
+    Blank,
+    TooLarge,
+    CutOff,
+    Findings,
+}
+
+impl Rule {
+    /// The warning of an outcome. The same for every answer, so that a host shows it once.
+    pub(crate) const fn warning(self) -> &'static str {
+        match self {
+            Self::Refusal => "answer-rejected: refusal: the model refused to summarise",
+            Self::Blank => "answer-rejected: blank: nothing is left of it without its reasoning",
+            Self::TooLarge => "answer-rejected: too-large: not smaller than what it summarises",
+            Self::CutOff => "answer-rejected: cut-off: it ended at its limit of tokens",
+            Self::Findings => {
+                "answer-rejected: findings: names or numbers that its sources do not have, or a \
+                 failure left out or told as a success"
+            }
+        }
+    }
 }
 
 /// The text of an answer that becomes the summary.
@@ -67,15 +93,21 @@ pub(crate) fn settle_text(task: &Task, completion: &Completion) -> (String, bool
 /// Judges an answer (architecture, rules 4 and 5).
 pub(crate) fn judge(task: &Task, completion: &Completion, gathered: &Gathered) -> Verdict {
     let stripped = source::strip_reasoning(&completion.text);
-    if completion.finish == Finish::Refusal || stripped.trim().is_empty() {
-        return Verdict::Fallback;
+    if completion.finish == Finish::Refusal {
+        return Verdict::Fallback { rule: Rule::Refusal };
+    }
+    if stripped.trim().is_empty() {
+        return Verdict::Fallback { rule: Rule::Blank };
     }
     let too_large = u64::from(tokens::estimate(&stripped)) >= gathered.tokens;
     match task.level {
         Level::Normal if too_large || completion.finish == Finish::Length => {
-            again(task, Level::Aggressive, String::new())
+            let rule = if too_large { Rule::TooLarge } else { Rule::CutOff };
+            again(task, rule, Level::Aggressive, String::new())
         }
-        Level::Aggressive | Level::Fallback if too_large => Verdict::Fallback,
+        Level::Aggressive | Level::Fallback if too_large => {
+            Verdict::Fallback { rule: Rule::TooLarge }
+        }
         _ => verified(task, completion, gathered),
     }
 }
@@ -85,7 +117,7 @@ fn verified(task: &Task, completion: &Completion, gathered: &Gathered) -> Verdic
     let (text, capped) = settle_text(task, completion);
     // A cap that leaves nothing of an answer makes it no answer.
     if text.trim().is_empty() {
-        return Verdict::Fallback;
+        return Verdict::Fallback { rule: Rule::Blank };
     }
     let findings = verify::lines(&verify::verify(&gathered.text, &text));
     // The offline summariser would say the same again.
@@ -94,13 +126,13 @@ fn verified(task: &Task, completion: &Completion, gathered: &Gathered) -> Verdic
     }
     // A second attempt at the normal level can only be one that followed findings.
     let level = if task.attempt == 1 { task.level } else { Level::Aggressive };
-    again(task, level, findings.join("\n"))
+    again(task, Rule::Findings, level, findings.join("\n"))
 }
 
 /// Asks again, unless that was the last time.
-fn again(task: &Task, level: Level, findings: String) -> Verdict {
+fn again(task: &Task, rule: Rule, level: Level, findings: String) -> Verdict {
     if task.attempt >= limits::ATTEMPTS_MAX {
-        return Verdict::Fallback;
+        return Verdict::Fallback { rule };
     }
-    Verdict::Retry { level, findings }
+    Verdict::Retry { rule, level, findings }
 }

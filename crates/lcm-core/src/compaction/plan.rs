@@ -52,7 +52,7 @@ pub(crate) struct Planned {
 ///
 /// # Errors
 ///
-/// `not-found`, `invalid-input`, `unsupported`; errors of the store.
+/// `invalid-input`, `unsupported`; errors of the store.
 pub(crate) fn plan(
     reader: &mut Reader<'_>,
     config: &Config,
@@ -129,9 +129,13 @@ pub(crate) fn look(
         let (status, reason) = (PlanStatus::NothingDue, reason::BELOW_THRESHOLD);
         return Ok((loaded, Found::Ended { status, reason, sweep: String::new() }));
     }
-    let loaded = loaded.existing()?;
     life::goes_on(reader, &loaded.head)?;
     let given = Sweep::parse(options.sweep.as_deref())?;
+    if loaded.bytes.is_none() {
+        // Before the first message of a conversation there is nothing to do, and that is no error.
+        let (status, reason) = (PlanStatus::NothingDue, reason::BELOW_THRESHOLD);
+        return Ok((loaded, Found::Ended { status, reason, sweep: String::new() }));
+    }
     let stored = loaded.head.context.tokens;
     let sweep = given.unwrap_or(Sweep::begin(stored, options.observed_tokens));
     let goal = goal(&loaded.head, &policy, options, &sweep);

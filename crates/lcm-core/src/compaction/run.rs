@@ -79,13 +79,17 @@ pub(crate) fn run(
             }
         };
         match judge::judge(&task, &completion, &place.gathered) {
-            Verdict::Retry { level, findings: found } => {
+            Verdict::Retry { rule, level, findings: found } => {
+                desk.warn(rule);
                 findings.clone_from(&found);
                 if desk.reject(&completion, level, found) {
                     break desk.pause(reader)?;
                 }
             }
-            Verdict::Fallback => break desk.fall_back(reader, &place, Some(&completion))?,
+            Verdict::Fallback { rule } => {
+                desk.warn(rule);
+                break desk.fall_back(reader, &place, Some(&completion))?;
+            }
             Verdict::Accept(accepted) => {
                 let level = StoredLevel::from(task.level);
                 let answer = accepted.answer(level, &completion);

@@ -5,7 +5,9 @@
 //! can take in all is bounded by what there is to summarise, so only answers in vain are counted
 //! (behaviour reference, 4.15).
 
-use crate::{api::Timestamp, config::Config, head::Ledger, model::Completion};
+use alloc::{format, string::String};
+
+use crate::{api::Timestamp, config::Config, head::Ledger, model::Completion, time};
 
 /// When a pause begins and how long it lasts.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +62,15 @@ pub(crate) fn count(
     ledger.window_rejected = 0;
     ledger.paused_until = now.saturating_add(limits.pause_ms);
     true
+}
+
+/// The warning that no model is asked until a time.
+pub(crate) fn pause_warning(until: Timestamp) -> String {
+    let until = time::iso_seconds(until.min(time::MS_MAX));
+    format!(
+        "models-paused: too many answers in a row became no summary; until {until} no model is \
+         asked, unless forced"
+    )
 }
 
 #[cfg(test)]

@@ -260,6 +260,8 @@ fn blank() -> Message {
         unique_call_id: None,
         discriminating: false,
         failed_and_empty: false,
+        misfit: None,
+        is_time_unread: false,
     }
 }
 

@@ -7,6 +7,7 @@
 mod batch;
 mod beside;
 mod bounds;
+mod doubts;
 mod identity;
 mod overlap;
 mod reconcile;
@@ -353,7 +354,7 @@ struct Write<'a> {
 
 impl Write<'_> {
     fn commit(
-        self,
+        mut self,
         reader: &mut Reader<'_>,
         mut loaded: Loaded,
         now: Timestamp,
@@ -386,6 +387,7 @@ impl Write<'_> {
         let entry =
             Journal { time: now, act: Act::Append { seq_first, count: num::tokens_u32(count) } };
         let head = loaded.commit(reader, self.keys, now, &entry, puts, Vec::new())?;
+        doubts::warn(self.dialect, self.candidates, seq_first, &mut self.decided);
         let ingested = num::to_u32(self.decided.new.len());
         let skipped = self.mark.map_or(0, |mark| mark.consumed - ingested);
         Ok(receipt(&head, ingested, skipped, Some(seq_first), self.decided.warnings))

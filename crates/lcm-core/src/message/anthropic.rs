@@ -12,6 +12,7 @@ use super::{
     complete,
 };
 use crate::{
+    api::Dialect,
     error::Result,
     json::{self, Kind, Span, Value},
 };
@@ -52,7 +53,7 @@ pub(super) fn read(raw: &str) -> Result<Message> {
         role = Role::Tool;
     }
     let has_more = !blocks::all_documented(&message, &MEMBERS);
-    Ok(complete(raw, &message.members, role, parts, has_more))
+    Ok(complete(Dialect::Anthropic, raw, &message.members, role, parts, has_more))
 }
 
 /// Every block of a message that was read before, without a bound.

@@ -13,6 +13,7 @@ use super::{
     complete,
 };
 use crate::{
+    api::Dialect,
     error::Result,
     json::{self, Kind, Member, Span, Value},
 };
@@ -52,7 +53,7 @@ pub(super) fn read(raw: &str) -> Result<Message> {
         role = Role::Tool;
     }
     let has_more = !blocks::all_documented(&content, &MEMBERS);
-    Ok(complete(raw, &content.members, role, parts, has_more))
+    Ok(complete(Dialect::Gemini, raw, &content.members, role, parts, has_more))
 }
 
 /// Every block of a content that was read before, without a bound.

@@ -7,6 +7,7 @@ use alloc::{string::String, vec::Vec};
 
 use super::{Message, Part, Role, complete, read_id, visible};
 use crate::{
+    api::Dialect,
     error::{Error, Result},
     json::{self, Kind, Member, Span, Value},
 };
@@ -44,7 +45,7 @@ pub(super) fn read(raw: &str) -> Result<Message> {
     let (parts, is_complete) = read_parts(raw, &members);
     let documented = |member: &Member| MEMBERS.contains(&&*json::text(raw, member.key));
     let has_more = !is_complete || !members.iter().all(documented);
-    Ok(complete(raw, &members, role, parts, has_more))
+    Ok(complete(Dialect::Lcm, raw, &members, role, parts, has_more))
 }
 
 fn read_role(raw: &str, members: &[Member]) -> Result<Role> {

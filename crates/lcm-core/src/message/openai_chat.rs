@@ -11,6 +11,7 @@ use super::{
     complete,
 };
 use crate::{
+    api::Dialect,
     error::Result,
     json::{self, Kind, Member, Value},
 };
@@ -56,7 +57,7 @@ pub(super) fn read(raw: &str) -> Result<Message> {
     let mut parts = Parts::new(LISTED_MAX);
     each_block(raw, &message, role, &mut |list, block| parts.push(list, block));
     let has_more = !blocks::all_documented(&message, &MEMBERS);
-    Ok(complete(raw, &message.members, role, parts.finish(), has_more))
+    Ok(complete(Dialect::OpenaiChat, raw, &message.members, role, parts.finish(), has_more))
 }
 
 /// Every block of a message that was read before, without a bound.

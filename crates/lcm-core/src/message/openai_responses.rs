@@ -13,6 +13,7 @@ use super::{
     complete, identity,
 };
 use crate::{
+    api::Dialect,
     error::Result,
     json::{self, Kind, Span, Value},
 };
@@ -68,7 +69,8 @@ pub(super) fn read(raw: &str) -> Result<Message> {
     let mut parts = Parts::new(LISTED_MAX);
     each_block(raw, &item, &mut |list, block| parts.push(list, block));
     let has_more = !blocks::all_documented(&item, &MEMBERS);
-    let mut message = complete(raw, &item.members, role, parts.finish(), has_more);
+    let mut message =
+        complete(Dialect::OpenaiResponses, raw, &item.members, role, parts.finish(), has_more);
     if let "item_reference" | "local_shell_call_output" = kind(&item) {
         // Here `id` says which other item is meant: it is content, and no name of this one.
         message.entry_id = None;

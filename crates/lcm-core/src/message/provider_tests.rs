@@ -305,3 +305,117 @@ fn gemini_contents_are_read() {
         check("user", &format!("[{odd}]"), &format!("user: other {odd};"));
     }
 }
+
+/// What a message is taken for; `-`: nothing says that it does not fit, `?`: it does not.
+fn taken_for(dialect: Dialect, raw: &str) -> &'static str {
+    match project(dialect, raw).unwrap().misfit {
+        None => "-",
+        Some(misfit) => misfit.looks_like.map_or("?", Dialect::as_str),
+    }
+}
+
+#[test]
+fn a_message_of_another_dialect_is_told() {
+    use Dialect::{Anthropic, Gemini, Lcm, OpenaiChat, OpenaiResponses};
+    let call = r#"{"type":"tool_use","id":"toolu_1","name":"ls","input":{"a":"b"}}"#;
+    let calls = r#"[{"id":"call_1","type":"function","function":{"name":"ls"}}]"#;
+    let list = |element: &str| {
+        let text = r#"{"type":"text","text":"Look."}"#;
+        format!(r#"{{"role":"user","content":[{text},{element}]}}"#)
+    };
+    let alone = |element: &str| format!(r#"{{"role":"user","content":[{element}]}}"#);
+    let parts = |element: &str| format!(r#"{{"role":"user","parts":[{element}]}}"#);
+    let result = r#"{"type":"tool_result","tool_use_id":"toolu_1","content":"a"}"#;
+    let own_result = r#"{"type":"tool_result","call_id":"c1","output":"a"}"#;
+    let image = r#"{"type":"image","source":{"type":"base64","data":"AA=="}}"#;
+    let url = r#"{"image_url":{"url":"https://a.example/a.png"},"type":"image_url"}"#;
+    for (raw, dialect, expected) in [
+        (list(call), Lcm, "anthropic"),
+        (alone(call), Lcm, "anthropic"),
+        (list(result), Lcm, "anthropic"),
+        (list(image), Lcm, "anthropic"),
+        (list(url), Lcm, "openai-chat"),
+        (list(r#"{"type":"file","file":{"file_data":"AA=="}}"#), Lcm, "openai-chat"),
+        (alone(r#"{"type":"input_text","text":"a"}"#), Lcm, "openai-responses"),
+        (parts(r#"{"text":"a"}"#), Lcm, "gemini"),
+        (parts(r#"{"functionCall":{"name":"ls"}}"#), Lcm, "gemini"),
+        (alone(r#"{"type":"thinking","thinking":"a"}"#), Lcm, "?"),
+        (r#"{"role":"user","text":"a"}"#.into(), Lcm, "?"),
+        (format!(r#"{{"role":"assistant","tool_calls":{calls}}}"#), Lcm, "openai-chat"),
+        (
+            format!(r#"{{"role":"assistant","content":"a","tool_calls":{calls}}}"#),
+            Lcm,
+            "openai-chat",
+        ),
+        (r#"{"role":"tool","tool_call_id":"call_1","content":"a"}"#.into(), Lcm, "openai-chat"),
+        (
+            format!(r#"{{"role":"assistant","content":null,"tool_calls":{calls}}}"#),
+            Anthropic,
+            "openai-chat",
+        ),
+        (parts(r#"{"text":"a"}"#), Anthropic, "gemini"),
+        (parts(r#"{"type":"text","text":"a"}"#), Anthropic, "lcm"),
+        (list(own_result), Anthropic, "lcm"),
+        (list(url), Anthropic, "openai-chat"),
+        (parts(r#"{"text":"a"}"#), OpenaiChat, "gemini"),
+        (list(call), OpenaiChat, "anthropic"),
+        (list(result), OpenaiChat, "anthropic"),
+        (list(own_result), OpenaiChat, "lcm"),
+        (r#"{"role":"tool","parts":[{"text":"a"}]}"#.into(), OpenaiChat, "gemini"),
+        (list(call), OpenaiResponses, "anthropic"),
+        (list(url), OpenaiResponses, "openai-chat"),
+        (alone(r#"{"type":"text","text":"a"}"#), Gemini, "?"),
+        (r#"{"role":"user","content":"a"}"#.into(), Gemini, "?"),
+        (alone(call), Gemini, "anthropic"),
+        (r#"{"role":"user","content":["a"]}"#.into(), Anthropic, "?"),
+    ] {
+        assert_eq!(taken_for(dialect, &raw), expected, "{dialect:?}: {raw}");
+    }
+}
+
+#[test]
+fn what_fits_its_dialect_is_not_doubted() {
+    use Dialect::{Anthropic, Gemini, Lcm, OpenaiChat, OpenaiResponses};
+    for (dialect, raw) in [
+        (Lcm, r#"{"role":"user"}"#),
+        (Lcm, r#"{"role":"user","content":null}"#),
+        (Lcm, r#"{"role":"user","content":[],"text":""}"#),
+        (Lcm, r#"{"role":"user","content":"a","tool_calls":[],"x":{"type":"tool_use"}}"#),
+        (Lcm, r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"poll"}]}"#),
+        (Lcm, r#"{"role":"tool","parts":[{"type":"tool_result","call_id":"c"}]}"#),
+        (Lcm, r#"{"role":"user","parts":[{"type":"file","name":"a.txt"}]}"#),
+        (Anthropic, r#"{"role":"user","content":""}"#),
+        (Anthropic, r#"{"role":"user","content":[{"type":"container_upload","file_id":"f"}]}"#),
+        (Anthropic, r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t"}]}"#),
+        (
+            Anthropic,
+            r#"{"role":"user","content":[{"type":"image","source":{"type":"file","file_id":"f"}}]}"#,
+        ),
+        (OpenaiChat, r#"{"role":"assistant","content":null,"tool_calls":[]}"#),
+        (OpenaiChat, r#"{"role":"assistant","content":null,"audio":{"id":"audio_1"}}"#),
+        (OpenaiChat, r#"{"role":"tool","tool_call_id":"c","content":""}"#),
+        (OpenaiChat, r#"{"role":"user","content":[{"type":"image_url","image_url":{}}]}"#),
+        (OpenaiResponses, r#"{"id":"msg_1"}"#),
+        (OpenaiResponses, r#"{"type":"reasoning","summary":[],"encrypted_content":"AA"}"#),
+        (OpenaiResponses, r#"{"type":"program","text":"a"}"#),
+        (Gemini, r#"{"role":"user","parts":[{"fileData":{"fileUri":"a"}}]}"#),
+        (Gemini, r#"{"role":"model","parts":[]}"#),
+    ] {
+        assert_eq!(taken_for(dialect, raw), "-", "{dialect:?}: {raw}");
+    }
+}
+
+#[test]
+fn a_time_that_is_none_is_told() {
+    for (time, expected) in [
+        ("\"2024-03-01T10:00:00Z\"", false),
+        ("1709287200000", false),
+        ("null", false),
+        ("\"yesterday\"", true),
+        ("\"\"", true),
+        ("{}", true),
+    ] {
+        let raw = format!(r#"{{"role":"user","content":"a","timestamp":{time}}}"#);
+        assert_eq!(project(Dialect::Lcm, &raw).unwrap().is_time_unread, expected, "{time}");
+    }
+}
