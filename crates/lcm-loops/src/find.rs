@@ -26,7 +26,9 @@ mod tests {
     #[test]
     fn a_text_holds_what_the_library_finds_in_it() {
         for text in ["", "x", "xxit", "exxi", "an exit code", "ananas", "\u{4f46} noon", "no onn"] {
-            for part in ["x", "xit", "nas", "anas", "noon", "\u{4f46}", "exit code", "an exit codes"] {
+            for part in
+                ["x", "xit", "nas", "anas", "noon", "\u{4f46}", "exit code", "an exit codes"]
+            {
                 assert_eq!(holds(text, part), text.contains(part), "{text} {part}");
             }
         }

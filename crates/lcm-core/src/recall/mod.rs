@@ -206,9 +206,10 @@ fn named(keys: &Keys, text: &str) -> Result<Named> {
             Error::not_found(format_args!("`{text}` holds no id of a summary, message or file"))
         })?;
     let (kind, digits) = id.split_once('_').unwrap_or((id, ""));
-    let mut alike = digits.bytes().zip(digits.bytes().skip(1)).peekable();
-    if alike.peek().is_some() && alike.all(|(left, right)| left == right) {
-        // `msg_0000000000000000`, `sum_xxxx`: no hash is of one digit.
+    let fills_in = |byte: u8| byte == b'0' || !byte.is_ascii_hexdigit();
+    let first = digits.bytes().next().filter(|first| fills_in(*first));
+    if digits.len() > 1 && digits.bytes().all(|byte| Some(byte) == first) {
+        // `msg_0000000000000000`, `sum_xxxx`.
         return Err(Error::invalid(format_args!(
             "`{id}` is a placeholder, not an id; the answers of a search have ids, which are \
              `{kind}_` and 16 hex digits"
