@@ -205,3 +205,36 @@ fn patterns_cost_a_warm_instance_no_read() {
         assert_eq!((counts.scan, counts.commit), (0, 1), "{counts:?}");
     }
 }
+
+/// Goal: of a family of more than 33 conversations those that came last are searched, and the
+/// answer says that it has more. Method: one more and one less than that, and the whole store.
+#[test]
+fn a_family_that_is_too_large_is_searched_in_part() {
+    let mut host = Host::new(None, StoreMode::Plain).unwrap();
+    for number in 1..=34 {
+        let name = format!("c{number}");
+        let said = format!(
+            r#"{{"conversation":"{name}","messages":["{{\"role\":\"user\",\"content\":\"a needle\"}}"]}}"#
+        );
+        host.ask("ingest.append", &Json::of(&said)).unwrap();
+        let joined = format!(
+            r#"{{"conversation":"{name}","verb":"family","arguments_json":{{"key":"agent:main"}}}}"#
+        );
+        host.ask("admin.call", &Json::of(&joined)).unwrap();
+        if number < 33 {
+            continue;
+        }
+        let mut found = |more: &str| {
+            let args = format!(
+                r#"{{"conversation":"c1","query_json":{{"pattern":"needle","mode":"full-text"{more}}}}}"#
+            );
+            let answer = host.ask("recall.grep", &Json::of(&args)).unwrap();
+            let answer = Json::of(answer.as_str().unwrap());
+            (answer.number("total"), answer.list("notes").to_vec())
+        };
+        let noted = if number > 33 { vec![Json::from("family-limited")] } else { Vec::new() };
+        assert_eq!(found(""), (33, noted));
+        assert_eq!(found(r#","all":true"#), (number, Vec::new()));
+        assert_eq!(found(r#","only":true"#), (1, Vec::new()));
+    }
+}

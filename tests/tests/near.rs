@@ -188,3 +188,34 @@ fn vectors_without_a_model_say_so() {
     }
     assert_eq!(found(&near(&mut host, ids[0], "", None).unwrap())[0], ids[0]);
 }
+
+/// Goal: of several conversations those count whose vectors fit, which is noted, once. Method: two
+/// of a family whose vectors have other dimensions.
+#[test]
+fn vectors_that_do_not_fit_are_noted() {
+    let mut host = host();
+    let ids = attach(&mut host);
+    let other =
+        Json::of(r#"{"conversation":"d","messages":["{\"role\":\"user\",\"content\":\"w\"}"]}"#);
+    host.ask("ingest.append", &other).unwrap();
+    for conversation in ["c", "d"] {
+        let args = format!(
+            r#"{{"conversation":"{conversation}","verb":"family","arguments_json":{{"key":"k"}}}}"#
+        );
+        host.ask("admin.call", &Json::of(&args)).unwrap();
+    }
+    let notes = |host: &mut Host| {
+        let found = near(host, &ids[0], ",\"mode\":\"full-text\"", None);
+        found.unwrap().list("notes").to_vec()
+    };
+    assert_eq!(notes(&mut host), []);
+    let next = host.ask("recall.embed", &Json::of(r#"{"conversation":"d","vectors_json":"{}"}"#));
+    let next = Json::of(next.unwrap().as_str().unwrap());
+    let id = next.list("next")[0].as_str().unwrap().to_owned();
+    let vectors = format!(r#"{{"vectors":[{{"id":"{id}","vector":[1,2,3,4,5,6,7,8]}}]}}"#);
+    let args =
+        Json::object([("conversation", "d".into()), ("vectors_json", vectors.as_str().into())]);
+    host.ask("recall.embed", &args).unwrap();
+    assert_eq!(notes(&mut host), [Json::from("vectors-limited")]);
+    assert_eq!(found(&near(&mut host, &ids[0], "", None).unwrap())[0], ids[0]);
+}

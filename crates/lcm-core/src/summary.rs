@@ -265,8 +265,8 @@ pub(crate) fn parse_name(text: &str) -> Result<[u8; 8]> {
     }
     match keys::unhex(digits) {
         Some(bytes) if bytes.len() == 8 => Ok(keys::prefix(&bytes)),
-        _ => {
-            Err(Error::not_found(format_args!("there is no summary `{text}` in this conversation")))
-        }
+        _ => Err(Error::not_found(format_args!(
+            "there is no summary `{text}` in this conversation: ids are `sum_` and 16 hex digits"
+        ))),
     }
 }

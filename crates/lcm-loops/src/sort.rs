@@ -6,9 +6,15 @@ use alloc::vec::Vec;
 
 use crate::num;
 
-/// Sorts numbers, byte by byte from the lowest.
+/// LIMIT: fewer numbers are put in their places one after the other.
+const FEW_MAX: usize = 48;
+
+/// Sorts numbers: a few by moving each to its place, more byte by byte from the lowest.
 #[inline(never)]
 pub fn numbers(numbers: &mut Vec<u64>) {
+    if numbers.len() <= FEW_MAX {
+        return few(numbers);
+    }
     let all = numbers.iter().fold(0, |all, number| all | number);
     let mut other = alloc::vec![0; numbers.len()];
     for shift in (0..64).step_by(8) {
@@ -38,6 +44,21 @@ pub fn numbers(numbers: &mut Vec<u64>) {
     }
 }
 
+fn few(numbers: &mut [u64]) {
+    for last in 1..numbers.len() {
+        let mut at = last;
+        while let Some([left, right]) = numbers.get_mut(at - 1..=at)
+            && left > right
+        {
+            core::mem::swap(left, right);
+            if at == 1 {
+                break;
+            }
+            at -= 1;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,7 +66,7 @@ mod tests {
     #[test]
     fn numbers_of_any_size_are_sorted() {
         let mut state = 7u64;
-        for count in [0, 1, 2, 255, 3_000] {
+        for count in [0, 1, 2, 3, 47, 48, 49, 255, 3_000] {
             let mut list = Vec::new();
             for at in 0..count {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -127,3 +127,26 @@ pub(crate) fn compact(engine: &mut Engine, store: &mut ModelStore, budget: u32) 
         assert!(applied.outcome.applied != Applied::Stale);
     });
 }
+
+/// Attaches a vector of so many numbers to everything.
+pub(crate) fn attach(engine: &mut Engine, store: &mut ModelStore, dimensions: u64) {
+    let mut random = Random::new(7);
+    let mut vectors = "{}".to_owned();
+    loop {
+        store.begin_call();
+        let answer = engine.embed(store, CONVERSATION, &vectors).unwrap();
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        let next = answer["next"].as_array().unwrap();
+        if next.is_empty() {
+            assert!(answer["stored"].as_u64() > Some(0) && answer["missing"] == 0);
+            return;
+        }
+        let mut entry = |id: &serde_json::Value| {
+            let number = |_| random.between(0, 20) as i64 - 10;
+            json!({"id": id, "vector": (0..dimensions).map(number).chain([1]).skip(1)
+                .collect::<Vec<i64>>()})
+        };
+        let entries: Vec<serde_json::Value> = next.iter().map(&mut entry).collect();
+        vectors = json!({"vectors": entries}).to_string();
+    }
+}

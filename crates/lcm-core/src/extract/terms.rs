@@ -206,6 +206,11 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(Key::new(), |key, byte| key.with(*byte)).finish()
 }
 
+/// The key of these bytes of ASCII in lower case.
+pub(crate) fn hash_lower<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
+    bytes.fold(Key::new(), |key, byte| key.with(byte.to_ascii_lowercase())).finish()
+}
+
 /// Hashes keys that are hashes already.
 #[derive(Debug, Default)]
 pub(crate) struct Mixed(u64);

@@ -153,8 +153,8 @@ struct Walk {
     bytes: usize,
     /// The token cap or the page was reached.
     ended: Option<End>,
-    /// Id of what did not fit.
-    left_out: Option<String>,
+    /// Id of what did not fit, and what it takes.
+    left_out: Option<(String, u64)>,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -232,12 +232,12 @@ impl Walk {
         let bytes = text.len();
         let over = self.options.token_cap.is_some_and(|cap| self.tokens + tokens > cap);
         if over {
-            self.left_out = Some(id.into());
+            self.left_out = Some((id.into(), tokens));
             self.ended = Some(End::TokenCap);
             return false;
         }
         if !self.is_empty() && self.bytes + bytes > limits::PAGE_BYTES_MAX {
-            self.left_out = Some(id.into());
+            self.left_out = Some((id.into(), tokens));
             self.ended = Some(End::Page);
             return false;
         }
@@ -307,7 +307,8 @@ impl Walk {
     }
 
     fn answer(self, id: &str, within: Within<'_>) -> Answer {
-        // A cap that lets nothing through would come to the same place again and again.
+        // A cap that lets nothing through would come to the same place again and again: what did
+        // not fit says which one would do.
         let more = self.ended.is_some() && !self.is_empty();
         let next = more.then(|| format!("{CURSOR_VERSION}{}", self.seen));
         let tokens = num::tokens_u32(self.tokens);
@@ -317,11 +318,22 @@ impl Walk {
         let is_cut = self.ended == Some(End::TokenCap) && self.options.token_cap == left;
         within.note(tokens, is_cut, &mut answer);
         answer.text("id", id);
+        // Of a page it is just what comes next.
+        match self.left_out.as_ref().filter(|_| self.ended == Some(End::TokenCap)) {
+            Some((id, tokens)) => {
+                let mut least = Writer::object();
+                least.text("id", id);
+                least.number("tokens", *tokens);
+                answer.object_at("left_out", least);
+            }
+            None => answer.null("left_out"),
+        }
         answer.array_at("messages", self.messages);
         answer.text_or_null("next", next.as_deref());
         answer.array_at("summaries", self.summaries);
         answer.number("tokens", self.tokens);
         answer.flag("truncated", self.ended.is_some());
-        Answer { left_out: self.left_out, ..Answer::new(answer, tokens) }
+        let left_out = self.left_out.map(|(id, _)| id);
+        Answer { left_out, ..Answer::new(answer, tokens) }
     }
 }

@@ -205,6 +205,16 @@ fn named(keys: &Keys, text: &str) -> Result<Named> {
         .ok_or_else(|| {
             Error::not_found(format_args!("`{text}` holds no id of a summary, message or file"))
         })?;
+    let (kind, digits) = id.split_once('_').unwrap_or((id, ""));
+    let fills_in = |byte: u8| byte == b'0' || !byte.is_ascii_hexdigit();
+    let first = digits.bytes().next().filter(|first| fills_in(*first));
+    if digits.len() > 1 && digits.bytes().all(|byte| Some(byte) == first) {
+        // `msg_0000000000000000`, `sum_xxxx`.
+        return Err(Error::invalid(format_args!(
+            "`{id}` is a placeholder, not an id; the answers of a search have ids, which are \
+             `{kind}_` and 16 hex digits"
+        )));
+    }
     if id.starts_with("file_") {
         return payload::parse_name(id).map(Named::File).ok_or_else(|| {
             Error::not_found(format_args!("`{id}` is no id of a file: 16 hex digits"))

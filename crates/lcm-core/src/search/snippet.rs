@@ -1,10 +1,13 @@
 //! Snippets: the passage of a text that shows best why it was found.
 //!
 //! In: a text and the places where something was found in it. Out: at most 200 characters around
-//! the place where the most weight is together, on one line. Not here: finding.
+//! the place where the most weight is together, on one line, in parts of which every second is what
+//! was found. Not here: finding.
 
-use alloc::string::String;
-use core::ops::Range;
+use alloc::{string::String, vec::Vec};
+use core::{iter, ops::Range};
+
+use crate::{json::Writer, order};
 
 /// Most characters of a snippet, with the marks of what was left out.
 pub(crate) const SNIPPET_CHARACTERS_MAX: usize = 200;
@@ -50,15 +53,54 @@ pub(crate) fn best_passage(marks: &[Mark]) -> Option<(u64, usize)> {
     best
 }
 
-/// The passage of a text around a place, with whitespace folded into single spaces.
-pub(crate) fn passage(text: &str, at: usize) -> String {
-    shortened(text, at, SNIPPET_CHARACTERS_MAX)
+/// A passage as it is shown.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Snippet {
+    pub(crate) text: String,
+    /// Where what was found begins and ends in it, in turns.
+    bounds: Vec<usize>,
+}
+
+impl Snippet {
+    /// The passage in parts: the first is none that was found, the second is, and so on in turns.
+    fn parts(&self) -> Vec<&str> {
+        let begins = iter::once(0).chain(self.bounds.iter().copied());
+        let ends = self.bounds.iter().copied().chain([self.text.len()]);
+        begins.zip(ends).map(|(from, to)| self.text.get(from..to).unwrap_or_default()).collect()
+    }
+
+    /// Writes it as two members.
+    pub(crate) fn write(&self, w: &mut Writer) {
+        w.text("snippet", &self.text);
+        w.texts("snippet_parts", &self.parts());
+    }
+}
+
+/// The passage of a text around a place, with whitespace folded into single spaces, and what was
+/// found there.
+pub(crate) fn passage(
+    text: &str,
+    at: usize,
+    found: &mut dyn Iterator<Item = Range<usize>>,
+) -> Snippet {
+    shortened(text, at, SNIPPET_CHARACTERS_MAX, found)
 }
 
 /// As [`passage`], of at most so many characters.
-pub(crate) fn shortened(text: &str, at: usize, characters_max: usize) -> String {
-    let (before, behind) = text.split_at_checked(at).unwrap_or(("", text));
+pub(crate) fn shortened(
+    text: &str,
+    at: usize,
+    characters_max: usize,
+    found: &mut dyn Iterator<Item = Range<usize>>,
+) -> Snippet {
+    let before = text.get(..at).unwrap_or("");
     let lead = lead(before);
+    let begin = before.len() - lead.len();
+    let found = united(found.filter(|range| range.end > begin && !range.is_empty()).collect());
+    let mut found = found.into_iter().peekable();
+    let mut bounds = Vec::new();
+    // Where what was found begins that the last character belongs to.
+    let mut open = None;
     let mut out = String::new();
     let mut count = 0;
     if lead.len() < before.trim_start().len() {
@@ -66,15 +108,23 @@ pub(crate) fn shortened(text: &str, at: usize, characters_max: usize) -> String 
         count = 1;
     }
     let mut space = false;
-    let mut characters = lead.chars().chain(behind.trim_end().chars());
-    for c in characters.by_ref() {
+    let shown = text.get(begin..).unwrap_or_default().trim_end();
+    for (place, c) in shown.char_indices() {
         // A character that prints nothing could still move what is around it.
         if c.is_whitespace() || c.is_control() {
             space = count > 0;
             continue;
         }
-        if count + usize::from(space) + 1 >= characters_max {
+        let is_cut = count + usize::from(space) + 1 >= characters_max;
+        let place = begin + place;
+        while found.next_if(|(_, end)| *end <= place).is_some() {}
+        let here = found.peek().map(|(start, _)| *start).filter(|start| *start <= place && !is_cut);
+        if open.is_some() && here != open {
+            bounds.push(out.len());
+        }
+        if is_cut {
             out.push(ELLIPSIS);
+            open = None;
             break;
         }
         if space {
@@ -82,8 +132,30 @@ pub(crate) fn shortened(text: &str, at: usize, characters_max: usize) -> String 
             count += 1;
             space = false;
         }
+        if here.is_some() && here != open {
+            bounds.push(out.len());
+        }
+        open = here;
         out.push(c);
         count += 1;
+    }
+    if open.is_some() {
+        bounds.push(out.len());
+    }
+    Snippet { text: out, bounds }
+}
+
+/// The ranges in order, those that touch as one.
+fn united(ranges: Vec<Range<usize>>) -> Vec<(usize, usize)> {
+    let mut ranges: Vec<(usize, usize)> =
+        ranges.into_iter().map(|range| (range.start, range.end)).collect();
+    order::sort(&mut ranges);
+    let mut out: Vec<(usize, usize)> = Vec::with_capacity(ranges.len());
+    for (start, end) in ranges {
+        match out.last_mut() {
+            Some((_, last)) if start <= *last => *last = end.max(*last),
+            _ => out.push((start, end)),
+        }
     }
     out
 }
@@ -109,6 +181,46 @@ mod tests {
     use alloc::{format, vec::Vec};
 
     use super::*;
+
+    fn passage(text: &str, at: usize) -> String {
+        super::passage(text, at, &mut iter::empty()).text
+    }
+
+    /// The parts of the passage at the first of these, joined so that one sees them.
+    fn parts(text: &str, found: &[Range<usize>]) -> String {
+        let at = found.first().map_or(0, |first| first.start);
+        let shown = super::passage(text, at, &mut found.iter().cloned());
+        let parts = shown.parts();
+        assert_eq!(parts.concat(), shown.text);
+        assert!(parts.len() % 2 == 1);
+        assert!(parts.iter().skip(1).step_by(2).all(|part| !part.is_empty()), "{parts:?}");
+        parts.join("|")
+    }
+
+    #[test]
+    fn every_second_part_is_what_was_found() {
+        let text = "one  two\n three four";
+        assert_eq!(parts(text, &[]), "one two three four");
+        assert_eq!(parts(text, &[5..8, 10..15]), "one |two| |three| four");
+        assert_eq!(parts(text, &[0..3, 16..20]), "|one| two three |four|");
+        // In any order, with one within another, and with one that ends where another begins.
+        assert_eq!(parts(text, &[10..15, 5..8, 11..13]), "one |two| |three| four");
+        assert_eq!(parts(text, &[5..6, 6..8, 3..3]), "one |two| three four");
+        // A range over whitespace is one part, and one that is in none of the text is none.
+        assert_eq!(parts(text, &[0..8]), "|one two| three four");
+        assert_eq!(parts(text, &[5..8, 900..905]), "one |two| three four");
+        assert_eq!(parts("", &[]), "");
+    }
+
+    #[test]
+    fn what_was_found_ends_where_the_passage_is_cut() {
+        let text = "x".repeat(1_000);
+        let shown = super::passage(&text, 500, &mut iter::once(500..900));
+        let parts = shown.parts();
+        assert_eq!(parts.len(), 3);
+        assert!(parts[1].chars().all(|c| c == 'x') && parts[2] == "\u{2026}", "{parts:?}");
+        assert!(parts[0].starts_with('\u{2026}') && shown.text.chars().count() == 200);
+    }
 
     fn mark(at: usize, what: usize, weight: u64) -> Mark {
         Mark { bytes: at..at + 3, what, weight }

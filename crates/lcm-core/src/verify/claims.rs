@@ -9,6 +9,7 @@ use super::{
     Finding, Kind,
     figures::{self, Figure, Values},
     index::{Folded, Index},
+    words::Spelled,
 };
 use crate::{
     extract::{
@@ -86,12 +87,16 @@ impl Support {
     pub(super) fn new(source: &str) -> Self {
         let mut exit_codes = Vec::new();
         let mut months = [false; 12];
+        let mut spelled = Spelled::default();
         for line in source.lines() {
             let mut near = Near::default();
+            if line.starts_with(|c: char| c.is_ascii_digit()) {
+                // Also the number of a line in a listing, which is no word.
+                spelled.end();
+            }
             scan(line, &mut |word| {
-                for (month, names) in months.iter_mut().zip(MONTHS) {
-                    *month |= is_month(word.text, names);
-                }
+                mark_months(word.text, &mut months);
+                spelled.word(word.text);
                 if near.is_exit(line, &word) {
                     exit_codes.extend(word.text.parse::<u64>().ok());
                 }
@@ -99,7 +104,8 @@ impl Support {
             });
         }
         order::distinct_numbers(&mut exit_codes);
-        Self { index: Index::new(source), values: Values::new(source), exit_codes, months }
+        let values = Values::new(source, spelled.finish(source));
+        Self { index: Index::new(source), values, exit_codes, months }
     }
 
     /// The first pieces of an answer that the source does not support.
@@ -458,14 +464,21 @@ impl Date {
     }
 }
 
-fn is_month(word: &str, names: &[&str]) -> bool {
-    if word.len() > 10 || word.len() < 3 {
-        return false;
+/// Marks the months that a word may name.
+fn mark_months(word: &str, months: &mut [bool; 12]) {
+    let Some(first) = word.bytes().next().filter(|_| (3..=10).contains(&word.len())) else {
+        return;
+    };
+    let initial = first.to_ascii_lowercase();
+    let head = word.get(..3).filter(|_| first.is_ascii_uppercase());
+    let is_named = |name: &&str| {
+        name.as_bytes().first() == Some(&initial)
+            && (name.eq_ignore_ascii_case(word)
+                || head.is_some_and(|head| name.eq_ignore_ascii_case(head)))
+    };
+    for (month, names) in months.iter_mut().zip(&MONTHS) {
+        *month |= names.iter().any(is_named);
     }
-    let head = word.get(..3).filter(|_| word.starts_with(|c: char| c.is_ascii_uppercase()));
-    names.iter().any(|name| {
-        name.eq_ignore_ascii_case(word) || head.is_some_and(|head| name.eq_ignore_ascii_case(head))
-    })
 }
 
 /// A line without the number of a list that it begins with.

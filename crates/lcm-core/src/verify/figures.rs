@@ -5,6 +5,8 @@
 
 use alloc::{string::String, vec::Vec};
 
+use lcm_loops::find::holds;
+
 use crate::{num, order};
 
 /// Millionths of one.
@@ -212,8 +214,8 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Reads a source.
-    pub(super) fn new(source: &str) -> Self {
+    /// Reads a source that spells these numbers.
+    pub(super) fn new(source: &str, spelled: Vec<(u128, bool)>) -> Self {
         let mut this =
             Self { list: Vec::new(), times: alloc::vec![false; MINUTES], has_spelled_times: false };
         let bytes = source.as_bytes();
@@ -225,16 +227,16 @@ impl Values {
             }
             at += this.number(source.get(at..).unwrap_or("")).max(1);
         }
-        super::words::numbers(source, &mut |value, is_hour| {
+        for (value, is_hour) in spelled {
             if is_hour {
                 this.mark(usize::try_from(value % 24).unwrap_or(0) * 60, "\u{70b9}");
             } else {
                 this.list.push(value.saturating_mul(ONE));
             }
-        });
-        let says = |words: &[&str]| words.iter().any(|word| source.contains(word));
+        }
+        let says = |words: &[&str]| words.iter().any(|word| holds(source, word));
         let noons = [("noon", MINUTES / 2), ("midnight", 0), ("Mittag", MINUTES / 2)];
-        for (_, minute) in noons.iter().filter(|(word, _)| source.contains(word)) {
+        for (_, minute) in noons.iter().filter(|(word, _)| holds(source, word)) {
             this.mark(*minute, "");
         }
         this.has_spelled_times =

@@ -7,12 +7,13 @@ use alloc::vec::Vec;
 use core::hash::BuildHasherDefault;
 
 use hashbrown::HashMap;
+use lcm_loops::find::holds;
 
 use crate::{
     extract::{
         cues,
         scan::{Word, scan},
-        terms::{Class, Mixed, hash},
+        terms::{Class, Mixed, hash, hash_lower},
     },
     order,
 };
@@ -349,7 +350,7 @@ impl Reading<'_, '_> {
             says = 0;
         }
         let states = ["broken", "lost", "red", "blocked", "stuck", "corrupt", "corrupted"];
-        if states.contains(&word.text) && self.seen.last & STATE == 0 {
+        if says & TROUBLE != 0 && states.contains(&word.text) && self.seen.last & STATE == 0 {
             says = 0;
         }
         if self.seen.last & PAIR != 0 {
@@ -405,13 +406,22 @@ impl Reading<'_, '_> {
         if flags & (STRONG | TROUBLE | SUCCESS | NEGATION | HEDGE | STOP) != 0 {
             return;
         }
+        if word.text.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric()) {
+            return self.keys_of_part(word.text, word.class);
+        }
         for part in word.text.split(|c: char| !c.is_alphanumeric() && c != '_') {
-            let digits = part.bytes().all(|byte| byte.is_ascii_digit());
-            let least = if digits || word.class == Class::Name { 2 } else { 3 };
-            if part.len() >= least {
-                self.keys.push(stem(part, digits));
-            }
-            // The words of a name are what it is about, too.
+            self.keys_of_part(part, word.class);
+        }
+    }
+
+    fn keys_of_part(&mut self, part: &str, class: Class) {
+        let digits = part.bytes().all(|byte| byte.is_ascii_digit());
+        let least = if digits || class == Class::Name { 2 } else { 3 };
+        if part.len() >= least {
+            self.keys.push(stem(part, digits));
+        }
+        // The words of a name are what it is about, too.
+        if part.bytes().any(|byte| byte == b'_') {
             let words = part.split('_').filter(|word| word.len() > 2 && word.len() < part.len());
             self.keys.extend(words.map(|word| stem(word, false)));
         }
@@ -429,8 +439,11 @@ fn pair(first: u64, second: u64) -> u32 {
 /// Equal for most forms of one word: its first letters.
 fn stem(word: &str, digits: bool) -> u64 {
     let bare = if word.len() > 3 { word.strip_suffix('s').unwrap_or(word) } else { word };
-    let named = digits || word.contains('_') || word.bytes().any(|byte| byte.is_ascii_digit());
+    let named = digits || word.bytes().any(|byte| byte == b'_' || byte.is_ascii_digit());
     let letters = if named { usize::MAX } else { STEM };
+    if bare.is_ascii() {
+        return hash_lower(bare.as_bytes().iter().take(letters));
+    }
     let mut bytes = Vec::with_capacity(8);
     for c in bare.chars().take(letters).flat_map(char::to_lowercase) {
         bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
@@ -456,25 +469,28 @@ pub(super) fn clauses<'a>(line: &'a str, each: &mut dyn FnMut(&'a str, bool)) {
     let mut from = 0;
     let mut goes_on = false;
     let bytes = line.as_bytes();
-    for (at, c) in line.char_indices() {
-        if at < from {
-            continue;
-        }
-        let end = at + c.len_utf8();
-        let spaced = bytes.get(end).is_none_or(u8::is_ascii_whitespace);
-        let ends = match c {
-            '.' | '!' | '?' | ';' => spaced,
-            '\u{3002}' | '\u{ff01}' | '\u{ff1f}' | '\u{ff1b}' => true,
+    for at in 0..bytes.len() {
+        // Only what can end a clause is decoded: every byte of a source passes here.
+        let length = match bytes.get(at) {
+            Some(b'.' | b'!' | b'?' | b';' | b' ') => 1,
+            Some(0xe3 | 0xe4 | 0xef) => 3,
+            _ => continue,
+        };
+        let end = at + length;
+        let sign = line.get(at..end).unwrap_or("");
+        let ends = match sign {
+            "." | "!" | "?" | ";" => bytes.get(end).is_none_or(u8::is_ascii_whitespace),
+            "\u{3002}" | "\u{ff01}" | "\u{ff1f}" | "\u{ff1b}" => true,
             _ => false,
         };
         if ends {
             each(line.get(from..end).unwrap_or(""), goes_on);
-            (from, goes_on) = (end, c == ';' || c == '\u{ff1b}');
+            (from, goes_on) = (end, sign == ";" || sign == "\u{ff1b}");
             continue;
         }
-        let contrast = match c {
-            ' ' => CONTRASTS.iter().any(|word| line.get(at..).is_some_and(|r| r.starts_with(word))),
-            '\u{4f46}' => true,
+        let contrast = match sign {
+            " " => is_contrast(line.get(at..).unwrap_or("")),
+            "\u{4f46}" => true,
             _ => false,
         };
         if contrast && at > from {
@@ -486,6 +502,13 @@ pub(super) fn clauses<'a>(line: &'a str, each: &mut dyn FnMut(&'a str, bool)) {
     if !rest.trim().is_empty() {
         each(rest, goes_on);
     }
+}
+
+/// Whether a text begins with a word that begins a clause.
+fn is_contrast(text: &str) -> bool {
+    let initial = text.as_bytes().get(1);
+    matches!(initial, Some(b'a' | b'b' | b'h' | b't' | b'w' | b'y'))
+        && CONTRASTS.iter().any(|word| text.starts_with(word))
 }
 
 /// Whether the exit code that a line reports is 0; `None`: it reports none.
@@ -501,6 +524,10 @@ pub(super) fn exit_code(line: &str) -> Option<bool> {
         "\u{9000}\u{51fa}\u{7801}",
         "\u{7d42}\u{4e86}\u{30b3}\u{30fc}\u{30c9}",
     ];
+    // All but one are seldom there, and every line is asked.
+    if line.is_ascii() && !holds(line, "xit") && !holds(line, "returncode") {
+        return None;
+    }
     let at = SIGNS.iter().find_map(|sign| Some(line.find(sign)? + sign.len()))?;
     let rest = line.get(at..)?;
     let rest = rest.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '-');
@@ -516,6 +543,9 @@ fn names_failed_status(clause: &str) -> bool {
     const FIELDS: [&str; 4] = ["tatus", "tate", "onclusion", "esult"];
     const FAILED: [&str; 8] =
         ["failed", "failure", "error", "errored", "aborted", "killed", "timeout", "timed_out"];
+    if !clause.bytes().any(|byte| matches!(byte, b':' | b'=')) {
+        return false;
+    }
     let value_after = |at: usize| {
         let rest = clause.get(at..)?;
         let rest = rest.trim_start_matches(['"', '\'', ' ']).strip_prefix([':', '='])?;

@@ -1,6 +1,8 @@
 //! Numbers that a source writes in words, in English and in Chinese characters.
+//!
+//! In: the words of a source one after the other, and its text. Out: numbers. Not here: digits.
 
-use crate::extract::scan::{Word, scan};
+use alloc::vec::Vec;
 
 const UNITS: [(&str, u128); 28] = [
     ("one", 1),
@@ -35,37 +37,52 @@ const UNITS: [(&str, u128); 28] = [
 
 const POWERS: [(&str, u128); 3] = [("hundred", 100), ("thousand", 1_000), ("million", 1_000_000)];
 
-/// Calls `emit` with every number above 12 that the text spells, and with every hour; the flag says
-/// that it is one.
-pub(super) fn numbers(text: &str, emit: &mut impl FnMut(u128, bool)) {
-    let mut spelled = Spelled::default();
-    scan(text, &mut |word: Word<'_>| {
-        for part in word.text.split('-') {
-            if !spelled.add(part) {
-                spelled.end(emit);
-            }
-        }
-    });
-    spelled.end(emit);
-    if !text.is_ascii() {
-        chinese(text, emit);
-    }
-}
-
-/// A number while its words are read.
+/// The numbers of a text while its words are read.
 #[derive(Default)]
-struct Spelled {
+pub(super) struct Spelled {
+    /// Of the number that is being read.
     sum: u128,
     part: u128,
+    /// Those that ended.
+    found: Vec<(u128, bool)>,
 }
 
 impl Spelled {
+    /// Takes the next word.
+    pub(super) fn word(&mut self, word: &str) {
+        if !word.bytes().any(|byte| byte == b'-') {
+            return self.part(word);
+        }
+        for part in word.split('-') {
+            self.part(part);
+        }
+    }
+
+    /// Every number above 12 that the text spells whose words these were, and every hour; the flag
+    /// says that it is one.
+    pub(super) fn finish(mut self, text: &str) -> Vec<(u128, bool)> {
+        self.end();
+        if !text.is_ascii() {
+            chinese(text, &mut |value, is_hour| self.found.push((value, is_hour)));
+        }
+        self.found
+    }
+
+    fn part(&mut self, part: &str) {
+        if !self.add(part) {
+            self.end();
+        }
+    }
+
     /// Takes a word; `false`: it is none of a number.
     fn add(&mut self, word: &str) -> bool {
         if word.len() > 9 || !word.is_ascii() || word.len() < 3 {
             return false;
         }
-        let is = |known: &str| known.eq_ignore_ascii_case(word);
+        let initial = word.as_bytes().first().map(u8::to_ascii_lowercase);
+        let is = |known: &str| {
+            known.as_bytes().first().copied() == initial && known.eq_ignore_ascii_case(word)
+        };
         if let Some((_, value)) = UNITS.iter().find(|(known, _)| is(known)) {
             let dozens = *value == 12 && self.part > 0;
             self.part = if dozens { self.part.saturating_mul(12) } else { self.part + value };
@@ -82,12 +99,13 @@ impl Spelled {
         true
     }
 
-    fn end(&mut self, emit: &mut impl FnMut(u128, bool)) {
+    /// Ends a number: what follows is none of it.
+    pub(super) fn end(&mut self) {
         let value = self.sum.saturating_add(self.part);
         if value > 12 {
-            emit(value, false);
+            self.found.push((value, false));
         }
-        *self = Self::default();
+        (self.sum, self.part) = (0, 0);
     }
 }
 
@@ -97,7 +115,8 @@ fn chinese(text: &str, emit: &mut impl FnMut(u128, bool)) {
     // The sum, what stands since the last power, and whether it is a number at all.
     let (mut sum, mut digit, mut open) = (0u128, 0u128, false);
     for c in text.chars().chain([' ']) {
-        let place = HAN_DIGITS.chars().zip(1u128..).find(|(known, _)| *known == c);
+        let known = if c.is_ascii() { "" } else { HAN_DIGITS };
+        let place = known.chars().zip(1u128..).find(|(known, _)| *known == c);
         let power = match c {
             '\u{5341}' => 10,
             '\u{767e}' => 100,

@@ -5,6 +5,7 @@
 //! here: what was found.
 
 use alloc::{string::String, vec::Vec};
+use core::iter;
 
 use super::{Place, find::Hit, show::Shown};
 use crate::{
@@ -124,7 +125,7 @@ fn neighbour(history: &History<'_>, placed: &Placed) -> Shown {
     if let Raw::Inline(raw) = raw {
         each_field(raw, parts, &mut |_, field| {
             if text.is_empty() {
-                text = snippet::shortened(&field, 0, CHARACTERS_MAX);
+                text = snippet::shortened(&field, 0, CHARACTERS_MAX, &mut iter::empty()).text;
             }
         });
     }

@@ -1,6 +1,7 @@
 //! What is shown of hits: the documents themselves are read only here, and only those of the hits.
 
 use alloc::{string::String, vec::Vec};
+use core::iter;
 
 use super::{Place, Sought, find::Hit};
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
         Allowance, Corpus, Field, Index, each_field, each_term,
         query::{Presence, TextQuery},
         score,
-        snippet::{Mark, best_passage, passage},
+        snippet::{Mark, Snippet, best_passage, passage},
     },
     summary::{self, Summary},
     tokens,
@@ -64,7 +65,7 @@ pub(super) fn show(
             for ((_, at), row) in wanted.into_iter().zip(rows) {
                 let score = hits.get(at).and_then(|hit| hit.score).map(score::thousandths);
                 if let Some(slot) = shown.get_mut(at) {
-                    let tokens = tokens::estimate(&row.snippet);
+                    let tokens = tokens::estimate(&row.snippet.text);
                     *slot = Shown { json: row.json(&place.name, score), tokens };
                 }
             }
@@ -78,7 +79,7 @@ pub(super) fn show(
 struct Row {
     id: String,
     created_at: Timestamp,
-    snippet: String,
+    snippet: Snippet,
     of: Of,
 }
 
@@ -108,7 +109,7 @@ impl Row {
         w.text_or_null("role", role);
         w.number_or_null("score", score);
         w.number_or_null("seq", seq);
-        w.text("snippet", &self.snippet);
+        self.snippet.write(&mut w);
         w.text("type", of);
         w.end_object()
     }
@@ -143,7 +144,7 @@ fn message(
     Ok(Row {
         id: history.keys.message_name(placed.seq),
         created_at: stored.time,
-        snippet: found.text,
+        snippet: found.shown,
         of: Of::Message { entry_id, seq: placed.seq, role: stored.role.as_str() },
     })
 }
@@ -171,7 +172,7 @@ fn summaries(
         rows.push(Row {
             id: summary::name(*id),
             created_at: record.created_at,
-            snippet: found.text,
+            snippet: found.shown,
             of: Of::Summary { depth: record.depth, kind: record.kind() },
         });
     }
@@ -181,7 +182,7 @@ fn summaries(
 /// The best passage so far.
 #[derive(Default)]
 struct Passage {
-    text: String,
+    shown: Snippet,
     weight: Option<u64>,
 }
 
@@ -210,15 +211,17 @@ impl<'s> Glass<'s> {
                 if found.weight.is_none()
                     && let Some(range) = regex.find(text)
                 {
-                    *found = Passage { text: passage(text, range.start), weight: Some(1) };
+                    let shown = passage(text, range.start, &mut iter::once(range));
+                    *found = Passage { shown, weight: Some(1) };
                 }
             }
             Self::Text(terms) => {
                 for text in allowance.cut(text) {
-                    let best = best_passage(&marks(terms, field, text));
-                    let (weight, at) = best.unwrap_or((0, 0));
+                    let marks = marks(terms, field, text);
+                    let (weight, at) = best_passage(&marks).unwrap_or((0, 0));
                     if !text.is_empty() && found.weight.is_none_or(|known| weight > known) {
-                        *found = Passage { text: passage(text, at), weight: Some(weight) };
+                        let shown = passage(text, at, &mut marks.into_iter().map(|m| m.bytes));
+                        *found = Passage { shown, weight: Some(weight) };
                     }
                 }
             }
@@ -256,5 +259,5 @@ pub(crate) fn best_place(query: &TextQuery, text: &str) -> usize {
 /// That passage with its weight; `None`: the text has nothing of the query.
 pub(crate) fn best_passage_of(query: &TextQuery, text: &str) -> Option<(u64, String)> {
     let (weight, at) = best_passage(&marks(&terms(query), Field::Text, text))?;
-    Some((weight, passage(text, at)))
+    Some((weight, passage(text, at, &mut iter::empty()).text))
 }

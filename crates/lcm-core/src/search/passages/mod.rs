@@ -10,11 +10,12 @@
 mod words;
 
 use alloc::{boxed::Box, string::String, vec::Vec};
+use core::iter;
 
 pub(crate) use self::words::Words;
 use super::{
     regex::Regex,
-    snippet::{SNIPPET_CHARACTERS_MAX, passage},
+    snippet::{SNIPPET_CHARACTERS_MAX, Snippet, passage},
 };
 use crate::num;
 
@@ -34,7 +35,7 @@ pub(crate) struct Passage {
     pub(crate) line: u64,
     /// Where it begins, in the text.
     pub(crate) byte: u64,
-    pub(crate) snippet: String,
+    pub(crate) snippet: Snippet,
     /// Of words, with 16 fractional bits: one for each that stands there, and a little more for
     /// each that stands in its first line.
     pub(crate) score: Option<u64>,
@@ -210,7 +211,7 @@ impl Found {
                 return false;
             }
             let byte = line.at + num::to_u64(range.start);
-            let snippet = passage(line.text, range.start);
+            let snippet = passage(line.text, range.start, &mut iter::once(range.clone()));
             self.passages.push(Passage { line: line.number, byte, snippet, score: None });
             let behind = range.end.max(range.start + SNIPPET_CHARACTERS_MAX);
             if behind > line.text.len() {

@@ -4,6 +4,7 @@
 //! line counts as several. Not here: what a line is, and which passages are kept.
 
 use alloc::{borrow::Cow, collections::VecDeque, string::String, vec::Vec};
+use core::ops::Range;
 
 use lcm_loops::stem::each_irregular;
 
@@ -86,8 +87,9 @@ struct Stretch {
     number: u64,
     position: u32,
     items: u128,
-    /// Where what it shows best begins.
+    /// Where what it shows best begins, and where something was found.
     show: usize,
+    found: Vec<Range<usize>>,
 }
 
 impl<'q> Words<'q> {
@@ -181,7 +183,8 @@ impl<'q> Words<'q> {
     fn pass(&mut self, text: &str, end: usize, (at, number): (u64, u64)) {
         let text = String::from(text.get(..end).unwrap_or_default());
         let position = self.position;
-        self.stretches.push_back(Stretch { text, at, number, position, items: 0, show: 0 });
+        let found = Vec::new();
+        self.stretches.push_back(Stretch { text, at, number, position, items: 0, show: 0, found });
         self.position = position.saturating_add(PASSED_POSITIONS);
     }
 
@@ -223,7 +226,9 @@ impl<'q> Words<'q> {
         *base = first.saturating_add(behind.unwrap_or(positions));
         let show = best_passage(&marks).map_or(0, |(_, at)| at);
         let text = String::from(text.get(..end).unwrap_or_default());
-        stretches.push_back(Stretch { text, at, number, position: first, items, show });
+        let found = marks.into_iter().map(|mark| mark.bytes.start..mark.bytes.end.min(end));
+        let (found, position) = (found.collect(), first);
+        stretches.push_back(Stretch { text, at, number, position, items, show, found });
         // A phrase stands where it begins.
         for (begin, item) in begun_before {
             let place = stretches.partition_point(|one| one.position <= begin);
@@ -242,10 +247,12 @@ impl<'q> Words<'q> {
             return;
         }
         let beside = self.stretches.iter().take_while(|one| one.items & self.must_not == 0);
-        let (mut items, mut text) = (own, first.text);
+        let (mut items, mut text, mut shown) = (own, first.text, first.found);
         for one in beside {
             items |= one.items & self.counts;
             text.push('\n');
+            let at = text.len();
+            shown.extend(one.found.iter().map(|range| at + range.start..at + range.end));
             text.push_str(&one.text);
         }
         if items & self.must != self.must {
@@ -255,7 +262,7 @@ impl<'q> Words<'q> {
         let passage = Passage {
             line: first.number,
             byte: first.at + num::to_u64(first.show),
-            snippet: passage(&text, first.show),
+            snippet: passage(&text, first.show, &mut shown.into_iter()),
             score: Some(count(items) * ONE + count(own) * (ONE >> 8)),
         };
         let newest = Newest { number, at: first.at, passage };

@@ -296,9 +296,9 @@ fn row(reader: &mut Reader<'_>, place: &Place, hit: &Hit) -> Result<Shown> {
     w.text("role", stored.role.as_str());
     w.number_or_null("score", passage.score.map(score::thousandths));
     w.number("seq", hit.placed.seq);
-    w.text("snippet", &passage.snippet);
+    passage.snippet.write(&mut w);
     w.text("type", "file");
-    Ok(Shown { json: w.end_object(), tokens: tokens::estimate(&passage.snippet) })
+    Ok(Shown { json: w.end_object(), tokens: tokens::estimate(&passage.snippet.text) })
 }
 
 /// A string of a message that may have megabytes.

@@ -1,0 +1,36 @@
+//! Whether a text holds a short one.
+//!
+//! In: a text and a constant of a few bytes. Out: whether it occurs. The library's search prepares
+//! each needle, which costs more than looking where texts are short. Not here: where it occurs.
+
+/// Whether `text` holds `part`, which is not empty.
+#[inline(never)]
+#[must_use]
+pub fn holds(text: &str, part: &str) -> bool {
+    let bytes = text.as_bytes();
+    let Some((first, rest)) = part.as_bytes().split_first() else { return true };
+    let mut behind = bytes;
+    while let Some(at) = behind.iter().position(|byte| byte == first) {
+        behind = behind.get(at + 1..).unwrap_or_default();
+        if behind.starts_with(rest) {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_holds_what_the_library_finds_in_it() {
+        for text in ["", "x", "xxit", "exxi", "an exit code", "ananas", "\u{4f46} noon", "no onn"] {
+            for part in
+                ["x", "xit", "nas", "anas", "noon", "\u{4f46}", "exit code", "an exit codes"]
+            {
+                assert_eq!(holds(text, part), text.contains(part), "{text} {part}");
+            }
+        }
+    }
+}
