@@ -464,6 +464,8 @@ export interface AssembleOptions extends Timed {
   prompt?: string;
   /** What of the budget you put into the prompt yourself. */
   reserve_tokens?: number;
+  /** Marks the messages of `breakpoints` for the provider's cache, in a dialect that asks for marks (`anthropic`), and no others. */
+  mark_caches?: boolean;
   /** After `calibrate`: the model whose tokens budget and reserve are. */
   model?: string;
   /** Messages of the dialect that the caller holds; those that are stored count once. */

@@ -187,7 +187,8 @@ pub struct ApplyOptions {
     /// Set when all models of the host are exhausted: if the stored context exceeds this many
     /// tokens, the fallback is committed. `None`: it never is for a failing model.
     pub fallback_over_tokens: Option<u32>,
-    /// Reserved: absent or an empty JSON object.
+    /// A JSON object: `model` (text), by whose tokens `fallback_over_tokens` is meant. `None`: the
+    /// engine's own.
     pub extra_json: Option<String>,
 }
 

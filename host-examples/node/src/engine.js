@@ -26,9 +26,11 @@ function numbers(vector) {
   return ArrayBuffer.isView(vector) ? Array.from(vector) : vector;
 }
 
-/** `model` of options as the engine takes it: among those whose shape is not settled. */
-function withModel({ model, ...options }) {
-  return model === undefined ? options : { ...options, extra_json: JSON.stringify({ model }) };
+/** Some options as the engine takes them: among those whose shape is not settled. */
+function withExtra({ model, mark_caches, ...options }) {
+  const extra = { model, mark_caches };
+  const isGiven = Object.values(extra).some((value) => value !== undefined);
+  return isGiven ? { ...options, extra_json: JSON.stringify(extra) } : options;
 }
 
 /**
@@ -190,7 +192,7 @@ export class Engine {
   /** Whether compaction is due, and why. */
   async evaluate(conversation, options) {
     const given = budgeted("evaluate", options);
-    return this.#decide(conversation, given, withModel(rest(given, "budget", "now")));
+    return this.#decide(conversation, given, withExtra(rest(given, "budget", "now")));
   }
 
   /** What the engine decides by these options of its `evaluate`. */
@@ -218,16 +220,18 @@ export class Engine {
   async assemble(conversation, options) {
     const given = budgeted("assemble", options);
     const { budget, dialect = "lcm", live_messages = [] } = given;
-    const { messages_json, items, explanation_text, ...fields } = await this.#backend.call("context.assemble", {
+    const call = {
       conversation,
       budget,
       dialect,
       options: {
-        ...withModel(rest(given, "budget", "dialect", "now")),
+        ...withExtra(rest(given, "budget", "dialect", "now")),
         live_messages: await messageTexts(live_messages),
       },
       now: given.now ?? this.#clock(),
-    });
+    };
+    const assembled = await this.#backend.call("context.assemble", call);
+    const { messages_json, items, explanation_text, ...fields } = assembled;
     const explained = given.explain ? { items, explanation_text } : {};
     return { messages: parsed(messages_json), ...fields, budget, ...explained };
   }

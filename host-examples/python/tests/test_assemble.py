@@ -41,22 +41,17 @@ class Contexts(unittest.TestCase):
                     lcm.validate(messages, dialect)
                 self.assertEqual(raised.exception.code, code)
 
-    def test_marks_for_a_cache_as_the_readme_sets_them_are_accepted(self):
+    def test_marks_for_a_cache_are_set_where_they_are_asked_for_and_accepted(self):
         with opened() as lcm:
             previous, stable = None, []
             for number in range(0, len(LINES), 8):
                 lcm.append("c", LINES[number : number + 8])
-                context = lcm.assemble("c", 100_000, dialect="anthropic", previous=previous)
-                for at in context["prefix"]["breakpoints"]:
-                    message = context["messages"][at]
-                    if isinstance(message["content"], str):
-                        message["content"] = [{"type": "text", "text": message["content"]}]
-                    blocks = [block for block in message["content"] if "thinking" not in block["type"]]
-                    if blocks:
-                        blocks[-1]["cache_control"] = {"type": "ephemeral"}
+                options = {"dialect": "anthropic", "previous": previous, "mark_caches": True}
+                context = lcm.assemble("c", 100_000, **options)
                 self.assertEqual(lcm.validate(context["messages"], "anthropic"), [])
-                marked = str(context["messages"]).count("cache_control")
-                self.assertIn(marked, range(1, 4))
+                messages = enumerate(context["messages"])
+                marked = [at for at, message in messages if "cache_control" in str(message)]
+                self.assertEqual(marked, context["prefix"]["breakpoints"])
                 previous = context["prefix"]["token"]
                 stable.append(context["prefix"]["stable_tokens"])
             self.assertIsNone(stable[0])

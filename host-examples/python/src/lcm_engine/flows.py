@@ -156,9 +156,12 @@ def _joined(receipts: list[Fields], skipped: int, warnings: list[str]) -> Fields
     }
 
 
-def model_option(model: str | None) -> Fields:
-    """The model whose tokens a call counts in, as the engine takes it."""
-    return {} if model is None else {"extra_json": to_json({"model": model})}
+def model_option(model: str | None, mark_caches: bool = False) -> Fields:
+    """The model whose tokens a call counts in, and whether caches are marked, for the engine."""
+    extra: Fields = {} if model is None else {"model": model}
+    if mark_caches:
+        extra["mark_caches"] = True
+    return {"extra_json": to_json(extra)} if extra else {}
 
 
 def _options(new: bool, repeat: bool, refuse_replay: bool, family: str | None) -> Fields:

@@ -44,14 +44,18 @@ class Reading(Opened):
         live_messages: Iterable[Message] = (),
         previous: str | None = None,
         explain: bool = False,
+        mark_caches: bool = False,
         now: int | None = None,
     ) -> Flow[Assembled]:
-        """A context that fits the budget, in tokens; reads only."""
+        """A context that fits the budget, in tokens; reads only.
+
+        `mark_caches`: messages behind which Anthropic's cache may end are marked, and no others.
+        """
         options = {
             "policy": policy,
             "prompt": prompt,
             "reserve_tokens": reserve_tokens,
-            **flows.model_option(model),
+            **flows.model_option(model, mark_caches),
             "live_messages": to_texts(live_messages),
             "previous": previous,
             "explain": explain,
