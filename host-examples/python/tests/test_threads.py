@@ -13,7 +13,7 @@ from lcm_engine import LcmError, SqliteStore
 
 from .support import NOW, temporary_folder
 
-SLOW_SECONDS = 0.15
+SLOW_SECONDS = 0.5
 MESSAGES = 10_000
 
 
