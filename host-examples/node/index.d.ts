@@ -528,7 +528,7 @@ export interface Assembled {
   evicted: number;
   /** With `explain`: every item of the stored context, in order. */
   items?: ContextItem[];
-  /** The same as text for people: a line for each item, and a picture of what fills the budget; with `explain`. */
+  /** With `explain`: the same as text for people, a line for each item and a picture of the budget. */
   explanation_text?: string;
   /** How much is equal to the assembly that `previous` names. */
   prefix: Prefix;

@@ -4,6 +4,9 @@
 // For another one, return another function: with Workers AI it is
 // `({ system, prompt }) => env.AI.run(name, { messages })`, for the API of a provider its SDK.
 
+/** Why an answer ended where it did, where it did not by itself. */
+const FINISHES = { length: "length", content_filter: "refusal" };
+
 /** What the status of a response says of the failure. */
 function codeOf(status) {
   if (status === 401 || status === 403) return "auth";
@@ -42,7 +45,7 @@ export function completeOf({ MODEL: service, MODEL_NAME: model, MODEL_KEY: key }
     const [{ message, finish_reason: finish }] = choices;
     return {
       text: message.content,
-      finish: finish === "length" ? "length" : "stop",
+      finish: FINISHES[finish] ?? "stop",
       model,
       input_tokens: usage?.prompt_tokens,
       output_tokens: usage?.completion_tokens,

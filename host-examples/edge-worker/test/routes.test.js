@@ -115,6 +115,25 @@ test("the model behind the binding writes the summaries, and its failures have c
   assert.ok(JSON.stringify(context.messages).includes(SAID));
 });
 
+test("after a failure the alarm rings when the engine says, not at once", async () => {
+  const chat = client(worker.url, "pause");
+  const { length } = model.asked;
+  answer = async () => ({ status: 401 });
+  await chat.post("turn?budget=10000&defer=true", lines.join("\n"));
+  const owed = async () => {
+    const [, { debt }] = await chat.get("status");
+    return debt?.failures > 0 && debt;
+  };
+  const debt = await eventually(owed);
+  assert.ok(Date.parse(debt.next_attempt_at) > Date.now() + 60_000);
+  for (let look = 0; look < 10; look++) {
+    assert.deepEqual(await owed(), debt);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assert.equal(model.asked.length, length + 1);
+  answer = undefined;
+});
+
 test("what a turn puts off is done by the alarm", async () => {
   const chat = client(worker.url, "alarm");
   const [, turn] = await chat.post("turn?budget=10000&defer=true", lines.join("\n"));
