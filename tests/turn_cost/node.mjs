@@ -16,10 +16,11 @@ const BATCH_MESSAGES = 500;
 const LEFT_MESSAGES = 1_000;
 const TIMES = 31;
 
-/** A store that counts how often it is read. */
+/** A store that counts how often it is read, and how long the last commit took. */
 function counting(store) {
   const counted = {
     reads: 0,
+    commitMs: 0,
     getMany(keys) {
       counted.reads += 1;
       return store.getMany(keys);
@@ -28,7 +29,11 @@ function counting(store) {
       counted.reads += 1;
       return store.scan(...range);
     },
-    commit: (guards, puts) => store.commit(guards, puts),
+    commit(guards, puts) {
+      const begin = performance.now();
+      store.commit(guards, puts);
+      counted.commitMs = performance.now() - begin;
+    },
     close: () => store.close(),
   };
   return counted;
@@ -69,7 +74,7 @@ async function measure(lcm, store, lines) {
   const { messages: stored } = await lcm.status(CONVERSATION);
   const options = { budget: BUDGET, dialect: "anthropic" };
   let { prefix } = await lcm.assemble(CONVERSATION, options);
-  const [turns, after, again] = [[], [], []];
+  const [turns, commits, after, again] = [[], [], [], []];
   for (const line of lines.slice(stored, stored + TIMES)) {
     const turn = await timed(store, async () => {
       await lcm.append(CONVERSATION, [line], { dialect: "anthropic", mode: "new" });
@@ -78,6 +83,7 @@ async function measure(lcm, store, lines) {
       after.push(await timed(store, () => lcm.assemble(CONVERSATION, next)));
     });
     turns.push(turn);
+    commits.push(store.commitMs);
     prefix = after.at(-1).found.prefix;
     const next = { ...options, previous: prefix.token };
     again.push(await timed(store, () => lcm.assemble(CONVERSATION, next)));
@@ -88,6 +94,7 @@ async function measure(lcm, store, lines) {
   const ms = (list) => middle(list.map(({ ms }) => ms));
   return {
     turn_ms: ms(turns),
+    commit_ms: middle(commits),
     after_ms: ms(after),
     again_ms: ms(again),
     after_reads: most(after),

@@ -23,13 +23,18 @@ TIMES = 31
 
 
 class Counting:
-    """A store that counts how often it is read."""
+    """A store that counts how often it is read, and how long the last commit took."""
 
     def __init__(self, store: SqliteStore) -> None:
         self.store = store
         self.reads = 0
-        self.commit = store.commit
+        self.commit_ms = 0.0
         self.close = store.close
+
+    def commit(self, *writes: Any) -> None:
+        begin = time.perf_counter()
+        self.store.commit(*writes)
+        self.commit_ms = (time.perf_counter() - begin) * 1e3
 
     def get_many(self, *keys: Any) -> Any:
         self.reads += 1
@@ -59,10 +64,11 @@ def measure(lcm: lcm_engine.Lcm, store: Counting, lines: list[str]) -> dict[str,
 
     stored = lcm.status(CONVERSATION)["messages"]
     token = assemble(None)["prefix"]["token"]
-    turns, after, again = [], [], []
+    turns, commits, after, again = [], [], [], []
     for line in lines[stored : stored + TIMES]:
         (context, *cost), *of_turn = timed(store, lambda: turn(line, token))
         turns.append(of_turn)
+        commits.append(store.commit_ms)
         after.append(cost)
         token = context["prefix"]["token"]
         same, *cost = timed(store, lambda: assemble(token))
@@ -71,6 +77,7 @@ def measure(lcm: lcm_engine.Lcm, store: Counting, lines: list[str]) -> dict[str,
     assert len(turns) == TIMES, "too few messages are left"
     return {
         "turn_ms": statistics.median(ms for ms, _ in turns),
+        "commit_ms": statistics.median(commits),
         "after_ms": statistics.median(ms for ms, _ in after),
         "again_ms": statistics.median(ms for ms, _ in again),
         "after_reads": max(reads for _, reads in after),

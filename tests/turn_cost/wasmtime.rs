@@ -8,7 +8,7 @@ use std::{
     fs,
     path::Path,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
     time::Instant,
@@ -30,25 +30,37 @@ const TIMES: usize = 31;
 
 type Done<T> = Result<T, Box<dyn Error>>;
 
-/// A store that counts how often it is read.
+/// What a store did.
+#[derive(Default)]
+struct Counts {
+    reads: AtomicU32,
+    /// Milliseconds of every commit.
+    commits_ms: Mutex<Vec<f64>>,
+}
+
+/// A store that counts how often it is read, and how long its commits take.
 struct Counting {
     store: Sqlite,
-    reads: Arc<AtomicU32>,
+    counts: Arc<Counts>,
 }
 
 impl KeyValueStore for Counting {
     fn get_many(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.counts.reads.fetch_add(1, Ordering::Relaxed);
         self.store.get_many(keys)
     }
 
     fn scan(&mut self, scan: &Scan<'_>) -> Result<Page, StoreError> {
-        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.counts.reads.fetch_add(1, Ordering::Relaxed);
         self.store.scan(scan)
     }
 
     fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<(), StoreError> {
-        self.store.commit(guards, puts)
+        let begin = Instant::now();
+        self.store.commit(guards, puts)?;
+        let mut commits = self.counts.commits_ms.lock().unwrap_or_else(PoisonError::into_inner);
+        commits.push(begin.elapsed().as_secs_f64() * 1e3);
+        Ok(())
     }
 }
 
@@ -66,14 +78,18 @@ impl Costs {
     }
 
     fn ms(&self) -> f64 {
-        let mut times: Vec<f64> = self.0.iter().map(|(ms, _)| *ms).collect();
-        times.sort_by(f64::total_cmp);
-        times.get(times.len() / 2).copied().unwrap_or(f64::INFINITY)
+        middle(self.0.iter().map(|(ms, _)| *ms).collect())
     }
 
     fn reads(&self) -> u32 {
         self.0.iter().map(|(_, reads)| *reads).max().unwrap_or(u32::MAX)
     }
+}
+
+/// The one in the middle.
+fn middle(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(f64::INFINITY)
 }
 
 /// Assembles after an earlier assembly; the token for the next one and the hash of the context.
@@ -102,7 +118,8 @@ fn append(lcm: &Lcm, line: &str) -> Done<()> {
     Ok(())
 }
 
-fn measure(lcm: &Lcm, reads: &AtomicU32, lines: &[&str]) -> Done<Value> {
+fn measure(lcm: &Lcm, counts: &Counts, lines: &[&str]) -> Done<Value> {
+    let reads = &counts.reads;
     let status: Value = serde_json::from_str(&lcm.status(Some(CONVERSATION), 0)?)?;
     let stored = status.get("messages").and_then(Value::as_u64).ok_or("no messages")?;
     let (mut token, _) = assemble(lcm, None)?;
@@ -121,8 +138,11 @@ fn measure(lcm: &Lcm, reads: &AtomicU32, lines: &[&str]) -> Done<Value> {
     if turns.0.len() < TIMES {
         return Err("too few messages are left".into());
     }
-    Ok(json!({"turn_ms": turns.ms(), "after_ms": after.ms(), "again_ms": again.ms(),
-        "after_reads": after.reads(), "again_reads": again.reads()}))
+    let commits = counts.commits_ms.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok(
+        json!({"turn_ms": turns.ms(), "commit_ms": middle(commits), "after_ms": after.ms(), "again_ms": again.ms(),
+        "after_reads": after.reads(), "again_reads": again.reads()}),
+    )
 }
 
 fn main() -> Done<()> {
@@ -132,10 +152,11 @@ fn main() -> Done<()> {
     };
     let text = fs::read_to_string(conversation)?;
     let lines: Vec<&str> = text.lines().collect();
-    let reads = Arc::new(AtomicU32::new(0));
-    let counting = Counting { store: Sqlite::open(Path::new(store))?, reads: Arc::clone(&reads) };
+    let counts = Arc::new(Counts::default());
+    let store = Sqlite::open(Path::new(store))?;
+    let counting = Counting { store, counts: Arc::clone(&counts) };
     let wasm = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/lcm.wasm");
     let lcm = Lcm::builder().store(counting).open(&fs::read(wasm)?)?;
-    println!("{}", measure(&lcm, &reads, &lines)?);
+    println!("{}", measure(&lcm, &counts, &lines)?);
     Ok(())
 }

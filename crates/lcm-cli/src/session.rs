@@ -78,11 +78,21 @@ fn store(place: &str) -> Result<Box<dyn KeyValueStore>> {
         return Ok(Box::new(Memory::new()));
     }
     if place.starts_with("postgres://") || place.starts_with("postgresql://") {
-        let message = "`--store`: PostgreSQL is not built yet";
-        return Err(Error::new(Code::Unsupported, message));
+        return postgres(place);
     }
     if place.is_empty() {
         return Err(Error::new(Code::InvalidInput, "`--store` is empty"));
     }
     Ok(Box::new(Sqlite::open(Path::new(place))?))
+}
+
+#[cfg(feature = "postgres")]
+fn postgres(url: &str) -> Result<Box<dyn KeyValueStore>> {
+    Ok(Box::new(lcm_host::store::Postgres::open(url)?))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres(_: &str) -> Result<Box<dyn KeyValueStore>> {
+    let message = "`--store`: this program was built without the feature `postgres`";
+    Err(Error::new(Code::Unsupported, message))
 }

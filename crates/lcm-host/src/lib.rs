@@ -36,7 +36,8 @@
 //!
 //! # Stores
 //!
-//! [`store::Sqlite`], [`store::Memory`], and whatever implements [`store::KeyValueStore`].
+//! [`store::Sqlite`], [`store::Memory`], and whatever implements [`store::KeyValueStore`]; with the
+//! feature `postgres` also a PostgreSQL database, for processes on many machines.
 
 mod ask;
 mod background;

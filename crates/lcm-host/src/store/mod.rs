@@ -1,16 +1,20 @@
 //! What the component asks of a store, and the stores that come with this host.
 //!
 //! A store keeps an ordered map from short printable ASCII keys to bytes that only the component
-//! understands. It never interprets a value and never retries. Stores for networked databases are
-//! not here: whatever keeps the obligations of [`KeyValueStore`] is one.
+//! understands. It never interprets a value and never retries. PostgreSQL comes with the
+//! feature `postgres`; whatever keeps the obligations of [`KeyValueStore`] is a store, too.
 
 mod memory;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod shared;
 mod sqlite;
 
 use crate::error::{Code, Error};
 
 pub use memory::Memory;
+#[cfg(feature = "postgres")]
+pub use postgres::Postgres;
 pub use shared::Shared;
 pub use sqlite::{STORE_FORMAT, Sqlite};
 

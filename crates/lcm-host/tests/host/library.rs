@@ -323,3 +323,13 @@ fn options_of_an_assembly_are_those_of_the_conversation_and_its_own() {
     assert_eq!(items.last().unwrap().seq_last, Some(2));
     assert!(chat.assemble().unwrap().items.is_empty());
 }
+
+#[test]
+fn what_can_wait_is_left_for_maintenance_of_the_conversation() {
+    let lcm = Lcm::builder().open_with(&component()).unwrap();
+    let chat = lcm.conversation("c", 5_000).clock(NOW).defer(true);
+    let report = chat.turn(&transcript(40, 90)).unwrap();
+    assert!(report.deferred && report.compacted.is_none(), "{report:?}");
+    let maintained = chat.maintain().unwrap();
+    assert!(maintained.debt.is_none() && maintained.compacted.is_some(), "{maintained:?}");
+}

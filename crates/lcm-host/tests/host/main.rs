@@ -16,6 +16,8 @@ mod exec;
 mod library;
 mod models;
 mod money;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod providers;
 mod server;
 mod stores;

@@ -13,6 +13,8 @@ fn each(test: impl Fn(&mut dyn KeyValueStore)) {
     test(&mut Memory::new());
     let folder = Folder::new();
     test(&mut Sqlite::open(&folder.path("s.lcm.db")).unwrap());
+    #[cfg(feature = "postgres")]
+    test(&mut lcm_host::store::Postgres::open(&crate::postgres::fresh().1).unwrap());
 }
 
 fn put(key: &str, value: &str) -> Put {
