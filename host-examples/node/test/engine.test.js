@@ -471,6 +471,10 @@ test("a pause after answers in vain leaves work, and an open breaker no model", 
   };
   const vain = await ends(async () => "long ".repeat(50_000), 1);
   assert.deepEqual([vain.status, vain.reason], ["partial", "spend-limit"]);
+  const names = vain.warnings.map((line) => line.split(": ").slice(0, line.startsWith("answer") ? 2 : 1));
+  assert.deepEqual(names, [["answer-rejected", "too-large"], ["models-paused"]]);
+  const until = new Date(NOW + 1_800_000).toISOString();
+  assert.ok(vain.warnings[1].includes(until), vain.warnings[1]);
   const open = await ends(async () => ({ error: { code: "auth", message: "no" } }), 6);
   assert.deepEqual([open.status, open.reason], ["model-unavailable", "breaker-open"]);
 });
