@@ -203,7 +203,9 @@ test("a failure that another try mended is none, and a plain string is an answer
       assert.equal(turn.compacted.status, "done");
       assert.ok(turn.compacted.passes.some(({ level }) => level === "normal"));
       assert.deepEqual([turn.failure, turn.compacted.failure], [null, null]);
-      assert.deepEqual(turn.compacted.warnings, []);
+      // The sources have failures that this answer leaves out.
+      const rejected = (line) => line.startsWith("answer-rejected: findings: ");
+      assert.ok(turn.compacted.warnings.every(rejected), turn.compacted.warnings);
     },
     { complete },
   );
