@@ -18,7 +18,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use lcm_core::{api::Dialect, message};
 use lcm_testing::{Json, host::StoreMode, vector::Vector, vector_runner};
+use serde_json::Value;
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
@@ -117,6 +119,69 @@ fn every_vector_holds_with_both_kinds_of_store() {
     }
     println!("{} vectors, {} passed", vectors.len(), passed.len());
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+}
+
+/// Vectors about messages in the wrong dialect, and about contents that are none.
+const MISFITS: [&str; 2] =
+    ["ingest/another-dialect-is-warned-of.json", "ingest/messages-that-are-none-are-refused.json"];
+
+/// Messages that the other vectors append as they stand there, each with its dialect.
+fn appended() -> Vec<(String, Dialect, String)> {
+    let mut out = Vec::new();
+    for (name, path) in vectors() {
+        if MISFITS.contains(&name.as_str()) {
+            continue;
+        }
+        let vector: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        for step in vector["steps"].as_array().unwrap() {
+            if step["call"] != "ingest.append" || !step["expect_error"].is_null() {
+                continue;
+            }
+            let dialect = step["args"].get("dialect").unwrap_or(&Value::Null);
+            let dialect = if dialect.is_null() { "lcm".into() } else { dialect.clone() };
+            let dialect: Dialect = serde_json::from_value(dialect).unwrap();
+            for message in step["args"]["messages"].as_array().into_iter().flatten() {
+                let text = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+                if !["$generate", "$repeat"].iter().any(|short| text.contains(short)) {
+                    out.push((name.clone(), dialect, text));
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Goal: the warning of another dialect is no false alarm. Method: every message of the vectors;
+/// with `LCM_DATA=FOLDER` every one of the conversations below it, too, which are in `lcm`.
+#[test]
+fn no_message_of_a_vector_is_taken_for_one_of_another_dialect() {
+    let mut messages = appended();
+    let mut folders: Vec<PathBuf> =
+        env::var_os("LCM_DATA").map(PathBuf::from).into_iter().collect();
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+                let text = fs::read_to_string(&path).unwrap();
+                let name = path.display().to_string();
+                let lines = text.lines().filter(|line| !line.trim().is_empty());
+                messages.extend(lines.map(|line| (name.clone(), Dialect::Lcm, line.to_owned())));
+            }
+        }
+    }
+    assert!(messages.len() > 500, "{} messages", messages.len());
+    println!("{} messages", messages.len());
+    let mut doubted = Vec::new();
+    for (name, dialect, text) in &messages {
+        let Ok(message) = message::project(*dialect, text) else { continue };
+        let is_late = message.is_time_unread && !name.starts_with("ingest/time-that-is-none");
+        if message.misfit.is_some() || is_late {
+            let shown: String = text.chars().take(300).collect();
+            doubted.push(format!("{name}: {:?}: {shown}", message.misfit));
+        }
+    }
+    assert!(doubted.is_empty(), "{} of them:\n{}", doubted.len(), doubted.join("\n"));
 }
 
 #[test]

@@ -198,8 +198,9 @@ impl Lcm {
     ) -> std::result::Result<CompactReport, Broken> {
         let before = self
             .evaluate(conversation, options.budget, &options.plan(None), now(options))
-            .and_then(|decision| stored_tokens(&decision));
-        let tokens_before = before.map_err(|error| broken(error, None))?;
+            .and_then(|decision| explained(&decision));
+        let before = before.map_err(|error| broken(error, None))?;
+        let tokens_before = before.inputs.stored_tokens;
         let mut work = Work {
             lcm: self,
             conversation,
@@ -208,7 +209,7 @@ impl Lcm {
             progress,
             passes: Vec::new(),
             completions: 0,
-            warnings: Vec::new(),
+            warnings: before.warnings,
             tokens_after: tokens_before,
             exhausted: None,
             refused: None,
@@ -397,19 +398,22 @@ fn now(options: &CompactOptions) -> u64 {
     options.clock.now_ms()
 }
 
-/// Tokens of the stored context that a decision was made about. What it compared may be others.
-fn stored_tokens(decision: &Decision) -> Result<u32> {
-    #[derive(serde::Deserialize)]
-    struct Explanation {
-        inputs: Inputs,
-    }
-    #[derive(serde::Deserialize)]
-    struct Inputs {
-        stored_tokens: u32,
-    }
-    let text = &decision.explanation_json;
-    json::read::<Explanation>("compaction.evaluate", text)
-        .map(|explanation| explanation.inputs.stored_tokens)
+/// What the component explains of a decision.
+#[derive(serde::Deserialize)]
+struct Explanation {
+    inputs: Inputs,
+    /// What keeps from happening what is due.
+    warnings: Vec<String>,
+}
+
+#[derive(serde::Deserialize)]
+struct Inputs {
+    /// Of the context that the decision was made about. What it compared may be others.
+    stored_tokens: u32,
+}
+
+fn explained(decision: &Decision) -> Result<Explanation> {
+    json::read("compaction.evaluate", &decision.explanation_json)
 }
 
 /// A failure with the reason that it has by its code, or by what the model said.

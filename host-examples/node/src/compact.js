@@ -104,9 +104,11 @@ export async function compact(backend, models, clock, conversation, given) {
 function resultOf(ended, tally, decision) {
   const committed = ended.passes.filter((outcome) => outcome.applied === "committed");
   const passes = committed.map(passOf);
-  const tokens = JSON.parse(decision.explanation_json).inputs.stored_tokens;
+  const explained = JSON.parse(decision.explanation_json);
+  const tokens = explained.inputs.stored_tokens;
   const { failure } = tally;
   const failed = failure ? [`completion-failed: ${failure.code}: ${failure.message}`] : [];
+  const said = ended.passes.flatMap((outcome) => outcome.warnings);
   return {
     status: statusOf(ended, tally, passes, decision.due),
     reason: ended.reason,
@@ -114,7 +116,7 @@ function resultOf(ended, tally, decision) {
     completions: tally.completions,
     tokens_before: passes[0]?.tokens_before ?? tokens,
     tokens_after: passes.at(-1)?.tokens_after ?? tokens,
-    warnings: [...ended.passes.flatMap((outcome) => outcome.warnings), ...failed],
+    warnings: [...new Set([...said, ...explained.warnings, ...failed])],
     failure,
   };
 }

@@ -203,7 +203,9 @@ test("a failure that another try mended is none, and a plain string is an answer
       assert.equal(turn.compacted.status, "done");
       assert.ok(turn.compacted.passes.some(({ level }) => level === "normal"));
       assert.deepEqual([turn.failure, turn.compacted.failure], [null, null]);
-      assert.deepEqual(turn.compacted.warnings, []);
+      // The sources have failures that this answer leaves out.
+      const rejected = (line) => line.startsWith("answer-rejected: findings: ");
+      assert.ok(turn.compacted.warnings.every(rejected), turn.compacted.warnings);
     },
     { complete },
   );
@@ -471,6 +473,10 @@ test("a pause after answers in vain leaves work, and an open breaker no model", 
   };
   const vain = await ends(async () => "long ".repeat(50_000), 1);
   assert.deepEqual([vain.status, vain.reason], ["partial", "spend-limit"]);
+  const names = vain.warnings.map((line) => line.split(": ").slice(0, line.startsWith("answer") ? 2 : 1));
+  assert.deepEqual(names, [["answer-rejected", "too-large"], ["models-paused"]]);
+  const until = new Date(NOW + 1_800_000).toISOString();
+  assert.ok(vain.warnings[1].includes(until), vain.warnings[1]);
   const open = await ends(async () => ({ error: { code: "auth", message: "no" } }), 6);
   assert.deepEqual([open.status, open.reason], ["model-unavailable", "breaker-open"]);
 });

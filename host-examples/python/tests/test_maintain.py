@@ -121,6 +121,10 @@ class Maintain(unittest.TestCase):
         with opened(complete=lambda request: "long " * 50_000, config=config) as lcm:
             done = lcm.turn("c", TURN, 4_000)["compacted"]
             self.assertEqual((done["status"], done["reason"]), ("partial", "spend-limit"))
+            rejected, paused = done["warnings"]
+            self.assertTrue(rejected.startswith("answer-rejected: too-large"), rejected)
+            self.assertTrue(paused.startswith("models-paused: "), paused)
+            self.assertEqual(lcm.compact("c", 4_000)["warnings"], [paused])
         with opened(complete=refusing, config=config) as lcm:
             for _ in range(5):
                 self.assertIsNone(lcm.turn("c", TURN, 4_000)["compacted"])

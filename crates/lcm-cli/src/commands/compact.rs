@@ -93,7 +93,9 @@ pub(super) fn end(report: &CompactReport) -> End {
     if report.status != CompactStatus::ModelUnavailable {
         return End::Done;
     }
-    let why = report.warnings.first().unwrap_or(&report.reason);
+    // A model that was not asked has no failure; one that was given up is not warned of after it.
+    let failure = report.warnings.last().filter(|_| report.reason != "breaker-open");
+    let why = failure.unwrap_or(&report.reason);
     eprintln!("lcm: completion-failed: {why}");
     End::ModelUnavailable
 }

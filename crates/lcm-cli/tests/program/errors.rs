@@ -75,7 +75,7 @@ fn commands_that_are_not_built_say_so() {
 fn what_is_not_there_is_not_found() {
     let place = Place::new();
     place.run(&["status"]).failed(3, "not-found", "`default`");
-    place.run(&["compact", "--budget", "100"]).failed(3, "not-found", "`default`");
+    place.run(&["summaries"]).failed(3, "not-found", "`default`");
     assert_eq!(fs::read_dir(&place.folder).unwrap().count(), 0, "asking makes no store");
     let place = Place::with_demo();
     place.run(&["check", "--conversation", "b"]).failed(3, "not-found", "`b`");

@@ -66,7 +66,7 @@ pub(crate) fn count(
 
 /// The warning that no model is asked until a time.
 pub(crate) fn pause_warning(until: Timestamp) -> String {
-    let until = time::iso_seconds(until.min(time::MS_MAX));
+    let until = time::iso_millis(until.min(time::MS_MAX));
     format!(
         "models-paused: too many answers in a row became no summary; until {until} no model is \
          asked, unless forced"

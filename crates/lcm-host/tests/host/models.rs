@@ -235,8 +235,10 @@ fn compaction_stops_when_it_is_told_to() {
 }
 
 #[test]
-fn an_unknown_conversation_is_not_found() {
-    assert_eq!(compact(&open(Memory::new()), 4_000).unwrap_err().code, Code::NotFound);
+fn nothing_is_due_before_the_first_message() {
+    let report = compact(&open(Memory::new()), 4_000).unwrap();
+    assert_eq!(report.status, CompactStatus::NothingToDo);
+    assert_eq!((report.reason.as_str(), report.tokens_after), ("below-threshold", 0));
 }
 
 /// What `maintain` does so many minutes after the beginning of the tests.
@@ -333,6 +335,10 @@ fn a_pause_after_answers_in_vain_leaves_work_and_an_open_breaker_no_model() {
     ingest(&lcm, &transcript(60, 60));
     let report = compact(&lcm, 2_000).unwrap();
     assert_eq!((report.status, report.reason.as_str()), (CompactStatus::Partial, "spend-limit"));
+    let [rejected, paused] = report.warnings.as_slice() else { panic!("{report:?}") };
+    assert!(rejected.starts_with("answer-rejected: too-large"), "{rejected}");
+    assert!(paused.starts_with("models-paused: "), "{paused}");
+    assert_eq!(compact(&lcm, 2_000).unwrap().warnings, std::slice::from_ref(paused));
 
     let lcm = lcm_with(failing(CompletionErrorCode::Auth));
     ingest(&lcm, &transcript(60, 60));

@@ -178,13 +178,15 @@ def _drain(work: Work) -> Flow[tuple[str, LcmError | None, Fields | None]]:
     # Whether more is due after the passes: what was observed is of a context before them.
     after = work.question(force=False, observed_tokens=None)
     decision = yield from evaluate(after)
-    tokens = decision["explanation"]["inputs"]["stored_tokens"]
+    explained = decision["explanation"]
+    tokens = explained["inputs"]["stored_tokens"]
     committed = [outcome for outcome in ended["passes"] if outcome["applied"] == "committed"]
     passes = []
     for outcome in committed:
         of_pass = {"summary": outcome["summary"], "kind": outcome["purpose"]}
         passes.append(of_pass | {key: outcome[key] for key in PASS_KEYS})
-    warnings = [line for outcome in ended["passes"] for line in outcome["warnings"]]
+    said = [line for outcome in ended["passes"] for line in outcome["warnings"]]
+    warnings = list(dict.fromkeys(said + explained["warnings"]))
     if failure:
         warnings.append(f"completion-failed: {failure['code']}: {failure['message']}")
     compacted = {
