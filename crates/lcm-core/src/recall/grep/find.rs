@@ -259,9 +259,8 @@ fn best(
         score::greatest(&mut rows().map(|(document, score)| (score, document)), bounds.limit)
     } else {
         let times = gathered.times(reader, index, &ranked.documents)?;
-        let rank = |((document, score), time): ((u64, u64), Timestamp)| match bounds.sort {
-            Sort::Hybrid => (score::aged(score, bounds.now.saturating_sub(time)), document),
-            Sort::Recency | Sort::Relevance => (time, document),
+        let rank = |((document, score), time): ((u64, u64), Timestamp)| {
+            (bounds.rank(Some(score), time), document)
         };
         score::greatest(&mut rows().zip(times).map(rank), bounds.limit)
     };
