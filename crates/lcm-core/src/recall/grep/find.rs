@@ -1,5 +1,8 @@
 //! Which documents are hits, in which order, and how many there are.
 //!
+//! In: conversations, their indexes, and what is sought. Out: at most as many hits as were asked
+//! for. Not here: what is shown of them (`show`), files (`files`).
+//!
 //! Each corpus of each conversation gives an ordered list of its best; the lists are merged. The
 //! weights of a full-text query are those of all conversations that are searched together.
 
