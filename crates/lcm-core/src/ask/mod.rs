@@ -17,6 +17,7 @@ mod routing;
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
+pub(crate) use self::question::TIMEOUT_MS_MAX;
 use crate::{
     api::Timestamp,
     config::Config,

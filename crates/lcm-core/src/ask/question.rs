@@ -21,7 +21,7 @@ const ANSWER_TOKENS: u32 = 2_000;
 const ANSWER_TOKENS_MAX: u32 = 8_000;
 /// How long a question stays open, and at most: 120 s and 30 of headroom (the same reference).
 const TIMEOUT_MS: u64 = 150_000;
-const TIMEOUT_MS_MAX: u64 = 600_000;
+pub(crate) const TIMEOUT_MS_MAX: u64 = 600_000;
 
 /// A question.
 #[derive(Clone, Debug)]

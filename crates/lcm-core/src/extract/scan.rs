@@ -22,7 +22,7 @@ pub(crate) struct Word<'a> {
 }
 
 /// Calls `emit` with every term of `text`, in order.
-pub(crate) fn scan<'a>(text: &'a str, emit: &mut impl FnMut(Word<'a>)) {
+pub(crate) fn scan<'a>(text: &'a str, emit: &mut dyn FnMut(Word<'a>)) {
     let mut at = line_number_length(text);
     // The last character that is not a space, for capitals at the start of a sentence.
     let mut before = '.';
@@ -86,7 +86,7 @@ fn is_gram(c: char) -> bool {
 }
 
 /// Emits the neighbouring pairs of the ideographs that `text` starts with; returns their length.
-fn grams<'a>(text: &'a str, emit: &mut impl FnMut(Word<'a>)) -> usize {
+fn grams<'a>(text: &'a str, emit: &mut dyn FnMut(Word<'a>)) -> usize {
     let mut previous = None;
     for (at, c) in text.char_indices() {
         if !is_gram(c) {
@@ -272,7 +272,7 @@ impl Token {
         self.previous = c;
     }
 
-    fn emit<'a>(&self, text: &'a str, sentence_start: bool, emit: &mut impl FnMut(Word<'a>)) {
+    fn emit<'a>(&self, text: &'a str, sentence_start: bool, emit: &mut dyn FnMut(Word<'a>)) {
         if self.is_ascii && text.len() > TOKEN_MAX {
             return;
         }

@@ -8,7 +8,8 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::{
     CONVERSATIONS_MAX, Covered, DEPTH, DEPTH_MAX, ELSEWHERE_MAX, Elsewhere, GRANTS_MAX, Grant,
-    Grants, Permit, Record, SUMMARIES_MAX, TOKENS_MAX, TTL_MS, TTL_MS_MAX, denied, name, names,
+    Grants, Permit, Record, SUMMARIES_MAX, TOKENS_MAX, TTL_MS, TTL_MS_MAX, denied, is_within, name,
+    names,
 };
 use crate::{
     api::Timestamp,
@@ -262,11 +263,6 @@ fn inherited(places: &[Place], above: Option<&Permit>) -> Result<Option<Vec<Cove
         return Err(denied("from: that grant covers nothing in these conversations"));
     }
     Ok(Some(list))
-}
-
-/// Whether seqs lie in one of the spans; without any everything does.
-pub(crate) fn is_within(spans: Option<&[(u64, u64)]>, first: u64, last: u64) -> bool {
-    spans.is_none_or(|spans| spans.iter().any(|span| span.0 <= first && last <= span.1))
 }
 
 /// Takes a new grant into a record, when there is a place for it; returns which.

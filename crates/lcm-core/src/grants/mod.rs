@@ -27,7 +27,7 @@ use crate::{
     store::{Guard, Put},
     summary, time,
 };
-pub(crate) use make::{is_within, listing, make, revoke};
+pub(crate) use make::{listing, make, revoke};
 
 /// Grants of one conversation that stand at a time: a record of them all has at most 115 KB.
 const GRANTS_MAX: usize = 64;
@@ -439,6 +439,11 @@ impl Permit {
         note.flag("truncated", truncated);
         note
     }
+}
+
+/// Whether seqs lie in one of the spans; without any everything does.
+pub(crate) fn is_within(spans: Option<&[(u64, u64)]>, first: u64, last: u64) -> bool {
+    spans.is_none_or(|spans| spans.iter().any(|span| span.0 <= first && last <= span.1))
 }
 
 /// What `maintain` writes of the record that it read with the head, when anything in it expired.

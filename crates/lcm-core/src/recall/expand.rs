@@ -1,5 +1,8 @@
 //! Expand: from a summary to its sources, and on to the original messages.
 //!
+//! In: an id, how deep, how many tokens. Out: a page of summaries and messages in their order. Not
+//! here: choosing the cheapest of several summaries, which is for a model (`tools/expand`).
+//!
 //! The walk is depth first in the order of the conversation. A page ends when it holds enough, and
 //! `next` says after how many entries; walking past them again costs summaries only.
 

@@ -1,4 +1,7 @@
 //! Verbatim messages, byte for byte as they came in.
+//!
+//! In: a range of seqs and how many bytes may come. Out: their texts. Not here: grants, under which
+//! messages are read by `expand`.
 
 use alloc::{string::String, vec::Vec};
 

@@ -1,4 +1,9 @@
 //! Recall: from the context back to what was said.
+//!
+//! In: ids and queries of a conversation, and a grant or none. Out: JSON with texts, cut to what
+//! the grant leaves, which is charged in the one commit of the call. Here is what the calls share:
+//! what an id names, whose conversation knows it, what limits a read. Not here: what a grant is
+//! ([`crate::grants`]), and what a model is told ([`crate::tools`]).
 
 mod describe;
 mod embed;

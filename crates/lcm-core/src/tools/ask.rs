@@ -1,4 +1,7 @@
 //! `lcm_expand_query`: an answer to a question, which a model writes from what was said.
+//!
+//! In: the arguments of a model, then the answers of the one that was asked. Out: a request, or
+//! text. Not here: evidence and citations ([`crate::ask`]).
 
 use alloc::{format, string::String};
 

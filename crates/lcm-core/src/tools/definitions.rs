@@ -6,7 +6,7 @@
 use alloc::string::String;
 
 use super::arguments::{Argument, Form, NUMBER_MAX, Tool};
-use crate::{api::Dialect, json::Writer, limits, recall};
+use crate::{api::Dialect, ask, json::Writer, limits, recall};
 
 /// Searches.
 pub(super) static GREP: Tool = Tool {
@@ -247,7 +247,7 @@ pub(super) static EXPAND_QUERY: Tool = Tool {
         Argument {
             name: "timeoutMs",
             description: "How long the answer may take; default 150000.",
-            form: Form::Number(1, 600_000),
+            form: Form::Number(1, ask::TIMEOUT_MS_MAX),
             needed: false,
         },
     ],

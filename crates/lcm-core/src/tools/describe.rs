@@ -1,4 +1,7 @@
 //! `lcm_describe`: what an id stands for, and of its text as much as an answer holds.
+//!
+//! In: the arguments of a model. Out: text with the call that reads on. Not here: what is known of
+//! an id (`recall::describe`).
 
 use alloc::{format, string::String, vec::Vec};
 

@@ -1,4 +1,7 @@
 //! `lcm_grep`: matches as lines.
+//!
+//! In: the arguments of a model. Out: text of at most [`TOKENS_MAX`] tokens, and what of it is
+//! charged. Not here: searching (`recall::grep`).
 
 use alloc::{format, string::String};
 

@@ -1,4 +1,7 @@
 //! What an answer claims by name, and whether the source supports it.
+//!
+//! In: a source, then an answer. Out: the claims that are not supported. Not here: failures that
+//! are left out (`failures`), numbers as values (`figures`).
 
 use alloc::{string::String, vec::Vec};
 use core::hash::BuildHasherDefault;

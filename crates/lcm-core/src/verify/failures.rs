@@ -1,4 +1,7 @@
 //! The failures of a source, and which of them an answer does not mention.
+//!
+//! In: a source and an answer. Out: failures that are left out or told as successes. Not here: what
+//! a clause says came out (`outcomes`).
 
 use alloc::vec::Vec;
 

@@ -1,6 +1,9 @@
 //! What a clause says came out: a failure and of which kind, a success, or neither; and what it is
 //! about.
 //!
+//! In: a clause. Out: its outcome, and keys of its words. Not here: which failures stay open
+//! (`failures`).
+//!
 //! The words that merely speak of trouble are those of the offline summariser, and some more.
 
 use alloc::vec::Vec;

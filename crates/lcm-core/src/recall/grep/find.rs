@@ -1,5 +1,8 @@
 //! Which documents are hits, in which order, and how many there are.
 //!
+//! In: conversations, their indexes, and what is sought. Out: at most as many hits as were asked
+//! for. Not here: what is shown of them (`show`), files (`files`).
+//!
 //! Each corpus of each conversation gives an ordered list of its best; the lists are merged. The
 //! weights of a full-text query are those of all conversations that are searched together.
 
@@ -259,9 +262,8 @@ fn best(
         score::greatest(&mut rows().map(|(document, score)| (score, document)), bounds.limit)
     } else {
         let times = gathered.times(reader, index, &ranked.documents)?;
-        let rank = |((document, score), time): ((u64, u64), Timestamp)| match bounds.sort {
-            Sort::Hybrid => (score::aged(score, bounds.now.saturating_sub(time)), document),
-            Sort::Recency | Sort::Relevance => (time, document),
+        let rank = |((document, score), time): ((u64, u64), Timestamp)| {
+            (bounds.rank(Some(score), time), document)
         };
         score::greatest(&mut rows().zip(times).map(rank), bounds.limit)
     };

@@ -27,6 +27,7 @@ use crate::{
         Index,
         query::{TextQuery, looks_like_regex},
         regex::Regex,
+        score,
         vectors::quantise,
         window::Window,
     },
@@ -131,6 +132,35 @@ struct Bounds {
     now: Timestamp,
 }
 
+impl Bounds {
+    /// By what a hit of this score and time is ordered, the greatest first; a match of an
+    /// expression has no score.
+    fn rank(&self, score: Option<u64>, time: Timestamp) -> u64 {
+        match (self.sort, score) {
+            (Sort::Relevance, Some(score)) => score,
+            (Sort::Hybrid, Some(score)) => score::aged(score, self.now.saturating_sub(time)),
+            (Sort::Recency, _) | (_, None) => time,
+        }
+    }
+}
+
+/// What was found.
+#[derive(Default)]
+struct Answered {
+    /// In order, as many as the bounds say.
+    rows: Vec<show::Shown>,
+    total: u64,
+    /// A file has more passages than count, or a message names more files than are looked up.
+    more: bool,
+    /// Too many words were typed.
+    is_cut: bool,
+    /// Of messages and summaries: the time before which not all were looked through.
+    unscanned_before: Option<Timestamp>,
+    /// Of files: the one in which the search ended, and the byte it goes on at; or the message
+    /// before which it did.
+    unscanned_from: Option<(String, u64)>,
+}
+
 /// A conversation that is searched.
 struct Place {
     name: String,
@@ -200,7 +230,7 @@ pub(crate) fn searched(
         place.enter(reader);
         indexes.push(Index::open(reader, &place.keys, &place.loaded.head)?);
     }
-    let files::Answered { rows, total, more, is_cut, unscanned_before, unscanned_from } =
+    let Answered { rows, total, more, is_cut, unscanned_before, unscanned_from } =
         match bounds.scope {
             Scope::Files => {
                 files::search(reader, &places, &mut indexes, &mut sought, &bounds, &query.files)?
@@ -259,7 +289,7 @@ fn said(
     bounds: &Bounds,
     vector: Option<&Vector>,
     notes: &mut Vec<&'static str>,
-) -> Result<files::Answered> {
+) -> Result<Answered> {
     let found = find::find(reader, places, indexes, sought, bounds, vector)?;
     notes.extend_from_slice(&found.notes);
     let mut rows = show::show(reader, places, indexes, sought, &found.hits)?;
@@ -267,7 +297,7 @@ fn said(
         notes.push("neighbours-limited");
     }
     let find::Found { total, is_cut, unscanned_before, .. } = found;
-    Ok(files::Answered { rows, total, is_cut, unscanned_before, ..Default::default() })
+    Ok(Answered { rows, total, is_cut, unscanned_before, ..Default::default() })
 }
 
 fn query(query_json: &str) -> Result<Query> {

@@ -1,4 +1,7 @@
 //! What is shown of hits: the documents themselves are read only here, and only those of the hits.
+//!
+//! In: hits and what was sought. Out: a JSON object for each, with its best passage. Not here: what
+//! stands beside a hit (`neighbours`), hits in files (`files`).
 
 use alloc::{string::String, vec::Vec};
 use core::iter;

@@ -10,7 +10,7 @@ mod scan;
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use self::scan::{Hit, Scan};
-use super::{Bounds, Place, Sort, Sought, show::Shown};
+use super::{Answered, Bounds, Place, Sought, show::Shown};
 use crate::{
     api::Timestamp,
     codec,
@@ -71,23 +71,6 @@ impl Asked {
         }
         Ok(Self { ids, start, start_byte: start_byte.unwrap_or(0) })
     }
-}
-
-/// What was found in files.
-#[derive(Default)]
-pub(super) struct Answered {
-    /// In order, as many as the bounds say.
-    pub(super) rows: Vec<Shown>,
-    pub(super) total: u64,
-    /// A file has more passages than count, or a message names more files than are looked up.
-    pub(super) more: bool,
-    /// Too many words were typed.
-    pub(super) is_cut: bool,
-    /// Of messages and summaries: the time before which not all were looked through.
-    pub(super) unscanned_before: Option<Timestamp>,
-    /// The file in which the search ended, and the byte it goes on at; or the message before which
-    /// it did.
-    pub(super) unscanned_from: Option<(String, u64)>,
 }
 
 /// A message that has payloads.
@@ -265,12 +248,7 @@ fn of_conversation(
 /// Orders passages, which come from the newest file on.
 fn rank(hits: &mut [Hit], bounds: &Bounds) {
     for hit in hits.iter_mut() {
-        let (score, time) = (hit.passage.score, hit.placed.stored.time);
-        hit.rank = match (bounds.sort, score) {
-            (Sort::Relevance, Some(score)) => score,
-            (Sort::Hybrid, Some(score)) => score::aged(score, bounds.now.saturating_sub(time)),
-            _ => time,
-        };
+        hit.rank = bounds.rank(hit.passage.score, hit.placed.stored.time);
     }
     order::sort_by(hits, &mut |a, b| b.rank.cmp(&a.rank));
 }

@@ -5,7 +5,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::{Answered, Holder, Start};
+use super::{super::Answered, Holder, Start};
 use crate::{
     codec,
     error::Result,

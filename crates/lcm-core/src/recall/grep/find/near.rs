@@ -8,7 +8,7 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    super::{Bounds, Place, Sort, Vector},
+    super::{Bounds, Place, Vector},
     Found, Hit, Open, covered,
 };
 use crate::{
@@ -21,7 +21,6 @@ use crate::{
     search::{
         Corpus, Index,
         query::TextQuery,
-        score,
         vectors::{
             Vectors,
             block::{Block, block_bytes_max, signs_bytes},
@@ -265,12 +264,7 @@ pub(super) fn fused(by_words: List, by_nearness: List, bounds: &Bounds) -> List 
         }
     }
     for hit in &mut hits {
-        let score = hit.score.unwrap_or(0);
-        hit.rank = match bounds.sort {
-            Sort::Relevance => score,
-            Sort::Hybrid => score::aged(score, bounds.now.saturating_sub(hit.time)),
-            Sort::Recency => hit.time,
-        };
+        hit.rank = bounds.rank(hit.score, hit.time);
     }
     sort(&mut hits);
     hits
