@@ -43,8 +43,10 @@ export class Conversation extends DurableObject {
   /** Does what was put off; the engine says what is left and when it is tried again. */
   async alarm() {
     const lcm = await this.#lcm;
-    const { debt } = await lcm.maintain(ID, await this.ctx.storage.get(MAINTAIN));
+    const { debt, failure } = await lcm.maintain(ID, await this.ctx.storage.get(MAINTAIN));
     if (debt === null || debt.exhausted) return;
+    // A refused key or content is for a person to mend; the next turn tries again.
+    if (failure?.code === "completion-failed") return;
     await this.ctx.storage.setAlarm(Date.parse(debt.next_attempt_at));
   }
 }

@@ -115,22 +115,28 @@ test("the model behind the binding writes the summaries, and its failures have c
   assert.ok(JSON.stringify(context.messages).includes(SAID));
 });
 
-test("after a failure the alarm rings when the engine says, not at once", async () => {
-  const chat = client(worker.url, "pause");
-  const { length } = model.asked;
-  answer = async () => ({ status: 401 });
-  await chat.post("turn?budget=10000&defer=true", lines.join("\n"));
-  const owed = async () => {
-    const [, { debt }] = await chat.get("status");
-    return debt?.failures > 0 && debt;
-  };
-  const debt = await eventually(owed);
-  assert.ok(Date.parse(debt.next_attempt_at) > Date.now() + 60_000);
-  for (let look = 0; look < 10; look++) {
-    assert.deepEqual(await owed(), debt);
-    await new Promise((resolve) => setTimeout(resolve, 10));
+test("after a failure the alarm rings when the engine says, after a refusal never", async () => {
+  const failures = [
+    [{ status: 429, headers: { "retry-after": "120" } }, 1],
+    [{ status: 401 }, 0],
+  ];
+  for (const [failure, counted] of failures) {
+    const chat = client(worker.url, `pause ${failure.status}`);
+    const { length } = model.asked;
+    answer = async () => failure;
+    await chat.post("turn?budget=10000&defer=true", lines.join("\n"));
+    await eventually(() => model.asked.length > length);
+    const debt = await eventually(async () => {
+      const [, status] = await chat.get("status");
+      return status.debt.failures === counted && status.debt;
+    });
+    assert.equal(Date.parse(debt.next_attempt_at) > Date.now() + 60_000, counted > 0);
+    for (let look = 0; look < 10; look++) {
+      assert.deepEqual((await chat.get("status"))[1].debt, debt);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    assert.equal(model.asked.length, length + 1);
   }
-  assert.equal(model.asked.length, length + 1);
   answer = undefined;
 });
 
