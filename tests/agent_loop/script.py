@@ -21,8 +21,8 @@ PROJECTS = [
     "Gannet", "Harrier", "Ibis", "Jacana", "Kestrel", "Lapwing",
 ]  # fmt: skip
 WORDS = (
-    "store file line test value path guard commit batch window queue worker index page reader writer"
-    " number signal report column table branch record cursor thread buffer handler client caf\u00e9"
+    "store file line test value path guard commit batch window queue worker index page reader"
+    " writer number signal report column table branch record cursor thread buffer handler client caf\u00e9"
 ).split()
 CODE = re.compile(r"[A-Z]{2}-\d{4}-[A-Z]{2}")
 
@@ -103,7 +103,8 @@ def recall(project: str, step: int, results: list[str]) -> tuple[str | None, lis
         return None, [("lcm_describe", {"id": id_in(line, "msg")})]
     if step == 2:
         question = f"What is the release code of {project}?"
-        return None, [("lcm_expand_query", {"prompt": question, "query": f"{project} release code"})]
+        query = f"{project} release code"
+        return None, [("lcm_expand_query", {"prompt": question, "query": query})]
     return f"The release code of {project} has been given as I found it.", []
 
 

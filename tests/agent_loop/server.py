@@ -110,10 +110,10 @@ class OpenAi:
             function = {"arguments": json.dumps(given), "name": tool}
             call = {"id": f"call_{name}_{at}", "function": function, "type": "function"}
             message.setdefault("tool_calls", []).append(call)
-        finish = "tool_calls" if calls else "stop"
+        choice = {"finish_reason": "tool_calls" if calls else "stop", "index": 0, "logprobs": None}
         return {
             "id": f"chatcmpl-{name}",
-            "choices": [{"finish_reason": finish, "index": 0, "logprobs": None, "message": message}],
+            "choices": [choice | {"message": message}],
             "created": 0,
             "model": MODEL,
             "object": "chat.completion",

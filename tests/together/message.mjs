@@ -1,6 +1,7 @@
 // The messages of the writer in Node; `message.py` has those of the others.
 
-const SPICE = ["caf\u00e9", "\u{1f980}", "\\u00fc", '\\"quoted\\"', "tab\\t", "line\\nline", "\u2028"];
+const ESCAPES = ["\\u00fc", '\\"quoted\\"', "tab\\t", "line\\nline"];
+const SPICE = ["caf\u00e9", "\u{1f980}", ...ESCAPES, "\u2028"];
 
 /** A message as JSON text, with an id of its own and no two spellings alike. */
 export function message(writer, number) {

@@ -190,7 +190,8 @@ def at_once(writers: list[Any], store: Path, seconds: float) -> None:
         sys.exit("the writers do not see the same store")
     summaries = program(store, "status")["summaries"]
     made = sum(level["count"] for level in summaries)
-    counts = ", ".join(f"{writer.name} {len(wrote[writer.name])} {writer.met}" for writer in writers)
+    counted = (f"{writer.name} {len(wrote[writer.name])} {writer.met}" for writer in writers)
+    counts = ", ".join(counted)
     print(f"{seconds:g} s at the same time: {counts}; {made} summaries, checked")
 
 

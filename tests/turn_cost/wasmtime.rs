@@ -139,10 +139,14 @@ fn measure(lcm: &Lcm, counts: &Counts, lines: &[&str]) -> Done<Value> {
         return Err("too few messages are left".into());
     }
     let commits = counts.commits_ms.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Ok(
-        json!({"turn_ms": turns.ms(), "commit_ms": middle(commits), "after_ms": after.ms(), "again_ms": again.ms(),
-        "after_reads": after.reads(), "again_reads": again.reads()}),
-    )
+    Ok(json!({
+        "turn_ms": turns.ms(),
+        "commit_ms": middle(commits),
+        "after_ms": after.ms(),
+        "again_ms": again.ms(),
+        "after_reads": after.reads(),
+        "again_reads": again.reads(),
+    }))
 }
 
 fn main() -> Done<()> {
