@@ -277,15 +277,28 @@ impl<'a> Desk<'a> {
                 let level = StoredLevel::from(self.task.level);
                 self.accept(reader, &place, completion, accepted.answer(level, answered))
             }
-            Verdict::Fallback { rule } => {
-                self.warn(rule);
-                self.fall_back(reader, &place, completion)
-            }
+            Verdict::Fallback { rule } => self.give_up(reader, &place, answered, rule),
         }
     }
 
+    /// Makes the summary without the model, whose answer was rejected for good.
+    ///
+    /// # Errors
+    ///
+    /// As [`apply`].
+    pub(crate) fn give_up(
+        mut self,
+        reader: &mut Reader<'_>,
+        place: &Place,
+        completion: &Completion,
+        rule: Rule,
+    ) -> Result<Outcome> {
+        self.warn(rule);
+        self.fall_back(reader, place, Some(completion))
+    }
+
     /// Adds why an answer was rejected to the outcome, once.
-    pub(crate) fn warn(&mut self, rule: Rule) {
+    fn warn(&mut self, rule: Rule) {
         if !self.warnings.iter().any(|warning| warning == rule.warning()) {
             self.warnings.push(rule.warning().into());
         }
@@ -411,9 +424,10 @@ impl<'a> Desk<'a> {
         completion: Option<&Completion>,
         mut outcome: Outcome,
     ) -> Result<Outcome> {
-        let Some(completion) = completion else { return Ok(outcome) };
-        self.count(completion, false);
-        outcome.warnings.clone_from(&self.warnings);
+        if completion.is_none() {
+            return Ok(outcome);
+        }
+        self.charge(&mut outcome, completion, false);
         let entry = Journal { time: self.now, act: Act::Stale { sources: self.task.sources } };
         self.loaded.commit(reader, self.keys, self.now, &entry, Vec::new(), Vec::new())?;
         Ok(outcome)
@@ -495,6 +509,14 @@ impl<'a> Desk<'a> {
         pauses
     }
 
+    /// Counts an answer, if there is one, and has the outcome warn of what follows.
+    fn charge(&mut self, outcome: &mut Outcome, completion: Option<&Completion>, accepted: bool) {
+        if let Some(completion) = completion {
+            self.count(completion, accepted);
+            outcome.warnings.clone_from(&self.warnings);
+        }
+    }
+
     /// The one commit of an answer that became no summary.
     fn commit_attempts(self, reader: &mut Reader<'_>, attempts: &Attempts) -> Result<()> {
         let sources = self.task.sources;
@@ -516,9 +538,11 @@ impl<'a> Desk<'a> {
     pub(crate) fn reject(
         &mut self,
         completion: &Completion,
+        rule: Rule,
         level: Level,
         findings: String,
     ) -> bool {
+        self.warn(rule);
         let pauses = self.count(completion, false);
         let known = self.rejected.take().or_else(|| self.attempts.clone()).unwrap_or_default();
         let attempt = known.attempt + 1;
@@ -575,10 +599,7 @@ impl<'a> Desk<'a> {
         let known = self.attempts.clone().unwrap_or_default();
         let spent = known.tokens + completion.map_or(0, spend::tokens);
         let attempts = Attempts { exhausted: true, tokens: spent, lease_until: 0, ..known };
-        if let Some(completion) = completion {
-            self.count(completion, false);
-            outcome.warnings.clone_from(&self.warnings);
-        }
+        self.charge(&mut outcome, completion, false);
         self.commit_attempts(reader, &attempts)?;
         Ok(outcome)
     }
@@ -631,10 +652,7 @@ impl<'a> Desk<'a> {
             puts.push(Put { key: self.keys.attempt(&self.task.sources), value: None });
         }
         let guards = self.reset_guard(&mut puts, completion.is_some())?;
-        if let Some(completion) = completion {
-            self.count(completion, answer.level != StoredLevel::Fallback);
-            outcome.warnings.clone_from(&self.warnings);
-        }
+        self.charge(&mut outcome, completion, answer.level != StoredLevel::Fallback);
         self.upkeep.summaries(&records, &mut puts)?;
         let head = &mut self.loaded.head;
         head.context = context;

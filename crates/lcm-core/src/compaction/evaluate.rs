@@ -1,8 +1,8 @@
 //! Evaluate: whether compaction is due, and why.
 //!
 //! In: a conversation, a budget, options. Out: a decision with its inputs, rule and outcome. Reads
-//! the head alone, and in mode `incremental` the packs of the fresh tail. Of a conversation that does
-//! not exist nothing is due. What is to be done is [`super::plan()`]'s.
+//! the head alone, and in mode `incremental` the packs of the fresh tail. Of a conversation that
+//! does not exist nothing is due. What is to be done is [`super::plan()`]'s.
 
 use alloc::{string::String, vec::Vec};
 

@@ -125,17 +125,14 @@ pub(crate) fn look(
     let call = Call::begin(reader, config, keys, conversation, (budget, options), further)?;
     let Call { loaded, further: guard, policy, options, .. } = call;
     let (policy, options) = (policy.less(0), &options);
-    if life::passed_over(reader, config, keys, &loaded.head, None)?.is_some() {
+    let given = Sweep::parse(options.sweep.as_deref())?;
+    let is_passed_over = life::passed_over(reader, config, keys, &loaded.head, None)?.is_some();
+    // Before the first message there is nothing to do, and that is no error.
+    if is_passed_over || loaded.bytes.is_none() {
         let (status, reason) = (PlanStatus::NothingDue, reason::BELOW_THRESHOLD);
         return Ok((loaded, Found::Ended { status, reason, sweep: String::new() }));
     }
     life::goes_on(reader, &loaded.head)?;
-    let given = Sweep::parse(options.sweep.as_deref())?;
-    if loaded.bytes.is_none() {
-        // Before the first message of a conversation there is nothing to do, and that is no error.
-        let (status, reason) = (PlanStatus::NothingDue, reason::BELOW_THRESHOLD);
-        return Ok((loaded, Found::Ended { status, reason, sweep: String::new() }));
-    }
     let stored = loaded.head.context.tokens;
     let sweep = given.unwrap_or(Sweep::begin(stored, options.observed_tokens));
     let goal = goal(&loaded.head, &policy, options, &sweep);

@@ -80,16 +80,12 @@ pub(crate) fn run(
         };
         match judge::judge(&task, &completion, &place.gathered) {
             Verdict::Retry { rule, level, findings: found } => {
-                desk.warn(rule);
                 findings.clone_from(&found);
-                if desk.reject(&completion, level, found) {
+                if desk.reject(&completion, rule, level, found) {
                     break desk.pause(reader)?;
                 }
             }
-            Verdict::Fallback { rule } => {
-                desk.warn(rule);
-                break desk.fall_back(reader, &place, Some(&completion))?;
-            }
+            Verdict::Fallback { rule } => break desk.give_up(reader, &place, &completion, rule)?,
             Verdict::Accept(accepted) => {
                 let level = StoredLevel::from(task.level);
                 let answer = accepted.answer(level, &completion);
