@@ -19,8 +19,8 @@ use crate::{
 
 /// Bytes of arrays that are kept: what a budget of a million tokens holds.
 const KEPT_BYTES_MAX: usize = 4 << 20;
-/// Places where an array is tried to be cut. Each renders what is behind it once more, so that after
-/// a few it is cheaper to render all.
+/// Places where an array is tried to be cut. Each renders what is behind it once more, so that
+/// after a few it is cheaper to render all.
 const CUTS_MAX: usize = 3;
 /// Arrays that are kept, of one conversation or several: until one fits the budget, an assembly may
 /// render more than one.

@@ -49,8 +49,9 @@ use whole::Whole;
 ///
 /// # Errors
 ///
-/// `not-found`: no such conversation, and no live message to begin one; `invalid-input`: budget 0 or nothing left of it, or a live
-/// message; `limit-exceeded`: too many of these; errors of the store.
+/// `not-found`: no such conversation, and no live message to begin one; `invalid-input`: budget 0
+/// or nothing left of it, or a live message; `limit-exceeded`: too many of these; errors of the
+/// store.
 pub(crate) fn assemble(
     reader: &mut Reader<'_>,
     config: &Config,

@@ -30,7 +30,9 @@ pub(super) fn explanation(items: &[Item], budget: u32) -> String {
 fn table(items: &[Item]) -> String {
     let mut rows = Vec::from([HEADING.map(String::from)]);
     rows.extend(items.iter().map(row));
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(characters).max();
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| characters(cell)).max()
+    };
     let widths: Vec<usize> = (0..COLUMNS).map(|column| width(column).unwrap_or(0)).collect();
     let mut out = String::new();
     for row in &rows {
@@ -65,7 +67,7 @@ fn row(item: &Item) -> [String; COLUMNS] {
     ]
 }
 
-fn characters(text: &String) -> usize {
+fn characters(text: &str) -> usize {
     text.chars().count()
 }
 

@@ -33,7 +33,8 @@ const MATCHES_MAX: usize = 64;
 /// Summaries of which it is looked up whether they stand in the context: the index has condensed
 /// ones, too, so more than [`MATCHES_MAX`]; a context of a million tokens has fewer than these.
 const SUMMARIES_MAX: usize = 1_024;
-/// Messages that are read at a time to find the end of a unit: those of a pack, which is read whole.
+/// Messages that are read at a time to find the end of a unit: those of a pack, which is read
+/// whole.
 const UNIT_STEP: u64 = 64;
 
 /// What a policy keeps of one context.

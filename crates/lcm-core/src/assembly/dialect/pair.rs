@@ -16,8 +16,8 @@ use crate::{
     order, tool_format,
 };
 
-/// Characters of an id that is replaced which stay in the new one: enough to know it again in a log,
-/// and with what is added below the 40 characters that the strictest provider takes.
+/// Characters of an id that is replaced which stay in the new one: enough to know it again in a
+/// log, and with what is added below the 40 characters that the strictest provider takes.
 const ID_STEM_CHARACTERS: usize = 16;
 
 /// Stands before the text of a result whose call is not in the context, which may be in a summary.
