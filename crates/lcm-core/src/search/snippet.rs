@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(parts(text, &[10..15, 5..8, 11..13]), "one |two| |three| four");
         assert_eq!(parts(text, &[5..6, 6..8, 3..3]), "one |two| three four");
         // A range over whitespace is one part, and one that is in none of the text is none.
-        assert_eq!(parts(text, &[0..8]), "|one two| three four");
+        assert_eq!(parts(text, core::slice::from_ref(&(0..8))), "|one two| three four");
         assert_eq!(parts(text, &[5..8, 900..905]), "one |two| three four");
         assert_eq!(parts("", &[]), "");
     }
