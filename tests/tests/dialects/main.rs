@@ -98,7 +98,10 @@ fn words(raw: &str, message: &Message) -> Vec<String> {
         _ => None,
     };
     let texts = message.parts.iter().filter_map(span);
-    let texts = texts.map(|span| &raw[span.start as usize..][..span.length as usize]);
+    let texts = texts.map(|span| {
+        let start = span.start as usize;
+        raw.get(start..start + span.length as usize).unwrap()
+    });
     let is_word = |word: &&str| {
         let number = word.strip_prefix('w').and_then(|word| word.strip_suffix('x'));
         number.is_some_and(|number| number.parse::<u64>().is_ok())
