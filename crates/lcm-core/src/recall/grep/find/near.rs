@@ -15,7 +15,9 @@ use crate::{
     codec,
     error::Result,
     history::History,
-    limits::{CALL_BYTES_MAX, VECTOR_RESCORED_MAX, VECTOR_SIGNS_BYTES_MAX},
+    limits::{
+        CALL_BYTES_MAX, VECTOR_DOCUMENT_BYTES_MIN, VECTOR_RESCORED_MAX, VECTOR_SIGNS_BYTES_MAX,
+    },
     num, order,
     reader::Reader,
     search::{
@@ -23,7 +25,7 @@ use crate::{
         query::TextQuery,
         vectors::{
             Vectors,
-            block::{Block, block_bytes_max, signs_bytes},
+            block::{BLOCK_DOCUMENTS, Block, block_bytes_max, signs_bytes},
             block_key, damaged,
             nearness::{Probe, cosine, rank},
             vector_key,
@@ -150,7 +152,9 @@ impl Shelf {
         let (side, bytes) = (self.vectors.side(corpus), block_bytes_max(dimensions));
         let mut wanted = Vec::new();
         for number in (0..side.blocks()).rev().filter(|number| side.of(*number).1 > 0) {
-            let Some(less) = left.checked_sub(signs_bytes(dimensions) * 64) else {
+            // Of few dimensions the documents are what takes time.
+            let each = signs_bytes(dimensions).max(VECTOR_DOCUMENT_BYTES_MIN);
+            let Some(less) = left.checked_sub(each * num::to_usize(BLOCK_DOCUMENTS)) else {
                 found.note("vectors-limited");
                 break;
             };
