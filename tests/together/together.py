@@ -25,6 +25,8 @@ PYTHON = ROOT / "host-examples/python/.venv/bin/python"
 PROGRAM = ROOT / "dist/lcm"
 BUDGET = "6000"
 RESTART_ROUNDS = 10
+# Times in a row that a command may lose against the other writers.
+LOST_MAX = 1_000
 
 
 class Process:
@@ -97,9 +99,11 @@ class Program:
 
     def certainly(self, *command: str, given: str | None = None) -> Any:
         """Repeats a command that lost; an append that carries ids may be repeated."""
-        while (answer := program(self.store, *command, given=given)) is None:
+        for _ in range(LOST_MAX):
+            if (answer := program(self.store, *command, given=given)) is not None:
+                return answer
             self.met["lost"] += 1
-        return answer
+        sys.exit(f"lcm {command}: lost {LOST_MAX} times in a row")
 
     def ask(self, line: str) -> list[str]:
         """As a writer of its own would."""
@@ -190,6 +194,8 @@ def at_once(writers: list[Any], store: Path, seconds: float) -> None:
         sys.exit("the writers do not see the same store")
     summaries = program(store, "status")["summaries"]
     made = sum(level["count"] for level in summaries)
+    if made == 0:
+        sys.exit("nothing was compacted")
     counted = (f"{writer.name} {len(wrote[writer.name])} {writer.met}" for writer in writers)
     counts = ", ".join(counted)
     print(f"{seconds:g} s at the same time: {counts}; {made} summaries, checked")

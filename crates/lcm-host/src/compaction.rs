@@ -78,6 +78,19 @@ pub fn model_option(model: &str) -> String {
     serde_json::json!({ "model": model }).to_string()
 }
 
+/// Further options with the model in them, unless they name one.
+pub(crate) fn with_model(extra_json: Option<&str>, model: &str) -> Result<String> {
+    let Some(json) = extra_json.filter(|json| !json.is_empty()) else {
+        return Ok(model_option(model));
+    };
+    let mut extra: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json)
+        .map_err(|error| {
+            Error::new(Code::InvalidInput, format!("`extra_json` is no JSON object: {error}"))
+        })?;
+    extra.entry("model").or_insert_with(|| model.into());
+    Ok(serde_json::Value::Object(extra).to_string())
+}
+
 /// How a compaction ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CompactStatus {

@@ -5,7 +5,7 @@
 
 use crate::{
     clock::{Cancel, Clock},
-    compaction::{CompactOptions, CompactReport, model_option},
+    compaction::{CompactOptions, CompactReport, with_model},
     context::{Answer, Assembled, Options},
     error::Result,
     ingest::{IngestOptions, IngestReport},
@@ -183,8 +183,8 @@ impl Conversation {
     /// As [`Lcm::assemble`].
     pub fn assemble_with(&self, options: &Options) -> Result<Assembled> {
         let mut options = options.clone();
-        if let (Some(model), None) = (&self.model, &options.extra_json) {
-            options.extra_json = Some(model_option(model));
+        if let Some(model) = &self.model {
+            options.extra_json = Some(with_model(options.extra_json.as_deref(), model)?);
         }
         self.lcm.assemble(&self.id, self.budget, self.dialect, &options, self.clock.now_ms())
     }

@@ -51,6 +51,10 @@ def modules() -> list[object]:
 
 
 class Surface(unittest.TestCase):
+    def test_the_types_of_every_verb_are_known_to_who_asks(self):
+        for name, verb in (public(lcm_engine.Lcm) | public(lcm_engine.AsyncLcm)).items():
+            self.assertIn("return", get_type_hints(verb), name)
+
     def test_both_packages_have_the_same_verbs_with_the_same_parameters(self):
         plain, awaited = public(lcm_engine.Lcm), public(lcm_engine.AsyncLcm)
         self.assertEqual(set(plain), set(awaited))

@@ -170,7 +170,7 @@ class AsyncLcm(Verbs, Awaited):
                 answer = model(request, seconds)
                 if inspect.isawaitable(answer):
                     answer = await answer
-            return completions.answered(answer)
+            return completions.answered(answer, request)
         except LcmError:
             raise
         except TimeoutError as error:

@@ -22,11 +22,12 @@ TIMEOUT_MS = 60_000
 """From the question to the answer; the reference system's `summaryTimeoutMs`."""
 
 
-def answered(answer: Any) -> dict[str, Any]:
-    """What a callback returned, as a `done` result.
+def answered(answer: Any, request: Any) -> dict[str, Any]:
+    """What a callback returned for a request, as a `done` result.
 
     A callback returns its text, or a mapping with `text` and optionally `finish` (`stop, length,
-    refusal`), `model`, `input_tokens` and `output_tokens` (0: unknown).
+    refusal`), `model` (absent: that of the request, else `default`),
+    `input_tokens` and `output_tokens` (0: unknown).
     """
     if isinstance(answer, str):
         answer = {"text": answer}
@@ -35,7 +36,7 @@ def answered(answer: Any) -> dict[str, Any]:
     done = {
         "text": answer["text"].encode("utf-8", "replace").decode(),
         "finish": answer.get("finish") or "stop",
-        "model": answer.get("model") or "",
+        "model": answer.get("model") or request.get("model") or "default",
         "input_tokens": answer.get("input_tokens") or 0,
         "output_tokens": answer.get("output_tokens") or 0,
     }

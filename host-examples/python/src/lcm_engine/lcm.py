@@ -123,7 +123,7 @@ class Lcm(Verbs, Blocking):
     def _ask(self, request: Any, model: Model, seconds: float) -> Any:
         try:
             answer = model(request, seconds)
-            return completions.answered(completions.refuse_awaitable(answer))
+            return completions.answered(completions.refuse_awaitable(answer), request)
         except LcmError:
             raise
         except Exception as error:
