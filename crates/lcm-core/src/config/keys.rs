@@ -363,7 +363,7 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
         take(&mut config, config_json, &key.take, rank > 0, &value)
             .map_err(|wanted| Error::invalid(format_args!("`{spelled}` must be {wanted}")))?;
         report.accepted.push(key.name);
-        if rank > 0 {
+        if rank > 0 || spelled != key.name {
             report.aliased.push(Alias { key: spelled, name: key.name });
         }
     }
@@ -380,7 +380,8 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
 /// The setting of this name, and the rank of the name.
 fn find(spelled: &str, camel: &str) -> Option<(usize, usize)> {
     KEYS.iter().enumerate().find_map(|(setting, key)| {
-        if key.name == spelled {
+        // A variable of the environment comes in camel case, whichever name it has.
+        if key.name == spelled || camel_case(key.name) == camel {
             return Some((setting, 0));
         }
         let alias = key.aliases.iter().position(|alias| *alias == camel)?;

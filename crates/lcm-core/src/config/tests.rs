@@ -80,6 +80,15 @@ fn our_name_wins_over_aliases_and_they_in_their_order() {
 }
 
 #[test]
+fn our_names_are_known_in_camel_case_too() {
+    let json = r#"{"freshTailMessagesMax":3,"contextThresholdPermille":600}"#;
+    let config = config(json);
+    assert_eq!((config.fresh_tail_messages_max, config.context_threshold_permille), (3, 600));
+    let both = r#"{"fresh_tail_count":9,"freshTailMessagesMax":3}"#;
+    assert_eq!(self::config(both).fresh_tail_messages_max, 3);
+}
+
+#[test]
 fn every_setting_is_refused_out_of_its_bounds_by_name() {
     let numbers = [
         ("fresh_tail_messages_max", 0),
