@@ -26,9 +26,7 @@ pub(super) struct Maintain {
 }
 
 /// Reasons after which the next attempt is put off.
-const FAILED: [&str; 7] = [
-    reason::MODEL_AUTH,
-    reason::MODEL_POLICY,
+const FAILED: [&str; 5] = [
     reason::MODEL_UNAVAILABLE,
     reason::SPEND_LIMIT,
     reason::BREAKER_OPEN,
