@@ -418,10 +418,11 @@ pub fn providers_accept_it(host: &mut Host, conversation: &str, budget: u64) -> 
     Ok(())
 }
 
-/// How many messages at the beginning of what is returned are system messages.
+/// How many system messages lead the session: nothing else is before them, shown or not.
 fn leading_system_messages(items: &[Item], reference: &Reference) -> usize {
-    let included = items.iter().filter(|item| item.included);
-    included
+    let of_session = items.iter().filter(|item| item.kind != "withdrawn");
+    of_session
+        .take_while(|item| item.included)
         .flat_map(|item| match item.kind.as_str() {
             "message" => (item.seq_first..=item.seq_last).map(Some).collect(),
             _ => vec![None],
