@@ -425,7 +425,9 @@ class Drive(unittest.TestCase):
 
 class Models(unittest.TestCase):
     def test_answers_of_callbacks(self):
-        self.assertEqual(completions.answered("t")["done"]["finish"], "stop")
+        for request, model in (({"model": None}, "default"), ({"model": "m"}, "m")):
+            done = completions.answered("t", request)["done"]
+            self.assertEqual((done["finish"], done["model"]), ("stop", model))
         full = {
             "text": "t",
             "finish": "length",
@@ -433,10 +435,10 @@ class Models(unittest.TestCase):
             "input_tokens": 1,
             "output_tokens": 2,
         }
-        self.assertEqual(completions.answered(full), {"done": full})
+        self.assertEqual(completions.answered(full, {}), {"done": full})
         for bad in (None, {}, {"text": 1}, {"text": "t", "finish": "maybe"}):
             with self.assertRaises(CompletionFailed):
-                completions.answered(bad)
+                completions.answered(bad, {})
 
     def test_what_callbacks_raise(self):
         raised = completions.failed(CompletionFailed("auth", "no\nkey", 9))

@@ -360,6 +360,13 @@ class StoredMessage(TypedDict):
     raw: str
 
 
+class LeftOut(TypedDict):
+    """What came next and did not fit the cap of an expansion."""
+
+    id: str
+    tokens: int
+
+
 class Expanded(TypedDict):
     """What a summary was made from; `next` leads to the page that follows, or is None."""
 
@@ -369,6 +376,7 @@ class Expanded(TypedDict):
     tokens: int
     truncated: bool
     next: str | None
+    left_out: LeftOut | None
     grant: NotRequired[Charged]
 
 
