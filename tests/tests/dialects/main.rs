@@ -136,7 +136,7 @@ impl Chat {
         }));
     }
 
-    /// Tokens of stored messages.
+    /// Tokens of messages as they were said: of large payloads less is stored.
     pub(crate) fn tokens_of(&self, first: u64, last: u64) -> u32 {
         let said = &self.said[first as usize - 1..last as usize];
         said.iter().map(|said| said.tokens).sum()

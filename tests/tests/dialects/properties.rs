@@ -157,7 +157,9 @@ fn what_is_left_out_has_its_tokens(chat: &Chat, assembled: &Assembled) {
     let of_messages = assembled.items.iter().filter(|item| item.kind == "message");
     for item in of_messages.filter(|item| !item.included) {
         let tokens = chat.tokens_of(item.seq_first.unwrap(), item.seq_last.unwrap());
-        assert_eq!(item.tokens, tokens, "{item:?}");
+        // A reference stands for a payload of 200 tokens and more, where there are such.
+        let is_exact = tokens < 200;
+        assert!(item.tokens == tokens || (!is_exact && item.tokens < tokens), "{item:?}");
     }
 }
 
