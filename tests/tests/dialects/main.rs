@@ -53,6 +53,9 @@ pub(crate) struct Chat {
     said: Vec<Said>,
 }
 
+/// From so many tokens on a payload is stored with a reference, by any configuration here.
+const PAYLOAD_TOKENS_MIN: u32 = 1_000;
+
 /// What is assembled with: every policy has its turn; the generator's words are numbered.
 fn options(budget: u32) -> AssembleOptions {
     let policies =
@@ -136,10 +139,12 @@ impl Chat {
         }));
     }
 
-    /// Tokens of messages as they were said: of large payloads less is stored.
-    pub(crate) fn tokens_of(&self, first: u64, last: u64) -> u32 {
+    /// Tokens of messages as they were said, and whether one may be a payload, of which less is
+    /// stored.
+    pub(crate) fn tokens_of(&self, first: u64, last: u64) -> (u32, bool) {
         let said = &self.said[first as usize - 1..last as usize];
-        said.iter().map(|said| said.tokens).sum()
+        let has_large = said.iter().any(|said| said.tokens >= PAYLOAD_TOKENS_MIN);
+        (said.iter().map(|said| said.tokens).sum(), has_large)
     }
 
     /// The words of the newest message and of those that are not stored.

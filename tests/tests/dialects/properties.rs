@@ -156,10 +156,8 @@ fn marks_are_at_the_breakpoints(chat: &mut Chat, budget: u32, plain: &Assembled)
 fn what_is_left_out_has_its_tokens(chat: &Chat, assembled: &Assembled) {
     let of_messages = assembled.items.iter().filter(|item| item.kind == "message");
     for item in of_messages.filter(|item| !item.included) {
-        let tokens = chat.tokens_of(item.seq_first.unwrap(), item.seq_last.unwrap());
-        // A reference stands for a payload of 200 tokens and more, where there are such.
-        let is_exact = tokens < 200;
-        assert!(item.tokens == tokens || (!is_exact && item.tokens < tokens), "{item:?}");
+        let (tokens, has_large) = chat.tokens_of(item.seq_first.unwrap(), item.seq_last.unwrap());
+        assert!(item.tokens == tokens || (has_large && item.tokens < tokens), "{item:?}");
     }
 }
 
