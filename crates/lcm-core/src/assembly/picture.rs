@@ -9,7 +9,7 @@ use alloc::{
     vec::Vec,
 };
 
-use crate::api::Item;
+use crate::{api::Item, num};
 
 /// Characters of the picture.
 const WIDTH: u64 = 64;
@@ -61,7 +61,7 @@ fn row(item: &Item) -> [String; COLUMNS] {
         item.id.clone(),
         item.kind.clone(),
         span,
-        grouped(u64::from(item.tokens)),
+        num::grouped(u64::from(item.tokens)),
         included.into(),
         item.why.clone(),
     ]
@@ -69,19 +69,6 @@ fn row(item: &Item) -> [String; COLUMNS] {
 
 fn characters(text: &str) -> usize {
     text.chars().count()
-}
-
-/// A number with separators: `12,345`.
-fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// The whole context as one line: a letter for each part of the budget that something takes. A
@@ -96,7 +83,7 @@ fn picture(items: &[Item], budget: u64, out: &mut String) {
         drawn = end;
     }
     out.extend((drawn..WIDTH).map(|_| '.'));
-    out.push_str(&format!("]  of {} tokens\n", grouped(budget)));
+    out.push_str(&format!("]  of {} tokens\n", num::grouped(budget)));
     out.push_str("C condensed, L leaf, F brief, m messages, t fresh tail, + not stored\n");
 }
 

@@ -62,7 +62,7 @@ pub(super) fn file(raw: &str, found: &Found, root: &str) -> ([u8; 8], File) {
 /// What stands in place of a payload.
 pub(super) fn text(id: [u8; 8], file: &File, found: &Found, role: Role) -> String {
     let id = name(id);
-    let bytes = grouped(file.bytes);
+    let bytes = num::grouped(file.bytes);
     let label = file.name.as_deref();
     let mut out = match file.kind {
         Kind::File => {
@@ -92,17 +92,4 @@ pub(super) fn text(id: [u8; 8], file: &File, found: &Found, role: Role) -> Strin
 fn shown(name: &str) -> String {
     let safe = |c: char| if c.is_control() || matches!(c, '|' | '[' | ']') { '_' } else { c };
     name.trim().chars().take(NAME_CHARACTERS_MAX).map(safe).collect()
-}
-
-/// A number with commas between thousands.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
