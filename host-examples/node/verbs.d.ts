@@ -29,9 +29,9 @@ export interface GrepOptions extends Granted {
   scope?: "messages" | "summaries" | "both" | "files";
   /** With the scope `files`: only these. */
   file_ids?: string[];
-  /** With the scope `files`: the file or message to go on with, as `unscanned_from` says. */
+  /** Where to go on, as the `unscanned_from` of an answer to the same query says. */
   start_id?: string;
-  /** Where in that file to begin, or in the one of `file_ids`. */
+  /** With the scope `files`: where in that file to begin, or in the one of `file_ids`. */
   start_byte?: number;
   /** Messages to show before and after each one that is found, 0 to 3. */
   neighbours?: number;

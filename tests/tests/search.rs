@@ -9,6 +9,9 @@
 //!
 //! `LCM_DATA` names a folder of transcripts that are searched, too; without it only generated ones.
 
+#[path = "search/pages.rs"]
+mod pages;
+
 use std::{collections::BTreeMap, env, fs, path::Path};
 
 use lcm_testing::{Host, Json, host::StoreMode};

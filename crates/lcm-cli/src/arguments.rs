@@ -235,10 +235,10 @@ pub(crate) struct Grep {
     /// With --scope files: only this file; may be given several times
     #[arg(long = "file", value_name = "ID")]
     pub(crate) files: Vec<String>,
-    /// With --scope files: the file or message to go on with
+    /// Where to go on, as an answer to the same search says
     #[arg(long, value_name = "ID")]
     pub(crate) start_id: Option<String>,
-    /// Where in that file to begin, or in the one --file
+    /// With --scope files: where in that file to begin, or in the one --file
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) start_byte: Option<u64>,
     /// Messages to show before and after each one found, from 0 to 3

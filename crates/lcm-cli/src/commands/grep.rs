@@ -25,7 +25,7 @@ const NOTES: [(&str, &str); 10] = [
         "words in the middle of very long texts are not looked for; --mode regex looks everywhere",
     ),
     ("neighbours-limited", "not every match has the messages beside it: they are too long"),
-    ("scan-limited", "only what is newest was looked through"),
+    ("scan-limited", "not everything was looked through"),
 ];
 
 pub(crate) fn run(global: &Global, options: &Grep) -> Result<End> {
@@ -100,11 +100,8 @@ pub(super) fn for_people(answer: &Value, named: bool) -> String {
     }
     if let Some(from) = answer.get("unscanned_from") {
         let (id, byte) = (field(from, "id"), field(from, "byte"));
-        out.push_str(&format!("note: --start-id {id} --start-byte {byte} goes on\n"));
-    }
-    if answer.get("unscanned_before").is_some() {
-        let before = field(answer, "unscanned_before");
-        out.push_str(&format!("note: --before {before} goes on\n"));
+        let byte = if byte == "0" { String::new() } else { format!(" --start-byte {byte}") };
+        out.push_str(&format!("note: the same with --start-id {id}{byte} goes on\n"));
     }
     for note in list("notes").filter_map(Value::as_str) {
         let said = NOTES.iter().find(|(name, _)| *name == note).map_or(note, |(_, said)| *said);
@@ -153,9 +150,14 @@ mod tests {
         let expected = "file_1  #7 tool, line 3, byte 40  T1\n    a needle\n\
             msg_2  #2 user  T2\n      user said before\n    needle\n      assistant said after\n\
             the first 2 of 2 matches\n\
-            note: --start-id file_1 --start-byte 900 goes on\n\
-            note: only what is newest was looked through\n";
+            note: the same with --start-id file_1 --start-byte 900 goes on\n\
+            note: not everything was looked through\n";
         assert_eq!(for_people(&of_files, false), expected);
+        let goes_on = json!({"matches": [], "total": 0, "truncated": true, "notes": [],
+            "unscanned_from": {"id": "scan_1_m7", "byte": 0}});
+        let expected =
+            "the first 0 of 0 matches\nnote: the same with --start-id scan_1_m7 goes on\n";
+        assert_eq!(for_people(&goes_on, false), expected);
         let none = json!({"matches": [], "total": 0, "truncated": false, "notes": ["new-note"]});
         assert_eq!(for_people(&none, false), "0 matches\nnote: new-note\n");
     }

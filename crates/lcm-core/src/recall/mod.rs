@@ -98,11 +98,13 @@ pub(crate) struct Answer {
     pub(crate) tokens: u32,
     /// Of an expansion the id of the first summary or message that it left out.
     pub(crate) left_out: Option<String>,
+    /// Of an answer to an expression that is one of several, what goes on at each match.
+    pub(crate) starts: Vec<String>,
 }
 
 impl Answer {
     fn new(answer: Writer, tokens: u32) -> Self {
-        Self { json: answer.end_object(), tokens, left_out: None }
+        Self { json: answer.end_object(), tokens, left_out: None, starts: Vec::new() }
     }
 }
 

@@ -72,8 +72,6 @@ pub(crate) struct Regex {
     /// Steps of a byte in the simulation, and those that are left.
     simulated_steps: u64,
     steps_left: u64,
-    /// Steps that are kept for later texts.
-    steps_kept: u64,
     is_refused: bool,
 }
 
@@ -119,31 +117,21 @@ impl Regex {
             backward: None,
             simulation: None,
             steps_left: STEPS_MAX,
-            steps_kept: 0,
             is_refused: false,
         })
     }
 
-    /// Begins one of so many scans that are still to come, itself included: each may take an equal
-    /// share of what is left.
-    pub(crate) fn begin_scan(&mut self, scans: u64) {
-        let left = self.steps_left + self.steps_kept;
-        self.steps_left = left / scans.max(1);
-        self.steps_kept = left - self.steps_left;
-        self.is_refused = false;
-    }
-
     /// Begins to find in texts that are known to match.
     pub(crate) fn begin_finding(&mut self) {
-        (self.steps_left, self.steps_kept) = (STEPS_MAX, 0);
+        self.steps_left = STEPS_MAX;
     }
 
-    /// Whether the steps of the scan are used up.
+    /// Whether the steps of the query are used up.
     pub(crate) const fn is_spent(&self) -> bool {
         self.steps_left == 0
     }
 
-    /// Whether a text of the scan was left out because it would have cost more than was left.
+    /// Whether a text was left out because it would have cost more than was left.
     pub(crate) const fn is_refused(&self) -> bool {
         self.is_refused
     }

@@ -2,8 +2,9 @@
 //!
 //! In: an expression and the texts of one conversation. Out: every message or summary with a match
 //! in one of its texts. Only units that hold the grams of the expression are read, in passing and
-//! without copying what is not escaped, the newest first and not more than the expression may cost.
-//! Not here: order, limit and snippets.
+//! without copying what is not escaped, from the last document to the first and not more than the
+//! expression may cost; what says how far a scan came is a document, not a time. Not here: limit
+//! and snippets.
 
 use alloc::{string::String, vec::Vec};
 
@@ -15,8 +16,9 @@ use crate::{
 /// Summaries that are looked through at a time.
 const SUMMARIES_PER_STEP: usize = 16;
 /// Messages that are looked through at first, and at most; twice as many each time, so that long
-/// scans take few reads and short ones read little in vain.
-const MESSAGES_PER_STEP: u64 = 256;
+/// scans take few reads and short ones read little in vain. An expression that costs too much for
+/// the first step is refused.
+const MESSAGES_PER_STEP: u64 = 64;
 const MESSAGES_PER_STEP_MAX: u64 = 2_048;
 
 /// A document with a match, and its time.
@@ -25,15 +27,17 @@ pub(crate) type Match = (u64, Timestamp);
 /// What a scan found.
 #[derive(Debug, Default)]
 pub(crate) struct Scanned {
-    /// The newest first in steps.
+    /// From the last document to the first.
     pub(crate) found: Vec<Match>,
-    /// The time before which not everything was looked through; `None`: everything was.
-    pub(crate) unscanned_before: Option<Timestamp>,
-    /// The expression costs too much for the newest documents already.
-    pub(crate) is_refused: bool,
+    /// The next document to look at: it and those before it were not all looked through. `None`:
+    /// everything was.
+    pub(crate) unscanned: Option<u64>,
+    /// At least one step was finished.
+    pub(crate) is_begun: bool,
 }
 
-/// The messages or summaries of a conversation that an expression matches in.
+/// The messages or summaries of a conversation up to the document `last`, itself included, that an
+/// expression matches in.
 ///
 /// # Errors
 ///
@@ -43,12 +47,13 @@ pub(crate) fn scan(
     history: &History<'_>,
     index: &mut Index,
     corpus: Corpus,
+    last: u64,
     regex: &mut Regex,
     window: &Window,
 ) -> Result<Scanned> {
     if corpus == Corpus::Summaries {
         // There are no grams of them: a history has one for hundreds of messages.
-        let ordinals: Vec<u64> = (1..=index.documents(corpus)).collect();
+        let ordinals: Vec<u64> = (1..=last.min(index.documents(corpus))).collect();
         return summaries(reader, history, index, &ordinals, regex, window);
     }
     let query = regex.grams();
@@ -63,7 +68,9 @@ pub(crate) fn scan(
         };
         query.units(&of_gram)
     };
-    let ranges = ranges(history, index, units.as_deref());
+    let mut ranges = ranges(history, index, units.as_deref());
+    ranges.iter_mut().for_each(|range| range.1 = range.1.min(last));
+    let ranges = joined(ranges);
     let ranges = within(reader, index, ranges, window)?;
     messages(reader, history, ranges, regex, window)
 }
@@ -111,7 +118,10 @@ fn within(
     let times = index.times(reader, Corpus::Messages, &seqs)?;
     let inside = seqs.iter().zip(times).filter(|(_, time)| window.holds(*time));
     let mut out: Vec<(u64, u64)> = inside.map(|(seq, _)| (*seq, *seq)).collect();
-    out.extend(direct);
+    out.extend(ranges.iter().flat_map(|(from, to)| {
+        let common = |other: &(u64, u64)| ((*from).max(other.0), (*to).min(other.1));
+        direct.iter().map(common).collect::<Vec<_>>()
+    }));
     Ok(joined(out))
 }
 
@@ -125,9 +135,8 @@ fn messages(
     let mut scanned = Scanned::default();
     let mut count = MESSAGES_PER_STEP;
     while let Some(newest) = take_last(&mut ranges, count) {
-        let (mut found, mut times) = (Vec::new(), None);
+        let mut found = Vec::new();
         history.each_of(reader, &newest, &mut |_, message| {
-            times = with(times, message.time);
             if !regex.is_refused()
                 && window.holds(message.time)
                 && matches_in(regex, message.text, message.parts)
@@ -136,7 +145,8 @@ fn messages(
             }
             Ok(())
         })?;
-        if !scanned.goes_on(regex, found, times, ranges.is_empty()) {
+        let begin = newest.last().map_or(0, |(_, to)| *to);
+        if !scanned.goes_on(regex, found, begin, ranges.last().map(|(_, to)| *to)) {
             break;
         }
         count = MESSAGES_PER_STEP_MAX.min(2 * count);
@@ -162,32 +172,20 @@ fn take_last(ranges: &mut Vec<(u64, u64)>, count: u64) -> Option<Vec<(u64, u64)>
 }
 
 impl Scanned {
-    /// Takes what one step found, whose documents begin and end at these times; `false`: it was the
-    /// last of all or that the expression may take. Of a step that was not finished nothing counts.
-    fn goes_on(
-        &mut self,
-        regex: &Regex,
-        found: Vec<Match>,
-        times: Option<(Timestamp, Timestamp)>,
-        is_last: bool,
-    ) -> bool {
+    /// Takes what one step found, which began at the document `begin` and is followed by one that
+    /// begins at `next`; `false`: it was the last of all or that the expression may take. Of a step
+    /// that was not finished nothing counts.
+    fn goes_on(&mut self, regex: &Regex, found: Vec<Match>, begin: u64, next: Option<u64>) -> bool {
         if regex.is_refused() {
-            self.is_refused = self.unscanned_before.is_none();
-            let last = times.map(|(_, last)| last.saturating_add(1));
-            self.unscanned_before = self.unscanned_before.or(last);
+            self.unscanned = Some(begin);
             return false;
         }
-        self.found.extend(found);
-        // What is of the same time may stand before it.
-        let first = times.map(|(first, _)| first.saturating_add(1));
-        self.unscanned_before = if is_last { None } else { first.or(self.unscanned_before) };
-        !is_last && !regex.is_spent()
+        self.is_begun = true;
+        // A step is read from its first document to its last.
+        self.found.extend(found.into_iter().rev());
+        self.unscanned = next;
+        next.is_some() && !regex.is_spent()
     }
-}
-
-/// The times of the first and the last document, with another one behind them.
-fn with(times: Option<(Timestamp, Timestamp)>, time: Timestamp) -> Option<(Timestamp, Timestamp)> {
-    Some((times.map_or(time, |(first, _)| first), time))
 }
 
 /// Whether an expression matches in one of the texts of a message.
@@ -208,7 +206,7 @@ fn summaries(
     let mut scanned = Scanned::default();
     let mut steps = ordinals.rchunks(SUMMARIES_PER_STEP).peekable();
     while let Some(ordinals) = steps.next() {
-        let (mut found, mut times) = (Vec::new(), None);
+        let mut found = Vec::new();
         let places = index.summaries(reader, ordinals)?;
         let wanted: Vec<(String, u32)> =
             places.iter().map(|(id, bytes)| (history.keys.summary(*id), *bytes)).collect();
@@ -216,7 +214,6 @@ fn summaries(
             ordinals.iter().zip(&wanted).zip(reader.passing(&wanted)?)
         {
             let summary: Summary = codec::decode(key, &value)?;
-            times = with(times, summary.latest_at);
             if !regex.is_refused()
                 && window.holds(summary.latest_at)
                 && regex.is_match(&summary.text)
@@ -224,7 +221,9 @@ fn summaries(
                 found.push((*ordinal, summary.latest_at));
             }
         }
-        if !scanned.goes_on(regex, found, times, steps.peek().is_none()) {
+        let begin = ordinals.last().copied().unwrap_or(0);
+        let next = steps.peek().and_then(|ordinals| ordinals.last()).copied();
+        if !scanned.goes_on(regex, found, begin, next) {
             break;
         }
     }

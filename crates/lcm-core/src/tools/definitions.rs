@@ -42,7 +42,7 @@ pub(super) static GREP: Tool = Tool {
         },
         Argument {
             name: "startId",
-            description: "With scope files: what to go on with, as an answer says.",
+            description: "What to go on with, as an answer to the same search says.",
             form: Form::Text,
             needed: false,
         },

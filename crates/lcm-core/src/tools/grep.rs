@@ -48,11 +48,12 @@ pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
     call.arguments.copy(&QUERY, &mut query);
     query.flag("only", call.only());
     let query = query.end_object();
-    let found = recall::searched(reader, &call.place, &query, call.within(), call.now)?.json;
+    let answer = recall::searched(reader, &call.place, &query, call.within(), call.now)?;
+    let found = answer.json;
     let mut fields = Fields::of_argument("matches", &found)?;
-    let total = fields.number("total");
+    let mut total = fields.number("total");
     let notes = fields.texts("notes").join(", ");
-    let unscanned = unscanned(&mut fields)?;
+    let mut unscanned = unscanned(&mut fields)?;
     let matches = fields.list("matches");
     let (mut lines, mut shown, mut first) = (String::new(), 0, None);
     let mut left = TOKENS_MAX - CLOSING_TOKENS;
@@ -80,6 +81,10 @@ pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
         lines.push_str(&text);
         shown += 1;
     }
+    if let Some(start) = answer.starts.get(shown) {
+        // What is not shown comes next.
+        (total, unscanned) = (num::to_u64(shown), goes_on(start, 0));
+    }
     let mut out = format!("{BACKGROUND}\nMatches: {total}");
     if !notes.is_empty() {
         out.push_str(&format!(" ({notes})"));
@@ -94,6 +99,9 @@ pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
     out.push('\n');
     match first {
         Some((arguments, what)) => out.push_str(&next(arguments, what)),
+        None if !unscanned.is_empty() => {
+            out.push_str("Next: lcm_grep with the same arguments and that place\n");
+        }
         // Not all of a very long text is searched by words.
         None if notes.contains("partly-read") => out.push_str(
             "Next: lcm_grep with \"mode\":\"regex\", which looks through very long texts, too, or \
@@ -109,18 +117,18 @@ pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
 
 /// What goes on with a search that ended before all was looked through.
 fn unscanned(fields: &mut Fields<'_>) -> Result<String> {
-    let mut out = String::new();
-    if let Some((from, _)) = fields.any("unscanned_from") {
-        let mut fields = Fields::of_argument("unscanned_from", &from)?;
-        let (id, byte) = (fields.text("id"), fields.number("byte"));
-        out.push_str(&format!(
-            "; what is left is searched with \"startId\":\"{id}\",\"startByte\":{byte}"
-        ));
+    let Some((from, _)) = fields.any("unscanned_from") else { return Ok(String::new()) };
+    let mut fields = Fields::of_argument("unscanned_from", &from)?;
+    Ok(goes_on(&fields.text("id"), fields.number("byte")))
+}
+
+/// How the same search goes on at a place.
+fn goes_on(id: &str, byte: u64) -> String {
+    let mut out = format!("; what is left is searched with \"startId\":\"{id}\"");
+    if byte > 0 {
+        out.push_str(&format!(",\"startByte\":{byte}"));
     }
-    if let Some(before) = fields.text_or_none("unscanned_before") {
-        out.push_str(&format!("; what is older is found with \"before\":\"{before}\""));
-    }
-    Ok(out)
+    out
 }
 
 /// A match as a model is told of it.

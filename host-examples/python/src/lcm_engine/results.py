@@ -383,7 +383,8 @@ class Expanded(TypedDict):
 class Found(TypedDict):
     """What a search found, best first; `notes` say how the pattern was taken, and what was cut.
 
-    Where not everything was looked through, `unscanned_before` or `unscanned_from` goes on.
+    Where not everything was looked through, `unscanned_from` goes on: its `id` is the `start_id`
+    of the same search, its `byte` the `start_byte`.
     """
 
     matches: list[dict[str, Any]]
@@ -391,7 +392,6 @@ class Found(TypedDict):
     truncated: bool
     notes: list[str]
     grant: NotRequired[Charged]
-    unscanned_before: NotRequired[str]
     unscanned_from: NotRequired[dict[str, Any]]
 
 

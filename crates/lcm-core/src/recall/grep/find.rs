@@ -4,13 +4,17 @@
 //! for. Not here: what is shown of them (`show`), files (`files`).
 //!
 //! Each corpus of each conversation gives an ordered list of its best; the lists are merged. The
-//! weights of a full-text query are those of all conversations that are searched together.
+//! weights of a full-text query are those of all conversations that are searched together. An
+//! expression goes through one after the other.
 
 use alloc::{string::String, vec::Vec};
 
 mod near;
 
-use super::{Bounds, Place, Scope, Sort, Sought, Vector};
+use super::{
+    Bounds, Place, Scope, Sort, Sought, Vector,
+    start::{self, Start},
+};
 use crate::{
     api::Timestamp,
     codec,
@@ -56,8 +60,10 @@ pub(super) struct Found {
     pub(super) total: u64,
     /// Words of the query were left out because too many documents hold them.
     pub(super) is_cut: bool,
-    /// The time before which an expression was not looked for everywhere.
-    pub(super) unscanned_before: Option<Timestamp>,
+    /// Where an expression was not looked for yet.
+    pub(super) next: Option<Start>,
+    /// Of an answer that is one of several, where each hit stands, in their order; else empty.
+    pub(super) starts: Vec<Start>,
     /// What is to be said of vectors, and of texts that are too long.
     pub(super) notes: Vec<&'static str>,
 }
@@ -71,12 +77,12 @@ impl Found {
     }
 }
 
-/// The hits.
+/// The hits. `start`: where an earlier search for the expression ended.
 ///
 /// # Errors
 ///
-/// `limit-exceeded`: what an expression, or phrases that must or must not be there, would cost; as
-/// [`Index::postings`].
+/// `limit-exceeded`: what an expression, or phrases that must or must not be there, would cost;
+/// `invalid-input`, `not-found`: `start`; as [`Index::postings`].
 pub(super) fn find(
     reader: &mut Reader<'_>,
     places: &[Place],
@@ -84,6 +90,7 @@ pub(super) fn find(
     sought: &mut Sought,
     bounds: &Bounds,
     vector: Option<&Vector>,
+    start: Option<&str>,
 ) -> Result<Found> {
     let corpora: &[Corpus] = match bounds.scope {
         Scope::Messages => &[Corpus::Messages],
@@ -119,14 +126,21 @@ pub(super) fn find(
             }
         }
         Sought::Regex(regex) => {
-            (found.total, found.unscanned_before) =
-                matches(reader, places, indexes, regex, bounds, corpora, &mut lists)?;
+            let start = start.map(|start| Start::read(start, places, indexes, corpora));
+            return matches(reader, places, indexes, regex, bounds, corpora, start.transpose()?);
         }
     }
     found.hits = merged(lists, bounds.limit);
     Ok(found)
 }
 
+/// What an expression matches in.
+///
+/// Conversation after conversation is looked through, in an order that does not change while they
+/// grow, each from its last message to its first and then its summaries likewise, until the
+/// expression has cost what it may. Where that ends before everything was looked through, and where
+/// the query went on from an earlier one, the hits are the first in that order, so that the next
+/// begins behind the last of them; else they are the newest.
 fn matches(
     reader: &mut Reader<'_>,
     places: &[Place],
@@ -134,43 +148,103 @@ fn matches(
     regex: &mut Regex,
     bounds: &Bounds,
     corpora: &[Corpus],
-    lists: &mut Vec<List>,
-) -> Result<(u64, Option<Timestamp>)> {
-    let (mut total, mut unscanned_before, mut is_refused) = (0, None, true);
-    let mut scans = num::to_u64(places.len() * corpora.len());
-    for ((number, place), index) in places.iter().enumerate().zip(indexes) {
+    start: Option<Start>,
+) -> Result<Found> {
+    let mut scans = scans(places, indexes, corpora);
+    if let Some(start) = start {
+        let is_it = |one: &Start| (one.place, one.corpus) == (start.place, start.corpus);
+        let before = scans.iter().position(is_it).ok_or_else(super::not_come_to)?;
+        scans.drain(..before);
+        scans.iter_mut().take(1).for_each(|first| *first = start);
+    }
+    let (mut hits, mut next, mut is_begun) = (Vec::new(), None, false);
+    for one in scans {
+        // What was begun goes on while steps are left, and each query begins something.
+        if is_begun && regex.is_spent() {
+            next = Some(one);
+            break;
+        }
+        let known = places.get(one.place).zip(indexes.get_mut(one.place));
+        let Some((place, index)) = known else { continue };
         place.enter(reader);
         let history = History { keys: &place.keys, head: &place.loaded.head };
-        for corpus in corpora {
-            regex.begin_scan(scans);
-            scans -= 1;
-            let mut scanned = scan(reader, &history, index, *corpus, regex, &bounds.window)?;
-            unscanned_before = unscanned_before.max(scanned.unscanned_before);
-            is_refused &= scanned.is_refused;
-            if let Some(spans) = &place.spans {
-                let documents: Vec<u64> =
-                    scanned.found.iter().map(|(document, _)| *document).collect();
-                let mut may =
-                    covered(reader, place, index, *corpus, spans, &documents)?.into_iter();
-                scanned.found.retain(|_| may.next().unwrap_or(false));
-            }
-            total += num::to_u64(scanned.found.len());
-            let mut newest = scanned.found.into_iter().map(|(document, time)| (time, document));
-            let hit = |(time, document)| Hit {
-                place: number,
-                corpus: *corpus,
-                document,
-                score: None,
-                rank: time,
-                time,
-            };
-            lists.push(score::greatest(&mut newest, bounds.limit).into_iter().map(hit).collect());
+        let scanned =
+            scan(reader, &history, index, one.corpus, one.document, regex, &bounds.window)?;
+        is_begun |= scanned.is_begun;
+        if regex.is_refused() && !is_begun {
+            return Err(super::too_costly());
+        }
+        let mut found = scanned.found;
+        if let Some(spans) = &place.spans {
+            let documents: Vec<u64> = found.iter().rev().map(|(document, _)| *document).collect();
+            let may = covered(reader, place, index, one.corpus, spans, &documents)?;
+            let mut may = may.into_iter().rev();
+            found.retain(|_| may.next().unwrap_or(false));
+        }
+        hits.extend(found.into_iter().map(|(document, time)| Hit::matched(one, document, time)));
+        if let Some(document) = scanned.unscanned {
+            next = Some(Start { document, ..one });
+            break;
         }
     }
-    if is_refused {
-        return Err(super::too_costly());
+    Ok(page(hits, next, start.is_some(), bounds.limit))
+}
+
+/// All that may be looked through, in order, each from its last document on. What is empty is left
+/// out.
+fn scans(places: &[Place], indexes: &[Index], corpora: &[Corpus]) -> Vec<Start> {
+    let mut turns: Vec<(usize, usize)> =
+        places.iter().enumerate().map(|(number, place)| (place.turn, number)).collect();
+    order::sort(&mut turns);
+    let mut out = Vec::new();
+    for (_, number) in turns {
+        let Some((place, index)) = places.get(number).zip(indexes.get(number)) else { continue };
+        let of_place = corpora.iter().map(|corpus| Start {
+            place: number,
+            corpus: *corpus,
+            document: start::documents(place, index, *corpus),
+        });
+        out.extend(of_place.filter(|one| one.document > 0));
     }
-    Ok((total, unscanned_before))
+    out
+}
+
+/// Of all matches in the order in which they were found, those that are hits. `next`: what was not
+/// looked through; `goes_on`: the query went on from an earlier one.
+fn page(mut hits: Vec<Hit>, next: Option<Start>, goes_on: bool, limit: usize) -> Found {
+    if next.is_none() && !goes_on {
+        let total = num::to_u64(hits.len());
+        // The newest; of equals the later documents of the earlier conversation.
+        order::sort_by(&mut hits, &mut |a, b| {
+            let places = (a.place, a.corpus == Corpus::Summaries);
+            let others = (b.place, b.corpus == Corpus::Summaries);
+            let newest = b.time.cmp(&a.time).then(places.cmp(&others));
+            newest.then(b.document.cmp(&a.document))
+        });
+        hits.truncate(limit);
+        return Found { hits, total, ..Found::default() };
+    }
+    let cut = hits.get(limit).map(Hit::start);
+    hits.truncate(limit);
+    Found {
+        total: num::to_u64(hits.len()),
+        starts: hits.iter().map(Hit::start).collect(),
+        next: cut.or(next),
+        hits,
+        ..Found::default()
+    }
+}
+
+impl Hit {
+    /// A match of an expression.
+    const fn matched(of: Start, document: u64, time: Timestamp) -> Self {
+        Self { place: of.place, corpus: of.corpus, document, score: None, rank: time, time }
+    }
+
+    /// Where a search goes on that comes to this next.
+    const fn start(&self) -> Start {
+        Start { place: self.place, corpus: self.corpus, document: self.document }
+    }
 }
 
 /// A corpus of a conversation between the two steps of a full-text search.

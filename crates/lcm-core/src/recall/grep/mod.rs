@@ -8,6 +8,7 @@ mod files;
 mod find;
 mod neighbours;
 mod show;
+mod start;
 
 pub(crate) use neighbours::NEIGHBOURS_MAX;
 pub(crate) use show::{best_passage_of, best_place};
@@ -154,11 +155,11 @@ struct Answered {
     more: bool,
     /// Too many words were typed.
     is_cut: bool,
-    /// Of messages and summaries: the time before which not all were looked through.
-    unscanned_before: Option<Timestamp>,
     /// Of files: the one in which the search ended, and the byte it goes on at; or the message
-    /// before which it did.
+    /// before which it did. Of messages and summaries: the place, see [`start`].
     unscanned_from: Option<(String, u64)>,
+    /// Of an answer that is one of several, where a search that comes to each row next goes on.
+    starts: Vec<String>,
 }
 
 /// A conversation that is searched.
@@ -168,14 +169,17 @@ struct Place {
     loaded: Loaded,
     /// What of it may be found, as ranges of seqs; `None`: all.
     spans: Option<Vec<(u64, u64)>>,
+    /// When an expression comes to it: a number that does not change while conversations grow.
+    turn: usize,
 }
 
 impl Place {
     /// The conversation of this id; `None`: it does not exist.
-    fn read(reader: &mut Reader<'_>, name: &str) -> Result<Option<Self>> {
+    fn read(reader: &mut Reader<'_>, name: &str, turn: usize) -> Result<Option<Self>> {
         let keys = Keys::new(name)?;
         let loaded = Loaded::of(reader, &keys, name)?;
-        Ok(loaded.bytes.is_some().then(|| Self { name: name.into(), keys, loaded, spans: None }))
+        let place = |loaded| Self { name: name.into(), keys, loaded, spans: None, turn };
+        Ok(Some(loaded).filter(|loaded| loaded.bytes.is_some()).map(place))
     }
 
     /// Says that what is read next belongs to this conversation.
@@ -237,26 +241,18 @@ pub(crate) fn searched(
         place.enter(reader);
         indexes.push(Index::open(reader, &place.keys, &place.loaded.head)?);
     }
-    let Answered { rows, total, more, is_cut, unscanned_before, unscanned_from } =
-        match bounds.scope {
-            Scope::Files => {
-                files::search(reader, &places, &mut indexes, &mut sought, &bounds, &query.files)?
-            }
-            _ => {
-                let vector = query.vector.as_ref();
-                said(reader, &places, &mut indexes, &mut sought, &bounds, vector, &mut notes)?
-            }
-        };
-    if is_cut && !notes.contains(&"terms-limited") {
-        notes.push("terms-limited");
-    }
-    let is_limited = unscanned_before.is_some() || unscanned_from.is_some();
-    if is_limited {
-        notes.push("scan-limited");
-    }
-    if more {
-        notes.push("file-limited");
-    }
+    let answered = match bounds.scope {
+        Scope::Files => {
+            files::search(reader, &places, &mut indexes, &mut sought, &bounds, &query.files)?
+        }
+        _ => said(reader, &places, &mut indexes, &mut sought, &bounds, &query, &mut notes)?,
+    };
+    Ok(told(answered, within, notes))
+}
+
+/// The answer with what was found, as far as a grant reaches.
+fn told(answered: Answered, within: Within<'_>, mut notes: Vec<&'static str>) -> Answer {
+    let Answered { rows, mut total, more, is_cut, mut unscanned_from, starts } = answered;
     let found = crate::num::to_u64(rows.len());
     let (mut matches, mut tokens, mut count) = (Writer::array(), 0u32, 0u64);
     let tokens_max = within.tokens_max.unwrap_or(u32::MAX);
@@ -269,22 +265,32 @@ pub(crate) fn searched(
         count += 1;
         matches.push_json(&row.json);
     }
+    if let Some(start) = starts.get(crate::num::to_usize(count)) {
+        // What the grant leaves out comes next.
+        (total, unscanned_from) = (count, Some((start.clone(), 0)));
+    }
+    if is_cut && !notes.contains(&"terms-limited") {
+        notes.push("terms-limited");
+    }
+    if unscanned_from.is_some() {
+        notes.push("scan-limited");
+    }
+    if more {
+        notes.push("file-limited");
+    }
     let mut answer = Writer::object();
     within.note(tokens, found > count, &mut answer);
     answer.array_at("matches", matches);
     answer.texts("notes", &notes);
     answer.number("total", total);
-    answer.flag("truncated", total > count || more || is_limited);
-    if let Some(before) = unscanned_before {
-        answer.time("unscanned_before", before);
-    }
+    answer.flag("truncated", total > count || more || unscanned_from.is_some());
     if let Some((file, byte)) = unscanned_from {
         let mut from = Writer::object();
         from.number("byte", byte);
         from.text("id", &file);
         answer.object_at("unscanned_from", from);
     }
-    Ok(Answer::new(answer, tokens))
+    Answer { starts, ..Answer::new(answer, tokens) }
 }
 
 /// What was found in messages and summaries, with the neighbours that are asked for.
@@ -294,17 +300,25 @@ fn said(
     indexes: &mut [Index],
     sought: &mut Sought,
     bounds: &Bounds,
-    vector: Option<&Vector>,
+    query: &Query,
     notes: &mut Vec<&'static str>,
 ) -> Result<Answered> {
-    let found = find::find(reader, places, indexes, sought, bounds, vector)?;
+    let (vector, start) = (query.vector.as_ref(), query.files.start());
+    if start.is_some() && matches!(sought, Sought::Text(_)) {
+        return Err(Error::invalid(
+            "start_id: words are looked for everywhere at once; it goes with an expression",
+        ));
+    }
+    let found = find::find(reader, places, indexes, sought, bounds, vector, start)?;
     notes.extend_from_slice(&found.notes);
     let mut rows = show::show(reader, places, indexes, sought, &found.hits)?;
     if neighbours::add(reader, places, &found.hits, &mut rows, bounds.neighbours)? {
         notes.push("neighbours-limited");
     }
-    let find::Found { total, is_cut, unscanned_before, .. } = found;
-    Ok(Answered { rows, total, is_cut, unscanned_before, ..Default::default() })
+    let find::Found { total, is_cut, next, starts, .. } = found;
+    let unscanned_from = next.map(|next| (next.name(places), 0));
+    let starts = starts.into_iter().map(|start| start.name(places)).collect();
+    Ok(Answered { rows, total, is_cut, unscanned_from, starts, more: false })
 }
 
 fn query(query_json: &str) -> Result<Query> {
@@ -428,6 +442,11 @@ fn too_costly() -> Error {
     )
 }
 
+/// The error of a place to go on at that is none of the search.
+fn not_come_to() -> Error {
+    Error::not_found("start_id: the search does not come to it; it goes on as the same query")
+}
+
 /// The conversations of a grant that are searched: all, or `only` the one, newest first.
 fn permitted(
     reader: &mut Reader<'_>,
@@ -436,11 +455,11 @@ fn permitted(
     permit: &Permit,
 ) -> Result<Vec<Place>> {
     let mut places = Vec::new();
-    for name in permit.conversations(reader)? {
+    for (turn, name) in permit.conversations(reader)?.into_iter().enumerate() {
         if query.only && name != conversation {
             continue;
         }
-        let Some(mut place) = Place::read(reader, &name)? else { continue };
+        let Some(mut place) = Place::read(reader, &name, turn)? else { continue };
         place.spans = permit.spans(&place.keys);
         // What is not covered at all is not searched.
         if place.spans.as_ref().is_none_or(|spans| !spans.is_empty()) {
@@ -456,8 +475,8 @@ fn named(reader: &mut Reader<'_>, searched: &[(&str, u64, u64)]) -> Result<Vec<P
     let mut names: Vec<&str> = searched.iter().map(|(name, ..)| *name).collect();
     crate::order::distinct(&mut names);
     let mut places = Vec::new();
-    for name in names {
-        places.extend(Place::read(reader, name)?);
+    for (turn, name) in names.into_iter().enumerate() {
+        places.extend(Place::read(reader, name, turn)?);
     }
     newest_first(&mut places);
     Ok(places)
@@ -501,7 +520,7 @@ fn places(
     notes: &mut Vec<&'static str>,
 ) -> Result<Vec<Place>> {
     if !query.all {
-        let place = Place::read(reader, conversation)?.ok_or_else(|| {
+        let place = Place::read(reader, conversation, 0)?.ok_or_else(|| {
             Error::not_found(format_args!("conversation `{conversation}` does not exist"))
         })?;
         let family = place.loaded.head.family.filter(|_| !query.only);
@@ -513,14 +532,14 @@ fn places(
             notes.push("family-limited");
         }
         for member in members {
-            places.extend(Place::read(reader, &member.conversation)?);
+            places.extend(Place::read(reader, &member.conversation, places.len())?);
         }
         newest_first(&mut places);
         return Ok(places);
     }
     let mut places = Vec::new();
     for name in super::every_conversation(reader)? {
-        places.extend(Place::read(reader, &name)?);
+        places.extend(Place::read(reader, &name, places.len())?);
     }
     Ok(places)
 }

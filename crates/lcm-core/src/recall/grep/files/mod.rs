@@ -32,12 +32,13 @@ use crate::{
     tokens,
 };
 
-/// Which files, as a query says.
+/// Which files, as a query says, and where to begin.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     /// `None`: all.
     ids: Option<Vec<String>>,
-    /// The file or message to begin with; what the search comes to before it is passed over.
+    /// The file or message to begin with; what the search comes to before it is passed over. Of
+    /// messages and summaries a place, see [`super::start`].
     start: Option<String>,
     /// Where in that file to begin.
     start_byte: u64,
@@ -48,16 +49,16 @@ impl Asked {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: over 64 files, a byte to begin at and no file to begin with, or any of
-    /// these when no files are searched.
+    /// `invalid-input`: over 64 files, a byte to begin at and no file to begin with, or files or
+    /// such a byte when no files are searched.
     pub(super) fn read(fields: &mut Fields<'_>, is_meant: bool) -> Result<Self> {
         let ids = fields.texts_or_none("file_ids");
         let start_byte = fields.number_or_none("start_byte");
         let start = fields.text_or_none("start_id");
-        if !is_meant && (ids.is_some() || start.is_some() || start_byte.is_some()) {
-            return Err(Error::invalid(
-                "file_ids, start_id, start_byte: they need the scope files",
-            ));
+        // Where an answer says how to go on there is a byte, which is 0 without files.
+        let is_byte = start_byte.is_some_and(|byte| byte > 0 || start.is_none());
+        if !is_meant && (ids.is_some() || is_byte) {
+            return Err(Error::invalid("file_ids, start_byte: they need the scope files"));
         }
         let count = ids.as_ref().map_or(0, Vec::len);
         if count > limits::FILE_IDS_MAX {
@@ -70,6 +71,11 @@ impl Asked {
             return Err(Error::invalid("start_byte: it needs start_id, or one id in file_ids"));
         }
         Ok(Self { ids, start, start_byte: start_byte.unwrap_or(0) })
+    }
+
+    /// What to begin with.
+    pub(super) fn start(&self) -> Option<&str> {
+        self.start.as_deref()
     }
 }
 
@@ -122,16 +128,13 @@ pub(super) fn search(
     let mut holders = holders(reader, places, indexes, query, bounds, named.as_deref())?;
     if let Some(start) = &start {
         let at = holders.iter().position(|one| (one.place, one.seq) == (start.place, start.seq));
-        let Some(at) = at else { return Err(not_come_to()) };
+        let Some(at) = at else { return Err(super::not_come_to()) };
         holders.drain(..at);
     }
     let mut answered = Answered { is_cut, ..Answered::default() };
     let wanted = match sought {
         Sought::Text(query) => Words::new(query).map(|words| Wanted::Words(Box::new(words))),
-        Sought::Regex(regex) => {
-            regex.begin_scan(1);
-            Some(Wanted::Regex(regex))
-        }
+        Sought::Regex(regex) => Some(Wanted::Regex(regex)),
     };
     let Some(wanted) = wanted else { return Ok(answered) };
     let named = named.map(|named| named.into_iter().map(|one| one.id).collect::<Vec<_>>());
@@ -212,10 +215,6 @@ fn start(reader: &mut Reader<'_>, places: &[Place], asked: &Asked) -> Result<Opt
     }
     let found = named(reader, places, core::slice::from_ref(name))?;
     Ok(found.first().map(|one| Start { place: one.place, seq: one.seq, id: Some(one.id), byte }))
-}
-
-fn not_come_to() -> Error {
-    Error::not_found("start_id: the search does not come to it; it goes on as the same query")
 }
 
 /// The messages of a conversation that have payloads and fit: their times and seqs. `seqs`: only
