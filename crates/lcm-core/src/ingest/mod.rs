@@ -95,15 +95,12 @@ pub(crate) fn append(
     let staged = batch::Staged { records: &records, found, partial: options.partial };
     batch::resolve(reader, &shape, &mut candidates, staged)?;
     let consumed = num::to_u32(candidates.len());
-    if extra.revision.is_some_and(|revision| revision != loaded.head.revision) {
-        return Err(Error::conflict(format_args!(
-            "the conversation moved on since revision {}, to {}",
-            extra.revision.unwrap_or(0),
-            loaded.head.revision
-        )));
-    }
     let mark = mark(&candidates, options.mode, now);
     let marked = loaded.head.batches.iter().find(|batch| batch.hash == mark).copied();
+    // Before the revision: a commit of unknown outcome that landed is what moved it on.
+    if !(extra.repeat && marked.is_some()) {
+        at_revision(&loaded.head, extra.revision)?;
+    }
     if let Some(batch) = marked
         && (extra.repeat || options.mode == IngestMode::Transcript)
     {
@@ -134,6 +131,17 @@ pub(crate) fn append(
     let write =
         Write { keys: &keys, dialect, candidates, times, decided, large, node, mark, upkeep, puts };
     write.commit(reader, loaded, now)
+}
+
+/// Refuses a conversation that is not at the revision that the caller relies on, if on any.
+fn at_revision(head: &Head, relied_on: Option<u64>) -> Result<()> {
+    match relied_on {
+        Some(revision) if revision != head.revision => Err(Error::conflict(format_args!(
+            "the conversation moved on since revision {revision}, to {}",
+            head.revision
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// What it takes to write that the conversation is of this family; nothing when it is already.
