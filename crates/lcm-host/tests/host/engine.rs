@@ -217,6 +217,54 @@ fn an_append_of_unknown_outcome_is_repeated_and_stores_once() {
     }
 }
 
+/// Goal: an outcome that stays unknown for a while doubles nothing and leaves nothing out, whatever
+/// the messages are. Method: equal ones too short to be recognised, in calls that are equal to each
+/// other, of which each in turn fails before or after it was written, once or thrice.
+#[test]
+fn a_call_of_unknown_outcome_is_repeated_as_it_was() {
+    let messages = vec![r#"{"role":"user","content":"ok"}"#.to_owned(); 250];
+    let failures: [&[Fault]; 4] = [
+        &[Fault::Lost],
+        &[Fault::ReplyLost],
+        &[Fault::Lost, Fault::Lost, Fault::ReplyLost],
+        &[Fault::ReplyLost, Fault::Conflict],
+    ];
+    for (place, failure) in (0..3).flat_map(|place| failures.map(|failure| (place, failure))) {
+        for new in [false, true] {
+            let faults = [&vec![Fault::Sound; place], failure].concat();
+            let lcm = open(Faulty::with(&faults));
+            let options = IngestOptions { new, ..IngestOptions::new(Dialect::Lcm, NOW) };
+            let report =
+                lcm.ingest("c", &messages, &options, &Cancel::default(), &mut |_| ()).unwrap();
+            assert_eq!(stored(&lcm).len(), 250, "{place}, {failure:?}, {new}");
+            assert_eq!(report.revision, 3);
+        }
+    }
+}
+
+/// Goal: a list of any length may be repeated as a whole. Method: its ninth call fails until the
+/// host gives up, having landed or not.
+#[test]
+fn a_list_that_was_given_up_is_repeated_as_a_whole() {
+    let equal = vec![r#"{"role":"user","content":"ok"}"#.to_owned(); 950];
+    for messages in [equal, transcript(950, 5)] {
+        for first in [Fault::Lost, Fault::ReplyLost] {
+            let faults = [vec![Fault::Sound; 8], vec![first], vec![Fault::Busy]].concat();
+            let lcm = open(Faulty::with(&faults));
+            let mut options = IngestOptions::new(Dialect::Lcm, NOW);
+            options.new = true;
+            let ingest = |options: &IngestOptions| {
+                lcm.ingest("c", &messages, options, &Cancel::default(), &mut |_| ())
+            };
+            // What landed needs no commit when it is repeated, so that the next call is the busy one.
+            assert_eq!(ingest(&options).unwrap_err().error.code, Code::StoreUnavailable);
+            options.repeat = true;
+            ingest(&options).unwrap();
+            assert_eq!(stored(&lcm), messages, "{first:?}");
+        }
+    }
+}
+
 #[test]
 fn a_store_that_never_began_is_not_asked_again() {
     let store = Faulty::with(&[Fault::Busy]);
