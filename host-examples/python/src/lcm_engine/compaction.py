@@ -6,7 +6,6 @@ due, what an answer is worth, what is owed and when it is tried again is decided
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -15,7 +14,18 @@ from typing import Any
 
 from . import completions
 from .errors import CompletionFailed, LcmError
-from .flows import Call, Complete, Fields, Flow, Pause, Together, append, model_option, parsed
+from .flows import (
+    Call,
+    Complete,
+    Fields,
+    Flow,
+    Pause,
+    Together,
+    append,
+    is_stop,
+    model_option,
+    parsed,
+)
 from .models import Asking
 from .texts import to_json
 
@@ -144,8 +154,9 @@ def maintain(work: Work) -> Flow[Any]:
         if error.code == "conflict":
             yield from _ask_maintain(work, "conflict")
         raise
-    except (asyncio.CancelledError, KeyboardInterrupt):
-        yield from _ask_maintain(work, "cancelled")
+    except BaseException as error:
+        if is_stop(error):
+            yield from _ask_maintain(work, "cancelled")
         raise
     if compacted and compacted["passes"]:
         # What was observed is of a context before the passes.
@@ -410,7 +421,9 @@ def _completed(
         requests, limit_ms = asked["requests"], asked.get("timeout_ms")
         try:
             answers = yield Together([model.ask(request, limit_ms) for request in requests])
-        except (asyncio.CancelledError, KeyboardInterrupt):
+        except BaseException as error:
+            if not is_stop(error):
+                raise
             stopped = completions.failed(CompletionFailed("other", "cancelled"))
             yield from resume(asked["continuation"], [stopped for _ in requests])
             raise

@@ -83,6 +83,12 @@ REPEATS_MAX = 8
 IDENTIFY_MESSAGES_MAX = 1_000
 IDENTIFY_BYTES_MAX = 8 * 1024 * 1024
 
+
+def is_stop(error: BaseException) -> bool:
+    """Whether somebody wants the whole call to end: an interrupt, a cancelled task."""
+    return not isinstance(error, (Exception, GeneratorExit))
+
+
 Effect = Call | Complete | Pause | Together
 Flow = Generator[Effect, Any, T]
 Fields = dict[str, Any]

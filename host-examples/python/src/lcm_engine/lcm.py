@@ -97,11 +97,9 @@ class Lcm(Verbs, Blocking):
             while True:
                 try:
                     result = self._perform(effect)
-                except Exception as error:
-                    effect = flow.throw(error)
-                except KeyboardInterrupt as error:
-                    # One that broke off an engine call is not told to the engine.
-                    if isinstance(effect, flows.Call):
+                except BaseException as error:
+                    # An interrupt that broke off an engine call is not told to the engine.
+                    if isinstance(effect, flows.Call) and flows.is_stop(error):
                         raise
                     effect = flow.throw(error)
                 else:
@@ -133,9 +131,11 @@ class Lcm(Verbs, Blocking):
         self._session.restart(config_json)
 
     def close(self) -> None:
-        """Closes the store."""
-        self._session.instance.drop()
-        self.store.close()
+        """Waits for the engine call of another thread and closes the store.
+
+        What goes on there, and later calls, are told that the store is closed.
+        """
+        self._session.close()
 
     def __enter__(self) -> Self:
         return self
