@@ -74,11 +74,9 @@ class Page(Generic[T]):
     cursor: Any
 
 
-OUTDATED = ("conflict", "store-unavailable")
-"""Failures of an append after which the conversation is not, or may not be, what it relied on."""
-
 REPEATS_MAX = 8
-"""How often in a row an ingest asks again what is missing without it becoming less."""
+"""How often in a row an ingest asks again what is missing without it becoming less, and an append
+of unknown outcome is repeated."""
 
 IDENTIFY_MESSAGES_MAX = 1_000
 IDENTIFY_BYTES_MAX = 8 * 1024 * 1024
@@ -253,19 +251,28 @@ def ingest(
         if (yield from intake.stage(missing)):
             continue  # Staging moved the conversation on.
         try:
-            yield from intake.append(missing, revision)
-            break
+            if (yield from intake.append(missing, revision)):
+                break
         except LcmError as error:
-            if error.code not in OUTDATED or repeats >= REPEATS_MAX:
+            if error.code != "conflict" or repeats >= REPEATS_MAX:
                 raise
-        yield Pause(random.uniform(0, 0.002 * 2**repeats))
+        yield _pause(repeats)
         repeats += 1
     receipt = _joined(intake.receipts, 0, intake.warnings)
     return receipt | {"skipped": len(texts) - receipt["ingested"]}
 
 
+def _pause(repeats: int) -> Pause:
+    """Before a repetition: random, growing."""
+    return Pause(random.uniform(0, 0.002 * 2**repeats))
+
+
 class _Intake:
-    """One transcript on its way in. Every append names the revision that its plan is true of."""
+    """One transcript on its way in. Every append names the revision that its plan is true of.
+
+    One of unknown outcome is not looked for among what is stored, where short messages cannot be
+    told apart: it is repeated as it was, and the engine knows it again.
+    """
 
     def __init__(
         self, conversation: str, dialect: str, texts: list[str], entries: str, now: int
@@ -306,28 +313,57 @@ class _Intake:
             )
         return bool(large)
 
-    def append(self, missing: list[int], revision: int) -> Flow[None]:
-        """Appends these messages, each call relying on the revision that the one before left."""
+    def append(self, missing: list[int], revision: int) -> Flow[bool]:
+        """Appends these messages, each call relying on the revision that the one before left.
+
+        Returns whether that held to the end.
+        """
         if not missing:
             # An empty call writes nothing and says how things stand.
-            yield from self._append([], self.extra)
+            self.receipts.append((yield from self._append([], self.extra)))
         at = 0
         while at < len(missing):
             following = missing[at : at + BATCH_MESSAGES_MAX]
             part = next(batches(self.texts[index] for index in following))
-            receipt = yield from self._append(part, self.extra | {"revision": revision})
+            receipt = yield from self._append_at(revision, part)
+            self.receipts.append(receipt)
             taken = receipt["ingested"] + receipt["skipped"]
             if not taken:
                 raise LcmError("trap", "`ingest.append` took none of the messages")
             at += taken
             self.done = missing[at - 1] + 1
+            if receipt["revision"] > revision + 1:
+                # It was known again; others may have written behind it.
+                return at == len(missing)
             revision = receipt["revision"]
+        return True
+
+    def _append_at(self, revision: int, texts: list[str]) -> Flow[Fields]:
+        """One append at this revision, repeated while its outcome is unknown."""
+        extra: Fields = self.extra | {"revision": revision}
+        repeat, repeats = False, 0
+        while True:
+            try:
+                asked = extra | {"repeat": True} if repeat else extra
+                receipt = yield from self._append(texts, asked)
+            except LcmError as error:
+                if error.code != "store-unavailable" or repeats >= REPEATS_MAX:
+                    raise
+                repeat = True
+            else:
+                # What is known while nothing was written is an equal call before; this one is not
+                # stored.
+                if not repeat or receipt["revision"] != revision:
+                    return receipt
+                repeat = False
+                continue
+            yield _pause(repeats)
+            repeats += 1
 
     def _append(self, texts: list[str], extra: Fields) -> Flow[Fields]:
         options = {"mode": "new", "partial": True, "extra_json": to_json(extra)}
         arguments = {"dialect": self.dialect, "messages": texts, "options": options}
         receipt: Fields = yield Call("ingest.append", self.place | arguments, once=True)
-        self.receipts.append(receipt)
         return receipt
 
 
