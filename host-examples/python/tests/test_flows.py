@@ -289,7 +289,9 @@ def plan(status: str, *ids: str, sweep: str = "") -> dict[str, Any]:
 
 
 def outcome(applied: str, reason: str = "", following: str | None = None) -> dict[str, Any]:
-    return {"applied": applied, "reason": reason, "next": following and {"id": following, "purpose": "leaf"}}
+    next_one = following and {"id": following, "purpose": "leaf"}
+    tokens = {"tokens_before": 9, "tokens_after": 8 if applied == "committed" else 9}
+    return {"applied": applied, "reason": reason, "next": next_one, **tokens}
 
 
 DONE = {"done": {"text": "t"}}

@@ -4,6 +4,7 @@ The same calls as in `lcm`, awaited. The model is awaited between two engine cal
 and assembling go on while it thinks; an asynchronous store is awaited inside of a call (see
 `sessions`). A store that is opened by its path works in a thread of its own; one of the caller's
 whose calls block is called in the thread of the event loop, for the milliseconds of an engine call.
+A model whose function may block is called in a thread.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import inspect
 import os
 from collections.abc import Callable, Coroutine, Generator, Mapping
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -19,14 +21,18 @@ from . import completions, flows
 from .component import Program, load
 from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
+from .lines import Lines, Locks, Place
 from .models import Complete, Model
 from .opening import RETRIES, Clock, configured, open_path, wall_clock
 from .sessions import AsyncSession, Session, ThreadSession
 from .stores import AsyncStore, Store
-from .verb import Awaited
+from .verb import Awaited, Begun, begun
 from .verbs import Verbs
 
 T = TypeVar("T")
+
+_COMPACTED: ContextVar[frozenset[tuple[int, str]]] = ContextVar("compacted", default=frozenset())
+"""What is compacted around the code that asks: stores by their `id`, and conversations."""
 
 
 def open_async(
@@ -110,6 +116,8 @@ class AsyncLcm(Verbs, Awaited):
         super().__init__(complete, clock, retries, timeout_ms, together=True)
         self.store = store
         self._config_json = config_json
+        self._lines = Lines()
+        self._compactions = Locks()
 
         def make() -> Instance:
             return Instance(program, self._config_json, memory_bytes_max=memory_bytes_max)
@@ -123,7 +131,9 @@ class AsyncLcm(Verbs, Awaited):
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Calls a function of the interface by name (`admin.status`), with plain values."""
-        return await self._call(name, dict(arguments), False)
+        conversation = arguments.get("conversation")
+        flow = begun(flows.called(name, dict(arguments)))
+        return await self._run(flow, conversation if isinstance(conversation, str) else None)
 
     async def _call(self, name: str, arguments: dict[str, Any], once: bool) -> Any:
         if not isinstance(self._session, Session):
@@ -131,32 +141,60 @@ class AsyncLcm(Verbs, Awaited):
         await asyncio.sleep(0)  # What takes many calls lets others have their turn between them.
         return self._session.call(name, arguments, once)
 
-    async def _run(self, flow: flows.Flow[T]) -> T:
+    async def _run(self, begun_flow: Begun[T], conversation: str | None) -> T:
+        place = self._lines.place(conversation)
         try:
-            effect = next(flow)
+            flow, effect = begun_flow.going_on()
             while True:
                 try:
-                    result = await self._perform(effect)
+                    result = await self._perform(effect, place, conversation)
                 except (Exception, asyncio.CancelledError) as error:
+                    effect = flow.throw(error)
+                except BaseException as error:
+                    # An interrupt that broke off an engine call is not told to the engine.
+                    if isinstance(effect, flows.Call) or not flows.is_stop(error):
+                        raise
                     effect = flow.throw(error)
                 else:
                     effect = flow.send(result)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
+        finally:
+            place.leave()
 
-    async def _perform(self, effect: flows.Effect) -> Any:
+    async def _perform(
+        self, effect: flows.Effect, place: Place, conversation: str | None
+    ) -> Any:
         match effect:
             case flows.Call(name, arguments, once):
+                await place.take()
                 return await self._call(name, arguments, once)
-            case flows.Complete(request, model, seconds):
-                return await self._ask(request, model, seconds)
             case flows.Pause(seconds):
                 return await asyncio.sleep(seconds)
+        place.leave()
+        match effect:
+            case flows.Complete(request, model, seconds):
+                return await self._ask(request, model, seconds)
             case flows.Together(several):
-                return await self._run_together(several)
+                return await self._run_together(several, conversation)
+            case flows.Alone(name, flow):
+                return await self._run_alone(name, flow)
 
-    async def _run_together(self, several: list[flows.Flow[Any]]) -> list[Any]:
-        tasks = [asyncio.ensure_future(self._run(flow)) for flow in several]
+    async def _run_alone(self, conversation: str, flow: flows.Flow[Any]) -> Any:
+        compacted = _COMPACTED.get()
+        if (id(self), conversation) in compacted:
+            raise LcmError("conflict", flows.COMPACTING)
+        async with self._compactions.of(conversation):
+            token = _COMPACTED.set(compacted | {(id(self), conversation)})
+            try:
+                return await self._run(begun(flow), conversation)
+            finally:
+                _COMPACTED.reset(token)
+
+    async def _run_together(
+        self, several: list[flows.Flow[Any]], conversation: str | None
+    ) -> list[Any]:
+        tasks = [asyncio.ensure_future(self._run(begun(flow), conversation)) for flow in several]
         try:
             return await asyncio.gather(*tasks)
         finally:
@@ -167,9 +205,7 @@ class AsyncLcm(Verbs, Awaited):
     async def _ask(self, request: Any, model: Model, seconds: float) -> Any:
         try:
             async with asyncio.timeout(seconds) as limit:
-                answer = model(request, seconds)
-                if inspect.isawaitable(answer):
-                    answer = await answer
+                answer = await _answer(request, model, seconds)
             return completions.answered(answer, request)
         except LcmError:
             raise
@@ -187,16 +223,19 @@ class AsyncLcm(Verbs, Awaited):
             self._session.restart(config_json)
 
     async def close(self) -> None:
-        """Closes the store."""
-        if isinstance(self._session, ThreadSession):
-            return await self._session.close(self.store.close)  # type: ignore[arg-type]
+        """Waits for the calls under way and closes the store; later ones are refused.
+
+        A call that waits for a model is not waited for: it is refused when it goes on.
+        """
+        if not await self._lines.close():
+            return
         if isinstance(self._session, AsyncSession):
             self._session.drop()
+            await self.store.close()  # type: ignore[misc]
+        elif isinstance(self._session, ThreadSession):
+            await self._session.close()
         else:
-            self._session.instance.drop()
-        closing = self.store.close()
-        if inspect.isawaitable(closing):
-            await closing
+            self._session.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -208,3 +247,22 @@ class AsyncLcm(Verbs, Awaited):
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+async def _answer(request: Any, model: Model, seconds: float) -> Any:
+    """What a model answers; one that may block is asked in a thread."""
+    if model.is_awaited:
+        return await model(request, seconds)
+
+    def ask() -> tuple[Any, Exception | None]:
+        try:
+            return model(request, seconds), None
+        except Exception as error:  # Not every one can be raised through a future.
+            return None, error
+
+    answer, error = await asyncio.to_thread(ask)
+    if isinstance(error, StopIteration):
+        raise RuntimeError(f"`complete` raised {error!r}") from error
+    if error is not None:
+        raise error
+    return await answer if inspect.isawaitable(answer) else answer

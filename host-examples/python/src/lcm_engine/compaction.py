@@ -15,6 +15,7 @@ from typing import Any
 from . import completions
 from .errors import CompletionFailed, LcmError
 from .flows import (
+    Alone,
     Call,
     Complete,
     Fields,
@@ -102,7 +103,7 @@ def turn(work: Work, dialect: str, texts: list[str], intake: Fields) -> Flow[Any
         # acts below the threshold.
         done["deferred"] = (yield from _ask_maintain(work))["debt"] is not None
     if not done["deferred"]:
-        _, refusal, compacted = yield from _drain(work)
+        _, refusal, compacted = yield Alone(work.conversation, _drain(work))
         done |= {"compacted": compacted, "failure": _said(refusal, compacted)}
     return done
 
@@ -144,7 +145,11 @@ def _ask_maintain(work: Work, ended: str | None = None) -> Flow[Fields]:
 
 
 def maintain(work: Work) -> Flow[Any]:
-    """Does what was put off, when it is time for it."""
+    """Does what was put off, when it is time for it; behind another compaction it asks anew."""
+    return (yield Alone(work.conversation, _maintain(work)))
+
+
+def _maintain(work: Work) -> Flow[Fields]:
     answer = yield from _ask_maintain(work)
     if not answer["drain"]:
         return {"debt": answer["debt"], "compacted": None, "failure": None}
@@ -174,7 +179,7 @@ def compact(work: Work) -> Flow[Any]:
 
     Raises `completion-failed` when the model refuses its key or the content.
     """
-    _, refusal, compacted = yield from _drain(work)
+    _, refusal, compacted = yield Alone(work.conversation, _drain(work))
     if compacted is None:
         raise refusal or LcmError("trap", "a compaction ended without a result")
     return compacted
@@ -191,9 +196,8 @@ def _drain(work: Work) -> Flow[tuple[str, LcmError | None, Fields | None]]:
     decision = yield from evaluate(after)
     explained = decision["explanation"]
     tokens = explained["inputs"]["stored_tokens"]
-    committed = [outcome for outcome in ended["passes"] if outcome["applied"] == "committed"]
     passes = []
-    for outcome in committed:
+    for outcome in filter(_is_new, ended["passes"]):
         of_pass = {"summary": outcome["summary"], "kind": outcome["purpose"]}
         passes.append(of_pass | {key: outcome[key] for key in PASS_KEYS})
     said = [line for outcome in ended["passes"] for line in outcome["warnings"]]
@@ -211,6 +215,12 @@ def _drain(work: Work) -> Flow[tuple[str, LcmError | None, Fields | None]]:
         "failure": failure,
     }
     return reason, None, compacted
+
+
+def _is_new(outcome: Fields) -> bool:
+    """Whether this call made a summary; one by an equal call before left the context as it was."""
+    shrunk: bool = outcome["tokens_after"] < outcome["tokens_before"]
+    return outcome["applied"] == "committed" and shrunk
 
 
 def _status(ended: Fields, any_pass: bool, still_due: bool) -> str:
@@ -336,7 +346,7 @@ def _settle(
             },
         )
         passes.append(outcome)
-        model.served |= model.exhausted is not None and outcome["applied"] == "committed"
+        model.served |= model.exhausted is not None and _is_new(outcome)
         if outcome["applied"] == "refused" and outcome["reason"].startswith("model-"):
             return str(outcome["reason"])
         if outcome["applied"] != "retry" or outcome["next"] is None:

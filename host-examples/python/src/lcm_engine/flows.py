@@ -67,6 +67,14 @@ class Together:
 
 
 @dataclass(frozen=True)
+class Alone:
+    """Run this flow when no other one of the conversation runs alone; the result is its own."""
+
+    conversation: str
+    flow: Generator[Any, Any, Any]
+
+
+@dataclass(frozen=True)
 class Page(Generic[T]):
     """One page of a stream; without a `cursor` it is the last."""
 
@@ -82,12 +90,16 @@ IDENTIFY_MESSAGES_MAX = 1_000
 IDENTIFY_BYTES_MAX = 8 * 1024 * 1024
 
 
+COMPACTING = "a model compacted the conversation whose compaction waits for it"
+"""Why a flow that runs alone is refused inside of another one of its conversation."""
+
+
 def is_stop(error: BaseException) -> bool:
     """Whether somebody wants the whole call to end: an interrupt, a cancelled task."""
     return not isinstance(error, (Exception, GeneratorExit))
 
 
-Effect = Call | Complete | Pause | Together
+Effect = Call | Complete | Pause | Together | Alone
 Flow = Generator[Effect, Any, T]
 Fields = dict[str, Any]
 
@@ -327,7 +339,7 @@ class _Intake:
             part = next(batches(self.texts[index] for index in following))
             receipt = yield from self._append_at(revision, part)
             self.receipts.append(receipt)
-            taken = receipt["ingested"] + receipt["skipped"]
+            taken: int = receipt["ingested"] + receipt["skipped"]
             if not taken:
                 raise LcmError("trap", "`ingest.append` took none of the messages")
             at += taken

@@ -7,10 +7,12 @@ is run to its end here.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from weakref import WeakValueDictionary
 
 from . import completions, flows
 from .component import Program, load
@@ -18,7 +20,7 @@ from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
 from .models import Complete, Model
 from .opening import RETRIES, Clock, configured, open_path, wall_clock
-from .sessions import Session
+from .sessions import Session, Turn
 from .stores import Store
 from .verb import Blocking
 from .verbs import Verbs
@@ -86,6 +88,8 @@ class Lcm(Verbs, Blocking):
         self.store = store
         instance = Instance(program, config_json, memory_bytes_max=memory_bytes_max)
         self._session = Session(instance, store)
+        self._turns: WeakValueDictionary[str, Turn] = WeakValueDictionary()
+        self._turns_lock = threading.Lock()
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Calls a function of the interface by name (`admin.status`), with plain values."""
@@ -117,6 +121,15 @@ class Lcm(Verbs, Blocking):
                 return time.sleep(seconds)
             case flows.Together(several):
                 return [self._run(flow) for flow in several]
+            case flows.Alone(conversation, flow):
+                return self._turn_of(conversation).take(self._run, flow)
+
+    def _turn_of(self, conversation: str) -> Turn:
+        with self._turns_lock:
+            turn = self._turns.get(conversation)
+            if turn is None:
+                turn = self._turns[conversation] = Turn(flows.COMPACTING)
+            return turn
 
     def _ask(self, request: Any, model: Model, seconds: float) -> Any:
         try:

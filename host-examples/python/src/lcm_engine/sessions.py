@@ -17,6 +17,7 @@ from zlib import crc32
 
 from .errors import LcmError
 from .instance import Instance
+from .lines import closed
 from .ports import DeferredPort, DirectPort
 from .stores import AsyncStore, Store
 
@@ -37,11 +38,6 @@ def _pauses(conflicts_max: int) -> Iterator[float]:
     """Seconds to wait before each repetition: random, growing."""
     for attempt in range(conflicts_max):
         yield random.uniform(0, 0.002 * 2**attempt)
-
-
-def closed() -> LcmError:
-    """What a call is told after `close`."""
-    return LcmError("invalid-input", "the store is closed")
 
 
 class Turn:
@@ -134,15 +130,12 @@ class ThreadSession:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lcm-engine")
-        self._is_closed = False
 
     async def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
         """Calls a function. Who is cancelled meanwhile hears of it when the call is over.
 
         A call that has not begun is not made then.
         """
-        if self._is_closed:
-            raise LcmError("store-unavailable", "the store is closed")
         running = self._thread.submit(self._session.call, name, arguments, once)
         waiting = asyncio.wrap_future(running)
         try:
@@ -157,13 +150,11 @@ class ThreadSession:
         """As `Session.restart`."""
         self._session.restart(config_json)
 
-    async def close(self, close_store: Callable[[], None]) -> None:
+    async def close(self) -> None:
         """Waits for what is under way, closes the store and ends the thread."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        await asyncio.wrap_future(self._thread.submit(close_store))
+        closing = asyncio.wrap_future(self._thread.submit(self._session.close))
         self._thread.shutdown(wait=False)
+        await asyncio.shield(closing)
 
 
 class AsyncSession:
