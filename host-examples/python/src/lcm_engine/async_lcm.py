@@ -22,8 +22,8 @@ from .component import Program, load
 from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
 from .lines import Lines, Locks, Place
-from .models import Complete, Model
-from .opening import RETRIES, Clock, configured, open_path, wall_clock
+from .models import Asking, Complete, Model, models_of
+from .opening import RETRIES, Clock, configured, open_store, wall_clock
 from .sessions import AsyncSession, Session, ThreadSession
 from .stores import AsyncStore, Store
 from .verb import Awaited, Begun, begun
@@ -57,17 +57,17 @@ def open_async(
     """
 
     async def opened() -> AsyncLcm:
+        asking = Asking(models_of(complete), together=True).with_(retries, timeout_ms)
         program = await asyncio.to_thread(load, wasm)
         config_json = configured(program, config, environment)
+        # The last, so that nothing stays open when something is wrong.
         return AsyncLcm(
             program,
-            open_path(store) if isinstance(store, (str, os.PathLike)) else store,
-            complete,
+            open_store(store),
+            asking,
             config_json,
             clock,
-            retries,
             memory_bytes_max,
-            timeout_ms,
             in_thread=isinstance(store, (str, os.PathLike)),
         )
 
@@ -105,15 +105,13 @@ class AsyncLcm(Verbs, Awaited):
         self,
         program: Program,
         store: Store | AsyncStore,
-        complete: Complete | None,
+        asking: Asking,
         config_json: str | None,
         clock: Clock,
-        retries: int,
         memory_bytes_max: int = MEMORY_BYTES_MAX,
-        timeout_ms: int = completions.TIMEOUT_MS,
         in_thread: bool = False,
     ) -> None:
-        super().__init__(complete, clock, retries, timeout_ms, together=True)
+        super().__init__(asking, clock)
         self.store = store
         self._config_json = config_json
         self._lines = Lines()

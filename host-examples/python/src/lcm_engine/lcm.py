@@ -18,8 +18,8 @@ from . import completions, flows
 from .component import Program, load
 from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
-from .models import Complete, Model
-from .opening import RETRIES, Clock, configured, open_path, wall_clock
+from .models import Asking, Complete, Model, models_of
+from .opening import RETRIES, Clock, configured, open_store, wall_clock
 from .sessions import Session, Turn
 from .stores import Store
 from .verb import Blocking
@@ -56,18 +56,11 @@ def open(
     """
     if getattr(store, "asynchronous", False):
         raise LcmError("invalid-input", "the store is asynchronous: use `open_async`")
+    asking = Asking(models_of(complete)).with_(retries, timeout_ms)
     program = load(wasm)
     config_json = configured(program, config, environment)
-    return Lcm(
-        program,
-        open_path(store) if isinstance(store, (str, os.PathLike)) else store,
-        complete,
-        config_json,
-        clock,
-        retries,
-        memory_bytes_max,
-        timeout_ms,
-    )
+    # The last, so that nothing stays open when something is wrong.
+    return Lcm(program, open_store(store), asking, config_json, clock, memory_bytes_max)
 
 
 class Lcm(Verbs, Blocking):
@@ -77,14 +70,12 @@ class Lcm(Verbs, Blocking):
         self,
         program: Program,
         store: Store,
-        complete: Complete | None,
+        asking: Asking,
         config_json: str | None,
         clock: Clock,
-        retries: int,
         memory_bytes_max: int = MEMORY_BYTES_MAX,
-        timeout_ms: int = completions.TIMEOUT_MS,
     ) -> None:
-        super().__init__(complete, clock, retries, timeout_ms, together=False)
+        super().__init__(asking, clock)
         self.store = store
         instance = Instance(program, config_json, memory_bytes_max=memory_bytes_max)
         self._session = Session(instance, store)

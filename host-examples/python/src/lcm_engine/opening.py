@@ -10,14 +10,15 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .component import Program
 from .errors import LcmError
 from .instance import Instance
 from .ports import NoStore
 from .settings import configuration
-from .stores import MemoryStore, SqliteStore, Store
+from .stores import AsyncStore, MemoryStore, SqliteStore, Store
+from .stores.contract import check_store
 
 Clock = Callable[[], int]
 """Milliseconds since the Unix epoch."""
@@ -30,8 +31,14 @@ def wall_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
-def open_path(store: str | os.PathLike[str]) -> Store:
-    """The store of this name: a file path, or `memory:`."""
+AnyStore = TypeVar("AnyStore", Store, AsyncStore, Store | AsyncStore)
+
+
+def open_store(store: str | os.PathLike[str] | AnyStore) -> Store | AnyStore:
+    """A store by its name, a file path or `memory:`, or the caller's own, checked."""
+    if not isinstance(store, (str, os.PathLike)):
+        check_store(store)
+        return store
     if store == "memory:":
         return MemoryStore()
     if isinstance(store, str) and "://" in store:

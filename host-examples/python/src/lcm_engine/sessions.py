@@ -20,6 +20,7 @@ from .instance import Instance
 from .lines import closed
 from .ports import DeferredPort, DirectPort
 from .stores import AsyncStore, Store
+from .stores.contract import checked_page, checked_values
 
 T = TypeVar("T")
 
@@ -228,10 +229,11 @@ class AsyncSession:
         try:
             if port.missing_keys:
                 keys = list(port.missing_keys)
-                fetched = await self._store.get_many(keys)
+                fetched = checked_values(await self._store.get_many(keys), keys)
                 values.update(zip(keys, fetched, strict=True))
-            if port.missing_scan is not None:
-                scans[port.missing_scan] = await self._store.scan(*port.missing_scan)
+            scan = port.missing_scan
+            if scan is not None:
+                scans[scan] = checked_page(await self._store.scan(*scan), *scan)
         except LcmError:
             raise
         except Exception as error:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 from .errors import LcmError
 from .flows import Effect, Flow, Page
-from .models import Asking, Complete, models_of
+from .models import Asking
 from .opening import Clock
 
 P = ParamSpec("P")
@@ -26,12 +26,9 @@ Pages = Callable[[Any], Flow[Page[T]]]
 class Opened:
     """What verbs need of an open store: its clock, and how models are asked."""
 
-    def __init__(
-        self, complete: Complete | None, clock: Clock, retries: int, timeout_ms: int, together: bool
-    ) -> None:
+    def __init__(self, asking: Asking, clock: Clock) -> None:
+        self._asking = asking
         self._clock = clock
-        asking = Asking(models_of(complete), together=together)
-        self._asking = asking.with_(retries, timeout_ms)
 
     def _reconfigure(self, config_json: str) -> None:
         raise NotImplementedError
