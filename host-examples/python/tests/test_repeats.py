@@ -12,6 +12,7 @@ import unittest
 from lcm_engine import LcmError, MemoryStore
 from lcm_engine.stores import AsyncMemoryStore
 
+from .support import NOW
 from .test_engine import opened, opened_async
 
 BEFORE = [json.dumps({"role": "user", "content": one}) for one in ("begin", "ok")]
@@ -88,6 +89,45 @@ class UnknownOutcomes(unittest.TestCase):
         with self.assertRaises(LcmError) as caught:
             self.ingested(Gone(0, False), short(2))
         self.assertEqual(caught.exception.code, "store-unavailable")
+
+    def test_a_long_list_of_new_messages_is_stored_once_however_it_is_repeated(self):
+        said = short(1_050)
+        for lost in (None, 0, 3, 10):
+            for is_stored in (True, False):
+                store = LosingStore(lost, is_stored)
+                with opened(store) as lcm:
+                    lcm.append("c", BEFORE)
+                    store.begin()
+                    for repeat, ingested in ((False, 1_050), (True, 0)):
+                        receipt = lcm.append("c", said, new=True, repeat=repeat)
+                        if not (lost is not None and is_stored):
+                            self.assertEqual(receipt["ingested"], ingested)
+                        self.assertEqual(lcm.messages("c", 3), said)
+                    # Another time it is another list.
+                    again = lcm.append("c", said, new=True, now=NOW + 1)
+                    self.assertEqual(again["ingested"], 1_050)
+
+    def test_a_list_that_was_broken_off_goes_on_where_it_was(self):
+        said = short(1_050)
+
+        class Gone(LosingStore):
+            def commit(self, guards, puts):
+                if self.commits >= 4:
+                    raise OSError("gone")
+                super().commit(guards, puts)
+
+        store = Gone(None, True)
+        with opened(store) as lcm:
+            lcm.append("c", BEFORE)
+            store.begin()
+            with self.assertRaises(LcmError):
+                lcm.append("c", said, new=True)
+            self.assertEqual(len(lcm.messages("c", 3)), 400)
+            store.begin()
+            store.commits = -10_000
+            receipt = lcm.append("c", said, new=True, repeat=True)
+            self.assertEqual((receipt["ingested"], receipt["skipped"]), (650, 400))
+            self.assertEqual(lcm.messages("c", 3), said)
 
     def test_an_asynchronous_store_that_loses_a_reply_has_every_message_once(self):
         async def stored(number: int) -> list[str]:

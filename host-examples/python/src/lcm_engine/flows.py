@@ -7,6 +7,7 @@ are missing. What asks models stands in `compaction`.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections.abc import Callable, Generator, Sequence
@@ -180,14 +181,6 @@ def model_option(model: str | None, mark_caches: bool = False) -> Fields:
     return {"extra_json": to_json(extra)} if extra else {}
 
 
-def _options(new: bool, repeat: bool, refuse_replay: bool, family: str | None) -> Fields:
-    flags = {"repeat": repeat, "refuse_replay": refuse_replay}
-    extra: Fields = {name: True for name, wanted in flags.items() if wanted}
-    if family is not None:
-        extra["family"] = family
-    return {"mode": "new" if new else "transcript", "extra_json": to_json(extra) if extra else None}
-
-
 def append(
     conversation: str,
     dialect: str,
@@ -201,16 +194,29 @@ def append(
     """Appends in one call where its bounds allow; a longer transcript is ingested."""
     parts = list(batches(texts)) or [[]]
     if len(parts) > 1 and (refuse_replay or not new):
+        # What is stored already cannot be told batch by batch, and a replay neither.
         receipt = yield from ingest(conversation, dialect, texts, refuse_replay, now, family, new)
         return receipt
-    if len(parts) > 1:
-        # A message that is refused is so before the batches in front of it are stored.
-        yield from _identities(dialect, texts)
-    options = _options(new, repeat, refuse_replay, family)
+    flags = {"repeat": repeat, "refuse_replay": refuse_replay}
+    extra: Fields = {name: True for name, wanted in flags.items() if wanted}
+    if family is not None:
+        extra["family"] = family
+    mode = "new" if new else "transcript"
+
+    def append_part(part: list[str], extra: Fields) -> Flow[Fields]:
+        options = {"mode": mode, "extra_json": to_json(extra) if extra else None}
+        return (yield from append_batch(conversation, dialect, part, options, now, family))
+
+    if len(parts) == 1:
+        return _joined([(yield from append_part(parts[0], extra))], 0, [])
+    # A message that is refused is so before the batches in front of it are stored.
+    entries = yield from _identities(dialect, texts)
+    extra["list"] = hashlib.sha256(f"{now} {entries}".encode()).hexdigest()
     receipts = []
+    at = 0
     for part in parts:
-        receipt = yield from append_batch(conversation, dialect, part, options, now, family)
-        receipts.append(receipt)
+        receipts.append((yield from _settled(append_part, part, extra | {"from": at})))
+        at += len(part)
     return _joined(receipts, 0, [])
 
 
@@ -279,6 +285,23 @@ def _pause(repeats: int) -> Pause:
     return Pause(random.uniform(0, 0.002 * 2**repeats))
 
 
+def _settled(
+    append: Callable[[list[str], Fields], Flow[Fields]], texts: list[str], extra: Fields
+) -> Flow[Fields]:
+    """The receipt of an append, which is repeated as it was while its outcome is unknown."""
+    repeats = 0
+    while True:
+        try:
+            receipt: Fields = yield from append(texts, extra)
+            return receipt
+        except LcmError as error:
+            if error.code != "store-unavailable" or repeats >= REPEATS_MAX:
+                raise
+        yield _pause(repeats)
+        repeats += 1
+        extra = extra | {"repeat": True}
+
+
 class _Intake:
     """One transcript on its way in. Every append names the revision that its plan is true of.
 
@@ -337,7 +360,7 @@ class _Intake:
         while at < len(missing):
             following = missing[at : at + BATCH_MESSAGES_MAX]
             part = next(batches(self.texts[index] for index in following))
-            receipt = yield from self._append_at(revision, part)
+            receipt = yield from _settled(self._append, part, self.extra | {"revision": revision})
             self.receipts.append(receipt)
             taken: int = receipt["ingested"] + receipt["skipped"]
             if not taken:
@@ -349,28 +372,6 @@ class _Intake:
                 return at == len(missing)
             revision = receipt["revision"]
         return True
-
-    def _append_at(self, revision: int, texts: list[str]) -> Flow[Fields]:
-        """One append at this revision, repeated while its outcome is unknown."""
-        extra: Fields = self.extra | {"revision": revision}
-        repeat, repeats = False, 0
-        while True:
-            try:
-                asked = extra | {"repeat": True} if repeat else extra
-                receipt = yield from self._append(texts, asked)
-            except LcmError as error:
-                if error.code != "store-unavailable" or repeats >= REPEATS_MAX:
-                    raise
-                repeat = True
-            else:
-                # What is known while nothing was written is an equal call before; this one is not
-                # stored.
-                if not repeat or receipt["revision"] != revision:
-                    return receipt
-                repeat = False
-                continue
-            yield _pause(repeats)
-            repeats += 1
 
     def _append(self, texts: list[str], extra: Fields) -> Flow[Fields]:
         options = {"mode": "new", "partial": True, "extra_json": to_json(extra)}
