@@ -94,24 +94,61 @@ class Order(unittest.IsolatedAsyncioTestCase):
                     await call
                 self.assertEqual(str(caught.exception), CLOSED)
 
-    async def test_a_model_is_not_waited_for_by_others_nor_by_closing(self):
+    async def test_a_model_is_not_waited_for_by_others_but_by_closing(self):
         asked, answered = asyncio.Event(), asyncio.Event()
 
         async def model(request):
             asked.set()
             await answered.wait()
-            return "too late"
+            return "A summary."
 
         lcm = await opened_async(complete=model)
         compacting = asyncio.create_task(lcm.turn("c", MANY, 4_000))
         await asked.wait()
         self.assertEqual((await lcm.append("c", [message(250)], new=True))["ingested"], 1)
         self.assertTrue((await lcm.assemble("c", 4_000))["messages"])
-        await lcm.close()
+        closing = asyncio.create_task(lcm.close())
+        while True:
+            try:
+                await lcm.status()
+            except LcmError as error:
+                self.assertEqual(str(error), CLOSED)
+                break
+        self.assertFalse(closing.done())
         answered.set()
-        with self.assertRaises(LcmError) as caught:
-            await compacting
-        self.assertEqual(str(caught.exception), CLOSED)
+        await closing
+        self.assertEqual(compacting.result()["compacted"]["status"], "done")
+
+    async def test_a_model_cannot_close_the_store_that_waits_for_it(self):
+        ends = []
+
+        async def model(request):
+            try:
+                await lcm.close()
+            except LcmError as error:
+                ends.append(str(error))
+            return "A summary."
+
+        async with await opened_async(complete=model) as lcm:
+            await lcm.append("c", MANY)
+            await lcm.compact("c", 4_000)
+        said = "conflict: `close` waits for the call that it was called from"
+        self.assertEqual(set(ends), {said})
+
+    async def test_who_cannot_wait_for_a_model_cancels(self):
+        asked = asyncio.Event()
+
+        async def model(request):
+            asked.set()
+            await asyncio.Event().wait()
+
+        lcm = await opened_async(complete=model)
+        await lcm.append("c", MANY)
+        maintaining = asyncio.create_task(lcm.maintain("c", 4_000))
+        await asked.wait()
+        maintaining.cancel()
+        await lcm.close()
+        self.assertTrue(maintaining.cancelled())
 
     async def test_who_is_cancelled_in_line_leaves_it(self):
         async with await opened_async(Closing()) as lcm:
@@ -145,6 +182,23 @@ class Compactions(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(len(asked), len(set(asked)))
             self.assertEqual(len(done[0]["passes"]), len(summaries))
             self.assertIn(done[1] and done[1]["status"], (None, "nothing-to-do"))
+
+    async def test_two_handles_of_a_store_ask_a_model_once(self):
+        asked = []
+
+        async def model(request):
+            asked.append(request["id"])
+            return f"Summary number {len(asked)}."
+
+        path = temporary_folder(self) / "a.lcm.db"
+        async with (
+            await opened_async(path, complete=model) as one,
+            await opened_async(str(path), complete=model) as other,
+        ):
+            await one.append("c", MANY)
+            await asyncio.gather(one.compact("c", 4_000), other.maintain("c", 4_000))
+        self.assertTrue(asked)
+        self.assertEqual(len(asked), len(set(asked)))
 
     async def test_a_turn_behind_a_compaction_finds_nothing_left_to_do(self):
         asked, answered = asyncio.Event(), asyncio.Event()
@@ -187,13 +241,14 @@ class Compactions(unittest.IsolatedAsyncioTestCase):
             asked.append(request["id"])
             return f"Summary number {len(asked)}."
 
-        def compact():
+        def compact(lcm):
             both.wait()
             ends.append(lcm.compact("c", 4_000))
 
-        with opened(complete=model) as lcm:
+        store = MemoryStore()
+        with opened(store, model) as lcm, opened(store, model) as other:
             lcm.append("c", MANY)
-            threads = [threading.Thread(target=compact) for _ in range(2)]
+            threads = [threading.Thread(target=compact, args=(one,)) for one in (lcm, other)]
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -209,11 +264,12 @@ class Compactions(unittest.IsolatedAsyncioTestCase):
 
             def model(request, said=said, others=others):
                 if not others:
-                    with opened(store, lambda request: said or "The other one.") as other:
+                    with opened(elsewhere, lambda request: said or "The other one.") as other:
                         others.append(other.compact("c", 4_000))
                 return said or "This one."
 
-            store = MemoryStore()
+            store, elsewhere = MemoryStore(), MemoryStore()
+            elsewhere.entries = store.entries  # As another process would have it.
             with opened(store, model) as lcm:
                 lcm.append("c", MANY)
                 mine, (theirs,) = lcm.compact("c", 4_000), others

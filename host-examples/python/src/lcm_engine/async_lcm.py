@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -23,7 +24,7 @@ from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
 from .lines import Lines, Locks, Place
 from .models import Asking, Complete, Model, models_of
-from .opening import RETRIES, Clock, configured, open_store, wall_clock
+from .opening import RETRIES, Clock, configured, open_store, place_of, wall_clock
 from .sessions import AsyncSession, Session, ThreadSession
 from .stores import AsyncStore, Store
 from .verb import Awaited, Begun, begun
@@ -31,8 +32,11 @@ from .verbs import Verbs
 
 T = TypeVar("T")
 
-_COMPACTED: ContextVar[frozenset[tuple[int, str]]] = ContextVar("compacted", default=frozenset())
-"""What is compacted around the code that asks: stores by their `id`, and conversations."""
+_COMPACTIONS = Locks()
+"""Of all stores of the process, by event loop, store and conversation."""
+
+_AROUND: ContextVar[frozenset[Hashable]] = ContextVar("around", default=frozenset())
+"""What is under way around the code that runs: calls of a store, and compactions."""
 
 
 def open_async(
@@ -115,7 +119,7 @@ class AsyncLcm(Verbs, Awaited):
         self.store = store
         self._config_json = config_json
         self._lines = Lines()
-        self._compactions = Locks()
+        self._place = place_of(store)
 
         def make() -> Instance:
             return Instance(program, self._config_json, memory_bytes_max=memory_bytes_max)
@@ -140,6 +144,10 @@ class AsyncLcm(Verbs, Awaited):
         return self._session.call(name, arguments, once)
 
     async def _run(self, begun_flow: Begun[T], conversation: str | None) -> T:
+        with self._lines.call(), _around(self._lines):
+            return await self._go_on(begun_flow, conversation)
+
+    async def _go_on(self, begun_flow: Begun[T], conversation: str | None) -> T:
         place = self._lines.place(conversation)
         try:
             flow, effect = begun_flow.going_on()
@@ -179,20 +187,19 @@ class AsyncLcm(Verbs, Awaited):
                 return await self._run_alone(name, flow)
 
     async def _run_alone(self, conversation: str, flow: flows.Flow[Any]) -> Any:
-        compacted = _COMPACTED.get()
-        if (id(self), conversation) in compacted:
+        name = (id(asyncio.get_running_loop()), self._place, conversation)
+        if name in _AROUND.get():
             raise LcmError("conflict", flows.COMPACTING)
-        async with self._compactions.of(conversation):
-            token = _COMPACTED.set(compacted | {(id(self), conversation)})
-            try:
-                return await self._run(begun(flow), conversation)
-            finally:
-                _COMPACTED.reset(token)
+        async with _COMPACTIONS.of(name):
+            with _around(name):
+                return await self._go_on(begun(flow), conversation)
 
     async def _run_together(
         self, several: list[flows.Flow[Any]], conversation: str | None
     ) -> list[Any]:
-        tasks = [asyncio.ensure_future(self._run(begun(flow), conversation)) for flow in several]
+        tasks = [
+            asyncio.ensure_future(self._go_on(begun(flow), conversation)) for flow in several
+        ]
         try:
             return await asyncio.gather(*tasks)
         finally:
@@ -221,10 +228,13 @@ class AsyncLcm(Verbs, Awaited):
             self._session.restart(config_json)
 
     async def close(self) -> None:
-        """Waits for the calls under way and closes the store; later ones are refused.
+        """Waits for all calls that were made before and closes the store; later ones are refused.
 
-        A call that waits for a model is not waited for: it is refused when it goes on.
+        Who cannot wait for a model cancels its task. `conflict`: it was called by a model or a
+        store, for which one of those calls waits.
         """
+        if self._lines in _AROUND.get():
+            raise LcmError("conflict", "`close` waits for the call that it was called from")
         if not await self._lines.close():
             return
         if isinstance(self._session, AsyncSession):
@@ -245,6 +255,16 @@ class AsyncLcm(Verbs, Awaited):
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+@contextmanager
+def _around(name: Hashable) -> Iterator[None]:
+    """Has the code inside, and what it calls, know that this is under way."""
+    token = _AROUND.set(_AROUND.get() | {name})
+    try:
+        yield
+    finally:
+        _AROUND.reset(token)
 
 
 async def _answer(request: Any, model: Model, seconds: float) -> Any:

@@ -19,13 +19,26 @@ from .component import Program, load
 from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
 from .models import Asking, Complete, Model, models_of
-from .opening import RETRIES, Clock, configured, open_store, wall_clock
+from .opening import RETRIES, Clock, configured, open_store, place_of, wall_clock
 from .sessions import Session, Turn
 from .stores import Store
 from .verb import Blocking
 from .verbs import Verbs
 
 T = TypeVar("T")
+
+_COMPACTIONS: WeakValueDictionary[tuple[str, str], Turn] = WeakValueDictionary()
+"""Of all stores of the process, by store and conversation."""
+_COMPACTIONS_LOCK = threading.Lock()
+
+
+def _compaction(place: str, conversation: str) -> Turn:
+    """What only one compaction of a conversation has at a time."""
+    with _COMPACTIONS_LOCK:
+        turn = _COMPACTIONS.get((place, conversation))
+        if turn is None:
+            turn = _COMPACTIONS[place, conversation] = Turn(flows.COMPACTING)
+        return turn
 
 
 def open(
@@ -79,8 +92,7 @@ class Lcm(Verbs, Blocking):
         self.store = store
         instance = Instance(program, config_json, memory_bytes_max=memory_bytes_max)
         self._session = Session(instance, store)
-        self._turns: WeakValueDictionary[str, Turn] = WeakValueDictionary()
-        self._turns_lock = threading.Lock()
+        self._place = place_of(store)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Calls a function of the interface by name (`admin.status`), with plain values."""
@@ -113,14 +125,7 @@ class Lcm(Verbs, Blocking):
             case flows.Together(several):
                 return [self._run(flow) for flow in several]
             case flows.Alone(conversation, flow):
-                return self._turn_of(conversation).take(self._run, flow)
-
-    def _turn_of(self, conversation: str) -> Turn:
-        with self._turns_lock:
-            turn = self._turns.get(conversation)
-            if turn is None:
-                turn = self._turns[conversation] = Turn(flows.COMPACTING)
-            return turn
+                return _compaction(self._place, conversation).take(self._run, flow)
 
     def _ask(self, request: Any, model: Model, seconds: float) -> Any:
         try:

@@ -7,6 +7,8 @@ between, and gives it up while it waits for a model. Nothing is called here.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
 from .errors import LcmError
@@ -21,9 +23,9 @@ class Locks:
     """A lock per name; one that nobody has is forgotten."""
 
     def __init__(self) -> None:
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
 
-    def of(self, name: str) -> asyncio.Lock:
+    def of(self, name: Hashable) -> asyncio.Lock:
         """The lock of this name."""
         lock = self._locks.get(name)
         if lock is None:
@@ -37,61 +39,51 @@ class Lines:
     def __init__(self) -> None:
         self._locks = Locks()
         self._is_closed = False
-        self._count = 0
-        self._is_empty = asyncio.Event()
+        self._calls = 0
+        self._is_idle = asyncio.Event()
 
-    def place(self, conversation: str | None) -> Place:
-        """For one call; None: it is of no conversation and waits for nobody."""
-        lock = None if conversation is None else self._locks.of(conversation)
-        return Place(self, lock)
-
-    def enter(self) -> None:
-        """Counts one that is in line; refuses it when the store is closed."""
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Around a call; refuses it when the store is closed."""
         if self._is_closed:
             raise closed()
-        self._count += 1
-        self._is_empty.clear()
+        self._calls += 1
+        self._is_idle.clear()
+        try:
+            yield
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._is_idle.set()
 
-    def leave(self) -> None:
-        """Counts one less."""
-        self._count -= 1
-        if not self._count:
-            self._is_empty.set()
+    def place(self, conversation: str | None) -> Place:
+        """For a call; None: it is of no conversation and waits for nobody."""
+        return Place(None if conversation is None else self._locks.of(conversation))
 
     async def close(self) -> bool:
-        """Lets nobody in any more and waits for who is; returns whether it was open."""
-        await asyncio.sleep(0)  # Tasks that were made before have their place then.
+        """Refuses what is called from here on and waits for the rest; returns whether it was open."""
+        await asyncio.sleep(0)  # Calls of tasks that were made before have begun then.
         was_open, self._is_closed = not self._is_closed, True
-        if self._count:
-            await self._is_empty.wait()
+        if self._calls:
+            await self._is_idle.wait()
         return was_open
 
 
 class Place:
     """The place of one call."""
 
-    def __init__(self, lines: Lines, lock: asyncio.Lock | None) -> None:
-        self._lines = lines
+    def __init__(self, lock: asyncio.Lock | None) -> None:
         self._lock = lock
         self._is_taken = False
 
     async def take(self) -> None:
         """Waits for the calls before; does nothing when it is taken already."""
-        if self._is_taken:
-            return
-        self._lines.enter()
-        try:
-            if self._lock is not None:
-                await self._lock.acquire()
-        except BaseException:
-            self._lines.leave()
-            raise
-        self._is_taken = True
+        if self._lock is not None and not self._is_taken:
+            await self._lock.acquire()
+            self._is_taken = True
 
     def leave(self) -> None:
         """Lets the next one go on."""
-        if self._is_taken:
+        if self._lock is not None and self._is_taken:
             self._is_taken = False
-            if self._lock is not None:
-                self._lock.release()
-            self._lines.leave()
+            self._lock.release()

@@ -47,6 +47,11 @@ def open_store(store: str | os.PathLike[str] | AnyStore) -> Store | AnyStore:
     return SqliteStore(Path(store))
 
 
+def place_of(store: Store | AsyncStore) -> str:
+    """What is the same for every handle of a store in this process."""
+    return os.path.realpath(store.path) if isinstance(store, SqliteStore) else f"{id(store)}"
+
+
 def configured(
     program: Program, config: Mapping[str, Any] | None, environment: Mapping[str, str] | None
 ) -> str | None:
