@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,13 +56,17 @@ def place_of(store: Store | AsyncStore) -> str:
 def configured(
     program: Program, config: Mapping[str, Any] | None, environment: Mapping[str, str] | None
 ) -> str | None:
-    """The configuration for every instance, checked by the engine before the first call."""
+    """The configuration for every instance, checked by the engine before the first call.
+
+    A key that there is not is warned of.
+    """
     scratch = Instance(program)
 
     def configure(text: str) -> str:
         return str(scratch.call("setup.configure", {"config_json": text}, NoStore()))
 
-    chosen = configuration(config, os.environ if environment is None else environment, configure)
-    if chosen is not None:
-        configure(chosen)
+    environment = os.environ if environment is None else environment
+    chosen, unknown = configuration(config, environment, configure)
+    for key in unknown:
+        warnings.warn(f"config: unknown key `{key}`", stacklevel=3)
     return chosen
