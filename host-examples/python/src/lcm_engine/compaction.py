@@ -90,7 +90,8 @@ def turn(work: Work, dialect: str, texts: list[str], intake: Fields) -> Flow[Any
         raise LcmError("invalid-input", f"`append_mode` must be one of {', '.join(APPEND_MODES)}")
     if not isinstance(defer, bool):
         raise LcmError("invalid-input", "`defer` must be True or False")
-    yield from _check(work.question())
+    # What is wrong is said before anything is stored.
+    yield Call("compaction.evaluate", work.question())
     new, now = mode == "new", work.now()
     receipt = yield from append(work.conversation, dialect, texts, new=new, now=now, **intake)
     decision = yield from evaluate(work.question())
@@ -112,16 +113,6 @@ def evaluate(question: Fields) -> Flow[Any]:
     """What the engine decides, its explanation parsed."""
     decision: Fields = dict((yield Call("compaction.evaluate", question)))
     return decision | {"explanation": json.loads(decision.pop("explanation_json"))}
-
-
-def _check(question: Fields) -> Flow[None]:
-    """Raises what `compaction.evaluate` of this would; writes nothing."""
-    try:
-        yield Call("compaction.evaluate", question)
-    except LcmError as error:
-        # Said only when all arguments are right: nothing is stored yet.
-        if error.code != "not-found":
-            raise
 
 
 def _said(refusal: LcmError | None, compacted: Fields | None) -> Fields | None:
@@ -385,9 +376,9 @@ def call_tool(
     def needs(outcome: Fields) -> Fields | None:
         return outcome.get("needs-completions")
 
-    outcome = yield from _completed(outcome, needs, resume, asking)
+    outcome, failure = yield from _completed(outcome, needs, resume, asking)
     answer: Fields = outcome["done"]
-    return answer
+    return answer | {"failure": failure}
 
 
 def ask(
@@ -396,7 +387,12 @@ def ask(
     """Has a question answered; how the model failed is a status."""
     place: Fields = {"conversation": conversation}
     document = {"question_json": to_json(question), "now": now()}
-    step = yield from parsed("recall.ask_plan", place | document)
+    try:
+        step = yield from parsed("recall.ask_plan", place | document)
+    except LcmError as error:
+        # Here `timeout_ms` is that of one answer.
+        message = error.message.replace("timeout_ms", "deadline_ms")
+        raise LcmError(error.code, message) from error
 
     def resume(continuation: str, answers: list[Fields]) -> Flow[Fields]:
         arguments = {"continuation": continuation, "answers": answers, "now": now()}
@@ -406,7 +402,7 @@ def ask(
     def needs(step: Fields) -> Fields | None:
         return step if step["status"] == "asked" else None
 
-    answer: Fields = yield from _completed(step, needs, resume, asking)
+    answer, _ = yield from _completed(step, needs, resume, asking)
     return answer
 
 
@@ -421,12 +417,13 @@ def _completed(
     needs: Callable[[Fields], Fields | None],
     resume: Callable[[str, list[Fields]], Flow[Fields]],
     asking: Asking,
-) -> Flow[Fields]:
+) -> Flow[tuple[Fields, Fields | None]]:
     """Goes on from a step until nothing has to be completed any more.
 
-    Whoever is stopped meanwhile says so to the engine: else the question would stay open.
+    Returns the last step, and how the model failed that was asked for it, if it did. Whoever is stopped meanwhile says so to the engine: else the question would stay open.
     """
     model = _Model(asking, None, None)
+    failure: Fields | None = None
     while (asked := needs(step)) is not None:
         requests, limit_ms = asked["requests"], asked.get("timeout_ms")
         try:
@@ -437,5 +434,7 @@ def _completed(
             stopped = completions.failed(CompletionFailed("other", "cancelled"))
             yield from resume(asked["continuation"], [stopped for _ in requests])
             raise
+        failed = [answer["failed"] for answer in answers if "failed" in answer]
+        failure = {key: failed[-1][key] for key in ("code", "message")} if failed else None
         step = yield from resume(asked["continuation"], answers)
-    return step
+    return step, failure
