@@ -157,13 +157,13 @@ class Faults(unittest.TestCase):
         self.assertIn("asynchronous = True", caught.exception.message)
 
     def test_an_answer_of_the_wrong_type_is_a_trap_and_a_new_instance(self):
-        class Wrong(MemoryStore):
+        class Unchecked(DirectPort):
             def get_many(self, keys):
                 return ["text"]
 
         for instance in both():
             with self.assertRaises(LcmError) as caught:
-                instance.call("probe.get_many", {"keys": ["a"]}, DirectPort(Wrong()))
+                instance.call("probe.get_many", {"keys": ["a"]}, Unchecked(MemoryStore()))
             self.assertEqual(caught.exception.code, "trap")
             store = MemoryStore()
             self.assertEqual(

@@ -80,7 +80,7 @@ class Threads(unittest.IsolatedAsyncioTestCase):
             await lcm.close()
         with self.assertRaises(LcmError) as caught:
             await lcm.status()
-        self.assertEqual(caught.exception.code, "store-unavailable")
+        self.assertEqual(str(caught.exception), "invalid-input: the store is closed")
 
     async def test_a_store_of_the_caller_is_called_where_the_loop_runs(self):
         class Own(lcm_engine.MemoryStore):
