@@ -17,6 +17,14 @@ const PAGE_BYTES_MAX = 1024 * 1024;
 const INGEST_OPTIONS = ["dialect", "refuse_replay", "family", "now"];
 const APPEND_OPTIONS = [...INGEST_OPTIONS, "mode", "repeat"];
 
+/** Calls that the engine knows again (see `wit/ingest.wit`). */
+const REPEATS_MAX = 8;
+
+function tooManyRepeats(calls) {
+  const known = `\`repeat\` is known of the last ${REPEATS_MAX} calls, and these messages take`;
+  return invalid(`${known} ${calls}; hand them over in mode \`transcript\``);
+}
+
 function parsed(text) {
   return JSON.parse(text);
 }
@@ -114,6 +122,8 @@ export class Engine {
       await identitiesJson(this.#backend, dialect, texts);
     }
     const staged = await stagedTexts(this.#backend, conversation, texts, now, family);
+    const batches = staged.length > 0 ? [...batchesOf(staged)] : [[]];
+    if (repeat && batches.length > REPEATS_MAX) throw tooManyRepeats(batches.length);
     const extra = {
       ...(repeat && { repeat }),
       ...(refuse_replay && { refuse_replay }),
@@ -121,7 +131,7 @@ export class Engine {
     };
     const extra_json = Object.keys(extra).length > 0 ? JSON.stringify(extra) : null;
     const receipts = [];
-    for (const batch of staged.length > 0 ? batchesOf(staged) : [[]]) {
+    for (const batch of batches) {
       const call = { conversation, dialect, messages: batch, options: { mode, extra_json }, now };
       receipts.push(await this.#backend.call("ingest.append", call));
     }
