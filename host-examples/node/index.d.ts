@@ -213,7 +213,7 @@ export type Answer = string | Completion | NoCompletion;
  * Answers a request with a model. `signal` is aborted when its time is up or the caller stops: pass
  * it on to `fetch`, so that the request ends. What it throws counts as a failure of the model; a
  * `code` of `CompletionErrorCode` and `retry_after_ms` on the error are read, and a `TimeoutError` is a
- * timeout.
+ * timeout. It must not compact the conversation that it is asked for: that would wait for it.
  */
 export type Complete = (
   request: CompletionRequest,
@@ -281,7 +281,10 @@ export interface IngestOptions extends Timed {
 export interface AppendOptions extends IngestOptions {
   /** `transcript` (default): what is stored already is skipped. `new`: everything is new. */
   mode?: "transcript" | "new";
-  /** This call repeats one with the same `now` whose outcome is unknown. */
+  /**
+   * This call repeats one with the same `now` whose outcome is unknown. In mode `new` of at most
+   * 800 messages: eight calls are known again.
+   */
   repeat?: boolean;
 }
 
@@ -561,7 +564,10 @@ export interface Assembled {
 /** Results that are the engine's JSON, as `lcm --json` prints it. */
 export type Json = any;
 
-/** An engine over one store. Methods reject with `LcmError`. */
+/**
+ * An engine over one store. Methods reject with `LcmError`. Calls of one conversation are done in
+ * the order in which they are made, and read what they are given before they return.
+ */
 export interface Engine {
   /** Version of the engine. */
   readonly version: string;
@@ -659,6 +665,9 @@ export interface Engine {
     input: unknown,
     options?: ToolOptions,
   ): Promise<ToolAnswer>;
-  /** Waits for what is running and closes the store. */
+  /**
+   * Waits for the calls that were made before, models included, and closes the store. Those that
+   * come later are refused.
+   */
   close(): Promise<void>;
 }

@@ -44,10 +44,10 @@ function deadline(ms, signal) {
  * A function that answers a request with the caller's models, or without one; never rejects. Of
  * `timeout_ms` of what is needed nothing is waited for longer.
  */
-export function completerOf(backend, models, options) {
+export function completerOf(begun, models, options) {
   return async (request, { timeout_ms: limit }) => {
     if (modelsFor(models, request.purpose).length === 0) {
-      return { done: await backend.compute("compaction.complete_offline", { request }) };
+      return { done: await begun.compute("compaction.complete_offline", { request }) };
     }
     const { signal, end } =
       limit === undefined ? { signal: options.signal, end() {} } : deadline(limit, options.signal);
@@ -63,18 +63,18 @@ export function completerOf(backend, models, options) {
 }
 
 /** Has a question answered; see `Engine.ask`. */
-export async function ask(backend, models, clock, conversation, question, options) {
+export async function ask(begun, models, clock, conversation, question, options) {
   const given = knownOptions("ask", options, [...QUESTION_OPTIONS, ...OWN_OPTIONS]);
   checkAsking(given);
   const now = () => given.now ?? clock();
   const chosen = QUESTION_OPTIONS.map((key) => [key, given[key]]);
   const asked = { ...Object.fromEntries(chosen), question, timeout_ms: given.deadline_ms };
   const call = async (name, args) => {
-    return JSON.parse(await backend.call(name, { conversation, ...args, now: now() }));
+    return JSON.parse(await begun.call(name, { conversation, ...args, now: now() }));
   };
   return completed(await call("recall.ask_plan", { question_json: toJson(asked, "options") }), {
     needs: (step) => (step.status === "asked" ? step : null),
-    complete: completerOf(backend, models, given),
+    complete: completerOf(begun, models, given),
     resume: (continuation, answers) => call("recall.ask_apply", { continuation, answers }),
   });
 }

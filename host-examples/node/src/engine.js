@@ -3,27 +3,18 @@
 // Converts and forwards; every decision is the engine's. Names of options and results are those
 // of the engine's JSON (snake_case), so that they are the same in every host.
 
+import { append, APPEND_OPTIONS, INGEST_OPTIONS } from "./append.js";
 import { ask, completed, completerOf } from "./ask.js";
-import { batchesOf, mergeReceipts, messageTexts, severalBatches, stagedTexts } from "./batches.js";
+import { messageTexts } from "./batches.js";
+import { compact, decide } from "./compact.js";
 import { toJson } from "./convert.js";
-import { compact, planOptions } from "./compact.js";
-import { invalid } from "./errors.js";
-import { askMaintain, maintain } from "./maintain.js";
+import { maintain } from "./maintain.js";
 import { budgeted, checkAsking, knownOptions, optionsOf, rest } from "./options.js";
 import { identitiesJson, ingestTranscript } from "./transcript.js";
+import { turn } from "./turn.js";
 
 /** Bytes of one page of texts. */
 const PAGE_BYTES_MAX = 1024 * 1024;
-const INGEST_OPTIONS = ["dialect", "refuse_replay", "family", "now"];
-const APPEND_OPTIONS = [...INGEST_OPTIONS, "mode", "repeat"];
-
-/** Calls that the engine knows again (see `wit/ingest.wit`). */
-const REPEATS_MAX = 8;
-
-function tooManyRepeats(calls) {
-  const known = `\`repeat\` is known of the last ${REPEATS_MAX} calls, and these messages take`;
-  return invalid(`${known} ${calls}; hand them over in mode \`transcript\``);
-}
 
 function parsed(text) {
   return JSON.parse(text);
@@ -70,20 +61,28 @@ export async function expanded(read, { grant, token_cap }) {
   return whole;
 }
 
-/** An engine over one store. */
+/**
+ * An engine over one store.
+ *
+ * What a call is given is read before it returns its promise, and its place in the line of its
+ * conversation is taken then, too.
+ */
 export class Engine {
   #backend;
+  #calls;
   #models;
   #clock;
 
   /**
    * @param {object} parts
-   * @param {import("./backend.js").Backend} parts.backend
+   * @param {import("./backend.js").Backend} parts.backend for what needs no store
+   * @param {import("./calls.js").Calls} parts.calls over the same backend
    * @param {object} parts.models what `modelsOf` made of the caller's functions
    * @param {() => number} parts.clock milliseconds since the epoch
    */
-  constructor({ backend, models, clock }) {
+  constructor({ backend, calls, models, clock }) {
     this.#backend = backend;
+    this.#calls = calls;
     this.#models = models;
     this.#clock = clock;
   }
@@ -96,9 +95,11 @@ export class Engine {
   /** What became of every key of a configuration: accepted, defaulted, deprecated, unknown. */
   async configure(config) {
     const json = toJson(config, "config");
-    const report = parsed(this.#backend.pure("setup.configure", { config_json: json }));
-    this.#backend.restart(json);
-    return report;
+    return this.#calls.begin(() => {
+      const report = parsed(this.#backend.pure("setup.configure", { config_json: json }));
+      this.#backend.restart(json);
+      return report;
+    });
   }
 
   /**
@@ -108,48 +109,28 @@ export class Engine {
    */
   async append(conversation, messages, options) {
     const given = knownOptions("append", options, APPEND_OPTIONS);
-    const { dialect = "lcm", repeat = false } = given;
-    const mode = given.mode ?? "transcript";
-    const { refuse_replay = false, family } = given;
+    const texts = messageTexts(messages);
     const now = given.now ?? this.#clock();
-    const texts = await messageTexts(messages);
-    if (severalBatches(texts)) {
-      if (mode === "transcript" || given.refuse_replay === true) {
-        // What is stored already cannot be told batch by batch.
-        return ingestTranscript(this.#backend, conversation, texts, { ...given, dialect, now });
-      }
-      // A message that is refused is so before the batches in front of it are stored.
-      await identitiesJson(this.#backend, dialect, texts);
-    }
-    const staged = await stagedTexts(this.#backend, conversation, texts, now, family);
-    const batches = staged.length > 0 ? [...batchesOf(staged)] : [[]];
-    if (repeat && batches.length > REPEATS_MAX) throw tooManyRepeats(batches.length);
-    const extra = {
-      ...(repeat && { repeat }),
-      ...(refuse_replay && { refuse_replay }),
-      ...(family !== undefined && { family }),
-    };
-    const extra_json = Object.keys(extra).length > 0 ? JSON.stringify(extra) : null;
-    const receipts = [];
-    for (const batch of batches) {
-      const call = { conversation, dialect, messages: batch, options: { mode, extra_json }, now };
-      receipts.push(await this.#backend.call("ingest.append", call));
-    }
-    return mergeReceipts(receipts);
+    return this.#calls.inLine(conversation, (backend) => {
+      return append(backend, conversation, texts, { ...given, now });
+    });
   }
 
   /** Stores those messages of a whole transcript that are missing. */
   async ingest(conversation, transcript, options) {
     const given = knownOptions("ingest", options, INGEST_OPTIONS);
-    const { dialect = "lcm" } = given;
-    const now = given.now ?? this.#clock();
-    const texts = await messageTexts(transcript);
-    return ingestTranscript(this.#backend, conversation, texts, { ...given, dialect, now });
+    const texts = messageTexts(transcript);
+    const asked = { ...given, dialect: given.dialect ?? "lcm", now: given.now ?? this.#clock() };
+    return this.#calls.inLine(conversation, (backend) => {
+      return ingestTranscript(backend, conversation, texts, asked);
+    });
   }
 
   /** Makes room: summarises old messages until nothing is due. */
   async compact(conversation, options) {
-    return compact(this.#backend, this.#models, this.#clock, conversation, options);
+    return this.#calls.begin((begun) => {
+      return compact(begun, this.#models, this.#clock, conversation, options);
+    });
   }
 
   /**
@@ -161,33 +142,10 @@ export class Engine {
    * compaction that can wait is left for `maintain`, and `deferred` says so.
    */
   async turn(conversation, messages, options) {
-    const { append_mode: mode, repeat, defer = false, ...given } = budgeted("turn", options);
-    if (typeof defer !== "boolean") throw invalid("`defer` must be true or false");
-    const { dialect, refuse_replay, family, ...work } = given;
-    const append = { dialect, refuse_replay, family, mode, repeat, now: given.now };
-    const plan = planOptions("turn", work);
-    const texts = await messageTexts(messages);
-    await this.#check(conversation, work, plan);
-    const receipt = await this.append(conversation, texts, append);
-    const decision = await this.#decide(conversation, work, plan);
-    const done = { receipt, decision, compacted: null, deferred: false, failure: null };
-    if (!decision.due) return done;
-    if (defer && !decision.must) {
-      const now = work.now ?? this.#clock();
-      const { debt } = await askMaintain(this.#backend, conversation, work, now);
-      // What the engine sees no debt in, it would never do later: a forced pass, or a mode that
-      // acts below the threshold.
-      if (debt !== null) return { ...done, deferred: true };
-    }
-    try {
-      const compacted = await this.compact(conversation, work);
-      const { code, message } = compacted.failure ?? {};
-      return { ...done, compacted, failure: compacted.failure && { code, message } };
-    } catch (error) {
-      if (error.code !== "completion-failed") throw error;
-      const { code, message } = error;
-      return { ...done, failure: { code, message } };
-    }
+    const texts = messageTexts(messages);
+    return this.#calls.begin((begun) => {
+      return turn(begun, this.#models, this.#clock, conversation, texts, options);
+    });
   }
 
   /**
@@ -196,34 +154,19 @@ export class Engine {
    * refused its key or the content. The engine pauses after failures.
    */
   async maintain(conversation, options) {
-    return maintain(this.#backend, this.#models, this.#clock, conversation, options);
+    return this.#calls.begin((begun) => {
+      return maintain(begun, this.#models, this.#clock, conversation, options);
+    });
   }
 
   /** Whether compaction is due, and why. */
   async evaluate(conversation, options) {
     const given = budgeted("evaluate", options);
-    return this.#decide(conversation, given, withExtra(rest(given, "budget", "now")));
-  }
-
-  /** What the engine decides by these options of its `evaluate`. */
-  async #decide(conversation, { budget, now }, options) {
-    const { explanation_json, ...fields } = await this.#backend.call("compaction.evaluate", {
-      conversation,
-      budget,
-      options,
-      now: now ?? this.#clock(),
+    const asked = withExtra(rest(given, "budget", "now"));
+    const now = given.now ?? this.#clock();
+    return this.#calls.inLine(conversation, (backend) => {
+      return decide(backend, conversation, given.budget, asked, now);
     });
-    return { ...fields, explanation: parsed(explanation_json) };
-  }
-
-  /** Rejects what `#decide` would; it writes nothing. */
-  async #check(conversation, work, options) {
-    try {
-      await this.#decide(conversation, work, options);
-    } catch (error) {
-      // Said only when all arguments are right: nothing is stored yet.
-      if (error.code !== "not-found") throw error;
-    }
   }
 
   /** A context that fits `budget`, as messages of `dialect`. */
@@ -236,11 +179,11 @@ export class Engine {
       dialect,
       options: {
         ...withExtra(rest(given, "budget", "dialect", "now")),
-        live_messages: await messageTexts(live_messages),
+        live_messages: messageTexts(live_messages),
       },
       now: given.now ?? this.#clock(),
     };
-    const assembled = await this.#backend.call("context.assemble", call);
+    const assembled = await this.#calls.call("context.assemble", call);
     const { messages_json, items, explanation_text, ...fields } = assembled;
     const explained = given.explain ? { items, explanation_text } : {};
     return { messages: parsed(messages_json), ...fields, budget, ...explained };
@@ -251,9 +194,11 @@ export class Engine {
    * beside the assembled context, such as its system prompt and its tools.
    */
   async estimate(messages, dialect = "lcm") {
-    const texts = await messageTexts(messages);
-    const entries = parsed(await identitiesJson(this.#backend, dialect, texts));
-    return entries.reduce((total, { tokens }) => total + tokens, 0);
+    const texts = messageTexts(messages);
+    return this.#calls.begin(async (begun) => {
+      const entries = parsed(await identitiesJson(begun, dialect, texts));
+      return entries.reduce((total, { tokens }) => total + tokens, 0);
+    });
   }
 
   /**
@@ -261,8 +206,8 @@ export class Engine {
    * not. Nothing is stored or read.
    */
   async validate(messages, dialect) {
-    const messages_json = `[${(await messageTexts(messages)).join(",")}]`;
-    return parsed(await this.#backend.call("context.validate", { dialect, messages_json }));
+    const messages_json = `[${messageTexts(messages).join(",")}]`;
+    return parsed(await this.#calls.call("context.validate", { dialect, messages_json }));
   }
 
   /** Searches messages and summaries, or the texts of large payloads. */
@@ -286,7 +231,7 @@ export class Engine {
     const entry = (one) => (one?.vector ? { ...one, vector: numbers(one.vector) } : one);
     const listed = Array.isArray(vectors) ? vectors.map(entry) : vectors;
     const vectors_json = toJson({ ...others, vectors: listed }, "options");
-    return parsed(await this.#backend.call("recall.embed", { conversation, vectors_json }));
+    return parsed(await this.#calls.call("recall.embed", { conversation, vectors_json }));
   }
 
   /** What a summary, a message or a file is. */
@@ -300,11 +245,17 @@ export class Engine {
   async expand(conversation, id, options) {
     const given = optionsOf("expand", options);
     const wanted = rest(given, "grant", "now");
-    const read = (after) => {
-      const options_json = toJson(after === null ? wanted : { ...wanted, after }, "options");
-      return this.#json("recall.expand", conversation, { id, options_json }, given);
+    const wanted_json = toJson(wanted, "options");
+    const grant = given.grant ?? null;
+    const now = given.now ?? this.#clock();
+    const read = async (backend, after) => {
+      const options_json = after === null ? wanted_json : toJson({ ...wanted, after }, "options");
+      const args = { conversation, id, options_json, grant, now };
+      return parsed(await backend.call("recall.expand", args));
     };
-    return expanded(read, given);
+    return this.#calls.inLine(conversation, (backend) => {
+      return expanded((after) => read(backend, after), given);
+    });
   }
 
   /**
@@ -314,7 +265,9 @@ export class Engine {
    * with `failure`. At most `deadline_ms` are waited for all of it.
    */
   async ask(conversation, question, options) {
-    return ask(this.#backend, this.#models, this.#clock, conversation, question, options);
+    return this.#calls.begin((begun) => {
+      return ask(begun, this.#models, this.#clock, conversation, question, options);
+    });
   }
 
   /**
@@ -326,36 +279,38 @@ export class Engine {
     const { now, ...limits } = optionsOf("grant", options);
     const grant_json = toJson(limits, "options");
     const call = { conversation, grant_json, now: now ?? this.#clock() };
-    return parsed(await this.#backend.call("recall.grant", call));
+    return parsed(await this.#calls.call("recall.grant", call));
   }
 
   /** Ends a grant at once, with those that inherit from it. */
   async revoke(conversation, grant, options) {
     const { now } = knownOptions("revoke", options, ["now"]);
     const call = { conversation, grant, now: now ?? this.#clock() };
-    await this.#backend.call("recall.revoke", call);
+    await this.#calls.call("recall.revoke", call);
   }
 
   /** Original texts of the messages `from` to `to` (inclusive, from 1), byte for byte. */
   async messages(conversation, options) {
     const given = knownOptions("messages", options, ["from", "to"]);
     const { from = 1, to = Number.MAX_SAFE_INTEGER } = given;
-    const texts = [];
-    for (;;) {
-      const seq_from = from + texts.length;
-      if (seq_from > to) return texts;
-      const args = { conversation, seq_from, seq_to: to, bytes_max: PAGE_BYTES_MAX };
-      const page = await this.#backend.call("recall.messages", args);
-      if (page.length === 0) return texts;
-      texts.push(...page);
-    }
+    return this.#calls.inLine(conversation, async (backend) => {
+      const texts = [];
+      for (;;) {
+        const seq_from = from + texts.length;
+        if (seq_from > to) return texts;
+        const args = { conversation, seq_from, seq_to: to, bytes_max: PAGE_BYTES_MAX };
+        const page = await backend.call("recall.messages", args);
+        if (page.length === 0) return texts;
+        texts.push(...page);
+      }
+    });
   }
 
   /** Counts and sizes of a conversation, or of the store when none is given. */
   async status(conversation, options) {
     const { now } = knownOptions("status", options, ["now"]);
     const args = { conversation, now: now ?? this.#clock() };
-    return parsed(await this.#backend.call("admin.status", args));
+    return parsed(await this.#calls.call("admin.status", args));
   }
 
   /** Makes the conversation one of a family, whose members are searched together. */
@@ -421,7 +376,7 @@ export class Engine {
     const { now, ...given } = optionsOf(verb, options);
     const arguments_json = toJson({ ...given, ...fixed }, "options");
     const call = { conversation, verb, arguments_json, now: now ?? this.#clock() };
-    return parsed(await this.#backend.call("admin.call", call));
+    return parsed(await this.#calls.call("admin.call", call));
   }
 
   /**
@@ -450,31 +405,35 @@ export class Engine {
     const arguments_json = typeof input === "string" ? input : toJson(input ?? {}, "input");
     const call = { conversation, name, arguments_json };
     const caller = given.caller ?? null;
-    const first = await this.#backend.call("tools.call", { ...call, caller, now: now() });
-    const outcome = await completed(first, {
-      needs: (outcome) => outcome["needs-completions"],
-      complete: completerOf(this.#backend, this.#models, given),
-      resume: (continuation, answers) => {
-        const args = { conversation, continuation, answers, now: now() };
-        return this.#backend.call("tools.resume", args);
-      },
+    return this.#calls.begin(async (begun) => {
+      const first = await begun.call("tools.call", { ...call, caller, now: now() });
+      const outcome = await completed(first, {
+        needs: (outcome) => outcome["needs-completions"],
+        complete: completerOf(begun, this.#models, given),
+        resume: (continuation, answers) => {
+          const args = { conversation, continuation, answers, now: now() };
+          return begun.call("tools.resume", args);
+        },
+      });
+      return outcome.done;
     });
-    return outcome.done;
   }
 
   async #json(name, conversation, args, options) {
     const call = { conversation, ...args, grant: options.grant ?? null };
-    return parsed(await this.#backend.call(name, { ...call, now: options.now ?? this.#clock() }));
+    return parsed(await this.#calls.call(name, { ...call, now: options.now ?? this.#clock() }));
   }
 
   /** All pages of a call that continues at a cursor. */
-  async #pages(name, args) {
-    const pages = [];
-    do {
-      const cursor = pages.at(-1)?.cursor ?? null;
-      pages.push(parsed(await this.#backend.call(name, { ...args, cursor })));
-    } while (pages.at(-1).cursor);
-    return pages;
+  #pages(name, args) {
+    return this.#calls.inLine(args.conversation, async (backend) => {
+      const pages = [];
+      do {
+        const cursor = pages.at(-1)?.cursor ?? null;
+        pages.push(parsed(await backend.call(name, { ...args, cursor })));
+      } while (pages.at(-1).cursor);
+      return pages;
+    });
   }
 
   /** A list of the engine (`kind`: conversations, summaries, ...), all of it. */
@@ -501,8 +460,11 @@ export class Engine {
     };
   }
 
-  /** Waits for what is running and closes the store. */
-  async close() {
-    await this.#backend.close();
+  /**
+   * Waits for the calls that began before, models included, and closes the store; calls that come
+   * later are refused.
+   */
+  close() {
+    return this.#calls.close();
   }
 }

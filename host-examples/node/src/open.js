@@ -2,11 +2,16 @@
 // and for workers add where the component's modules come from.
 
 import { Backend } from "./backend.js";
+import { Calls, placeOfObject } from "./calls.js";
 import { toJson } from "./convert.js";
 import { Engine } from "./engine.js";
 import { invalid, LcmError } from "./errors.js";
 import { modelsOf } from "./models.js";
+import { storeOf } from "./store-async.js";
 import { MemoryStore } from "./store-memory.js";
+
+/** Names a store that nobody else has. */
+const MEMORY = "memory:";
 
 const OPTIONS = ["store", "complete", "config", "now", "environment", "worker"];
 
@@ -53,9 +58,10 @@ function configJsonOf(config, environment) {
  * An engine over `options.store`.
  *
  * `instantiate` makes an instance of the component synchronously; `openPath` opens a store that is
- * given as a string; `startThread`, where the runtime has threads, makes a backend in one.
+ * given as a string, and `placeOfPath` says which one that is; `startThread`, where the runtime has
+ * threads, makes a backend in one.
  */
-export async function openWith({ instantiate, openPath, startThread }, options) {
+export async function openWith({ instantiate, openPath, placeOfPath, startThread }, options) {
   for (const key of Object.keys(options)) {
     if (!OPTIONS.includes(key)) throw invalid(`open has no option \`${key}\``);
   }
@@ -64,13 +70,17 @@ export async function openWith({ instantiate, openPath, startThread }, options) 
   if (typeof worker !== "boolean") throw invalid("`worker` must be true or false");
   const models = modelsOf(complete);
   const configJson = configJsonOf(config, environment);
-  if (worker) {
-    const backend = await inThread(startThread, { store, configJson });
-    return new Engine({ backend, models, clock: now });
-  }
+  const backend = worker
+    ? await inThread(startThread, { store, configJson })
+    : await besideUs({ instantiate, openPath }, { store, configJson });
+  const isPath = typeof store === "string" && store !== MEMORY;
+  const place = isPath ? placeOfPath(store) : placeOfObject(storeOf(store) ?? backend);
+  return new Engine({ backend, calls: new Calls({ backend, place }), models, clock: now });
+}
+
+async function besideUs({ instantiate, openPath }, { store, configJson }) {
   const opened = typeof store === "string" ? await storeAt(store, openPath) : store;
-  const backend = new Backend({ instantiate, store: opened, configJson });
-  return new Engine({ backend, models, clock: now });
+  return new Backend({ instantiate, store: opened, configJson });
 }
 
 function inThread(startThread, { store, configJson }) {
@@ -81,5 +91,5 @@ function inThread(startThread, { store, configJson }) {
 
 /** The store that a string names. */
 export function storeAt(name, openPath) {
-  return name === "memory:" ? new MemoryStore() : openPath(name);
+  return name === MEMORY ? new MemoryStore() : openPath(name);
 }

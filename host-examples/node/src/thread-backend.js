@@ -61,7 +61,7 @@ export class ThreadBackend {
     return this.#send("compute", [name, args]);
   }
 
-  /** Waits for what is running, closes the store and ends the thread. */
+  /** Closes the store and ends the thread. */
   close() {
     this.#closing ??= this.#close();
     return this.#closing;

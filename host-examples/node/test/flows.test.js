@@ -15,12 +15,12 @@ import { ingestTranscript } from "../src/transcript.js";
 
 const REQUEST = { id: "r", purpose: "leaf", model: null };
 
-test("objects become compact JSON, strings stay, lone surrogates become escapes", async () => {
-  const texts = await messageTexts([{ role: "user", content: "\ud800" }, ' {"role" : "user"} ']);
+test("objects become compact JSON, strings stay, lone surrogates become escapes", () => {
+  const texts = messageTexts([{ role: "user", content: "\ud800" }, ' {"role" : "user"} ']);
   assert.deepEqual(texts, ['{"role":"user","content":"\\ud800"}', ' {"role" : "user"} ']);
   const code = { code: "invalid-input" };
   for (const bad of ["x", [1], [null], [undefined], ["\ud800"], [{ n: 1n }]]) {
-    await assert.rejects(messageTexts(bad), code, String(bad));
+    assert.throws(() => messageTexts(bad), code, String(bad));
   }
 });
 
