@@ -390,7 +390,9 @@ export interface TurnOptions extends CompactOptions {
   defer?: boolean;
 }
 
-/** How a model failed, or `completion-failed` when it refused its key or the content. */
+/**
+ * How a model failed; of a compaction `completion-failed` when it refused its key or the content.
+ */
 export interface Failure {
   /** For programs. */
   code: string;
@@ -603,8 +605,8 @@ export interface Engine {
   /** From a summary back to what it was made from: one page with `token_cap`, else everything. */
   expand(conversation: string, id: string, options?: ExpandOptions): Promise<Json>;
   /**
-   * Has a question answered from what was said. A model that fails, takes too long or is stopped is
-   * no rejection but a `status`.
+   * Has a question answered from what was said. A model that fails or takes too long is no
+   * rejection but a `status`; an aborted `signal` rejects with its reason.
    */
   ask(conversation: string, question: string, options?: AskOptions): Promise<Asked>;
   /** Makes a grant, a limited right to read for a sub-agent. */

@@ -1,7 +1,7 @@
 // Options and results of what reads, counts money and answers. Those of what stores, compacts and
 // assembles are in index.d.ts, which has all of them.
 
-import type { CompletionFailure, Granted, Timed } from "./index.js";
+import type { CompletionFailure, Failure, Granted, Timed } from "./index.js";
 
 /** What of a file is read: a range of lines (from 1, inclusive) or of bytes (from 0, exclusive). */
 export interface DescribeOptions extends Granted {
@@ -293,7 +293,7 @@ export interface AskOptions extends Granted {
   retries?: number;
   /** How long one answer is waited for; 60,000 unless given. */
   timeout_ms?: number;
-  /** Aborted: the model is not waited for any more. */
+  /** Aborted: the model is not waited for any more, and the call rejects with its reason. */
   signal?: AbortSignal;
 }
 
@@ -372,7 +372,7 @@ export interface ToolOptions extends Timed {
   retries?: number;
   /** How long one answer is waited for; 60,000 unless given. */
   timeout_ms?: number;
-  /** Aborted: no model is waited for any more. */
+  /** Aborted: no model is waited for any more, and the call rejects with its reason. */
   signal?: AbortSignal;
 }
 
@@ -382,4 +382,6 @@ export interface ToolAnswer {
   text: string;
   /** Whether the call was wrong, and `text` says why. */
   is_error: boolean;
+  /** How a model that was asked for it failed; null: it did not. */
+  failure: Failure | null;
 }

@@ -5,11 +5,15 @@
 
 import { modelChain } from "./completion.js";
 import { toJson } from "./convert.js";
+import { LcmError } from "./errors.js";
 import { modelsFor } from "./models.js";
 import { checkAsking, knownOptions } from "./options.js";
 
 const QUESTION_OPTIONS = ["query", "summaries", "max_tokens", "token_cap", "all", "only", "grant"];
 const OWN_OPTIONS = ["deadline_ms", "retries", "timeout_ms", "signal", "now"];
+
+/** What the engine is told of a request that the caller gave up. */
+const CANCELLED = Object.freeze({ failed: { code: "other", message: "cancelled" } });
 
 /**
  * Goes on from a step until nothing has to be completed any more.
@@ -17,13 +21,16 @@ const OWN_OPTIONS = ["deadline_ms", "retries", "timeout_ms", "signal", "now"];
  * - `needs(step)`: `{requests, continuation}`, or nothing when the step is the last one.
  * - `complete(request, needs)`: resolves to an answer; never rejects.
  * - `resume(continuation, answers)`: the next step.
+ * - `signal`: rejects with its reason once a request was given up because it is aborted. The engine
+ *   is told before, so that the question does not stay open.
  */
-export async function completed(step, { needs, complete, resume }) {
+export async function completed(step, { needs, complete, resume, signal }) {
   const asked = needs(step);
   if (!asked) return step;
   const answers = await Promise.all(asked.requests.map((request) => complete(request, asked)));
   const next = await resume(asked.continuation, answers);
-  return completed(next, { needs, complete, resume });
+  if (answers.includes(CANCELLED)) throw signal.reason;
+  return completed(next, { needs, complete, resume, signal });
 }
 
 /** A signal that is aborted with `signal`, or after `ms` milliseconds. */
@@ -57,24 +64,38 @@ export function completerOf(begun, models, options) {
     } finally {
       end();
     }
-    if (options.signal?.aborted) return { failed: { code: "other", message: "cancelled" } };
+    if (options.signal?.aborted) return CANCELLED;
     return { failed: { code: "timeout", message: `there was no answer in ${limit} ms` } };
   };
+}
+
+/** An error of the engine about a question, in the words of `ask`. */
+function inOurWords(error) {
+  if (error.code !== "invalid-input") return error;
+  // Here `timeout_ms` is that of one answer.
+  const message = error.message.replaceAll("timeout_ms", "deadline_ms");
+  return new LcmError(error.code, message, { cause: error });
 }
 
 /** Has a question answered; see `Engine.ask`. */
 export async function ask(begun, models, clock, conversation, question, options) {
   const given = knownOptions("ask", options, [...QUESTION_OPTIONS, ...OWN_OPTIONS]);
   checkAsking(given);
+  if (given.signal?.aborted) throw given.signal.reason;
   const now = () => given.now ?? clock();
   const chosen = QUESTION_OPTIONS.map((key) => [key, given[key]]);
   const asked = { ...Object.fromEntries(chosen), question, timeout_ms: given.deadline_ms };
   const call = async (name, args) => {
     return JSON.parse(await begun.call(name, { conversation, ...args, now: now() }));
   };
-  return completed(await call("recall.ask_plan", { question_json: toJson(asked, "options") }), {
+  const begin = call("recall.ask_plan", { question_json: toJson(asked, "options") });
+  const first = await begin.catch((error) => {
+    throw inOurWords(error);
+  });
+  return completed(first, {
     needs: (step) => (step.status === "asked" ? step : null),
     complete: completerOf(begun, models, given),
     resume: (continuation, answers) => call("recall.ask_apply", { continuation, answers }),
+    signal: given.signal,
   });
 }

@@ -13,6 +13,8 @@ import { budgeted, checkAsking, knownOptions, optionsOf, rest } from "./options.
 import { identitiesJson, ingestTranscript } from "./transcript.js";
 import { turn } from "./turn.js";
 
+const TOOL_OPTIONS = ["caller", "retries", "timeout_ms", "signal", "now"];
+
 /** Bytes of one page of texts. */
 const PAGE_BYTES_MAX = 1024 * 1024;
 
@@ -261,8 +263,9 @@ export class Engine {
   /**
    * Has a question answered from what was said: `{status, answer, cited_ids, ...}`.
    *
-   * A model that fails, takes too long or is stopped by `signal` is no rejection but a `status`,
-   * with `failure`. At most `deadline_ms` are waited for all of it.
+   * A model that fails or takes too long is no rejection but a `status`, with `failure`. At most
+   * `deadline_ms` are waited for all of it. An aborted `signal` rejects with its reason; the
+   * question is over then, for the engine, too.
    */
   async ask(conversation, question, options) {
     return this.#calls.begin((begun) => {
@@ -394,28 +397,37 @@ export class Engine {
   }
 
   /**
-   * Answers a tool call whose name starts with `lcm_`: `{text, is_error}`. `input` is an object or
-   * its JSON text.
+   * Answers a tool call whose name starts with `lcm_`: `{text, is_error, failure}`. `input` is an
+   * object or its JSON text. When a model that was asked for it failed, `failure` says how; the text
+   * says it, too, to the agent's model.
    */
   async callTool(conversation, name, input, options) {
-    const given = knownOptions("callTool", options, ["caller", "retries", "timeout_ms", "signal", "now"]);
+    const given = knownOptions("callTool", options, TOOL_OPTIONS);
     checkAsking(given);
+    if (given.signal?.aborted) throw given.signal.reason;
     const now = () => given.now ?? this.#clock();
     // OpenAI hands the arguments over as JSON text, the others as an object.
     const arguments_json = typeof input === "string" ? input : toJson(input ?? {}, "input");
-    const call = { conversation, name, arguments_json };
-    const caller = given.caller ?? null;
+    const call = { conversation, name, arguments_json, caller: given.caller ?? null };
     return this.#calls.begin(async (begun) => {
-      const first = await begun.call("tools.call", { ...call, caller, now: now() });
-      const outcome = await completed(first, {
+      const first = await begun.call("tools.call", { ...call, now: now() });
+      const answered = completerOf(begun, this.#models, given);
+      let failed;
+      const { done } = await completed(first, {
         needs: (outcome) => outcome["needs-completions"],
-        complete: completerOf(begun, this.#models, given),
+        complete: async (request, needs) => {
+          const answer = await answered(request, needs);
+          failed = answer.failed;
+          return answer;
+        },
         resume: (continuation, answers) => {
           const args = { conversation, continuation, answers, now: now() };
           return begun.call("tools.resume", args);
         },
+        signal: given.signal,
       });
-      return outcome.done;
+      const failure = failed ? { code: failed.code, message: failed.message } : null;
+      return { ...done, failure };
     });
   }
 
