@@ -235,8 +235,11 @@ export interface OpenOptions {
    * all that it does not name. Where there is none, summaries are made without a model.
    */
   complete?: Models | ModelsByPurpose;
-  /** Configuration keys of the engine. */
-  config?: Record<string, unknown>;
+  /**
+   * Configuration keys of the engine. A wrong value rejects `open`; a key that there is not is a
+   * warning.
+   */
+  config?: Record<string, unknown> | null;
   /** Clock in milliseconds since the epoch. */
   now?: () => number;
   /**
@@ -245,7 +248,10 @@ export interface OpenOptions {
    * False unless given; only in Node.
    */
   worker?: boolean;
-  /** Where `LCM_...` configuration is read from; in Node the process's environment. */
+  /**
+   * Where `LCM_...` configuration is read from; in Node the process's environment. It goes before
+   * `config`, under whichever name of a key.
+   */
   environment?: Record<string, string | undefined>;
 }
 

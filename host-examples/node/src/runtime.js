@@ -51,3 +51,8 @@ export function openPath(path) {
 export function placeOfPath(path) {
   return existsSync(path) ? realpathSync(path) : path;
 }
+
+/** Says on standard error, or to whom listens for warnings of the process, what is odd. */
+export function warn(line) {
+  process.emitWarning(line, "LcmWarning");
+}

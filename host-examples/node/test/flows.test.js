@@ -10,7 +10,7 @@ import { modelChain } from "../src/completion.js";
 import { drive } from "../src/driver.js";
 import { expanded } from "../src/engine.js";
 import { modelsOf } from "../src/models.js";
-import { environmentConfig } from "../src/open.js";
+import { environmentConfig } from "../src/settings.js";
 import { ingestTranscript } from "../src/transcript.js";
 
 const REQUEST = { id: "r", purpose: "leaf", model: null };

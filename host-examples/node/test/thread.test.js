@@ -199,7 +199,7 @@ test("a program ends though its engine was not closed, but not before its calls 
 
 test("calls of a thread that ended are refused as of unknown outcome", async () => {
   const worker = Object.assign(new EventEmitter(), { postMessage() {}, ref() {}, unref() {} });
-  const backend = new ThreadBackend(worker, null);
+  const backend = new ThreadBackend(worker);
   const running = backend.call("ingest.append", { conversation: "c" });
   worker.emit("error", new Error("out of memory"));
   worker.emit("exit", 1);
