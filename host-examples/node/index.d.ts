@@ -13,6 +13,9 @@ import type {
   Grant,
   GrantOptions,
   GrepOptions,
+  Imported,
+  Planned,
+  QuestionOptions,
   Reported,
   ToolAnswer,
   ToolOptions,
@@ -610,17 +613,33 @@ export interface Engine {
   describe(conversation: string, id: string, options?: DescribeOptions): Promise<Json>;
   /** From a summary back to what it was made from: one page with `token_cap`, else everything. */
   expand(conversation: string, id: string, options?: ExpandOptions): Promise<Json>;
+  /** The pages of an expansion, each read when it is taken; `token_cap` is that of a page. */
+  iterExpand(
+    conversation: string,
+    id: string,
+    options?: ExpandOptions,
+  ): AsyncGenerator<Json, void, undefined>;
   /**
    * Has a question answered from what was said. A model that fails or takes too long is no
    * rejection but a `status`; an aborted `signal` rejects with its reason.
    */
   ask(conversation: string, question: string, options?: AskOptions): Promise<Asked>;
+  /**
+   * What `ask` would read, and whether that is worth it, for hosts whose own sub-agents read. Asks
+   * no model and writes nothing.
+   */
+  askPlan(conversation: string, question: string, options?: QuestionOptions): Promise<Planned>;
   /** Makes a grant, a limited right to read for a sub-agent. */
   grant(conversation: string, options?: GrantOptions): Promise<Grant>;
   /** Ends a grant at once, with those that inherit from it. */
   revoke(conversation: string, grant: string, options?: Timed): Promise<void>;
   /** Original texts of a range of messages (inclusive, from 1), byte for byte. */
   messages(conversation: string, options?: { from?: number; to?: number }): Promise<string[]>;
+  /** The same one by one; about 1 MiB is read when the first of it is taken. */
+  iterMessages(
+    conversation: string,
+    options?: { from?: number; to?: number },
+  ): AsyncGenerator<string, void, undefined>;
   /** Counts and sizes of a conversation, or of the store. */
   status(conversation?: string, options?: Timed): Promise<Json>;
   /** Makes the conversation one of a family, whose members are searched together. */
@@ -662,6 +681,16 @@ export interface Engine {
   digest(options?: { logical?: boolean }): Promise<string>;
   /** A list: `conversations`, or `summaries`, `messages` or `grants` of one. */
   listing(kind: string, options?: { conversation?: string }): Promise<Json[]>;
+  /**
+   * The lines of an export of a conversation, or of all, without line ends. It fails with
+   * `conflict` when somebody writes to it meanwhile; what was taken is then no export.
+   */
+  export(conversation?: string): AsyncGenerator<string, void, undefined>;
+  /**
+   * Takes the lines of an export in. All of it is verified before the first message is stored, and
+   * repeating it changes nothing.
+   */
+  importLines(lines: Iterable<string> | AsyncIterable<string>, options?: Timed): Promise<Imported>;
   /** Definitions of the tools an agent sees; with `caller`, a grant, those of a sub-agent. */
   tools(dialect?: Dialect, options?: { caller?: string }): Json;
   /** What to tell the agent about them. */

@@ -77,19 +77,31 @@ function inOurWords(error) {
   return new LcmError(error.code, message, { cause: error });
 }
 
+/** A question with these of its options as the engine takes them. */
+function questionJson(question, given, fixed) {
+  const chosen = QUESTION_OPTIONS.map((key) => [key, given[key]]);
+  return toJson({ ...Object.fromEntries(chosen), question, ...fixed }, "options");
+}
+
+/** What would be read for a question; see `Engine.askPlan`. */
+export async function askPlan(begun, clock, conversation, question, options) {
+  const given = knownOptions("askPlan", options, [...QUESTION_OPTIONS, "now"]);
+  const question_json = questionJson(question, given, { plan_only: true });
+  const call = { conversation, question_json, now: given.now ?? clock() };
+  return JSON.parse(await begun.call("recall.ask_plan", call));
+}
+
 /** Has a question answered; see `Engine.ask`. */
 export async function ask(begun, models, clock, conversation, question, options) {
   const given = knownOptions("ask", options, [...QUESTION_OPTIONS, ...OWN_OPTIONS]);
   checkAsking(given);
   if (given.signal?.aborted) throw given.signal.reason;
   const now = () => given.now ?? clock();
-  const chosen = QUESTION_OPTIONS.map((key) => [key, given[key]]);
-  const asked = { ...Object.fromEntries(chosen), question, timeout_ms: given.deadline_ms };
+  const question_json = questionJson(question, given, { timeout_ms: given.deadline_ms });
   const call = async (name, args) => {
     return JSON.parse(await begun.call(name, { conversation, ...args, now: now() }));
   };
-  const begin = call("recall.ask_plan", { question_json: toJson(asked, "options") });
-  const first = await begin.catch((error) => {
+  const first = await call("recall.ask_plan", { question_json }).catch((error) => {
     throw inOurWords(error);
   });
   return completed(first, {

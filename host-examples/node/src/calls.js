@@ -88,6 +88,11 @@ export class Calls {
     return this.begin((begun) => begun.call(name, args));
   }
 
+  /** The same, but that a `conflict` is the caller's. */
+  attempt(name, args) {
+    return this.inLine(args.conversation, (backend) => backend.attempt(name, args));
+  }
+
   /** A verb that is several calls with no other of the conversation between. */
   inLine(conversation, work) {
     return this.begin((begun) => begun.inLine(conversation, work));

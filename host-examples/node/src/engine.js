@@ -4,12 +4,15 @@
 // of the engine's JSON (snake_case), so that they are the same in every host.
 
 import { append, APPEND_OPTIONS, INGEST_OPTIONS } from "./append.js";
-import { ask, completed, completerOf } from "./ask.js";
+import { ask, askPlan, completed, completerOf } from "./ask.js";
 import { messageTexts } from "./batches.js";
 import { compact, decide } from "./compact.js";
 import { toJson } from "./convert.js";
+import { invalid } from "./errors.js";
 import { maintain } from "./maintain.js";
 import { budgeted, checkAsking, knownOptions, optionsOf, rest } from "./options.js";
+import { collected, cursorPages, each, expanded, expansionPages, messagePages } from "./pages.js";
+import { EXPORT_BYTES_MAX, importLines, linesOf } from "./portable.js";
 import { identitiesJson, ingestTranscript } from "./transcript.js";
 import { turn } from "./turn.js";
 
@@ -32,35 +35,6 @@ function withExtra({ model, mark_caches, ...options }) {
   const extra = { model, mark_caches };
   const isGiven = Object.values(extra).some((value) => value !== undefined);
   return isGiven ? { ...options, extra_json: JSON.stringify(extra) } : options;
-}
-
-/**
- * All pages of an expansion as one; `read(after)` resolves to a page.
- *
- * What was read on a grant is paid for: when something goes wrong behind the first page, that is
- * what there is, and its `next` leads to the page that failed.
- */
-export async function expanded(read, { grant, token_cap }) {
-  let whole = await read(null);
-  while (whole.next && (token_cap ?? null) === null && !whole.grant?.truncated) {
-    let page;
-    try {
-      page = await read(whole.next);
-    } catch (error) {
-      if ((grant ?? null) === null) throw error;
-      return whole;
-    }
-    whole = {
-      ...page,
-      summaries: [...whole.summaries, ...page.summaries],
-      messages: [...whole.messages, ...page.messages],
-      tokens: whole.tokens + page.tokens,
-      ...(page.grant && {
-        grant: { ...page.grant, tokens: whole.grant.tokens + page.grant.tokens },
-      }),
-    };
-  }
-  return whole;
 }
 
 /**
@@ -245,19 +219,28 @@ export class Engine {
 
   /** From a summary back to what it was made from: one page with `token_cap`, else everything. */
   async expand(conversation, id, options) {
-    const given = optionsOf("expand", options);
-    const wanted = rest(given, "grant", "now");
-    const wanted_json = toJson(wanted, "options");
-    const grant = given.grant ?? null;
-    const now = given.now ?? this.#clock();
-    const read = async (backend, after) => {
-      const options_json = after === null ? wanted_json : toJson({ ...wanted, after }, "options");
-      const args = { conversation, id, options_json, grant, now };
-      return parsed(await backend.call("recall.expand", args));
+    const { given, readBy } = this.#expansion("expand", conversation, id, options);
+    return this.#calls.inLine(conversation, (backend) => expanded(readBy(backend), given));
+  }
+
+  /** The pages of an expansion, each read when it is taken; `token_cap` is that of a page. */
+  iterExpand(conversation, id, options) {
+    const { readBy } = this.#expansion("iterExpand", conversation, id, options);
+    return expansionPages(readBy(this.#calls));
+  }
+
+  /** How pages of an expansion are read through what has `call`. */
+  #expansion(call, conversation, id, options) {
+    const given = optionsOf(call, options);
+    const { after: first, ...wanted } = rest(given, "grant", "now");
+    // Checks what is given now, not when a page is taken.
+    toJson(wanted, "options");
+    const fixed = { conversation, id, grant: given.grant ?? null, now: given.now ?? this.#clock() };
+    const readBy = (caller) => async (after) => {
+      const options_json = toJson({ ...wanted, after: after ?? first }, "options");
+      return parsed(await caller.call("recall.expand", { ...fixed, options_json }));
     };
-    return this.#calls.inLine(conversation, (backend) => {
-      return expanded((after) => read(backend, after), given);
-    });
+    return { given, readBy };
   }
 
   /**
@@ -270,6 +253,16 @@ export class Engine {
   async ask(conversation, question, options) {
     return this.#calls.begin((begun) => {
       return ask(begun, this.#models, this.#clock, conversation, question, options);
+    });
+  }
+
+  /**
+   * What `ask` would read, and whether that is worth it, for hosts whose own sub-agents read. Asks
+   * no model and writes nothing.
+   */
+  async askPlan(conversation, question, options) {
+    return this.#calls.begin((begun) => {
+      return askPlan(begun, this.#clock, conversation, question, options);
     });
   }
 
@@ -294,19 +287,26 @@ export class Engine {
 
   /** Original texts of the messages `from` to `to` (inclusive, from 1), byte for byte. */
   async messages(conversation, options) {
-    const given = knownOptions("messages", options, ["from", "to"]);
-    const { from = 1, to = Number.MAX_SAFE_INTEGER } = given;
+    const { from, to, readBy } = this.#range("messages", conversation, options);
     return this.#calls.inLine(conversation, async (backend) => {
-      const texts = [];
-      for (;;) {
-        const seq_from = from + texts.length;
-        if (seq_from > to) return texts;
-        const args = { conversation, seq_from, seq_to: to, bytes_max: PAGE_BYTES_MAX };
-        const page = await backend.call("recall.messages", args);
-        if (page.length === 0) return texts;
-        texts.push(...page);
-      }
+      return (await collected(messagePages(readBy(backend), from, to))).flat();
     });
+  }
+
+  /** The same one by one; about 1 MiB is read when the first of it is taken. */
+  iterMessages(conversation, options) {
+    const { from, to, readBy } = this.#range("iterMessages", conversation, options);
+    return each(messagePages(readBy(this.#calls), from, to), (page) => page);
+  }
+
+  /** How messages of a range are read through what has `call`. */
+  #range(call, conversation, options) {
+    const { from = 1, to = Number.MAX_SAFE_INTEGER } = knownOptions(call, options, ["from", "to"]);
+    const fixed = { conversation, seq_to: to, bytes_max: PAGE_BYTES_MAX };
+    const readBy = (caller) => (seq_from) => {
+      return caller.call("recall.messages", { ...fixed, seq_from });
+    };
+    return { from, to, readBy };
   }
 
   /** Counts and sizes of a conversation, or of the store when none is given. */
@@ -438,13 +438,9 @@ export class Engine {
 
   /** All pages of a call that continues at a cursor. */
   #pages(name, args) {
-    return this.#calls.inLine(args.conversation, async (backend) => {
-      const pages = [];
-      do {
-        const cursor = pages.at(-1)?.cursor ?? null;
-        pages.push(parsed(await backend.call(name, { ...args, cursor })));
-      } while (pages.at(-1).cursor);
-      return pages;
+    return this.#calls.inLine(args.conversation, (backend) => {
+      const read = async (cursor) => parsed(await backend.call(name, { ...args, cursor }));
+      return collected(cursorPages(read));
     });
   }
 
@@ -470,6 +466,35 @@ export class Engine {
       checks: pages.flatMap((page) => page.checks),
       metrics: pages.at(-1).metrics,
     };
+  }
+
+  /**
+   * The lines of an export of a conversation, or of all, without line ends, one by one. It fails
+   * with `conflict` when somebody writes to it meanwhile; what was taken is then no export.
+   */
+  export(conversation) {
+    if (conversation === "") throw invalid("`conversation` must not be empty");
+    const fixed = { conversation: conversation ?? "", bytes_max: EXPORT_BYTES_MAX };
+    const read = async (cursor) => {
+      return parsed(await this.#calls.attempt("admin.export_page", { ...fixed, cursor }));
+    };
+    return each(cursorPages(read), (page) => page.lines);
+  }
+
+  /**
+   * Takes the lines of an export in. All of it is verified before the first message is stored, and
+   * repeating it changes nothing.
+   */
+  async importLines(lines, options) {
+    const { now } = knownOptions("importLines", options, ["now"]);
+    const source = linesOf(lines);
+    return this.#calls.begin(async (begun) => {
+      // The source may ask this engine, too.
+      const whole = await source;
+      return begun.inLine("", (backend) => {
+        return importLines(backend, whole, () => now ?? this.#clock());
+      });
+    });
   }
 
   /**

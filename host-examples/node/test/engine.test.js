@@ -673,6 +673,7 @@ test("every call refuses an option that it does not know, and does nothing", asy
     assemble: [],
     grep: ["module"],
     ask: ["module"],
+    askPlan: ["module"],
     describe: [summary],
     expand: [summary],
     embed: [],

@@ -8,8 +8,8 @@ import { test } from "node:test";
 import { batchesOf, mergeReceipts, messageTexts, stagedTexts } from "../src/batches.js";
 import { modelChain } from "../src/completion.js";
 import { drive } from "../src/driver.js";
-import { expanded } from "../src/engine.js";
 import { modelsOf } from "../src/models.js";
+import { expanded } from "../src/pages.js";
 import { environmentConfig } from "../src/settings.js";
 import { ingestTranscript } from "../src/transcript.js";
 
