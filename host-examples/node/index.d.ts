@@ -216,7 +216,8 @@ export type Answer = string | Completion | NoCompletion;
  * Answers a request with a model. `signal` is aborted when its time is up or the caller stops: pass
  * it on to `fetch`, so that the request ends. What it throws counts as a failure of the model; a
  * `code` of `CompletionErrorCode` and `retry_after_ms` on the error are read, and a `TimeoutError` is a
- * timeout. It must not compact the conversation that it is asked for: that would wait for it.
+ * timeout. It must not compact the conversation that it is asked for, nor close the engine: both
+ * would wait for it.
  */
 export type Complete = (
   request: CompletionRequest,
@@ -576,8 +577,9 @@ export interface Assembled {
 export type Json = any;
 
 /**
- * An engine over one store. Methods reject with `LcmError`. Calls of one conversation are done in
- * the order in which they are made, and read what they are given before they return.
+ * An engine over one store. Methods reject with `LcmError`; `ask` and `callTool`, when an aborted
+ * `signal` ends them, with its reason. Calls of one conversation are done in the order in which they
+ * are made, and read what they are given before they return.
  */
 export interface Engine {
   /** Version of the engine. */
@@ -680,7 +682,10 @@ export interface Engine {
   /** SHA-256 of the store, 64 hex digits; `logical`: of what it means, however it was filled. */
   digest(options?: { logical?: boolean }): Promise<string>;
   /** A list: `conversations`, or `summaries`, `messages` or `grants` of one. */
-  listing(kind: string, options?: { conversation?: string }): Promise<Json[]>;
+  listing(
+    kind: "conversations" | "summaries" | "messages" | "grants",
+    options?: { conversation?: string },
+  ): Promise<Json[]>;
   /**
    * The lines of an export of a conversation, or of all, without line ends. It fails with
    * `conflict` when somebody writes to it meanwhile; what was taken is then no export.

@@ -1,7 +1,7 @@
 // Waiting lines: what is queued under one key runs one after the other, others do not wait.
 
 /** Resolves when `signal` is aborted; `forget` ends the listening. */
-function abortion(signal) {
+function abortingOf(signal) {
   let forget = () => {};
   const aborted = new Promise((resolve) => {
     if (signal.aborted) resolve();
@@ -38,7 +38,7 @@ export class Queue {
   #turn(before, signal, work) {
     if (before === undefined) return new Promise((resolve) => resolve(work()));
     if (!signal) return before.then(work);
-    const { aborted, forget } = abortion(signal);
+    const { aborted, forget } = abortingOf(signal);
     return Promise.race([before, aborted]).then(() => {
       forget();
       return work();
