@@ -11,9 +11,17 @@ export const APPEND_OPTIONS = [...INGEST_OPTIONS, "mode", "repeat"];
 /** Calls that the engine knows again (see `wit/ingest.wit`). */
 const REPEATS_MAX = 8;
 
-function tooManyRepeats(calls) {
-  const known = `\`repeat\` is known of the last ${REPEATS_MAX} calls, and these messages take`;
-  return invalid(`${known} ${calls}; hand them over in mode \`transcript\``);
+/** Rejects a repetition of calls that the engine would not know again, or take for each other. */
+function checkRepeats(batches, identities) {
+  if (batches.length > REPEATS_MAX) {
+    const known = `\`repeat\` is known of the last ${REPEATS_MAX} calls, and these messages take`;
+    throw invalid(`${known} ${batches.length}; hand them over in mode \`transcript\``);
+  }
+  const hashes = identities.map(({ hash }) => hash);
+  const said = batches.map(({ length }) => hashes.splice(0, length).join());
+  if (new Set(said).size < said.length) {
+    throw invalid("`repeat` of equal messages cannot be told apart; hand them over in smaller calls");
+  }
 }
 
 /** Further options of the engine's `append`, as JSON; null: there are none. */
@@ -29,17 +37,18 @@ function extraJson({ repeat = false, refuse_replay = false, family }) {
 /** Stores `texts`; `given` has all of `APPEND_OPTIONS` that are to count, and `now`. */
 export async function append(backend, conversation, texts, given) {
   const { dialect = "lcm", mode = "transcript", repeat = false, family, now } = given;
+  let identities = [];
   if (severalBatches(texts)) {
     if (mode === "transcript" || given.refuse_replay === true) {
       // What is stored already cannot be told batch by batch.
       return ingestTranscript(backend, conversation, texts, { ...given, dialect, now });
     }
     // A message that is refused is so before the batches in front of it are stored.
-    await identitiesJson(backend, dialect, texts);
+    identities = JSON.parse(await identitiesJson(backend, dialect, texts));
   }
   const staged = await stagedTexts(backend, conversation, texts, now, family);
   const batches = staged.length > 0 ? [...batchesOf(staged)] : [[]];
-  if (repeat && batches.length > REPEATS_MAX) throw tooManyRepeats(batches.length);
+  if (repeat) checkRepeats(batches, identities);
   const options = { mode, extra_json: extraJson(given) };
   const receipts = [];
   for (const messages of batches) {

@@ -487,10 +487,9 @@ export class Engine {
    */
   async importLines(lines, options) {
     const { now } = knownOptions("importLines", options, ["now"]);
-    const source = linesOf(lines);
     return this.#calls.begin(async (begun) => {
-      // The source may ask this engine, too.
-      const whole = await source;
+      // Outside of a line: the source may ask this engine, too.
+      const whole = await linesOf(lines);
       return begun.inLine("", (backend) => {
         return importLines(backend, whole, () => now ?? this.#clock());
       });

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
 
+import { Component } from "../src/component.js";
 import { asyncStore, MemoryStore, open } from "../src/index.js";
 import { delay, slowStore } from "./fake.js";
 
@@ -50,6 +51,30 @@ test("calls that nobody awaits end as if they had been awaited, one after the ot
   const together = await Promise.all(life(second).map((call) => call()));
   assert.deepEqual(together, awaited);
   assert.equal(await second.digest(), await first.digest());
+});
+
+test("a compaction that nobody awaits begins before what was called after it", async (t) => {
+  const names = [];
+  const { invoke } = Component.prototype;
+  t.mock.method(Component.prototype, "invoke", function (name, args) {
+    // What is completed without a model has no place in a line.
+    if (name !== "compaction.complete_offline") names.push(name.split(".")[1]);
+    return invoke.call(this, name, args);
+  });
+  const lcm = await opened(new MemoryStore());
+  const calls = [
+    lcm.turn("c", lines, { budget: 100_000 }),
+    lcm.compact("c", { budget: 3000 }),
+    lcm.turn("c", [said("and now?")], { budget: 100_000 }),
+    lcm.maintain("c", { budget: 100_000 }),
+    lcm.append("c", [said("or then?")]),
+  ];
+  await Promise.all(calls);
+  const turn = ["evaluate", "append", "evaluate"];
+  // The maintenance waits for the compaction, for which nobody else waits.
+  assert.deepEqual(names.slice(0, 8), [...turn, "plan", ...turn, "append"]);
+  const [apply, told] = [names.lastIndexOf("apply"), names.indexOf("call")];
+  assert.ok(apply > 8 && told > apply, names.join());
 });
 
 test("what a call was given may be changed as soon as it was made", async () => {

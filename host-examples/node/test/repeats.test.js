@@ -101,3 +101,20 @@ test("a list of more calls than are known again is not repeated", async () => {
     assert.deepEqual(await lcm.messages(conversation), said);
   }
 });
+
+test("a repetition of calls that say the same is refused rather than left out", async () => {
+  const said = short(300);
+  let lose = 1;
+  const store = losing(new MemoryStore(), (at, commit) => {
+    if (at === 1 && lose-- > 0) lost();
+    commit();
+  });
+  const lcm = await open({ store, environment: {} });
+  const options = { mode: "new", now: NOW };
+  await assert.rejects(lcm.append("c", said, options), { code: "store-unavailable" });
+  const equal = { code: "invalid-input", message: /equal messages/ };
+  await assert.rejects(lcm.append("c", said, { ...options, repeat: true }), equal);
+  const rest = said.slice(100);
+  assert.equal((await lcm.append("c", rest, { ...options, now: NOW + 1 })).ingested, 200);
+  assert.deepEqual(await lcm.messages("c"), said);
+});
