@@ -291,10 +291,7 @@ export interface IngestOptions extends Timed {
 export interface AppendOptions extends IngestOptions {
   /** `transcript` (default): what is stored already is skipped. `new`: everything is new. */
   mode?: "transcript" | "new";
-  /**
-   * This call repeats one with the same `now` whose outcome is unknown. In mode `new` of at most
-   * 800 messages: eight calls are known again.
-   */
+  /** This call repeats one with the same messages and `now` whose outcome is unknown. */
   repeat?: boolean;
 }
 

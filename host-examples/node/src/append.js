@@ -2,58 +2,55 @@
 // whole list tells what is stored already, as a transcript.
 
 import { batchesOf, mergeReceipts, severalBatches, stagedTexts } from "./batches.js";
-import { invalid } from "./errors.js";
-import { identitiesJson, ingestTranscript } from "./transcript.js";
+import { sha256Hex } from "./digest.js";
+import { identitiesJson, ingestTranscript, settled } from "./transcript.js";
 
 export const INGEST_OPTIONS = ["dialect", "refuse_replay", "family", "now"];
 export const APPEND_OPTIONS = [...INGEST_OPTIONS, "mode", "repeat"];
 
-/** Calls that the engine knows again (see `wit/ingest.wit`). */
-const REPEATS_MAX = 8;
-
-/** Rejects a repetition of calls that the engine would not know again, or take for each other. */
-function checkRepeats(batches, identities) {
-  if (batches.length > REPEATS_MAX) {
-    const known = `\`repeat\` is known of the last ${REPEATS_MAX} calls, and these messages take`;
-    throw invalid(`${known} ${batches.length}; hand them over in mode \`transcript\``);
-  }
-  const hashes = identities.map(({ hash }) => hash);
-  const said = batches.map(({ length }) => hashes.splice(0, length).join());
-  if (new Set(said).size < said.length) {
-    throw invalid("`repeat` of equal messages cannot be told apart; hand them over in smaller calls");
-  }
-}
-
 /** Further options of the engine's `append`, as JSON; null: there are none. */
-function extraJson({ repeat = false, refuse_replay = false, family }) {
+function extraJson({ repeat = false, refuse_replay = false, family, ...part }) {
   const extra = {
     ...(repeat && { repeat }),
     ...(refuse_replay && { refuse_replay }),
     ...(family !== undefined && { family }),
+    ...part,
   };
   return Object.keys(extra).length > 0 ? JSON.stringify(extra) : null;
 }
 
-/** Stores `texts`; `given` has all of `APPEND_OPTIONS` that are to count, and `now`. */
-export async function append(backend, conversation, texts, given) {
-  const { dialect = "lcm", mode = "transcript", repeat = false, family, now } = given;
-  let identities = [];
-  if (severalBatches(texts)) {
-    if (mode === "transcript" || given.refuse_replay === true) {
-      // What is stored already cannot be told batch by batch.
-      return ingestTranscript(backend, conversation, texts, { ...given, dialect, now });
-    }
-    // A message that is refused is so before the batches in front of it are stored.
-    identities = JSON.parse(await identitiesJson(backend, dialect, texts));
-  }
+/** Stores new messages that one call does not take, as a list that the engine knows by its name. */
+async function appendList(backend, conversation, texts, given) {
+  const { dialect, family, mode, now, repeat, refuse_replay } = given;
+  // A message that is refused is so before the batches in front of it are stored.
+  const entriesJson = await identitiesJson(backend, dialect, texts);
+  const list = await sha256Hex(new TextEncoder().encode(`${now} ${entriesJson}`));
   const staged = await stagedTexts(backend, conversation, texts, now, family);
-  const batches = staged.length > 0 ? [...batchesOf(staged)] : [[]];
-  if (repeat) checkRepeats(batches, identities);
-  const options = { mode, extra_json: extraJson(given) };
   const receipts = [];
-  for (const messages of batches) {
-    const call = { conversation, dialect, messages, options, now };
-    receipts.push(await backend.call("ingest.append", call));
+  let from = 0;
+  for (const messages of batchesOf(staged)) {
+    const extra = { repeat, refuse_replay, family, list, from };
+    const append = (again) => {
+      const options = { mode, extra_json: extraJson({ ...extra, ...again }) };
+      return backend.call("ingest.append", { conversation, dialect, messages, options, now });
+    };
+    receipts.push(await settled(append));
+    from += messages.length;
   }
   return mergeReceipts(receipts);
+}
+
+/** Stores `texts`; `given` has those of `APPEND_OPTIONS` that are to count, and `now`. */
+export async function append(backend, conversation, texts, given) {
+  const { dialect = "lcm", mode = "transcript", repeat, refuse_replay, family, now } = given;
+  const asked = { ...given, dialect };
+  if (severalBatches(texts)) {
+    // What is stored already cannot be told batch by batch, and a replay neither.
+    const isWhole = mode === "transcript" || refuse_replay === true;
+    return (isWhole ? ingestTranscript : appendList)(backend, conversation, texts, asked);
+  }
+  const messages = await stagedTexts(backend, conversation, texts, now, family);
+  const options = { mode, extra_json: extraJson({ repeat, refuse_replay, family }) };
+  const call = { conversation, dialect, messages, options, now };
+  return mergeReceipts([await backend.call("ingest.append", call)]);
 }

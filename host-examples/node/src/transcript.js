@@ -23,6 +23,22 @@ export async function identitiesJson(backend, dialect, texts) {
   return `[${lists.join(",")}]`;
 }
 
+/**
+ * What `append` resolves to once its outcome is known: until then it is called again, with what says
+ * that this repeats a call.
+ */
+export async function settled(append) {
+  for (let attempt = 0, repeat = {}; ; attempt++) {
+    try {
+      return await append(repeat);
+    } catch (error) {
+      if (error.code !== "store-unavailable" || attempt >= CONFLICT_RETRIES_MAX) throw error;
+      await conflictPause(attempt);
+      repeat = { repeat: true };
+    }
+  }
+}
+
 /** One transcript on its way in. */
 class Intake {
   receipts = [];
@@ -84,21 +100,8 @@ class Intake {
   }
 
   /** The same at a revision; a call whose outcome is unknown is repeated. */
-  async #appendAt(revision, messages) {
-    const extra = { ...this.extra, revision };
-    let repeat = false;
-    for (let attempt = 0; ; attempt++) {
-      try {
-        const receipt = await this.#append(messages, repeat ? { ...extra, repeat } : extra);
-        // What is known while nothing was written is an equal batch before; this one is not stored.
-        if (!repeat || receipt.revision !== revision) return receipt;
-        repeat = false;
-      } catch (error) {
-        if (error.code !== "store-unavailable" || attempt >= CONFLICT_RETRIES_MAX) throw error;
-        await conflictPause(attempt);
-        repeat = true;
-      }
-    }
+  #appendAt(revision, messages) {
+    return settled((repeat) => this.#append(messages, { ...this.extra, revision, ...repeat }));
   }
 
   /**

@@ -335,6 +335,11 @@ test("of a list of new messages that has a wrong one nothing is stored", async (
     await lcm.append("c", many.slice(0, 1));
     const wrong = [...many, { content: "no role" }];
     await assert.rejects(lcm.append("c", wrong, { mode: "new" }), { code: "invalid-input" });
+    for (const [option, value] of Object.entries({ mode: "old", repeat: "x", refuse_replay: 1 })) {
+      const options = { mode: "new", [option]: value };
+      const expected = { code: "invalid-input", message: new RegExp(option) };
+      await assert.rejects(lcm.append("c", many, options), expected);
+    }
     assert.equal((await lcm.messages("c")).length, 1);
     assert.equal((await lcm.append("c", many, { mode: "new" })).ingested, 150);
   });
