@@ -398,8 +398,8 @@ export class Engine {
 
   /**
    * Answers a tool call whose name starts with `lcm_`: `{text, is_error, failure}`. `input` is an
-   * object or its JSON text. When a model that was asked for it failed, `failure` says how; the text
-   * says it, too, to the agent's model.
+   * object or its JSON text. When a model that was asked for it failed, `failure` says how; the
+   * text says it, too, to the agent's model.
    */
   async callTool(conversation, name, input, options) {
     const given = knownOptions("callTool", options, TOOL_OPTIONS);

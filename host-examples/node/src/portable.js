@@ -1,5 +1,5 @@
-// Imports of exports. What the lines say, and whether they are whole, is the engine's business; here
-// they are moved within the bounds of a call.
+// Imports of exports. What the lines say, and whether they are whole, is the engine's business;
+// here they are moved within the bounds of a call.
 
 import { invalid, LcmError } from "./errors.js";
 

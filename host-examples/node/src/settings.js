@@ -48,8 +48,8 @@ async function reportOf(configure, json, source) {
 }
 
 /**
- * The configuration as JSON text, and the keys of `config` that there are not; the text is null when
- * nothing is configured. Variables go before keys of `config`, under whichever name.
+ * The configuration as JSON text, and the keys of `config` that there are not; the text is null
+ * when nothing is configured. Variables go before keys of `config`, under whichever name.
  *
  * `configure(json)` resolves to the engine's report. Rejects with what is wrong.
  */

@@ -24,8 +24,8 @@ export async function identitiesJson(backend, dialect, texts) {
 }
 
 /**
- * What `append` resolves to once its outcome is known: until then it is called again, with what says
- * that this repeats a call.
+ * What `append` resolves to once its outcome is known: until then it is called again, with what
+ * says that this repeats a call.
  */
 export async function settled(append) {
   for (let attempt = 0, repeat = {}; ; attempt++) {
