@@ -2,7 +2,13 @@
 // left out, though the messages are too short to be known again by what they say.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import { MemoryStore, open } from "../src/index.js";
 
@@ -141,4 +147,21 @@ test("what is said again at another time is new", async () => {
     assert.deepEqual([receipt.ingested, receipt.skipped], [ingested, 150 - ingested]);
   }
   assert.deepEqual(await lcm.messages("c"), [...said, ...said, ...said]);
+});
+
+const program = fileURLToPath(new URL("../../../dist/lcm", import.meta.url));
+const skip = existsSync(program) ? false : "dist/lcm is not built";
+
+test("a long list ends with the same store as that of the program", { skip }, async () => {
+  const folder = await mkdtemp(join(tmpdir(), "lcm-repeats-"));
+  const said = short(250);
+  const run = (args, input) => {
+    const fixed = ["--store", join(folder, "p.lcm.db"), "--conversation", "c", "--now", `${NOW}`];
+    return execFileSync(program, [...fixed, ...args], { input, encoding: "utf8" }).trim();
+  };
+  run(["ingest", "--new", "-"], said.map((line) => `${line}\n`).join(""));
+  const lcm = await open({ store: "memory:", environment: {}, now: () => NOW });
+  await lcm.append("c", said, { mode: "new" });
+  assert.equal(await lcm.digest(), run(["digest"]));
+  await rm(folder, { recursive: true });
 });
