@@ -13,6 +13,9 @@ import type {
   Grant,
   GrantOptions,
   GrepOptions,
+  Imported,
+  Planned,
+  QuestionOptions,
   Reported,
   ToolAnswer,
   ToolOptions,
@@ -213,7 +216,8 @@ export type Answer = string | Completion | NoCompletion;
  * Answers a request with a model. `signal` is aborted when its time is up or the caller stops: pass
  * it on to `fetch`, so that the request ends. What it throws counts as a failure of the model; a
  * `code` of `CompletionErrorCode` and `retry_after_ms` on the error are read, and a `TimeoutError` is a
- * timeout.
+ * timeout. It must not compact the conversation that it is asked for, nor close the engine: both
+ * would wait for it.
  */
 export type Complete = (
   request: CompletionRequest,
@@ -235,8 +239,11 @@ export interface OpenOptions {
    * all that it does not name. Where there is none, summaries are made without a model.
    */
   complete?: Models | ModelsByPurpose;
-  /** Configuration keys of the engine. */
-  config?: Record<string, unknown>;
+  /**
+   * Configuration keys of the engine. A wrong value rejects `open`; a key that there is not is a
+   * warning.
+   */
+  config?: Record<string, unknown> | null;
   /** Clock in milliseconds since the epoch. */
   now?: () => number;
   /**
@@ -245,7 +252,10 @@ export interface OpenOptions {
    * False unless given; only in Node.
    */
   worker?: boolean;
-  /** Where `LCM_...` configuration is read from; in Node the process's environment. */
+  /**
+   * Where `LCM_...` configuration is read from; in Node the process's environment. It goes before
+   * `config`, under whichever name of a key.
+   */
   environment?: Record<string, string | undefined>;
 }
 
@@ -281,7 +291,7 @@ export interface IngestOptions extends Timed {
 export interface AppendOptions extends IngestOptions {
   /** `transcript` (default): what is stored already is skipped. `new`: everything is new. */
   mode?: "transcript" | "new";
-  /** This call repeats one with the same `now` whose outcome is unknown. */
+  /** This call repeats one with the same messages and `now` whose outcome is unknown. */
   repeat?: boolean;
 }
 
@@ -387,7 +397,9 @@ export interface TurnOptions extends CompactOptions {
   defer?: boolean;
 }
 
-/** How a model failed, or `completion-failed` when it refused its key or the content. */
+/**
+ * How a model failed; of a compaction `completion-failed` when it refused its key or the content.
+ */
 export interface Failure {
   /** For programs. */
   code: string;
@@ -561,7 +573,11 @@ export interface Assembled {
 /** Results that are the engine's JSON, as `lcm --json` prints it. */
 export type Json = any;
 
-/** An engine over one store. Methods reject with `LcmError`. */
+/**
+ * An engine over one store. Methods reject with `LcmError`; `ask` and `callTool`, when an aborted
+ * `signal` ends them, with its reason. Calls of one conversation are done in the order in which they
+ * are made, and read what they are given before they return.
+ */
 export interface Engine {
   /** Version of the engine. */
   readonly version: string;
@@ -596,17 +612,33 @@ export interface Engine {
   describe(conversation: string, id: string, options?: DescribeOptions): Promise<Json>;
   /** From a summary back to what it was made from: one page with `token_cap`, else everything. */
   expand(conversation: string, id: string, options?: ExpandOptions): Promise<Json>;
+  /** The pages of an expansion, each read when it is taken; `token_cap` is that of a page. */
+  iterExpand(
+    conversation: string,
+    id: string,
+    options?: ExpandOptions,
+  ): AsyncGenerator<Json, void, undefined>;
   /**
-   * Has a question answered from what was said. A model that fails, takes too long or is stopped is
-   * no rejection but a `status`.
+   * Has a question answered from what was said. A model that fails or takes too long is no
+   * rejection but a `status`; an aborted `signal` rejects with its reason.
    */
   ask(conversation: string, question: string, options?: AskOptions): Promise<Asked>;
+  /**
+   * What `ask` would read, and whether that is worth it, for hosts whose own sub-agents read. Asks
+   * no model and writes nothing.
+   */
+  askPlan(conversation: string, question: string, options?: QuestionOptions): Promise<Planned>;
   /** Makes a grant, a limited right to read for a sub-agent. */
   grant(conversation: string, options?: GrantOptions): Promise<Grant>;
   /** Ends a grant at once, with those that inherit from it. */
   revoke(conversation: string, grant: string, options?: Timed): Promise<void>;
   /** Original texts of a range of messages (inclusive, from 1), byte for byte. */
   messages(conversation: string, options?: { from?: number; to?: number }): Promise<string[]>;
+  /** The same one by one; about 1 MiB is read when the first of it is taken. */
+  iterMessages(
+    conversation: string,
+    options?: { from?: number; to?: number },
+  ): AsyncGenerator<string, void, undefined>;
   /** Counts and sizes of a conversation, or of the store. */
   status(conversation?: string, options?: Timed): Promise<Json>;
   /** Makes the conversation one of a family, whose members are searched together. */
@@ -647,7 +679,20 @@ export interface Engine {
   /** SHA-256 of the store, 64 hex digits; `logical`: of what it means, however it was filled. */
   digest(options?: { logical?: boolean }): Promise<string>;
   /** A list: `conversations`, or `summaries`, `messages` or `grants` of one. */
-  listing(kind: string, options?: { conversation?: string }): Promise<Json[]>;
+  listing(
+    kind: "conversations" | "summaries" | "messages" | "grants",
+    options?: { conversation?: string },
+  ): Promise<Json[]>;
+  /**
+   * The lines of an export of a conversation, or of all, without line ends. It fails with
+   * `conflict` when somebody writes to it meanwhile; what was taken is then no export.
+   */
+  export(conversation?: string): AsyncGenerator<string, void, undefined>;
+  /**
+   * Takes the lines of an export in. All of it is verified before the first message is stored, and
+   * repeating it changes nothing.
+   */
+  importLines(lines: Iterable<string> | AsyncIterable<string>, options?: Timed): Promise<Imported>;
   /** Definitions of the tools an agent sees; with `caller`, a grant, those of a sub-agent. */
   tools(dialect?: Dialect, options?: { caller?: string }): Json;
   /** What to tell the agent about them. */
@@ -659,6 +704,9 @@ export interface Engine {
     input: unknown,
     options?: ToolOptions,
   ): Promise<ToolAnswer>;
-  /** Waits for what is running and closes the store. */
+  /**
+   * Waits for the calls that were made before, models included, and closes the store. Those that
+   * come later are refused.
+   */
   close(): Promise<void>;
 }
