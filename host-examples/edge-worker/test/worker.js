@@ -2,12 +2,20 @@
 //
 //   POST /check/walkthrough, /check/vector      in a fresh object each time
 //   /turns/ID/ROUTE                             as /conversations, and what turns cost
+//   POST /conversations/ID/vanish               evicts the object, whatever it is doing
 
-import worker from "../src/worker.js";
+import worker, { Conversation as Kept } from "../src/worker.js";
 
-export { Conversation } from "../src/worker.js";
 export { Check } from "./check.js";
 export { Turns } from "./turns.js";
+
+/** A conversation whose object can be evicted. */
+export class Conversation extends Kept {
+  async fetch(request) {
+    if (new URL(request.url).pathname.endsWith("/vanish")) this.ctx.abort("evicted");
+    return super.fetch(request);
+  }
+}
 
 export default {
   async fetch(request, env) {
