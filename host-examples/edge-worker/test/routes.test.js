@@ -125,8 +125,9 @@ test("options of a query have the types that the package says", async () => {
   );
   const declared = (await Promise.all(texts)).join("\n");
   const interfaces = [...declared.matchAll(/^export interface (\w+)[^{]*\{\n(.*?)^\}/gms)];
-  const verbs = "Append|Ingest|Compact|Compaction|Turn|Assemble|Describe|Grep|Grant|Expand|Ask|Tool";
-  const asked = new RegExp(`^(Timed|Granted|(${verbs})Options)$`);
+  const stored = "Append|Ingest|Compact|Compaction|Turn|Assemble";
+  const read = "Describe|Grep|Grant|Expand|Ask|Tool";
+  const asked = new RegExp(`^(Timed|Granted|(${stored}|${read})Options)$`);
   const types = new Map();
   for (const [, name, body] of interfaces.filter(([, name]) => asked.test(name))) {
     for (const [, option, type] of body.matchAll(/^ {2}(\w+)\??: ([^;]+);/gm)) {

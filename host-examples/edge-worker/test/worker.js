@@ -1,6 +1,6 @@
 // The worker with what only its tests ask:
 //
-//   POST /check/walkthrough, /check/vector      in a fresh object each time
+//   POST /check/walkthrough, /vector, /pages    in a fresh object each time
 //   /turns/ID/ROUTE                             as /conversations, and what turns cost
 //   POST /conversations/ID/vanish               evicts the object, whatever it is doing
 
@@ -26,7 +26,11 @@ export default {
     const object = env.CHECKS.get(env.CHECKS.newUniqueId());
     const text = await request.text();
     const mode = url.searchParams.get("mode") ?? "normal";
-    const result = name === "vector" ? object.vector(text, mode) : object.walkthrough(text);
-    return Response.json(await result);
+    const checks = {
+      vector: () => object.vector(text, mode),
+      walkthrough: () => object.walkthrough(text),
+      pages: () => object.pages(text),
+    };
+    return Response.json(await checks[name]());
   },
 };
