@@ -1,10 +1,15 @@
 """The kit itself: its page, its host and its runner."""
 
 import ast
+import contextlib
 import json
+import os
 import re
+import sqlite3
+import subprocess
 import sys
 import tempfile
+import textwrap
 import unittest
 from pathlib import Path
 
@@ -49,6 +54,62 @@ class Page(unittest.TestCase):
         self.assertGreater(len(names), 14)
         for name in names:
             self.assertRegex(PAGE, f"[`\"]{re.escape(name)}[`\"]")
+
+
+    def test_the_vectors_hold_only_what_every_language_writes_alike(self):
+        string = re.compile(r'"(?:[^"\\]|\\.)*"')
+        number = re.compile(r"-?(?:0|[1-9]\d{0,15})(?:\.\d{0,2}[1-9])?")
+        surrogate = re.compile(r"(?<!\\)(?:\\\\)*\\u[dD][89a-fA-F]")
+        numbers = 0
+        for path in runner.VECTORS.rglob("*.json"):
+            text = path.read_text(encoding="utf-8")
+            self.assertNotRegex(text, surrogate, path)
+            for one in re.findall(r"[-+.\w]*\d[-+.\w]*", string.sub('""', text)):
+                self.assertTrue(number.fullmatch(one), f"{path}: {one}")
+                numbers += 1
+        self.assertGreater(numbers, 1000)
+
+
+class File(unittest.TestCase):
+    """What the page says of the file, against a file of the Python package."""
+
+    def described(self, path):
+        with contextlib.closing(sqlite3.connect(path)) as file:
+            names = ("application_id", "user_version", "page_size", "encoding", "journal_mode")
+            pragmas = [file.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+            tables = file.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name")
+            columns = file.execute("PRAGMA table_xinfo(kv)").fetchall()
+            return pragmas, [one[:2] for one in tables], columns
+
+    def package(self, path, program):
+        """Runs a program with a store of the package at `path`; here the package is unknown."""
+        source = f"import sys\nfrom lcm_engine.stores.sqlite import SqliteStore\n{program}"
+        env = os.environ | {"PYTHONPATH": str(HERE.parent / "python/src")}
+        subprocess.run([sys.executable, "-c", source, str(path)], env=env, check=True)
+
+    def test_a_file_that_is_made_by_the_page_is_a_store_of_the_other_hosts(self):
+        (block,) = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+        (insert,) = re.findall(r"`(INSERT INTO kv [^`]*)`", PAGE)
+        with tempfile.TemporaryDirectory() as folder:
+            ours, theirs = Path(folder) / "ours.lcm.db", Path(folder) / "theirs.lcm.db"
+            self.package(theirs, "SqliteStore(sys.argv[1]).close()")
+            with contextlib.closing(sqlite3.connect(ours, isolation_level=None)) as file:
+                file.executescript(block)
+                file.execute("PRAGMA journal_mode = WAL")
+                self.assertEqual(self.described(ours), self.described(theirs))
+                file.executemany(insert, [("a", b""), ("b", b"1"), ("b", b"2")])
+            program = """
+                store = SqliteStore(sys.argv[1])
+                assert store.get_many(["a", "b", "c"]) == [b"", b"2", None]
+                assert store.scan("a", "c", True, 9, 99) == ([("b", b"2"), ("a", b"")], False)
+                store.commit([("b", b"2"), ("c", None)], [("a", None), ("c", b"3")])
+                store.close()
+            """
+            self.package(ours, textwrap.dedent(program))
+            with contextlib.closing(sqlite3.connect(ours)) as file:
+                (scan,) = re.findall(r"`(SELECT k, v FROM kv WHERE k >= [^`]*)`", PAGE)
+                rows = file.execute(scan, ("a", "z")).fetchall()
+                self.assertEqual(rows, [("b", b"2"), ("c", b"3")])
 
 
 class Alone(unittest.TestCase):

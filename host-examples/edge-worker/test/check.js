@@ -18,4 +18,16 @@ export class Check extends DurableObject {
     const lcm = await open({ store: durableStore(this.ctx.storage) });
     return walkthrough(lcm, text.trimEnd().split("\n"));
   }
+
+  /** Keys of a page, and whether more follow, for each `[reverse, entriesMax, bytesMax]`. */
+  pages(text) {
+    const store = durableStore(this.ctx.storage);
+    const { entries, bounds } = JSON.parse(text);
+    const put = ([key, length]) => ({ key, value: new Uint8Array(length) });
+    store.commit([], entries.map(put));
+    return bounds.map((bound) => {
+      const [page, more] = store.scan("a", "z", ...bound);
+      return [page.map(({ key }) => key).join(""), more];
+    });
+  }
 }
