@@ -1,5 +1,5 @@
-// Options and results of what reads, counts money and answers. Those of what stores, compacts and
-// assembles are in index.d.ts, which has all of them.
+// Options of what reads, and options and results of what counts money and answers. index.d.ts has
+// all of them.
 
 import type { CompletionFailure, Failure, Granted, Timed } from "./index.js";
 
@@ -29,7 +29,7 @@ export interface GrepOptions extends Granted {
   scope?: "messages" | "summaries" | "both" | "files";
   /** With the scope `files`: only these. */
   file_ids?: string[];
-  /** With the scope `files`: the file or message to go on with, as `unscanned_from` says. */
+  /** Where to go on, as `unscanned_from` of an answer says. */
   start_id?: string;
   /** Where in that file to begin, or in the one of `file_ids`. */
   start_byte?: number;
@@ -180,6 +180,8 @@ export interface AdviseOptions extends Timed {
 
 /** Whether compacting now costs less than waiting. */
 export interface Advice {
+  /** Whether something was written; nothing is. */
+  changed: boolean;
   /** What costs less. */
   advice: "compact" | "wait";
   /** Why. */
