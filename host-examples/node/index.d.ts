@@ -22,7 +22,24 @@ import type {
   UsageReport,
   VerbOptions,
 } from "./verbs.js";
+import type {
+  ArchiveChanged,
+  CalibrationChanged,
+  Checked,
+  Configured,
+  Described,
+  Expanded,
+  FamilyChanged,
+  FocusChanged,
+  Found,
+  Listed,
+  ResetChanged,
+  SessionChanged,
+  Status,
+  StoreStatus,
+} from "./results.js";
 
+export type * from "./results.js";
 export type * from "./verbs.js";
 
 /** In which published shape messages come in and go out. */
@@ -535,7 +552,7 @@ export interface Prefix {
   /** Id of the first item that differs. */
   broken_by: string | null;
   /** Why the equal beginning ends there. */
-  broken_why: "compaction" | "eviction" | "budget" | "focus" | "edit" | null;
+  broken_why: "compaction" | "eviction" | "budget" | "focus" | "edit" | "dialect" | null;
   /** Indexes of the messages behind which a cache may end, at most three. */
   breakpoints: number[];
   /** A chain over the messages. */
@@ -570,9 +587,6 @@ export interface Assembled {
   warnings: string[];
 }
 
-/** Results that are the engine's JSON, as `lcm --json` prints it. */
-export type Json = any;
-
 /**
  * An engine over one store. Methods reject with `LcmError`; `ask` and `callTool`, when an aborted
  * `signal` ends them, with its reason. Calls of one conversation are done in the order in which they
@@ -582,7 +596,7 @@ export interface Engine {
   /** Version of the engine. */
   readonly version: string;
   /** Replaces the configuration and reports what became of each key. */
-  configure(config: Record<string, unknown>): Promise<Json>;
+  configure(config: Record<string, unknown>): Promise<Configured>;
   /** Stores messages. */
   append(conversation: string, messages: Message[], options?: AppendOptions): Promise<Receipt>;
   /** Stores those messages of a whole transcript that are missing. */
@@ -605,19 +619,19 @@ export interface Engine {
   /** Why the provider of `dialect` would refuse these messages, a line each; empty when not. */
   validate(messages: Message[], dialect: Exclude<Dialect, "lcm">): Promise<string[]>;
   /** Searches messages and summaries. */
-  grep(conversation: string, pattern: string, options?: GrepOptions): Promise<Json>;
+  grep(conversation: string, pattern: string, options?: GrepOptions): Promise<Found>;
   /** Attaches embeddings to messages and summaries; without options it says what has none. */
   embed(conversation: string, options?: EmbedOptions): Promise<Embedded>;
   /** What a summary, a message, a file or, by its own id, the conversation is. */
-  describe(conversation: string, id: string, options?: DescribeOptions): Promise<Json>;
+  describe(conversation: string, id: string, options?: DescribeOptions): Promise<Described>;
   /** From a summary back to what it was made from: one page with `token_cap`, else everything. */
-  expand(conversation: string, id: string, options?: ExpandOptions): Promise<Json>;
+  expand(conversation: string, id: string, options?: ExpandOptions): Promise<Expanded>;
   /** The pages of an expansion, each read when it is taken; `token_cap` is that of a page. */
   iterExpand(
     conversation: string,
     id: string,
     options?: ExpandOptions,
-  ): AsyncGenerator<Json, void, undefined>;
+  ): AsyncGenerator<Expanded, void, undefined>;
   /**
    * Has a question answered from what was said. A model that fails or takes too long is no
    * rejection but a `status`; an aborted `signal` rejects with its reason.
@@ -639,19 +653,28 @@ export interface Engine {
     conversation: string,
     options?: { from?: number; to?: number },
   ): AsyncGenerator<string, void, undefined>;
-  /** Counts and sizes of a conversation, or of the store. */
-  status(conversation?: string, options?: Timed): Promise<Json>;
+  /** Counts and sizes of a conversation. */
+  status(conversation: string, options?: Timed): Promise<Status>;
+  /** Counts and sizes of the store. */
+  status(conversation?: undefined, options?: Timed): Promise<StoreStatus>;
   /** Makes the conversation one of a family, whose members are searched together. */
-  family(conversation: string, key: string, options?: VerbOptions): Promise<Json>;
+  family(conversation: string, key: string, options?: VerbOptions): Promise<FamilyChanged>;
   /** Archives the conversation; `conversation` of the answer is the empty one to go on in. */
-  reset(conversation: string, options?: VerbOptions & { successor?: string }): Promise<Json>;
+  reset(
+    conversation: string,
+    options?: VerbOptions & { successor?: string },
+  ): Promise<ResetChanged>;
   /** Withdraws messages and shallow summaries from the context; they stay findable. */
   newSession(
     conversation: string,
     options?: VerbOptions & { retain_depth?: number },
-  ): Promise<Json>;
+  ): Promise<SessionChanged>;
   /** Archives the conversation: it is read as before and not written to. */
-  archive(conversation: string, cause: ArchiveCause, options?: VerbOptions): Promise<Json>;
+  archive(
+    conversation: string,
+    cause: ArchiveCause,
+    options?: VerbOptions,
+  ): Promise<ArchiveChanged>;
   /**
    * Reports what a provider counted of a prompt, and the estimate of the same prompt: `tokens` of
    * its assembly, and the `estimate` of what was added.
@@ -662,12 +685,12 @@ export interface Engine {
     estimated_tokens: number,
     prompt_tokens: number,
     options?: VerbOptions,
-  ): Promise<Json>;
+  ): Promise<CalibrationChanged>;
   /** Sets the brief that stands for summaries up to a message; without `text` there is none. */
   focus(
     conversation: string,
     options?: VerbOptions & { text?: string; seq_last?: number },
-  ): Promise<Json>;
+  ): Promise<FocusChanged>;
   /** Reports what one answer of a model took; resolves to the sums so far. */
   usage(conversation: string, report: UsageReport): Promise<Reported>;
   /** Whether compacting now costs less than waiting; changes nothing. */
@@ -675,14 +698,14 @@ export interface Engine {
   /** What summaries are asked for as configured, by depth. */
   prompts(): Promise<Prompt[]>;
   /** Checks what the engine promises about a conversation. */
-  check(conversation: string): Promise<Json>;
+  check(conversation: string): Promise<Checked>;
   /** SHA-256 of the store, 64 hex digits; `logical`: of what it means, however it was filled. */
   digest(options?: { logical?: boolean }): Promise<string>;
   /** A list: `conversations`, or `summaries`, `messages` or `grants` of one. */
-  listing(
-    kind: "conversations" | "summaries" | "messages" | "grants",
+  listing<Kind extends keyof Listed>(
+    kind: Kind,
     options?: { conversation?: string },
-  ): Promise<Json[]>;
+  ): Promise<Listed[Kind][]>;
   /**
    * The lines of an export of a conversation, or of all, without line ends. It fails with
    * `conflict` when somebody writes to it meanwhile; what was taken is then no export.
@@ -694,7 +717,7 @@ export interface Engine {
    */
   importLines(lines: Iterable<string> | AsyncIterable<string>, options?: Timed): Promise<Imported>;
   /** Definitions of the tools an agent sees; with `caller`, a grant, those of a sub-agent. */
-  tools(dialect?: Dialect, options?: { caller?: string }): Json;
+  tools(dialect?: Dialect, options?: { caller?: string }): any[];
   /** What to tell the agent about them. */
   instructions(dialect?: Dialect, hasSummaries?: boolean): string;
   /** Answers a tool call whose name starts with `lcm_`; `input`: an object or its JSON text. */

@@ -1,5 +1,5 @@
-// Options and results of what reads, counts money and answers. Those of what stores, compacts and
-// assembles are in index.d.ts, which has all of them.
+// Options of what reads, and options and results of what counts money and answers. index.d.ts has
+// all of them.
 
 import type { CompletionFailure, Failure, Granted, Timed } from "./index.js";
 
@@ -180,6 +180,8 @@ export interface AdviseOptions extends Timed {
 
 /** Whether compacting now costs less than waiting. */
 export interface Advice {
+  /** Whether something was written; nothing is. */
+  changed: boolean;
   /** What costs less. */
   advice: "compact" | "wait";
   /** Why. */
