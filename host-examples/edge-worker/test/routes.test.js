@@ -240,11 +240,14 @@ test("what is no request is refused as such, and changes nothing", async () => {
   const chat = client(worker, "refused");
   const line = (bytes) => `${JSON.stringify({ role: "user", content: "x".repeat(bytes) })}\n`;
   const large = line(250_000);
-  const most = Math.floor((31 << 20) / large.length);
+  const most = Math.floor((8 << 20) / large.length);
   assert.equal((await chat.post("messages", large.repeat(most)))[0], 200);
   const before = await chat.get("digest");
   const refusals = [
-    ["messages", large.repeat(136), 413, "limit-exceeded"],
+    ["messages", large.repeat(most + 1), 413, "limit-exceeded"],
+    ["messages", "x".repeat(50 << 20), 413, "limit-exceeded"],
+    ["messages", line(1).repeat(20_001), 413, "limit-exceeded"],
+    ["turn?budget=9", line(1).repeat(20_001), 413, "limit-exceeded"],
     ["messages", Uint8Array.of(0xff), 400, "invalid-input"],
     ["messages?dialekt=x", line(1), 400, "invalid-input"],
     ["messages", "{", 400, "invalid-input"],
