@@ -196,8 +196,8 @@ async function untilReady(url, child) {
  *
  * `storage` is the folder that keeps the Durable Objects, `main` the worker's module below
  * host-examples, or `bundle` a folder that a bundler wrote, `engine` the folder of the package,
- * `model` the address of a model's service, `variables` what is bound as texts, `heapMegabytes` what
- * its objects in JavaScript may take. It is asked with `token`.
+ * `model` the address of a model's service, `variables` what is bound as texts, `heapMegabytes`
+ * what its objects in JavaScript may take. It is asked with `token`.
  */
 export async function startWorker(storage, options = {}) {
   const { main = "edge-worker/src/worker.js", ...others } = options;

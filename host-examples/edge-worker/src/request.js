@@ -18,7 +18,7 @@ const NUMBERS = [
 ];
 const SWITCHES = [
   ...["refuse_replay", "repeat", "defer", "force", "explain", "mark_caches", "content"],
-  ...["messages", "all", "only", "has_summaries"],
+  ...["messages", "all", "only", "logical", "has_summaries"],
 ];
 
 function invalid(message, cause) {

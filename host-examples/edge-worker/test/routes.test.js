@@ -144,10 +144,10 @@ test("options of a query have the types that the package says", async () => {
     return new Set([...list.matchAll(/"(\w+)"/g)].map(([, option]) => option));
   };
   assert.ok(types.size > 30);
-  // Of `messages` and `instructions`, whose types are written where they are taken; `from` of a
-  // grant is a text, which has letters.
+  // Of `messages`, `digest` and `instructions`, whose types are written where they are taken. The
+  // `from` of a grant is a text, which has letters.
   assert.deepEqual(listed("NUMBERS"), new Set([...are("number"), "from", "to"]));
-  assert.deepEqual(listed("SWITCHES"), new Set([...are("boolean"), "has_summaries"]));
+  assert.deepEqual(listed("SWITCHES"), new Set([...are("boolean"), "logical", "has_summaries"]));
 });
 
 test("the model behind the binding writes the summaries, and its failures have codes", async () => {
@@ -262,6 +262,10 @@ test("what is no request is refused as such, and changes nothing", async () => {
     const [found, answer] = await chat.post(path, body);
     assert.deepEqual([found, answer.error?.code], [status, code], path);
   }
+  for (const path of ["status?x=1", "digest?logical=1", "tools?x=1", "tools?dialect=x"]) {
+    assert.deepEqual((await chat.get(path))[0], 400, path);
+  }
+  assert.notEqual((await chat.get("digest?logical=true"))[1], before[1]);
   for (const path of ["messages/extra", "messages/", "compact/x", "%zz", "items", "tools/", ""]) {
     assert.equal((await chat.post(path, line(1)))[0], 404, path);
   }
