@@ -108,14 +108,16 @@ async function modulesIn(bundle, storage) {
   return [line("worker.js", "esModule"), ...names.map((name) => line(name, "wasm"))];
 }
 
-async function writeConfig({ storage, bundle, ...worker }) {
+async function writeConfig({ storage, bundle, heapMegabytes, ...worker }) {
   const modules = bundle
     ? await modulesIn(bundle, storage)
     : await modulesOf({ storage, ...worker });
   const bound = bindingsOf(worker);
+  const flags = heapMegabytes ? `v8Flags = [ "--max-heap-size=${heapMegabytes}" ],` : "";
   const text = `using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
+  ${flags}
   services = [
     ( name = "main", worker = .worker ),
     ( name = "storage", disk = ( path = ${JSON.stringify(storage)}, writable = true ) ),
@@ -190,19 +192,19 @@ async function untilReady(url, child) {
 }
 
 /**
- * Starts a worker; resolves to its address, its token and a function that ends it.
+ * Starts a worker; resolves to its address, its token, its process and a function to end it.
  *
  * `storage` is the folder that keeps the Durable Objects, `main` the worker's module below
  * host-examples, or `bundle` a folder that a bundler wrote, `engine` the folder of the package,
- * `model` the address of a model's service, `variables` what is bound as texts. It is asked with
- * `token`.
+ * `model` the address of a model's service, `variables` what is bound as texts, `heapMegabytes`
+ * what its objects in JavaScript may take. It is asked with `token`.
  */
 export async function startWorker(storage, options = {}) {
-  const { main = "edge-worker/src/worker.js", bundle, model, variables } = options;
+  const { main = "edge-worker/src/worker.js", ...others } = options;
   const engine = await engineIn(options.engine ?? join(examples, "node"));
   await mkdir(storage, { recursive: true });
-  const worker = { main, bundle, engine, model, variables };
-  const config = await writeConfig({ storage: resolvePath(storage), ...worker });
+  const worker = { ...others, main, engine, storage: resolvePath(storage) };
+  const config = await writeConfig(worker);
   const port = await freePort();
   const args = ["serve", config, `--socket-addr=http=127.0.0.1:${port}`];
   const child = spawn(workerdPath(), args, { stdio: ["ignore", "inherit", "inherit"] });
@@ -221,5 +223,5 @@ export async function startWorker(storage, options = {}) {
     await stop();
     throw error;
   });
-  return { url, token: variables?.ACCESS_TOKEN ?? TOKEN, stop };
+  return { url, token: options.variables?.ACCESS_TOKEN ?? TOKEN, pid: child.pid, stop };
 }

@@ -2,8 +2,12 @@
 
 import { LcmError } from "lcm-engine";
 
-/** Bytes of a body, which is held in memory with what is made of it. */
-const BODY_BYTES_MAX = 31 * 1024 * 1024;
+/**
+ * Bytes of a body and lines of one that is a transcript: an isolate has 128 MB, in which the body
+ * is held with what is made of it, at times beside other objects.
+ */
+const BODY_BYTES_MAX = 8 * 1024 * 1024;
+const BODY_LINES_MAX = 20_000;
 
 /** Options that are numbers in a query, and those that are true or false; all others are texts. */
 const NUMBERS = [
@@ -14,7 +18,7 @@ const NUMBERS = [
 ];
 const SWITCHES = [
   ...["refuse_replay", "repeat", "defer", "force", "explain", "mark_caches", "content"],
-  ...["messages", "all", "only", "has_summaries"],
+  ...["messages", "all", "only", "logical", "has_summaries"],
 ];
 
 function invalid(message, cause) {
@@ -42,7 +46,15 @@ async function textOf(request) {
 
 /** The lines of a body that say something, without their ends. */
 export async function linesOf(request) {
-  return (await textOf(request)).split(/\r?\n/).filter((line) => line.trim() !== "");
+  const lines = [];
+  for (const [line] of (await textOf(request)).matchAll(/[^\n]+/g)) {
+    if (line.trim() === "") continue;
+    if (lines.length === BODY_LINES_MAX) {
+      throw new LcmError("limit-exceeded", `a body has at most ${BODY_LINES_MAX} messages`);
+    }
+    lines.push(line.endsWith("\r") ? line.slice(0, -1) : line);
+  }
+  return lines;
 }
 
 /** The JSON object of a body; none: an empty one. */

@@ -58,8 +58,8 @@ async function summary(asked) {
 }
 
 async function tools({ lcm, url }) {
-  const { dialect, caller, has_summaries } = queryOf(url);
-  const definitions = lcm.tools(dialect, caller === undefined ? undefined : { caller });
+  const { dialect, has_summaries, ...options } = queryOf(url);
+  const definitions = lcm.tools(dialect, options);
   return { definitions, instructions: lcm.instructions(dialect, has_summaries) };
 }
 
@@ -102,9 +102,9 @@ const ROUTES = {
   "GET evaluate": async (asked) => asked.lcm.evaluate(ID, await optionsOf(asked)),
   "POST compact": async (asked) => asked.lcm.compact(ID, await optionsOf(asked)),
   "POST maintain": async (asked) => asked.lcm.maintain(ID, await optionsOf(asked)),
-  "GET status": async ({ lcm }) => lcm.status(ID),
+  "GET status": async ({ lcm, url }) => lcm.status(ID, queryOf(url)),
   "GET check": async ({ lcm }) => lcm.check(ID),
-  "GET digest": async ({ lcm }) => lcm.digest(),
+  "GET digest": async ({ lcm, url }) => lcm.digest(queryOf(url)),
 };
 const NAMED_ROUTES = {
   "POST tools": tool,

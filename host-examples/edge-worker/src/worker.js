@@ -45,7 +45,9 @@ export default {
     const { ACCESS_TOKEN: token, CONVERSATIONS: conversations } = env;
     const refused = token ? "the bearer token is wrong" : "the worker has no `ACCESS_TOKEN`";
     if (!token || !(await mayAsk(request, token))) {
-      return failed({ code: "denied", message: refused }, 401);
+      const response = failed({ code: "denied", message: refused }, 401);
+      response.headers.set("www-authenticate", "Bearer");
+      return response;
     }
     const name = conversationOf(new URL(request.url).pathname);
     if (name === undefined) return noRoute();

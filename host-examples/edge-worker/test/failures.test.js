@@ -2,7 +2,7 @@
 // a code, and whatever it was, nothing is lost or doubled.
 
 import assert from "node:assert/strict";
-import { rm } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 
@@ -231,4 +231,28 @@ test("a page of the storage is bounded by its keys and values together", async (
   const body = JSON.stringify({ entries, bounds: pages.map(([bound]) => bound) });
   const response = await fetch(`${worker.url}/check/pages`, { method: "POST", body });
   assert.deepEqual(await response.json(), pages.map(([, page]) => page));
+});
+
+test("the largest bodies that are taken fit an isolate of 128 MB", async () => {
+  const [bytes, messages] = [8 << 20, 20_000];
+  const line = (content) => JSON.stringify({ role: "user", content });
+  const short = bytes / messages - line("").length - 6;
+  const many = Array.from({ length: messages }, (_, i) => line(`${i}`.padEnd(short, " word")));
+  const texts = ["y".repeat(bytes - 100), "\u4e16".repeat(bytes / 3 - 100)];
+  const bodies = [many.join("\n"), ...texts.map(line)];
+  // Of the process: beside the isolate there is the rest of workerd, which is there before.
+  const peakMegabytes = async (pid) => {
+    const said = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
+    return Number(/VmHWM:\s+(\d+) kB/.exec(said)?.[1] ?? 0) / 1000;
+  };
+  for (const [at, body] of bodies.entries()) {
+    const small = await started({ heapMegabytes: 64 });
+    const chat = client(small, `body ${at}`);
+    await chat.get("status");
+    const before = await peakMegabytes(small.pid);
+    assert.equal((await chat.post("messages", body))[0], 200);
+    const taken = (await peakMegabytes(small.pid)) - before;
+    assert.ok(taken < 105, `${taken} MB`);
+    await small.stop();
+  }
 });

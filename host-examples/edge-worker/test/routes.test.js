@@ -144,10 +144,10 @@ test("options of a query have the types that the package says", async () => {
     return new Set([...list.matchAll(/"(\w+)"/g)].map(([, option]) => option));
   };
   assert.ok(types.size > 30);
-  // Of `messages` and `instructions`, whose types are written where they are taken; `from` of a
-  // grant is a text, which has letters.
+  // Of `messages`, `digest` and `instructions`, whose types are written where they are taken. The
+  // `from` of a grant is a text, which has letters.
   assert.deepEqual(listed("NUMBERS"), new Set([...are("number"), "from", "to"]));
-  assert.deepEqual(listed("SWITCHES"), new Set([...are("boolean"), "has_summaries"]));
+  assert.deepEqual(listed("SWITCHES"), new Set([...are("boolean"), "logical", "has_summaries"]));
 });
 
 test("the model behind the binding writes the summaries, and its failures have codes", async () => {
@@ -240,11 +240,14 @@ test("what is no request is refused as such, and changes nothing", async () => {
   const chat = client(worker, "refused");
   const line = (bytes) => `${JSON.stringify({ role: "user", content: "x".repeat(bytes) })}\n`;
   const large = line(250_000);
-  const most = Math.floor((31 << 20) / large.length);
+  const most = Math.floor((8 << 20) / large.length);
   assert.equal((await chat.post("messages", large.repeat(most)))[0], 200);
   const before = await chat.get("digest");
   const refusals = [
-    ["messages", large.repeat(136), 413, "limit-exceeded"],
+    ["messages", large.repeat(most + 1), 413, "limit-exceeded"],
+    ["messages", "x".repeat(50 << 20), 413, "limit-exceeded"],
+    ["messages", line(1).repeat(20_001), 413, "limit-exceeded"],
+    ["turn?budget=9", line(1).repeat(20_001), 413, "limit-exceeded"],
     ["messages", Uint8Array.of(0xff), 400, "invalid-input"],
     ["messages?dialekt=x", line(1), 400, "invalid-input"],
     ["messages", "{", 400, "invalid-input"],
@@ -259,6 +262,10 @@ test("what is no request is refused as such, and changes nothing", async () => {
     const [found, answer] = await chat.post(path, body);
     assert.deepEqual([found, answer.error?.code], [status, code], path);
   }
+  for (const path of ["status?x=1", "digest?logical=1", "tools?x=1", "tools?dialect=x"]) {
+    assert.deepEqual((await chat.get(path))[0], 400, path);
+  }
+  assert.notEqual((await chat.get("digest?logical=true"))[1], before[1]);
   for (const path of ["messages/extra", "messages/", "compact/x", "%zz", "items", "tools/", ""]) {
     assert.equal((await chat.post(path, line(1)))[0], 404, path);
   }
