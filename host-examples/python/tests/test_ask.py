@@ -177,15 +177,19 @@ class AwaitedQuestions(unittest.IsolatedAsyncioTestCase):
             self.assertEqual((asked["status"], asked["cited_conversations"]), ("answered", ["c"]))
 
     async def test_an_awaited_model_ends_at_the_deadline_or_with_its_task(self):
+        begun = asyncio.Event()
+
         async def slow(request):
+            begun.set()
             await asyncio.sleep(60)
 
         async with await opened_async({"ask": slow}) as lcm:
             asked = await lcm.ask("c", QUESTION, deadline_ms=20)
             self.assertEqual(asked["status"], "timed-out")
             for _ in range(2):  # The second is not kept out by the first.
+                begun.clear()
                 task = asyncio.create_task(lcm.ask("c", QUESTION))
-                await asyncio.sleep(0.05)
+                await begun.wait()
                 task.cancel()
                 with self.assertRaises(asyncio.CancelledError):
                     await task
