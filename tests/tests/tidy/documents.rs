@@ -116,7 +116,8 @@ const PROGRAM_LINES_MAX: usize = 8;
 fn programs(readme: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for language in ["python", "js", "rust"] {
-        let blocks = readme.split(&format!("```{language}\n")).skip(1);
+        let fence = format!("```{language}\n");
+        let blocks = readme.split(&fence).skip(1);
         let blocks: Vec<&str> = blocks.filter_map(|rest| Some(rest.split_once("```")?.0)).collect();
         if blocks.is_empty() {
             findings.push(format!("README.md: no program in {language}"));

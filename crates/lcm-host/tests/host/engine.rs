@@ -256,7 +256,7 @@ fn a_list_that_was_given_up_is_repeated_as_a_whole() {
             let ingest = |options: &IngestOptions| {
                 lcm.ingest("c", &messages, options, &Cancel::default(), &mut |_| ())
             };
-            // What landed needs no commit when it is repeated, so that the next call is the busy one.
+            // What landed needs no commit when it is repeated: the next call is the busy one.
             assert_eq!(ingest(&options).unwrap_err().error.code, Code::StoreUnavailable);
             options.repeat = true;
             ingest(&options).unwrap();
