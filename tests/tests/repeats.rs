@@ -1,4 +1,8 @@
-#![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic in a test is its failure"
+)]
 //! Calls of unknown outcome that are repeated: nothing is stored twice, nothing is left out.
 
 use lcm_core::{

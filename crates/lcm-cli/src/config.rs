@@ -13,8 +13,8 @@ use serde_json::{Map, Value, value::RawValue};
 use crate::input::read_text;
 
 const PREFIX: &str = "LCM_";
-/// Variables of programs around the engine.
-const OTHERS: [&str; 2] = ["LCM_STORE", "LCM_BLESS"];
+/// Variables of programs around the engine, the same in every host.
+const OTHERS: [&str; 4] = ["LCM_STORE", "LCM_WASM", "LCM_CACHE_DIR", "LCM_BLESS"];
 
 /// What `configure` reports.
 #[derive(Debug, Default, Deserialize)]
@@ -127,7 +127,7 @@ pub(crate) fn with_override(
 fn environment(variables: impl Iterator<Item = (String, String)>) -> Map<String, Value> {
     let ours = variables.filter_map(|(name, value)| {
         let key = name.strip_prefix(PREFIX)?;
-        let other = OTHERS.iter().any(|other| name.starts_with(other));
+        let other = OTHERS.contains(&name.as_str());
         let key = (!other && !key.is_empty()).then(|| camel_case(key))?;
         let value = serde_json::from_str(&value).unwrap_or(Value::String(value));
         Some((key, value))
@@ -196,5 +196,8 @@ mod tests {
     #[test]
     fn variables_of_others_are_left_alone() {
         assert!(of(&[("LCM_STORE", "a.db"), ("LCM_BLESS", "1"), ("HOME", "x")]).is_empty());
+        assert!(of(&[("LCM_WASM", "a.wasm"), ("LCM_CACHE_DIR", "a"), ("LCM_", "x")]).is_empty());
+        // A name that begins as one of these is another.
+        assert_eq!(of(&[("LCM_STORES", "7")])["stores"], 7);
     }
 }

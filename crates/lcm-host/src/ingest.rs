@@ -26,7 +26,7 @@ const BATCH_MESSAGES_MAX: usize = 100;
 /// Bytes of raw text of one call. A longer message is staged in pieces first.
 const BATCH_BYTES_MAX: usize = 512 << 10;
 /// How often a call is repeated while its outcome is unknown.
-const UNKNOWN_REPEATS_MAX: u32 = 3;
+const UNKNOWN_REPEATS_MAX: u32 = 8;
 /// Bytes of one staged piece.
 const PIECE_BYTES_MAX: usize = 192 << 10;
 

@@ -195,11 +195,11 @@ fn ingest_stops_between_calls_and_goes_on_later() {
 }
 
 #[test]
-fn a_conflict_is_repeated_eight_times() {
+fn a_conflict_is_repeated_often_and_not_for_ever() {
     let messages = transcript(3, 5);
-    let lcm = open(Faulty::with(&[Fault::Conflict; 8]));
+    let lcm = open(Faulty::with(&[Fault::Conflict; 20]));
     assert_eq!(ingest(&lcm, &messages).ingested, 3);
-    let lcm = open(Faulty::with(&[Fault::Conflict; 9]));
+    let lcm = open(Faulty::with(&[Fault::Conflict; 65]));
     let options = IngestOptions::new(Dialect::Lcm, NOW);
     let failure =
         lcm.ingest("c", &messages, &options, &Cancel::default(), &mut |_| ()).unwrap_err();
@@ -256,7 +256,7 @@ fn a_list_that_was_given_up_is_repeated_as_a_whole() {
             let ingest = |options: &IngestOptions| {
                 lcm.ingest("c", &messages, options, &Cancel::default(), &mut |_| ())
             };
-            // What landed needs no commit when it is repeated, so that the next call is the busy one.
+            // What landed needs no commit when it is repeated: the next call is the busy one.
             assert_eq!(ingest(&options).unwrap_err().error.code, Code::StoreUnavailable);
             options.repeat = true;
             ingest(&options).unwrap();
@@ -329,6 +329,36 @@ fn two_handles_on_one_store_see_each_other() {
     ingest(&second, &messages[..3]);
     assert_eq!(ingest(&first, &messages).ingested, 1);
     assert_eq!(stored(&second), messages);
+}
+
+/// Goal: writers of one conversation over one file are overtaken and all get through.
+#[test]
+fn three_writers_of_one_conversation_store_everything() {
+    let folder = Folder::new();
+    let path = folder.0.join("a.db");
+    let handles: Vec<Lcm> =
+        (0..3).map(|_| open(lcm_host::store::Sqlite::open(&path).unwrap())).collect();
+    let options =
+        ingestion::Options { mode: ingestion::Mode::New, partial: false, extra_json: None };
+    std::thread::scope(|scope| {
+        for (writer, lcm) in handles.iter().enumerate() {
+            let options = &options;
+            scope.spawn(move || {
+                for (number, now) in (0..40).zip(NOW.now_ms()..) {
+                    let content = format!("writer {writer} says {number}");
+                    let message = serde_json::json!({"role": "user", "content": content});
+                    lcm.append("c", Dialect::Lcm, &[message.to_string()], options, now).unwrap();
+                }
+            });
+        }
+    });
+    let texts = stored(&handles[0]);
+    assert_eq!(texts.len(), 120);
+    for writer in 0..3 {
+        let own = texts.iter().filter(|text| text.contains(&format!("writer {writer} ")));
+        let said = own.enumerate().all(|(at, text)| text.contains(&format!(" {at}\"")));
+        assert!(said, "each of a writer's messages once, in its order");
+    }
 }
 
 #[test]
