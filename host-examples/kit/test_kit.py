@@ -14,7 +14,7 @@ import unittest
 from pathlib import Path
 
 import host
-from vectors import matching, runner
+from vectors import matching, runner, shorthand
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -68,6 +68,76 @@ class Page(unittest.TestCase):
                 self.assertTrue(number.fullmatch(one), f"{path}: {one}")
                 numbers += 1
         self.assertGreater(numbers, 1000)
+
+
+STEPS = json.loads((HERE / "store.json").read_text(encoding="utf-8"))["steps"]
+
+
+def value_of(given):
+    """A value as it stands in a step."""
+    return None if given is None else str(shorthand.repeats_expanded(given)).encode("latin-1")
+
+
+def pairs(given):
+    return [(key, value_of(value)) for key, value in given]
+
+
+def committed(store, guards, puts):
+    """The code of the error that a commit ends with; None: it is written."""
+    records = [[host.record(key=key, value=one) for key, one in given] for given in (guards, puts)]
+    try:
+        store.commit(*records)
+    except host.Failed as error:
+        return error.code
+    return None
+
+
+def did(store, step):
+    """What a step of `store.json` ended with, and what it should."""
+    expect = step.get("expect")
+    if "get" in step:
+        return store.get_many(step["get"]), [value_of(one) for one in expect]
+    if "commit" in step:
+        guards, puts = step["commit"]["guards"], step["commit"]["puts"]
+        return committed(store, pairs(guards), pairs(puts)), expect
+    if "scan" in step:
+        entries, more = store.scan(*step["scan"])
+        return [[(one.key, one.value) for one in entries], more], [pairs(expect[0]), expect[1]]
+    keys = [f"k/{number:04}" for number in range(step.get("fill", step.get("read")))]
+    if "fill" in step:
+        return committed(store, [], [(key, key.encode()) for key in keys]), None
+    values = [key.encode() if at < expect else None for at, key in enumerate(keys)]
+    return store.get_many(keys), values
+
+
+class Store(unittest.TestCase):
+    def failed(self, store):
+        """Claims of the steps that a store does not fulfil."""
+        ended = [(step["claim"], *did(store, step)) for step in STEPS]
+        return {claim for claim, found, wanted in ended if found != wanted}
+
+    def test_the_store_of_the_host_does_what_the_steps_say(self):
+        self.assertEqual(self.failed(host.Store(blocks=False)), set())
+        self.assertGreater(len(STEPS), 30)
+
+    def test_a_store_that_does_something_else_is_found(self):
+        class Values(host.Store):
+            def scan(self, *asked):
+                return super().scan(*asked[:4], asked[4] + 6)
+
+        class Nil(host.Store):
+            def get_many(self, keys):
+                return [one or None for one in super().get_many(keys)]
+
+        class Hasty(host.Store):
+            def commit(self, guards, puts, later=True):
+                super().commit([], puts)
+                super().commit(guards, [])
+
+        found = [self.failed(one(blocks=False)) for one in (Values, Nil, Hasty)]
+        self.assertIn("of 16 bytes not all fit into 15", found[0])
+        self.assertIn("values come in the order of the keys, and an empty one is a value", found[1])
+        self.assertIn("after a conflict nothing is written", found[2])
 
 
 class File(unittest.TestCase):

@@ -214,23 +214,17 @@ test("an alarm that rings twice, and beside a request, does what is owed once", 
   await isWhole(chat);
 });
 
-test("a page of the storage is bounded by its keys and values together", async () => {
-  // Of `a` to `z`: what ends before is asked for, and `z` is outside.
-  const entries = [["a", 4], ["b", 0], ["c", 4], ["d", 4], ["z", 0]];
-  const pages = [
-    [[false, 10, 100], ["abcd", false]],
-    [[false, 10, 16], ["abcd", false]],
-    [[false, 10, 15], ["abc", true]],
-    [[false, 10, 11], ["abc", true]],
-    [[false, 10, 10], ["ab", true]],
-    [[false, 2, 100], ["ab", true]],
-    [[false, 10, 1], ["a", true]],
-    [[true, 10, 10], ["dc", true]],
-    [[true, 10, 9], ["d", true]],
-  ];
-  const body = JSON.stringify({ entries, bounds: pages.map(([bound]) => bound) });
-  const response = await fetch(`${worker.url}/check/pages`, { method: "POST", body });
-  assert.deepEqual(await response.json(), pages.map(([, page]) => page));
+test("the storage does what the steps of the conformance kit say of a store", async () => {
+  const steps = new URL("../../kit/store.json", import.meta.url);
+  const body = await readFile(steps, "utf8");
+  const asked = { method: "POST", body };
+  const response = await fetch(`${worker.url}/check/store`, asked);
+  assert.deepEqual(await response.json(), []);
+  const wrong = JSON.parse(body);
+  wrong.steps[0].expect = ["", null];
+  asked.body = JSON.stringify(wrong);
+  const found = await (await fetch(`${worker.url}/check/store`, asked)).json();
+  assert.deepEqual(found, [[wrong.steps[0].claim, "[null,null]"]]);
 });
 
 test("the largest bodies that are taken fit an isolate of 128 MB", async () => {

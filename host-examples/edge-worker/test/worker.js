@@ -1,6 +1,6 @@
 // The worker with what only its tests ask:
 //
-//   POST /check/walkthrough, /vector, /pages    in a fresh object each time
+//   POST /check/walkthrough, /vector, /store    in a fresh object each time
 //   /turns/ID/ROUTE                             as /conversations, and what turns cost
 //   POST /conversations/ID/vanish               evicts the object, whatever it is doing
 
@@ -29,7 +29,7 @@ export default {
     const checks = {
       vector: () => object.vector(text, mode),
       walkthrough: () => object.walkthrough(text),
-      pages: () => object.pages(text),
+      store: () => object.store(text),
     };
     return Response.json(await checks[name]());
   },
