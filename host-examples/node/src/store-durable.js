@@ -3,7 +3,7 @@
 // Same table as the other hosts. The runtime holds back responses until writes are durable, so a
 // commit that was reported also survives (S2).
 
-import { conflictAt, guardHolds } from "./store-memory.js";
+import { conflictAt, guardHolds, pageOf } from "./store-memory.js";
 
 /** A statement takes 100 bound parameters at most. */
 const KEYS_PER_STATEMENT_MAX = 90;
@@ -12,17 +12,9 @@ function bytes(value) {
   return value === undefined ? undefined : new Uint8Array(value);
 }
 
-/** A page of rows: at least one, at most `entriesMax`, and `bytesMax` of keys and values. */
-function pageOf(rows, entriesMax, bytesMax) {
-  const page = [];
-  let bytesLeft = bytesMax;
-  for (const { k: key, v } of rows) {
-    const value = bytes(v);
-    bytesLeft -= key.length + value.length;
-    if (page.length > 0 && (page.length >= entriesMax || bytesLeft < 0)) return [page, true];
-    page.push({ key, value });
-  }
-  return [page, false];
+/** The entries that rows are. */
+function* entriesOf(rows) {
+  for (const { k: key, v } of rows) yield { key, value: bytes(v) };
 }
 
 /** The store in `storage` (`ctx.storage` of a Durable Object with SQLite). */
@@ -45,7 +37,7 @@ export function durableStore(storage) {
   function scan(start, end, reverse, entriesMax, bytesMax) {
     const order = reverse ? "DESC" : "ASC";
     const query = `SELECT k, v FROM kv WHERE k >= ? AND k < ? ORDER BY k ${order}`;
-    return pageOf(sql.exec(query, start, end), entriesMax, bytesMax);
+    return pageOf(entriesOf(sql.exec(query, start, end)), entriesMax, bytesMax);
   }
 
   function write({ key, value }) {

@@ -49,7 +49,7 @@ class Contract:
     def test_a_page_ends_at_its_bounds_but_has_one_entry(self):
         self.store.commit([], [("a", b"x" * 100), ("b", b"x" * 10), ("c", b"x" * 10)])
         self.assertEqual(len(self.store.scan("a", "z", False, 10, 1)[0]), 1)
-        entries, more = self.store.scan("a", "z", False, 10, 110)
+        entries, more = self.store.scan("a", "z", False, 10, 112)
         self.assertEqual(([key for key, _ in entries], more), (["a", "b"], True))
         self.assertEqual(self.store.scan("a", "z", False, 3, 1000)[1], False)
         self.assertEqual(self.store.scan("x", "z", False, 3, 1000), ([], False))
