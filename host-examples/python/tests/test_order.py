@@ -94,6 +94,20 @@ class Order(unittest.IsolatedAsyncioTestCase):
                     await call
                 self.assertEqual(str(caught.exception), CLOSED)
 
+    async def test_who_is_cancelled_while_closing_may_close_again(self):
+        for store in self.stores():
+            lcm = await opened_async(store)
+            appending = asyncio.create_task(lcm.append("c", MANY, new=True))
+            await asyncio.sleep(0)
+            closing = [asyncio.create_task(lcm.close()) for _ in range(3)]
+            await asyncio.sleep(0)
+            closing[0].cancel()
+            await asyncio.wait(closing)
+            self.assertEqual([task.cancelled() for task in closing], [True, False, False])
+            self.assertEqual(appending.result()["ingested"], 250)
+            if isinstance(store, Closing):
+                self.assertTrue(store.is_closed)
+
     async def test_a_model_is_not_waited_for_by_others_but_by_closing(self):
         asked, answered = asyncio.Event(), asyncio.Event()
 
