@@ -49,7 +49,7 @@ class Order(unittest.IsolatedAsyncioTestCase):
                 )
                 stored = await lcm.messages("c")
             self.assertEqual(stored[:250], MANY)
-            self.assertEqual([json.loads(one) for one in stored[250:]], [message(250), message(251)])
+            self.assertEqual(list(map(json.loads, stored[250:])), [message(250), message(251)])
             self.assertEqual(turn["receipt"]["seq_first"], 251)
             self.assertEqual(len(context["messages"]), 251)
 

@@ -270,7 +270,12 @@ def _around(name: Hashable) -> Iterator[None]:
     token = _AROUND.set(_AROUND.get() | {name})
     try:
         yield
-    finally:
+    except GeneratorExit:
+        raise  # Collected as garbage, elsewhere than it ran: there is nothing to set back.
+    except BaseException:
+        _AROUND.reset(token)
+        raise
+    else:
         _AROUND.reset(token)
 
 

@@ -18,7 +18,7 @@ ROOM_FRAMES = 100
 process, too, when a callback has no room to begin."""
 
 _LEFT_ALONE = ("SIGCHLD", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT")
-"""Of faults in machine code, which are the runtime's own way to notice a trap, and of no concern."""
+"""Of no concern, or of faults in machine code, by which the runtime notices a trap."""
 
 _NUMBERS: list[int] = sorted(
     number
