@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import subprocess
 import unittest
+import weakref
 from unittest import mock
 
 from wasmtime.component import _types as types
@@ -170,6 +172,14 @@ class Faults(unittest.TestCase):
                 instance.call("probe.get_many", {"keys": ["a"]}, DirectPort(store)), [None]
             )
             self.assertEqual(instance.made, 2)
+
+    def test_an_instance_goes_with_its_owner(self):
+        for instance in both():
+            instance.call("probe.get_many", {"keys": ["a"]}, DirectPort(MemoryStore()))
+        owned = weakref.ref(instance)
+        del instance
+        gc.collect()
+        self.assertIsNone(owned())
 
     def test_an_instance_may_not_grow_beyond_its_bound(self):
         instance = Instance(probe_program(), memory_bytes_max=1 << 20)

@@ -55,7 +55,8 @@ for bulk in (True, False):
             except BaseException as error:
                 assert error is store.raised, repr(error)
             made += 1
-            assert instance.call("probe.get_many", {"keys": ["a"]}, DirectPort(MemoryStore())) == [None]
+            port = DirectPort(MemoryStore())
+            assert instance.call("probe.get_many", {"keys": ["a"]}, port) == [None]
             assert instance.made == made + 1, (instance.made, made)
 """
 
@@ -68,7 +69,7 @@ def complete(request):
     raise raised
 
 lcm = lcm_engine.open("memory:", complete, environment={})
-lcm.append("c", [*said(1), *({"role": "user", "content": f"{n} " + "word " * 90} for n in range(99))])
+lcm.append("c", [*said(1), *(said(f"{number} " + "word " * 90)[0] for number in range(99))])
 try:
     lcm.maintain("c", 3_000)
 except BaseException as error:

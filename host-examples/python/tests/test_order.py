@@ -49,7 +49,7 @@ class Order(unittest.IsolatedAsyncioTestCase):
                 )
                 stored = await lcm.messages("c")
             self.assertEqual(stored[:250], MANY)
-            self.assertEqual([json.loads(one) for one in stored[250:]], [message(250), message(251)])
+            self.assertEqual(list(map(json.loads, stored[250:])), [message(250), message(251)])
             self.assertEqual(turn["receipt"]["seq_first"], 251)
             self.assertEqual(len(context["messages"]), 251)
 
@@ -93,6 +93,20 @@ class Order(unittest.IsolatedAsyncioTestCase):
                 with self.assertRaises(LcmError) as caught:
                     await call
                 self.assertEqual(str(caught.exception), CLOSED)
+
+    async def test_who_is_cancelled_while_closing_may_close_again(self):
+        for store in self.stores():
+            lcm = await opened_async(store)
+            appending = asyncio.create_task(lcm.append("c", MANY, new=True))
+            await asyncio.sleep(0)
+            closing = [asyncio.create_task(lcm.close()) for _ in range(3)]
+            await asyncio.sleep(0)
+            closing[0].cancel()
+            await asyncio.wait(closing)
+            self.assertEqual([task.cancelled() for task in closing], [True, False, False])
+            self.assertEqual(appending.result()["ingested"], 250)
+            if isinstance(store, Closing):
+                self.assertTrue(store.is_closed)
 
     async def test_a_model_is_not_waited_for_by_others_but_by_closing(self):
         asked, answered = asyncio.Event(), asyncio.Event()

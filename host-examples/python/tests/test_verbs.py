@@ -41,8 +41,8 @@ def said(number: int) -> dict[str, str]:
 
 def waits(opened, verb) -> bool:
     """Whether a call of this, with anything, is to be awaited or iterated with `async for`."""
-    required = [one for one in inspect.signature(verb).parameters.values() if one.default is one.empty]
-    names = [one.name for one in required if one.kind is not one.VAR_KEYWORD][1:]
+    parameters = inspect.signature(verb).parameters.values()
+    names = [one.name for one in parameters if one.default is one.empty][1:]
     called = verb(opened, **{name: {} for name in names})
     if inspect.iscoroutine(called):
         called.close()

@@ -119,6 +119,8 @@ class AsyncLcm(Verbs, Awaited):
         self.store = store
         self._config_json = config_json
         self._lines = Lines()
+        self._closing = asyncio.Lock()
+        self._is_closed = False
         self._place = place_of(store)
 
         def make() -> Instance:
@@ -235,8 +237,13 @@ class AsyncLcm(Verbs, Awaited):
         """
         if self._lines in _AROUND.get():
             raise LcmError("conflict", "`close` waits for the call that it was called from")
-        if not await self._lines.close():
-            return
+        await self._lines.close()
+        async with self._closing:
+            if not self._is_closed:
+                self._is_closed = True
+                await self._close()
+
+    async def _close(self) -> None:
         if isinstance(self._session, AsyncSession):
             self._session.drop()
             await self.store.close()  # type: ignore[misc]
@@ -263,7 +270,12 @@ def _around(name: Hashable) -> Iterator[None]:
     token = _AROUND.set(_AROUND.get() | {name})
     try:
         yield
-    finally:
+    except GeneratorExit:
+        raise  # Collected as garbage, elsewhere than it ran: there is nothing to set back.
+    except BaseException:
+        _AROUND.reset(token)
+        raise
+    else:
         _AROUND.reset(token)
 
 

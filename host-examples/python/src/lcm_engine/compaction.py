@@ -420,7 +420,8 @@ def _completed(
 ) -> Flow[tuple[Fields, Fields | None]]:
     """Goes on from a step until nothing has to be completed any more.
 
-    Returns the last step, and how the model failed that was asked for it, if it did. Whoever is stopped meanwhile says so to the engine: else the question would stay open.
+    Returns the last step, and how the model failed that was asked for it, if it did. Whoever is
+    stopped meanwhile says so to the engine: else the question would stay open.
     """
     model = _Model(asking, None, None)
     failure: Fields | None = None

@@ -17,7 +17,14 @@ ROOM_FRAMES = 100
 """Frames that must be left of Python's recursion limit before the engine is entered: it ends a
 process, too, when a callback has no room to begin."""
 
-_NUMBERS: list[int] = sorted(signal.valid_signals() - {signal.SIGCHLD})
+_LEFT_ALONE = ("SIGCHLD", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT")
+"""Of no concern, or of faults in machine code, by which the runtime notices a trap."""
+
+_NUMBERS: list[int] = sorted(
+    number
+    for number in signal.valid_signals()
+    if getattr(number, "name", "") not in _LEFT_ALONE
+)
 
 
 class Interrupts:

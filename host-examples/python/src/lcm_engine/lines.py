@@ -60,13 +60,12 @@ class Lines:
         """For a call; None: it is of no conversation and waits for nobody."""
         return Place(None if conversation is None else self._locks.of(conversation))
 
-    async def close(self) -> bool:
-        """Refuses what is called from here on and waits for the rest; returns whether it was open."""
+    async def close(self) -> None:
+        """Refuses what is called from here on and waits for the rest."""
         await asyncio.sleep(0)  # Calls of tasks that were made before have begun then.
-        was_open, self._is_closed = not self._is_closed, True
+        self._is_closed = True
         if self._calls:
             await self._is_idle.wait()
-        return was_open
 
 
 class Place:

@@ -18,7 +18,8 @@ FUNCTIONS = ("get_many", "scan", "commit", "close")
 def check_store(store: Any) -> None:
     """Raises `invalid-input` for what is no store."""
     if isinstance(store, type):
-        raise LcmError("invalid-input", f"the store must be an object, not the class `{store.__name__}`")
+        message = f"the store must be an object, not the class `{store.__name__}`"
+        raise LcmError("invalid-input", message)
     for name in FUNCTIONS:
         if not callable(getattr(store, name, None)):
             raise LcmError("invalid-input", f"the store has no function `{name}`")
