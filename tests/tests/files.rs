@@ -6,6 +6,8 @@
 )]
 //! Search in the texts of large payloads, held against a naive search of the same texts.
 
+#[path = "files/again.rs"]
+mod again;
 #[path = "files/going_on.rs"]
 mod going_on;
 

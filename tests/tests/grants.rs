@@ -666,10 +666,16 @@ fn case_72_an_expansion_stops_at_its_cap_and_says_what_comes_next() {
     assert!(told.contains("Expanded: 2 of 3 summaries, 600 of at most 700 tokens"), "{told}");
     let rest = format!("Left out, from {} on: of {top}\n", leaves[2]);
     assert!(told.contains(&rest), "{told}");
-    let next = format!("Next: lcm_describe {{\"id\":\"{}\"}} gives", leaves[2]);
-    assert!(told.contains(&next), "{told}");
+    // What is not shown yet is what goes on.
+    let next = told.split_once("Next: lcm_expand ").and_then(|(_, next)| next.split_once(" goes"));
+    let next = next.unwrap().0.to_owned();
+    assert!(next.contains(&format!(r#""after":"{}""#, leaves[1])), "{next}");
     assert!(told.contains("Tokens: 600 for this, 99400 left"), "{told}");
     assert_eq!(left(&mut host, &id), 99_400);
+    let last = made(&mut host, r#"{"tokens_max":100000}"#);
+    let (goes_on, _) = tool(&mut host, "lcm_expand", &next, &last);
+    assert!(goes_on.contains("Expanded: 1 of 1 summaries, 300 of at most 700"), "{goes_on}");
+    assert!(goes_on.contains(&format!("- {} ", leaves[2])), "{goes_on}");
     // Whatever fits comes in the order that was asked for.
     let arguments = format!(r#"{{"summaryIds":["{top}","{}"]}}"#, leaves[0]);
     let (told, _) = tool(&mut host, "lcm_expand", &arguments, &id);

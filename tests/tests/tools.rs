@@ -6,6 +6,7 @@ use lcm_core::tokens;
 use lcm_testing::{
     Host, Json,
     host::StoreMode,
+    scripted_model::ScriptedModel,
     simulation::random::Random,
     vector_runner::{Answers, drive},
 };
@@ -266,4 +267,115 @@ fn a_call_that_an_answer_prints_works_as_printed() {
         calls = following;
     }
     assert!(made >= 2 * begun, "{made} of {begun}");
+}
+
+/// Goal: a model that makes the calls which answers of `lcm_expand` print sees every message and
+/// summary once, also those of one summary that no answer holds. Method: messages of every size,
+/// several caps, of which some hold not even one of them.
+#[test]
+fn the_calls_that_an_expansion_prints_show_everything_once() {
+    let config = r#"{"fresh_tail_messages_max":1,"fresh_tail_tokens_max":null,
+        "leaf_chunk_tokens_max":6000,"condense_leaves_min":3,"condensed_tokens_target":512,
+        "summary_prefix_tokens_target":1000}"#;
+    let mut host = Host::new(Some(Json::of(config)), StoreMode::Plain).unwrap();
+    let mut random = Random::new(3);
+    let said = |random: &mut Random| {
+        let words = *random.pick(&[3, 40, 40, 200, 700]);
+        message(&format!("{} heron", "word ".repeat(words)))
+    };
+    for _ in 0..15 {
+        let messages = (0..10).map(|_| said(&mut random)).collect();
+        append(&mut host, "a", messages);
+    }
+    let script = r#"[{"tokens":300,"purpose":"leaf","times":0},
+        {"tokens":200,"purpose":"condensed","times":0}]"#;
+    host.model = ScriptedModel::new(Json::of(script).elements()).unwrap();
+    let args = r#"{"conversation":"a","budget":100000,"options":{"force":true}}"#;
+    drive(&mut host, &Json::of(args), Answers::Scripted).unwrap().unwrap();
+    let page = host.told("admin.listing", r#"{"kind":"summaries","conversation":"a"}"#).unwrap();
+    let items = page.field("items").unwrap().elements().to_vec();
+    let top = items.iter().find(|item| item.number("depth") == 1).unwrap();
+    let (first, last) = (top.number("seq_first"), top.number("seq_last"));
+    let is_below = |item: &&Json| item.number("depth") == 0 && item.number("seq_last") <= last;
+    let leaves: Vec<String> = items.iter().filter(is_below).map(|item| item.text("id")).collect();
+    assert!(leaves.len() > 2 && last > 40);
+    for (roots, cap) in [
+        (vec![top.text("id")], None),
+        (vec![top.text("id")], Some(700)),
+        (leaves.clone(), None),
+        (leaves.clone(), Some(1_000)),
+        (leaves.iter().rev().cloned().collect(), Some(150)),
+    ] {
+        let limits = r#"{"conversation":"a","grant_json":{"tokens_max":1000000}}"#;
+        let grant = host.told("recall.grant", limits).unwrap().text("id");
+        let ids = Json::Array(roots.iter().map(|id| id.as_str().into()).collect());
+        let arguments = Json::object([
+            ("summaryIds", ids),
+            ("includeMessages", Json::Bool(true)),
+            ("tokenCap", cap.map_or(Json::Null, |cap: u64| cap.into())),
+        ]);
+        let mut calls = vec![("lcm_expand".to_owned(), arguments)];
+        let (mut seen, mut expansions) = (Vec::new(), 0);
+        while let Some((name, arguments)) = calls.pop() {
+            let answer = told(&mut host, Some(&grant), &name, &arguments);
+            if name == "lcm_describe" {
+                // How its pieces go on is another test's.
+                seen.push(arguments.text("id"));
+                continue;
+            }
+            expansions += 1;
+            assert!(expansions < 400, "{answer}");
+            calls.extend(printed(&answer));
+            let lines = answer.lines().filter(|line| line.starts_with("- "));
+            seen.extend(lines.map(|line| line.split(' ').nth(1).unwrap().to_owned()));
+        }
+        let mut expected: Vec<String> =
+            (first..=last).map(|seq| format!("msg_{}{seq:010x}", tag(&seen))).collect();
+        if roots.len() == 1 {
+            expected.extend(leaves.iter().cloned());
+        }
+        seen.sort();
+        expected.sort();
+        assert_eq!(seen, expected, "{roots:?} {cap:?}");
+        assert!(expansions > 2, "{expansions}");
+    }
+}
+
+/// The digits by which messages name their conversation.
+fn tag(seen: &[String]) -> String {
+    let id = seen.iter().find_map(|id| id.strip_prefix("msg_")).unwrap();
+    id.get(..6).unwrap().to_owned()
+}
+
+/// Goal: what an expansion cannot go on behind is told. Method: one of each.
+#[test]
+fn an_expansion_goes_on_behind_what_is_below_it() {
+    let config = r#"{"fresh_tail_messages_max":1,"leaf_chunk_tokens_max":1000}"#;
+    let mut host = Host::new(Some(Json::of(config)), StoreMode::Plain).unwrap();
+    append(&mut host, "a", (0..12).map(|_| message(&"word ".repeat(150))).collect());
+    let script = r#"[{"tokens":100,"times":0}]"#;
+    host.model = ScriptedModel::new(Json::of(script).elements()).unwrap();
+    let args = r#"{"conversation":"a","budget":100000,"options":{"force":true}}"#;
+    drive(&mut host, &Json::of(args), Answers::Scripted).unwrap().unwrap();
+    let page = host.told("admin.listing", r#"{"kind":"summaries","conversation":"a"}"#).unwrap();
+    let id = page.field("items").unwrap().element(0).unwrap().text("id");
+    let grant = host.told("recall.grant", r#"{"conversation":"a","grant_json":{}}"#).unwrap();
+    let mut refused = |arguments: String| {
+        let args = Json::object([
+            ("conversation", "a".into()),
+            ("name", "lcm_expand".into()),
+            ("arguments_json", Json::of(&arguments)),
+            ("caller", grant.text("id").as_str().into()),
+        ]);
+        let done = host.ask("tools.call", &args).unwrap().field("done").unwrap().clone();
+        assert_eq!(done.field("is_error"), Some(&Json::Bool(true)), "{done}");
+        done.text("text")
+    };
+    for after in ["msg_0123456789abcdef", "sum_0123456789abcdef", "x"] {
+        let more = r#""includeMessages":true"#;
+        let told = refused(format!(r#"{{"summaryIds":["{id}"],{more},"after":"{after}"}}"#));
+        assert!(told.contains(&format!("`{after}` is not among what is shown below")), "{told}");
+    }
+    let told = refused(r#"{"query":"word","after":"x"}"#.to_owned());
+    assert!(told.contains("`after` goes with `summaryIds`"), "{told}");
 }

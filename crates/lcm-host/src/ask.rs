@@ -183,7 +183,7 @@ impl Lcm {
         let now = || options.clock.now_ms();
         let question = serde_json::to_string(&Question { question, options })
             .map_err(|error| Error::internal(format!("cannot write a question: {error}")))?;
-        let mut step = self.ask_plan(conversation, &question, now())?;
+        let mut step = self.ask_plan(conversation, &question, now()).map_err(in_our_words)?;
         loop {
             let asked: Asked = json::read("recall.ask-plan", &step)?;
             let Some(continuation) = asked.continuation else {
@@ -237,6 +237,11 @@ impl Request {
             model: self.model,
         })
     }
+}
+
+/// What is wrong with an option, by its name here.
+fn in_our_words(error: Error) -> Error {
+    Error { message: error.message.replace("timeout_ms", "deadline_ms"), ..error }
 }
 
 /// The level of this name.

@@ -191,8 +191,8 @@ fn query(kind: Kind, searched: &str, scope: &str, limit: usize) -> Value {
     query
 }
 
-/// Goal: a search that goes on finds what one scan finds, each hit once, and ends. Method: histories
-/// with times in any order, of which one query looks through a part only.
+/// Goal: a search that goes on finds what one scan finds, each hit once, and ends. Method:
+/// histories with times in any order, of which one query looks through a part only.
 #[test]
 fn answers_that_go_on_are_together_what_one_scan_finds() {
     for (kind, seed) in KINDS.into_iter().zip(1..) {

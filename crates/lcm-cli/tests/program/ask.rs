@@ -67,7 +67,7 @@ fn a_question_can_name_what_it_is_answered_from() {
     assert!(people.contains("  default\n"), "{people}");
     place.run(&["ask", ""]).failed(2, "invalid-input", "question");
     place.run(&["ask", QUESTION, "--max-tokens", "9999"]).failed(2, "invalid-input", "max_tokens");
-    place.run(&["ask", QUESTION, "--deadline", "601"]).failed(2, "invalid-input", "timeout_ms");
+    place.run(&["ask", QUESTION, "--deadline", "601"]).failed(2, "invalid-input", "deadline_ms");
     place.run(&["ask", QUESTION, "--all", "--only"]).failed(2, "invalid-input", "--only");
     let none = "sum_0123456789abcdef";
     place.run(&["ask", QUESTION, "--summary", none]).failed(3, "not-found", none);

@@ -23,7 +23,7 @@ use crate::{
     tokens,
 };
 
-use super::{Answer, Named, Within, describe::row};
+use super::{Answer, LeftOut, Named, Within, describe::row};
 
 /// Messages that are read at a time.
 const MESSAGES_PER_READ: u64 = 64;
@@ -42,6 +42,9 @@ pub(crate) struct Expansion {
     pub(crate) after: Option<String>,
     /// Ids that the caller has shown: they are passed over.
     pub(crate) shown: Vec<String>,
+    /// Id of a message or summary below the one that is expanded: with all before it, it is passed
+    /// over.
+    pub(crate) behind: Option<String>,
 }
 
 /// Expands a summary, or gives back a message, as JSON, and charges the grant for the texts in it.
@@ -118,6 +121,12 @@ fn expand_in(
             let record = super::summary(reader, keys, id, within)?;
             within.must_have_left()?;
             walk.sources(reader, &history, record)?;
+            if let Some(behind) = &walk.options.behind {
+                return Err(Error::not_found(format_args!(
+                    "`{behind}` is not among what is shown below `{}`",
+                    summary::name(id)
+                )));
+            }
             summary::name(id)
         }
         Named::File(_) => {
@@ -134,7 +143,7 @@ fn options(options_json: &str) -> Result<Expansion> {
         messages: fields.flag("messages"),
         token_cap: fields.number_or_none("token_cap"),
         after: fields.text_or_none("after"),
-        shown: Vec::new(),
+        ..Expansion::default()
     };
     fields.end(super::OPTIONS)?;
     Ok(options)
@@ -156,8 +165,9 @@ struct Walk {
     bytes: usize,
     /// The token cap or the page was reached.
     ended: Option<End>,
-    /// Id of what did not fit, and what it takes.
-    left_out: Option<(String, u64)>,
+    /// Id of the last entry that was listed, or that the caller has shown.
+    last: Option<String>,
+    left_out: Option<LeftOut>,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -185,6 +195,7 @@ impl Walk {
             tokens: 0,
             bytes: 0,
             ended: None,
+            last: None,
             left_out: None,
         }
     }
@@ -234,16 +245,14 @@ impl Walk {
         let tokens = u64::from(if self.is_charged { tokens::estimate(text) } else { tokens });
         let bytes = text.len();
         let over = self.options.token_cap.is_some_and(|cap| self.tokens + tokens > cap);
-        if over {
-            self.left_out = Some((id.into(), tokens));
-            self.ended = Some(End::TokenCap);
+        let is_full = !self.is_empty() && self.bytes + bytes > limits::PAGE_BYTES_MAX;
+        if over || is_full {
+            let behind = self.last.take();
+            self.left_out = Some(LeftOut { id: id.into(), tokens, behind });
+            self.ended = Some(if over { End::TokenCap } else { End::Page });
             return false;
         }
-        if !self.is_empty() && self.bytes + bytes > limits::PAGE_BYTES_MAX {
-            self.left_out = Some((id.into(), tokens));
-            self.ended = Some(End::Page);
-            return false;
-        }
+        self.last = Some(id.into());
         self.seen += 1;
         self.tokens += tokens;
         self.bytes += bytes;
@@ -257,7 +266,14 @@ impl Walk {
             return true;
         }
         let id = summary::name(record.id());
+        if let Some(behind) = &self.options.behind {
+            if *behind == id {
+                self.last = self.options.behind.take();
+            }
+            return true;
+        }
         if self.options.shown.contains(&id) {
+            self.last = Some(id);
             return true;
         }
         if !self.takes(&id, record.tokens, &record.text) {
@@ -286,11 +302,20 @@ impl Walk {
         let passed = (self.skip.saturating_sub(self.seen)).min(seq_last + 1 - seq_first);
         self.seen += passed;
         let mut from = seq_first + passed;
+        if let Some(behind) = &self.options.behind {
+            let seq = history.keys.message_seq(behind);
+            let Some(seq) = seq.filter(|seq| (from..=seq_last).contains(seq)) else {
+                return Ok(());
+            };
+            self.last = self.options.behind.take();
+            from = seq + 1;
+        }
         while from <= seq_last {
             let to = seq_last.min(from + MESSAGES_PER_READ - 1);
             for placed in history.messages(reader, from, to)? {
                 let id = history.keys.message_name(placed.seq);
                 if self.options.shown.contains(&id) {
+                    self.last = Some(id);
                     continue;
                 }
                 let raw = history.text(reader, &placed.stored)?;
@@ -323,7 +348,7 @@ impl Walk {
         answer.text("id", id);
         // Of a page it is just what comes next.
         match self.left_out.as_ref().filter(|_| self.ended == Some(End::TokenCap)) {
-            Some((id, tokens)) => {
+            Some(LeftOut { id, tokens, .. }) => {
                 let mut least = Writer::object();
                 least.text("id", id);
                 least.number("tokens", *tokens);
@@ -336,7 +361,6 @@ impl Walk {
         answer.array_at("summaries", self.summaries);
         answer.number("tokens", self.tokens);
         answer.flag("truncated", self.ended.is_some());
-        let left_out = self.left_out.map(|(id, _)| id);
-        Answer { left_out, ..Answer::new(answer, tokens) }
+        Answer { left_out: self.left_out, ..Answer::new(answer, tokens) }
     }
 }

@@ -3,17 +3,19 @@
 //! A range is read from the nearest mark on, chunk by chunk, so that its cost is its own size and
 //! not that of the payload.
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
 
 use crate::{
     codec,
     error::{Error, Result},
+    grants,
     history::History,
     json::{Fields, Writer},
-    num,
+    message, num, order,
     pack::Raw,
     payload::{self, File, Mark},
     reader::Reader,
+    search::{Corpus, Index, full_text, query::TextQuery},
     tokens,
 };
 
@@ -24,6 +26,9 @@ use super::{Answer, Within};
 const CONTENT_BYTES_DEFAULT: u64 = 32_768;
 pub(crate) const CONTENT_BYTES_MIN: u64 = 1_024;
 pub(crate) const CONTENT_BYTES_MAX: u64 = 512_000;
+/// Messages with payloads that are looked at for one that has a payload, and at a time.
+const MENTIONS_MAX: usize = 512;
+const MENTIONS_PER_READ: usize = 16;
 /// Bytes at the end of what was read that may be part of an escape.
 const ESCAPE_BYTES_MAX: usize = 12;
 
@@ -111,9 +116,8 @@ pub(super) fn describe(
         ))
     };
     let file: File = codec::decode(&key, &reader.fresh_one(&key)?.ok_or_else(unknown)?)?;
-    if !within.covers(history.keys, file.seq, file.seq) {
-        return Err(unknown());
-    }
+    let spans = within.permit.and_then(|permit| permit.spans(history.keys));
+    let seq = said_in(reader, history, id, &file, spans.as_deref())?.ok_or_else(unknown)?;
     within.must_have_left()?;
     let mut w = Writer::object();
     w.number("bytes", file.bytes);
@@ -138,15 +142,139 @@ pub(super) fn describe(
     w.text("id", &name);
     w.text("kind", file.kind.as_str());
     w.number("lines", file.lines);
-    w.text("message", &history.keys.message_name(file.seq));
+    w.text("message", &history.keys.message_name(seq));
     w.text("mime", &file.mime);
     w.text_or_null("name", file.name.as_deref());
-    w.number("seq", file.seq);
+    w.number("seq", seq);
     if let Some(read) = &read {
         w.number("start_byte", read.start_byte);
     }
     w.flag("truncated", read.is_none_or(|read| read.truncated));
     Ok(Answer::new(w, tokens))
+}
+
+/// The newest message within these spans that has a payload; `None`: none has.
+///
+/// Its record names the newest message of all, which may lie outside. An older one has the same
+/// text under the same id in what stands for it.
+///
+/// # Errors
+///
+/// As [`Index::postings`].
+pub(super) fn said_in(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    id: [u8; 8],
+    file: &File,
+    spans: Option<&[(u64, u64)]>,
+) -> Result<Option<u64>> {
+    must_be_known(reader, history, id, file)?;
+    if grants::is_within(spans, file.seq, file.seq) {
+        return Ok(Some(file.seq));
+    }
+    let mut index = Index::open(reader, history.keys, history.head)?;
+    let (wanted, corpus) = (TextQuery::of_payloads(None), Corpus::Messages);
+    let gathered = full_text::gather(reader, history, &mut index, corpus, &wanted)?;
+    let (window, weights) = (&wanted.window, &gathered.statistics);
+    let ranked = gathered.rank(reader, history, &mut index, &wanted, window, weights, false)?;
+    let mut seqs = ranked.documents;
+    seqs.retain(|seq| *seq < file.seq && grants::is_within(spans, *seq, *seq));
+    order::sort_by(&mut seqs, &mut |a, b| b.cmp(a));
+    newest_with(reader, history, id, &seqs)
+}
+
+/// The error of a payload that was said again since the head was read.
+///
+/// # Errors
+///
+/// `conflict`: it was; `corrupt`: its message does not exist.
+pub(super) fn must_be_known(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    id: [u8; 8],
+    file: &File,
+) -> Result<()> {
+    match file.seq > history.head.messages {
+        true => Err(reader.missing(&history.keys.file(id))),
+        false => Ok(()),
+    }
+}
+
+/// The first of these messages that has a payload.
+///
+/// # Errors
+///
+/// As [`History::messages`].
+pub(super) fn newest_with(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    id: [u8; 8],
+    seqs: &[u64],
+) -> Result<Option<u64>> {
+    let mut naming = Vec::new();
+    each_mention(reader, history, seqs, &mut |seq, ids| {
+        naming.extend(ids.contains(&id).then_some(seq));
+    })?;
+    for seq in naming {
+        if has(reader, history, seq, id)? {
+            return Ok(Some(seq));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a message whose stand-in names a payload has it: its text may repeat the id of
+/// another's, which must not lead there.
+///
+/// # Errors
+///
+/// As [`History::messages`].
+pub(super) fn has(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    seq: u64,
+    id: [u8; 8],
+) -> Result<bool> {
+    for placed in history.scattered(reader, &[seq])? {
+        let Some(stand_in) = &placed.stored.stand_in else { continue };
+        let raw = history.text(reader, &placed.stored)?;
+        if !raw.contains(&payload::name(id)) {
+            return Ok(true);
+        }
+        let made = message::project(placed.dialect, &raw).ok().and_then(|message| {
+            let (least, root) = (stand_in.payload_tokens_min, history.keys.root());
+            payload::stand_in(placed.dialect, &raw, &message, least, root)
+        });
+        return Ok(made.is_some_and(|made| made.files.iter().any(|(known, _)| *known == id)));
+    }
+    Ok(false)
+}
+
+/// Hands out the ids that stand for payloads of the first of these messages, or that their texts
+/// repeat.
+///
+/// # Errors
+///
+/// As [`History::messages`].
+pub(super) fn each_mention(
+    reader: &mut Reader<'_>,
+    history: &History<'_>,
+    seqs: &[u64],
+    take: &mut dyn FnMut(u64, Vec<[u8; 8]>),
+) -> Result<()> {
+    let seqs = seqs.get(..MENTIONS_MAX.min(seqs.len())).unwrap_or_default();
+    for together in seqs.chunks(MENTIONS_PER_READ) {
+        let mut ascending = together.to_vec();
+        order::numbers(&mut ascending);
+        let placed = history.scattered(reader, &ascending)?;
+        for seq in together {
+            let at = placed.binary_search_by_key(seq, |placed| placed.seq).ok();
+            let Some(placed) = at.and_then(|at| placed.get(at)) else { continue };
+            let shown = history.shown(reader, &placed.stored)?;
+            take(*seq, payload::ids_in(&shown));
+        }
+    }
+    Ok(())
 }
 
 /// A range that was read.

@@ -96,10 +96,19 @@ impl<'a> Within<'a> {
 pub(crate) struct Answer {
     pub(crate) json: String,
     pub(crate) tokens: u32,
-    /// Of an expansion the id of the first summary or message that it left out.
-    pub(crate) left_out: Option<String>,
+    /// Of an expansion what it left out.
+    pub(crate) left_out: Option<LeftOut>,
     /// Of an answer to an expression that is one of several, what goes on at each match.
     pub(crate) starts: Vec<String>,
+}
+
+/// What did not fit an expansion.
+pub(crate) struct LeftOut {
+    /// Of the first summary or message.
+    pub(crate) id: String,
+    pub(crate) tokens: u64,
+    /// Id of the one before it that was shown, now or as the caller says.
+    pub(crate) behind: Option<String>,
 }
 
 impl Answer {

@@ -176,6 +176,12 @@ pub(super) static EXPAND: Tool = Tool {
             needed: false,
         },
         Argument {
+            name: "after",
+            description: "An id below the first of summaryIds: go on behind it.",
+            form: Form::Text,
+            needed: false,
+        },
+        Argument {
             name: "maxDepth",
             description: "Steps down from each; default 3.",
             form: Form::Number(1, 10),

@@ -3,7 +3,8 @@
 //! In: ids, or a query that finds summaries. Out: one line for each summary and message below them.
 //! When all fits, ids come in the order in which they were given, found ones as they were ranked;
 //! else the cheapest come first, so that more of them fit. The first text that does not fit ends
-//! the answer, which says what was left out and which call goes on.
+//! the answer, which says what was left out and which call goes on: behind the last text that was
+//! shown, or when no answer holds the next one, behind that, which `lcm_describe` gives in pieces.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -14,7 +15,7 @@ use crate::{
     json::{self, Fields, Writer},
     num, order,
     reader::Reader,
-    recall::{self, Expansion},
+    recall::{self, Expansion, LeftOut},
     tokens,
 };
 
@@ -30,6 +31,8 @@ struct Root {
     own: Option<(String, String)>,
     /// Tokens of all that may be shown of it.
     cost: u64,
+    /// Whether anything but its own text may be.
+    has_below: bool,
 }
 
 /// Lines within their bounds.
@@ -74,6 +77,10 @@ pub(super) fn expand(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
     let cap = num::tokens_u32(asked.number("tokenCap").unwrap_or(u64::MAX));
     let cap = cap.min(call.config.expand_tokens_max).min(call.left());
     let is_found = asked.text("query").is_some();
+    let after = asked.text("after");
+    if after.is_some() && is_found {
+        return Err(Error::invalid("`after` goes with `summaryIds`, not with `query`"));
+    }
     let ids = match asked.text("query") {
         Some(query) => found(reader, call, query)?,
         None => asked.texts("summaryIds").to_vec(),
@@ -88,14 +95,18 @@ pub(super) fn expand(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
             roots.push(root);
         }
     }
-    if roots.iter().map(|root| root.cost).sum::<u64>() > cap.into() {
+    // One that goes on has them in the order of the call before.
+    if after.is_none() && roots.iter().map(|root| root.cost).sum::<u64>() > cap.into() {
         order::sort_by(&mut roots, &mut |a, b| a.cost.cmp(&b.cost));
     }
-    let margin = TOKENS_MAX - CLOSING_TOKENS;
+    // The call that goes on names them all.
+    let names = tokens::estimate(&again(call, &ids_of(&roots), true, None));
+    let margin = (TOKENS_MAX - CLOSING_TOKENS).saturating_sub(names);
     let mut lines = Lines { text: String::new(), shown: Vec::new(), tokens: 0, cap, margin };
     let (mut cut, mut complete) = (None, 0);
-    for root in &roots {
-        cut = expanded(reader, call, root, &mut lines)?;
+    for (number, root) in roots.iter().enumerate() {
+        let behind = after.filter(|_| number == 0);
+        cut = expanded(reader, call, root, behind, &mut lines)?;
         if cut.is_some() {
             break;
         }
@@ -107,7 +118,7 @@ pub(super) fn expand(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
         lines.tokens
     );
     let rest = roots.get(complete..).unwrap_or_default();
-    text.push_str(&closing(call, &roots, rest, cut.as_deref(), lines.tokens));
+    text.push_str(&closing(call, &roots, rest, cut.as_ref(), lines.tokens));
     text.push_str(&lines.text);
     Ok(Told { text, tokens: lines.tokens })
 }
@@ -144,11 +155,12 @@ fn root(reader: &mut Reader<'_>, call: &Call<'_>, id: &str, is_found: bool) -> R
     if messages {
         cost += fields.number("message_tokens");
     }
-    let own = (is_found || (fields.text("kind") == "leaf" && !messages)).then(|| {
+    let has_below = messages || fields.text("kind") != "leaf";
+    let own = (is_found || !has_below).then(|| {
         cost += own_tokens;
         (line_of_summary(&mut fields, if messages { "" } else { "itself, " }), fields.text("text"))
     });
-    Ok(Root { id, own, cost })
+    Ok(Root { id, own, cost, has_below })
 }
 
 fn line_of_summary(fields: &mut Fields<'_>, note: &str) -> String {
@@ -157,17 +169,21 @@ fn line_of_summary(fields: &mut Fields<'_>, note: &str) -> String {
     format!("{note}depth {depth}, messages {first} to {last}")
 }
 
-/// Adds what lies below a summary; returns the id of what did not fit.
+/// Adds what lies below a summary, in the order of the conversation, or of that what lies behind an
+/// id; returns what did not fit.
 fn expanded(
     reader: &mut Reader<'_>,
     call: &Call<'_>,
     root: &Root,
+    behind: Option<&str>,
     lines: &mut Lines,
-) -> Result<Option<String>> {
-    if let Some((what, text)) = &root.own
+) -> Result<Option<LeftOut>> {
+    let mut behind = behind.map(String::from);
+    if let Some((what, text)) = root.own.as_ref().filter(|_| behind.is_none())
         && !lines.take(&root.id, what, text)
     {
-        return Ok(Some(root.id.clone()));
+        let (id, tokens) = (root.id.clone(), tokens::estimate(text).into());
+        return Ok(Some(LeftOut { id, tokens, behind }));
     }
     let depth = call.arguments.number("maxDepth").map_or(grants::DEPTH, num::tokens_u32);
     let asked = Expansion {
@@ -175,27 +191,38 @@ fn expanded(
         messages: call.arguments.flag("includeMessages"),
         token_cap: Some(u64::from(lines.cap - lines.tokens)),
         shown: lines.shown.clone(),
+        behind: behind.clone(),
         ..Expansion::default()
     };
     let below = recall::expanded(reader, &call.place, &root.id, &asked, call.within())?;
-    let mut fields = Fields::of_argument("expanded", &below.json)?;
-    for row in fields.list("summaries") {
-        let mut fields = Fields::new(&below.json, json::members(&below.json, row.span));
-        let (id, text) = (fields.text("id"), fields.text("text"));
-        let what = line_of_summary(&mut fields, "");
+    for (id, what, text) in rows(&below.json)? {
         if !lines.take(&id, &what, &text) {
-            return Ok(Some(id));
+            let tokens = tokens::estimate(&text).into();
+            return Ok(Some(LeftOut { id, tokens, behind }));
         }
-    }
-    for row in fields.list("messages") {
-        let mut fields = Fields::new(&below.json, json::members(&below.json, row.span));
-        let (id, text) = (fields.text("id"), fields.text("raw"));
-        let what = format!("{} seq {}", fields.text("role"), fields.number("seq"));
-        if !lines.take(&id, &what, &text) {
-            return Ok(Some(id));
-        }
+        behind = Some(id);
     }
     Ok(below.left_out)
+}
+
+/// The ids, lines and texts of an expansion, each summary before the messages below it.
+fn rows(expanded: &str) -> Result<Vec<(String, String, String)>> {
+    let mut fields = Fields::of_argument("expanded", expanded)?;
+    let of = |row: &json::Value| Fields::new(expanded, json::members(expanded, row.span));
+    let mut rows = Vec::new();
+    for row in fields.list("summaries") {
+        let mut fields = of(&row);
+        let (id, text) = (fields.text("id"), fields.text("text"));
+        rows.push((fields.number("seq_first"), id, line_of_summary(&mut fields, ""), text));
+    }
+    for row in fields.list("messages") {
+        let mut fields = of(&row);
+        let (id, text, seq) = (fields.text("id"), fields.text("raw"), fields.number("seq"));
+        rows.push((seq, id, format!("{} seq {seq}", fields.text("role")), text));
+    }
+    // Summaries of one beginning stand in the order of their depth, and before the message.
+    order::sort_by(&mut rows, &mut |a, b| a.0.cmp(&b.0));
+    Ok(rows.into_iter().map(|(_, id, what, text)| (id, what, text)).collect())
 }
 
 /// The lines that say what was left out and which call goes on.
@@ -203,52 +230,68 @@ fn closing(
     call: &Call<'_>,
     roots: &[Root],
     rest: &[Root],
-    cut: Option<&str>,
+    cut: Option<&LeftOut>,
     spent: u32,
 ) -> String {
     let mut out = String::new();
+    let messages = call.arguments.flag("includeMessages");
     let Some(cut) = cut else {
         if roots.is_empty() {
             return String::from("Next: lcm_grep with fewer or other words\n");
         }
-        if call.arguments.flag("includeMessages") || call.left() == spent {
+        if messages || call.left() == spent {
             return out;
         }
-        let ids = ids(roots);
-        out.push_str(&format!("Next: lcm_expand {} gives the messages\n", again(call, &ids, true)));
+        let ids: Vec<&str> = ids_of(roots).into_iter().take(LISTED_MAX).collect();
+        let arguments = again(call, &ids, true, None);
+        out.push_str(&format!("Next: lcm_expand {arguments} gives the messages\n"));
         return out;
     };
-    let names = ids(rest);
-    let more = if rest.len() > names.len() { " and more" } else { "" };
-    out.push_str(&format!("Left out, from {cut} on: of {}{more}\n", names.join(", ")));
+    let ids = ids_of(rest);
+    let names = ids.get(..LISTED_MAX.min(ids.len())).unwrap_or_default();
+    let more = if ids.len() > names.len() { " and more" } else { "" };
+    out.push_str(&format!("Left out, from {} on: of {}{more}\n", cut.id, names.join(", ")));
     if call.left() == spent {
         out.push_str("Nothing is left to read with: answer with what is here\n");
         return out;
     }
-    // What did not fit comes in pieces.
-    let arguments = about(cut, call.arguments.text("conversationId"));
+    let cap = call.arguments.number("tokenCap").unwrap_or(u64::MAX);
+    let cap = cap.min(call.config.expand_tokens_max.into());
+    let is_own = rest.first().is_some_and(|root| root.id == cut.id);
+    let has_below = rest.first().is_some_and(|root| root.has_below);
+    // Who names a summary that has something below is not given its own text.
+    if cut.tokens <= cap.min((call.left() - spent).into()) && !(is_own && has_below) {
+        let arguments = again(call, &ids, messages, cut.behind.as_deref());
+        out.push_str(&format!("Next: lcm_expand {arguments} goes on\n"));
+        return out;
+    }
+    // What no answer holds comes in pieces.
+    let arguments = about(&cut.id, call.arguments.text("conversationId"));
     out.push_str(&next(arguments, "gives what did not fit"));
-    if let Some(others) = rest.get(1..).filter(|others| !others.is_empty()) {
-        let messages = call.arguments.flag("includeMessages");
-        let arguments = again(call, &ids(others), messages);
-        out.push_str(&format!("Next: lcm_expand {arguments} goes on with the others\n"));
+    let ids = ids.get(usize::from(is_own && !has_below)..).unwrap_or_default();
+    if !ids.is_empty() {
+        let behind = (!is_own).then_some(cut.id.as_str());
+        let arguments = again(call, ids, messages, behind);
+        out.push_str(&format!("Next: lcm_expand {arguments} goes on behind it\n"));
     }
     out
 }
 
-/// The first ids.
-fn ids(roots: &[Root]) -> Vec<&str> {
-    roots.iter().take(LISTED_MAX).map(|root| root.id.as_str()).collect()
+fn ids_of(roots: &[Root]) -> Vec<&str> {
+    roots.iter().map(|root| root.id.as_str()).collect()
 }
 
-/// Arguments of a call like this one for other ids.
-fn again(call: &Call<'_>, ids: &[&str], messages: bool) -> String {
+/// Arguments of a call like this one for other ids, behind an id below the first of them.
+fn again(call: &Call<'_>, ids: &[&str], messages: bool, after: Option<&str>) -> String {
     let mut arguments = Writer::object();
     arguments.texts("summaryIds", ids);
     if messages {
         arguments.flag("includeMessages", true);
     }
-    call.arguments
-        .copy(&[("maxDepth", "maxDepth"), ("conversationId", "conversationId")], &mut arguments);
+    if let Some(after) = after {
+        arguments.text("after", after);
+    }
+    let same = ["maxDepth", "tokenCap", "conversationId"].map(|name| (name, name));
+    call.arguments.copy(&same, &mut arguments);
     arguments.end_object()
 }

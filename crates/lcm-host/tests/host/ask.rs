@@ -143,4 +143,8 @@ fn what_cannot_be_asked_is_an_error() {
     said(&lcm);
     let options = AskOptions { max_tokens: Some(0), ..AskOptions::new(NOW) };
     assert_eq!(ask(&lcm, &options).unwrap_err().code, Code::InvalidInput);
+    let options = AskOptions { deadline_ms: Some(600_001), ..AskOptions::new(NOW) };
+    let error = ask(&lcm, &options).unwrap_err();
+    assert_eq!(error.code, Code::InvalidInput);
+    assert!(error.message.starts_with("deadline_ms: 600001 is not"), "{}", error.message);
 }

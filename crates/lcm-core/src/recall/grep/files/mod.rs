@@ -87,7 +87,7 @@ struct Holder {
     time: Timestamp,
 }
 
-/// A file by the newest message that has it.
+/// A file that is there, and the newest message that has it.
 struct Named {
     place: usize,
     seq: u64,
@@ -122,14 +122,14 @@ pub(super) fn search(
         Some(names) => Some(named(reader, places, names)?),
         None => None,
     };
-    let start = start(reader, places, asked)?;
     let query = if let Sought::Text(query) = sought { Some(&*query) } else { None };
     let is_cut = query.is_some_and(|query| query.is_cut);
-    let mut holders = holders(reader, places, indexes, query, bounds, named.as_deref())?;
+    let holders = holders(reader, places, indexes, query, bounds, named.as_deref())?;
+    let start = start(reader, places, &holders, asked)?;
+    let mut begin = 0;
     if let Some(start) = &start {
         let at = holders.iter().position(|one| (one.place, one.seq) == (start.place, start.seq));
-        let Some(at) = at else { return Err(super::not_come_to()) };
-        holders.drain(..at);
+        begin = at.ok_or_else(super::not_come_to)?;
     }
     let mut answered = Answered { is_cut, ..Answered::default() };
     let wanted = match sought {
@@ -138,8 +138,8 @@ pub(super) fn search(
     };
     let Some(wanted) = wanted else { return Ok(answered) };
     let named = named.map(|named| named.into_iter().map(|one| one.id).collect::<Vec<_>>());
-    let mut scan = Scan::new(wanted, named, start);
-    scan.run(reader, places, &holders, &mut answered)?;
+    let mut scan = Scan::new(wanted, named, start, &holders, begin);
+    scan.run(reader, places, &mut answered)?;
     let mut hits = scan.hits;
     answered.total = num::to_u64(hits.len());
     rank(&mut hits, bounds);
@@ -169,7 +169,15 @@ fn holders(
             let of_place = named.iter().filter(|one| one.place == number);
             of_place.map(|one| one.seq).collect::<Vec<u64>>()
         });
-        let found = of_conversation(reader, place, index, &wanted, bounds, of_place.as_deref())?;
+        if of_place.as_ref().is_some_and(Vec::is_empty) {
+            continue;
+        }
+        let mut found = of_conversation(reader, place, index, &wanted, bounds)?;
+        // Where the newest message of each fits, no other is looked at.
+        let fits = |seq: &u64| found.iter().any(|(_, known)| known == seq);
+        if let Some(seqs) = of_place.filter(|seqs| seqs.iter().all(fits)) {
+            found.retain(|(_, seq)| seqs.contains(seq));
+        }
         holders.extend(found.into_iter().map(|(time, seq)| Holder { place: number, seq, time }));
     }
     order::sort_by(&mut holders, &mut |a, b| {
@@ -178,7 +186,7 @@ fn holders(
     Ok(holders)
 }
 
-/// The files of these names.
+/// The files of these names that may be read.
 fn named(reader: &mut Reader<'_>, places: &[Place], names: &[String]) -> Result<Vec<Named>> {
     let mut out = Vec::new();
     for name in names {
@@ -189,7 +197,10 @@ fn named(reader: &mut Reader<'_>, places: &[Place], names: &[String]) -> Result<
             for (((place, known), key), value) in places.iter().enumerate().zip(&keys).zip(values) {
                 let Some(value) = value else { continue };
                 let file: File = codec::decode(key, &value)?;
-                if grants::is_within(known.spans.as_deref(), file.seq, file.seq) {
+                known.enter(reader);
+                let history = History { keys: &known.keys, head: &known.loaded.head };
+                let spans = known.spans.as_deref();
+                if file::said_in(reader, &history, id, &file, spans)?.is_some() {
                     out.push(Named { place, seq: file.seq, id });
                 }
             }
@@ -204,7 +215,12 @@ fn named(reader: &mut Reader<'_>, places: &[Place], names: &[String]) -> Result<
 }
 
 /// Where to begin; `None`: with the newest.
-fn start(reader: &mut Reader<'_>, places: &[Place], asked: &Asked) -> Result<Option<Start>> {
+fn start(
+    reader: &mut Reader<'_>,
+    places: &[Place],
+    holders: &[Holder],
+    asked: &Asked,
+) -> Result<Option<Start>> {
     let Some(name) = &asked.start else { return Ok(None) };
     let byte = asked.start_byte;
     let message = places.iter().enumerate().find_map(|(number, place)| {
@@ -214,32 +230,37 @@ fn start(reader: &mut Reader<'_>, places: &[Place], asked: &Asked) -> Result<Opt
         return Ok(message);
     }
     let found = named(reader, places, core::slice::from_ref(name))?;
-    Ok(found.first().map(|one| Start { place: one.place, seq: one.seq, id: Some(one.id), byte }))
+    let Some((one, place)) = found.first().and_then(|one| Some((one, places.get(one.place)?)))
+    else {
+        return Ok(None);
+    };
+    let of_place = holders.iter().filter(|holder| holder.place == one.place);
+    let seqs: Vec<u64> = of_place.map(|holder| holder.seq).collect();
+    let mut seq = seqs.contains(&one.seq).then_some(one.seq);
+    if seq.is_none() {
+        place.enter(reader);
+        let history = History { keys: &place.keys, head: &place.loaded.head };
+        seq = file::newest_with(reader, &history, one.id, &seqs)?;
+    }
+    let seq = seq.ok_or_else(super::not_come_to)?;
+    Ok(Some(Start { place: one.place, seq, id: Some(one.id), byte }))
 }
 
-/// The messages of a conversation that have payloads and fit: their times and seqs. `seqs`: only
-/// of these.
+/// The messages of a conversation that have payloads and fit: their times and seqs.
 fn of_conversation(
     reader: &mut Reader<'_>,
     place: &Place,
     index: &mut Index,
     wanted: &TextQuery,
     bounds: &Bounds,
-    seqs: Option<&[u64]>,
 ) -> Result<Vec<(Timestamp, u64)>> {
-    if seqs.is_some_and(<[u64]>::is_empty) {
-        return Ok(Vec::new());
-    }
     let history = History { keys: &place.keys, head: &place.loaded.head };
     let gathered: Gathered = full_text::gather(reader, &history, index, Corpus::Messages, wanted)?;
     let window = bounds.window.and(&wanted.window);
     let statistics = &gathered.statistics;
     let ranked = gathered.rank(reader, &history, index, wanted, &window, statistics, false)?;
     let mut documents = ranked.documents;
-    documents.retain(|seq| {
-        grants::is_within(place.spans.as_deref(), *seq, *seq)
-            && seqs.is_none_or(|seqs| seqs.contains(seq))
-    });
+    documents.retain(|seq| grants::is_within(place.spans.as_deref(), *seq, *seq));
     let times = gathered.times(reader, index, &documents)?;
     Ok(times.into_iter().zip(documents).collect())
 }

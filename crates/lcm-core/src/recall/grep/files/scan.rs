@@ -51,6 +51,16 @@ pub(super) struct Scan<'q> {
     named: Option<Vec<[u8; 8]>>,
     /// Where to begin, until the search is there.
     start: Option<Start>,
+    /// The messages that fit, in order, and how many of them earlier searches looked through.
+    holders: &'q [Holder],
+    begin: usize,
+    /// All that fit, by conversation and seq, ascending.
+    fitting: Vec<(usize, u64)>,
+    /// Of conversations whose earlier messages had to be known, what these name.
+    known: Vec<usize>,
+    named_before: Vec<(usize, u64, [u8; 8])>,
+    /// Files whose newest message does not fit and that were looked through.
+    seen: Vec<(usize, [u8; 8])>,
     /// Bytes that may still be read.
     left: u64,
     /// No file was looked through yet, so that the first one may take all that a query may.
@@ -58,7 +68,7 @@ pub(super) struct Scan<'q> {
     pub(super) hits: Vec<Hit>,
 }
 
-/// A message with its payloads that no newer one has too.
+/// A message with the ids of its payloads.
 struct Step<'p> {
     holder: Holder,
     placed: &'p Placed,
@@ -70,18 +80,37 @@ impl<'q> Scan<'q> {
         wanted: Wanted<'q>,
         named: Option<Vec<[u8; 8]>>,
         start: Option<Start>,
+        holders: &'q [Holder],
+        begin: usize,
     ) -> Self {
-        Self { wanted, named, start, left: BYTES_MAX, is_first: true, hits: Vec::new() }
+        let mut fitting: Vec<(usize, u64)> =
+            holders.iter().map(|one| (one.place, one.seq)).collect();
+        order::sort(&mut fitting);
+        Self {
+            wanted,
+            named,
+            start,
+            holders,
+            begin,
+            fitting,
+            known: Vec::new(),
+            named_before: Vec::new(),
+            seen: Vec::new(),
+            left: BYTES_MAX,
+            is_first: true,
+            hits: Vec::new(),
+        }
     }
 
-    /// Looks through the files of these messages, and says in the answer where it ended.
+    /// Looks through the files of the messages from the beginning on, and says in the answer where
+    /// it ended.
     pub(super) fn run(
         &mut self,
         reader: &mut Reader<'_>,
         places: &[Place],
-        mut holders: &[Holder],
         answered: &mut Answered,
     ) -> Result<()> {
+        let mut holders = self.holders.get(self.begin..).unwrap_or_default();
         let mut is_begun = false;
         while let Some(first) = holders.first() {
             let Some(place) = places.get(first.place) else { break };
@@ -157,7 +186,10 @@ impl<'q> Scan<'q> {
         let mut files = files.into_iter();
         for step in steps {
             for (id, file) in step.ids.iter().zip(files.by_ref()) {
-                let Some(file) = file.filter(|file| file.seq == step.placed.seq) else { continue };
+                let Some(file) = file else { continue };
+                if !self.is_shown_by(reader, history, &step.holder, *id, &file)? {
+                    continue;
+                }
                 let Some(from) = self.begins(&step.holder, *id) else { continue };
                 let (next, more) = self.file(reader, history, step, *id, &file, from)?;
                 answered.more |= more;
@@ -168,6 +200,47 @@ impl<'q> Scan<'q> {
             }
         }
         Ok(false)
+    }
+
+    /// Whether a message is the newest of those that fit that has the file.
+    ///
+    /// Its record names the newest of all, so that others are only looked at where that one does
+    /// not fit: is not covered, or too new.
+    fn is_shown_by(
+        &mut self,
+        reader: &mut Reader<'_>,
+        history: &History<'_>,
+        holder: &Holder,
+        id: [u8; 8],
+        file: &File,
+    ) -> Result<bool> {
+        file::must_be_known(reader, history, id, file)?;
+        if file.seq <= holder.seq
+            || self.fitting.binary_search(&(holder.place, file.seq)).is_ok()
+            || !file::has(reader, history, holder.seq, id)?
+        {
+            return Ok(file.seq == holder.seq);
+        }
+        if !self.known.contains(&holder.place) {
+            self.known.push(holder.place);
+            let earlier = self.holders.get(..self.begin).unwrap_or_default();
+            let of_place = earlier.iter().rev().filter(|one| one.place == holder.place);
+            let seqs: Vec<u64> = of_place.map(|one| one.seq).collect();
+            file::each_mention(reader, history, &seqs, &mut |seq, ids| {
+                self.named_before.extend(ids.into_iter().map(|id| (holder.place, seq, id)));
+            })?;
+        }
+        let one = (holder.place, id);
+        if self.seen.contains(&one) {
+            return Ok(false);
+        }
+        self.seen.push(one);
+        for (_, seq, _) in self.named_before.iter().filter(|named| (named.0, named.2) == one) {
+            if file::has(reader, history, *seq, id)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The byte from which on a file is to be searched; `None`: it comes before the beginning.
@@ -203,7 +276,10 @@ impl<'q> Scan<'q> {
         let from = start + u64::from(mark.at);
         let end = start + u64::from(file.place.length);
         let to = end.min(from + may);
-        history.fetch_range(reader, &step.placed.stored.raw, (from, to))?;
+        // Its record says where it stands in the newest message, whose text is read.
+        for placed in history.scattered(reader, &[file.seq])? {
+            history.fetch_range(reader, &placed.stored.raw, (from, to))?;
+        }
         let begin = Begin {
             byte: u64::from(mark.bytes),
             line_ends: u64::from(mark.line_ends),
