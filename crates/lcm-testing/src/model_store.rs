@@ -195,7 +195,8 @@ fn scan_page(
     let bytes_max = (bytes_max as usize).min(CALL_BYTES_MAX);
     let (mut page, mut bytes) = (Vec::new(), 0);
     for (key, value) in ordered {
-        let full = page.len() >= entries_max as usize || bytes + key.len() + value.len() > bytes_max;
+        let full =
+            page.len() >= entries_max as usize || bytes + key.len() + value.len() > bytes_max;
         if full && !page.is_empty() {
             return (page, true);
         }
