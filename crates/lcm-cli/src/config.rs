@@ -168,6 +168,25 @@ mod tests {
         assert_eq!(map.len(), 3);
     }
 
+    /// Goal: a key that the engine has can be said by the variable of its name. Method: the keys
+    /// that it reports, each with values until one is of its type.
+    #[test]
+    fn every_key_of_the_engine_has_its_variable() {
+        let lcm = Lcm::open("memory:", crate::session::COMPONENT).unwrap();
+        let report: Value = serde_json::from_str(&lcm.configure("{}").unwrap()).unwrap();
+        let names = report["defaulted"].as_array().unwrap();
+        assert!(names.len() > 30, "{report}");
+        for name in names.iter().filter_map(Value::as_str) {
+            let variable = format!("{PREFIX}{}", name.to_ascii_uppercase());
+            let is_taken = |value: &&str| {
+                let map = of(&[(variable.as_str(), value)]);
+                configure(&lcm, &map, "environment").is_ok_and(|report| report.accepted == [name])
+            };
+            let values = ["2", "500", "100000", "true", "layered", "[]", "{}"];
+            assert!(values.iter().any(is_taken), "{variable}");
+        }
+    }
+
     #[test]
     fn an_override_leaves_the_rest_of_the_file_alone() {
         let check = |file: &str, own, expected: &str| {

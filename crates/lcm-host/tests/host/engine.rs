@@ -199,7 +199,7 @@ fn a_conflict_is_repeated_often_and_not_for_ever() {
     let messages = transcript(3, 5);
     let lcm = open(Faulty::with(&[Fault::Conflict; 20]));
     assert_eq!(ingest(&lcm, &messages).ingested, 3);
-    let lcm = open(Faulty::with(&[Fault::Conflict; 65]));
+    let lcm = open(Faulty::with(&[Fault::Conflict; 257]));
     let options = IngestOptions::new(Dialect::Lcm, NOW);
     let failure =
         lcm.ingest("c", &messages, &options, &Cancel::default(), &mut |_| ()).unwrap_err();
