@@ -6,13 +6,13 @@ import { pause } from "./queue.js";
 import { isAsyncStore, performAsync, SwitchedStore } from "./store-async.js";
 import { checkStore } from "./store-contract.js";
 
-/** How often a call that met another commit is repeated. */
-export const CONFLICT_RETRIES_MAX = 8;
-const CONFLICT_PAUSE_MS = 4;
+/** How often a call that met another commit is repeated: each time another writer got further. */
+export const CONFLICT_RETRIES_MAX = 256;
+const CONFLICT_PAUSE_MS_MAX = 8;
 
 /** Waits before the repetition after `attempt` others; jitter keeps two writers from meeting. */
 export function conflictPause(attempt) {
-  return pause(Math.random() * CONFLICT_PAUSE_MS * 2 ** attempt);
+  return pause(Math.random() * Math.min(2 ** attempt, CONFLICT_PAUSE_MS_MAX));
 }
 
 /** A component over a store of either kind. */

@@ -12,6 +12,8 @@ const APPLICATION_ID = 0x6c636d31;
 /** Version of the store format; a file of a newer one is refused. */
 const STORE_FORMAT = 1;
 
+const SQLITE_BUSY = 5;
+const SQLITE_LOCKED = 6;
 const SQLITE_READONLY = 8;
 const SQLITE_NOTADB = 26;
 
@@ -29,11 +31,15 @@ async function loadSqlite() {
   );
 }
 
+/** The primary code of an error of SQLite; 0: it is none. */
+function primaryCode(thrown) {
+  return (thrown?.errcode ?? 0) & 0xff;
+}
+
 /** An error of SQLite as one of the engine's. */
 function fileError(thrown, path) {
   if (thrown instanceof LcmError) return thrown;
-  const primary = (thrown?.errcode ?? 0) & 0xff;
-  const code = [SQLITE_READONLY, SQLITE_NOTADB].includes(primary)
+  const code = [SQLITE_READONLY, SQLITE_NOTADB].includes(primaryCode(thrown))
     ? "unsupported"
     : "store-unavailable";
   return new LcmError(code, `\`${path}\`: ${textOf(thrown)}`, { cause: thrown });
@@ -75,8 +81,34 @@ function create(database) {
   database.exec("COMMIT");
 }
 
+/** How long a writer waits for others, and how long SQLite does before it looks again. */
+const PATIENCE_MS = 5_000;
+const LOOK_MS = 2;
+
+/**
+ * Begins to write. SQLite waits up to 100 ms between two looks at the lock, and whoever writes
+ * without a pause is first again each time; so it is looked at often.
+ */
+function beginWriting(database) {
+  const until = performance.now() + PATIENCE_MS;
+  database.exec(`PRAGMA busy_timeout = ${LOOK_MS}`);
+  try {
+    for (;;) {
+      try {
+        database.exec("BEGIN IMMEDIATE");
+        return;
+      } catch (thrown) {
+        const isLocked = [SQLITE_BUSY, SQLITE_LOCKED].includes(primaryCode(thrown));
+        if (!isLocked || performance.now() > until) throw thrown;
+      }
+    }
+  } finally {
+    database.exec(`PRAGMA busy_timeout = ${PATIENCE_MS}`);
+  }
+}
+
 function prepareFile(database, path) {
-  database.exec("PRAGMA busy_timeout = 5000");
+  database.exec(`PRAGMA busy_timeout = ${PATIENCE_MS}`);
   if (isEmpty(database)) create(database);
   checkFile(database, path);
   database.exec("PRAGMA journal_mode = WAL");
@@ -104,21 +136,21 @@ export class SqliteStore {
 
   /** Values of `keys` in their order, as of one moment; undefined where a key is absent. */
   getMany(keys) {
-    return this.#transaction("BEGIN", () => keys.map((key) => this.#get.get(key)?.v));
+    return this.#reading(() => keys.map((key) => this.#get.get(key)?.v));
   }
 
   /** `[entries, more]` of [start, end) in key order, or in reverse order. */
   scan(start, end, reverse, entriesMax, bytesMax) {
     const order = reverse ? "DESC" : "ASC";
     const sql = `SELECT k AS key, v AS value FROM kv WHERE k >= ? AND k < ? ORDER BY k ${order}`;
-    return this.#transaction("BEGIN", () =>
+    return this.#reading(() =>
       pageOf(this.#database.prepare(sql).iterate(start, end), entriesMax, bytesMax),
     );
   }
 
   /** Checks all guards and writes all puts in one transaction. Throws `conflict` otherwise. */
   commit(guards, puts) {
-    this.#transaction("BEGIN IMMEDIATE", () => {
+    this.#transaction(() => beginWriting(this.#database), () => {
       for (const { key, value } of guards) {
         if (!guardHolds(this.#get.get(key)?.v, value)) throw conflictAt(key);
       }
@@ -134,9 +166,13 @@ export class SqliteStore {
     this.#database.close();
   }
 
+  #reading(work) {
+    return this.#transaction(() => this.#database.exec("BEGIN"), work);
+  }
+
   #transaction(begin, work) {
     try {
-      this.#database.exec(begin);
+      begin();
       const result = work();
       this.#database.exec("COMMIT");
       return result;

@@ -23,6 +23,9 @@ export async function identitiesJson(backend, dialect, texts) {
   return `[${lists.join(",")}]`;
 }
 
+/** How often an append of unknown outcome is repeated. */
+const UNKNOWN_RETRIES_MAX = 8;
+
 /**
  * What `append` resolves to once its outcome is known: until then it is called again, with what
  * says that this repeats a call.
@@ -32,7 +35,7 @@ export async function settled(append) {
     try {
       return await append(repeat);
     } catch (error) {
-      if (error.code !== "store-unavailable" || attempt >= CONFLICT_RETRIES_MAX) throw error;
+      if (error.code !== "store-unavailable" || attempt >= UNKNOWN_RETRIES_MAX) throw error;
       await conflictPause(attempt);
       repeat = { repeat: true };
     }

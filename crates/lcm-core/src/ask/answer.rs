@@ -117,8 +117,8 @@ pub(super) fn ids(text: &str) -> Vec<String> {
     found
 }
 
-/// The answer and ids of a JSON object in lines of its own, alone or with words that cite nothing or
-/// a fence around it.
+/// The answer and ids of a JSON object in lines of its own, alone or with words that cite nothing
+/// or a fence around it.
 fn unwrapped(text: &str) -> Option<(String, Vec<String>)> {
     let (before, rest) = text.split_at_checked(text.find('{')?)?;
     let (object, behind) = rest.split_at_checked(rest.rfind('}')? + 1)?;

@@ -1,9 +1,9 @@
 //! Signs: what ranking has to know of a message beside its texts, kept as terms like its words.
 //!
 //! In: the texts and speaker of a message, whether it begins a session, whether it has a large
-//! payload, and whether all of it was read. Out: terms of the kinds `p` (a word of the speaker's name) and `f` (a property). Terms,
-//! because what a query reads then depends on how many messages have a property, and no column of
-//! all messages is needed.
+//! payload, and whether all of it was read. Out: terms of the kinds `p` (a word of the speaker's
+//! name) and `f` (a property). Terms, because what a query reads then depends on how many messages
+//! have a property, and no column of all messages is needed.
 
 use alloc::vec::Vec;
 

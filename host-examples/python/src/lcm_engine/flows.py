@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from .errors import LcmError
 from .models import Model
+from .sessions import CONFLICTS_MAX, pause_seconds
 from .texts import (
     BATCH_BYTES_MAX,
     BATCH_MESSAGES_MAX,
@@ -84,8 +85,7 @@ class Page(Generic[T]):
 
 
 REPEATS_MAX = 8
-"""How often in a row an ingest asks again what is missing without it becoming less, and an append
-of unknown outcome is repeated."""
+"""How often an append of unknown outcome is repeated."""
 
 IDENTIFY_MESSAGES_MAX = 1_000
 IDENTIFY_BYTES_MAX = 8 * 1024 * 1024
@@ -272,9 +272,9 @@ def ingest(
             if (yield from intake.append(missing, revision)):
                 break
         except LcmError as error:
-            if error.code != "conflict" or repeats >= REPEATS_MAX:
+            if error.code != "conflict" or repeats >= CONFLICTS_MAX:
                 raise
-        yield _pause(repeats)
+        yield Pause(pause_seconds(repeats))
         repeats += 1
     receipt = _joined(intake.receipts, 0, intake.warnings)
     return receipt | {"skipped": len(texts) - receipt["ingested"]}

@@ -24,8 +24,8 @@ from .stores.contract import checked_page, checked_values
 
 T = TypeVar("T")
 
-CONFLICTS_MAX = 8
-"""How often a call that met a conflict is repeated."""
+CONFLICTS_MAX = 256
+"""How often a call that met a conflict is repeated: each time another writer got further."""
 
 ROUNDS_MAX = 2_000
 """How often one call may ask for more before it is taken for a fault."""
@@ -35,10 +35,14 @@ LANES = 8
 other."""
 
 
+def pause_seconds(attempt: int) -> float:
+    """How long to wait before a repetition after so many others: random, at most 8 ms."""
+    return random.uniform(0, 0.001 * min(2**attempt, 8))
+
+
 def _pauses(conflicts_max: int) -> Iterator[float]:
-    """Seconds to wait before each repetition: random, growing."""
-    for attempt in range(conflicts_max):
-        yield random.uniform(0, 0.002 * 2**attempt)
+    """Seconds to wait before each repetition."""
+    return map(pause_seconds, range(conflicts_max))
 
 
 class Turn:

@@ -23,6 +23,12 @@ FORMAT = 1
 """The newest store format this host reads; kept in `user_version`."""
 
 BUSY_MS = 5_000
+"""How long a writer waits for others."""
+
+LOOK_MS = 2
+"""How long SQLite waits before it looks at the lock again. By itself it does so up to 100 ms, and
+whoever writes without a pause is first again each time."""
+
 KEYS_PER_QUERY = 500  # SQLite before 3.32 takes 999 parameters.
 
 
@@ -53,6 +59,7 @@ class SqliteStore:
         if self.path.exists() and not os.access(self.path, os.W_OK):
             raise LcmError("unsupported", f"`{self.path}` is read-only")
         with _as_lcm_errors(f"opening `{self.path}`"):
+            self._busy_ms = busy_ms
             self._connection = sqlite3.connect(
                 self.path,
                 timeout=busy_ms / 1000,
@@ -130,11 +137,16 @@ class SqliteStore:
         """As `Store.get_many`."""
         found: dict[str, bytes] = {}
         with _as_lcm_errors("reading"):
-            for first in range(0, len(keys), KEYS_PER_QUERY):
-                part = keys[first : first + KEYS_PER_QUERY]
-                marks = ",".join("?" * len(part))
-                query = f"SELECT k, v FROM kv WHERE k IN ({marks})"
-                found.update(self._connection.execute(query, tuple(part)))
+            # One transaction: all keys see the same state.
+            self._connection.execute("BEGIN")
+            try:
+                for first in range(0, len(keys), KEYS_PER_QUERY):
+                    part = keys[first : first + KEYS_PER_QUERY]
+                    marks = ",".join("?" * len(part))
+                    query = f"SELECT k, v FROM kv WHERE k IN ({marks})"
+                    found.update(self._connection.execute(query, tuple(part)))
+            finally:
+                self._rollback()
         return [found.get(key) for key in keys]
 
     def scan(
@@ -157,11 +169,29 @@ class SqliteStore:
                 rows.close()
         return page, False
 
+    def _begin_writing(self) -> None:
+        """Begins to write, once no other writer does."""
+        execute = self._connection.execute
+        until = time.monotonic() + self._busy_ms / 1000
+        execute(f"PRAGMA busy_timeout={min(LOOK_MS, self._busy_ms)}")
+        try:
+            while True:
+                try:
+                    execute("BEGIN IMMEDIATE")
+                    return
+                except sqlite3.OperationalError as error:
+                    name = getattr(error, "sqlite_errorname", "SQLITE_BUSY")
+                    is_locked = name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+                    if not is_locked or time.monotonic() > until:
+                        raise
+        finally:
+            execute(f"PRAGMA busy_timeout={self._busy_ms}")
+
     def commit(self, guards: Guards, puts: Puts) -> None:
         """As `Store.commit`."""
         execute = self._connection.execute
         with _as_lcm_errors("the commit"):
-            execute("BEGIN IMMEDIATE")
+            self._begin_writing()
             try:
                 for key, value in guards:
                     row = execute("SELECT v FROM kv WHERE k = ?", (key,)).fetchone()
