@@ -1,15 +1,20 @@
 """The kit itself: its page, its host and its runner."""
 
 import ast
+import contextlib
 import json
+import os
 import re
+import sqlite3
+import subprocess
 import sys
 import tempfile
+import textwrap
 import unittest
 from pathlib import Path
 
 import host
-from vectors import matching, runner
+from vectors import matching, runner, shorthand
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -49,6 +54,132 @@ class Page(unittest.TestCase):
         self.assertGreater(len(names), 14)
         for name in names:
             self.assertRegex(PAGE, f"[`\"]{re.escape(name)}[`\"]")
+
+
+    def test_the_vectors_hold_only_what_every_language_writes_alike(self):
+        string = re.compile(r'"(?:[^"\\]|\\.)*"')
+        number = re.compile(r"-?(?:0|[1-9]\d{0,15})(?:\.\d{0,2}[1-9])?")
+        surrogate = re.compile(r"(?<!\\)(?:\\\\)*\\u[dD][89a-fA-F]")
+        numbers = 0
+        for path in runner.VECTORS.rglob("*.json"):
+            text = path.read_text(encoding="utf-8")
+            self.assertNotRegex(text, surrogate, path)
+            for one in re.findall(r"[-+.\w]*\d[-+.\w]*", string.sub('""', text)):
+                self.assertTrue(number.fullmatch(one), f"{path}: {one}")
+                numbers += 1
+        self.assertGreater(numbers, 1000)
+
+
+STEPS = json.loads((HERE / "store.json").read_text(encoding="utf-8"))["steps"]
+
+
+def value_of(given):
+    """A value as it stands in a step."""
+    return None if given is None else str(shorthand.repeats_expanded(given)).encode("latin-1")
+
+
+def pairs(given):
+    return [(key, value_of(value)) for key, value in given]
+
+
+def committed(store, guards, puts):
+    """The code of the error that a commit ends with; None: it is written."""
+    records = [[host.record(key=key, value=one) for key, one in given] for given in (guards, puts)]
+    try:
+        store.commit(*records)
+    except host.Failed as error:
+        return error.code
+    return None
+
+
+def did(store, step):
+    """What a step of `store.json` ended with, and what it should."""
+    expect = step.get("expect")
+    if "get" in step:
+        return store.get_many(step["get"]), [value_of(one) for one in expect]
+    if "commit" in step:
+        guards, puts = step["commit"]["guards"], step["commit"]["puts"]
+        return committed(store, pairs(guards), pairs(puts)), expect
+    if "scan" in step:
+        entries, more = store.scan(*step["scan"])
+        return [[(one.key, one.value) for one in entries], more], [pairs(expect[0]), expect[1]]
+    keys = [f"k/{number:04}" for number in range(step.get("fill", step.get("read")))]
+    if "fill" in step:
+        return committed(store, [], [(key, key.encode()) for key in keys]), None
+    values = [key.encode() if at < expect else None for at, key in enumerate(keys)]
+    return store.get_many(keys), values
+
+
+class Store(unittest.TestCase):
+    def failed(self, store):
+        """Claims of the steps that a store does not fulfil."""
+        ended = [(step["claim"], *did(store, step)) for step in STEPS]
+        return {claim for claim, found, wanted in ended if found != wanted}
+
+    def test_the_store_of_the_host_does_what_the_steps_say(self):
+        self.assertEqual(self.failed(host.Store(blocks=False)), set())
+        self.assertGreater(len(STEPS), 30)
+
+    def test_a_store_that_does_something_else_is_found(self):
+        class Values(host.Store):
+            def scan(self, *asked):
+                return super().scan(*asked[:4], asked[4] + 6)
+
+        class Nil(host.Store):
+            def get_many(self, keys):
+                return [one or None for one in super().get_many(keys)]
+
+        class Hasty(host.Store):
+            def commit(self, guards, puts, later=True):
+                super().commit([], puts)
+                super().commit(guards, [])
+
+        found = [self.failed(one(blocks=False)) for one in (Values, Nil, Hasty)]
+        self.assertIn("of 16 bytes not all fit into 15", found[0])
+        self.assertIn("values come in the order of the keys, and an empty one is a value", found[1])
+        self.assertIn("after a conflict nothing is written", found[2])
+
+
+class File(unittest.TestCase):
+    """What the page says of the file, against a file of the Python package."""
+
+    def described(self, path):
+        with contextlib.closing(sqlite3.connect(path)) as file:
+            names = ("application_id", "user_version", "page_size", "encoding", "journal_mode")
+            pragmas = [file.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+            tables = file.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name")
+            columns = file.execute("PRAGMA table_xinfo(kv)").fetchall()
+            return pragmas, [one[:2] for one in tables], columns
+
+    def package(self, path, program):
+        """Runs a program with a store of the package at `path`; here the package is unknown."""
+        source = f"import sys\nfrom lcm_engine.stores.sqlite import SqliteStore\n{program}"
+        env = os.environ | {"PYTHONPATH": str(HERE.parent / "python/src")}
+        subprocess.run([sys.executable, "-c", source, str(path)], env=env, check=True)
+
+    def test_a_file_that_is_made_by_the_page_is_a_store_of_the_other_hosts(self):
+        (block,) = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+        (insert,) = re.findall(r"`(INSERT INTO kv [^`]*)`", PAGE)
+        with tempfile.TemporaryDirectory() as folder:
+            ours, theirs = Path(folder) / "ours.lcm.db", Path(folder) / "theirs.lcm.db"
+            self.package(theirs, "SqliteStore(sys.argv[1]).close()")
+            with contextlib.closing(sqlite3.connect(ours, isolation_level=None)) as file:
+                file.executescript(block)
+                file.execute("PRAGMA journal_mode = WAL")
+                self.assertEqual(self.described(ours), self.described(theirs))
+                file.executemany(insert, [("a", b""), ("b", b"1"), ("b", b"2")])
+            program = """
+                store = SqliteStore(sys.argv[1])
+                assert store.get_many(["a", "b", "c"]) == [b"", b"2", None]
+                assert store.scan("a", "c", True, 9, 99) == ([("b", b"2"), ("a", b"")], False)
+                store.commit([("b", b"2"), ("c", None)], [("a", None), ("c", b"3")])
+                store.close()
+            """
+            self.package(ours, textwrap.dedent(program))
+            with contextlib.closing(sqlite3.connect(ours)) as file:
+                (scan,) = re.findall(r"`(SELECT k, v FROM kv WHERE k >= [^`]*)`", PAGE)
+                rows = file.execute(scan, ("a", "z")).fetchall()
+                self.assertEqual(rows, [("b", b"2"), ("c", b"3")])
 
 
 class Alone(unittest.TestCase):

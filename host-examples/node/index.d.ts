@@ -13,13 +13,33 @@ import type {
   Grant,
   GrantOptions,
   GrepOptions,
+  Imported,
+  Planned,
+  QuestionOptions,
   Reported,
   ToolAnswer,
   ToolOptions,
   UsageReport,
   VerbOptions,
 } from "./verbs.js";
+import type {
+  ArchiveChanged,
+  CalibrationChanged,
+  Checked,
+  Configured,
+  Described,
+  Expanded,
+  FamilyChanged,
+  FocusChanged,
+  Found,
+  Listed,
+  ResetChanged,
+  SessionChanged,
+  Status,
+  StoreStatus,
+} from "./results.js";
 
+export type * from "./results.js";
 export type * from "./verbs.js";
 
 /** In which published shape messages come in and go out. */
@@ -213,7 +233,8 @@ export type Answer = string | Completion | NoCompletion;
  * Answers a request with a model. `signal` is aborted when its time is up or the caller stops: pass
  * it on to `fetch`, so that the request ends. What it throws counts as a failure of the model; a
  * `code` of `CompletionErrorCode` and `retry_after_ms` on the error are read, and a `TimeoutError` is a
- * timeout.
+ * timeout. It must not compact the conversation that it is asked for, nor close the engine: both
+ * would wait for it.
  */
 export type Complete = (
   request: CompletionRequest,
@@ -235,8 +256,11 @@ export interface OpenOptions {
    * all that it does not name. Where there is none, summaries are made without a model.
    */
   complete?: Models | ModelsByPurpose;
-  /** Configuration keys of the engine. */
-  config?: Record<string, unknown>;
+  /**
+   * Configuration keys of the engine. A wrong value rejects `open`; a key that there is not is a
+   * warning.
+   */
+  config?: Record<string, unknown> | null;
   /** Clock in milliseconds since the epoch. */
   now?: () => number;
   /**
@@ -245,7 +269,10 @@ export interface OpenOptions {
    * False unless given; only in Node.
    */
   worker?: boolean;
-  /** Where `LCM_...` configuration is read from; in Node the process's environment. */
+  /**
+   * Where `LCM_...` configuration is read from; in Node the process's environment. It goes before
+   * `config`, under whichever name of a key.
+   */
   environment?: Record<string, string | undefined>;
 }
 
@@ -281,7 +308,7 @@ export interface IngestOptions extends Timed {
 export interface AppendOptions extends IngestOptions {
   /** `transcript` (default): what is stored already is skipped. `new`: everything is new. */
   mode?: "transcript" | "new";
-  /** This call repeats one with the same `now` whose outcome is unknown. */
+  /** This call repeats one with the same messages and `now` whose outcome is unknown. */
   repeat?: boolean;
 }
 
@@ -387,7 +414,9 @@ export interface TurnOptions extends CompactOptions {
   defer?: boolean;
 }
 
-/** How a model failed, or `completion-failed` when it refused its key or the content. */
+/**
+ * How a model failed; of a compaction `completion-failed` when it refused its key or the content.
+ */
 export interface Failure {
   /** For programs. */
   code: string;
@@ -523,7 +552,7 @@ export interface Prefix {
   /** Id of the first item that differs. */
   broken_by: string | null;
   /** Why the equal beginning ends there. */
-  broken_why: "compaction" | "eviction" | "budget" | "focus" | "edit" | null;
+  broken_why: "compaction" | "eviction" | "budget" | "focus" | "edit" | "dialect" | null;
   /** Indexes of the messages behind which a cache may end, at most three. */
   breakpoints: number[];
   /** A chain over the messages. */
@@ -558,15 +587,16 @@ export interface Assembled {
   warnings: string[];
 }
 
-/** Results that are the engine's JSON, as `lcm --json` prints it. */
-export type Json = any;
-
-/** An engine over one store. Methods reject with `LcmError`. */
+/**
+ * An engine over one store. Methods reject with `LcmError`; `ask` and `callTool`, when an aborted
+ * `signal` ends them, with its reason. Calls of one conversation are done in the order in which they
+ * are made, and read what they are given before they return.
+ */
 export interface Engine {
   /** Version of the engine. */
   readonly version: string;
   /** Replaces the configuration and reports what became of each key. */
-  configure(config: Record<string, unknown>): Promise<Json>;
+  configure(config: Record<string, unknown>): Promise<Configured>;
   /** Stores messages. */
   append(conversation: string, messages: Message[], options?: AppendOptions): Promise<Receipt>;
   /** Stores those messages of a whole transcript that are missing. */
@@ -589,37 +619,62 @@ export interface Engine {
   /** Why the provider of `dialect` would refuse these messages, a line each; empty when not. */
   validate(messages: Message[], dialect: Exclude<Dialect, "lcm">): Promise<string[]>;
   /** Searches messages and summaries. */
-  grep(conversation: string, pattern: string, options?: GrepOptions): Promise<Json>;
+  grep(conversation: string, pattern: string, options?: GrepOptions): Promise<Found>;
   /** Attaches embeddings to messages and summaries; without options it says what has none. */
   embed(conversation: string, options?: EmbedOptions): Promise<Embedded>;
   /** What a summary, a message, a file or, by its own id, the conversation is. */
-  describe(conversation: string, id: string, options?: DescribeOptions): Promise<Json>;
+  describe(conversation: string, id: string, options?: DescribeOptions): Promise<Described>;
   /** From a summary back to what it was made from: one page with `token_cap`, else everything. */
-  expand(conversation: string, id: string, options?: ExpandOptions): Promise<Json>;
+  expand(conversation: string, id: string, options?: ExpandOptions): Promise<Expanded>;
+  /** The pages of an expansion, each read when it is taken; `token_cap` is that of a page. */
+  iterExpand(
+    conversation: string,
+    id: string,
+    options?: ExpandOptions,
+  ): AsyncGenerator<Expanded, void, undefined>;
   /**
-   * Has a question answered from what was said. A model that fails, takes too long or is stopped is
-   * no rejection but a `status`.
+   * Has a question answered from what was said. A model that fails or takes too long is no
+   * rejection but a `status`; an aborted `signal` rejects with its reason.
    */
   ask(conversation: string, question: string, options?: AskOptions): Promise<Asked>;
+  /**
+   * What `ask` would read, and whether that is worth it, for hosts whose own sub-agents read. Asks
+   * no model and writes nothing.
+   */
+  askPlan(conversation: string, question: string, options?: QuestionOptions): Promise<Planned>;
   /** Makes a grant, a limited right to read for a sub-agent. */
   grant(conversation: string, options?: GrantOptions): Promise<Grant>;
   /** Ends a grant at once, with those that inherit from it. */
   revoke(conversation: string, grant: string, options?: Timed): Promise<void>;
   /** Original texts of a range of messages (inclusive, from 1), byte for byte. */
   messages(conversation: string, options?: { from?: number; to?: number }): Promise<string[]>;
-  /** Counts and sizes of a conversation, or of the store. */
-  status(conversation?: string, options?: Timed): Promise<Json>;
+  /** The same one by one; about 1 MiB is read when the first of it is taken. */
+  iterMessages(
+    conversation: string,
+    options?: { from?: number; to?: number },
+  ): AsyncGenerator<string, void, undefined>;
+  /** Counts and sizes of a conversation. */
+  status(conversation: string, options?: Timed): Promise<Status>;
+  /** Counts and sizes of the store. */
+  status(conversation?: undefined, options?: Timed): Promise<StoreStatus>;
   /** Makes the conversation one of a family, whose members are searched together. */
-  family(conversation: string, key: string, options?: VerbOptions): Promise<Json>;
+  family(conversation: string, key: string, options?: VerbOptions): Promise<FamilyChanged>;
   /** Archives the conversation; `conversation` of the answer is the empty one to go on in. */
-  reset(conversation: string, options?: VerbOptions & { successor?: string }): Promise<Json>;
+  reset(
+    conversation: string,
+    options?: VerbOptions & { successor?: string },
+  ): Promise<ResetChanged>;
   /** Withdraws messages and shallow summaries from the context; they stay findable. */
   newSession(
     conversation: string,
     options?: VerbOptions & { retain_depth?: number },
-  ): Promise<Json>;
+  ): Promise<SessionChanged>;
   /** Archives the conversation: it is read as before and not written to. */
-  archive(conversation: string, cause: ArchiveCause, options?: VerbOptions): Promise<Json>;
+  archive(
+    conversation: string,
+    cause: ArchiveCause,
+    options?: VerbOptions,
+  ): Promise<ArchiveChanged>;
   /**
    * Reports what a provider counted of a prompt, and the estimate of the same prompt: `tokens` of
    * its assembly, and the `estimate` of what was added.
@@ -630,12 +685,12 @@ export interface Engine {
     estimated_tokens: number,
     prompt_tokens: number,
     options?: VerbOptions,
-  ): Promise<Json>;
+  ): Promise<CalibrationChanged>;
   /** Sets the brief that stands for summaries up to a message; without `text` there is none. */
   focus(
     conversation: string,
     options?: VerbOptions & { text?: string; seq_last?: number },
-  ): Promise<Json>;
+  ): Promise<FocusChanged>;
   /** Reports what one answer of a model took; resolves to the sums so far. */
   usage(conversation: string, report: UsageReport): Promise<Reported>;
   /** Whether compacting now costs less than waiting; changes nothing. */
@@ -643,13 +698,26 @@ export interface Engine {
   /** What summaries are asked for as configured, by depth. */
   prompts(): Promise<Prompt[]>;
   /** Checks what the engine promises about a conversation. */
-  check(conversation: string): Promise<Json>;
+  check(conversation: string): Promise<Checked>;
   /** SHA-256 of the store, 64 hex digits; `logical`: of what it means, however it was filled. */
   digest(options?: { logical?: boolean }): Promise<string>;
   /** A list: `conversations`, or `summaries`, `messages` or `grants` of one. */
-  listing(kind: string, options?: { conversation?: string }): Promise<Json[]>;
+  listing<Kind extends keyof Listed>(
+    kind: Kind,
+    options?: { conversation?: string },
+  ): Promise<Listed[Kind][]>;
+  /**
+   * The lines of an export of a conversation, or of all, without line ends. It fails with
+   * `conflict` when somebody writes to it meanwhile; what was taken is then no export.
+   */
+  export(conversation?: string): AsyncGenerator<string, void, undefined>;
+  /**
+   * Takes the lines of an export in. All of it is verified before the first message is stored, and
+   * repeating it changes nothing.
+   */
+  importLines(lines: Iterable<string> | AsyncIterable<string>, options?: Timed): Promise<Imported>;
   /** Definitions of the tools an agent sees; with `caller`, a grant, those of a sub-agent. */
-  tools(dialect?: Dialect, options?: { caller?: string }): Json;
+  tools(dialect?: Dialect, options?: { caller?: string }): any[];
   /** What to tell the agent about them. */
   instructions(dialect?: Dialect, hasSummaries?: boolean): string;
   /** Answers a tool call whose name starts with `lcm_`; `input`: an object or its JSON text. */
@@ -659,6 +727,9 @@ export interface Engine {
     input: unknown,
     options?: ToolOptions,
   ): Promise<ToolAnswer>;
-  /** Waits for what is running and closes the store. */
+  /**
+   * Waits for the calls that were made before, models included, and closes the store. Those that
+   * come later are refused.
+   */
   close(): Promise<void>;
 }

@@ -37,7 +37,6 @@ run_vectors() {
 }
 
 run_tests node test/*.test.js
-run_tests node test/alone/*.test.js
 for major in 20 22 26; do
     program=$(bash scripts/node.sh $major)
     echo "Node $("$program" --version)"

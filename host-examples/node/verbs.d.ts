@@ -1,7 +1,7 @@
-// Options and results of what reads, counts money and answers. Those of what stores, compacts and
-// assembles are in index.d.ts, which has all of them.
+// Options of what reads, and options and results of what counts money and answers. index.d.ts has
+// all of them.
 
-import type { CompletionFailure, Granted, Timed } from "./index.js";
+import type { CompletionFailure, Failure, Granted, Timed } from "./index.js";
 
 /** What of a file is read: a range of lines (from 1, inclusive) or of bytes (from 0, exclusive). */
 export interface DescribeOptions extends Granted {
@@ -180,6 +180,8 @@ export interface AdviseOptions extends Timed {
 
 /** Whether compacting now costs less than waiting. */
 export interface Advice {
+  /** Whether something was written; nothing is. */
+  changed: boolean;
   /** What costs less. */
   advice: "compact" | "wait";
   /** Why. */
@@ -273,8 +275,8 @@ export interface ExpandOptions extends Granted {
   after?: string;
 }
 
-/** How a question is answered. */
-export interface AskOptions extends Granted {
+/** From what a question is answered. */
+export interface QuestionOptions extends Granted {
   /** What to search for; absent: the question. */
   query?: string;
   /** Summaries to answer from; without `query` only what they stand for is read. */
@@ -287,13 +289,17 @@ export interface AskOptions extends Granted {
   all?: boolean;
   /** Not the family of the conversation. */
   only?: boolean;
+}
+
+/** How a question is answered. */
+export interface AskOptions extends QuestionOptions {
   /** How long all of it may take, 1 to 600,000; absent: 150,000. */
   deadline_ms?: number;
   /** How often a failing model is asked again; 2 unless given. */
   retries?: number;
   /** How long one answer is waited for; 60,000 unless given. */
   timeout_ms?: number;
-  /** Aborted: the model is not waited for any more. */
+  /** Aborted: the model is not waited for any more, and the call rejects with its reason. */
   signal?: AbortSignal;
 }
 
@@ -364,6 +370,66 @@ export interface Asked {
   expires_at?: string;
 }
 
+/** What a question would read of one conversation. */
+export interface PlannedConversation {
+  /** Which one. */
+  conversation: string;
+  /** Messages and summaries to read. */
+  ids: string[];
+  /** Tokens that may be read of it. */
+  token_cap: number;
+  /** Messages and summaries that were found. */
+  candidates: number;
+  /** Summaries that the question named. */
+  named: number;
+  /** Tokens that would be read of it. */
+  tokens: number;
+  /** Whether something of it would be read. */
+  status: "used" | "skipped";
+}
+
+/** Whether reading is worth it, and how. */
+export interface Routing {
+  /** What to do. */
+  action: "answer-directly" | "expand-shallow" | "delegate-traversal";
+  /** Tokens that it takes. */
+  estimated_tokens: number;
+  /** Why. */
+  reasons: string[];
+  /** How likely it is that something is missed or takes too much. */
+  risk: "low" | "moderate" | "high";
+}
+
+/** What a question would read. */
+export interface Planned {
+  /** Nothing is asked and nothing is written. */
+  status: "planned";
+  /** What of which conversation. */
+  conversations: PlannedConversation[];
+  /** Whether that is worth it. */
+  routing: Routing;
+  /** Tokens of what would be read. */
+  source_tokens: number;
+  /** Whether something that was found would not be read. */
+  truncated: boolean;
+  /** What would be taken of the grant on which it would be read. */
+  grant?: GrantSpent;
+}
+
+/** What an import stored. */
+export interface Imported {
+  /** Conversations of the export. */
+  conversations: number;
+  /** Messages of the export. */
+  messages: number;
+  /** Messages that are new. */
+  ingested: number;
+  /** Summaries that are new. */
+  summaries: number;
+  /** Conversations whose context was replaced by that of the export. */
+  contexts: number;
+}
+
 /** How a tool is called. */
 export interface ToolOptions extends Timed {
   /** The grant of a sub-agent; absent: the main agent calls. */
@@ -372,7 +438,7 @@ export interface ToolOptions extends Timed {
   retries?: number;
   /** How long one answer is waited for; 60,000 unless given. */
   timeout_ms?: number;
-  /** Aborted: no model is waited for any more. */
+  /** Aborted: no model is waited for any more, and the call rejects with its reason. */
   signal?: AbortSignal;
 }
 
@@ -382,4 +448,6 @@ export interface ToolAnswer {
   text: string;
   /** Whether the call was wrong, and `text` says why. */
   is_error: boolean;
+  /** How a model that was asked for it failed; null: it did not. */
+  failure: Failure | null;
 }

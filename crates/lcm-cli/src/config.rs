@@ -13,8 +13,8 @@ use serde_json::{Map, Value, value::RawValue};
 use crate::input::read_text;
 
 const PREFIX: &str = "LCM_";
-/// Variables of programs around the engine.
-const OTHERS: [&str; 2] = ["LCM_STORE", "LCM_BLESS"];
+/// Variables of programs around the engine, the same in every host.
+const OTHERS: [&str; 4] = ["LCM_STORE", "LCM_WASM", "LCM_CACHE_DIR", "LCM_BLESS"];
 
 /// What `configure` reports.
 #[derive(Debug, Default, Deserialize)]
@@ -127,7 +127,7 @@ pub(crate) fn with_override(
 fn environment(variables: impl Iterator<Item = (String, String)>) -> Map<String, Value> {
     let ours = variables.filter_map(|(name, value)| {
         let key = name.strip_prefix(PREFIX)?;
-        let other = OTHERS.iter().any(|other| name.starts_with(other));
+        let other = OTHERS.contains(&name.as_str());
         let key = (!other && !key.is_empty()).then(|| camel_case(key))?;
         let value = serde_json::from_str(&value).unwrap_or(Value::String(value));
         Some((key, value))
@@ -168,6 +168,25 @@ mod tests {
         assert_eq!(map.len(), 3);
     }
 
+    /// Goal: a key that the engine has can be said by the variable of its name. Method: the keys
+    /// that it reports, each with values until one is of its type.
+    #[test]
+    fn every_key_of_the_engine_has_its_variable() {
+        let lcm = Lcm::open("memory:", crate::session::COMPONENT).unwrap();
+        let report: Value = serde_json::from_str(&lcm.configure("{}").unwrap()).unwrap();
+        let names = report["defaulted"].as_array().unwrap();
+        assert!(names.len() > 30, "{report}");
+        for name in names.iter().filter_map(Value::as_str) {
+            let variable = format!("{PREFIX}{}", name.to_ascii_uppercase());
+            let is_taken = |value: &&str| {
+                let map = of(&[(variable.as_str(), value)]);
+                configure(&lcm, &map, "environment").is_ok_and(|report| report.accepted == [name])
+            };
+            let values = ["2", "500", "100000", "true", "layered", "[]", "{}"];
+            assert!(values.iter().any(is_taken), "{variable}");
+        }
+    }
+
     #[test]
     fn an_override_leaves_the_rest_of_the_file_alone() {
         let check = |file: &str, own, expected: &str| {
@@ -196,5 +215,8 @@ mod tests {
     #[test]
     fn variables_of_others_are_left_alone() {
         assert!(of(&[("LCM_STORE", "a.db"), ("LCM_BLESS", "1"), ("HOME", "x")]).is_empty());
+        assert!(of(&[("LCM_WASM", "a.wasm"), ("LCM_CACHE_DIR", "a"), ("LCM_", "x")]).is_empty());
+        // A name that begins as one of these is another.
+        assert_eq!(of(&[("LCM_STORES", "7")])["stores"], 7);
     }
 }

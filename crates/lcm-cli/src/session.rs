@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The component that the program carries.
-const COMPONENT: &[u8] = include_bytes!(env!("LCM_COMPONENT"));
+pub(crate) const COMPONENT: &[u8] = include_bytes!(env!("LCM_COMPONENT"));
 
 /// The store that is nowhere.
 const MEMORY: &str = "memory:";

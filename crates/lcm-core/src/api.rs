@@ -60,10 +60,11 @@ pub struct AppendOptions {
     /// Whether a batch that is too large is cut to what fits instead of being refused.
     pub partial: bool,
     /// A JSON object of further options: `{"repeat": true}` says that this call repeats one whose
-    /// outcome is unknown, which is recognised among the last 8; `{"revision": N}` makes it a
-    /// conflict when the conversation is not at that revision; `{"refuse_replay": true}` makes the
-    /// replay warning an error; `{"family": TEXT}` is the key of the family that the conversation
-    /// is of, or comes to.
+    /// outcome is unknown; `{"list": TEXT, "from": N}` names the list that it is a part of, and how
+    /// many messages of it stand before those of the call; `{"revision": N}` makes it a conflict
+    /// when the conversation is not at that revision; `{"refuse_replay": true}` makes the replay
+    /// warning an error; `{"family": TEXT}` is the key of the family that the conversation is of,
+    /// or comes to.
     pub extra_json: Option<String>,
 }
 

@@ -31,12 +31,13 @@ pub(crate) struct UserMark {
     pub(crate) tokens: u32,
 }
 
-/// One ingest call, so that its repetition is recognised.
+/// One ingest call, or the calls of one list, so that their repetition is recognised.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct BatchMark {
-    /// Hash over the hashes of the messages, the mode and `now` of the call.
+    /// Hash over the hashes of the messages, the mode, `now` and revision of the call, or of the
+    /// name of the list.
     pub(crate) hash: [u8; 12],
-    /// How many messages of the list it consumed.
+    /// How many messages were consumed, of a list by all its calls so far.
     pub(crate) consumed: u32,
 }
 
@@ -406,6 +407,7 @@ mod tests {
     #[test]
     fn a_head_with_every_list_full_has_at_most_4_kib() {
         let far = 1u64 << 34;
+        let many = (1 << 28) - 1;
         let (bytes, tokens, check) = (250_000, 1 << 20, [255; 4]);
         let pack = PackRef { seq_first: far, count: 64, bytes, tokens, check, sealed: false };
         let mut head = Head::new(&"x".repeat(limits::CONVERSATION_BYTES_MAX));
@@ -417,27 +419,27 @@ mod tests {
         let (cause, successor) = (Cause::ManualReset, Some([255; 16]));
         head.archived = Some(Archived { cause, time: head.time, successor });
         (head.messages, head.raw_bytes, head.raw_tokens) = (far, 1 << 45, 1 << 39);
-        head.newest_user = Some(UserMark { seq: far, tokens: u32::MAX });
+        head.newest_user = Some(UserMark { seq: far, tokens: many });
         (head.summaries, head.sealed) = (far, far);
         head.packs = alloc::vec![pack; limits::RECENT_PACKS_MAX];
         head.hashes = alloc::vec![[255; 12]; limits::RECENT_HASHES_MAX];
-        let mark = BatchMark { hash: [255; 12], consumed: 100 };
+        let mark = BatchMark { hash: [255; 12], consumed: 2_000_100 };
         head.batches = alloc::vec![mark; limits::RECENT_BATCHES_MAX];
         head.ledger = Ledger {
             completions: far,
             input_tokens: 1 << 43,
             output_tokens: 1 << 43,
             window_start: head.time,
-            window_completions: u32::MAX,
+            window_completions: many,
             window_tokens: 1 << 43,
             saved_tokens: 1 << 43,
             withdrawn_tokens: 1 << 43,
-            window_rejected: u32::MAX,
+            window_rejected: many,
             paused_until: 1 << 50,
         };
         head.debt = Some(Debt {
             since: head.time,
-            failures: u32::MAX,
+            failures: many,
             next_attempt_at: head.time,
             exhausted_at: Some(1 << 43),
         });

@@ -50,8 +50,8 @@ pub trait Store {
     /// Entries with `start <= key < end` in bytewise key order (S1), or in reverse order, and
     /// whether more follow.
     ///
-    /// At most `entries_max` entries and `bytes_max` bytes of values, but always at least one
-    /// entry when there is one.
+    /// At most `entries_max` entries and `bytes_max` bytes of keys and values, but always at least
+    /// one entry when there is one.
     ///
     /// # Errors
     ///

@@ -38,6 +38,9 @@ pub struct CompactOptions {
     pub observed_tokens: Option<u32>,
     /// Completions asked for at the same time; 0 counts as 1.
     pub parallel: u32,
+    /// Whether the component is told that a model refused its key or the content. It leaves one
+    /// that does so several times alone for a while; a person who is told each time need not wait.
+    pub counts_refusals: bool,
     /// The time of the calls.
     pub clock: Clock,
 }
@@ -54,6 +57,7 @@ impl CompactOptions {
             model: None,
             observed_tokens: None,
             parallel: 1,
+            counts_refusals: true,
             clock,
         }
     }
@@ -188,7 +192,7 @@ impl Lcm {
     /// # Errors
     ///
     /// - `completion-failed`: the model refused the key or the content; the request that it
-    ///   refused changed nothing.
+    ///   refused left the conversation as it was.
     /// - `cancelled`: what was stored before stays.
     /// - what the component answers.
     pub fn compact(
@@ -330,10 +334,21 @@ impl Work<'_> {
     ) -> Result<Option<(CompactStatus, String)>> {
         loop {
             self.cancel.check()?;
-            let options = self.judge(&answer)?;
+            let options = self.said_with(&answer);
+            if let CompletionResult::Failed(error) = &answer
+                && !self.options.counts_refusals
+                && let Some(reason) = refusal(error)
+            {
+                return Err(self.refused(reason, error));
+            }
             let now = now(self.options);
             let outcome = self.lcm.apply(self.conversation, &request.id, &answer, &options, now)?;
             self.note(&outcome);
+            if let CompletionResult::Failed(error) = &answer
+                && let Some(reason) = refusal(error).filter(|reason| *reason == outcome.reason)
+            {
+                return Err(self.refused(reason, error));
+            }
             match (outcome.applied, outcome.next) {
                 (Applied::Retry, Some(next)) => {
                     answer = self.complete(&next);
@@ -347,20 +362,23 @@ impl Work<'_> {
         }
     }
 
-    /// What is said with an answer when it is applied. A model that refuses to serve ends all.
-    fn judge(&mut self, answer: &CompletionResult) -> Result<ApplyOptions> {
+    /// The end of a compaction whose model will not serve at all.
+    fn refused(&mut self, reason: &'static str, error: &CompletionError) -> Error {
+        self.refused = Some(reason);
+        Error::new(Code::CompletionFailed, describe(error))
+    }
+
+    /// What is said with an answer when it is applied.
+    fn said_with(&mut self, answer: &CompletionResult) -> ApplyOptions {
         let extra_json = self.options.model.as_deref().map(model_option);
         let mut options = ApplyOptions { fallback_over_tokens: None, extra_json };
         match answer {
             CompletionResult::Done(_) => self.completions += 1,
             CompletionResult::Failed(error) => match error.code {
-                CompletionErrorCode::Auth | CompletionErrorCode::Policy => {
-                    let is_key = error.code == CompletionErrorCode::Auth;
-                    self.refused = Some(if is_key { "model-auth" } else { "model-policy" });
-                    return Err(Error::new(Code::CompletionFailed, describe(error)));
-                }
-                // An answer about the request: the component escalates.
-                CompletionErrorCode::ContextTooLong => {}
+                // Answers about the key or the request: the component says what follows.
+                CompletionErrorCode::Auth
+                | CompletionErrorCode::Policy
+                | CompletionErrorCode::ContextTooLong => {}
                 _ => {
                     if self.exhausted.is_none() {
                         self.exhausted = Some(error.clone());
@@ -370,7 +388,7 @@ impl Work<'_> {
                 }
             },
         }
-        Ok(options)
+        options
     }
 
     /// The end of a compaction whose model failed while the context fits the budget.
@@ -427,6 +445,15 @@ struct Inputs {
 
 fn explained(decision: &Decision) -> Result<Explanation> {
     json::read("compaction.evaluate", &decision.explanation_json)
+}
+
+/// The component's reason for the end after a failure that another try cannot mend.
+fn refusal(error: &CompletionError) -> Option<&'static str> {
+    match error.code {
+        CompletionErrorCode::Auth => Some("model-auth"),
+        CompletionErrorCode::Policy => Some("model-policy"),
+        _ => None,
+    }
 }
 
 /// A failure with the reason that it has by its code, or by what the model said.

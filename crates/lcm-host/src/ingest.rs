@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     bindings::types::Dialect,
+    calls::repeating,
     clock::{Cancel, Clock},
     digest::sha256_hex,
     error::{Code, Error, Result},
@@ -24,6 +25,8 @@ use crate::{
 const BATCH_MESSAGES_MAX: usize = 100;
 /// Bytes of raw text of one call. A longer message is staged in pieces first.
 const BATCH_BYTES_MAX: usize = 512 << 10;
+/// How often a call is repeated while its outcome is unknown.
+const UNKNOWN_REPEATS_MAX: u32 = 8;
 /// Bytes of one staged piece.
 const PIECE_BYTES_MAX: usize = 192 << 10;
 
@@ -34,6 +37,9 @@ pub struct IngestOptions {
     pub dialect: Dialect,
     /// Every message is new unless its id or event key is stored.
     pub new: bool,
+    /// With `new`: it repeats an ingest of unknown outcome, of the same messages at the same time.
+    /// What was stored of it is skipped.
+    pub repeat: bool,
     /// A transcript that looks like a replay is refused instead of reported.
     pub refuse_replay: bool,
     /// What is known to be stored; it is not asked for again while that holds.
@@ -57,21 +63,29 @@ impl IngestOptions {
     /// A transcript in this dialect, of which what is stored is recognised.
     #[must_use]
     pub const fn new(dialect: Dialect, clock: Clock) -> Self {
-        Self { dialect, new: false, refuse_replay: false, proven: None, family: None, clock }
+        let (new, repeat, refuse_replay) = (false, false, false);
+        Self { dialect, new, repeat, refuse_replay, proven: None, family: None, clock }
     }
 
-    /// Options of a call; `revision`: what the conversation must be at, as a plan said it, which
-    /// has also refused a replay.
-    fn append(&self, revision: Option<u64>) -> Options {
+    /// Options of a call that relies on this.
+    fn append(&self, relied: &Relied) -> Options {
         let mut extra = serde_json::Map::new();
-        if self.refuse_replay && revision.is_none() {
-            extra.insert("refuse_replay".to_owned(), true.into());
+        match relied {
+            Relied::Nothing if self.refuse_replay => {
+                extra.insert("refuse_replay".to_owned(), true.into());
+            }
+            Relied::Nothing => {}
+            // The plan has also refused a replay.
+            Relied::Revision(revision) => {
+                extra.insert("revision".to_owned(), (*revision).into());
+            }
+            Relied::List { name, from } => {
+                extra.insert("list".to_owned(), name.as_str().into());
+                extra.insert("from".to_owned(), (*from).into());
+            }
         }
         if let Some(family) = &self.family {
             extra.insert("family".to_owned(), family.as_str().into());
-        }
-        if let Some(revision) = revision {
-            extra.insert("revision".to_owned(), revision.into());
         }
         let extra_json = (!extra.is_empty()).then(|| serde_json::Value::Object(extra).to_string());
         Options { mode: Mode::New, partial: true, extra_json }
@@ -81,6 +95,19 @@ impl IngestOptions {
     fn stage(&self, bytes: usize) -> String {
         serde_json::json!({"bytes": bytes, "family": self.family}).to_string()
     }
+}
+
+/// What a call of `append` relies on.
+#[derive(Clone)]
+enum Relied {
+    Nothing,
+    /// The conversation is at this revision, as a plan or the receipt before said.
+    Revision(u64),
+    /// The call is a part of this list, at this place.
+    List {
+        name: String,
+        from: usize,
+    },
 }
 
 /// What became of a transcript.
@@ -195,10 +222,11 @@ impl Lcm {
             report: IngestReport::default(),
             uploads: BTreeMap::new(),
             done: 0,
+            now: options.clock.now_ms(),
         };
         if options.new && !options.refuse_replay {
-            intake.identify_all(messages, 0)?;
-            intake.append_all(messages)?;
+            let identities = intake.identify_all(messages, 0)?;
+            intake.append_all(messages, &identities)?;
         } else if options.refuse_replay || !intake.append_after(messages)? {
             let identities = intake.identify_all(messages, 0)?;
             intake.append_missing(messages, &identities)?;
@@ -226,7 +254,8 @@ impl Lcm {
         if options.new || is_large || !is_one {
             return self.ingest(conversation, messages, options, cancel, &mut |_| {});
         }
-        let how = Options { mode: Mode::Transcript, partial: false, ..options.append(None) };
+        let how =
+            Options { mode: Mode::Transcript, partial: false, ..options.append(&Relied::Nothing) };
         let now = options.clock.now_ms();
         let receipt = self.append(conversation, options.dialect, messages, &how, now)?;
         let skipped = u64::from(receipt.skipped);
@@ -248,13 +277,11 @@ struct Intake<'a> {
     uploads: BTreeMap<usize, String>,
     /// Index behind the last message that an append confirmed; every plan is told.
     done: usize,
+    /// The time of all calls: one that is repeated is known by it, too.
+    now: u64,
 }
 
 impl Intake<'_> {
-    fn now(&self) -> u64 {
-        self.options.clock.now_ms()
-    }
-
     /// The identity of every message from an index on, as the component computes it.
     fn identify_all(&self, messages: &[String], from: usize) -> IngestResult<Vec<Box<RawValue>>> {
         let mut rest = messages.get(from..).unwrap_or(&[]);
@@ -290,12 +317,24 @@ impl Intake<'_> {
         at_fault.unwrap_or(IngestError { index: None, error: refusal })
     }
 
-    /// Stores all messages, whatever is stored.
-    fn append_all(&mut self, messages: &[String]) -> IngestResult<()> {
+    /// Stores all messages, whatever is stored; what takes several calls is a list, known by its
+    /// messages and their time.
+    fn append_all(
+        &mut self,
+        messages: &[String],
+        identities: &[Box<RawValue>],
+    ) -> IngestResult<()> {
         let all: Vec<Range> =
             messages.len().checked_sub(1).map(|to| Range { from: 0, to }).into_iter().collect();
         self.stage_large(messages, &all)?;
-        self.append_ranges(messages, &all, None).map_err(|failure| failure.error.into())
+        let relied = if batch_length(messages) >= messages.len() {
+            Relied::Nothing
+        } else {
+            let entries = json::array(identities.iter().map(AsRef::as_ref));
+            let name = sha256_hex(format!("{} {entries}", self.now).as_bytes());
+            Relied::List { name, from: 0 }
+        };
+        self.append_ranges(messages, &all, relied).map_err(|failure| failure.error.into())
     }
 
     /// Stores what stands behind the messages that are proven to be stored, under the revision of
@@ -310,9 +349,9 @@ impl Intake<'_> {
         if self.stage_large(messages, &rest)? {
             return Ok(false);
         }
-        match self.append_ranges(messages, &rest, Some(proven.revision)) {
+        match self.append_ranges(messages, &rest, Relied::Revision(proven.revision)) {
             Ok(()) => Ok(true),
-            Err(failure) if is_outdated(&failure) => Ok(false),
+            Err(failure) if is_conflict(&failure) => Ok(false),
             Err(failure) => Err(failure.error.into()),
         }
     }
@@ -339,9 +378,9 @@ impl Intake<'_> {
                 // Staging moved the conversation on.
                 continue;
             }
-            match self.append_ranges(messages, &plan.missing, Some(plan.revision)) {
+            match self.append_ranges(messages, &plan.missing, Relied::Revision(plan.revision)) {
                 Ok(()) => return Ok(()),
-                Err(failure) if repeats < CONFLICT_RETRIES_MAX && is_outdated(&failure) => {
+                Err(failure) if repeats < CONFLICT_RETRIES_MAX && is_conflict(&failure) => {
                     repeats += 1;
                     self.cancel.sleep(pause(repeats));
                 }
@@ -358,7 +397,7 @@ impl Intake<'_> {
         let transcript = format!(
             r#"{{"confirmed":{done},"new":{new},"refuse_replay":{refuse_replay},"entries":{entries}}}"#
         );
-        let text = self.lcm.reconcile(self.conversation, &transcript, self.now())?;
+        let text = self.lcm.reconcile(self.conversation, &transcript, self.now)?;
         let mut plan: Reconciled = json::read("ingest.reconcile", &text)?;
         if self.done == 0 {
             // Later ones would also speak of what was stored here.
@@ -368,30 +407,40 @@ impl Intake<'_> {
         Ok(plan)
     }
 
-    fn append(
-        &self,
-        batch: &[String],
-        revision: Option<u64>,
-    ) -> std::result::Result<Receipt, Failure> {
-        let options = self.options.append(revision);
-        let dialect = self.options.dialect;
-        if revision.is_none() {
-            return Ok(self.lcm.append(self.conversation, dialect, batch, &options, self.now())?);
+    /// One call. While its outcome is unknown it is repeated as it was, which the component
+    /// recognises; only a conflict says that the plan it stands on is no more.
+    fn append(&self, batch: &[String], relied: &Relied) -> std::result::Result<Receipt, Failure> {
+        let mut options = self.options.append(relied);
+        let is_planned = matches!(relied, Relied::Revision(_));
+        if self.options.repeat && !is_planned {
+            options = repeating(&options);
         }
-        self.lcm.append_known(self.conversation, dialect, batch, &options, self.now(), 0)
+        let conflicts = if is_planned { 0 } else { CONFLICT_RETRIES_MAX };
+        let Self { conversation, now, .. } = *self;
+        let mut repeats = 0;
+        loop {
+            let dialect = self.options.dialect;
+            match self.lcm.append_known(conversation, dialect, batch, &options, now, conflicts) {
+                Err(failure) if failure.is_unknown() && repeats < UNKNOWN_REPEATS_MAX => {
+                    repeats += 1;
+                    self.cancel.sleep(pause(repeats));
+                    options = repeating(&options);
+                }
+                other => return other,
+            }
+        }
     }
 
-    /// Stores these ranges in as many calls as it takes, each relying on the revision that the one
-    /// before left.
+    /// Stores these ranges in as many calls as it takes, each relying on what the one before left.
     fn append_ranges(
         &mut self,
         messages: &[String],
         ranges: &[Range],
-        mut revision: Option<u64>,
+        mut relied: Relied,
     ) -> std::result::Result<(), Failure> {
         if ranges.is_empty() {
             // An empty call writes nothing and says how things stand.
-            let receipt = self.append(&[], None)?;
+            let receipt = self.append(&[], &Relied::Nothing)?;
             self.report.add(receipt);
         }
         for range in ranges {
@@ -400,10 +449,10 @@ impl Intake<'_> {
                 (self.progress)(index);
                 self.cancel.check()?;
                 let receipt = match self.uploads.get(&index) {
-                    Some(upload) => self.append(&[format!("@upload {upload}")], revision)?,
+                    Some(upload) => self.append(&[format!("@upload {upload}")], &relied)?,
                     None => {
                         let (batch, _) = rest.split_at(batch_length(rest));
-                        self.append(batch, revision)?
+                        self.append(batch, &relied)?
                     }
                 };
                 let taken = u64::from(receipt.ingested) + u64::from(receipt.skipped);
@@ -411,10 +460,14 @@ impl Intake<'_> {
                     let message = "`ingest.append` took none of the messages";
                     return Err(Error::internal(message).into());
                 }
-                revision = revision.map(|_| receipt.revision);
-                self.report.add(receipt);
                 index = index.saturating_add(usize::try_from(taken).unwrap_or(usize::MAX));
                 self.done = index;
+                relied = match relied {
+                    Relied::Nothing => Relied::Nothing,
+                    Relied::Revision(_) => Relied::Revision(receipt.revision),
+                    Relied::List { name, .. } => Relied::List { name, from: index },
+                };
+                self.report.add(receipt);
             }
         }
         Ok(())
@@ -450,7 +503,7 @@ impl Intake<'_> {
             let piece = message.get(offset..end).ok_or_else(unexpected)?;
             let at = u64::try_from(offset).map_err(|_| unexpected())?;
             let next =
-                self.lcm.stage(self.conversation, &sha256, at, piece, Some(&extra), self.now())?;
+                self.lcm.stage(self.conversation, &sha256, at, piece, Some(&extra), self.now)?;
             let next = usize::try_from(next).map_err(|_| unexpected())?;
             // More may be there already, from an earlier attempt.
             if next <= offset || next > message.len() {
@@ -462,9 +515,9 @@ impl Intake<'_> {
     }
 }
 
-/// Whether an append failed because the conversation is not, or may not be, what it relied on.
-fn is_outdated(failure: &Failure) -> bool {
-    failure.error.code == Code::Conflict || failure.is_unknown()
+/// Whether an append failed because the conversation is not what it relied on.
+fn is_conflict(failure: &Failure) -> bool {
+    failure.error.code == Code::Conflict
 }
 
 /// An error about the first message of a call, without that place: the caller knows the place

@@ -27,8 +27,9 @@ use crate::{
     store::KeyValueStore,
 };
 
-/// How often a call is repeated after another writer was first.
-pub(crate) const CONFLICT_RETRIES_MAX: u32 = 8;
+/// How often a call is repeated after another writer was first. Each conflict is a commit of
+/// another, so this bounds how often one can be overtaken.
+pub(crate) const CONFLICT_RETRIES_MAX: u32 = 256;
 
 /// A store and a model behind one instance of the component. Clones share all three.
 ///
@@ -323,12 +324,13 @@ impl Lcm {
     }
 }
 
-/// How long to wait before the given repeat: up to 2 ms at first, doubling, with jitter so that
-/// two writers do not meet again.
+/// How long to wait before the given repeat: up to 1 ms at first, doubling up to 8 ms, with jitter
+/// so that two writers do not meet again. Who was overtaken often waits no longer than that, or it
+/// would be overtaken more.
 pub(crate) fn pause(repeat: u32) -> Duration {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());
-    let range = 2_000_u64 << repeat.min(6);
+    let range = 500_u64 << repeat.min(4);
     Duration::from_micros((count ^ u64::from(clock).wrapping_mul(0x2545_F491)) % range)
 }

@@ -113,11 +113,7 @@ impl Lcm {
             self.evaluate(conversation, compact.budget, &compact.plan(None), now)
         };
         // What cannot be evaluated is refused before anything is stored.
-        if let Err(error) = evaluate()
-            && error.code != Code::NotFound
-        {
-            return Err(error.into());
-        }
+        evaluate()?;
         let ingested = self.append_end(conversation, messages, &options.ingest, cancel)?;
         let mut report = TurnReport { ingested, compacted: None, deferred: false, failure: None };
         let decision = evaluate()?;

@@ -25,7 +25,9 @@ const GROUP_DOCUMENTS: usize = 768;
 const GROUP_OCCURRENCES: usize = 1_536;
 /// Most documents of one part of a list.
 pub const PART_DOCUMENTS_MAX: usize = 1_024;
-/// Most occurrences of one part of a list.
+/// Occurrences from which on a part of a list is closed. All of a document stand in one part, so
+/// that it has at most those of one document more; their positions take at most a bit for each
+/// position that the document has, and 64 KiB, which a group may have, are twice as many as that.
 pub const PART_OCCURRENCES_MAX: u64 = 4_096;
 /// Documents from which on a list says where it begins and ends.
 const BOUNDED_DOCUMENTS: usize = 16;

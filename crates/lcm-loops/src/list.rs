@@ -6,9 +6,6 @@ use alloc::vec::Vec;
 
 use crate::block::{BARE, BlockWriter, PART_DOCUMENTS_MAX, PART_OCCURRENCES_MAX, extend};
 
-/// Most occurrences of a term in one document that are counted and whose positions are kept.
-pub const COUNT_MAX: u32 = 1_024;
-
 /// The list of one key that is being made, parted where it is long.
 #[derive(Debug, Default)]
 pub struct List {
@@ -23,9 +20,6 @@ impl List {
     pub fn add(&mut self, key: u64, document: u64, position: u64, writer: &mut BlockWriter<'_>) {
         if self.documents.last() == Some(&document) {
             let Some(count) = self.counts.last_mut() else { return };
-            if *count == u64::from(COUNT_MAX) {
-                return;
-            }
             *count += 1;
         } else {
             if self.is_full() {

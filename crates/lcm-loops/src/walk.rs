@@ -317,8 +317,13 @@ impl<'e> Walk<'e> {
         self.emit(position, from, to);
     }
 
+    /// The end of a word. One of ASCII has the terms it has between spaces, whatever stands beside
+    /// it, so that `GitHub` is found in a sentence of Chinese as in one of English.
     fn finish(&mut self, text: &str, start: &mut Option<usize>, to: usize) {
         if let Some(from) = start.take() {
+            if text.get(from..to).is_some_and(str::is_ascii) {
+                return self.camel(text.as_bytes(), from, to);
+            }
             self.start(b'w');
             self.folded(text.get(from..to).unwrap_or_default());
             self.emit(self.position, from, to);

@@ -195,11 +195,12 @@ fn scan_page(
     let bytes_max = (bytes_max as usize).min(CALL_BYTES_MAX);
     let (mut page, mut bytes) = (Vec::new(), 0);
     for (key, value) in ordered {
-        let full = page.len() >= entries_max as usize || bytes + value.len() > bytes_max;
+        let full =
+            page.len() >= entries_max as usize || bytes + key.len() + value.len() > bytes_max;
         if full && !page.is_empty() {
             return (page, true);
         }
-        bytes += value.len();
+        bytes += key.len() + value.len();
         page.push(Entry { key: key.clone(), value: value.clone() });
     }
     (page, false)

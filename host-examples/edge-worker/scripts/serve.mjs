@@ -1,11 +1,15 @@
 // Serves the worker on a free loopback port until interrupted; keeps its objects in build/storage.
+//
+// What it is deployed with as variables and secrets comes from the environment here.
 
 import { fileURLToPath } from "node:url";
 
 import { startWorker } from "./workerd.mjs";
 
+const isBound = ([name]) => /^(LCM_|MODEL_|ACCESS_TOKEN$)/.test(name);
 const storage = fileURLToPath(new URL("../build/storage", import.meta.url));
-const { url, stop } = await startWorker(storage);
-console.log(url);
+const variables = Object.fromEntries(Object.entries(process.env).filter(isBound));
+const { url, token, stop } = await startWorker(storage, { variables });
+console.log(`URL=${url} ACCESS_TOKEN=${token}`);
 process.once("SIGINT", stop);
 process.once("SIGTERM", stop);

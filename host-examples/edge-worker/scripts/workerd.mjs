@@ -6,7 +6,7 @@
 // that imports it.
 
 import { spawn } from "node:child_process";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { dirname, join, posix, relative, resolve as resolvePath } from "node:path";
@@ -14,6 +14,14 @@ import { fileURLToPath } from "node:url";
 
 const examples = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
 const START_MS_MAX = 20_000;
+/** What a worker is asked with unless told otherwise. */
+const TOKEN = "local";
+
+/** The date whose behaviour the worker is written for, as it is deployed. */
+async function compatibilityDate() {
+  const text = await readFile(join(examples, "edge-worker", "wrangler.jsonc"), "utf8");
+  return JSON.parse(text.replace(/^\s*\/\/.*$/gm, "")).compatibility_date;
+}
 
 /** Where the modules of the package are: their names begin with `name`, their files are in it. */
 async function engineIn(folder) {
@@ -56,9 +64,12 @@ function moduleLine(path, engine, from) {
   return `    ( name = "${path}", ${kind} = embed ${file} ),`;
 }
 
-/** What is bound beside the conversations: the objects of the tests, and a model's service. */
-function bindingsOf({ main, model }) {
+/** What is bound beside the conversations: texts, the objects of the tests, a model's service. */
+function bindingsOf({ main, model, variables }) {
   const checks = main.includes("/test/");
+  const texts = Object.entries({ ACCESS_TOKEN: TOKEN, ...variables })
+    .filter(([, text]) => text !== undefined)
+    .map(([name, text]) => `( name = ${JSON.stringify(name)}, text = ${JSON.stringify(text)} ),`);
   return {
     classes: checks
       ? `( className = "Check", uniqueKey = "lcm-check", enableSql = true ),
@@ -68,6 +79,7 @@ function bindingsOf({ main, model }) {
       ? `( name = "model", external = ( address = ${JSON.stringify(model)}, http = () ) ),`
       : "",
     bindings: [
+      ...texts,
       checks ? `( name = "CHECKS", durableObjectNamespace = "Check" ),` : "",
       checks ? `( name = "TURNS", durableObjectNamespace = "Turns" ),` : "",
       model ? `( name = "MODEL", service = "model" ), ( name = "MODEL_NAME", text = "m" ),` : "",
@@ -75,17 +87,43 @@ function bindingsOf({ main, model }) {
   };
 }
 
-async function writeConfig({ storage, main, engine, model }) {
+/** The modules of a worker as its configuration lists them, the main one first. */
+async function modulesOf({ storage, main, engine }) {
   const modules = await modulesFrom(main, engine);
-  const bound = bindingsOf({ main, model });
   const folders = new Set(modules.map((path) => posix.dirname(path)));
   const own = [...folders].filter((folder) => !folder.startsWith(engine.name));
+  return [
+    ...modules.map((path) => moduleLine(path, engine, storage)),
+    ...own.map((folder) => engineLine(folder, engine)),
+  ];
+}
+
+/** The same of a folder that a bundler wrote: `worker.js` and the modules it imports. */
+async function modulesIn(bundle, storage) {
+  const names = (await readdir(bundle)).filter((name) => name.endsWith(".wasm"));
+  const line = (name, kind) => {
+    const file = JSON.stringify(relative(storage, join(bundle, name)));
+    return `    ( name = "${name}", ${kind} = embed ${file} ),`;
+  };
+  return [line("worker.js", "esModule"), ...names.map((name) => line(name, "wasm"))];
+}
+
+async function writeConfig({ storage, bundle, heapMegabytes, ...worker }) {
+  const modules = bundle
+    ? await modulesIn(bundle, storage)
+    : await modulesOf({ storage, ...worker });
+  const bound = bindingsOf(worker);
+  const flags = heapMegabytes ? `v8Flags = [ "--max-heap-size=${heapMegabytes}" ],` : "";
   const text = `using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
+  ${flags}
   services = [
     ( name = "main", worker = .worker ),
     ( name = "storage", disk = ( path = ${JSON.stringify(storage)}, writable = true ) ),
+    # As far as the program itself gets: a model may be on this machine.
+    ( name = "outbound", network = (
+      allow = ["public", "private"], tlsOptions = ( trustBrowserCas = true ) ) ),
     ${bound.services}
   ],
   sockets = [ ( name = "http", address = "127.0.0.1:0", http = (), service = "main" ) ],
@@ -93,10 +131,10 @@ const config :Workerd.Config = (
 
 const worker :Workerd.Worker = (
   modules = [
-${modules.map((path) => moduleLine(path, engine, storage)).join("\n")}
-${own.map((folder) => engineLine(folder, engine)).join("\n")}
+${modules.join("\n")}
   ],
-  compatibilityDate = "2026-01-01",
+  compatibilityDate = "${await compatibilityDate()}",
+  globalOutbound = "outbound",
   durableObjectNamespaces = [
     ( className = "Conversation", uniqueKey = "lcm-conversation", enableSql = true ),
     ${bound.classes}
@@ -154,16 +192,19 @@ async function untilReady(url, child) {
 }
 
 /**
- * Starts a worker; resolves to its address and a function that ends it.
+ * Starts a worker; resolves to its address, its token, its process and a function to end it.
  *
  * `storage` is the folder that keeps the Durable Objects, `main` the worker's module below
- * host-examples, `engine` the folder of the package, `model` the address of a model's service.
+ * host-examples, or `bundle` a folder that a bundler wrote, `engine` the folder of the package,
+ * `model` the address of a model's service, `variables` what is bound as texts, `heapMegabytes`
+ * what its objects in JavaScript may take. It is asked with `token`.
  */
 export async function startWorker(storage, options = {}) {
-  const { main = "edge-worker/src/worker.js", model } = options;
+  const { main = "edge-worker/src/worker.js", ...others } = options;
   const engine = await engineIn(options.engine ?? join(examples, "node"));
   await mkdir(storage, { recursive: true });
-  const config = await writeConfig({ storage: resolvePath(storage), main, engine, model });
+  const worker = { ...others, main, engine, storage: resolvePath(storage) };
+  const config = await writeConfig(worker);
   const port = await freePort();
   const args = ["serve", config, `--socket-addr=http=127.0.0.1:${port}`];
   const child = spawn(workerdPath(), args, { stdio: ["ignore", "inherit", "inherit"] });
@@ -182,5 +223,5 @@ export async function startWorker(storage, options = {}) {
     await stop();
     throw error;
   });
-  return { url, stop };
+  return { url, token: options.variables?.ACCESS_TOKEN ?? TOKEN, pid: child.pid, stop };
 }

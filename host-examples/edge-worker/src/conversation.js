@@ -5,11 +5,18 @@ import { DurableObject } from "cloudflare:workers";
 import { durableStore, open } from "lcm-engine";
 
 import { completeOf } from "./model.js";
-import { answered, ID } from "./routes.js";
+import { answered, failed, ID } from "./routes.js";
 
 /** Under which the storage keeps how to maintain, beside the engine's own table. */
 const MAINTAIN = "maintain";
 const MAINTAIN_OPTIONS = ["budget", "model", "observed_tokens"];
+
+/** An engine that has an instance, and so a configuration that is right. */
+async function opened(storage, env) {
+  const store = durableStore(storage);
+  const lcm = await open({ store, complete: completeOf(env), environment: env });
+  return lcm.version && lcm;
+}
 
 /** One conversation with its memory. */
 export class Conversation extends DurableObject {
@@ -18,19 +25,28 @@ export class Conversation extends DurableObject {
   constructor(ctx, env) {
     super(ctx, env);
     // Nothing is held in memory that matters: an evicted object goes on where it was.
-    this.#lcm = open({
-      store: durableStore(ctx.storage),
-      complete: completeOf(env),
-      environment: env,
-    });
+    this.#lcm = opened(ctx.storage, env);
+    // Whoever waits for it is told; nobody may.
+    this.#lcm.catch(() => {});
   }
 
   /** Answers a request of a client. */
   async fetch(request) {
-    const response = answered(request, await this.#lcm, (options) => this.#later(options));
+    const response = this.#answered(request);
     // What a model is asked for goes to its end, though the client may be gone by then.
     this.ctx.waitUntil(response);
     return response;
+  }
+
+  async #answered(request) {
+    let lcm;
+    try {
+      lcm = await this.#lcm;
+    } catch ({ code = "invalid-input", message }) {
+      // No fault of this client, whatever the code.
+      return failed({ code, message: `the worker is not set up right: ${message}` }, 500);
+    }
+    return answered(request, lcm, (options) => this.#later(options));
   }
 
   /** Has compaction that a turn put off done when nobody waits. */

@@ -9,6 +9,8 @@
 //   POST grep, ask                {"pattern", ...}, {"question", ...}
 //   GET  items/ID                 what a summary, message or file is; POST with options
 //   GET  summaries/ID             from a summary back to the original messages; POST with options
+//   POST grants                   makes a limited right to read: {"tokens_max", "summaries", ...}
+//   GET  grants, DELETE grants/ID the ones there are; ends one
 //   GET  evaluate?budget=N        whether room has to be made
 //   POST compact?budget=N, maintain?budget=N
 //   GET  messages?from=N&to=M     the original texts
@@ -17,7 +19,7 @@
 // Options are those of the package, in the query or as a JSON object in the body; answers are the
 // engine's JSON, errors {"error": {"code", "message"}}.
 
-import { LcmError } from "lcm-engine";
+import { linesOf, objectOf, optionsOf, queryOf } from "./request.js";
 
 /** The one conversation of an object. */
 export const ID = "conversation";
@@ -35,69 +37,6 @@ const STATUS = {
   corrupt: 500,
   trap: 500,
 };
-
-/** Bytes of a body, which is held in memory with what is made of it. */
-const BODY_BYTES_MAX = 31 * 1024 * 1024;
-
-/** Options that are texts, whatever they look like. */
-const TEXTS = ["dialect", "policy", "prompt", "previous", "model", "grant", "caller", "after"];
-
-function invalid(message, cause) {
-  return new LcmError("invalid-input", message, { cause });
-}
-
-/** The body of a request as text, bounded. */
-async function textOf(request) {
-  const decoder = new TextDecoder("utf-8", { fatal: true });
-  let text = "";
-  let bytes = 0;
-  try {
-    for await (const chunk of request.body ?? []) {
-      bytes += chunk.byteLength;
-      // Read to its end all the same: a client that is still sending would not see the answer.
-      text = bytes > BODY_BYTES_MAX ? "" : text + decoder.decode(chunk, { stream: true });
-    }
-    if (bytes <= BODY_BYTES_MAX) text += decoder.decode();
-  } catch (error) {
-    throw invalid("the body is no UTF-8", error);
-  }
-  if (bytes <= BODY_BYTES_MAX) return text;
-  throw new LcmError("limit-exceeded", `a body has at most ${BODY_BYTES_MAX} bytes`);
-}
-
-async function linesOf(request) {
-  return (await textOf(request)).split("\n").filter((line) => line.trim() !== "");
-}
-
-/** The JSON object of a body; none: an empty one. */
-async function objectOf(request) {
-  const text = request.method === "GET" ? "" : await textOf(request);
-  if (text.trim() === "") return {};
-  let value;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw invalid("the body is no JSON", error);
-  }
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
-  throw invalid("the body must be a JSON object");
-}
-
-function valueOf(name, text) {
-  if (TEXTS.includes(name)) return text;
-  if (/^\d+$/.test(text)) return Number(text);
-  return text === "true" || text === "false" ? text === "true" : text;
-}
-
-/** Options in the query of an address. */
-function queryOf(url) {
-  const entries = [...url.searchParams].map(([name, text]) => [name, valueOf(name, text)]);
-  return Object.fromEntries(entries);
-}
-
-async function optionsOf({ request, url }) {
-  return { ...queryOf(url), ...(await objectOf(request)) };
-}
 
 async function turn({ lcm, later, request, url }) {
   const options = queryOf(url);
@@ -119,8 +58,8 @@ async function summary(asked) {
 }
 
 async function tools({ lcm, url }) {
-  const { dialect, caller, has_summaries } = queryOf(url);
-  const definitions = lcm.tools(dialect, caller === undefined ? undefined : { caller });
+  const { dialect, has_summaries, ...options } = queryOf(url);
+  const definitions = lcm.tools(dialect, options);
   return { definitions, instructions: lcm.instructions(dialect, has_summaries) };
 }
 
@@ -138,6 +77,15 @@ async function ask(asked) {
   return asked.lcm.ask(ID, question, options);
 }
 
+async function grant(asked) {
+  return asked.lcm.grant(ID, await optionsOf(asked));
+}
+
+async function revoke({ lcm, name }) {
+  await lcm.revoke(ID, name);
+  return { id: name, revoked: true };
+}
+
 /** Routes without a name behind them, and those with one. */
 const ROUTES = {
   "POST messages": async ({ lcm, request, url }) =>
@@ -149,12 +97,14 @@ const ROUTES = {
   "GET tools": tools,
   "POST grep": grep,
   "POST ask": ask,
+  "POST grants": grant,
+  "GET grants": async ({ lcm }) => lcm.listing("grants", { conversation: ID }),
   "GET evaluate": async (asked) => asked.lcm.evaluate(ID, await optionsOf(asked)),
   "POST compact": async (asked) => asked.lcm.compact(ID, await optionsOf(asked)),
   "POST maintain": async (asked) => asked.lcm.maintain(ID, await optionsOf(asked)),
-  "GET status": async ({ lcm }) => lcm.status(ID),
+  "GET status": async ({ lcm, url }) => lcm.status(ID, queryOf(url)),
   "GET check": async ({ lcm }) => lcm.check(ID),
-  "GET digest": async ({ lcm }) => lcm.digest(),
+  "GET digest": async ({ lcm, url }) => lcm.digest(queryOf(url)),
 };
 const NAMED_ROUTES = {
   "POST tools": tool,
@@ -162,6 +112,7 @@ const NAMED_ROUTES = {
   "POST items": item,
   "GET summaries": summary,
   "POST summaries": summary,
+  "DELETE grants": revoke,
 };
 
 /** The route of a request and the name behind it; undefined: there is none. */
@@ -177,18 +128,28 @@ function routeOf(request, url) {
   }
 }
 
+/** The response that says what went wrong; `status` is by the code unless given. */
+export function failed({ code, message }, status = STATUS[code]) {
+  return Response.json({ error: { code, message } }, { status });
+}
+
+/** The response to a request that has no route. */
+export function noRoute() {
+  return failed({ code: "not-found", message: "there is no such route" });
+}
+
 /**
  * The response to a client's request. `later(options)` is called when a turn put compaction off.
  */
 export async function answered(request, lcm, later) {
   const url = new URL(request.url);
   const found = routeOf(request, url);
-  if (!found) return new Response("not found\n", { status: 404 });
+  if (!found) return noRoute();
   try {
     return Response.json(await found.route({ lcm, later, request, url, name: found.name }));
   } catch (error) {
-    const { code, message } = error;
-    if (STATUS[code] === undefined) throw error;
-    return Response.json({ error: { code, message } }, { status: STATUS[code] });
+    if (STATUS[error.code] !== undefined) return failed(error);
+    console.error(error);
+    return failed({ code: "trap", message: `the worker failed: ${error.message}` });
   }
 }

@@ -5,6 +5,7 @@ import { durableStore, instantiate, open } from "lcm-engine";
 
 import { runVector } from "../../node/src/vectors.js";
 import { walkthrough } from "../../node/src/walkthrough.js";
+import { failedSteps } from "./store-steps.js";
 
 /** Runs one check over its empty storage. */
 export class Check extends DurableObject {
@@ -17,5 +18,10 @@ export class Check extends DurableObject {
   async walkthrough(text) {
     const lcm = await open({ store: durableStore(this.ctx.storage) });
     return walkthrough(lcm, text.trimEnd().split("\n"));
+  }
+
+  /** What the storage does otherwise than a store should, of the steps of the conformance kit. */
+  store(text) {
+    return failedSteps(durableStore(this.ctx.storage), JSON.parse(text));
   }
 }

@@ -60,7 +60,7 @@ async function stopped(at) {
 
 /** Compacts, kills workerd at completion `at`, `moment` says when, and compacts to the end. */
 async function disturbed(name, at, moment) {
-  const chat = client(worker.url, name);
+  const chat = client(worker, name);
   assert.equal((await chat.post(`messages?now=${NOW}`, lines.join("\n")))[0], 200);
   let asked = 0;
   let killed;
@@ -84,7 +84,7 @@ async function disturbed(name, at, moment) {
   await Promise.all([await killing, first]);
   assert.equal(await first, "gone");
   await start();
-  const again = client(worker.url, name);
+  const again = client(worker, name);
   assert.equal((await again.post(compact))[0], 200);
   return again;
 }
@@ -112,7 +112,7 @@ test("killed as an answer comes, it was applied as a whole or not at all", async
 });
 
 test("an alarm that was killed with its object rings again", async () => {
-  const chat = client(worker.url, "alarm");
+  const chat = client(worker, "alarm");
   let think;
   const thinking = new Promise((resolve) => {
     think = resolve;
@@ -126,7 +126,7 @@ test("an alarm that was killed with its object rings again", async () => {
   await thinking;
   answer = async () => undefined;
   await restart();
-  const again = client(worker.url, "alarm");
+  const again = client(worker, "alarm");
   for (let attempt = 0; ; attempt++) {
     const [, { debt, summaries }] = await again.get("status");
     if (debt === null && summaries.length > 0) break;

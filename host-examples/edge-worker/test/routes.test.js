@@ -1,11 +1,12 @@
 // The worker as a client sees it, in workerd: all routes, what is refused, the model and the alarm.
 
 import assert from "node:assert/strict";
-import { rm } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { after, before, test } from "node:test";
 
 import { startWorker } from "../scripts/workerd.mjs";
-import { BUDGET, client, SAID, startModel, temporaryFolder, transcript } from "./support.js";
+import { BUDGET, client, eventually, SAID, startModel } from "./support.js";
+import { temporaryFolder, transcript } from "./support.js";
 
 let lines;
 let model;
@@ -27,20 +28,10 @@ after(async () => {
 
 /** A conversation that has the walkthrough. */
 async function filled(name) {
-  const chat = client(worker.url, name);
+  const chat = client(worker, name);
   const [status, receipt] = await chat.post("messages", lines.join("\n"));
   assert.deepEqual([status, receipt.ingested], [200, lines.length]);
   return chat;
-}
-
-/** Repeats `look` until it resolves to something that is true. */
-async function eventually(look) {
-  for (let attempt = 0; attempt < 400; attempt++) {
-    const seen = await look();
-    if (seen) return seen;
-    await new Promise((resolve) => setTimeout(resolve, 25));
-  }
-  return assert.fail("it did not happen");
 }
 
 test("messages go in once, and a context that fits comes out", async () => {
@@ -96,6 +87,69 @@ test("an agent has its tools, and its questions are answered", async () => {
   answer = undefined;
 });
 
+test("a limited right to read is made, listed, used and ended", async () => {
+  const chat = await filled("grants");
+  const [status, grant] = await chat.post("grants?ttl_ms=60000", { tokens_max: 2_000 });
+  assert.deepEqual([status, grant.tokens_max, grant.revoked], [200, 2_000, false]);
+  assert.deepEqual((await chat.get("grants"))[1].map(({ id }) => id), [grant.id]);
+  const search = { pattern: '"batch window"', grant: grant.id };
+  const [, found] = await chat.post("grep", search);
+  assert.equal(found.matches.length > 0 && found.grant.tokens > 0, true);
+  const [, { definitions }] = await chat.get(`tools?caller=${grant.id}`);
+  const asked = await chat.post(`tools/${definitions[0].name}?caller=${grant.id}`, search);
+  assert.equal(asked[0], 200);
+  const ended = { id: grant.id, revoked: true };
+  assert.deepEqual(await chat.remove(`grants/${grant.id}`), [200, ended]);
+  const [refused, { error }] = await chat.post("grep", search);
+  assert.deepEqual([refused, error.code], [403, "denied"]);
+  assert.equal((await chat.remove("grants/grant_0000000000000000"))[0], 404);
+  assert.equal((await chat.post("grants", { tokens: 1 }))[0], 400);
+});
+
+test("lines may end in CRLF, and a text that looks like a number is a text", async () => {
+  const chat = client(worker, "texts");
+  const [status] = await chat.post("messages?family=2024", `${lines.join("\r\n")}\r\n\r\n`);
+  assert.equal(status, 200);
+  assert.deepEqual((await chat.get("messages"))[1], lines);
+  const [, listed] = await chat.get("status");
+  assert.equal(listed.family, "2024");
+  for (const pattern of ["2024", "true"]) {
+    assert.equal((await chat.post(`grep?pattern=${pattern}&limit=3&only=true`))[0], 200, pattern);
+  }
+  assert.equal((await chat.post("ask?question=42"))[0], 200);
+});
+
+test("options of a query have the types that the package says", async () => {
+  const texts = ["index.d.ts", "verbs.d.ts"].map((name) =>
+    readFile(new URL(`../../node/${name}`, import.meta.url), "utf8"),
+  );
+  const declared = (await Promise.all(texts)).join("\n");
+  const interfaces = [...declared.matchAll(/^export interface (\w+)[^{]*\{\n(.*?)^\}/gms)];
+  const stored = "Append|Ingest|Compact|Compaction|Turn|Assemble";
+  const read = "Describe|Grep|Grant|Expand|Ask|Tool";
+  const asked = new RegExp(`^(Timed|Granted|(${stored}|${read})Options)$`);
+  const types = new Map();
+  for (const [, name, body] of interfaces.filter(([, name]) => asked.test(name))) {
+    for (const [, option, type] of body.matchAll(/^ {2}(\w+)\??: ([^;]+);/gm)) {
+      types.set(option, [...(types.get(option) ?? []), `${name}: ${type}`]);
+    }
+  }
+  const are = (type) => {
+    const is = ([, found]) => found.every((one) => one.endsWith(`: ${type}`));
+    return [...types].filter(is).map(([option]) => option);
+  };
+  const request = await readFile(new URL("../src/request.js", import.meta.url), "utf8");
+  const listed = (name) => {
+    const [, list] = new RegExp(`${name} = \\[(.*?)^\\];`, "ms").exec(request);
+    return new Set([...list.matchAll(/"(\w+)"/g)].map(([, option]) => option));
+  };
+  assert.ok(types.size > 30);
+  // Of `messages`, `digest` and `instructions`, whose types are written where they are taken. The
+  // `from` of a grant is a text, which has letters.
+  assert.deepEqual(listed("NUMBERS"), new Set([...are("number"), "from", "to"]));
+  assert.deepEqual(listed("SWITCHES"), new Set([...are("boolean"), "logical", "has_summaries"]));
+});
+
 test("the model behind the binding writes the summaries, and its failures have codes", async () => {
   const chat = await filled("model");
   answer = async () => ({ status: 401 });
@@ -121,7 +175,7 @@ test("after a failure the alarm rings when the engine says, after a refusal neve
     [{ status: 401 }, 0],
   ];
   for (const [failure, counted] of failures) {
-    const chat = client(worker.url, `pause ${failure.status}`);
+    const chat = client(worker, `pause ${failure.status}`);
     const { length } = model.asked;
     answer = async () => failure;
     await chat.post("turn?budget=10000&defer=true", lines.join("\n"));
@@ -141,7 +195,7 @@ test("after a failure the alarm rings when the engine says, after a refusal neve
 });
 
 test("what a turn puts off is done by the alarm", async () => {
-  const chat = client(worker.url, "alarm");
+  const chat = client(worker, "alarm");
   const [, turn] = await chat.post("turn?budget=10000&defer=true", lines.join("\n"));
   assert.deepEqual([turn.receipt.ingested, turn.deferred], [lines.length, true]);
   const status = await eventually(async () => {
@@ -168,7 +222,8 @@ test("a question goes to its end though its client went away", async () => {
   const controller = new AbortController();
   const url = `${worker.url}/conversations/gone/ask`;
   const body = JSON.stringify({ question: "what of the batch window?" });
-  const asking = fetch(url, { method: "POST", body, signal: controller.signal });
+  const headers = { authorization: `Bearer ${worker.token}` };
+  const asking = fetch(url, { method: "POST", headers, body, signal: controller.signal });
   await seen;
   controller.abort();
   await assert.rejects(asking);
@@ -182,14 +237,17 @@ test("a question goes to its end though its client went away", async () => {
 });
 
 test("what is no request is refused as such, and changes nothing", async () => {
-  const chat = client(worker.url, "refused");
+  const chat = client(worker, "refused");
   const line = (bytes) => `${JSON.stringify({ role: "user", content: "x".repeat(bytes) })}\n`;
   const large = line(250_000);
-  const most = Math.floor((31 << 20) / large.length);
+  const most = Math.floor((8 << 20) / large.length);
   assert.equal((await chat.post("messages", large.repeat(most)))[0], 200);
   const before = await chat.get("digest");
   const refusals = [
-    ["messages", large.repeat(136), 413, "limit-exceeded"],
+    ["messages", large.repeat(most + 1), 413, "limit-exceeded"],
+    ["messages", "x".repeat(50 << 20), 413, "limit-exceeded"],
+    ["messages", line(1).repeat(20_001), 413, "limit-exceeded"],
+    ["turn?budget=9", line(1).repeat(20_001), 413, "limit-exceeded"],
     ["messages", Uint8Array.of(0xff), 400, "invalid-input"],
     ["messages?dialekt=x", line(1), 400, "invalid-input"],
     ["messages", "{", 400, "invalid-input"],
@@ -204,12 +262,19 @@ test("what is no request is refused as such, and changes nothing", async () => {
     const [found, answer] = await chat.post(path, body);
     assert.deepEqual([found, answer.error?.code], [status, code], path);
   }
+  for (const path of ["status?x=1", "digest?logical=1", "tools?x=1", "tools?dialect=x"]) {
+    assert.deepEqual((await chat.get(path))[0], 400, path);
+  }
+  assert.notEqual((await chat.get("digest?logical=true"))[1], before[1]);
   for (const path of ["messages/extra", "messages/", "compact/x", "%zz", "items", "tools/", ""]) {
     assert.equal((await chat.post(path, line(1)))[0], 404, path);
   }
   const elsewhere = await Promise.all(
     ["", "/conversations", "/conversations/%zz/status", "/check/vector"].map((path) =>
-      fetch(`${worker.url}${path}`, { method: "POST" }),
+      fetch(`${worker.url}${path}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${worker.token}` },
+      }),
     ),
   );
   assert.deepEqual(elsewhere.map(({ status }) => status), [404, 404, 404, 404]);

@@ -1,5 +1,6 @@
 // What the tests of the worker have in common: clients, and a model that the test answers for.
 
+import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -51,9 +52,13 @@ export async function startModel(answer = async () => undefined) {
   return { address: `127.0.0.1:${server.address().port}`, asked, close };
 }
 
-/** Calls of one conversation: `get(path)` and `post(path, body)` resolve to `[status, answer]`. */
-export function client(url, conversation) {
+/**
+ * Calls of one conversation: `get(path)`, `post(path, body)` and `remove(path)` resolve to
+ * `[status, answer]`.
+ */
+export function client({ url, token }, conversation) {
   const base = `${url}/conversations/${encodeURIComponent(conversation)}`;
+  const headers = { authorization: `Bearer ${token}` };
   const answered = async (response) => {
     const text = await response.text();
     const isJson = response.headers.get("content-type")?.includes("json");
@@ -62,9 +67,21 @@ export function client(url, conversation) {
   const sent = (body) => {
     return typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body);
   };
+  const asked = async (method, path, body) =>
+    answered(await fetch(`${base}/${path}`, { method, headers, body }));
   return {
-    get: async (path) => answered(await fetch(`${base}/${path}`)),
-    post: async (path, body = "") =>
-      answered(await fetch(`${base}/${path}`, { method: "POST", body: sent(body) })),
+    get: (path) => asked("GET", path),
+    post: (path, body = "") => asked("POST", path, sent(body)),
+    remove: (path) => asked("DELETE", path),
   };
+}
+
+/** Repeats `look` until it resolves to something that is true. */
+export async function eventually(look) {
+  for (let attempt = 0; attempt < 400; attempt++) {
+    const seen = await look();
+    if (seen) return seen;
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  return assert.fail("it did not happen");
 }

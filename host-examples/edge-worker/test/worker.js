@@ -1,13 +1,21 @@
 // The worker with what only its tests ask:
 //
-//   POST /check/walkthrough, /check/vector      in a fresh object each time
+//   POST /check/walkthrough, /vector, /store    in a fresh object each time
 //   /turns/ID/ROUTE                             as /conversations, and what turns cost
+//   POST /conversations/ID/vanish               evicts the object, whatever it is doing
 
-import worker from "../src/worker.js";
+import worker, { Conversation as Kept } from "../src/worker.js";
 
-export { Conversation } from "../src/worker.js";
 export { Check } from "./check.js";
 export { Turns } from "./turns.js";
+
+/** A conversation whose object can be evicted. */
+export class Conversation extends Kept {
+  async fetch(request) {
+    if (new URL(request.url).pathname.endsWith("/vanish")) this.ctx.abort("evicted");
+    return super.fetch(request);
+  }
+}
 
 export default {
   async fetch(request, env) {
@@ -18,7 +26,11 @@ export default {
     const object = env.CHECKS.get(env.CHECKS.newUniqueId());
     const text = await request.text();
     const mode = url.searchParams.get("mode") ?? "normal";
-    const result = name === "vector" ? object.vector(text, mode) : object.walkthrough(text);
-    return Response.json(await result);
+    const checks = {
+      vector: () => object.vector(text, mode),
+      walkthrough: () => object.walkthrough(text),
+      store: () => object.store(text),
+    };
+    return Response.json(await checks[name]());
   },
 };

@@ -17,7 +17,7 @@ import { open } from "../src/index.js";
 import { pause } from "../src/queue.js";
 
 /** The longest that the loop may stand still with a worker thread. */
-export const STALL_MS_MAX = 20;
+const STALL_MS_MAX = 20;
 /** Tokens of the budget for each message: about a quarter of what it has. */
 const BUDGET_TOKENS = 13;
 const PASSES_MIN = 20;
@@ -43,7 +43,7 @@ async function watched(work) {
 }
 
 /** Longest stalls of each step over `count` messages, and how many summaries were made. */
-export async function stalls(count, worker) {
+async function stalls(count, worker) {
   const budget = count * BUDGET_TOKENS;
   const messages = Array.from({ length: count }, (_, number) => message(number));
   const folder = await mkdtemp(join(tmpdir(), "lcm-loop-"));

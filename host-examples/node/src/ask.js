@@ -5,11 +5,15 @@
 
 import { modelChain } from "./completion.js";
 import { toJson } from "./convert.js";
+import { LcmError } from "./errors.js";
 import { modelsFor } from "./models.js";
 import { checkAsking, knownOptions } from "./options.js";
 
 const QUESTION_OPTIONS = ["query", "summaries", "max_tokens", "token_cap", "all", "only", "grant"];
 const OWN_OPTIONS = ["deadline_ms", "retries", "timeout_ms", "signal", "now"];
+
+/** What the engine is told of a request that the caller gave up. */
+const CANCELLED = Object.freeze({ failed: { code: "other", message: "cancelled" } });
 
 /**
  * Goes on from a step until nothing has to be completed any more.
@@ -17,13 +21,16 @@ const OWN_OPTIONS = ["deadline_ms", "retries", "timeout_ms", "signal", "now"];
  * - `needs(step)`: `{requests, continuation}`, or nothing when the step is the last one.
  * - `complete(request, needs)`: resolves to an answer; never rejects.
  * - `resume(continuation, answers)`: the next step.
+ * - `signal`: rejects with its reason once a request was given up because it is aborted. The engine
+ *   is told before, so that the question does not stay open.
  */
-export async function completed(step, { needs, complete, resume }) {
+export async function completed(step, { needs, complete, resume, signal }) {
   const asked = needs(step);
   if (!asked) return step;
   const answers = await Promise.all(asked.requests.map((request) => complete(request, asked)));
   const next = await resume(asked.continuation, answers);
-  return completed(next, { needs, complete, resume });
+  if (answers.includes(CANCELLED)) throw signal.reason;
+  return completed(next, { needs, complete, resume, signal });
 }
 
 /** A signal that is aborted with `signal`, or after `ms` milliseconds. */
@@ -44,10 +51,10 @@ function deadline(ms, signal) {
  * A function that answers a request with the caller's models, or without one; never rejects. Of
  * `timeout_ms` of what is needed nothing is waited for longer.
  */
-export function completerOf(backend, models, options) {
+export function completerOf(begun, models, options) {
   return async (request, { timeout_ms: limit }) => {
     if (modelsFor(models, request.purpose).length === 0) {
-      return { done: await backend.compute("compaction.complete_offline", { request }) };
+      return { done: await begun.compute("compaction.complete_offline", { request }) };
     }
     const { signal, end } =
       limit === undefined ? { signal: options.signal, end() {} } : deadline(limit, options.signal);
@@ -57,24 +64,50 @@ export function completerOf(backend, models, options) {
     } finally {
       end();
     }
-    if (options.signal?.aborted) return { failed: { code: "other", message: "cancelled" } };
+    if (options.signal?.aborted) return CANCELLED;
     return { failed: { code: "timeout", message: `there was no answer in ${limit} ms` } };
   };
 }
 
+/** An error of the engine about a question, in the words of `ask`. */
+function inOurWords(error) {
+  if (error.code !== "invalid-input") return error;
+  // Here `timeout_ms` is that of one answer.
+  const message = error.message.replaceAll("timeout_ms", "deadline_ms");
+  return new LcmError(error.code, message, { cause: error });
+}
+
+/** A question with these of its options as the engine takes them. */
+function questionJson(question, given, fixed) {
+  const chosen = QUESTION_OPTIONS.map((key) => [key, given[key]]);
+  return toJson({ ...Object.fromEntries(chosen), question, ...fixed }, "options");
+}
+
+/** What would be read for a question; see `Engine.askPlan`. */
+export async function askPlan(begun, clock, conversation, question, options) {
+  const given = knownOptions("askPlan", options, [...QUESTION_OPTIONS, "now"]);
+  const question_json = questionJson(question, given, { plan_only: true });
+  const call = { conversation, question_json, now: given.now ?? clock() };
+  return JSON.parse(await begun.call("recall.ask_plan", call));
+}
+
 /** Has a question answered; see `Engine.ask`. */
-export async function ask(backend, models, clock, conversation, question, options) {
+export async function ask(begun, models, clock, conversation, question, options) {
   const given = knownOptions("ask", options, [...QUESTION_OPTIONS, ...OWN_OPTIONS]);
   checkAsking(given);
+  if (given.signal?.aborted) throw given.signal.reason;
   const now = () => given.now ?? clock();
-  const chosen = QUESTION_OPTIONS.map((key) => [key, given[key]]);
-  const asked = { ...Object.fromEntries(chosen), question, timeout_ms: given.deadline_ms };
+  const question_json = questionJson(question, given, { timeout_ms: given.deadline_ms });
   const call = async (name, args) => {
-    return JSON.parse(await backend.call(name, { conversation, ...args, now: now() }));
+    return JSON.parse(await begun.call(name, { conversation, ...args, now: now() }));
   };
-  return completed(await call("recall.ask_plan", { question_json: toJson(asked, "options") }), {
+  const first = await call("recall.ask_plan", { question_json }).catch((error) => {
+    throw inOurWords(error);
+  });
+  return completed(first, {
     needs: (step) => (step.status === "asked" ? step : null),
-    complete: completerOf(backend, models, given),
+    complete: completerOf(begun, models, given),
     resume: (continuation, answers) => call("recall.ask_apply", { continuation, answers }),
+    signal: given.signal,
   });
 }

@@ -1,9 +1,8 @@
 // How a call reaches the component: straight for a store that answers at once, through the adapter
-// for one that does not; one after the other per conversation; again after a conflict.
+// for one that does not; again after a conflict. In which order calls are made is `calls.js`.
 
 import { Component } from "./component.js";
-import { LcmError } from "./errors.js";
-import { pause, Queue } from "./queue.js";
+import { pause } from "./queue.js";
 import { isAsyncStore, performAsync, SwitchedStore } from "./store-async.js";
 import { checkStore } from "./store-contract.js";
 
@@ -18,11 +17,9 @@ export function conflictPause(attempt) {
 
 /** A component over a store of either kind. */
 export class Backend {
-  #queue = new Queue();
   #component;
   #perform;
   #store;
-  #closed = false;
 
   /**
    * @param {object} parts
@@ -52,27 +49,20 @@ export class Backend {
     else this.#component.reconfigure(configJson);
   }
 
-  /**
-   * Calls `interface.function`; waits for earlier calls of the same conversation.
-   *
-   * A `conflict` is retried; any other error is the caller's.
-   */
-  call(name, args) {
-    return this.#queued(args, () => this.#repeated(name, args));
+  /** Calls `interface.function`. A `conflict` is retried; any other error is the caller's. */
+  async call(name, args) {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await this.#perform(name, args);
+      } catch (error) {
+        if (error.code !== "conflict" || attempt >= CONFLICT_RETRIES_MAX) throw error;
+        await conflictPause(attempt);
+      }
+    }
   }
 
   /** As `call`, but a `conflict` is the caller's, too. */
   attempt(name, args) {
-    return this.#queued(args, () => this.#perform(name, args));
-  }
-
-  #queued(args, work) {
-    if (this.#closed) return Promise.reject(new LcmError("invalid-input", "the store is closed"));
-    return this.#queue.run(args.conversation ?? "", work);
-  }
-
-  /** One call without waiting and without repeating; for test runners. */
-  once(name, args) {
     return this.#perform(name, args);
   }
 
@@ -86,22 +76,8 @@ export class Backend {
     return this.pure(name, args);
   }
 
-  async #repeated(name, args) {
-    for (let attempt = 0; ; attempt++) {
-      try {
-        return await this.#perform(name, args);
-      } catch (error) {
-        if (error.code !== "conflict" || attempt >= CONFLICT_RETRIES_MAX) throw error;
-        await conflictPause(attempt);
-      }
-    }
-  }
-
-  /** Waits for what is running, then closes the store. */
+  /** Closes the store. */
   async close() {
-    if (this.#closed) return;
-    this.#closed = true;
-    await this.#queue.idle();
     await this.#store.close?.();
   }
 }

@@ -3,7 +3,6 @@
 import { invalid } from "./errors.js";
 import { toJson, wellFormed } from "./convert.js";
 import { sha256Hex } from "./digest.js";
-import { pause } from "./queue.js";
 
 /** Bounds of one ingest commit and of one staged piece (see `wit/ingest.wit`). */
 export const BATCH_MESSAGES_MAX = 100;
@@ -12,9 +11,6 @@ const PIECE_BYTES_MAX = 192 * 1024;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-/** How long the event loop is kept from its next turn while a long list is read. */
-const TURN_MS_MAX = 5;
 
 function messageText(message, path) {
   if (typeof message === "string") return wellFormed(message, path);
@@ -25,21 +21,12 @@ function messageText(message, path) {
 }
 
 /**
- * Messages as JSON texts: strings as they are, objects as compact JSON. A list that takes long is
- * read in several turns of the event loop.
+ * Messages as JSON texts: strings as they are, objects as compact JSON. All are read before this
+ * returns, so that nobody can change them any more.
  */
-export async function messageTexts(messages) {
+export function messageTexts(messages) {
   if (!Array.isArray(messages)) throw invalid("`messages` must be an array");
-  const texts = [];
-  let begin = performance.now();
-  for (const [i, message] of [...messages].entries()) {
-    if (performance.now() - begin > TURN_MS_MAX) {
-      await pause(0);
-      begin = performance.now();
-    }
-    texts.push(messageText(message, `messages.${i}`));
-  }
-  return texts;
+  return Array.from(messages, (message, i) => messageText(message, `messages.${i}`));
 }
 
 function byteLength(text) {

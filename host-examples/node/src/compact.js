@@ -24,13 +24,20 @@ export function planOptions(call, options) {
   return { ...plan, ...modelOption(options), requests_max: options.parallel ?? 1 };
 }
 
+/** What the engine decides by these options of its `evaluate`. */
+export async function decide(backend, conversation, budget, options, now) {
+  const args = { conversation, budget, options, now };
+  const { explanation_json, ...fields } = await backend.call("compaction.evaluate", args);
+  return { ...fields, explanation: JSON.parse(explanation_json) };
+}
+
 /** Answers requests without a model, or with the chain of the caller's models. */
-function completerOf(backend, models, options, tally) {
+function completerOf(begun, models, options, tally) {
   const chain = modelChain(models, options);
   return async (request) => {
     if (modelsFor(models, request.purpose).length === 0) {
       tally.completions += 1;
-      const done = await backend.compute("compaction.complete_offline", { request });
+      const done = await begun.compute("compaction.complete_offline", { request });
       return { result: { done }, exhausted: false };
     }
     const { result, exhausted, calls } = await chain(request);
@@ -38,6 +45,11 @@ function completerOf(backend, models, options, tally) {
     if (result?.failed) tally.failure = result.failed;
     return result === null ? null : { result, exhausted };
   };
+}
+
+/** Whether this answer became a summary. One that another made before leaves the context as it is. */
+function isMade({ applied, tokens_before, tokens_after }) {
+  return applied === "committed" && tokens_after < tokens_before;
 }
 
 function passOf(outcome) {
@@ -58,10 +70,10 @@ function statusOf({ status, reason }, { served }, passes, stillDue) {
  * Compacts a conversation until nothing is due, and says how it ended: `compacted`, or `refusal`
  * when a model refuses its key or the content, each with the engine's `reason`.
  *
- * Awaits the models outside of the conversation's queue, so `append` and `assemble` go on
- * meanwhile.
+ * Awaits the models outside of the conversation's line, so `append` and `assemble` go on meanwhile.
+ * Of one conversation at a time: see `Calls`.
  */
-export async function drain(backend, models, clock, conversation, options) {
+export async function drain(begun, models, clock, conversation, options) {
   const { budget, signal } = options;
   const now = () => options.now ?? clock();
   const plan = planOptions("compact", options);
@@ -69,14 +81,14 @@ export async function drain(backend, models, clock, conversation, options) {
   const ended = await drive({
     plan: (sweep) => {
       const args = { conversation, budget, options: { ...plan, sweep }, now: now() };
-      return backend.call("compaction.plan", args);
+      return begun.call("compaction.plan", args);
     },
-    complete: completerOf(backend, models, options, tally),
+    complete: completerOf(begun, models, options, tally),
     apply: async (request, { result: answer, exhausted }) => {
       const apply = { fallback_over_tokens: exhausted ? budget : null, ...modelOption(options) };
       const args = { conversation, request_id: request.id, answer, options: apply, now: now() };
-      const outcome = await backend.call("compaction.apply", args);
-      tally.served ||= exhausted && outcome.applied === "committed";
+      const outcome = await begun.call("compaction.apply", args);
+      tally.served ||= exhausted && isMade(outcome);
       return outcome;
     },
     stopped: () => signal?.aborted ?? false,
@@ -88,24 +100,25 @@ export async function drain(backend, models, clock, conversation, options) {
   }
   // Whether more is due after the passes: what was observed is of a context before them.
   const after = { ...rest(plan, "observed_tokens"), force: false };
-  const args = { conversation, budget, options: after, now: now() };
-  const decision = await backend.call("compaction.evaluate", args);
+  const decision = await decide(begun, conversation, budget, after, now());
   return { reason, refusal: null, compacted: resultOf(ended, tally, decision) };
 }
 
 /** Compacts; rejects with `completion-failed` when a model refuses its key or the content. */
-export async function compact(backend, models, clock, conversation, given) {
+export async function compact(begun, models, clock, conversation, given) {
   const options = budgeted("compact", given);
-  const { compacted, refusal } = await drain(backend, models, clock, conversation, options);
+  planOptions("compact", options);
+  const { compacted, refusal } = await begun.alone(conversation, options.signal, () => {
+    return drain(begun, models, clock, conversation, options);
+  });
   if (refusal) throw refusal;
   return compacted;
 }
 
 function resultOf(ended, tally, decision) {
-  const committed = ended.passes.filter((outcome) => outcome.applied === "committed");
-  const passes = committed.map(passOf);
-  const explained = JSON.parse(decision.explanation_json);
-  const tokens = explained.inputs.stored_tokens;
+  const passes = ended.passes.filter(isMade).map(passOf);
+  const { explanation } = decision;
+  const tokens = explanation.inputs.stored_tokens;
   const { failure } = tally;
   const failed = failure ? [`completion-failed: ${failure.code}: ${failure.message}`] : [];
   const said = ended.passes.flatMap((outcome) => outcome.warnings);
@@ -116,7 +129,7 @@ function resultOf(ended, tally, decision) {
     completions: tally.completions,
     tokens_before: passes[0]?.tokens_before ?? tokens,
     tokens_after: passes.at(-1)?.tokens_after ?? tokens,
-    warnings: [...new Set([...said, ...explained.warnings, ...failed])],
+    warnings: [...new Set([...said, ...explanation.warnings, ...failed])],
     failure,
   };
 }

@@ -3,19 +3,23 @@
 // Converts and forwards; every decision is the engine's. Names of options and results are those
 // of the engine's JSON (snake_case), so that they are the same in every host.
 
-import { ask, completed, completerOf } from "./ask.js";
-import { batchesOf, mergeReceipts, messageTexts, severalBatches, stagedTexts } from "./batches.js";
+import { append, APPEND_OPTIONS, INGEST_OPTIONS } from "./append.js";
+import { ask, askPlan, completed, completerOf } from "./ask.js";
+import { messageTexts } from "./batches.js";
+import { compact, decide } from "./compact.js";
 import { toJson } from "./convert.js";
-import { compact, planOptions } from "./compact.js";
 import { invalid } from "./errors.js";
-import { askMaintain, maintain } from "./maintain.js";
+import { maintain } from "./maintain.js";
 import { budgeted, checkAsking, knownOptions, optionsOf, rest } from "./options.js";
+import { collected, cursorPages, each, expanded, expansionPages, messagePages } from "./pages.js";
+import { EXPORT_BYTES_MAX, importLines, linesOf } from "./portable.js";
 import { identitiesJson, ingestTranscript } from "./transcript.js";
+import { turn } from "./turn.js";
+
+const TOOL_OPTIONS = ["caller", "retries", "timeout_ms", "signal", "now"];
 
 /** Bytes of one page of texts. */
 const PAGE_BYTES_MAX = 1024 * 1024;
-const INGEST_OPTIONS = ["dialect", "refuse_replay", "family", "now"];
-const APPEND_OPTIONS = [...INGEST_OPTIONS, "mode", "repeat"];
 
 function parsed(text) {
   return JSON.parse(text);
@@ -34,48 +38,27 @@ function withExtra({ model, mark_caches, ...options }) {
 }
 
 /**
- * All pages of an expansion as one; `read(after)` resolves to a page.
+ * An engine over one store.
  *
- * What was read on a grant is paid for: when something goes wrong behind the first page, that is
- * what there is, and its `next` leads to the page that failed.
+ * What a call is given is read before it returns its promise, and its place in the line of its
+ * conversation is taken then, too.
  */
-export async function expanded(read, { grant, token_cap }) {
-  let whole = await read(null);
-  while (whole.next && (token_cap ?? null) === null && !whole.grant?.truncated) {
-    let page;
-    try {
-      page = await read(whole.next);
-    } catch (error) {
-      if ((grant ?? null) === null) throw error;
-      return whole;
-    }
-    whole = {
-      ...page,
-      summaries: [...whole.summaries, ...page.summaries],
-      messages: [...whole.messages, ...page.messages],
-      tokens: whole.tokens + page.tokens,
-      ...(page.grant && {
-        grant: { ...page.grant, tokens: whole.grant.tokens + page.grant.tokens },
-      }),
-    };
-  }
-  return whole;
-}
-
-/** An engine over one store. */
 export class Engine {
   #backend;
+  #calls;
   #models;
   #clock;
 
   /**
    * @param {object} parts
-   * @param {import("./backend.js").Backend} parts.backend
+   * @param {import("./backend.js").Backend} parts.backend for what needs no store
+   * @param {import("./calls.js").Calls} parts.calls over the same backend
    * @param {object} parts.models what `modelsOf` made of the caller's functions
    * @param {() => number} parts.clock milliseconds since the epoch
    */
-  constructor({ backend, models, clock }) {
+  constructor({ backend, calls, models, clock }) {
     this.#backend = backend;
+    this.#calls = calls;
     this.#models = models;
     this.#clock = clock;
   }
@@ -88,9 +71,11 @@ export class Engine {
   /** What became of every key of a configuration: accepted, defaulted, deprecated, unknown. */
   async configure(config) {
     const json = toJson(config, "config");
-    const report = parsed(this.#backend.pure("setup.configure", { config_json: json }));
-    this.#backend.restart(json);
-    return report;
+    return this.#calls.begin(() => {
+      const report = parsed(this.#backend.pure("setup.configure", { config_json: json }));
+      this.#backend.restart(json);
+      return report;
+    });
   }
 
   /**
@@ -100,46 +85,28 @@ export class Engine {
    */
   async append(conversation, messages, options) {
     const given = knownOptions("append", options, APPEND_OPTIONS);
-    const { dialect = "lcm", repeat = false } = given;
-    const mode = given.mode ?? "transcript";
-    const { refuse_replay = false, family } = given;
+    const texts = messageTexts(messages);
     const now = given.now ?? this.#clock();
-    const texts = await messageTexts(messages);
-    if (severalBatches(texts)) {
-      if (mode === "transcript" || given.refuse_replay === true) {
-        // What is stored already cannot be told batch by batch.
-        return ingestTranscript(this.#backend, conversation, texts, { ...given, dialect, now });
-      }
-      // A message that is refused is so before the batches in front of it are stored.
-      await identitiesJson(this.#backend, dialect, texts);
-    }
-    const staged = await stagedTexts(this.#backend, conversation, texts, now, family);
-    const extra = {
-      ...(repeat && { repeat }),
-      ...(refuse_replay && { refuse_replay }),
-      ...(family !== undefined && { family }),
-    };
-    const extra_json = Object.keys(extra).length > 0 ? JSON.stringify(extra) : null;
-    const receipts = [];
-    for (const batch of staged.length > 0 ? batchesOf(staged) : [[]]) {
-      const call = { conversation, dialect, messages: batch, options: { mode, extra_json }, now };
-      receipts.push(await this.#backend.call("ingest.append", call));
-    }
-    return mergeReceipts(receipts);
+    return this.#calls.inLine(conversation, (backend) => {
+      return append(backend, conversation, texts, { ...given, now });
+    });
   }
 
   /** Stores those messages of a whole transcript that are missing. */
   async ingest(conversation, transcript, options) {
     const given = knownOptions("ingest", options, INGEST_OPTIONS);
-    const { dialect = "lcm" } = given;
-    const now = given.now ?? this.#clock();
-    const texts = await messageTexts(transcript);
-    return ingestTranscript(this.#backend, conversation, texts, { ...given, dialect, now });
+    const texts = messageTexts(transcript);
+    const asked = { ...given, dialect: given.dialect ?? "lcm", now: given.now ?? this.#clock() };
+    return this.#calls.inLine(conversation, (backend) => {
+      return ingestTranscript(backend, conversation, texts, asked);
+    });
   }
 
   /** Makes room: summarises old messages until nothing is due. */
   async compact(conversation, options) {
-    return compact(this.#backend, this.#models, this.#clock, conversation, options);
+    return this.#calls.begin((begun) => {
+      return compact(begun, this.#models, this.#clock, conversation, options);
+    });
   }
 
   /**
@@ -151,33 +118,10 @@ export class Engine {
    * compaction that can wait is left for `maintain`, and `deferred` says so.
    */
   async turn(conversation, messages, options) {
-    const { append_mode: mode, repeat, defer = false, ...given } = budgeted("turn", options);
-    if (typeof defer !== "boolean") throw invalid("`defer` must be true or false");
-    const { dialect, refuse_replay, family, ...work } = given;
-    const append = { dialect, refuse_replay, family, mode, repeat, now: given.now };
-    const plan = planOptions("turn", work);
-    const texts = await messageTexts(messages);
-    await this.#check(conversation, work, plan);
-    const receipt = await this.append(conversation, texts, append);
-    const decision = await this.#decide(conversation, work, plan);
-    const done = { receipt, decision, compacted: null, deferred: false, failure: null };
-    if (!decision.due) return done;
-    if (defer && !decision.must) {
-      const now = work.now ?? this.#clock();
-      const { debt } = await askMaintain(this.#backend, conversation, work, now);
-      // What the engine sees no debt in, it would never do later: a forced pass, or a mode that
-      // acts below the threshold.
-      if (debt !== null) return { ...done, deferred: true };
-    }
-    try {
-      const compacted = await this.compact(conversation, work);
-      const { code, message } = compacted.failure ?? {};
-      return { ...done, compacted, failure: compacted.failure && { code, message } };
-    } catch (error) {
-      if (error.code !== "completion-failed") throw error;
-      const { code, message } = error;
-      return { ...done, failure: { code, message } };
-    }
+    const texts = messageTexts(messages);
+    return this.#calls.begin((begun) => {
+      return turn(begun, this.#models, this.#clock, conversation, texts, options);
+    });
   }
 
   /**
@@ -186,34 +130,19 @@ export class Engine {
    * refused its key or the content. The engine pauses after failures.
    */
   async maintain(conversation, options) {
-    return maintain(this.#backend, this.#models, this.#clock, conversation, options);
+    return this.#calls.begin((begun) => {
+      return maintain(begun, this.#models, this.#clock, conversation, options);
+    });
   }
 
   /** Whether compaction is due, and why. */
   async evaluate(conversation, options) {
     const given = budgeted("evaluate", options);
-    return this.#decide(conversation, given, withExtra(rest(given, "budget", "now")));
-  }
-
-  /** What the engine decides by these options of its `evaluate`. */
-  async #decide(conversation, { budget, now }, options) {
-    const { explanation_json, ...fields } = await this.#backend.call("compaction.evaluate", {
-      conversation,
-      budget,
-      options,
-      now: now ?? this.#clock(),
+    const asked = withExtra(rest(given, "budget", "now"));
+    const now = given.now ?? this.#clock();
+    return this.#calls.inLine(conversation, (backend) => {
+      return decide(backend, conversation, given.budget, asked, now);
     });
-    return { ...fields, explanation: parsed(explanation_json) };
-  }
-
-  /** Rejects what `#decide` would; it writes nothing. */
-  async #check(conversation, work, options) {
-    try {
-      await this.#decide(conversation, work, options);
-    } catch (error) {
-      // Said only when all arguments are right: nothing is stored yet.
-      if (error.code !== "not-found") throw error;
-    }
   }
 
   /** A context that fits `budget`, as messages of `dialect`. */
@@ -226,11 +155,11 @@ export class Engine {
       dialect,
       options: {
         ...withExtra(rest(given, "budget", "dialect", "now")),
-        live_messages: await messageTexts(live_messages),
+        live_messages: messageTexts(live_messages),
       },
       now: given.now ?? this.#clock(),
     };
-    const assembled = await this.#backend.call("context.assemble", call);
+    const assembled = await this.#calls.call("context.assemble", call);
     const { messages_json, items, explanation_text, ...fields } = assembled;
     const explained = given.explain ? { items, explanation_text } : {};
     return { messages: parsed(messages_json), ...fields, budget, ...explained };
@@ -241,9 +170,11 @@ export class Engine {
    * beside the assembled context, such as its system prompt and its tools.
    */
   async estimate(messages, dialect = "lcm") {
-    const texts = await messageTexts(messages);
-    const entries = parsed(await identitiesJson(this.#backend, dialect, texts));
-    return entries.reduce((total, { tokens }) => total + tokens, 0);
+    const texts = messageTexts(messages);
+    return this.#calls.begin(async (begun) => {
+      const entries = parsed(await identitiesJson(begun, dialect, texts));
+      return entries.reduce((total, { tokens }) => total + tokens, 0);
+    });
   }
 
   /**
@@ -251,8 +182,8 @@ export class Engine {
    * not. Nothing is stored or read.
    */
   async validate(messages, dialect) {
-    const messages_json = `[${(await messageTexts(messages)).join(",")}]`;
-    return parsed(await this.#backend.call("context.validate", { dialect, messages_json }));
+    const messages_json = `[${messageTexts(messages).join(",")}]`;
+    return parsed(await this.#calls.call("context.validate", { dialect, messages_json }));
   }
 
   /** Searches messages and summaries, or the texts of large payloads. */
@@ -276,7 +207,7 @@ export class Engine {
     const entry = (one) => (one?.vector ? { ...one, vector: numbers(one.vector) } : one);
     const listed = Array.isArray(vectors) ? vectors.map(entry) : vectors;
     const vectors_json = toJson({ ...others, vectors: listed }, "options");
-    return parsed(await this.#backend.call("recall.embed", { conversation, vectors_json }));
+    return parsed(await this.#calls.call("recall.embed", { conversation, vectors_json }));
   }
 
   /** What a summary, a message or a file is. */
@@ -288,23 +219,51 @@ export class Engine {
 
   /** From a summary back to what it was made from: one page with `token_cap`, else everything. */
   async expand(conversation, id, options) {
-    const given = optionsOf("expand", options);
-    const wanted = rest(given, "grant", "now");
-    const read = (after) => {
-      const options_json = toJson(after === null ? wanted : { ...wanted, after }, "options");
-      return this.#json("recall.expand", conversation, { id, options_json }, given);
+    const { given, readBy } = this.#expansion("expand", conversation, id, options);
+    return this.#calls.inLine(conversation, (backend) => expanded(readBy(backend), given));
+  }
+
+  /** The pages of an expansion, each read when it is taken; `token_cap` is that of a page. */
+  iterExpand(conversation, id, options) {
+    const { readBy } = this.#expansion("iterExpand", conversation, id, options);
+    return expansionPages(readBy(this.#calls));
+  }
+
+  /** How pages of an expansion are read through what has `call`. */
+  #expansion(call, conversation, id, options) {
+    const given = optionsOf(call, options);
+    const { after: first, ...wanted } = rest(given, "grant", "now");
+    // Checks what is given now, not when a page is taken.
+    toJson(wanted, "options");
+    const fixed = { conversation, id, grant: given.grant ?? null, now: given.now ?? this.#clock() };
+    const readBy = (caller) => async (after) => {
+      const options_json = toJson({ ...wanted, after: after ?? first }, "options");
+      return parsed(await caller.call("recall.expand", { ...fixed, options_json }));
     };
-    return expanded(read, given);
+    return { given, readBy };
   }
 
   /**
    * Has a question answered from what was said: `{status, answer, cited_ids, ...}`.
    *
-   * A model that fails, takes too long or is stopped by `signal` is no rejection but a `status`,
-   * with `failure`. At most `deadline_ms` are waited for all of it.
+   * A model that fails or takes too long is no rejection but a `status`, with `failure`. At most
+   * `deadline_ms` are waited for all of it. An aborted `signal` rejects with its reason; the
+   * question is over then, for the engine, too.
    */
   async ask(conversation, question, options) {
-    return ask(this.#backend, this.#models, this.#clock, conversation, question, options);
+    return this.#calls.begin((begun) => {
+      return ask(begun, this.#models, this.#clock, conversation, question, options);
+    });
+  }
+
+  /**
+   * What `ask` would read, and whether that is worth it, for hosts whose own sub-agents read. Asks
+   * no model and writes nothing.
+   */
+  async askPlan(conversation, question, options) {
+    return this.#calls.begin((begun) => {
+      return askPlan(begun, this.#clock, conversation, question, options);
+    });
   }
 
   /**
@@ -316,36 +275,45 @@ export class Engine {
     const { now, ...limits } = optionsOf("grant", options);
     const grant_json = toJson(limits, "options");
     const call = { conversation, grant_json, now: now ?? this.#clock() };
-    return parsed(await this.#backend.call("recall.grant", call));
+    return parsed(await this.#calls.call("recall.grant", call));
   }
 
   /** Ends a grant at once, with those that inherit from it. */
   async revoke(conversation, grant, options) {
     const { now } = knownOptions("revoke", options, ["now"]);
     const call = { conversation, grant, now: now ?? this.#clock() };
-    await this.#backend.call("recall.revoke", call);
+    await this.#calls.call("recall.revoke", call);
   }
 
   /** Original texts of the messages `from` to `to` (inclusive, from 1), byte for byte. */
   async messages(conversation, options) {
-    const given = knownOptions("messages", options, ["from", "to"]);
-    const { from = 1, to = Number.MAX_SAFE_INTEGER } = given;
-    const texts = [];
-    for (;;) {
-      const seq_from = from + texts.length;
-      if (seq_from > to) return texts;
-      const args = { conversation, seq_from, seq_to: to, bytes_max: PAGE_BYTES_MAX };
-      const page = await this.#backend.call("recall.messages", args);
-      if (page.length === 0) return texts;
-      texts.push(...page);
-    }
+    const { from, to, readBy } = this.#range("messages", conversation, options);
+    return this.#calls.inLine(conversation, async (backend) => {
+      return (await collected(messagePages(readBy(backend), from, to))).flat();
+    });
+  }
+
+  /** The same one by one; about 1 MiB is read when the first of it is taken. */
+  iterMessages(conversation, options) {
+    const { from, to, readBy } = this.#range("iterMessages", conversation, options);
+    return each(messagePages(readBy(this.#calls), from, to), (page) => page);
+  }
+
+  /** How messages of a range are read through what has `call`. */
+  #range(call, conversation, options) {
+    const { from = 1, to = Number.MAX_SAFE_INTEGER } = knownOptions(call, options, ["from", "to"]);
+    const fixed = { conversation, seq_to: to, bytes_max: PAGE_BYTES_MAX };
+    const readBy = (caller) => (seq_from) => {
+      return caller.call("recall.messages", { ...fixed, seq_from });
+    };
+    return { from, to, readBy };
   }
 
   /** Counts and sizes of a conversation, or of the store when none is given. */
   async status(conversation, options) {
     const { now } = knownOptions("status", options, ["now"]);
     const args = { conversation, now: now ?? this.#clock() };
-    return parsed(await this.#backend.call("admin.status", args));
+    return parsed(await this.#calls.call("admin.status", args));
   }
 
   /** Makes the conversation one of a family, whose members are searched together. */
@@ -411,7 +379,7 @@ export class Engine {
     const { now, ...given } = optionsOf(verb, options);
     const arguments_json = toJson({ ...given, ...fixed }, "options");
     const call = { conversation, verb, arguments_json, now: now ?? this.#clock() };
-    return parsed(await this.#backend.call("admin.call", call));
+    return parsed(await this.#calls.call("admin.call", call));
   }
 
   /**
@@ -429,42 +397,51 @@ export class Engine {
   }
 
   /**
-   * Answers a tool call whose name starts with `lcm_`: `{text, is_error}`. `input` is an object or
-   * its JSON text.
+   * Answers a tool call whose name starts with `lcm_`: `{text, is_error, failure}`. `input` is an
+   * object or its JSON text. When a model that was asked for it failed, `failure` says how; the
+   * text says it, too, to the agent's model.
    */
   async callTool(conversation, name, input, options) {
-    const given = knownOptions("callTool", options, ["caller", "retries", "timeout_ms", "signal", "now"]);
+    const given = knownOptions("callTool", options, TOOL_OPTIONS);
     checkAsking(given);
+    if (given.signal?.aborted) throw given.signal.reason;
     const now = () => given.now ?? this.#clock();
     // OpenAI hands the arguments over as JSON text, the others as an object.
     const arguments_json = typeof input === "string" ? input : toJson(input ?? {}, "input");
-    const call = { conversation, name, arguments_json };
-    const caller = given.caller ?? null;
-    const first = await this.#backend.call("tools.call", { ...call, caller, now: now() });
-    const outcome = await completed(first, {
-      needs: (outcome) => outcome["needs-completions"],
-      complete: completerOf(this.#backend, this.#models, given),
-      resume: (continuation, answers) => {
-        const args = { conversation, continuation, answers, now: now() };
-        return this.#backend.call("tools.resume", args);
-      },
+    const call = { conversation, name, arguments_json, caller: given.caller ?? null };
+    return this.#calls.begin(async (begun) => {
+      const first = await begun.call("tools.call", { ...call, now: now() });
+      const answered = completerOf(begun, this.#models, given);
+      let failed;
+      const { done } = await completed(first, {
+        needs: (outcome) => outcome["needs-completions"],
+        complete: async (request, needs) => {
+          const answer = await answered(request, needs);
+          failed = answer.failed;
+          return answer;
+        },
+        resume: (continuation, answers) => {
+          const args = { conversation, continuation, answers, now: now() };
+          return begun.call("tools.resume", args);
+        },
+        signal: given.signal,
+      });
+      const failure = failed ? { code: failed.code, message: failed.message } : null;
+      return { ...done, failure };
     });
-    return outcome.done;
   }
 
   async #json(name, conversation, args, options) {
     const call = { conversation, ...args, grant: options.grant ?? null };
-    return parsed(await this.#backend.call(name, { ...call, now: options.now ?? this.#clock() }));
+    return parsed(await this.#calls.call(name, { ...call, now: options.now ?? this.#clock() }));
   }
 
   /** All pages of a call that continues at a cursor. */
-  async #pages(name, args) {
-    const pages = [];
-    do {
-      const cursor = pages.at(-1)?.cursor ?? null;
-      pages.push(parsed(await this.#backend.call(name, { ...args, cursor })));
-    } while (pages.at(-1).cursor);
-    return pages;
+  #pages(name, args) {
+    return this.#calls.inLine(args.conversation, (backend) => {
+      const read = async (cursor) => parsed(await backend.call(name, { ...args, cursor }));
+      return collected(cursorPages(read));
+    });
   }
 
   /** A list of the engine (`kind`: conversations, summaries, ...), all of it. */
@@ -491,8 +468,39 @@ export class Engine {
     };
   }
 
-  /** Waits for what is running and closes the store. */
-  async close() {
-    await this.#backend.close();
+  /**
+   * The lines of an export of a conversation, or of all, without line ends, one by one. It fails
+   * with `conflict` when somebody writes to it meanwhile; what was taken is then no export.
+   */
+  export(conversation) {
+    if (conversation === "") throw invalid("`conversation` must not be empty");
+    const fixed = { conversation: conversation ?? "", bytes_max: EXPORT_BYTES_MAX };
+    const read = async (cursor) => {
+      return parsed(await this.#calls.attempt("admin.export_page", { ...fixed, cursor }));
+    };
+    return each(cursorPages(read), (page) => page.lines);
+  }
+
+  /**
+   * Takes the lines of an export in. All of it is verified before the first message is stored, and
+   * repeating it changes nothing.
+   */
+  async importLines(lines, options) {
+    const { now } = knownOptions("importLines", options, ["now"]);
+    return this.#calls.begin(async (begun) => {
+      // Outside of a line: the source may ask this engine, too.
+      const whole = await linesOf(lines);
+      return begun.inLine("", (backend) => {
+        return importLines(backend, whole, () => now ?? this.#clock());
+      });
+    });
+  }
+
+  /**
+   * Waits for the calls that began before, models included, and closes the store; calls that come
+   * later are refused.
+   */
+  close() {
+    return this.#calls.close();
   }
 }

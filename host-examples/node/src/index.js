@@ -1,7 +1,7 @@
 // The package's entry for Node.
 
 import { openWith } from "./open.js";
-import { instantiate, openPath } from "./runtime.js";
+import { instantiate, openPath, placeOfPath, warn } from "./runtime.js";
 import { startThread } from "./thread-backend.js";
 
 export { ERROR_CODES, LcmError } from "./errors.js";
@@ -17,6 +17,6 @@ export { MemoryStore } from "./store-memory.js";
  * own, and `store` is a string.
  */
 export function open(options) {
-  const runtime = { instantiate, openPath, startThread };
+  const runtime = { instantiate, openPath, placeOfPath, startThread, warn };
   return openWith(runtime, { environment: process.env, ...options });
 }

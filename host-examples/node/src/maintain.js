@@ -15,17 +15,23 @@ export async function askMaintain(backend, conversation, options, now, ended) {
 }
 
 /** What is owed, done when it is time: `{debt, compacted, failure}`. */
-export async function maintain(backend, models, clock, conversation, given) {
+export async function maintain(begun, models, clock, conversation, given) {
   const options = budgeted("maintain", given);
   planOptions("maintain", options);
+  return begun.alone(conversation, options.signal, () => {
+    return maintainAlone(begun, models, clock, conversation, options);
+  });
+}
+
+async function maintainAlone(begun, models, clock, conversation, options) {
   const tell = (ended, asked = options) => {
-    return askMaintain(backend, conversation, asked, options.now ?? clock(), ended);
+    return askMaintain(begun, conversation, asked, options.now ?? clock(), ended);
   };
   const { debt, drain: isTime } = await tell();
   if (!isTime) return { debt, compacted: null, failure: null };
   let ended;
   try {
-    ended = await drain(backend, models, clock, conversation, options);
+    ended = await drain(begun, models, clock, conversation, options);
   } catch (error) {
     if (error.code === "conflict") await tell("conflict");
     throw error;

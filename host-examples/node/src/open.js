@@ -2,60 +2,27 @@
 // and for workers add where the component's modules come from.
 
 import { Backend } from "./backend.js";
-import { toJson } from "./convert.js";
+import { Calls, placeOfObject } from "./calls.js";
 import { Engine } from "./engine.js";
 import { invalid, LcmError } from "./errors.js";
 import { modelsOf } from "./models.js";
+import { settingsOf } from "./settings.js";
+import { storeOf } from "./store-async.js";
 import { MemoryStore } from "./store-memory.js";
 
+/** Names a store that nobody else has. */
+const MEMORY = "memory:";
+
 const OPTIONS = ["store", "complete", "config", "now", "environment", "worker"];
-
-/** Variables of this program that are no configuration keys. */
-const OTHER_VARIABLES = ["LCM_STORE", "LCM_WASM", "LCM_CACHE_DIR", "LCM_BLESS"];
-
-function environmentKey(name) {
-  return name
-    .slice("LCM_".length)
-    .toLowerCase()
-    .replace(/_([a-z0-9])/g, (_, letter) => letter.toUpperCase());
-}
-
-function environmentValue(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
-
-/**
- * Configuration keys given by `LCM_...` variables, under their reference names:
- * `LCM_FRESH_TAIL_COUNT` is `freshTailCount`. Values are JSON where they parse as such, else
- * strings.
- */
-export function environmentConfig(environment) {
-  const names = Object.keys(environment).filter(
-    (name) => /^LCM_[A-Z0-9_]+$/.test(name) && !OTHER_VARIABLES.includes(name),
-  );
-  return Object.fromEntries(
-    names.sort().map((name) => [environmentKey(name), environmentValue(environment[name])]),
-  );
-}
-
-/** The configuration as JSON text; null when there is none. */
-function configJsonOf(config, environment) {
-  const fromEnvironment = environmentConfig(environment);
-  if (config === undefined && Object.keys(fromEnvironment).length === 0) return null;
-  return toJson({ ...config, ...fromEnvironment }, "config");
-}
 
 /**
  * An engine over `options.store`.
  *
  * `instantiate` makes an instance of the component synchronously; `openPath` opens a store that is
- * given as a string; `startThread`, where the runtime has threads, makes a backend in one.
+ * given as a string, and `placeOfPath` says which one that is; `startThread`, where the runtime has
+ * threads, makes a backend in one; `warn` is told each thing that is odd, as one line.
  */
-export async function openWith({ instantiate, openPath, startThread }, options) {
+export async function openWith(runtime, options) {
   for (const key of Object.keys(options)) {
     if (!OPTIONS.includes(key)) throw invalid(`open has no option \`${key}\``);
   }
@@ -63,23 +30,39 @@ export async function openWith({ instantiate, openPath, startThread }, options) 
   if (store === undefined || store === null) throw invalid("open needs `store`");
   if (typeof worker !== "boolean") throw invalid("`worker` must be true or false");
   const models = modelsOf(complete);
-  const configJson = configJsonOf(config, environment);
-  if (worker) {
-    const backend = await inThread(startThread, { store, configJson });
-    return new Engine({ backend, models, clock: now });
+  const backend = await (worker ? inThread : besideUs)(runtime, store);
+  try {
+    await configured(backend, config, environment, runtime.warn);
+  } catch (error) {
+    // A store of the caller stays open for the caller.
+    if (typeof store === "string") await backend.close();
+    throw error;
   }
-  const opened = typeof store === "string" ? await storeAt(store, openPath) : store;
-  const backend = new Backend({ instantiate, store: opened, configJson });
-  return new Engine({ backend, models, clock: now });
+  const isPath = typeof store === "string" && store !== MEMORY;
+  const place = isPath ? runtime.placeOfPath(store) : placeOfObject(storeOf(store) ?? backend);
+  return new Engine({ backend, calls: new Calls({ backend, place }), models, clock: now });
 }
 
-function inThread(startThread, { store, configJson }) {
+/** Configures every instance of `backend`; rejects with what is wrong. */
+async function configured(backend, config, environment, warn) {
+  const configure = (config_json) => backend.compute("setup.configure", { config_json });
+  const { json, unknown } = await settingsOf(config, environment, configure);
+  for (const key of unknown) warn(`config: unknown key \`${key}\``);
+  if (json !== null) backend.restart(json);
+}
+
+async function besideUs({ instantiate, openPath }, store) {
+  const opened = typeof store === "string" ? await storeAt(store, openPath) : store;
+  return new Backend({ instantiate, store: opened, configJson: null });
+}
+
+function inThread({ startThread }, store) {
   if (!startThread) throw new LcmError("unsupported", "`worker` needs Node");
   if (typeof store !== "string") throw invalid("with `worker`, `store` must be a string");
-  return startThread({ store, configJson });
+  return startThread(store);
 }
 
 /** The store that a string names. */
 export function storeAt(name, openPath) {
-  return name === "memory:" ? new MemoryStore() : openPath(name);
+  return name === MEMORY ? new MemoryStore() : openPath(name);
 }

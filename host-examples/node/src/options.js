@@ -7,13 +7,13 @@ export function rest(options, ...own) {
   return Object.fromEntries(Object.entries(options).filter(([key]) => !own.includes(key)));
 }
 
-/** What was given as the options of `call`, as an object; none: an empty one. */
+/** What was given as the options of `call`, as an object of its own; none: an empty one. */
 export function optionsOf(call, options) {
   const given = options ?? {};
   if (typeof given !== "object" || Array.isArray(given)) {
     throw invalid(`the options of ${call} must be an object`);
   }
-  return given;
+  return { ...given };
 }
 
 /** The same, checked to have no other names than these. */

@@ -1,6 +1,6 @@
 // What the package needs of Node: the component's modules, instances of them, and store files.
 
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 
 import { instantiate as instantiateGlue } from "../build/lcm.js";
 import { LcmError } from "./errors.js";
@@ -45,4 +45,14 @@ export function openPath(path) {
     );
   }
   return openSqliteStore(path);
+}
+
+/** Names the file of a store that was opened, under whichever path. */
+export function placeOfPath(path) {
+  return existsSync(path) ? realpathSync(path) : path;
+}
+
+/** Says on standard error, or to whom listens for warnings of the process, what is odd. */
+export function warn(line) {
+  process.emitWarning(line, "LcmWarning");
 }

@@ -23,7 +23,7 @@ const MARK = Symbol("asynchronous store");
 export function asyncStore(store) {
   checkStore(store);
   return {
-    [MARK]: true,
+    [MARK]: store,
     getMany: (keys) => store.getMany(keys),
     scan: (...args) => store.scan(...args),
     commit: (guards, puts) => store.commit(guards, puts),
@@ -33,7 +33,12 @@ export function asyncStore(store) {
 
 /** Whether `store` was declared by `asyncStore`. */
 export function isAsyncStore(store) {
-  return store?.[MARK] === true;
+  return store?.[MARK] !== undefined;
+}
+
+/** The caller's own object behind what was given as a store; undefined: there is none. */
+export function storeOf(given) {
+  return typeof given === "string" ? undefined : (given[MARK] ?? given);
 }
 
 /** What the engine sees during one call: answers from the log, or `would-block`. */

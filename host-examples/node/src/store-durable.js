@@ -12,8 +12,9 @@ function bytes(value) {
   return value === undefined ? undefined : new Uint8Array(value);
 }
 
-function* entriesOf(cursor) {
-  for (const row of cursor) yield { key: row.k, value: bytes(row.v) };
+/** The entries that rows are. */
+function* entriesOf(rows) {
+  for (const { k: key, v } of rows) yield { key, value: bytes(v) };
 }
 
 /** The store in `storage` (`ctx.storage` of a Durable Object with SQLite). */

@@ -16,12 +16,12 @@ export function conflictAt(key) {
   return new LcmError("conflict", `\`${key}\` was changed by another commit`);
 }
 
-/** Cuts sorted entries to a page: at least one entry, at most `entriesMax` and `bytesMax`. */
+/** A page of sorted entries: one at least, `entriesMax` and `bytesMax` of keys and values at most. */
 export function pageOf(entries, entriesMax, bytesMax) {
   const page = [];
   let bytes = 0;
   for (const entry of entries) {
-    bytes += entry.value.length;
+    bytes += entry.key.length + entry.value.length;
     if (page.length > 0 && (page.length >= entriesMax || bytes > bytesMax)) return [page, true];
     page.push(entry);
   }

@@ -24,9 +24,9 @@ export class ThreadBackend {
   #closing = null;
   #ended = null;
 
-  constructor(worker, configJson) {
+  constructor(worker) {
     this.#worker = worker;
-    this.#component = new Component({ instantiate, store: NO_STORE, configJson });
+    this.#component = new Component({ instantiate, store: NO_STORE });
     worker.on("message", (answer) => this.#answer(answer));
     worker.on("error", (error) => this.#end(textOf(error)));
     worker.on("exit", (code) => this.#end(`it exited with ${code}`));
@@ -61,7 +61,7 @@ export class ThreadBackend {
     return this.#send("compute", [name, args]);
   }
 
-  /** Waits for what is running, closes the store and ends the thread. */
+  /** Closes the store and ends the thread. */
   close() {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -112,9 +112,9 @@ export class ThreadBackend {
 }
 
 /** Opens the store that a string names in a new thread; resolves to a backend over it. */
-export function startThread({ store, configJson }) {
+export function startThread(store) {
   const worker = new Worker(new URL("./thread.js", import.meta.url), {
-    workerData: { store, configJson },
+    workerData: { store },
     // Flags of the program, such as `--input-type`, are not for a module of ours.
     execArgv: [],
   });
@@ -127,7 +127,7 @@ export function startThread({ store, configJson }) {
       worker.off("error", failed);
       if (error !== undefined) return reject(received(error));
       adoptModules(modules);
-      return resolve(new ThreadBackend(worker, configJson));
+      return resolve(new ThreadBackend(worker));
     });
   });
 }

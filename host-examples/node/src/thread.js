@@ -10,8 +10,9 @@ import { storeAt } from "./open.js";
 import { compiledModules, instantiate, openPath } from "./runtime.js";
 import { sent } from "./thread-errors.js";
 
-async function opened({ store, configJson }) {
-  const backend = new Backend({ instantiate, store: await storeAt(store, openPath), configJson });
+async function opened(name) {
+  const store = await storeAt(name, openPath);
+  const backend = new Backend({ instantiate, store, configJson: null });
   // The first call compiles, so that the other thread need not.
   backend.pure("setup.version", {});
   return backend;
@@ -30,7 +31,7 @@ function serve(backend) {
 }
 
 try {
-  serve(await opened(workerData));
+  serve(await opened(workerData.store));
   parentPort.postMessage({ modules: compiledModules() });
 } catch (error) {
   parentPort.postMessage({ error: sent(error) });

@@ -3,14 +3,12 @@
 // Alignment cannot be decided batch by batch, so the identities of all messages go to `reconcile`
 // first. They are computed by the engine; nothing is compared here. What it answers holds for one
 // revision: every append names the revision it relies on, and once the conversation moved on the
-// engine is asked again.
+// engine is asked again. An append of unknown outcome is not looked for among what is stored, where
+// short messages cannot be told apart: it is repeated as it was, and the engine knows it again.
 
 import { BATCH_MESSAGES_MAX, batchesOf, mergeReceipts, stagedTexts } from "./batches.js";
 import { CONFLICT_RETRIES_MAX, conflictPause } from "./backend.js";
 import { LcmError } from "./errors.js";
-
-/** Failures of an append after which the conversation is not, or may not be, what it relied on. */
-const OUTDATED = ["conflict", "store-unavailable"];
 
 /**
  * Identities of all texts, in their order, as JSON of one array; rejects when one is no message of
@@ -23,6 +21,22 @@ export async function identitiesJson(backend, dialect, texts) {
     lists.push(json.slice(1, -1));
   }
   return `[${lists.join(",")}]`;
+}
+
+/**
+ * What `append` resolves to once its outcome is known: until then it is called again, with what
+ * says that this repeats a call.
+ */
+export async function settled(append) {
+  for (let attempt = 0, repeat = {}; ; attempt++) {
+    try {
+      return await append(repeat);
+    } catch (error) {
+      if (error.code !== "store-unavailable" || attempt >= CONFLICT_RETRIES_MAX) throw error;
+      await conflictPause(attempt);
+      repeat = { repeat: true };
+    }
+  }
 }
 
 /** One transcript on its way in. */
@@ -82,25 +96,35 @@ class Intake {
     const { conversation, dialect, now } = this;
     const options = { mode: "new", partial: true, extra_json: JSON.stringify(extra) };
     const call = { conversation, dialect, messages, options, now };
-    const receipt = await this.backend.attempt("ingest.append", call);
-    this.receipts.push(receipt);
-    return receipt;
+    return this.backend.attempt("ingest.append", call);
   }
 
-  /** Appends these messages, each call relying on the revision that the one before left. */
+  /** The same at a revision; a call whose outcome is unknown is repeated. */
+  #appendAt(revision, messages) {
+    return settled((repeat) => this.#append(messages, { ...this.extra, revision, ...repeat }));
+  }
+
+  /**
+   * Appends these messages, each call relying on the revision that the one before left; resolves to
+   * whether that held to the end.
+   */
   async append({ missing, revision }) {
     // An empty call writes nothing and says how things stand.
-    if (missing.length === 0) await this.#append([], this.extra);
+    if (missing.length === 0) this.receipts.push(await this.#append([], this.extra));
     for (let at = 0; at < missing.length; ) {
       const next = missing.slice(at, at + BATCH_MESSAGES_MAX).map((index) => this.texts[index]);
       const [batch] = batchesOf(next);
-      const receipt = await this.#append(batch, { ...this.extra, revision });
+      const receipt = await this.#appendAt(revision, batch);
+      this.receipts.push(receipt);
       const taken = receipt.ingested + receipt.skipped;
       if (taken === 0) throw new LcmError("trap", "`ingest.append` took none of the messages");
       at += taken;
       this.#done = missing[at - 1] + 1;
+      // What was known again says where the conversation is now: others may have written since.
+      if (receipt.revision > revision + 1) return at === missing.length;
       revision = receipt.revision;
     }
+    return true;
   }
 }
 
@@ -116,10 +140,9 @@ export async function ingestTranscript(backend, conversation, texts, options) {
     // Staging moves the conversation on.
     if (await intake.stage(plan.missing)) continue;
     try {
-      await intake.append(plan);
-      break;
+      if (await intake.append(plan)) break;
     } catch (error) {
-      if (!OUTDATED.includes(error.code) || repeats >= CONFLICT_RETRIES_MAX) throw error;
+      if (error.code !== "conflict" || repeats >= CONFLICT_RETRIES_MAX) throw error;
       await conflictPause(repeats++);
     }
   }

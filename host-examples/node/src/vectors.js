@@ -227,7 +227,7 @@ class Run {
   }
 
   async perform(name, args) {
-    if (!this.repeats) return this.backend.once(name, args);
+    if (!this.repeats) return this.backend.attempt(name, args);
     this.mark = this.script.mark();
     const result = await this.backend.call(name, args);
     // A refused commit replaces the instance: the next one is to be configured alike.

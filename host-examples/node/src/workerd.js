@@ -27,5 +27,5 @@ function openPath() {
 
 /** Opens a store and returns an engine over it. */
 export function open(options) {
-  return openWith({ instantiate, openPath }, options);
+  return openWith({ instantiate, openPath, warn: (line) => console.warn(line) }, options);
 }

@@ -89,7 +89,7 @@ test("a model is asked as the engine says, a second time for a search", async ()
   });
 });
 
-test("a model that fails, is late or is stopped is a status, and no question stays open", async () => {
+test("a model that fails or is late is a status, one that is stopped is not, and none stays open", async () => {
   const refusing = async () => ({ error: { code: "auth", message: "key refused" } });
   await withEngine({ ask: refusing }, async (lcm) => {
     const asked = await lcm.ask("c", QUESTION);
@@ -104,11 +104,48 @@ test("a model that fails, is late or is stopped is a status, and no question sta
     assert.equal((await lcm.ask("c", QUESTION, impatient)).status, "timed-out");
     const stop = new AbortController();
     setTimeout(() => stop.abort(), 10);
-    const stopped = await lcm.ask("c", QUESTION, { signal: stop.signal });
-    assert.equal(stopped.status, "model-failed");
-    assert.deepEqual(stopped.failure, { code: "other", message: "cancelled" });
-    const told = await lcm.callTool("c", "lcm_expand_query", { prompt: QUESTION }, { signal: stop.signal });
-    assert.match(told.text, /model-failed/);
+    await assert.rejects(lcm.ask("c", QUESTION, { signal: stop.signal }), { name: "AbortError" });
+    assert.equal((await lcm.ask("c", QUESTION, { deadline_ms: 1 })).status, "timed-out");
+  });
+});
+
+test("that a model failed is said beside the text of a tool", async () => {
+  const call = (lcm, name, input, options) => lcm.callTool("c", name, input, options);
+  const models = {
+    auth: async () => ({ error: { code: "auth", message: "key refused" } }),
+    timeout: slow,
+  };
+  for (const [code, complete] of Object.entries(models)) {
+    await withEngine({ ask: complete }, async (lcm) => {
+      const options = { timeout_ms: 10, retries: 0 };
+      const told = await call(lcm, "lcm_expand_query", { prompt: QUESTION }, options);
+      assert.equal(told.failure.code, code);
+      assert.match(told.text, code === "auth" ? /model-failed/ : /timed-out/);
+    });
+  }
+  await withEngine({ ask: async (request) => `Heron [${firstId(request)}].` }, async (lcm) => {
+    assert.equal((await call(lcm, "lcm_expand_query", { prompt: QUESTION })).failure, null);
+    assert.equal((await call(lcm, "lcm_grep", { pattern: "heron" })).failure, null);
+  });
+});
+
+test("an answer that is there already when a question is stopped is taken", async () => {
+  const stop = new AbortController();
+  const model = async (request) => {
+    stop.abort();
+    return `Heron [${firstId(request)}].`;
+  };
+  await withEngine({ ask: model }, async (lcm) => {
+    assert.equal((await lcm.ask("c", QUESTION, { signal: stop.signal })).status, "answered");
+  });
+});
+
+test("what is wrong with the deadline of a question is said under its name", async () => {
+  await withEngine(undefined, async (lcm) => {
+    for (const deadline_ms of [0, 600_001, 1.5, "x"]) {
+      const wrong = { code: "invalid-input", message: /^(?!.*timeout_ms).*deadline_ms/ };
+      await assert.rejects(lcm.ask("c", QUESTION, { deadline_ms }), wrong);
+    }
   });
 });
 

@@ -3,10 +3,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Calls } from "../src/calls.js";
 import { Queue } from "../src/queue.js";
 import { asyncStore } from "../src/store-async.js";
 import { MemoryStore } from "../src/store-memory.js";
 import { delay, fakeBackend, slowStore } from "./fake.js";
+
+/** The calls of an engine over the stand-in, whose store is `inner`, 5 ms late. */
+function callsOver(inner) {
+  const backend = fakeBackend(asyncStore(slowStore(inner, 5)), { instances: 0 });
+  return new Calls({ backend, place: "here" });
+}
 
 const append = (conversation) => ({ conversation, messages: [], options: {}, now: 1 });
 
@@ -30,9 +37,9 @@ test("a store of 5 ms gives the same result, an injected conflict is repeated", 
 
 test("calls of one conversation queue, those of others run meanwhile", async () => {
   const inner = new MemoryStore();
-  const backend = fakeBackend(asyncStore(slowStore(inner, 5)), { instances: 0 });
+  const calls = callsOver(inner);
   const order = [];
-  const one = (name) => backend.call("ingest.append", append(name)).then(() => order.push(name));
+  const one = (name) => calls.call("ingest.append", append(name)).then(() => order.push(name));
   await Promise.all([one("a"), one("a"), one("a"), one("b")]);
   assert.equal(order.indexOf("b") < 2, true, order.join());
   assert.equal(new TextDecoder().decode(inner.getMany(["a"])[0]), "3");
@@ -100,11 +107,12 @@ test("a store without the three functions is refused", () => {
 
 test("close waits for what is queued, and later calls are refused", async () => {
   const inner = new MemoryStore();
-  const backend = fakeBackend(asyncStore(slowStore(inner, 5)), { instances: 0 });
-  const running = backend.call("ingest.append", append("a"));
-  await backend.close();
-  assert.equal((await running).revision, 1);
-  await assert.rejects(backend.call("ingest.append", append("a")), { code: "invalid-input" });
+  const calls = callsOver(inner);
+  const running = [1, 2].map(() => calls.call("ingest.append", append("a")));
+  await Promise.all([calls.close(), calls.close()]);
+  assert.deepEqual((await Promise.all(running)).map(({ revision }) => revision), [1, 2]);
+  const closed = { code: "invalid-input", message: "the store is closed" };
+  await assert.rejects(calls.call("ingest.append", append("a")), closed);
 });
 
 test("a line goes on after an error and leaves nothing behind", async () => {
@@ -116,5 +124,40 @@ test("a line goes on after an error and leaves nothing behind", async () => {
   const next = queue.run("a", async () => "second");
   await assert.rejects(failing, /first/);
   assert.equal(await next, "second");
-  await queue.idle();
+  const thrown = queue.run("b", () => {
+    throw new Error("at once");
+  });
+  await assert.rejects(thrown, /at once/);
+});
+
+test("the first of a line begins at once, what it queues comes behind it", async () => {
+  const queue = new Queue();
+  const order = [];
+  let inner;
+  const outer = queue.run("a", async () => {
+    inner = queue.run("a", () => order.push("inner"));
+    order.push("outer begins");
+    await delay(1);
+    order.push("outer ends");
+  });
+  assert.deepEqual(order, ["outer begins"]);
+  await Promise.all([outer, inner]);
+  assert.deepEqual(order, ["outer begins", "outer ends", "inner"]);
+});
+
+test("an aborted signal ends the waiting in a line, and nobody overtakes", async () => {
+  const queue = new Queue();
+  const order = [];
+  const controller = new AbortController();
+  let end;
+  const first = queue.run("a", () => new Promise((resolve) => (end = resolve)));
+  const second = queue.run("a", () => order.push("second"), controller.signal);
+  const third = queue.run("a", () => order.push("third"));
+  controller.abort();
+  await second;
+  await delay(5);
+  assert.deepEqual(order, ["second"]);
+  end();
+  await Promise.all([first, third]);
+  assert.deepEqual(order, ["second", "third"]);
 });

@@ -335,6 +335,11 @@ test("of a list of new messages that has a wrong one nothing is stored", async (
     await lcm.append("c", many.slice(0, 1));
     const wrong = [...many, { content: "no role" }];
     await assert.rejects(lcm.append("c", wrong, { mode: "new" }), { code: "invalid-input" });
+    for (const [option, value] of Object.entries({ mode: "old", repeat: "x", refuse_replay: 1 })) {
+      const options = { mode: "new", [option]: value };
+      const expected = { code: "invalid-input", message: new RegExp(option) };
+      await assert.rejects(lcm.append("c", many, options), expected);
+    }
     assert.equal((await lcm.messages("c")).length, 1);
     assert.equal((await lcm.append("c", many, { mode: "new" })).ingested, 150);
   });
@@ -578,14 +583,6 @@ test("configuration reaches every instance, and what is wrong with it is said", 
     await lcm.compact("c", { budget: 3000 });
     assert.ok((await lcm.assemble("c", { budget: 3000 })).fresh_tail_messages <= 3);
   });
-  const wrong = { context_threshold_permille: "many" };
-  await withEngine(
-    "memory:",
-    async (lcm) => {
-      await assert.rejects(lcm.append("c", lines), { code: "invalid-input" });
-    },
-    { config: wrong },
-  );
 });
 
 test("a store object that answers with promises is refused unless it is declared", async () => {
@@ -681,6 +678,7 @@ test("every call refuses an option that it does not know, and does nothing", asy
     assemble: [],
     grep: ["module"],
     ask: ["module"],
+    askPlan: ["module"],
     describe: [summary],
     expand: [summary],
     embed: [],

@@ -12,6 +12,7 @@ import { fileURLToPath } from "node:url";
 import { isMainThread } from "node:worker_threads";
 
 import { MemoryStore, open } from "../src/index.js";
+import { Component } from "../src/component.js";
 import { openWith } from "../src/open.js";
 import { ThreadBackend } from "../src/thread-backend.js";
 import { walkthrough } from "../src/walkthrough.js";
@@ -92,6 +93,33 @@ test("models are asked in the thread that opened, and others go on meanwhile", a
   );
 });
 
+/** What the component did in this thread while a conversation was stored, compacted and read. */
+async function doneHere(t, worker) {
+  const names = new Set();
+  const { invoke } = Component.prototype;
+  t.mock.method(Component.prototype, "invoke", function (name, args) {
+    names.add(name);
+    return invoke.call(this, name, args);
+  });
+  const lcm = await open({ store: "memory:", environment: {}, worker });
+  await lcm.ingest("c", [...lines, ...lines]);
+  await lcm.turn("c", [{ role: "user", content: "and now?" }], { budget: 3000 });
+  await lcm.maintain("c", { budget: 3000 });
+  await lcm.assemble("c", { budget: 3000 });
+  await lcm.grep("c", "module");
+  await lcm.ask("c", "Which module?");
+  await lcm.estimate(lines);
+  await lcm.close();
+  t.mock.restoreAll();
+  return [...names];
+}
+
+test("with a thread the engine does nothing in that of the caller", async (t) => {
+  const without = await doneHere(t, false);
+  assert.ok(without.includes("ingest.append") && without.includes("compaction.complete_offline"));
+  assert.deepEqual(await doneHere(t, true), []);
+});
+
 test("a signal ends a compaction and a question whose model never answers", async () => {
   const asked = [];
   let controller;
@@ -112,8 +140,8 @@ test("a signal ends a compaction and a question whose model never answers", asyn
       });
       assert.deepEqual([reason, passes], ["cancelled", []]);
       controller = new AbortController();
-      const question = await lcm.ask("c", "which module?", { signal: controller.signal });
-      assert.equal(question.status, "model-failed");
+      const question = lcm.ask("c", "which module?", { signal: controller.signal });
+      await assert.rejects(question, { name: "AbortError" });
       assert.deepEqual(asked, ["leaf", "ask"]);
     },
     { complete },
@@ -171,7 +199,7 @@ test("a program ends though its engine was not closed, but not before its calls 
 
 test("calls of a thread that ended are refused as of unknown outcome", async () => {
   const worker = Object.assign(new EventEmitter(), { postMessage() {}, ref() {}, unref() {} });
-  const backend = new ThreadBackend(worker, null);
+  const backend = new ThreadBackend(worker);
   const running = backend.call("ingest.append", { conversation: "c" });
   worker.emit("error", new Error("out of memory"));
   worker.emit("exit", 1);

@@ -84,6 +84,35 @@ class Questions(unittest.TestCase):
             self.assertEqual(asked["status"], "model-failed")
             self.assertEqual(asked["failure"], {"code": "auth", "message": "key refused"})
 
+    def test_a_tool_whose_model_failed_says_so(self):
+        def refusing(request):
+            raise CompletionFailed("auth", "key refused")
+
+        async def asynchronous():
+            async with await opened_async({"ask": refusing}) as lcm:
+                return await lcm.call_tool("c", "lcm_expand_query", {"prompt": QUESTION})
+
+        with opened({"ask": refusing}) as lcm:
+            told = lcm.call_tool("c", "lcm_expand_query", {"prompt": QUESTION})
+            self.assertEqual(told["failure"], {"code": "auth", "message": "key refused"})
+            self.assertIn("the model gave no answer (model-failed)", told["text"])
+            self.assertEqual(asyncio.run(asynchronous()), told)
+            found = lcm.call_tool("c", "lcm_grep", {"pattern": "heron"})
+            self.assertEqual((found["is_error"], found["failure"]), (False, None))
+        with opened({"ask": lambda request: f"Heron [{first_id(request)}]."}) as lcm:
+            told = lcm.call_tool("c", "lcm_expand_query", {"prompt": QUESTION})
+            self.assertIn("Heron", told["text"])
+            self.assertIsNone(told["failure"])
+
+    def test_a_wrong_deadline_is_called_by_its_name(self):
+        with opened() as lcm:
+            with self.assertRaises(LcmError) as caught:
+                lcm.ask("c", QUESTION, deadline_ms=0)
+            self.assertIn("deadline_ms: 0 is not from 1", caught.exception.message)
+            with self.assertRaises(LcmError) as caught:
+                lcm.ask("c", QUESTION, timeout_ms=0)
+            self.assertIn("`timeout_ms`", caught.exception.message)
+
     def test_a_model_hears_of_the_deadline_and_is_not_asked_again_behind_it(self):
         given = []
 
@@ -148,15 +177,19 @@ class AwaitedQuestions(unittest.IsolatedAsyncioTestCase):
             self.assertEqual((asked["status"], asked["cited_conversations"]), ("answered", ["c"]))
 
     async def test_an_awaited_model_ends_at_the_deadline_or_with_its_task(self):
+        begun = asyncio.Event()
+
         async def slow(request):
+            begun.set()
             await asyncio.sleep(60)
 
         async with await opened_async({"ask": slow}) as lcm:
             asked = await lcm.ask("c", QUESTION, deadline_ms=20)
             self.assertEqual(asked["status"], "timed-out")
             for _ in range(2):  # The second is not kept out by the first.
+                begun.clear()
                 task = asyncio.create_task(lcm.ask("c", QUESTION))
-                await asyncio.sleep(0.05)
+                await begun.wait()
                 task.cancel()
                 with self.assertRaises(asyncio.CancelledError):
                     await task

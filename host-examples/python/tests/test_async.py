@@ -77,11 +77,18 @@ class Adapter(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(instance.made, 2)
 
     async def test_a_cancelled_commit_drops_the_instance(self):
-        store = AsyncMemoryStore(delay_seconds=60)
+        class Slow(AsyncMemoryStore):
+            begun = asyncio.Event()
+
+            async def commit(self, guards, puts):
+                self.begun.set()
+                await super().commit(guards, puts)
+
+        store = Slow(delay_seconds=60)
         instance = Instance(probe_program())
         probe = AsyncSession(lambda: instance, store)
         task = asyncio.create_task(probe.call("probe.commit", {"puts": []}))
-        await asyncio.sleep(0.05)
+        await store.begun.wait()
         task.cancel()
         with self.assertRaises(asyncio.CancelledError):
             await task

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import unittest
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -641,15 +642,43 @@ class Configuration(unittest.TestCase):
             opened(config={"context_threshold_permille": 5_000})
         self.assertEqual(caught.exception.code, "invalid-input")
 
-    def test_the_environment_comes_before_the_configuration(self):
-        environment = {"LCM_FRESH_TAIL_COUNT": "2"}
-        given = {"fresh_tail_messages_max": 40}
-        tails = []
-        for options in ({}, {"environment": environment}):
-            with opened(config=given, **options) as lcm:
+    def test_the_environment_comes_before_the_configuration_under_every_name(self):
+        keys = ("fresh_tail_messages_max", "freshTailMessagesMax", "freshTailCount")
+        variables = ("LCM_FRESH_TAIL_MESSAGES_MAX", "LCM_FRESH_TAIL_COUNT")
+
+        def tail(**options):
+            with opened(**options) as lcm:
                 lcm.ingest("c", [message(number) for number in range(60)])
-                tails.append(lcm.assemble("c", 100_000)["fresh_tail_messages"])
-        self.assertLess(tails[1], tails[0])
+                return lcm.assemble("c", 100_000)["fresh_tail_messages"]
+
+        wanted = tail(config={keys[0]: 2})
+        self.assertLess(wanted, tail(config={keys[0]: 40}))
+        for key in keys:
+            for variable in variables:
+                self.assertEqual(tail(config={key: 40}, environment={variable: "2"}), wanted)
+
+    def test_a_key_that_there_is_not_is_warned_of_and_what_is_wrong_says_where(self):
+        async def asynchronous(**options):
+            (await opened_async(**options))
+
+        for call in (
+            lambda **options: opened(**options),
+            lambda **options: asyncio.run(asynchronous(**options)),
+        ):
+            with self.assertWarnsRegex(UserWarning, "config: unknown key `fresh_tale`"):
+                call(config={"fresh_tale": 4})
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                call(environment={"LCM_SEEDS": "4"})
+            for options, source in (
+                ({"config": {"enabled": 7}}, "config: "),
+                ({"environment": {"LCM_ENABLED": "7"}}, "environment: "),
+                ({"config": "enabled"}, "`config` must be a dict, not str"),
+            ):
+                with self.assertRaises(LcmError) as caught:
+                    call(**options)
+                self.assertEqual(caught.exception.code, "invalid-input")
+                self.assertIn(source, caught.exception.message)
 
 
 class Administration(unittest.TestCase):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import tempfile
@@ -9,8 +10,13 @@ import threading
 import unittest
 from pathlib import Path
 
+import lcm_engine
 from lcm_engine import LcmError, MemoryStore, SqliteStore
+from lcm_engine.instance import Instance
+from lcm_engine.sessions import AsyncSession, Session
 from lcm_engine.stores.sqlite import APPLICATION_ID
+
+from .support import probe_program
 
 
 class Contract:
@@ -43,7 +49,7 @@ class Contract:
     def test_a_page_ends_at_its_bounds_but_has_one_entry(self):
         self.store.commit([], [("a", b"x" * 100), ("b", b"x" * 10), ("c", b"x" * 10)])
         self.assertEqual(len(self.store.scan("a", "z", False, 10, 1)[0]), 1)
-        entries, more = self.store.scan("a", "z", False, 10, 110)
+        entries, more = self.store.scan("a", "z", False, 10, 112)
         self.assertEqual(([key for key, _ in entries], more), (["a", "b"], True))
         self.assertEqual(self.store.scan("a", "z", False, 3, 1000)[1], False)
         self.assertEqual(self.store.scan("x", "z", False, 3, 1000), ([], False))
@@ -66,6 +72,95 @@ class SqliteContract(Contract, unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.store = SqliteStore(Path(folder.name) / "x.lcm.db")
         self.addCleanup(self.store.close)
+
+
+class Answers(unittest.TestCase):
+    """What a store of the caller's answers is checked, in both packages."""
+
+    def refused(self, **answers) -> set[str]:
+        """How a read of a store is refused whose functions answer so."""
+        functions = {name: (lambda *_, answer=answer: answer) for name, answer in answers.items()}
+        functions |= {name: lambda *_: None for name in ("commit", "close")}
+        plain = type("Own", (), functions)()
+
+        def later(function):
+            async def call(self, *arguments):
+                return function(self, *arguments)
+
+            return call
+
+        awaited = {name: later(function) for name, function in functions.items()}
+        other = type("Own", (), awaited | {"asynchronous": True})()
+        page = {"start": "b", "end": "d", "entries_max": 2, "bytes_max": 4}
+        page["reverse"] = answers.pop("reverse", False)
+        reads = {"get_many": ("probe.get_many", {"keys": ["a", "b"]}), "scan": ("probe.scan", page)}
+        (name,) = answers
+        said = set()
+        session = AsyncSession(lambda: Instance(probe_program()), other)
+        for call in (
+            lambda: Session(Instance(probe_program()), plain).call(*reads[name]),
+            lambda: asyncio.run(session.call(*reads[name])),
+        ):
+            try:
+                said.add(str(call()))
+            except LcmError as error:
+                said.add(str(error))
+        return said
+
+    def test_a_read_that_does_not_keep_the_contract_is_refused(self):
+        one, two = ("b", b"1"), ("c", b"2")
+        cases = [
+            ({"get_many": None}, "`get_many` with a NoneType in place of a list"),
+            ({"get_many": [None]}, "`get_many` with 2 keys with 1 values"),
+            ({"get_many": [None, "b"]}, "`get_many` with a str in place of bytes"),
+            ({"scan": [one]}, "`scan` with no pair of entries and whether more follow"),
+            ({"scan": ([one], None)}, "`scan` with no pair of entries and whether more follow"),
+            ({"scan": ({"b": b"1"}, False)}, "`scan` with a dict in place of a list"),
+            ({"scan": (["bb"], False)}, "`scan` with a str in place of a list"),
+            ({"scan": ([(1, b"")], False)}, "`scan` with an entry that is no key with its value"),
+            ({"scan": ([("b", "1")], False)}, "`scan` with a str in place of bytes"),
+            ({"scan": ([("a", b"")], False)}, "`scan` with a key out of its range"),
+            ({"scan": ([("d", b"")], False)}, "`scan` with a key out of its range"),
+            ({"scan": ([two, one], False)}, "`scan` with keys out of order, or the same twice"),
+            ({"scan": ([one, one], False)}, "`scan` with keys out of order, or the same twice"),
+            ({"scan": ([one, ("ba", b""), two], False)}, "`scan` with 3 entries, 2 at most"),
+            ({"scan": ([one, ("c", b"four")], False)}, "`scan` with 5 bytes, 4 at most"),
+            ({"scan": ([], True)}, "`scan` with no entry, although more follow"),
+        ]
+        for answers, message in cases:
+            wanted = {f"store-unavailable: the store answered {message}"}
+            self.assertEqual(self.refused(**answers), wanted)
+        backwards = {"scan": ([one, two], False), "reverse": True}
+        wanted = "the store answered `scan` with keys out of order, or the same twice"
+        self.assertEqual(self.refused(**backwards), {f"store-unavailable: {wanted}"})
+
+    def test_a_read_that_keeps_it_is_handed_on(self):
+        answers = {"scan": ([("c", b"1234"), ("b", b"")], True), "reverse": True}
+        entries = [{"key": "c", "value": b"1234"}, {"key": "b", "value": b""}]
+        self.assertEqual(self.refused(**answers), {str([entries, True])})
+        large = {"scan": ([("b", b"larger than the page")], False)}
+        self.assertEqual(len(self.refused(**large)), 1)
+        self.assertNotIn("store-unavailable", str(self.refused(**large)))
+
+    def test_what_is_no_store_is_refused_when_it_is_opened(self):
+        class Endless:
+            get_many = scan = commit = lambda *_: None
+
+        cases = [
+            ({}, "the store has no function `get_many`"),
+            (Endless(), "the store has no function `close`"),
+            (MemoryStore, "the store must be an object, not the class `MemoryStore`"),
+        ]
+        for store, message in cases:
+            for call in (
+                lambda store=store: lcm_engine.open(store, environment={}),
+                lambda store=store: asyncio.run(
+                    lcm_engine.open_async(store, environment={}).__aenter__()
+                ),
+            ):
+                with self.assertRaises(LcmError) as caught:
+                    call()
+                self.assertEqual(str(caught.exception), f"invalid-input: {message}")
 
 
 class SqliteFiles(unittest.TestCase):

@@ -108,6 +108,38 @@ fn no_text_names_a_machine() {
     assert_none(&files.iter().flat_map(machine).collect::<Vec<_>>());
 }
 
+/// Lines of a program in the README, at most.
+const PROGRAM_LINES_MAX: usize = 8;
+
+/// Programs in these languages stand in the README, each short. That they run as printed is for the
+/// tests of the packages, and in Rust for the documentation test of `lcm-host`.
+fn programs(readme: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for language in ["python", "js", "rust"] {
+        let fence = format!("```{language}\n");
+        let blocks = readme.split(&fence).skip(1);
+        let blocks: Vec<&str> = blocks.filter_map(|rest| Some(rest.split_once("```")?.0)).collect();
+        if blocks.is_empty() {
+            findings.push(format!("README.md: no program in {language}"));
+        }
+        let long = blocks.iter().filter(|block| block.lines().count() > PROGRAM_LINES_MAX);
+        findings.extend(long.map(|block| {
+            let lines = block.lines().count();
+            format!("README.md: a program in {language} has {lines} lines")
+        }));
+    }
+    findings
+}
+
+#[test]
+fn the_programs_of_the_readme_are_short() {
+    let files = files::all(&["README.md"]);
+    let readme = files.iter().find(|file| file.path == "README.md").unwrap();
+    assert_none(&programs(&readme.text));
+    let long = format!("```rust\n{}```", "a\n".repeat(PROGRAM_LINES_MAX + 1));
+    assert_eq!(programs(&long).len(), 3);
+}
+
 #[test]
 fn lock_files_name_the_public_registry_only() {
     let files = files::all(&["package-lock.json"]);

@@ -72,6 +72,8 @@ pub(crate) fn run(global: &Global, options: &Compact) -> Result<End> {
         model: options.model.clone(),
         observed_tokens: options.observed_tokens,
         parallel: options.parallel,
+        // Who runs the command again has seen why, and nothing is to be written.
+        counts_refusals: false,
         clock: session.clock,
     };
     let progress = Progress::open("compact");

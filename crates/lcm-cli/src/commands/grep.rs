@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// What the notes of an answer mean; one that is not here is shown as it is.
-const NOTES: [(&str, &str); 9] = [
+const NOTES: [(&str, &str); 10] = [
     ("mode-regex", "taken as a regular expression; --mode full-text takes it as words"),
     ("mode-full-text", ""),
     ("looks-like-regex", "taken as words; --mode regex takes it as a regular expression"),
@@ -20,6 +20,10 @@ const NOTES: [(&str, &str); 9] = [
     ("family-limited", "of the family only the newest conversations were searched"),
     ("no-terms", "there is no word in the pattern"),
     ("file-limited", "of one file at most 10 matches count, of one message at most 512 files"),
+    (
+        "partly-read",
+        "words in the middle of very long texts are not looked for; --mode regex looks everywhere",
+    ),
     ("neighbours-limited", "not every match has the messages beside it: they are too long"),
     ("scan-limited", "not everything was looked through"),
 ];

@@ -107,12 +107,11 @@ fn ingest(
     proven: Option<Proven>,
 ) -> Result<IngestReport> {
     let ingest = IngestOptions {
-        dialect: transcript.dialect(),
         new: options.new,
         refuse_replay: options.refuse_replay,
         proven,
         family: options.family.clone(),
-        clock: session.clock,
+        ..IngestOptions::new(transcript.dialect(), session.clock)
     };
     let messages = &transcript.messages;
     let progress = Progress::counted("ingest", messages.len());

@@ -47,20 +47,58 @@ pub(super) fn read(completion: &Completion) -> Read {
     if text.is_empty() {
         return Read::Nothing;
     }
-    let begins = |line: &str, word: &str| {
-        line.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
-    };
-    let search = text.lines().map(str::trim).find(|line| begins(line, SEARCH));
-    if search.is_some() || begins(text.trim_start_matches(['*', '#', ' ']), NOT_FOUND) {
-        let words = search.and_then(|line| line.get(SEARCH.len()..)).unwrap_or("").trim();
-        let words = words.get(..words.floor_char_boundary(SEARCH_BYTES_MAX)).unwrap_or("");
-        return Read::NotFound { search: (!words.is_empty()).then(|| words.into()) };
+    if let Some(search) = not_found(text) {
+        return Read::NotFound { search };
     }
     let mut ids = ids(text);
     claimed.retain(|id| !ids.contains(id));
     ids.extend(claimed);
     ids.truncate(IDS_MAX);
     Read::Answer { text: text.into(), ids }
+}
+
+/// Reads an answer that the passages do not hold it: what to search for instead, if it says.
+///
+/// `NOT FOUND` alone in the first line is one; with more behind it only where nothing is cited, and
+/// set off, unless it is in capitals: an answer may begin "Not found in the cellar, but in the
+/// attic". So is a last line of words to search for, in capitals if it is not all there is: an
+/// answer may have a line "Search: enabled".
+fn not_found(text: &str) -> Option<Option<String>> {
+    let first = bare(text.lines().next()?);
+    let cites = !ids(text).is_empty();
+    let behind = after(first, NOT_FOUND);
+    let is_set_off = |behind: &str| {
+        let is_capitals = first.starts_with(NOT_FOUND);
+        !cites && !behind.starts_with(|c: char| c.is_alphanumeric() || c == ' ' && !is_capitals)
+    };
+    if behind.is_some_and(|behind| behind.is_empty() || is_set_off(behind)) {
+        let beside = behind.and_then(|behind| Some(behind.split_once(SEARCH)?.1));
+        let line = text.lines().skip(1).find_map(|line| after(bare(line), SEARCH));
+        return Some(beside.or(line).and_then(words));
+    }
+    let last = bare(text.lines().next_back()?);
+    let is_alone = text.lines().count() == 1;
+    let search = after(last, SEARCH).filter(|_| is_alone || last.starts_with(SEARCH) && !cites);
+    search.map(words)
+}
+
+/// What stands behind a word, in whatever case, at the beginning of a line.
+fn after<'l>(line: &'l str, word: &str) -> Option<&'l str> {
+    let (begin, behind) = line.split_at_checked(word.len())?;
+    begin.eq_ignore_ascii_case(word).then_some(behind)
+}
+
+/// Words to search for.
+fn words(text: &str) -> Option<String> {
+    let words = bare(text);
+    let words = words.get(..words.floor_char_boundary(SEARCH_BYTES_MAX)).unwrap_or("");
+    (!words.is_empty()).then(|| words.into())
+}
+
+/// A line without what models put around words to set them off.
+fn bare(line: &str) -> &str {
+    let marks = |c: char| c.is_whitespace() || matches!(c, '*' | '#' | '_' | '`' | '>' | '"');
+    line.trim_matches(marks).trim_end_matches(['.', '!']).trim_end_matches(marks)
 }
 
 /// The ids that a text names, each once, in order.
@@ -79,11 +117,17 @@ pub(super) fn ids(text: &str) -> Vec<String> {
     found
 }
 
-/// The answer and ids of a JSON object, alone or with words or a fence around it.
+/// The answer and ids of a JSON object in lines of its own, alone or with words that cite nothing or
+/// a fence around it.
 fn unwrapped(text: &str) -> Option<(String, Vec<String>)> {
-    let from = text.find('{')?;
-    let to = text.rfind('}')?;
-    let object = text.get(from..=to)?;
+    let (before, rest) = text.split_at_checked(text.find('{')?)?;
+    let (object, behind) = rest.split_at_checked(rest.rfind('}')? + 1)?;
+    // Braces in prose may be what an answer is about.
+    let is_blank = |line: Option<&str>| line.is_none_or(|line| line.trim().is_empty());
+    let stands_alone = is_blank(before.rsplit('\n').next()) && is_blank(behind.split('\n').next());
+    if !stands_alone || !ids(before).is_empty() || !ids(behind).is_empty() {
+        return None;
+    }
     let members = json::object(object).ok()?;
     let string = |key: &str| {
         let member = json::member(&members, object, key)?;
@@ -149,6 +193,23 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_sounds_like_none_is_one() {
+        for text in [
+            alloc::format!("Not founded in 1999 but in 2001 [{ONE}]."),
+            "Not found in the cellar, but in the attic.".into(),
+            alloc::format!("NOT FOUND in the cellar, but in the attic [{ONE}]."),
+            alloc::format!("Flags [{ONE}]:\nSearch: enabled\nCache: off"),
+            alloc::format!("Flags [{ONE}]:\nSEARCH: enabled"),
+            "Mode of the page:\nSearch: enabled".into(),
+            alloc::format!("The body was {{\"answer\": \"42\"}} [{ONE}]."),
+            alloc::format!("The body was\n{{\"answer\": \"42\"}}\nas [{ONE}] says."),
+        ] {
+            let cited: &[&str] = if text.contains(ONE) { &[ONE] } else { &[] };
+            assert_eq!(of(&text), answer(&text, cited), "{text}");
+        }
+    }
+
+    #[test]
     fn ids_count_once_and_only_whole() {
         let text = alloc::format!("({ONE}), {ONE}x, msg_12, {TWO}{ONE}, [{TWO}] and {ONE}.");
         assert_eq!(ids(&text), [ONE, TWO]);
@@ -162,6 +223,19 @@ mod tests {
         let long = alloc::format!("SEARCH: {}", "\u{e9}".repeat(999));
         let Read::NotFound { search: Some(words) } = of(&long) else { panic!("{long}") };
         assert_eq!(words.len(), SEARCH_BYTES_MAX);
+        for text in [
+            "**NOT FOUND**",
+            "NOT FOUND. The passages say nothing of it.",
+            "NOT FOUND in the passages",
+            "not found: no passage has it",
+        ] {
+            assert_eq!(of(text), Read::NotFound { search: None }, "{text}");
+        }
+        for text in
+            ["NOT FOUND. SEARCH: tide", "It is not there.\nSEARCH: **tide**", "search: tide"]
+        {
+            assert_eq!(of(text), Read::NotFound { search: Some("tide".into()) }, "{text}");
+        }
         for nothing in ["", " \n", "<think>only thoughts", "```\n```", "{\"answer\":\" \"}"] {
             assert_eq!(of(nothing), Read::Nothing, "{nothing}");
         }

@@ -20,8 +20,8 @@ use crate::{
     num, order,
     reader::Reader,
     recall::{self, Within},
-    search::query::TextQuery,
-    summary::{Sources, Summary},
+    search::query::{self, TextQuery},
+    summary::Summary,
     time, tokens,
 };
 
@@ -37,6 +37,9 @@ const PASSAGE_TOKENS_MAX: u32 = 500;
 const PASSAGE_TOKENS_MIN: u32 = 40;
 /// Best messages whose neighbours are shown, too: the answer often follows the question.
 const NEIGHBOURS_OF: usize = 4;
+/// Messages of a named summary that are read in their order when tokens are left: those that say
+/// nothing cost none, and a summary may stand for a hundred thousand.
+const REST_MESSAGES_MAX: usize = 256;
 /// Summaries among the hits; each may say again what a message says.
 const SUMMARIES_MAX: usize = 2;
 
@@ -84,6 +87,13 @@ pub(super) struct Named {
     pub(super) conversation: String,
     pub(super) id: [u8; 8],
     pub(super) record: Summary,
+}
+
+impl Named {
+    /// What it stands for: first and last seq in its conversation.
+    fn part(&self) -> (&str, u64, u64) {
+        (&self.conversation, self.record.seq_first, self.record.seq_last)
+    }
 }
 
 /// What evidence is gathered for.
@@ -251,9 +261,14 @@ fn hits(reader: &mut Reader<'_>, wanted: &Wanted<'_>) -> Result<Vec<Hit>> {
     query.number("limit", HITS_MAX);
     query.text("mode", "full-text");
     query.flag("only", wanted.only);
-    query.text("pattern", wanted.sought);
+    // A question in which a program's text was pasted may read like hundreds of conditions.
+    let is_text = TextQuery::parse(wanted.sought).is_unconditional;
+    let words = is_text.then(|| query::plain(wanted.sought));
+    query.text("pattern", words.as_deref().unwrap_or(wanted.sought));
     let query = query.end_object();
-    let (conversation, within) = (wanted.conversation, wanted.within);
+    let parts: Vec<(&str, u64, u64)> = wanted.named.iter().map(Named::part).collect();
+    let searched = wanted.is_within_named.then_some(parts.as_slice());
+    let (conversation, within) = (wanted.conversation, Within { searched, ..wanted.within });
     let found = recall::searched(reader, conversation, &query, within, wanted.now)?.json;
     let mut fields = Fields::of_argument("matches", &found)?;
     let mut hits = Vec::new();
@@ -265,18 +280,9 @@ fn hits(reader: &mut Reader<'_>, wanted: &Wanted<'_>) -> Result<Vec<Hit>> {
             None => What::Summary(crate::summary::parse_name(&fields.text("id"))?),
         };
         let time = time::parse(&fields.text("created_at")).unwrap_or(0);
-        if !wanted.is_within_named || is_within(wanted.named, &conversation, what) {
-            hits.push(Hit { conversation, what, time });
-        }
+        hits.push(Hit { conversation, what, time });
     }
     Ok(hits)
-}
-
-fn is_within(named: &[Named], conversation: &str, what: What) -> bool {
-    named.iter().filter(|named| named.conversation == conversation).any(|named| match what {
-        What::Message(seq) => (named.record.seq_first..=named.record.seq_last).contains(&seq),
-        What::Summary(id) => named.id == id,
-    })
 }
 
 /// A passage with its place in the conversation and its tokens.
@@ -339,13 +345,11 @@ impl Filling<'_> {
     ) -> Result<()> {
         for number in &bucket.named {
             let Some(named) = wanted.named.get(*number) else { continue };
-            let Sources::Messages { seq_first, seq_last, .. } = named.record.sources else {
-                for source in named.record.source_refs() {
-                    self.take(reader, history, What::Summary(source.id), query)?;
-                }
-                continue;
-            };
-            for seq in seq_first..=seq_last {
+            for source in named.record.source_refs() {
+                self.take(reader, history, What::Summary(source.id), query)?;
+            }
+            let (_, first, last) = named.part();
+            for seq in (first..=last).take(REST_MESSAGES_MAX) {
                 if self.is_full() {
                     self.truncated = true;
                     return Ok(());

@@ -113,7 +113,7 @@ fn begin(
             return Ok(Begun::Ended(outcome::busy(other)));
         }
     }
-    let within = Within { permit: permit.as_ref(), tokens_max: None };
+    let within = Within { permit: permit.as_ref(), ..Within::default() };
     let named = named(reader, conversation, &question, within)?;
     let evidence = first_evidence(reader, conversation, &question, &named, within, now)?;
     let truncated = evidence.truncated && within.left() < question.evidence_tokens_max;
@@ -343,7 +343,7 @@ impl Asked {
         now: Timestamp,
     ) -> Result<bool> {
         let Self { open, paid, .. } = self;
-        let within = Within { permit: paid.permit.as_ref(), tokens_max: None };
+        let within = Within { permit: paid.permit.as_ref(), ..Within::default() };
         if within.left() == 0 {
             return Ok(false);
         }

@@ -4,12 +4,14 @@
 //! any time. Left out is what tools of this engine were asked and answered: it would be evidence
 //! for itself.
 
-use alloc::{format, string::String};
+use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     codec,
     error::Result,
     history::{History, Placed},
+    json,
+    message::{Part, Role},
     num,
     reader::Reader,
     recall,
@@ -27,6 +29,8 @@ const LARGE_TOKENS: u32 = 2_000;
 const ELLIPSIS: &str = "\u{2026}";
 /// Begins the line of a call of one of the engine's own tools.
 const OWN_CALL: &str = "tool call lcm_";
+/// Bytes before a text in a list of one.
+const LIST_BYTES_MAX: usize = 64;
 /// Bytes for a token, to guess how far back a passage begins.
 const TOKEN_BYTES: usize = 4;
 
@@ -73,28 +77,41 @@ fn message(reader: &mut Reader<'_>, history: &History<'_>, placed: &Placed) -> R
     let name = history.keys.message_name(placed.seq);
     let header = format!("[{name} {} {}]", time::minutes(stored.time), stored.role.as_str());
     let raw = history.text(reader, stored)?;
+    let is_own = |part: &&Part| is_own_answer(&raw, stored.role, part);
+    let parts: Vec<Part> = stored.parts.iter().filter(|part| !is_own(part)).cloned().collect();
     let mut body = String::new();
     if stored.tokens > LARGE_TOKENS {
-        each_field(&raw, &stored.parts, &mut |_, text| {
+        each_field(&raw, &parts, &mut |_, text| {
             body.push_str(&text);
             body.push('\n');
         });
     } else {
         let mut block = String::new();
         let reading = Reading { part_tokens_max: u32::MAX, injected_tags: &[] };
-        let parts = &stored.parts;
-        source::render_message(&mut block, &raw, stored.role, parts, stored.time, reading);
+        source::render_message(&mut block, &raw, stored.role, &parts, stored.time, reading);
         let lines = block.lines().skip(1).filter(|line| !line.starts_with(OWN_CALL));
         for line in lines {
             body.push_str(line);
             body.push('\n');
         }
     }
-    if body.contains(tools::BACKGROUND) {
-        body.clear();
-    }
     body.truncate(body.trim_end().len());
     Ok(Whole { seq: placed.seq, header, body })
+}
+
+/// Whether a part is what a tool of this engine answered: that begins with its line, perhaps inside
+/// a list of texts. A message that quotes such an answer is evidence like any other.
+fn is_own_answer(raw: &str, role: Role, part: &Part) -> bool {
+    let span = match part {
+        Part::ToolResult { output, .. } => *output,
+        Part::Text { text } if role == Role::Tool => Some(*text),
+        _ => None,
+    };
+    span.is_some_and(|span| {
+        let text = json::text(raw, span);
+        let at = text.find(tools::BACKGROUND);
+        at.is_some_and(|at| at == 0 || at < LIST_BYTES_MAX && text.starts_with(['[', '{']))
+    })
 }
 
 impl Whole {

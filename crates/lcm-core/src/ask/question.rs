@@ -8,6 +8,7 @@ use crate::{
     config::Config,
     error::{Error, Result},
     json::Fields,
+    search::query::TextQuery,
 };
 
 /// Name of the argument that holds a question.
@@ -99,6 +100,9 @@ impl Question {
         }
         if self.all && self.only {
             return Err(Error::invalid("only: it does not go with all"));
+        }
+        if self.query.as_ref().is_some_and(|query| TextQuery::parse(query).is_unconditional) {
+            return Err(Error::limit("query: so many conditions are not kept; name fewer"));
         }
         Ok(self)
     }

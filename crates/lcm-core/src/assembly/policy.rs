@@ -4,7 +4,7 @@
 //! tokens the [`Fill`]. Not here: how units are cut, which is alike for all policies
 //! ([`super::choose`]).
 
-use alloc::{string::String, vec::Vec};
+use alloc::vec::Vec;
 
 use super::{Assembly, choose::Fill};
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     search::{
         Corpus, Index,
         full_text::{self, Ranked},
-        query::TextQuery,
+        query::{self, TextQuery},
         score,
         window::Window,
     },
@@ -140,7 +140,7 @@ fn matching(
     context: &Assembly<'_>,
     prompt: &str,
 ) -> Result<Vec<(Candidate, u64)>> {
-    let query = TextQuery::parse(&words(prompt));
+    let query = TextQuery::parse(&query::plain(prompt));
     if query.is_empty() {
         return Ok(Vec::new());
     }
@@ -204,19 +204,6 @@ fn messages(
         found.push(Found { worth, seq, candidate: Candidate::Messages(unit), tokens });
     }
     Ok(found)
-}
-
-/// The words of a prompt. What has a meaning in a query has none in it.
-fn words(prompt: &str) -> String {
-    let mut out = String::new();
-    for word in prompt.split_whitespace() {
-        out.extend(word.trim_start_matches(['+', '-']).chars().map(|c| match c {
-            '"' | ':' => ' ',
-            c => c,
-        }));
-        out.push(' ');
-    }
-    out
 }
 
 fn ranked(

@@ -17,7 +17,7 @@ use crate::{
     payload::{self, StandIn},
     reader::Reader,
     rules::RULES,
-    search::NewMessage,
+    search::{LARGE_BYTES_MAX, NewMessage},
     store::Put,
 };
 
@@ -40,6 +40,9 @@ const PACK_RECORD_BYTES_MAX: usize = 200 << 10;
 /// Most bytes of packs, chunks and their records in one commit. The rest of its 1 MiB is for
 /// identities, directory, context and head.
 const COMMIT_RECORDS_BYTES_MAX: usize = 768 << 10;
+/// Bytes of texts that one commit reads for words; a quarter of it or less is index, which has to
+/// fit the commit: what does not is searched without an index.
+const COMMIT_READ_BYTES_MAX: usize = 2 << 20;
 /// Bytes that a stored message takes beside its text and parts, from above.
 const STORED_FIELDS_BYTES_MAX: usize = 112;
 /// Bytes of the length of a chunk in a record, from above.
@@ -329,13 +332,17 @@ pub(super) fn resolve(
 
 /// Cuts the batch to what one commit can take of records and chunks.
 fn bound(candidates: &mut Vec<Candidate<'_>>, partial: bool) -> Result<()> {
-    let (mut bytes, mut puts) = (0usize, 0usize);
+    let (mut bytes, mut puts, mut read) = (0usize, 0usize, 0usize);
     let mut count = 0usize;
     for candidate in candidates.iter() {
         bytes = bytes.saturating_add(candidate.put_bytes());
         puts += candidate.small_puts();
+        read += candidate.raw.len().min(LARGE_BYTES_MAX);
+        let is_over = bytes > COMMIT_RECORDS_BYTES_MAX
+            || puts > IDENTITY_PUTS_MAX
+            || read > COMMIT_READ_BYTES_MAX;
         // One message alone always fits; the commit has its own bound.
-        if (bytes > COMMIT_RECORDS_BYTES_MAX || puts > IDENTITY_PUTS_MAX) && count > 0 {
+        if is_over && count > 0 {
             break;
         }
         count += 1;
@@ -343,7 +350,8 @@ fn bound(candidates: &mut Vec<Candidate<'_>>, partial: bool) -> Result<()> {
     if count < candidates.len() && !partial {
         return Err(Error::limit(format_args!(
             "messages: {count} of {} fit into one call (at most {COMMIT_RECORDS_BYTES_MAX} bytes \
-             of records, {IDENTITY_PUTS_MAX} ids and payloads)",
+             of records, {COMMIT_READ_BYTES_MAX} of searched text, {IDENTITY_PUTS_MAX} ids and \
+             payloads)",
             candidates.len(),
         )));
     }

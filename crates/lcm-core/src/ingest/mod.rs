@@ -9,6 +9,7 @@ mod beside;
 mod bounds;
 mod doubts;
 mod identity;
+mod marks;
 mod overlap;
 mod reconcile;
 mod redaction;
@@ -36,6 +37,7 @@ use batch::Candidate;
 pub(crate) use batch::fitting;
 use identity::Identities;
 pub(crate) use identity::{Known, Lookup, lookups};
+use marks::{List, Mark};
 pub(crate) use reconcile::{identify, reconcile};
 use redaction::Redacted;
 pub(crate) use restore::{Restored, restore};
@@ -56,6 +58,8 @@ struct Extra {
     refuse_replay: bool,
     /// Key of the family that the conversation is of, or comes to.
     family: Option<String>,
+    /// The list that this call is a part of.
+    list: Option<List>,
 }
 
 /// Stores those messages of a batch that are not stored yet.
@@ -95,19 +99,15 @@ pub(crate) fn append(
     let staged = batch::Staged { records: &records, found, partial: options.partial };
     batch::resolve(reader, &shape, &mut candidates, staged)?;
     let consumed = num::to_u32(candidates.len());
-    if extra.revision.is_some_and(|revision| revision != loaded.head.revision) {
-        return Err(Error::conflict(format_args!(
-            "the conversation moved on since revision {}, to {}",
-            extra.revision.unwrap_or(0),
-            loaded.head.revision
-        )));
+    let mark = Mark::of(&extra, &candidates, options.mode, now);
+    let repeated = mark.repeated(&loaded.head, consumed, &extra, options.mode);
+    let is_repeated = consumed > 0 && repeated == consumed;
+    // Before the revision: a commit of unknown outcome that landed is what moved it on.
+    if !(extra.repeat && is_repeated) {
+        at_revision(&loaded.head, extra.revision)?;
     }
-    let mark = mark(&candidates, options.mode, now);
-    let marked = loaded.head.batches.iter().find(|batch| batch.hash == mark).copied();
-    if let Some(batch) = marked
-        && (extra.repeat || options.mode == IngestMode::Transcript)
-    {
-        return known(reader, &keys, loaded, puts, now, (batch.consumed, Vec::new()));
+    if is_repeated {
+        return known(reader, &keys, loaded, puts, now, (consumed, Vec::new()));
     }
     let (stored, large, node) = second_read(reader, &keys, &loaded, &candidates, &mut upkeep)?;
     let is_copy =
@@ -120,7 +120,11 @@ pub(crate) fn append(
         }
         _ => Vec::new(),
     };
-    let mut decided = decide(&loaded, &candidates, stored, options.mode, &texts);
+    let aligned = match options.mode {
+        IngestMode::Transcript => aligned(&loaded.head, &candidates, &stored, &texts),
+        IngestMode::New => num::to_usize(u64::from(repeated)),
+    };
+    let mut decided = decide(&loaded, &candidates, stored, aligned);
     // `reconcile` has compared the whole transcript: what repeats in it was said again.
     if extra.revision.is_none() || extra.refuse_replay {
         identity::warn_of_replay(config, &candidates, &mut decided);
@@ -129,11 +133,22 @@ pub(crate) fn append(
         return known(reader, &keys, loaded, puts, now, (consumed, decided.warnings));
     }
     refuse_replay(&extra, &decided)?;
-    let mark = BatchMark { hash: mark, consumed };
+    let mark = mark.after(consumed);
     let (candidates, times, mark) = (&candidates, &[][..], Some(mark));
     let write =
         Write { keys: &keys, dialect, candidates, times, decided, large, node, mark, upkeep, puts };
     write.commit(reader, loaded, now)
+}
+
+/// Refuses a conversation that is not at the revision that the caller relies on, if on any.
+fn at_revision(head: &Head, relied_on: Option<u64>) -> Result<()> {
+    match relied_on {
+        Some(revision) if revision != head.revision => Err(Error::conflict(format_args!(
+            "the conversation moved on since revision {revision}, to {}",
+            head.revision
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// What it takes to write that the conversation is of this family; nothing when it is already.
@@ -181,18 +196,13 @@ fn extra(options: &AppendOptions) -> Result<Extra> {
         revision: fields.number_or_none("revision"),
         refuse_replay: fields.flag("refuse_replay"),
         family: fields.text_or_none("family"),
+        list: marks::list(fields.text_or_none("list"), fields.number_or_none("from"))?,
     };
     fields.end(EXTRA)?;
+    if extra.list.is_some() && options.mode == IngestMode::Transcript {
+        return Err(Error::invalid("list: a transcript is not cut into calls, but reconciled"));
+    }
     Ok(extra)
-}
-
-/// What names one call: equal only for the same messages, mode and time. Their hashes stand for
-/// the messages, so that a repetition may space and escape them in another way.
-fn mark(candidates: &[Candidate<'_>], mode: IngestMode, now: Timestamp) -> [u8; 12] {
-    let mode = [u8::from(mode == IngestMode::New)];
-    let now = now.to_be_bytes();
-    let hashes: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.hash).collect();
-    keys::prefix(&keys::hash(&[b"lcm batch", &mode, &now, hashes.as_flattened()]))
 }
 
 /// Directory node that the commit may have to extend: its number and what it holds.
@@ -262,19 +272,15 @@ struct Decided {
     likely_replay: bool,
 }
 
+/// Decides of each candidate behind the first `aligned`, which are stored.
 fn decide(
     loaded: &Loaded,
     candidates: &[Candidate<'_>],
     mut known: Identities,
-    mode: IngestMode,
-    texts: &[String],
+    aligned: usize,
 ) -> Decided {
     let head = &loaded.head;
     let mut decided = Decided::default();
-    let aligned = match mode {
-        IngestMode::Transcript => aligned(head, candidates, &known, texts),
-        IngestMode::New => 0,
-    };
     for (index, candidate) in candidates.iter().enumerate().skip(aligned) {
         if candidate.message.failed_and_empty {
             continue;
@@ -379,7 +385,11 @@ impl Write<'_> {
         puts.extend(batch::flush(self.keys, head, self.node)?);
         let count = head.messages + 1 - seq_first;
         head.context.append(seq_first, count, tokens_before, head.raw_tokens - tokens_before);
-        head.batches.extend(self.mark);
+        if let Some(mark) = self.mark {
+            // A list that goes on is the newest again.
+            head.batches.retain(|batch| batch.hash != mark.hash);
+            head.batches.push(mark);
+        }
         let excess = head.batches.len().saturating_sub(limits::RECENT_BATCHES_MAX);
         head.batches.drain(..excess);
         let excess = head.hashes.len().saturating_sub(limits::RECENT_HASHES_MAX);
@@ -389,7 +399,7 @@ impl Write<'_> {
         let head = loaded.commit(reader, self.keys, now, &entry, puts, Vec::new())?;
         doubts::warn(self.dialect, self.candidates, seq_first, &mut self.decided);
         let ingested = num::to_u32(self.decided.new.len());
-        let skipped = self.mark.map_or(0, |mark| mark.consumed - ingested);
+        let skipped = num::to_u32(self.candidates.len()) - ingested;
         Ok(receipt(&head, ingested, skipped, Some(seq_first), self.decided.warnings))
     }
 }

@@ -30,7 +30,7 @@ use super::{
 };
 
 /// Most entries of one transcript.
-const ENTRIES_MAX: usize = 2_000_000;
+pub(super) const ENTRIES_MAX: usize = 2_000_000;
 
 /// Name of the argument that holds the transcript.
 const TRANSCRIPT: &str = "transcript-json";

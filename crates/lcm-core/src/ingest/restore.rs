@@ -8,7 +8,7 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    api::{Dialect, IngestMode, Receipt, Timestamp},
+    api::{Dialect, Receipt, Timestamp},
     error::{Error, Result},
     head::Loaded,
     keys::Keys,
@@ -66,7 +66,7 @@ pub(crate) fn restore(
     let staged = batch::Staged { records: &records, found, partial: true };
     batch::resolve(reader, &shape, &mut candidates, staged)?;
     let (known, large, node) = second_read(reader, keys, &loaded, &candidates, &mut upkeep)?;
-    let decided = decide(&loaded, &candidates, known, IngestMode::New, &[]);
+    let decided = decide(&loaded, &candidates, known, 0);
     let all_new = decided.new.iter().map(|(index, _)| *index).eq(0..candidates.len());
     if !all_new {
         let kept = (0..).zip(&decided.new).take_while(|(at, (index, _))| at == index).count();

@@ -50,12 +50,14 @@ pub(crate) struct Within<'a> {
     pub(crate) permit: Option<&'a Permit>,
     /// Cuts texts and says so in the member `grant`; `None`: the caller cuts.
     pub(crate) tokens_max: Option<u32>,
+    /// What alone is searched: first and last seq in a conversation; `None`: what the query says.
+    pub(crate) searched: Option<&'a [(&'a str, u64, u64)]>,
 }
 
 impl<'a> Within<'a> {
     /// What a grant allows.
     fn of(permit: Option<&'a Permit>) -> Self {
-        Self { permit, tokens_max: permit.map(Permit::left) }
+        Self { permit, tokens_max: permit.map(Permit::left), searched: None }
     }
 
     /// Whether seqs of a conversation are covered.

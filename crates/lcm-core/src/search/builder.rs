@@ -50,6 +50,7 @@ impl Builder {
                 position = add_text(collector, field, piece, position);
             }
         });
+        signs.look_at_all(&allowance);
         signs.each(raw, &mut |term| collector.term(term, position));
         collector.close(position);
     }

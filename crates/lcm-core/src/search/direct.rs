@@ -5,7 +5,7 @@
 
 use alloc::{borrow::Cow, vec::Vec};
 
-use lcm_loops::{lengths, list::COUNT_MAX};
+use lcm_loops::lengths;
 
 use super::{
     Allowance, FIELD_GAP, Field, Index, Postings, each_field, each_term,
@@ -83,7 +83,7 @@ impl Direct {
         let length = each_term_of(raw, &stored.parts, signs, &mut |term, position| {
             let Some(watch) = watched.find(term) else { return };
             if let Some(count) = watch.number.and_then(|number| counts.get_mut(number)) {
-                *count = COUNT_MAX.min(*count + 1);
+                *count = count.saturating_add(1);
             }
             if watch.is_ordered {
                 self.place(term, seq, position);
@@ -148,6 +148,7 @@ fn each_term_of(
             }
         }
     });
+    signs.look_at_all(&allowance);
     signs.each(raw, &mut |term| each(term, length));
     length
 }

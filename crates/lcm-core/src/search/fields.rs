@@ -31,10 +31,9 @@ pub(crate) enum Field {
     FileText,
 }
 
-/// Bytes from each end of a text that are read for words when its message is too large for a pack.
-const EDGE_BYTES: usize = 16 << 10;
-/// Bytes of texts that are read for words in such a message.
-const LARGE_BYTES_MAX: usize = 128 << 10;
+/// Bytes of texts that are read for words in a message that is too large for a pack: one commit
+/// has to hold its terms, of which each is at least three bytes of text and some six of index.
+pub(crate) const LARGE_BYTES_MAX: usize = 512 << 10;
 
 /// Hands out the searchable texts of a message.
 pub(crate) fn each_field<'a>(
@@ -74,24 +73,29 @@ pub(crate) fn each_field<'a>(
 /// What of the texts of one message is read for words.
 #[derive(Debug)]
 pub(crate) struct Allowance {
+    /// Bytes of texts; `None`: everything.
     left: Option<usize>,
+    /// Whether something was not read.
+    pub(super) is_exceeded: bool,
 }
 
 impl Allowance {
     /// For a message of so many raw bytes.
     pub(crate) fn new(raw_bytes: u64) -> Self {
-        let large = raw_bytes > num::to_u64(limits::PACK_BYTES_MAX);
-        Self { left: large.then_some(LARGE_BYTES_MAX) }
+        let is_large = raw_bytes > num::to_u64(limits::PACK_BYTES_MAX);
+        Self { left: is_large.then_some(LARGE_BYTES_MAX), is_exceeded: false }
     }
 
-    /// The beginning and the end of a text that are read; all of it in a message of normal size.
+    /// The beginning and the end of a text that are read; all of it in a message of normal size. A
+    /// text has at most half of what is left, so that none is left with nothing by the one before.
     pub(crate) fn cut<'t>(&mut self, text: &'t str) -> [&'t str; 2] {
         let Some(left) = &mut self.left else { return [text, ""] };
-        let most = (*left).min(2 * EDGE_BYTES);
+        let most = *left / 2;
         *left -= most.min(text.len());
         if text.len() <= most {
             return [text, ""];
         }
+        self.is_exceeded = true;
         let (mut head, mut tail) = (most / 2, text.len() - most / 2);
         while !text.is_char_boundary(head) {
             head -= 1;
@@ -136,14 +140,18 @@ mod tests {
     }
 
     #[test]
-    fn of_a_large_message_the_edges_are_read_up_to_a_bound() {
+    fn of_a_large_message_all_is_read_up_to_a_bound_and_then_the_edges() {
         let text = "\u{e9}".repeat(40_000);
+        let bytes = |[head, tail]: [&str; 2]| (head.len(), tail.len());
         assert_eq!(Allowance::new(65_536).cut(&text), [text.as_str(), ""]);
         let mut allowance = Allowance::new(65_537);
-        for _ in 0..4 {
-            let [head, tail] = allowance.cut(&text);
-            assert_eq!((head.len(), tail.len()), (EDGE_BYTES, EDGE_BYTES));
-        }
-        assert_eq!(allowance.cut(&text), ["", ""]);
+        let read: Vec<_> = (0..6).map(|_| bytes(allowance.cut(&text))).collect();
+        let all = (80_000, 0);
+        let edges = |left: usize| (left / 4, left / 4);
+        let left = LARGE_BYTES_MAX - 5 * 80_000;
+        assert_eq!(read, [all, all, all, all, all, edges(left)]);
+        assert!(allowance.is_exceeded);
+        let long = "x".repeat(1 << 20);
+        assert_eq!(bytes(Allowance::new(1 << 20).cut(&long)), (128 << 10, 128 << 10));
     }
 }

@@ -35,7 +35,7 @@ use crate::{
 pub(crate) struct Postings {
     /// Document numbers.
     pub(crate) documents: Vec<u64>,
-    /// Occurrences in each, at most [`lcm_loops::list::COUNT_MAX`].
+    /// Occurrences in each.
     pub(crate) counts: Vec<u32>,
 }
 

@@ -114,6 +114,8 @@ pub(crate) struct TextQuery {
     is_spoken: bool,
     /// More terms were typed than are used.
     pub(crate) is_cut: bool,
+    /// Among them are conditions: what is found would not fit what was typed.
+    pub(crate) is_unconditional: bool,
 }
 
 impl TextQuery {
@@ -126,12 +128,21 @@ impl TextQuery {
     pub(crate) fn parse(text: &str) -> Self {
         let mut reading = Reading::default();
         reading.query.terms = signs::SIGNS.iter().map(|sign| sign.to_vec()).collect();
-        let mut rest = text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or(text);
-        rest = rest.trim_start();
-        while !rest.is_empty() && !reading.query.is_cut {
-            let (token, behind) = next_token(rest);
+        // Conditions first, so that however many words are typed they are never left out for want
+        // of room: a word less finds less, a condition less finds what must not be found.
+        for token in tokens(text).filter(Token::is_condition) {
             reading.token(&token);
-            rest = behind.trim_start();
+            if reading.query.is_cut {
+                break;
+            }
+        }
+        reading.query.is_unconditional = reading.query.is_cut;
+        let beginning = text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or(text);
+        for token in tokens(beginning).filter(|token| !token.is_condition()) {
+            if reading.query.is_cut {
+                break;
+            }
+            reading.token(&token);
         }
         if !reading.query.asks_for_text() {
             for word in reading.stopped.clone() {
@@ -169,6 +180,14 @@ impl TextQuery {
         out
     }
 
+    /// What finds the messages of which not all was read for words.
+    pub(crate) fn of_partial() -> Self {
+        let mut out = Self::parse("");
+        out.items.push(Item { presence: Presence::Must, ..Item::of(alloc::vec![out.terms.len()]) });
+        out.terms.push(signs::PARTIAL.to_vec());
+        out
+    }
+
     /// Whether it asks for nothing that could be looked for.
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty() && self.filters.is_empty() && self.window.is_everything()
@@ -178,6 +197,19 @@ impl TextQuery {
     pub(crate) fn asks_for_text(&self) -> bool {
         self.items.iter().any(|item| item.presence != Presence::MustNot)
     }
+}
+
+/// A text without what has a meaning in a query: its words, to be looked for as words alone.
+pub(crate) fn plain(text: &str) -> String {
+    let mut out = String::new();
+    for word in text.split_whitespace() {
+        out.extend(word.trim_start_matches(['+', '-']).chars().map(|c| match c {
+            '"' | ':' => ' ',
+            c => c,
+        }));
+        out.push(' ');
+    }
+    out
 }
 
 /// Whether a text, apart from its quoted parts, looks like a regular expression: alternatives
@@ -234,6 +266,26 @@ struct Token<'a> {
     quoted: bool,
     /// As it was typed.
     whole: &'a str,
+}
+
+impl Token<'_> {
+    /// Whether it says what a document has to be rather than what it is looked for by.
+    fn is_condition(&self) -> bool {
+        self.presence != Presence::May || self.filter.is_some()
+    }
+}
+
+/// The tokens of a text, in order.
+fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
+    let mut rest = text.trim_start();
+    core::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (token, behind) = next_token(rest);
+        rest = behind.trim_start();
+        Some(token)
+    })
 }
 
 /// The token at the beginning of a text that begins with no space, and what is behind it.
@@ -439,6 +491,27 @@ impl Reading {
         self.camel_case(word);
     }
 
+    /// One name, which is found however its letters are written: `GitHub` is `github` and
+    /// `mainloop` is `mainLoop`. `None`: it is none, or there are too many terms.
+    fn name(&mut self, presence: Presence, found: &[Found]) -> Option<Item> {
+        let (first, others) = found.split_first()?;
+        let is_name = first.is(IDENTIFIER) || (first.is(WORD) && presence != Presence::May);
+        let is_inside = |other: &Found| other.bytes.end <= first.bytes.end;
+        let letters = first.term.get(1..)?;
+        let are_letters = letters.iter().all(u8::is_ascii_alphanumeric)
+            && letters.iter().any(u8::is_ascii_alphabetic);
+        if !is_name || !are_letters || !others.iter().all(is_inside) {
+            return None;
+        }
+        let mut forms = Vec::new();
+        for kind in [IDENTIFIER, WORD] {
+            forms.push(self.number(&[&[kind], letters].concat())?);
+        }
+        let typed = forms.get(usize::from(first.is(WORD))).copied();
+        order::distinct(&mut forms);
+        Some(Item { presence, forms, ..Item::of(typed.into_iter().collect()) })
+    }
+
     /// Takes terms that must stand as they do here; one that does not fit is left out as a whole.
     fn phrase(&mut self, presence: Presence, found: &[Found]) {
         let covers = |outer: &Found, inner: &Found| {
@@ -456,6 +529,10 @@ impl Reading {
             presence == Presence::May && found.len() > 1 && are_ordered.count() >= PHRASES_MAX;
         if is_placed_in_vain || self.query.items.len() >= ITEMS_MAX {
             self.query.is_cut = true;
+            return;
+        }
+        if let Some(item) = self.name(presence, found) {
+            self.query.items.push(item);
             return;
         }
         let known = self.query.terms.len();

@@ -1,13 +1,13 @@
 //! Signs: what ranking has to know of a message beside its texts, kept as terms like its words.
 //!
-//! In: the texts and speaker of a message, whether it begins a session, and whether it has a large
-//! payload. Out: terms of the kinds `p` (a word of the speaker's name) and `f` (a property). Terms,
+//! In: the texts and speaker of a message, whether it begins a session, whether it has a large
+//! payload, and whether all of it was read. Out: terms of the kinds `p` (a word of the speaker's name) and `f` (a property). Terms,
 //! because what a query reads then depends on how many messages have a property, and no column of
 //! all messages is needed.
 
 use alloc::vec::Vec;
 
-use super::{Field, each_term};
+use super::{Allowance, Field, each_term};
 use crate::{api::Timestamp, json};
 
 /// Kind of a word of the speaker's name.
@@ -16,6 +16,8 @@ pub(super) const SPEAKER: u8 = b'p';
 pub(super) const SIGNS: [&[u8]; 3] = [b"f/", b"f?", b"f."];
 /// The message has a large payload. No query means it but one for files, by which it finds them.
 pub(super) const PAYLOAD: &[u8] = b"f@";
+/// Not all of its texts was read for words. No query means it; who finds nothing is told.
+pub(super) const PARTIAL: &[u8] = b"f~";
 
 /// Milliseconds without a message after which the next one begins a session: half an hour.
 const SESSION_GAP_MS: u64 = 30 * 60 * 1_000;
@@ -30,6 +32,7 @@ pub(super) fn begins_session(before: Option<Timestamp>, time: Timestamp) -> bool
 pub(super) struct Signs {
     begins: bool,
     has_payload: bool,
+    is_partial: bool,
     asks: bool,
     ends_asking: bool,
 }
@@ -38,6 +41,11 @@ impl Signs {
     /// Of a message that begins a session or not, and has a large payload or not.
     pub(super) fn of(begins: bool, has_payload: bool) -> Self {
         Self { begins, has_payload, ..Self::default() }
+    }
+
+    /// Looks at what was read of all texts.
+    pub(super) const fn look_at_all(&mut self, allowance: &Allowance) {
+        self.is_partial = allowance.is_exceeded;
     }
 
     /// Looks at the next text.
@@ -53,6 +61,9 @@ impl Signs {
     pub(super) fn each(&self, raw: &str, each: &mut dyn FnMut(&[u8])) {
         if self.has_payload {
             each(PAYLOAD);
+        }
+        if self.is_partial {
+            each(PARTIAL);
         }
         let has = [self.begins, self.asks, self.ends_asking];
         SIGNS.iter().zip(has).filter(|(_, has)| *has).for_each(|(sign, _)| each(sign));

@@ -147,6 +147,20 @@ mod tests {
                 "wv2@3"
             ]
         );
+        // Words of ASCII are what they are elsewhere, whatever stands beside them.
+        assert_eq!(
+            plain("\u{5728}GitHub\u{4e0a} deploying\u{4e0a}"),
+            [
+                "c\u{5728}@0",
+                "igithub@1",
+                "wgit@1",
+                "whub@2",
+                "c\u{4e0a}@3",
+                "wdeploying@4",
+                "sdeploy@4",
+                "c\u{4e0a}@5"
+            ]
+        );
         // A comma parts a pair; full-width letters are letters.
         assert_eq!(plain("\u{6570}\u{ff0c}\u{636e}"), ["c\u{6570}@0", "c\u{636e}@1"]);
         assert_eq!(plain("\u{ff21}\u{ff22}"), ["wab@0"]);

@@ -49,8 +49,9 @@ const SUMMARIES_WAITING_MAX: usize = 128;
 const PASSES_SPARED: u64 = 16;
 const PASSES_MIN: u64 = 8;
 /// What a step of a merge may write, from above: it ends behind 96 KiB, but between two entries,
-/// with a group and a part of a list still to be written and the last block under its target.
-const OUTPUT_BYTES_MAX: usize = 140 << 10;
+/// with a group and a part of a list still to be written, each of at most 46 KiB, and the last
+/// block under its target.
+const OUTPUT_BYTES_MAX: usize = 200 << 10;
 const OUTPUT_PUTS_MAX: usize = 19;
 /// Keys that one commit deletes.
 const DELETES_MAX: usize = 32;

@@ -102,6 +102,11 @@ pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
         None if !unscanned.is_empty() => {
             out.push_str("Next: lcm_grep with the same arguments and that place\n");
         }
+        // Not all of a very long text is searched by words.
+        None if notes.contains("partly-read") => out.push_str(
+            "Next: lcm_grep with \"mode\":\"regex\", which looks through very long texts, too, or \
+             with other words\n",
+        ),
         None => out.push_str(
             "Next: lcm_grep with fewer or other words, or with \"allConversations\":true\n",
         ),

@@ -60,7 +60,7 @@ struct Call<'a> {
 impl Call<'_> {
     /// What may be read. Texts are cut by the tools.
     fn within(&self) -> Within<'_> {
-        Within { permit: self.permit.as_ref(), tokens_max: None }
+        Within { permit: self.permit.as_ref(), tokens_max: None, searched: None }
     }
 
     /// Whether one conversation alone is searched: who names one means it without its family,

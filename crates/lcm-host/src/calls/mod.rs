@@ -3,7 +3,7 @@
 //! In: arguments as `wit/` names them. Out: its results. `configure` stands with the handle, and
 //! loops over several calls stand in the modules of the drivers.
 //!
-//! Every method can fail with the codes of the component, with `conflict` after eight repeats, and
+//! Every method can fail with the codes of the component, with `conflict` after many repeats, and
 //! with `internal` when the component trapped.
 
 mod admin;
@@ -13,6 +13,7 @@ mod ingest;
 mod recall;
 mod tools;
 
+pub(crate) use ingest::repeating;
 use serde_json::Value;
 
 use crate::{record::completion_result, types::CompletionResult};

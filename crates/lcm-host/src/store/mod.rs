@@ -47,7 +47,7 @@ pub struct Scan<'a> {
     pub reverse: bool,
     /// At most this many entries; 0 counts as 1.
     pub entries_max: u32,
-    /// At most this many bytes of values, but always one entry when there is one.
+    /// At most this many bytes of keys and values, but always one entry when there is one.
     pub bytes_max: u32,
 }
 
@@ -76,12 +76,13 @@ impl Page {
         let mut page = Self::default();
         for entry in entries {
             let (key, value) = entry?;
-            let full = page.entries.len() >= entries_max || value.len() > bytes_left;
+            let bytes = key.len().saturating_add(value.len());
+            let full = page.entries.len() >= entries_max || bytes > bytes_left;
             if full && !page.entries.is_empty() {
                 page.more = true;
                 break;
             }
-            bytes_left = bytes_left.saturating_sub(value.len());
+            bytes_left = bytes_left.saturating_sub(bytes);
             page.entries.push((key, value));
         }
         Ok(page)

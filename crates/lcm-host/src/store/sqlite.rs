@@ -8,7 +8,7 @@ use std::{
     fs::{self, File},
     io::Read as _,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rusqlite::{
@@ -24,6 +24,8 @@ pub const STORE_FORMAT: u32 = 1;
 /// `lcm1` in ASCII: marks a file as a store.
 const APPLICATION_ID: u32 = 0x6C63_6D31;
 const BUSY_TIMEOUT: Duration = Duration::from_millis(5_000);
+/// For so long SQLite looks at a lock every 1 or 2 ms.
+const LOOK: Duration = Duration::from_millis(5);
 /// Pages of the write-ahead log, 16 MiB, after which they are copied into the file. Commits write
 /// the same pages again and again; with SQLite's 1,000 a commit of 100 messages took 15 % longer.
 const LOG_PAGES: u32 = 4_000;
@@ -153,11 +155,9 @@ impl KeyValueStore for Sqlite {
 
     fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<(), StoreError> {
         let path = self.path.clone();
+        let patience = self.busy_timeout;
         // Until `BEGIN IMMEDIATE` returned, nothing can have been written.
-        let transaction = self
-            .make()?
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(|error| failure(&path, &error))?;
+        let transaction = begin(self.make()?, patience).map_err(|error| failure(&path, &error))?;
         let unknown = |error: rusqlite::Error| match failure(&path, &error) {
             StoreError::Busy(message) => StoreError::Unavailable(message),
             other => other,
@@ -187,6 +187,29 @@ fn read(connection: &mut Connection, keys: &[String]) -> rusqlite::Result<Values
     drop(statement);
     transaction.finish()?;
     Ok(values)
+}
+
+/// Begins to write, waiting at most so long for other writers.
+///
+/// SQLite waits up to 100 ms between two looks at the lock, and whoever writes without a pause is
+/// first again each time: others waited for as long as it wrote. So it is looked at often here.
+fn begin(connection: &mut Connection, patience: Duration) -> rusqlite::Result<Transaction<'_>> {
+    let began = Instant::now();
+    connection.busy_timeout(LOOK.min(patience))?;
+    let transaction = loop {
+        // Unchecked is that there is no other: the connection is borrowed whole.
+        match Transaction::new_unchecked(connection, TransactionBehavior::Immediate) {
+            Err(error) if is_busy(&error) && began.elapsed() < patience => {}
+            other => break other,
+        }
+    };
+    connection.busy_timeout(patience)?;
+    transaction
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 fn holds(transaction: &Transaction<'_>, guard: &Guard) -> rusqlite::Result<bool> {
@@ -287,9 +310,7 @@ fn foreign(path: &Path) -> StoreError {
 fn failure(path: &Path, error: &rusqlite::Error) -> StoreError {
     let file = path.display();
     match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            StoreError::Busy(format!("`{file}` is locked by another process"))
-        }
+        _ if is_busy(error) => StoreError::Busy(format!("`{file}` is locked by another process")),
         Some(ErrorCode::NotADatabase) => foreign(path),
         Some(ErrorCode::ReadOnly) => StoreError::Unsupported(format!("`{file}` is read-only")),
         _ => StoreError::Unavailable(format!("`{file}`: {error}")),

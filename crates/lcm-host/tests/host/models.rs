@@ -118,17 +118,58 @@ fn a_turn_that_begins_as_the_conversation_did_loses_nothing() {
     }
 }
 
+fn plan_options() -> work::Options {
+    work::Options {
+        mode: Mode::Threshold,
+        force: false,
+        target: None,
+        observed_tokens: None,
+        requests_max: 1,
+        lease_ms: 0,
+        sweep: None,
+        extra_json: None,
+    }
+}
+
+/// Goal: a refused key or content ends a compaction at once; the component is told, as by every
+/// other host, and nothing of the conversation changes. Method: the bytes of the store against
+/// those that plan and apply leave.
 #[test]
-fn a_model_that_refuses_the_key_ends_it_at_once_and_nothing_is_written() {
+fn a_refusal_ends_it_at_once_and_leaves_the_bytes_that_plan_and_apply_leave() {
     for code in [CompletionErrorCode::Auth, CompletionErrorCode::Policy] {
-        let lcm = lcm_with(failing(code));
-        ingest(&lcm, &transcript(120, 60));
-        let before = digest(&lcm);
+        let [lcm, by_hand] = [lcm_with(failing(code)), lcm_with(failing(code))];
+        for lcm in [&lcm, &by_hand] {
+            ingest(lcm, &transcript(120, 60));
+        }
+        let logical = |lcm: &Lcm| lcm.digest_all(true, &Cancel::default()).unwrap();
+        let (before, logical_before) = (digest(&lcm), logical(&lcm));
+        let untold = CompactOptions { counts_refusals: false, ..CompactOptions::new(4_000, NOW) };
+        lcm.compact("c", &untold, &Cancel::default(), &mut |_| ()).unwrap_err();
+        assert_eq!(digest(&lcm), before, "nobody was told");
+
         let error = compact(&lcm, 4_000).unwrap_err();
         assert_eq!(error.code, Code::CompletionFailed);
         assert!(error.message.ends_with("out of order"), "{error}");
-        assert_eq!(digest(&lcm), before);
+        let plan = by_hand.plan("c", 4_000, &plan_options(), NOW.now_ms()).unwrap();
+        let [request] = plan.requests.as_slice() else { panic!("{plan:?}") };
+        let refused = failing(code).complete(request, &Cancel::default());
+        let apply = ApplyOptions { fallback_over_tokens: None, extra_json: None };
+        by_hand.apply("c", &request.id, &refused, &apply, NOW.now_ms()).unwrap();
+        assert_eq!(digest(&lcm), digest(&by_hand), "{code:?}");
+        assert_ne!(digest(&lcm), before, "{code:?}");
+        assert_eq!(logical(&lcm), logical_before, "{code:?}");
     }
+}
+
+#[test]
+fn a_model_that_refuses_again_and_again_is_left_alone() {
+    let lcm = lcm_with(failing(CompletionErrorCode::Auth));
+    ingest(&lcm, &transcript(120, 60));
+    for _ in 0..5 {
+        assert_eq!(compact(&lcm, 4_000).unwrap_err().code, Code::CompletionFailed);
+    }
+    let report = compact(&lcm, 4_000).unwrap();
+    assert_eq!((report.reason.as_str(), report.completions), ("breaker-open", 0));
 }
 
 #[test]
@@ -343,17 +384,7 @@ fn a_pause_after_answers_in_vain_leaves_work_and_an_open_breaker_no_model() {
     let lcm = lcm_with(failing(CompletionErrorCode::Auth));
     ingest(&lcm, &transcript(60, 60));
     let work = CompactOptions::new(2_000, NOW);
-    let options = work::Options {
-        mode: Mode::Threshold,
-        force: false,
-        target: None,
-        observed_tokens: None,
-        requests_max: 1,
-        lease_ms: 0,
-        sweep: None,
-        extra_json: None,
-    };
-    let plan = lcm.plan("c", work.budget, &options, NOW.now_ms()).unwrap();
+    let plan = lcm.plan("c", work.budget, &plan_options(), NOW.now_ms()).unwrap();
     let refused =
         failing(CompletionErrorCode::Auth).complete(&plan.requests[0], &Cancel::default());
     for _ in 0..5 {

@@ -65,11 +65,11 @@ fn a_page_keeps_its_bounds_and_always_has_an_entry() {
         };
         let by_count = store.scan(&scan(2, 1_000)).unwrap();
         assert_eq!((by_count.entries.len(), by_count.more), (2, true));
-        let by_bytes = store.scan(&scan(100, 30)).unwrap();
+        let by_bytes = store.scan(&scan(100, 36)).unwrap();
         assert_eq!((by_bytes.entries.len(), by_bytes.more), (3, true));
         let too_small = store.scan(&scan(100, 1)).unwrap();
         assert_eq!((too_small.entries.len(), too_small.more), (1, true));
-        let exactly = store.scan(&scan(5, 50)).unwrap();
+        let exactly = store.scan(&scan(5, 60)).unwrap();
         assert_eq!((exactly.entries.len(), exactly.more), (5, false));
     });
 }

@@ -4,6 +4,7 @@ The same calls as in `lcm`, awaited. The model is awaited between two engine cal
 and assembling go on while it thinks; an asynchronous store is awaited inside of a call (see
 `sessions`). A store that is opened by its path works in a thread of its own; one of the caller's
 whose calls block is called in the thread of the event loop, for the milliseconds of an engine call.
+A model whose function may block is called in a thread.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -19,14 +22,21 @@ from . import completions, flows
 from .component import Program, load
 from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
-from .models import Complete, Model
-from .opening import RETRIES, Clock, configured, open_path, wall_clock
+from .lines import Lines, Locks, Place
+from .models import Asking, Complete, Model, models_of
+from .opening import RETRIES, Clock, configured, open_store, place_of, wall_clock
 from .sessions import AsyncSession, Session, ThreadSession
 from .stores import AsyncStore, Store
-from .verb import Awaited
+from .verb import Awaited, Begun, begun
 from .verbs import Verbs
 
 T = TypeVar("T")
+
+_COMPACTIONS = Locks()
+"""Of all stores of the process, by event loop, store and conversation."""
+
+_AROUND: ContextVar[frozenset[Hashable]] = ContextVar("around", default=frozenset())
+"""What is under way around the code that runs: calls of a store, and compactions."""
 
 
 def open_async(
@@ -51,17 +61,17 @@ def open_async(
     """
 
     async def opened() -> AsyncLcm:
+        asking = Asking(models_of(complete), together=True).with_(retries, timeout_ms)
         program = await asyncio.to_thread(load, wasm)
         config_json = configured(program, config, environment)
+        # The last, so that nothing stays open when something is wrong.
         return AsyncLcm(
             program,
-            open_path(store) if isinstance(store, (str, os.PathLike)) else store,
-            complete,
+            open_store(store),
+            asking,
             config_json,
             clock,
-            retries,
             memory_bytes_max,
-            timeout_ms,
             in_thread=isinstance(store, (str, os.PathLike)),
         )
 
@@ -99,17 +109,19 @@ class AsyncLcm(Verbs, Awaited):
         self,
         program: Program,
         store: Store | AsyncStore,
-        complete: Complete | None,
+        asking: Asking,
         config_json: str | None,
         clock: Clock,
-        retries: int,
         memory_bytes_max: int = MEMORY_BYTES_MAX,
-        timeout_ms: int = completions.TIMEOUT_MS,
         in_thread: bool = False,
     ) -> None:
-        super().__init__(complete, clock, retries, timeout_ms, together=True)
+        super().__init__(asking, clock)
         self.store = store
         self._config_json = config_json
+        self._lines = Lines()
+        self._closing = asyncio.Lock()
+        self._is_closed = False
+        self._place = place_of(store)
 
         def make() -> Instance:
             return Instance(program, self._config_json, memory_bytes_max=memory_bytes_max)
@@ -123,7 +135,9 @@ class AsyncLcm(Verbs, Awaited):
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Calls a function of the interface by name (`admin.status`), with plain values."""
-        return await self._call(name, dict(arguments), False)
+        conversation = arguments.get("conversation")
+        flow = begun(flows.called(name, dict(arguments)))
+        return await self._run(flow, conversation if isinstance(conversation, str) else None)
 
     async def _call(self, name: str, arguments: dict[str, Any], once: bool) -> Any:
         if not isinstance(self._session, Session):
@@ -131,32 +145,63 @@ class AsyncLcm(Verbs, Awaited):
         await asyncio.sleep(0)  # What takes many calls lets others have their turn between them.
         return self._session.call(name, arguments, once)
 
-    async def _run(self, flow: flows.Flow[T]) -> T:
+    async def _run(self, begun_flow: Begun[T], conversation: str | None) -> T:
+        with self._lines.call(), _around(self._lines):
+            return await self._go_on(begun_flow, conversation)
+
+    async def _go_on(self, begun_flow: Begun[T], conversation: str | None) -> T:
+        place = self._lines.place(conversation)
         try:
-            effect = next(flow)
+            flow, effect = begun_flow.going_on()
             while True:
                 try:
-                    result = await self._perform(effect)
+                    result = await self._perform(effect, place, conversation)
                 except (Exception, asyncio.CancelledError) as error:
+                    effect = flow.throw(error)
+                except BaseException as error:
+                    # An interrupt that broke off an engine call is not told to the engine.
+                    if isinstance(effect, flows.Call) or not flows.is_stop(error):
+                        raise
                     effect = flow.throw(error)
                 else:
                     effect = flow.send(result)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
+        finally:
+            place.leave()
 
-    async def _perform(self, effect: flows.Effect) -> Any:
+    async def _perform(
+        self, effect: flows.Effect, place: Place, conversation: str | None
+    ) -> Any:
         match effect:
             case flows.Call(name, arguments, once):
+                await place.take()
                 return await self._call(name, arguments, once)
-            case flows.Complete(request, model, seconds):
-                return await self._ask(request, model, seconds)
             case flows.Pause(seconds):
                 return await asyncio.sleep(seconds)
+        place.leave()
+        match effect:
+            case flows.Complete(request, model, seconds):
+                return await self._ask(request, model, seconds)
             case flows.Together(several):
-                return await self._run_together(several)
+                return await self._run_together(several, conversation)
+            case flows.Alone(name, flow):
+                return await self._run_alone(name, flow)
 
-    async def _run_together(self, several: list[flows.Flow[Any]]) -> list[Any]:
-        tasks = [asyncio.ensure_future(self._run(flow)) for flow in several]
+    async def _run_alone(self, conversation: str, flow: flows.Flow[Any]) -> Any:
+        name = (id(asyncio.get_running_loop()), self._place, conversation)
+        if name in _AROUND.get():
+            raise LcmError("conflict", flows.COMPACTING)
+        async with _COMPACTIONS.of(name):
+            with _around(name):
+                return await self._go_on(begun(flow), conversation)
+
+    async def _run_together(
+        self, several: list[flows.Flow[Any]], conversation: str | None
+    ) -> list[Any]:
+        tasks = [
+            asyncio.ensure_future(self._go_on(begun(flow), conversation)) for flow in several
+        ]
         try:
             return await asyncio.gather(*tasks)
         finally:
@@ -167,9 +212,7 @@ class AsyncLcm(Verbs, Awaited):
     async def _ask(self, request: Any, model: Model, seconds: float) -> Any:
         try:
             async with asyncio.timeout(seconds) as limit:
-                answer = model(request, seconds)
-                if inspect.isawaitable(answer):
-                    answer = await answer
+                answer = await _answer(request, model, seconds)
             return completions.answered(answer, request)
         except LcmError:
             raise
@@ -187,16 +230,27 @@ class AsyncLcm(Verbs, Awaited):
             self._session.restart(config_json)
 
     async def close(self) -> None:
-        """Closes the store."""
-        if isinstance(self._session, ThreadSession):
-            return await self._session.close(self.store.close)  # type: ignore[arg-type]
+        """Waits for all calls that were made before and closes the store; later ones are refused.
+
+        Who cannot wait for a model cancels its task. `conflict`: it was called by a model or a
+        store, for which one of those calls waits.
+        """
+        if self._lines in _AROUND.get():
+            raise LcmError("conflict", "`close` waits for the call that it was called from")
+        await self._lines.close()
+        async with self._closing:
+            if not self._is_closed:
+                self._is_closed = True
+                await self._close()
+
+    async def _close(self) -> None:
         if isinstance(self._session, AsyncSession):
             self._session.drop()
+            await self.store.close()  # type: ignore[misc]
+        elif isinstance(self._session, ThreadSession):
+            await self._session.close()
         else:
-            self._session.instance.drop()
-        closing = self.store.close()
-        if inspect.isawaitable(closing):
-            await closing
+            self._session.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -208,3 +262,37 @@ class AsyncLcm(Verbs, Awaited):
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+@contextmanager
+def _around(name: Hashable) -> Iterator[None]:
+    """Has the code inside, and what it calls, know that this is under way."""
+    token = _AROUND.set(_AROUND.get() | {name})
+    try:
+        yield
+    except GeneratorExit:
+        raise  # Collected as garbage, elsewhere than it ran: there is nothing to set back.
+    except BaseException:
+        _AROUND.reset(token)
+        raise
+    else:
+        _AROUND.reset(token)
+
+
+async def _answer(request: Any, model: Model, seconds: float) -> Any:
+    """What a model answers; one that may block is asked in a thread."""
+    if model.is_awaited:
+        return await model(request, seconds)
+
+    def ask() -> tuple[Any, Exception | None]:
+        try:
+            return model(request, seconds), None
+        except Exception as error:  # Not every one can be raised through a future.
+            return None, error
+
+    answer, error = await asyncio.to_thread(ask)
+    if isinstance(error, StopIteration):
+        raise RuntimeError(f"`complete` raised {error!r}") from error
+    if error is not None:
+        raise error
+    return await answer if inspect.isawaitable(answer) else answer

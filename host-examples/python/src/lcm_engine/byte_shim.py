@@ -13,12 +13,11 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from wasmtime import WasmtimeError
+from wasmtime import StoreContext, WasmtimeError
 from wasmtime.component import _types as types
 
 try:
     from wasmtime import _ffi as ffi
-    from wasmtime.component._enter import catch_exceptions
     from wasmtime.component._func import Func
 
     _VAL = ffi.wasmtime_component_val_t
@@ -33,6 +32,8 @@ try:
         ffi.wasmtime_component_vallist_delete,
         types.VariantLikeType._tagged,
         types.FuncType._from_ptr,
+        StoreContext._invalidate,
+        WasmtimeError._consume,
     )
     available = _VAL.kind.size == 1
 except (ImportError, AttributeError):  # pragma: no cover - another version of the library
@@ -177,7 +178,10 @@ if available:
 
     @ffi.wasmtime_component_func_callback_t
     def _call_import(index, context, ty_raw, args, nargs, results, nresults):  # type: ignore
-        def run(store: Any) -> None:
+        # What is returned from here is read as an error or as none: an exception that left it would
+        # leave the library with an address that is no error, and end the process.
+        store = StoreContext(context)
+        try:
             entry = _imports[index]
             if entry.signature is None:
                 entry.signature = Signature(types.FuncType._from_ptr(ty_raw, owner=store))
@@ -186,8 +190,13 @@ if available:
             answer = entry.function(store, *values)
             if entry.signature.result is not None:
                 entry.signature.result.convert_to_c(store, answer, results)
-
-        return catch_exceptions(context, run)
+            return 0
+        except BaseException as error:
+            line = " ".join(f"{type(error).__name__}: {error}".split())
+            failure = WasmtimeError(line.encode("utf-8", "replace").decode())
+            return ctypes.cast(failure._consume(), ctypes.c_void_p).value
+        finally:
+            store._invalidate()
 
     @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
     def _drop_import(index):  # type: ignore

@@ -6,7 +6,6 @@ due, what an answer is worth, what is owed and when it is tried again is decided
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -15,7 +14,19 @@ from typing import Any
 
 from . import completions
 from .errors import CompletionFailed, LcmError
-from .flows import Call, Complete, Fields, Flow, Pause, Together, append, model_option, parsed
+from .flows import (
+    Alone,
+    Call,
+    Complete,
+    Fields,
+    Flow,
+    Pause,
+    Together,
+    append,
+    is_stop,
+    model_option,
+    parsed,
+)
 from .models import Asking
 from .texts import to_json
 
@@ -79,7 +90,8 @@ def turn(work: Work, dialect: str, texts: list[str], intake: Fields) -> Flow[Any
         raise LcmError("invalid-input", f"`append_mode` must be one of {', '.join(APPEND_MODES)}")
     if not isinstance(defer, bool):
         raise LcmError("invalid-input", "`defer` must be True or False")
-    yield from _check(work.question())
+    # What is wrong is said before anything is stored.
+    yield Call("compaction.evaluate", work.question())
     new, now = mode == "new", work.now()
     receipt = yield from append(work.conversation, dialect, texts, new=new, now=now, **intake)
     decision = yield from evaluate(work.question())
@@ -92,7 +104,7 @@ def turn(work: Work, dialect: str, texts: list[str], intake: Fields) -> Flow[Any
         # acts below the threshold.
         done["deferred"] = (yield from _ask_maintain(work))["debt"] is not None
     if not done["deferred"]:
-        _, refusal, compacted = yield from _drain(work)
+        _, refusal, compacted = yield Alone(work.conversation, _drain(work))
         done |= {"compacted": compacted, "failure": _said(refusal, compacted)}
     return done
 
@@ -101,16 +113,6 @@ def evaluate(question: Fields) -> Flow[Any]:
     """What the engine decides, its explanation parsed."""
     decision: Fields = dict((yield Call("compaction.evaluate", question)))
     return decision | {"explanation": json.loads(decision.pop("explanation_json"))}
-
-
-def _check(question: Fields) -> Flow[None]:
-    """Raises what `compaction.evaluate` of this would; writes nothing."""
-    try:
-        yield Call("compaction.evaluate", question)
-    except LcmError as error:
-        # Said only when all arguments are right: nothing is stored yet.
-        if error.code != "not-found":
-            raise
 
 
 def _said(refusal: LcmError | None, compacted: Fields | None) -> Fields | None:
@@ -134,7 +136,11 @@ def _ask_maintain(work: Work, ended: str | None = None) -> Flow[Fields]:
 
 
 def maintain(work: Work) -> Flow[Any]:
-    """Does what was put off, when it is time for it."""
+    """Does what was put off, when it is time for it; behind another compaction it asks anew."""
+    return (yield Alone(work.conversation, _maintain(work)))
+
+
+def _maintain(work: Work) -> Flow[Fields]:
     answer = yield from _ask_maintain(work)
     if not answer["drain"]:
         return {"debt": answer["debt"], "compacted": None, "failure": None}
@@ -144,8 +150,9 @@ def maintain(work: Work) -> Flow[Any]:
         if error.code == "conflict":
             yield from _ask_maintain(work, "conflict")
         raise
-    except (asyncio.CancelledError, KeyboardInterrupt):
-        yield from _ask_maintain(work, "cancelled")
+    except BaseException as error:
+        if is_stop(error):
+            yield from _ask_maintain(work, "cancelled")
         raise
     if compacted and compacted["passes"]:
         # What was observed is of a context before the passes.
@@ -163,7 +170,7 @@ def compact(work: Work) -> Flow[Any]:
 
     Raises `completion-failed` when the model refuses its key or the content.
     """
-    _, refusal, compacted = yield from _drain(work)
+    _, refusal, compacted = yield Alone(work.conversation, _drain(work))
     if compacted is None:
         raise refusal or LcmError("trap", "a compaction ended without a result")
     return compacted
@@ -180,9 +187,8 @@ def _drain(work: Work) -> Flow[tuple[str, LcmError | None, Fields | None]]:
     decision = yield from evaluate(after)
     explained = decision["explanation"]
     tokens = explained["inputs"]["stored_tokens"]
-    committed = [outcome for outcome in ended["passes"] if outcome["applied"] == "committed"]
     passes = []
-    for outcome in committed:
+    for outcome in filter(_is_new, ended["passes"]):
         of_pass = {"summary": outcome["summary"], "kind": outcome["purpose"]}
         passes.append(of_pass | {key: outcome[key] for key in PASS_KEYS})
     said = [line for outcome in ended["passes"] for line in outcome["warnings"]]
@@ -200,6 +206,12 @@ def _drain(work: Work) -> Flow[tuple[str, LcmError | None, Fields | None]]:
         "failure": failure,
     }
     return reason, None, compacted
+
+
+def _is_new(outcome: Fields) -> bool:
+    """Whether this call made a summary; one by an equal call before left the context as it was."""
+    shrunk: bool = outcome["tokens_after"] < outcome["tokens_before"]
+    return outcome["applied"] == "committed" and shrunk
 
 
 def _status(ended: Fields, any_pass: bool, still_due: bool) -> str:
@@ -325,7 +337,7 @@ def _settle(
             },
         )
         passes.append(outcome)
-        model.served |= model.exhausted is not None and outcome["applied"] == "committed"
+        model.served |= model.exhausted is not None and _is_new(outcome)
         if outcome["applied"] == "refused" and outcome["reason"].startswith("model-"):
             return str(outcome["reason"])
         if outcome["applied"] != "retry" or outcome["next"] is None:
@@ -364,9 +376,9 @@ def call_tool(
     def needs(outcome: Fields) -> Fields | None:
         return outcome.get("needs-completions")
 
-    outcome = yield from _completed(outcome, needs, resume, asking)
+    outcome, failure = yield from _completed(outcome, needs, resume, asking)
     answer: Fields = outcome["done"]
-    return answer
+    return answer | {"failure": failure}
 
 
 def ask(
@@ -375,7 +387,12 @@ def ask(
     """Has a question answered; how the model failed is a status."""
     place: Fields = {"conversation": conversation}
     document = {"question_json": to_json(question), "now": now()}
-    step = yield from parsed("recall.ask_plan", place | document)
+    try:
+        step = yield from parsed("recall.ask_plan", place | document)
+    except LcmError as error:
+        # Here `timeout_ms` is that of one answer.
+        message = error.message.replace("timeout_ms", "deadline_ms")
+        raise LcmError(error.code, message) from error
 
     def resume(continuation: str, answers: list[Fields]) -> Flow[Fields]:
         arguments = {"continuation": continuation, "answers": answers, "now": now()}
@@ -385,7 +402,7 @@ def ask(
     def needs(step: Fields) -> Fields | None:
         return step if step["status"] == "asked" else None
 
-    answer: Fields = yield from _completed(step, needs, resume, asking)
+    answer, _ = yield from _completed(step, needs, resume, asking)
     return answer
 
 
@@ -400,19 +417,25 @@ def _completed(
     needs: Callable[[Fields], Fields | None],
     resume: Callable[[str, list[Fields]], Flow[Fields]],
     asking: Asking,
-) -> Flow[Fields]:
+) -> Flow[tuple[Fields, Fields | None]]:
     """Goes on from a step until nothing has to be completed any more.
 
-    Whoever is stopped meanwhile says so to the engine: else the question would stay open.
+    Returns the last step, and how the model failed that was asked for it, if it did. Whoever is
+    stopped meanwhile says so to the engine: else the question would stay open.
     """
     model = _Model(asking, None, None)
+    failure: Fields | None = None
     while (asked := needs(step)) is not None:
         requests, limit_ms = asked["requests"], asked.get("timeout_ms")
         try:
             answers = yield Together([model.ask(request, limit_ms) for request in requests])
-        except (asyncio.CancelledError, KeyboardInterrupt):
+        except BaseException as error:
+            if not is_stop(error):
+                raise
             stopped = completions.failed(CompletionFailed("other", "cancelled"))
             yield from resume(asked["continuation"], [stopped for _ in requests])
             raise
+        failed = [answer["failed"] for answer in answers if "failed" in answer]
+        failure = {key: failed[-1][key] for key in ("code", "message")} if failed else None
         step = yield from resume(asked["continuation"], answers)
-    return step
+    return step, failure

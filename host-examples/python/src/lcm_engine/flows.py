@@ -7,6 +7,7 @@ are missing. What asks models stands in `compaction`.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections.abc import Callable, Generator, Sequence
@@ -67,6 +68,14 @@ class Together:
 
 
 @dataclass(frozen=True)
+class Alone:
+    """Run this flow when no other one of the conversation runs alone; the result is its own."""
+
+    conversation: str
+    flow: Generator[Any, Any, Any]
+
+
+@dataclass(frozen=True)
 class Page(Generic[T]):
     """One page of a stream; without a `cursor` it is the last."""
 
@@ -74,16 +83,24 @@ class Page(Generic[T]):
     cursor: Any
 
 
-OUTDATED = ("conflict", "store-unavailable")
-"""Failures of an append after which the conversation is not, or may not be, what it relied on."""
-
 REPEATS_MAX = 8
-"""How often in a row an ingest asks again what is missing without it becoming less."""
+"""How often in a row an ingest asks again what is missing without it becoming less, and an append
+of unknown outcome is repeated."""
 
 IDENTIFY_MESSAGES_MAX = 1_000
 IDENTIFY_BYTES_MAX = 8 * 1024 * 1024
 
-Effect = Call | Complete | Pause | Together
+
+COMPACTING = "a model compacted the conversation whose compaction waits for it"
+"""Why a flow that runs alone is refused inside of another one of its conversation."""
+
+
+def is_stop(error: BaseException) -> bool:
+    """Whether somebody wants the whole call to end: an interrupt, a cancelled task."""
+    return not isinstance(error, (Exception, GeneratorExit))
+
+
+Effect = Call | Complete | Pause | Together | Alone
 Flow = Generator[Effect, Any, T]
 Fields = dict[str, Any]
 
@@ -164,14 +181,6 @@ def model_option(model: str | None, mark_caches: bool = False) -> Fields:
     return {"extra_json": to_json(extra)} if extra else {}
 
 
-def _options(new: bool, repeat: bool, refuse_replay: bool, family: str | None) -> Fields:
-    flags = {"repeat": repeat, "refuse_replay": refuse_replay}
-    extra: Fields = {name: True for name, wanted in flags.items() if wanted}
-    if family is not None:
-        extra["family"] = family
-    return {"mode": "new" if new else "transcript", "extra_json": to_json(extra) if extra else None}
-
-
 def append(
     conversation: str,
     dialect: str,
@@ -185,16 +194,29 @@ def append(
     """Appends in one call where its bounds allow; a longer transcript is ingested."""
     parts = list(batches(texts)) or [[]]
     if len(parts) > 1 and (refuse_replay or not new):
+        # What is stored already cannot be told batch by batch, and a replay neither.
         receipt = yield from ingest(conversation, dialect, texts, refuse_replay, now, family, new)
         return receipt
-    if len(parts) > 1:
-        # A message that is refused is so before the batches in front of it are stored.
-        yield from _identities(dialect, texts)
-    options = _options(new, repeat, refuse_replay, family)
+    flags = {"repeat": repeat, "refuse_replay": refuse_replay}
+    extra: Fields = {name: True for name, wanted in flags.items() if wanted}
+    if family is not None:
+        extra["family"] = family
+    mode = "new" if new else "transcript"
+
+    def append_part(part: list[str], extra: Fields) -> Flow[Fields]:
+        options = {"mode": mode, "extra_json": to_json(extra) if extra else None}
+        return (yield from append_batch(conversation, dialect, part, options, now, family))
+
+    if len(parts) == 1:
+        return _joined([(yield from append_part(parts[0], extra))], 0, [])
+    # A message that is refused is so before the batches in front of it are stored.
+    entries = yield from _identities(dialect, texts)
+    extra["list"] = hashlib.sha256(f"{now} {entries}".encode()).hexdigest()
     receipts = []
+    at = 0
     for part in parts:
-        receipt = yield from append_batch(conversation, dialect, part, options, now, family)
-        receipts.append(receipt)
+        receipts.append((yield from _settled(append_part, part, extra | {"from": at})))
+        at += len(part)
     return _joined(receipts, 0, [])
 
 
@@ -247,19 +269,45 @@ def ingest(
         if (yield from intake.stage(missing)):
             continue  # Staging moved the conversation on.
         try:
-            yield from intake.append(missing, revision)
-            break
+            if (yield from intake.append(missing, revision)):
+                break
         except LcmError as error:
-            if error.code not in OUTDATED or repeats >= REPEATS_MAX:
+            if error.code != "conflict" or repeats >= REPEATS_MAX:
                 raise
-        yield Pause(random.uniform(0, 0.002 * 2**repeats))
+        yield _pause(repeats)
         repeats += 1
     receipt = _joined(intake.receipts, 0, intake.warnings)
     return receipt | {"skipped": len(texts) - receipt["ingested"]}
 
 
+def _pause(repeats: int) -> Pause:
+    """Before a repetition: random, growing."""
+    return Pause(random.uniform(0, 0.002 * 2**repeats))
+
+
+def _settled(
+    append: Callable[[list[str], Fields], Flow[Fields]], texts: list[str], extra: Fields
+) -> Flow[Fields]:
+    """The receipt of an append, which is repeated as it was while its outcome is unknown."""
+    repeats = 0
+    while True:
+        try:
+            receipt: Fields = yield from append(texts, extra)
+            return receipt
+        except LcmError as error:
+            if error.code != "store-unavailable" or repeats >= REPEATS_MAX:
+                raise
+        yield _pause(repeats)
+        repeats += 1
+        extra = extra | {"repeat": True}
+
+
 class _Intake:
-    """One transcript on its way in. Every append names the revision that its plan is true of."""
+    """One transcript on its way in. Every append names the revision that its plan is true of.
+
+    One of unknown outcome is not looked for among what is stored, where short messages cannot be
+    told apart: it is repeated as it was, and the engine knows it again.
+    """
 
     def __init__(
         self, conversation: str, dialect: str, texts: list[str], entries: str, now: int
@@ -300,28 +348,35 @@ class _Intake:
             )
         return bool(large)
 
-    def append(self, missing: list[int], revision: int) -> Flow[None]:
-        """Appends these messages, each call relying on the revision that the one before left."""
+    def append(self, missing: list[int], revision: int) -> Flow[bool]:
+        """Appends these messages, each call relying on the revision that the one before left.
+
+        Returns whether that held to the end.
+        """
         if not missing:
             # An empty call writes nothing and says how things stand.
-            yield from self._append([], self.extra)
+            self.receipts.append((yield from self._append([], self.extra)))
         at = 0
         while at < len(missing):
             following = missing[at : at + BATCH_MESSAGES_MAX]
             part = next(batches(self.texts[index] for index in following))
-            receipt = yield from self._append(part, self.extra | {"revision": revision})
-            taken = receipt["ingested"] + receipt["skipped"]
+            receipt = yield from _settled(self._append, part, self.extra | {"revision": revision})
+            self.receipts.append(receipt)
+            taken: int = receipt["ingested"] + receipt["skipped"]
             if not taken:
                 raise LcmError("trap", "`ingest.append` took none of the messages")
             at += taken
             self.done = missing[at - 1] + 1
+            if receipt["revision"] > revision + 1:
+                # It was known again; others may have written behind it.
+                return at == len(missing)
             revision = receipt["revision"]
+        return True
 
     def _append(self, texts: list[str], extra: Fields) -> Flow[Fields]:
         options = {"mode": "new", "partial": True, "extra_json": to_json(extra)}
         arguments = {"dialect": self.dialect, "messages": texts, "options": options}
         receipt: Fields = yield Call("ingest.append", self.place | arguments, once=True)
-        self.receipts.append(receipt)
         return receipt
 
 

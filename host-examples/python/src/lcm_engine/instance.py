@@ -7,6 +7,7 @@ trap, a fault of its store or on request; the next call gets a new one. Nothing 
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from wasmtime.component import Linker, OptionType
 from . import byte_shim, values
 from .component import PACKAGE, Program
 from .errors import LcmError
+from .interrupts import Interrupts
 from .ports import NoStore, Port
 
 MEMORY_BYTES_MAX = 512 * 1024 * 1024
@@ -63,6 +65,9 @@ class Instance:
         self._model = model
         self._memory_bytes_max = memory_bytes_max
         self._port: Port = NoStore()
+        self._interrupts = Interrupts()
+        self._broken_off: BaseException | None = None
+        """What ended the call under way from inside of an import."""
         self._store: wasmtime.Store | None = None
         self._instance: Any = None
         self._functions: dict[str, Any] = {}
@@ -73,32 +78,49 @@ class Instance:
         version = self._program.version
         with self._linker.root() as root:
             with root.add_instance(f"{PACKAGE}/store{version}") as store:
-                self._add(store, "get-many", self._get_many)
-                self._add(store, "scan", self._scan)
-                self._add(store, "commit", self._commit)
+                self._add(store, "get-many", Instance._get_many)
+                self._add(store, "scan", Instance._scan)
+                self._add(store, "commit", Instance._commit)
             with root.add_instance(f"{PACKAGE}/llm{version}") as llm:
-                self._add(llm, "complete", self._complete)
+                self._add(llm, "complete", Instance._complete)
 
     def _add(self, where: Any, name: str, function: Callable[..., Any]) -> None:
-        if self.bulk_bytes:
-            byte_shim.add_import(where, name, function)
-        else:
-            where.add_func(name, function)
+        itself = weakref.ref(self)  # The library holds on to what it calls.
 
-    def _get_many(self, _store: Any, keys: list[str]) -> Any:
+        def answer(_store: Any, *arguments: Any) -> Any:
+            instance = itself()
+            assert instance is not None
+            return instance._answer(function, arguments)
+
+        if self.bulk_bytes:
+            byte_shim.add_import(where, name, answer)
+        else:
+            where.add_func(name, answer)
+
+    def _answer(self, function: Callable[..., Any], arguments: Any) -> Any:
+        """The answer of an import; no exception but an `Exception` leaves it, which is a trap."""
+        try:
+            return self._interrupts.letting_through(function, self, *arguments)
+        except Exception:
+            raise
+        except BaseException as error:
+            self._broken_off = error
+            raise RuntimeError("the call was broken off") from None
+
+    def _get_many(self, keys: list[str]) -> Any:
         try:
             return list(self._port.get_many(keys))
         except LcmError as error:
             return _error(error)
 
-    def _scan(self, _store: Any, *scan: Any) -> Any:
+    def _scan(self, *scan: Any) -> Any:
         try:
             entries, more = self._port.scan(scan)
         except LcmError as error:
             return _error(error)
         return ([_record(key=key, value=value) for key, value in entries], more)
 
-    def _commit(self, _store: Any, guards: list[Any], puts: list[Any]) -> Any:
+    def _commit(self, guards: list[Any], puts: list[Any]) -> Any:
         try:
             self._port.commit(
                 [(guard.key, guard.value) for guard in guards],
@@ -108,7 +130,7 @@ class Instance:
             return _error(error)
         return None
 
-    def _complete(self, _store: Any, request: Any) -> Any:
+    def _complete(self, request: Any) -> Any:
         answer: dict[str, Any] = {
             "failed": {"code": "unavailable", "message": "this host has no model for `run`"}
         }
@@ -181,8 +203,17 @@ class Instance:
     def call(self, name: str, arguments: dict[str, Any], port: Port) -> Any:
         """Calls `interface.function`; the store imports go to `port` meanwhile.
 
-        Raises what the engine answers, the fault of the port, or `trap`.
+        Raises what the engine answers, the fault of the port, or `trap`; and what broke the call
+        off: an exception of a store or a model that is no `Exception`, such as an interrupt.
         """
+        outer = self._interrupts
+        with Interrupts() as self._interrupts:
+            try:
+                return self._call(name, arguments, port)
+            finally:
+                self._interrupts = outer
+
+    def _call(self, name: str, arguments: dict[str, Any], port: Port) -> Any:
         if self._store is None:
             self._make()
         func, signature = self._function(name)
@@ -192,6 +223,9 @@ class Instance:
             value = func(self._store, *lowered)
         except Exception as error:
             self.drop()
+            broken_off, self._broken_off = self._broken_off, None
+            if broken_off is not None:
+                raise broken_off
             message = str(error).strip().splitlines()
             raise LcmError("trap", message[-1] if message else repr(error)) from error
         finally:

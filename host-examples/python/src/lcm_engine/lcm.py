@@ -7,23 +7,38 @@ is run to its end here.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from weakref import WeakValueDictionary
 
 from . import completions, flows
 from .component import Program, load
 from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
-from .models import Complete, Model
-from .opening import RETRIES, Clock, configured, open_path, wall_clock
-from .sessions import Session
+from .models import Asking, Complete, Model, models_of
+from .opening import RETRIES, Clock, configured, open_store, place_of, wall_clock
+from .sessions import Session, Turn
 from .stores import Store
 from .verb import Blocking
 from .verbs import Verbs
 
 T = TypeVar("T")
+
+_COMPACTIONS: WeakValueDictionary[tuple[str, str], Turn] = WeakValueDictionary()
+"""Of all stores of the process, by store and conversation."""
+_COMPACTIONS_LOCK = threading.Lock()
+
+
+def _compaction(place: str, conversation: str) -> Turn:
+    """What only one compaction of a conversation has at a time."""
+    with _COMPACTIONS_LOCK:
+        turn = _COMPACTIONS.get((place, conversation))
+        if turn is None:
+            turn = _COMPACTIONS[place, conversation] = Turn(flows.COMPACTING)
+        return turn
 
 
 def open(
@@ -54,18 +69,11 @@ def open(
     """
     if getattr(store, "asynchronous", False):
         raise LcmError("invalid-input", "the store is asynchronous: use `open_async`")
+    asking = Asking(models_of(complete)).with_(retries, timeout_ms)
     program = load(wasm)
     config_json = configured(program, config, environment)
-    return Lcm(
-        program,
-        open_path(store) if isinstance(store, (str, os.PathLike)) else store,
-        complete,
-        config_json,
-        clock,
-        retries,
-        memory_bytes_max,
-        timeout_ms,
-    )
+    # The last, so that nothing stays open when something is wrong.
+    return Lcm(program, open_store(store), asking, config_json, clock, memory_bytes_max)
 
 
 class Lcm(Verbs, Blocking):
@@ -75,17 +83,16 @@ class Lcm(Verbs, Blocking):
         self,
         program: Program,
         store: Store,
-        complete: Complete | None,
+        asking: Asking,
         config_json: str | None,
         clock: Clock,
-        retries: int,
         memory_bytes_max: int = MEMORY_BYTES_MAX,
-        timeout_ms: int = completions.TIMEOUT_MS,
     ) -> None:
-        super().__init__(complete, clock, retries, timeout_ms, together=False)
+        super().__init__(asking, clock)
         self.store = store
         instance = Instance(program, config_json, memory_bytes_max=memory_bytes_max)
         self._session = Session(instance, store)
+        self._place = place_of(store)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Calls a function of the interface by name (`admin.status`), with plain values."""
@@ -97,11 +104,9 @@ class Lcm(Verbs, Blocking):
             while True:
                 try:
                     result = self._perform(effect)
-                except Exception as error:
-                    effect = flow.throw(error)
-                except KeyboardInterrupt as error:
-                    # One that broke off an engine call is not told to the engine.
-                    if isinstance(effect, flows.Call):
+                except BaseException as error:
+                    # An interrupt that broke off an engine call is not told to the engine.
+                    if isinstance(effect, flows.Call) and flows.is_stop(error):
                         raise
                     effect = flow.throw(error)
                 else:
@@ -119,6 +124,8 @@ class Lcm(Verbs, Blocking):
                 return time.sleep(seconds)
             case flows.Together(several):
                 return [self._run(flow) for flow in several]
+            case flows.Alone(conversation, flow):
+                return _compaction(self._place, conversation).take(self._run, flow)
 
     def _ask(self, request: Any, model: Model, seconds: float) -> Any:
         try:
@@ -133,9 +140,11 @@ class Lcm(Verbs, Blocking):
         self._session.restart(config_json)
 
     def close(self) -> None:
-        """Closes the store."""
-        self._session.instance.drop()
-        self.store.close()
+        """Waits for the engine call of another thread and closes the store.
+
+        What goes on there, and later calls, are told that the store is closed.
+        """
+        self._session.close()
 
     def __enter__(self) -> Self:
         return self

@@ -28,6 +28,8 @@ class Model:
     callback: Callback
     takes_timeout: bool
     """Whether it has a parameter `timeout`: the seconds in which it is to answer."""
+    is_awaited: bool
+    """Whether it is a coroutine function; any other one may block."""
 
     def __call__(self, request: dict[str, Any], timeout_seconds: float) -> Any:
         if self.takes_timeout:
@@ -75,12 +77,19 @@ def _takes_timeout(callback: Callback) -> bool:
     return parameter is not None and parameter.kind is not parameter.POSITIONAL_ONLY
 
 
+def _is_awaited(callback: Callback) -> bool:
+    call = getattr(callback, "__call__", None)
+    return inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(call)
+
+
 def _listed(given: Any, name: str) -> tuple[Model, ...]:
     callbacks = [] if given is None else given if isinstance(given, (list, tuple)) else [given]
     for callback in callbacks:
         if not callable(callback):
             raise LcmError("invalid-input", f"`{name}` must be a function")
-    return tuple(Model(callback, _takes_timeout(callback)) for callback in callbacks)
+    return tuple(
+        Model(callback, _takes_timeout(callback), _is_awaited(callback)) for callback in callbacks
+    )
 
 
 def models_of(complete: Complete | None) -> Models:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .component import Program
 from .errors import LcmError
 from .instance import Instance
 from .ports import NoStore
 from .settings import configuration
-from .stores import MemoryStore, SqliteStore, Store
+from .stores import AsyncStore, MemoryStore, SqliteStore, Store
+from .stores.contract import check_store
 
 Clock = Callable[[], int]
 """Milliseconds since the Unix epoch."""
@@ -30,8 +32,14 @@ def wall_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
-def open_path(store: str | os.PathLike[str]) -> Store:
-    """The store of this name: a file path, or `memory:`."""
+AnyStore = TypeVar("AnyStore", Store, AsyncStore, Store | AsyncStore)
+
+
+def open_store(store: str | os.PathLike[str] | AnyStore) -> Store | AnyStore:
+    """A store by its name, a file path or `memory:`, or the caller's own, checked."""
+    if not isinstance(store, (str, os.PathLike)):
+        check_store(store)
+        return store
     if store == "memory:":
         return MemoryStore()
     if isinstance(store, str) and "://" in store:
@@ -40,16 +48,25 @@ def open_path(store: str | os.PathLike[str]) -> Store:
     return SqliteStore(Path(store))
 
 
+def place_of(store: Store | AsyncStore) -> str:
+    """What is the same for every handle of a store in this process."""
+    return os.path.realpath(store.path) if isinstance(store, SqliteStore) else f"{id(store)}"
+
+
 def configured(
     program: Program, config: Mapping[str, Any] | None, environment: Mapping[str, str] | None
 ) -> str | None:
-    """The configuration for every instance, checked by the engine before the first call."""
+    """The configuration for every instance, checked by the engine before the first call.
+
+    A key that there is not is warned of.
+    """
     scratch = Instance(program)
 
     def configure(text: str) -> str:
         return str(scratch.call("setup.configure", {"config_json": text}, NoStore()))
 
-    chosen = configuration(config, os.environ if environment is None else environment, configure)
-    if chosen is not None:
-        configure(chosen)
+    environment = os.environ if environment is None else environment
+    chosen, unknown = configuration(config, environment, configure)
+    for key in unknown:
+        warnings.warn(f"config: unknown key `{key}`", stacklevel=3)
     return chosen

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from .errors import LcmError
 from .stores import Entries, Guards, Puts, Store
+from .stores.contract import checked_page, checked_values
 
 Scan = tuple[str, str, bool, int, int]
 """Arguments of a scan: start, end, reverse, entries_max, bytes_max."""
@@ -87,13 +88,11 @@ class DirectPort:
 
     def get_many(self, keys: list[str]) -> list[bytes | None]:
         """As `Store.get_many`."""
-        answer: list[bytes | None] = self._guarded(self._store.get_many, keys)
-        return answer
+        return checked_values(self._guarded(self._store.get_many, keys), keys)
 
     def scan(self, scan: Scan) -> tuple[Entries, bool]:
         """As `Store.scan`."""
-        answer: tuple[Entries, bool] = self._guarded(self._store.scan, *scan)
-        return answer
+        return checked_page(self._guarded(self._store.scan, *scan), *scan)
 
     def commit(self, guards: Guards, puts: Puts) -> None:
         """As `Store.commit`."""

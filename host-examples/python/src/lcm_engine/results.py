@@ -427,7 +427,12 @@ class Imported(TypedDict):
 
 
 class ToolAnswer(TypedDict):
-    """What an agent is told in answer to a tool call."""
+    """What an agent is told in answer to a tool call.
+
+    `is_error`: its model made a mistake, which `text` explains to it. `failure`: how the model
+    failed that was asked for the answer, or None; `text` says that, too.
+    """
 
     text: str
     is_error: bool
+    failure: dict[str, str] | None

@@ -12,13 +12,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 from zlib import crc32
 
 from .errors import LcmError
 from .instance import Instance
+from .lines import closed
 from .ports import DeferredPort, DirectPort
 from .stores import AsyncStore, Store
+from .stores.contract import checked_page, checked_values
+
+T = TypeVar("T")
 
 CONFLICTS_MAX = 8
 """How often a call that met a conflict is repeated."""
@@ -37,6 +41,39 @@ def _pauses(conflicts_max: int) -> Iterator[float]:
         yield random.uniform(0, 0.002 * 2**attempt)
 
 
+class Turn:
+    """What only one thread does at a time; who does it already is refused, not kept for ever."""
+
+    def __init__(self, refusal: str) -> None:
+        self._refusal = refusal
+        # One that is taken and given back without Python code of ours, in which an interrupt
+        # could leave it taken.
+        self._lock = threading.RLock()
+        self._is_taken = False
+        self._at_end: list[Callable[[], None]] = []
+
+    def take(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Calls this when all threads before have had their turn."""
+        with self._lock:
+            if self._is_taken:
+                raise LcmError("conflict", self._refusal)
+            try:
+                self._is_taken = True
+                return function(*arguments)
+            finally:
+                self._is_taken = False
+                while self._at_end:
+                    self._at_end.pop()()
+
+    def take_or_follow(self, function: Callable[[], None]) -> None:
+        """Calls this in a turn, or when that of this thread is over."""
+        with self._lock:
+            if self._is_taken:
+                self._at_end.append(function)
+            else:
+                self.take(function)
+
+
 class Session:
     """One instance over a store whose calls block. Threads take turns."""
 
@@ -46,26 +83,46 @@ class Session:
         self.instance = instance
         self._store = store
         self._conflicts_max = conflicts_max
-        self._turn = threading.Lock()
+        self._turn = Turn("a store called the engine that was calling it")
+        self._is_closed = False
 
     def restart(self, config_json: str | None) -> None:
         """Has the next call make a new instance of this configuration."""
-        with self._turn:
-            self.instance.config_json = config_json
-            self.instance.drop()
+        self._turn.take(self._restart, config_json)
+
+    def _restart(self, config_json: str | None) -> None:
+        self.instance.config_json = config_json
+        self.instance.drop()
 
     def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
         """Calls a function; a conflict is repeated unless it is to be called `once`."""
         pauses = _pauses(0 if once else self._conflicts_max)
         while True:
             try:
-                with self._turn:
-                    return self.instance.call(name, arguments, DirectPort(self._store))
+                return self._turn.take(self._call, name, arguments)
             except LcmError as error:
                 pause = next(pauses, None) if error.code == "conflict" else None
                 if pause is None:
                     raise
             time.sleep(pause)
+
+    def close(self) -> None:
+        """Waits for the engine call under way and closes the store; later ones are refused.
+
+        From inside of that call, as a handler of a signal may come, it is done when that is over.
+        """
+        self._turn.take_or_follow(self._close)
+
+    def _call(self, name: str, arguments: dict[str, Any]) -> Any:
+        if self._is_closed:
+            raise closed()
+        return self.instance.call(name, arguments, DirectPort(self._store))
+
+    def _close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self.instance.drop()
+            self._store.close()
 
 
 class ThreadSession:
@@ -74,15 +131,12 @@ class ThreadSession:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lcm-engine")
-        self._is_closed = False
 
     async def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
         """Calls a function. Who is cancelled meanwhile hears of it when the call is over.
 
         A call that has not begun is not made then.
         """
-        if self._is_closed:
-            raise LcmError("store-unavailable", "the store is closed")
         running = self._thread.submit(self._session.call, name, arguments, once)
         waiting = asyncio.wrap_future(running)
         try:
@@ -97,13 +151,11 @@ class ThreadSession:
         """As `Session.restart`."""
         self._session.restart(config_json)
 
-    async def close(self, close_store: Callable[[], None]) -> None:
+    async def close(self) -> None:
         """Waits for what is under way, closes the store and ends the thread."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        await asyncio.wrap_future(self._thread.submit(close_store))
+        closing = asyncio.wrap_future(self._thread.submit(self._session.close))
         self._thread.shutdown(wait=False)
+        await asyncio.shield(closing)
 
 
 class AsyncSession:
@@ -177,10 +229,11 @@ class AsyncSession:
         try:
             if port.missing_keys:
                 keys = list(port.missing_keys)
-                fetched = await self._store.get_many(keys)
+                fetched = checked_values(await self._store.get_many(keys), keys)
                 values.update(zip(keys, fetched, strict=True))
-            if port.missing_scan is not None:
-                scans[port.missing_scan] = await self._store.scan(*port.missing_scan)
+            scan = port.missing_scan
+            if scan is not None:
+                scans[scan] = checked_page(await self._store.scan(*scan), *scan)
         except LcmError:
             raise
         except Exception as error:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .errors import LcmError
 from .texts import to_json
 
 PREFIX = "LCM_"
@@ -43,22 +44,32 @@ def configuration(
     config: Mapping[str, Any] | None,
     environment: Mapping[str, str],
     configure: Callable[[str], str],
-) -> str | None:
-    """The configuration object as JSON text; the environment comes first. None: there is none.
+) -> tuple[str | None, list[str]]:
+    """The configuration object as JSON text, and the keys of `config` that there are not.
 
-    `configure` is the engine's and reports what it made of an object: only it knows which two
-    keys mean the same.
+    The environment comes first; without a text there is no configuration. `configure` is the
+    engine's and reports what it made of an object: only it knows which two keys mean the same.
     """
+    if not isinstance(config, Mapping | None):
+        raise LcmError("invalid-input", f"`config` must be a dict, not {type(config).__name__}")
     said = from_environment(environment)
     if config is None and not said:
-        return None
-    merged = dict(config or {})
-    if merged and said:
-        aliases = {
-            alias["key"]: alias["as"] for alias in json.loads(configure(to_json(merged)))["aliased"]
-        }
-        accepted = set(json.loads(configure(to_json(said)))["accepted"])
-        merged = {
-            key: value for key, value in merged.items() if aliases.get(key, key) not in accepted
-        }
-    return to_json(merged | said)
+        return None, []
+    own = dict(config or {})
+    report = _report(configure, own, "config")
+    accepted = set(_report(configure, said, "environment")["accepted"]) if said else set()
+    aliases = {alias["key"]: alias["as"] for alias in report["aliased"]}
+    kept = {key: value for key, value in own.items() if aliases.get(key, key) not in accepted}
+    merged = kept | said
+    if said:
+        _report(configure, merged, "configuration")
+    return to_json(merged, "config"), report["unknown"]
+
+
+def _report(configure: Callable[[str], str], given: Mapping[str, Any], source: str) -> Any:
+    """What the engine makes of one source; an error names it."""
+    text = to_json(given, source)
+    try:
+        return json.loads(configure(text))
+    except LcmError as error:
+        raise LcmError(error.code, f"{source}: {error.message}") from error

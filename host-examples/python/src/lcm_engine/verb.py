@@ -12,8 +12,9 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from .flows import Flow, Page
-from .models import Asking, Complete, models_of
+from .errors import LcmError
+from .flows import Effect, Flow, Page
+from .models import Asking
 from .opening import Clock
 
 P = ParamSpec("P")
@@ -25,12 +26,9 @@ Pages = Callable[[Any], Flow[Page[T]]]
 class Opened:
     """What verbs need of an open store: its clock, and how models are asked."""
 
-    def __init__(
-        self, complete: Complete | None, clock: Clock, retries: int, timeout_ms: int, together: bool
-    ) -> None:
+    def __init__(self, asking: Asking, clock: Clock) -> None:
+        self._asking = asking
         self._clock = clock
-        asking = Asking(models_of(complete), together=together)
-        self._asking = asking.with_(retries, timeout_ms)
 
     def _reconfigure(self, config_json: str) -> None:
         raise NotImplementedError
@@ -49,13 +47,36 @@ class Blocking(Opened):
         raise NotImplementedError
 
 
+class Begun(Generic[T]):
+    """A flow that ran to its first effect: what it was given is read by then."""
+
+    def __init__(self, begin: Callable[[], Flow[T]]) -> None:
+        self._end: LcmError | StopIteration | None = None
+        try:
+            self._flow = begin()
+            self._effect = next(self._flow)
+        except (LcmError, StopIteration) as end:
+            self._end = end  # Told to who waits.
+
+    def going_on(self) -> tuple[Flow[T], Effect]:
+        """The flow with its first effect; raises how it ended before."""
+        if self._end is not None:
+            raise self._end
+        return self._flow, self._effect
+
+
+def begun(flow: Flow[T]) -> Begun[T]:
+    """This flow at its first effect."""
+    return Begun(lambda: flow)
+
+
 class Awaited(Opened):
     """Awaits flows."""
 
     def __init_subclass__(cls) -> None:
         _make_methods(cls, awaited=True)
 
-    async def _run(self, flow: Flow[T]) -> T:
+    async def _run(self, begun_flow: Begun[T], conversation: str | None) -> T:
         raise NotImplementedError
 
 
@@ -82,8 +103,12 @@ class Verb(Generic[P, T]):
         def run(self: Any, *args: Any, **kwargs: Any) -> Any:
             return self._run(described(self, *args, **kwargs))
 
-        async def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
-            return await self._run(described(self, *args, **kwargs))
+        conversation_of = _conversation_of(described)
+
+        # No coroutine function: what it is given may be changed before its coroutine is awaited.
+        def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
+            flow: Begun[Any] = Begun(lambda: described(self, *args, **kwargs))
+            return self._run(flow, conversation_of(args, kwargs))
 
         return _named(wait if awaited else run, described)
 
@@ -115,11 +140,14 @@ class Stream(Generic[P, T]):
                 if page.cursor is None:
                     return
 
+        conversation_of = _conversation_of(described)
+
         async def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
             pages = described(self, *args, **kwargs)
+            conversation = conversation_of(args, kwargs)
             page: Page[Any] = Page([], None)
             while True:
-                page = await self._run(pages(page.cursor))
+                page = await self._run(begun(pages(page.cursor)), conversation)
                 for item in page.items:
                     yield item
                 if page.cursor is None:
@@ -128,6 +156,18 @@ class Stream(Generic[P, T]):
         if awaited:
             return _named(wait, described, AsyncIterator)
         return _named(run, described, Iterator)
+
+
+def _conversation_of(described: Any) -> Callable[[Any, Any], str | None]:
+    """How the conversation of a call is found among its arguments; None: it has none."""
+    names = list(inspect.signature(described).parameters)[1:]
+    at = names.index("conversation") if "conversation" in names else len(names)
+
+    def conversation_of(args: Any, kwargs: Any) -> str | None:
+        given = args[at] if at < len(args) else kwargs.get("conversation")
+        return given if isinstance(given, str) else None
+
+    return conversation_of
 
 
 def _make_methods(cls: type, awaited: bool) -> None:

@@ -64,12 +64,12 @@ pub(super) struct Found {
     pub(super) next: Option<Start>,
     /// Of an answer that is one of several, where each hit stands, in their order; else empty.
     pub(super) starts: Vec<Start>,
-    /// What is to be said of vectors.
+    /// What is to be said of vectors, and of texts that are too long.
     pub(super) notes: Vec<&'static str>,
 }
 
 impl Found {
-    /// Says something of vectors, once for all conversations.
+    /// Says something once for all conversations.
     fn note(&mut self, note: &'static str) {
         if !self.notes.contains(&note) {
             self.notes.push(note);
@@ -112,6 +112,9 @@ pub(super) fn find(
                 let (open, lists) = (&mut open, &mut lists);
                 found.total =
                     texts(reader, places, indexes, open, query, &for_words, corpora, lists)?;
+                if found.total == 0 && corpora.contains(&Corpus::Messages) {
+                    note_partial(reader, places, indexes, &mut found)?;
+                }
             }
             if let Some(vector) = vector {
                 let by_words = merged(core::mem::take(&mut lists), for_words.limit);
@@ -261,6 +264,21 @@ fn by_nearness_alone(open: &[Open], nearest: &[Hit]) -> u64 {
             && one.documents.binary_search(&hit.document).is_ok()
     };
     num::to_u64(nearest.iter().filter(|hit| !open.iter().any(|one| has(one, hit))).count())
+}
+
+/// Says, when nothing was found, that there are messages of which not all was read for words.
+fn note_partial(
+    reader: &mut Reader<'_>,
+    places: &[Place],
+    indexes: &mut [Index],
+    found: &mut Found,
+) -> Result<()> {
+    let partial = TextQuery::of_partial();
+    let open = gathered(reader, places, indexes, &partial, &[Corpus::Messages])?;
+    if open.iter().any(|one| one.gathered.statistics.holding.iter().any(|held| held[0] > 0)) {
+        found.note("partly-read");
+    }
+    Ok(())
 }
 
 /// What the index says to a query.

@@ -225,9 +225,16 @@ pub(crate) fn searched(
     let mut notes = Vec::new();
     let mut sought = sought(&query, now, &mut notes)?;
     within.must_have_left()?;
-    let places = match within.permit {
-        Some(permit) => permitted(reader, conversation, &query, permit)?,
-        None => places(reader, conversation, &query, &mut notes)?,
+    let places = match (within.permit, within.searched) {
+        (Some(permit), searched) => {
+            let places = permitted(reader, conversation, &query, permit)?;
+            match searched {
+                Some(searched) => narrowed(places, searched),
+                None => places,
+            }
+        }
+        (None, Some(searched)) => narrowed(named(reader, searched)?, searched),
+        (None, None) => places(reader, conversation, &query, &mut notes)?,
     };
     let mut indexes = Vec::with_capacity(places.len());
     for place in &places {
@@ -412,6 +419,12 @@ fn sought(query: &Query, now: Timestamp, notes: &mut Vec<&'static str>) -> Resul
         notes.push("looks-like-regex");
     }
     let text = TextQuery::asked(&query.pattern, now);
+    if text.is_unconditional {
+        return Err(Error::limit(
+            "pattern: so many filters, and words that must or must not be there, are not kept; \
+             fewer can be looked for",
+        ));
+    }
     if text.is_cut {
         notes.push("terms-limited");
     }
@@ -455,6 +468,41 @@ fn permitted(
     }
     newest_first(&mut places);
     Ok(places)
+}
+
+/// The conversations of which parts alone are searched.
+fn named(reader: &mut Reader<'_>, searched: &[(&str, u64, u64)]) -> Result<Vec<Place>> {
+    let mut names: Vec<&str> = searched.iter().map(|(name, ..)| *name).collect();
+    crate::order::distinct(&mut names);
+    let mut places = Vec::new();
+    for (turn, name) in names.into_iter().enumerate() {
+        places.extend(Place::read(reader, name, turn)?);
+    }
+    newest_first(&mut places);
+    Ok(places)
+}
+
+/// Of conversations what lies in parts of them, too.
+fn narrowed(places: Vec<Place>, searched: &[(&str, u64, u64)]) -> Vec<Place> {
+    let mut out = Vec::new();
+    for mut place in places {
+        let parts = searched.iter().filter(|(name, ..)| *name == place.name);
+        let spans = place.spans.take();
+        let within = |(_, first, last): &(&str, u64, u64)| {
+            let whole = [(*first, *last)];
+            let spans = spans.as_deref().map_or_else(|| whole.to_vec(), <[_]>::to_vec);
+            spans
+                .into_iter()
+                .map(|(from, to)| (from.max(*first), to.min(*last)))
+                .collect::<Vec<_>>()
+        };
+        let mut common: Vec<(u64, u64)> = parts.flat_map(within).collect();
+        common.retain(|(from, to)| from <= to);
+        if !common.is_empty() {
+            out.push(Place { spans: Some(common), ..place });
+        }
+    }
+    out
 }
 
 fn newest_first(places: &mut [Place]) {

@@ -75,7 +75,9 @@ fn a_word_counts_in_its_forms_and_may_be_a_name() {
         item.name.map(|name| query.terms[query.names[name]].as_slice()),
         Some(&b"prunning"[..])
     );
-    assert!(TextQuery::parse("+running \"cats\"").items.iter().all(|item| item.forms.is_empty()));
+    assert_eq!(items("+running \"cats\""), ["wcats", "+wrunning"]);
+    let query = TextQuery::parse("+running \"cats\"");
+    assert!(!query.terms.iter().any(|term| term.first() == Some(&STEM)));
 }
 
 #[test]
@@ -168,6 +170,21 @@ fn hostile_queries_are_bounded() {
     }
     assert!(TextQuery::parse(&many.join(" ")).is_cut);
     assert!(TextQuery::parse("...!?").is_empty());
+}
+
+#[test]
+fn conditions_stand_before_all_words() {
+    let words: Vec<String> = (0..10_000).map(|n| format!("w{n}")).collect();
+    let text = format!("{} -gone +kept tool:read role:user before:2026-01-02", words.join(" "));
+    assert!(text.len() > TEXT_BYTES_MAX);
+    let query = TextQuery::parse(&text);
+    assert!(query.is_cut && !query.is_unconditional);
+    assert_eq!(query.filters.len(), 2);
+    assert!(query.window.before.is_some());
+    let of = |presence| query.items.iter().filter(|item| item.presence == presence).count();
+    assert_eq!((of(Presence::Must), of(Presence::MustNot)), (1, 1));
+    assert!(TextQuery::parse(&words.join(" +")).is_unconditional);
+    assert_eq!(plain("+a -b --c \"d e\" role:x"), "a b c  d e  role x ");
 }
 
 #[test]

@@ -36,8 +36,8 @@ class Store(Protocol):
     ) -> tuple[Entries, bool]:
         """Entries with `start <= key < end`, and whether more follow.
 
-        At most `entries_max` entries and `bytes_max` bytes of values, but at least one entry when
-        there is one.
+        At most `entries_max` entries and `bytes_max` bytes of keys and values, but at least one
+        entry when there is one.
         """
         ...
 

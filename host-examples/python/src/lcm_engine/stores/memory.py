@@ -31,9 +31,9 @@ class MemoryStore:
         room = bytes_max
         for key in found:
             value = self.entries[key]
-            if page and (len(page) >= entries_max or len(value) > room):
+            if page and (len(page) >= entries_max or len(key) + len(value) > room):
                 return page, True
-            room -= len(value)
+            room -= len(key) + len(value)
             page.append((key, value))
         return page, False
 

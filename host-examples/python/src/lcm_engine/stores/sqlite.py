@@ -149,9 +149,9 @@ class SqliteStore:
             rows = self._connection.execute(query, (start, end))
             try:
                 for key, value in rows:
-                    if page and (len(page) >= entries_max or len(value) > room):
+                    if page and (len(page) >= entries_max or len(key) + len(value) > room):
                         return page, True
-                    room -= len(value)
+                    room -= len(key) + len(value)
                     page.append((key, value))
             finally:
                 rows.close()

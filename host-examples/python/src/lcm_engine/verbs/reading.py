@@ -348,7 +348,11 @@ class Reading(Opened):
         timeout_ms: int | None = None,
         now: int | None = None,
     ) -> Flow[ToolAnswer]:
-        """Answers a tool call of the agent; `caller` is the grant of a sub-agent."""
+        """Answers a tool call of the agent; `caller` is the grant of a sub-agent.
+
+        When a model that was asked for it failed, `failure` says how, to your program; the text
+        says it to the agent's model.
+        """
         asking = self._asking.with_(retries, timeout_ms)
         return compaction.call_tool(
             conversation, name, arguments, caller, lambda: self._now(now), asking

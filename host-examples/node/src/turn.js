@@ -1,0 +1,52 @@
+// One turn: stores messages, asks whether compaction is due, and does what is.
+
+import { append } from "./append.js";
+import { compact, decide, planOptions } from "./compact.js";
+import { invalid } from "./errors.js";
+import { askMaintain } from "./maintain.js";
+import { budgeted } from "./options.js";
+
+/** Arguments of a turn, checked as far as that is done here: those of its append and the others. */
+function turnOptions(options, clock) {
+  const { append_mode: mode, repeat, defer = false, ...given } = budgeted("turn", options);
+  if (typeof defer !== "boolean") throw invalid("`defer` must be true or false");
+  const { dialect, refuse_replay, family, ...work } = given;
+  const now = () => given.now ?? clock();
+  const appended = { dialect, refuse_replay, family, mode, repeat };
+  return { defer, work, now, appended, plan: planOptions("turn", work) };
+}
+
+/** What a turn does in the line of its conversation: all but the compaction. */
+async function stored(backend, conversation, texts, options) {
+  const { appended, defer, now, plan, work } = options;
+  // Rejects what the decision below would: nothing is stored yet, and an evaluation writes nothing.
+  await decide(backend, conversation, work.budget, plan, now());
+  const receipt = await append(backend, conversation, texts, { ...appended, now: now() });
+  const decision = await decide(backend, conversation, work.budget, plan, now());
+  let deferred = false;
+  if (decision.due && !decision.must && defer) {
+    const { debt } = await askMaintain(backend, conversation, work, now());
+    // What the engine sees no debt in, it would never do later: a forced pass, or a mode that
+    // acts below the threshold.
+    deferred = debt !== null;
+  }
+  return { receipt, decision, compacted: null, deferred, failure: null };
+}
+
+/** See `Engine.turn`; `texts` are its messages. */
+export async function turn(begun, models, clock, conversation, texts, given) {
+  const options = turnOptions(given, clock);
+  const done = await begun.inLine(conversation, (backend) => {
+    return stored(backend, conversation, texts, options);
+  });
+  if (!done.decision.due || done.deferred) return done;
+  try {
+    const compacted = await compact(begun, models, clock, conversation, options.work);
+    const { code, message } = compacted.failure ?? {};
+    return { ...done, compacted, failure: compacted.failure && { code, message } };
+  } catch (error) {
+    if (error.code !== "completion-failed") throw error;
+    const { code, message } = error;
+    return { ...done, failure: { code, message } };
+  }
+}

@@ -1,0 +1,167 @@
+// Appends whose outcome is unknown, over the real component: nothing is stored twice and nothing is
+// left out, though the messages are too short to be known again by what they say.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { MemoryStore, open } from "../src/index.js";
+
+const NOW = 1_700_000_000_000;
+const before = ["begin", "ok"];
+
+const message = (content, at) => JSON.stringify({ role: at % 2 ? "assistant" : "user", content });
+const short = (count) => Array.from({ length: count }, (_, at) => message(at % 2 ? "ok" : "yes", at));
+
+/** A store over `inner`; `lose(at, commit)` performs the commit of this number, or throws. */
+function losing(inner, lose) {
+  let at = 0;
+  return {
+    getMany: (keys) => inner.getMany(keys),
+    scan: (...args) => inner.scan(...args),
+    commit: (guards, puts) => lose(at++, () => inner.commit(guards, puts)),
+  };
+}
+
+/** What is stored after `before` and then `said`, of whose commits `lose` has the say. */
+async function stored(said, lose) {
+  const inner = new MemoryStore();
+  const options = { environment: {}, now: () => NOW };
+  const other = await open({ ...options, store: inner });
+  await other.append("c", before.map(message));
+  const lcm = await open({ ...options, store: losing(inner, (...args) => lose(...args, other)) });
+  const receipt = await lcm.ingest("c", said);
+  const messages = (await other.messages("c")).slice(before.length);
+  assert.equal((await other.check("c")).ok, true);
+  return { receipt, messages };
+}
+
+const lost = () => {
+  throw new Error("the reply was lost");
+};
+
+test("a batch that was stored though its reply was lost is not stored again", async () => {
+  for (const count of [2, 150, 350]) {
+    for (const number of [0, 1, 2]) {
+      const said = short(count);
+      const { receipt, messages } = await stored(said, (at, commit) => {
+        commit();
+        if (at === number) lost();
+      });
+      assert.deepEqual(messages, said, `${count} ${number}`);
+      assert.equal(receipt.ingested + receipt.skipped, count);
+    }
+  }
+});
+
+test("a batch that was lost is stored, also when an equal one was stored before", async () => {
+  for (const count of [2, 150, 350]) {
+    for (const number of [0, 1, 2, 3]) {
+      const said = short(count);
+      const { receipt, messages } = await stored(said, (at, commit) => {
+        if (at === number) lost();
+        commit();
+      });
+      assert.deepEqual(messages, said, `${count} ${number}`);
+      assert.equal(receipt.ingested, count);
+    }
+  }
+});
+
+test("what others write before the repetition is no reason to store it again", async () => {
+  const said = short(250);
+  const beside = message("beside", 0);
+  let writing;
+  const { messages } = await stored(said, (at, commit, other) => {
+    commit();
+    if (at !== 1) return;
+    writing = other.append("c", [beside], { mode: "new" });
+    lost();
+  });
+  assert.equal((await writing).ingested, 1);
+  assert.deepEqual(messages, [...said.slice(0, 200), beside, ...said.slice(200)]);
+});
+
+test("an outcome that stays unknown is the caller's", async () => {
+  await assert.rejects(stored(short(2), lost), { code: "store-unavailable" });
+});
+
+/** Appends `said` as new through a store that loses what `lose` says, repeated until it is done. */
+async function appended(said, lose) {
+  const inner = new MemoryStore();
+  const lcm = await open({ store: losing(inner, lose), environment: {} });
+  const options = { mode: "new", now: NOW };
+  let unknown = 0;
+  for (;;) {
+    try {
+      await lcm.append("c", said, { ...options, ...(unknown > 0 && { repeat: true }) });
+      break;
+    } catch (error) {
+      assert.equal(error.code, "store-unavailable");
+      unknown += 1;
+    }
+  }
+  assert.deepEqual(await lcm.messages("c"), said);
+  return unknown;
+}
+
+test("a long list of new messages is stored once, however often it is repeated", async () => {
+  // More calls than the engine knows each by itself, and all of them say the same.
+  const said = short(1_000);
+  for (const number of [0, 4, 9]) {
+    const once = (isKept) => {
+      let left = 1;
+      return (at, commit) => {
+        const isLost = at === number && left-- > 0;
+        if (isKept || !isLost) commit();
+        if (isLost) lost();
+      };
+    };
+    // It repeats a call itself.
+    assert.equal(await appended(said, once(true)), 0);
+    assert.equal(await appended(said, once(false)), 0);
+  }
+  // The store is gone for longer than that, behind a reply that was lost.
+  const away = (at, commit) => {
+    if (at < 5 || at > 13) commit();
+    if (at > 3 && at < 14) lost();
+  };
+  assert.equal(await appended(said, away), 1);
+});
+
+test("what is said again at another time is new", async () => {
+  const lcm = await open({ store: "memory:", environment: {} });
+  const said = short(150);
+  for (const [now, repeat, ingested] of [
+    [NOW, false, 150],
+    [NOW, true, 0],
+    [NOW + 1, false, 150],
+    [NOW, false, 150],
+  ]) {
+    const receipt = await lcm.append("c", said, { mode: "new", now, repeat });
+    assert.deepEqual([receipt.ingested, receipt.skipped], [ingested, 150 - ingested]);
+  }
+  assert.deepEqual(await lcm.messages("c"), [...said, ...said, ...said]);
+});
+
+const program = fileURLToPath(new URL("../../../dist/lcm", import.meta.url));
+const skip = existsSync(program) ? false : "dist/lcm is not built";
+
+test("a long list ends with the same store as that of the program", { skip }, async () => {
+  const folder = await mkdtemp(join(tmpdir(), "lcm-repeats-"));
+  const said = short(250);
+  const run = (args, input) => {
+    const fixed = ["--store", join(folder, "p.lcm.db"), "--conversation", "c", "--now", `${NOW}`];
+    return execFileSync(program, [...fixed, ...args], { input, encoding: "utf8" }).trim();
+  };
+  run(["ingest", "--new", "-"], said.map((line) => `${line}\n`).join(""));
+  const lcm = await open({ store: "memory:", environment: {}, now: () => NOW });
+  await lcm.append("c", said, { mode: "new" });
+  assert.equal(await lcm.digest(), run(["digest"]));
+  await rm(folder, { recursive: true });
+});

@@ -1,0 +1,122 @@
+// The types are those of what is answered: results of the real component, written as literals of
+// their types, have to pass the compiler, which refuses a member that a type does not have.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { open } from "../src/index.js";
+
+const NOW = 1_700_000_000_000;
+const beside = (path) => fileURLToPath(new URL(path, import.meta.url));
+const transcript = await readFile(beside("../../walkthrough.jsonl"), "utf8");
+const lines = transcript.trimEnd().split("\n");
+const file = `<file name="prices.csv">${"item,price\n".repeat(2_000)}</file>`;
+
+/** Answers of reads of `lcm`, each with the name of its type. */
+async function reads(lcm) {
+  const [summary] = await lcm.listing("summaries", { conversation: "c" });
+  const files = await lcm.grep("c", "price", { scope: "files", neighbours: 1 });
+  const { id: grant } = await lcm.grant("c", { tokens_max: 50_000 });
+  const deep = { messages: true, depth: 10 };
+  const question = "What was decided about the batch window?";
+  const assembled = { budget: 8000, explain: true };
+  const { prefix } = await lcm.assemble("c", assembled);
+  const other = { ...assembled, dialect: "anthropic", previous: prefix.token };
+  return [
+    ["Found", await lcm.grep("c", '"batch window"', { neighbours: 2 })],
+    ["Found", await lcm.grep("c", "b.tch", { mode: "regex", grant })],
+    ["Found", files],
+    ["Described", await lcm.describe("c", summary.id)],
+    ["Described", await lcm.describe("c", files.matches[0].id, { grant })],
+    ["Described", await lcm.describe("c", "c")],
+    ["Expanded", await lcm.expand("c", summary.id, { ...deep, token_cap: 500 })],
+    ["Expanded", await lcm.expand("c", summary.id, { ...deep, grant })],
+    ["Status", await lcm.status("c")],
+    ["StoreStatus", await lcm.status()],
+    ["Checked", await lcm.check("c")],
+    ["ListedConversation[]", await lcm.listing("conversations")],
+    ["ListedSummary[]", await lcm.listing("summaries", { conversation: "c" })],
+    ["StoredMessage[]", await lcm.listing("messages", { conversation: "c" })],
+    ["Grant[]", await lcm.listing("grants", { conversation: "c" })],
+    ["Asked", await lcm.ask("c", question, { grant })],
+    ["Planned", await lcm.askPlan("c", question, { grant })],
+    ["Embedded", await lcm.embed("c")],
+    ["Assembled", await lcm.assemble("c", other)],
+    ["Decision", await lcm.evaluate("c", { budget: 3000 })],
+    ["Prompt[]", await lcm.prompts()],
+    ["ToolAnswer", await lcm.callTool("c", "lcm_grep", { pattern: "batch" })],
+  ];
+}
+
+/** Answers of what changes something. */
+async function writes(lcm) {
+  const budget = 3000;
+  const said = [...lines, { role: "user", content: file, id: "with a file" }];
+  const prices = { input: 3_000_000, output: 15_000_000 };
+  return [
+    ["Turn", await lcm.turn("c", said, { budget: 100_000, family: "f" })],
+    ["Compacted", await lcm.compact("c", { budget })],
+    ["Maintained", await lcm.maintain("c", { budget, observed_tokens: 2900 })],
+    ["Receipt", await lcm.append("c", [{ role: "user", content: "and now?" }])],
+    ["Reported", await lcm.usage("c", { purpose: "turn", input_tokens: 9 })],
+    ["Advice", await lcm.advise("c", { budget, prices })],
+    ["CalibrationChanged", await lcm.calibrate("c", "m", 1000, 1100)],
+    ["FamilyChanged", await lcm.family("c", "f")],
+    ["FocusChanged", await lcm.focus("c", { text: "What matters now." })],
+    ["Configured", await lcm.configure({ freshTailCount: 8, no_such: 1 })],
+  ];
+}
+
+/** Answers of what ends a conversation. */
+async function ends(lcm) {
+  return [
+    ["SessionChanged", await lcm.newSession("c", { retain_depth: 1 })],
+    ["ResetChanged", await lcm.reset("c")],
+    ["ArchiveChanged", await lcm.archive("c#2", "idle")],
+    ["Status", await lcm.status("c")],
+    ["Described", await lcm.describe("c", "c")],
+    ["ListedConversation[]", await lcm.listing("conversations")],
+    ["ResetChanged", await lcm.reset("empty")],
+  ];
+}
+
+/** Compiles answers as literals of their types; what the compiler has to say. */
+async function compiled(folder, answers) {
+  const names = [...new Set(answers.map(([name]) => name.replace("[]", "")))];
+  const types = JSON.stringify(beside("../index.js"));
+  const literals = answers.map(([name, answer], at) => {
+    return `export const answer${at}: ${name} = ${JSON.stringify(answer)};`;
+  });
+  const program = [`import type { ${names.join(", ")} } from ${types};`, ...literals].join("\n");
+  await writeFile(join(folder, "answers.mts"), program);
+  const options = ["--strict", "--noEmit", "--module", "nodenext", "--target", "es2022"];
+  const compiler = beside("../node_modules/typescript/bin/tsc");
+  const args = [compiler, ...options, "--lib", "es2022,dom", join(folder, "answers.mts")];
+  const { status, stdout } = spawnSync(process.execPath, args, { encoding: "utf8" });
+  return { status, stdout };
+}
+
+test("what is answered has the type that is said", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "lcm-types-"));
+  const config = { large_payload_tokens_min: 1000 };
+  const lcm = await open({ store: "memory:", environment: {}, now: () => NOW, config });
+  try {
+    const answers = [...(await writes(lcm)), ...(await reads(lcm)), ...(await ends(lcm))];
+    const { status, stdout } = await compiled(folder, answers);
+    assert.equal(status, 0, stdout);
+    const [name, answer] = answers.find(([type]) => type === "StoreStatus");
+    const wrong = [{ ...answer, entries: "many" }, { ...answer, further: 1 }];
+    const refused = await compiled(folder, wrong.map((one) => [name, one]));
+    assert.notEqual(refused.status, 0);
+    // A line each, behind the one that imports the types.
+    assert.match(refused.stdout, /\(2,.*\n.*\(3,/);
+  } finally {
+    await lcm.close();
+    await rm(folder, { recursive: true });
+  }
+});

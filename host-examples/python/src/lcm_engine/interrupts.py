@@ -1,0 +1,100 @@
+"""Keeps exceptions from running through the component, where they would end the process.
+
+While an engine call is under way, what the caller's signal handlers raise (`KeyboardInterrupt`)
+waits until it is over; while the caller's own code runs inside of it, a store or a model, it comes
+at once. Only Python's main thread is interrupted, so elsewhere there is nothing to do.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+ROOM_FRAMES = 100
+"""Frames that must be left of Python's recursion limit before the engine is entered: it ends a
+process, too, when a callback has no room to begin."""
+
+_LEFT_ALONE = ("SIGCHLD", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT")
+"""Of no concern, or of faults in machine code, by which the runtime notices a trap."""
+
+_NUMBERS: list[int] = sorted(
+    number
+    for number in signal.valid_signals()
+    if getattr(number, "name", "") not in _LEFT_ALONE
+)
+
+
+class Interrupts:
+    """Those of one engine call; a context manager around it."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
+        """Those of the caller, by number of the signal."""
+        self._waiting: list[tuple[int, FrameType | None]] = []
+        self._let_through = False
+        """Whether the caller's code runs, in which an exception can be caught."""
+        self._is_over = False
+
+    def __enter__(self) -> Interrupts:
+        _need_room(ROOM_FRAMES)
+        if threading.current_thread() is threading.main_thread():
+            for number in _NUMBERS:
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    self._handlers[number] = handler
+            try:
+                for number in self._handlers:
+                    signal.signal(number, self._handle)
+            except BaseException:
+                self._restore()
+                raise
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        try:
+            self._restore()
+        finally:
+            while self._waiting:
+                number, frame = self._waiting.pop(0)
+                self._handlers[number](number, frame)
+
+    def _restore(self) -> None:
+        numbers, raised = list(self._handlers), None
+        while numbers:
+            try:
+                while numbers:
+                    number = numbers[-1]
+                    # What the caller's code replaced meanwhile stays.
+                    if signal.getsignal(number) == self._handle:
+                        signal.signal(number, self._handlers[number])
+                    numbers.pop()
+            except BaseException as error:
+                raised = error
+        self._is_over = True
+        if raised is not None:
+            raise raised
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if not (self._let_through or self._is_over):
+            self._waiting.append((number, frame))
+            return
+        # Once: what comes while the first is being handled waits again.
+        self._let_through = False
+        self._handlers[number](number, frame)
+
+    def letting_through(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls code of the caller's. Behind it, or when it raised, interrupts wait again."""
+        try:
+            self._let_through = True
+            return function(*arguments)
+        finally:
+            self._let_through = False
+
+
+def _need_room(frames: int) -> None:
+    """Raises `RecursionError` unless so many frames are left."""
+    if frames:
+        _need_room(frames - 1)

@@ -1,0 +1,147 @@
+"""Appends whose outcome is unknown, over the engine: nothing is stored twice, nothing left out.
+
+The messages are too short to be known again by what they say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import unittest
+
+from lcm_engine import LcmError, MemoryStore
+from lcm_engine.stores import AsyncMemoryStore
+
+from .support import NOW
+from .test_engine import opened, opened_async
+
+BEFORE = [json.dumps({"role": "user", "content": one}) for one in ("begin", "ok")]
+
+
+def short(count: int) -> list[str]:
+    said = (("user", "yes"), ("assistant", "ok"))
+    texts = [json.dumps({"role": role, "content": content}) for role, content in said]
+    return [texts[at % 2] for at in range(count)]
+
+
+class LosingStore(MemoryStore):
+    """A memory store that loses the reply of one commit, behind it or before."""
+
+    def __init__(self, number: int, is_stored: bool, beside=lambda: None) -> None:
+        super().__init__()
+        self.number, self.is_stored, self.beside = number, is_stored, beside
+        self.commits = -1
+
+    def commit(self, guards, puts):
+        lost = self.commits == self.number
+        self.commits += 0 if self.commits < 0 else 1
+        if self.is_stored or not lost:
+            super().commit(guards, puts)
+        if lost:
+            self.beside()
+            raise OSError("the reply was lost")
+
+    def begin(self) -> None:
+        """Commits are counted from here."""
+        self.commits = 0
+
+
+class UnknownOutcomes(unittest.TestCase):
+    def ingested(self, store, said):
+        """The receipt of an ingest behind two messages, and what is stored behind them."""
+        with opened(store) as lcm:
+            lcm.append("c", BEFORE)
+            store.begin()
+            receipt = lcm.ingest("c", said)
+            self.assertTrue(lcm.check("c")["ok"])
+            return receipt, lcm.messages("c")[len(BEFORE) :]
+
+    def test_a_batch_is_stored_once_whether_its_reply_was_lost_or_it_itself(self):
+        for count in (2, 150, 350):
+            for number in range(4):
+                for is_stored in (True, False):
+                    said = short(count)
+                    receipt, stored = self.ingested(LosingStore(number, is_stored), said)
+                    self.assertEqual(stored, said, (count, number, is_stored))
+                    self.assertEqual(receipt["ingested"] + receipt["skipped"], count)
+                    if not is_stored:
+                        self.assertEqual(receipt["ingested"], count)
+
+    def test_what_others_write_before_the_repetition_is_no_reason_to_store_it_again(self):
+        said, beside = short(250), json.dumps({"role": "user", "content": "beside"})
+
+        def write():
+            with opened(others) as other:
+                other.append("c", [beside], new=True)
+
+        store = LosingStore(1, True, write)
+        others = MemoryStore()
+        others.entries = store.entries
+        _, stored = self.ingested(store, said)
+        self.assertEqual(stored, [*said[:200], beside, *said[200:]])
+
+    def test_an_outcome_that_stays_unknown_is_the_callers(self):
+        class Gone(LosingStore):
+            def commit(self, guards, puts):
+                self.number = self.commits
+                super().commit(guards, puts)
+
+        with self.assertRaises(LcmError) as caught:
+            self.ingested(Gone(0, False), short(2))
+        self.assertEqual(caught.exception.code, "store-unavailable")
+
+    def test_a_long_list_of_new_messages_is_stored_once_however_it_is_repeated(self):
+        said = short(1_050)
+        for lost in (None, 0, 3, 10):
+            for is_stored in (True, False):
+                store = LosingStore(lost, is_stored)
+                with opened(store) as lcm:
+                    lcm.append("c", BEFORE)
+                    store.begin()
+                    for repeat, ingested in ((False, 1_050), (True, 0)):
+                        receipt = lcm.append("c", said, new=True, repeat=repeat)
+                        if not (lost is not None and is_stored):
+                            self.assertEqual(receipt["ingested"], ingested)
+                        self.assertEqual(lcm.messages("c", 3), said)
+                    # Another time it is another list.
+                    again = lcm.append("c", said, new=True, now=NOW + 1)
+                    self.assertEqual(again["ingested"], 1_050)
+
+    def test_a_list_that_was_broken_off_goes_on_where_it_was(self):
+        said = short(1_050)
+
+        class Gone(LosingStore):
+            def commit(self, guards, puts):
+                if self.commits >= 4:
+                    raise OSError("gone")
+                super().commit(guards, puts)
+
+        store = Gone(None, True)
+        with opened(store) as lcm:
+            lcm.append("c", BEFORE)
+            store.begin()
+            with self.assertRaises(LcmError):
+                lcm.append("c", said, new=True)
+            self.assertEqual(len(lcm.messages("c", 3)), 400)
+            store.begin()
+            store.commits = -10_000
+            receipt = lcm.append("c", said, new=True, repeat=True)
+            self.assertEqual((receipt["ingested"], receipt["skipped"]), (650, 400))
+            self.assertEqual(lcm.messages("c", 3), said)
+
+    def test_an_asynchronous_store_that_loses_a_reply_has_every_message_once(self):
+        async def stored(number: int) -> list[str]:
+            store = AsyncMemoryStore()
+            store.inner = LosingStore(number, True)
+            async with await opened_async(store) as lcm:
+                await lcm.append("c", BEFORE)
+                store.inner.begin()
+                await lcm.ingest("c", short(250))
+                return await lcm.messages("c", 3)
+
+        for number in range(3):
+            self.assertEqual(asyncio.run(stored(number)), short(250))
+
+
+if __name__ == "__main__":
+    unittest.main()
