@@ -99,20 +99,23 @@ pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
     out.push('\n');
     match first {
         Some((arguments, what)) => out.push_str(&next(arguments, what)),
-        None if !unscanned.is_empty() => {
-            out.push_str("Next: lcm_grep with the same arguments and that place\n");
-        }
-        // Not all of a very long text is searched by words.
-        None if notes.contains("partly-read") => out.push_str(
-            "Next: lcm_grep with \"mode\":\"regex\", which looks through very long texts, too, or \
-             with other words\n",
-        ),
-        None => out.push_str(
-            "Next: lcm_grep with fewer or other words, or with \"allConversations\":true\n",
-        ),
+        None => out.push_str(otherwise(!unscanned.is_empty(), &notes)),
     }
     out.push_str(&lines);
     Ok(Told { text: out, tokens: charged })
+}
+
+/// What to do when there is no match.
+fn otherwise(goes_on: bool, notes: &str) -> &'static str {
+    if goes_on {
+        "Next: lcm_grep with the same arguments and that place\n"
+    } else if notes.contains("partly-read") {
+        // Not all of a very long text is searched by words.
+        "Next: lcm_grep with \"mode\":\"regex\", which looks through very long texts, too, or with \
+         other words\n"
+    } else {
+        "Next: lcm_grep with fewer or other words, or with \"allConversations\":true\n"
+    }
 }
 
 /// What goes on with a search that ended before all was looked through.
