@@ -1,6 +1,7 @@
 #![expect(
     clippy::as_conversions,
     clippy::indexing_slicing,
+    clippy::string_slice,
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]

@@ -274,7 +274,7 @@ class ConcurrentIngest(unittest.TestCase):
             script.run(self.flow())
         self.assertEqual(caught.exception.code, "conflict")
         self.assertEqual(script.names().count("append"), 257)
-        self.assertEqual(len(script.pauses), 8)
+        self.assertEqual(len(script.pauses), 256)
 
     def test_large_messages_are_staged_before_the_plan_that_appends_rely_on(self):
         script = Conversation()

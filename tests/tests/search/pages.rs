@@ -314,6 +314,33 @@ fn a_model_that_goes_on_as_it_is_told_sees_each_match_once() {
     }
 }
 
+/// Goal: a grant for some summaries goes through what they stand for and nothing else. Method: a
+/// conversation of which one query looks through a part, and a grant for its first leaves, of which
+/// one query looks through all.
+#[test]
+fn a_grant_for_summaries_looks_through_nothing_else() {
+    let kind = KINDS[1];
+    let mut world = World::new(kind, 7);
+    world.append("a", 200);
+    world.compact("a");
+    let page = world.host.told("admin.listing", r#"{"kind":"summaries","conversation":"a"}"#);
+    let page = page.unwrap();
+    let leaves = page.field("items").unwrap().elements();
+    let leaf = leaves.iter().find(|leaf| leaf.number("seq_first") == 1).unwrap();
+    let last = leaf.number("seq_last");
+    world.append("a", 1_500);
+    let mut within = world.expected(&["a"], "messages");
+    within.retain(|(_, seq)| seq["seq ".len()..].parse::<u64>().unwrap() <= last);
+    let limits = json!({"summaries": [leaf.text("id")], "tokens_max": 1_000_000});
+    let args = json!({"conversation": "a", "grant_json": limits}).to_string();
+    let grant = world.host.told("recall.grant", &args).unwrap().text("id");
+    let all = query(kind, r#"{"only":true}"#, "messages", 200);
+    assert!(world.grep(&all, None).get("unscanned_from").is_some());
+    let (found, answers) = world.pages(all, Some(&grant), &mut |_| {});
+    assert!(last > 20 && !within.is_empty());
+    assert_eq!((found, answers), (within, 1));
+}
+
 fn refusal(world: &mut World, query: &Value) -> (String, String) {
     let args = json!({"conversation": "a", "query_json": query}).to_string();
     let error = world.host.ask("recall.grep", &Json::parse(&args).unwrap()).unwrap_err();

@@ -37,7 +37,7 @@ pub(crate) struct Scanned {
 }
 
 /// The messages or summaries of a conversation up to the document `last`, itself included, that an
-/// expression matches in.
+/// expression matches in. `spans`: of messages only those of these seqs; `None`: all.
 ///
 /// # Errors
 ///
@@ -48,6 +48,7 @@ pub(crate) fn scan(
     index: &mut Index,
     corpus: Corpus,
     last: u64,
+    spans: Option<&[(u64, u64)]>,
     regex: &mut Regex,
     window: &Window,
 ) -> Result<Scanned> {
@@ -68,9 +69,11 @@ pub(crate) fn scan(
         };
         query.units(&of_gram)
     };
-    let mut ranges = ranges(history, index, units.as_deref());
-    ranges.iter_mut().for_each(|range| range.1 = range.1.min(last));
-    let ranges = joined(ranges);
+    let ranges = ranges(history, index, units.as_deref());
+    let mut ranges = in_both(&ranges, &[(1, last)]);
+    if let Some(spans) = spans {
+        ranges = in_both(&ranges, spans);
+    }
     let ranges = within(reader, index, ranges, window)?;
     messages(reader, history, ranges, regex, window)
 }
@@ -118,11 +121,17 @@ fn within(
     let times = index.times(reader, Corpus::Messages, &seqs)?;
     let inside = seqs.iter().zip(times).filter(|(_, time)| window.holds(*time));
     let mut out: Vec<(u64, u64)> = inside.map(|(seq, _)| (*seq, *seq)).collect();
-    out.extend(ranges.iter().flat_map(|(from, to)| {
-        let common = |other: &(u64, u64)| ((*from).max(other.0), (*to).min(other.1));
-        direct.iter().map(common).collect::<Vec<_>>()
-    }));
+    out.extend(in_both(&ranges, &direct));
     Ok(joined(out))
+}
+
+/// What is in both lists of ranges.
+fn in_both(ranges: &[(u64, u64)], others: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut out = Vec::new();
+    for (from, to) in ranges {
+        out.extend(others.iter().map(|(first, last)| ((*from).max(*first), (*to).min(*last))));
+    }
+    joined(out)
 }
 
 fn messages(
@@ -241,6 +250,13 @@ mod tests {
         assert_eq!(take_last(&mut ranges, 3), Some(alloc::vec![(4, 4), (6, 6), (8, 8)]));
         assert_eq!(take_last(&mut ranges, 9), Some(alloc::vec![(1, 3)]));
         assert_eq!(take_last(&mut ranges, 9), None);
+    }
+
+    #[test]
+    fn what_both_have_is_in_order() {
+        let spans = [(90, 120), (1, 3), (2, 10)];
+        assert_eq!(in_both(&[(3, 64), (100, 200)], &spans), [(3, 10), (100, 120)]);
+        assert_eq!(in_both(&[(3, 64)], &[]), []);
     }
 
     #[test]

@@ -97,16 +97,16 @@ pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
     }
     out.push_str(&unscanned);
     out.push('\n');
-    out.push_str(&match first {
-        Some((arguments, what)) => next(arguments, what),
-        None => next_without(&notes, !unscanned.is_empty()).into(),
-    });
+    match first {
+        Some((arguments, what)) => out.push_str(&next(arguments, what)),
+        None => out.push_str(otherwise(!unscanned.is_empty(), &notes)),
+    }
     out.push_str(&lines);
     Ok(Told { text: out, tokens: charged })
 }
 
-/// What comes next when nothing was found.
-fn next_without(notes: &str, goes_on: bool) -> &'static str {
+/// What to do when there is no match.
+fn otherwise(goes_on: bool, notes: &str) -> &'static str {
     if goes_on {
         "Next: lcm_grep with the same arguments and that place\n"
     } else if notes.contains("partly-read") {

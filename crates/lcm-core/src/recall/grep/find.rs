@@ -168,14 +168,15 @@ fn matches(
         let Some((place, index)) = known else { continue };
         place.enter(reader);
         let history = History { keys: &place.keys, head: &place.loaded.head };
-        let scanned =
-            scan(reader, &history, index, one.corpus, one.document, regex, &bounds.window)?;
+        let spans = place.spans.as_deref();
+        let (corpus, last) = (one.corpus, one.document);
+        let scanned = scan(reader, &history, index, corpus, last, spans, regex, &bounds.window)?;
         is_begun |= scanned.is_begun;
         if regex.is_refused() && !is_begun {
             return Err(super::too_costly());
         }
         let mut found = scanned.found;
-        if let Some(spans) = &place.spans {
+        if let Some(spans) = spans.filter(|_| corpus == Corpus::Summaries) {
             let documents: Vec<u64> = found.iter().rev().map(|(document, _)| *document).collect();
             let may = covered(reader, place, index, one.corpus, spans, &documents)?;
             let mut may = may.into_iter().rev();

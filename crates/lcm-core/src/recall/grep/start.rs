@@ -63,10 +63,15 @@ impl Start {
     }
 }
 
-/// How many documents a conversation has of a kind.
+/// The number of the last document of a kind that is looked at, which of messages is one that may
+/// be found.
 pub(super) fn documents(place: &Place, index: &Index, corpus: Corpus) -> u64 {
     match corpus {
-        Corpus::Messages => place.loaded.head.messages,
+        Corpus::Messages => {
+            let spans = place.spans.as_ref();
+            let last = spans.map(|spans| spans.iter().map(|(_, last)| *last).max().unwrap_or(0));
+            last.unwrap_or(u64::MAX).min(place.loaded.head.messages)
+        }
         Corpus::Summaries => index.documents(corpus),
     }
 }
