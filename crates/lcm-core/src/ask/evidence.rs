@@ -262,7 +262,7 @@ fn hits(reader: &mut Reader<'_>, wanted: &Wanted<'_>) -> Result<Vec<Hit>> {
     query.text("mode", "full-text");
     query.flag("only", wanted.only);
     // A question in which a program's text was pasted may read like hundreds of conditions.
-    let is_text = TextQuery::parse(wanted.sought).is_unconditional;
+    let is_text = TextQuery::parse(wanted.sought).has_lost_conditions;
     let words = is_text.then(|| query::plain(wanted.sought));
     query.text("pattern", words.as_deref().unwrap_or(wanted.sought));
     let query = query.end_object();

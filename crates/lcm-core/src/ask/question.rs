@@ -101,7 +101,7 @@ impl Question {
         if self.all && self.only {
             return Err(Error::invalid("only: it does not go with all"));
         }
-        if self.query.as_ref().is_some_and(|query| TextQuery::parse(query).is_unconditional) {
+        if self.query.as_ref().is_some_and(|query| TextQuery::parse(query).has_lost_conditions) {
             return Err(Error::limit("query: so many conditions are not kept; name fewer"));
         }
         Ok(self)

@@ -17,7 +17,7 @@ use crate::{
     payload::{self, StandIn},
     reader::Reader,
     rules::RULES,
-    search::{LARGE_BYTES_MAX, NewMessage},
+    search::{INDEXED_BYTES_MAX, NewMessage},
     store::Put,
 };
 
@@ -40,8 +40,8 @@ const PACK_RECORD_BYTES_MAX: usize = 200 << 10;
 /// Most bytes of packs, chunks and their records in one commit. The rest of its 1 MiB is for
 /// identities, directory, context and head.
 const COMMIT_RECORDS_BYTES_MAX: usize = 768 << 10;
-/// Bytes of texts that one commit reads for words; a quarter of it or less is index, which has to
-/// fit the commit: what does not is searched without an index.
+/// Bytes of texts that one commit reads for words, so that the index of them fits it, too; see
+/// [`INDEXED_BYTES_MAX`].
 const COMMIT_READ_BYTES_MAX: usize = 2 << 20;
 /// Bytes that a stored message takes beside its text and parts, from above.
 const STORED_FIELDS_BYTES_MAX: usize = 112;
@@ -337,7 +337,7 @@ fn bound(candidates: &mut Vec<Candidate<'_>>, partial: bool) -> Result<()> {
     for candidate in candidates.iter() {
         bytes = bytes.saturating_add(candidate.put_bytes());
         puts += candidate.small_puts();
-        read += candidate.raw.len().min(LARGE_BYTES_MAX);
+        read += candidate.raw.len().min(INDEXED_BYTES_MAX);
         let is_over = bytes > COMMIT_RECORDS_BYTES_MAX
             || puts > IDENTITY_PUTS_MAX
             || read > COMMIT_READ_BYTES_MAX;

@@ -26,7 +26,8 @@ use super::{Answer, Within};
 const CONTENT_BYTES_DEFAULT: u64 = 32_768;
 pub(crate) const CONTENT_BYTES_MIN: u64 = 1_024;
 pub(crate) const CONTENT_BYTES_MAX: u64 = 512_000;
-/// Messages with payloads that are looked at for one that has a payload, and at a time.
+/// Messages with payloads that are looked at for one that has a payload, and at a time: each may
+/// take an inflated pack, some 0.15 ms, so that all take less than a tenth of a second.
 const MENTIONS_MAX: usize = 512;
 const MENTIONS_PER_READ: usize = 16;
 /// Bytes at the end of what was read that may be part of an escape.

@@ -31,9 +31,10 @@ pub(crate) enum Field {
     FileText,
 }
 
-/// Bytes of texts that are read for words in a message that is too large for a pack: one commit
-/// has to hold its terms, of which each is at least three bytes of text and some six of index.
-pub(crate) const LARGE_BYTES_MAX: usize = 512 << 10;
+/// Bytes of texts that are read for words in a message that is too large for a pack. One commit has
+/// to hold their terms: of prose and code a quarter of them or less; what has more, as random
+/// letters may, is searched without an index.
+pub(crate) const INDEXED_BYTES_MAX: usize = 512 << 10;
 
 /// Hands out the searchable texts of a message.
 pub(crate) fn each_field<'a>(
@@ -83,7 +84,7 @@ impl Allowance {
     /// For a message of so many raw bytes.
     pub(crate) fn new(raw_bytes: u64) -> Self {
         let is_large = raw_bytes > num::to_u64(limits::PACK_BYTES_MAX);
-        Self { left: is_large.then_some(LARGE_BYTES_MAX), is_exceeded: false }
+        Self { left: is_large.then_some(INDEXED_BYTES_MAX), is_exceeded: false }
     }
 
     /// The beginning and the end of a text that are read; all of it in a message of normal size. A
@@ -148,7 +149,7 @@ mod tests {
         let read: Vec<_> = (0..6).map(|_| bytes(allowance.cut(&text))).collect();
         let all = (80_000, 0);
         let edges = |left: usize| (left / 4, left / 4);
-        let left = LARGE_BYTES_MAX - 5 * 80_000;
+        let left = INDEXED_BYTES_MAX - 5 * 80_000;
         assert_eq!(read, [all, all, all, all, all, edges(left)]);
         assert!(allowance.is_exceeded);
         let long = "x".repeat(1 << 20);

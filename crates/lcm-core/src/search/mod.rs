@@ -33,7 +33,7 @@ pub(crate) mod vectors;
 pub(crate) mod window;
 
 pub(crate) use check::check;
-pub(crate) use fields::{Allowance, Field, LARGE_BYTES_MAX, each_field};
+pub(crate) use fields::{Allowance, Field, INDEXED_BYTES_MAX, each_field};
 #[cfg(test)]
 pub(crate) use grams::each_gram;
 pub(crate) use grams::{messages_of_unit, unit_of_message};

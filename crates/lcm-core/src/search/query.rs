@@ -115,7 +115,7 @@ pub(crate) struct TextQuery {
     /// More terms were typed than are used.
     pub(crate) is_cut: bool,
     /// Among them are conditions: what is found would not fit what was typed.
-    pub(crate) is_unconditional: bool,
+    pub(crate) has_lost_conditions: bool,
 }
 
 impl TextQuery {
@@ -136,7 +136,7 @@ impl TextQuery {
                 break;
             }
         }
-        reading.query.is_unconditional = reading.query.is_cut;
+        reading.query.has_lost_conditions = reading.query.is_cut;
         let beginning = text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or(text);
         for token in tokens(beginning).filter(|token| !token.is_condition()) {
             if reading.query.is_cut {

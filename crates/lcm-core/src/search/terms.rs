@@ -121,7 +121,8 @@ mod tests {
             plain("a::b x://y p...q"),
             ["ia::b@0", "wa@0", "wb@1", "ix://y@2", "wx@2", "wy@3", "wp@4", "wq@5"]
         );
-        assert_eq!(plain("stra\u{df}e_nord")[0], "istra\u{df}e_nord@0");
+        assert_eq!(plain("stra\u{df}e_nord")[0], "istrasse_nord@0");
+        assert_eq!(plain("STRA\u{1e9e}E o\u{fb03}ce"), ["wstrasse@0", "woffice@1"]);
     }
 
     #[test]

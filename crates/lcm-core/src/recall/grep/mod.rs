@@ -419,7 +419,7 @@ fn sought(query: &Query, now: Timestamp, notes: &mut Vec<&'static str>) -> Resul
         notes.push("looks-like-regex");
     }
     let text = TextQuery::asked(&query.pattern, now);
-    if text.is_unconditional {
+    if text.has_lost_conditions {
         return Err(Error::limit(
             "pattern: so many filters, and words that must or must not be there, are not kept; \
              fewer can be looked for",
@@ -487,19 +487,17 @@ fn narrowed(places: Vec<Place>, searched: &[(&str, u64, u64)]) -> Vec<Place> {
     let mut out = Vec::new();
     for mut place in places {
         let parts = searched.iter().filter(|(name, ..)| *name == place.name);
-        let spans = place.spans.take();
-        let within = |(_, first, last): &(&str, u64, u64)| {
-            let whole = [(*first, *last)];
-            let spans = spans.as_deref().map_or_else(|| whole.to_vec(), <[_]>::to_vec);
-            spans
-                .into_iter()
-                .map(|(from, to)| (from.max(*first), to.min(*last)))
-                .collect::<Vec<_>>()
-        };
-        let mut common: Vec<(u64, u64)> = parts.flat_map(within).collect();
-        common.retain(|(from, to)| from <= to);
-        if !common.is_empty() {
-            out.push(Place { spans: Some(common), ..place });
+        let parts: Vec<(u64, u64)> = parts.map(|(_, first, last)| (*first, *last)).collect();
+        let whole = [(1, u64::MAX)];
+        let given = place.spans.as_deref().unwrap_or(&whole);
+        // Not joined where they touch: a summary of two parts is in neither of them.
+        let common = given.iter().flat_map(|(from, to)| {
+            parts.iter().map(|(first, last)| ((*from).max(*first), (*to).min(*last)))
+        });
+        let spans: Vec<(u64, u64)> = common.filter(|(from, to)| from <= to).collect();
+        if !spans.is_empty() {
+            place.spans = Some(spans);
+            out.push(place);
         }
     }
     out

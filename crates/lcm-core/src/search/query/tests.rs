@@ -178,12 +178,12 @@ fn conditions_stand_before_all_words() {
     let text = format!("{} -gone +kept tool:read role:user before:2026-01-02", words.join(" "));
     assert!(text.len() > TEXT_BYTES_MAX);
     let query = TextQuery::parse(&text);
-    assert!(query.is_cut && !query.is_unconditional);
+    assert!(query.is_cut && !query.has_lost_conditions);
     assert_eq!(query.filters.len(), 2);
     assert!(query.window.before.is_some());
     let of = |presence| query.items.iter().filter(|item| item.presence == presence).count();
     assert_eq!((of(Presence::Must), of(Presence::MustNot)), (1, 1));
-    assert!(TextQuery::parse(&words.join(" +")).is_unconditional);
+    assert!(TextQuery::parse(&words.join(" +")).has_lost_conditions);
     assert_eq!(plain("+a -b --c \"d e\" role:x"), "a b c  d e  role x ");
 }
 
