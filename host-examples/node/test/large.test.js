@@ -35,6 +35,8 @@ const result = (bytes) => {
   return JSON.stringify({ role: "tool", parts: [{ type: "tool_result", call_id: "1", output }] });
 };
 
+const said = (at, more = "") => JSON.stringify({ role: "user", content: `number ${at} ${more}` });
+
 test("a tool result of 30 MB is staged, read back equal and shown as a reference", async () => {
   const store = new Measured();
   const lcm = await open({ store, environment: {} });
@@ -76,4 +78,28 @@ test("a large message that comes first is staged for its family", async () => {
       await lcm.close();
     }
   }
+});
+
+// More of them than one call takes, behind as many short ones as one call takes.
+const list = [
+  ...Array.from({ length: 100 }, (_, at) => said(at)),
+  ...Array.from({ length: 5 }, (_, at) => said(at, LINE.repeat(16_000))),
+];
+
+test("a list of new messages goes on behind those of them that one call takes", async () => {
+  const store = new MemoryStore();
+  const lcm = await open({ store, environment: {} });
+  const how = { mode: "new", now: 1_700_000_000_000 };
+  for (const [repeat, ingested] of [
+    [false, 105],
+    [true, 0],
+  ]) {
+    const receipt = await lcm.append("c", list, { ...how, repeat });
+    assert.deepEqual([receipt.ingested, receipt.skipped], [ingested, 105 - ingested]);
+    assert.deepEqual(await lcm.messages("c"), list);
+  }
+  const { receipt } = await lcm.turn("turn", list, { append_mode: "new", budget: 500_000 });
+  assert.equal(receipt.ingested, 105);
+  assert.deepEqual(await lcm.messages("turn"), list);
+  await lcm.close();
 });
