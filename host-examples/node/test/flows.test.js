@@ -436,12 +436,16 @@ test("variables become configuration under their reference names", () => {
   const environment = {
     LCM_FRESH_TAIL_COUNT: "8",
     LCM_CUSTOM_INSTRUCTIONS: "be brief",
+    LCM_leaf__chunk_Tokens_: "9",
+    lcm_enabled: "false",
+    LCM_: "x",
     LCM_STORE: "x.lcm.db",
     PATH: "/bin",
   };
   assert.deepEqual(environmentConfig(environment), {
     customInstructions: "be brief",
     freshTailCount: 8,
+    leafChunkTokens: 9,
   });
 });
 
