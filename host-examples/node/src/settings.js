@@ -33,8 +33,8 @@ function environmentValue(text) {
 
 /**
  * Configuration keys given by `LCM_...` variables, under their reference names:
- * `LCM_FRESH_TAIL_COUNT` is `freshTailCount`, and so it is in lower case. Values are JSON where they parse as such, else
- * strings.
+ * `LCM_FRESH_TAIL_COUNT` is `freshTailCount`, and so is `LCM_fresh_tail_count`. Values are JSON
+ * where they parse as such, else strings.
  */
 export function environmentConfig(environment) {
   const names = Object.keys(environment).filter(isConfiguration);
