@@ -47,14 +47,21 @@ async function appendList(backend, conversation, texts, given) {
 /** Stores `texts`; `given` has those of `APPEND_OPTIONS` that are to count, and `now`. */
 export async function append(backend, conversation, texts, given) {
   const { dialect = "lcm", mode = "transcript", repeat, refuse_replay, family, now } = given;
-  const asked = { ...given, dialect };
-  if (severalBatches(texts)) {
+  const several = () => {
     // What is stored already cannot be told batch by batch, and a replay neither.
     const isWhole = mode === "transcript" || refuse_replay === true;
-    return (isWhole ? ingestTranscript : appendList)(backend, conversation, texts, asked);
-  }
+    const store = isWhole ? ingestTranscript : appendList;
+    return store(backend, conversation, texts, { ...given, dialect });
+  };
+  if (severalBatches(texts)) return several();
   const messages = await stagedTexts(backend, conversation, texts, now, family);
   const options = { mode, extra_json: extraJson({ repeat, refuse_replay, family }) };
   const call = { conversation, dialect, messages, options, now };
-  return mergeReceipts([await backend.call("ingest.append", call)]);
+  try {
+    return mergeReceipts([await backend.call("ingest.append", call)]);
+  } catch (error) {
+    // A call has further bounds than those by which batches are cut, such as that of ids.
+    if (error.code !== "limit-exceeded" || texts.length < 2) throw error;
+    return several();
+  }
 }

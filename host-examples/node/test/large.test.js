@@ -103,3 +103,19 @@ test("a list of new messages goes on behind those of them that one call takes", 
   assert.deepEqual(await lcm.messages("turn"), list);
   await lcm.close();
 });
+
+test("what has more ids than one call takes is stored in several", async () => {
+  const results = Array.from({ length: 100 }, (_, at) => {
+    const call_id = `toolu_01${at}AbCdEfGhIjKlMnOpQr`;
+    const parts = [{ type: "tool_result", call_id, output: `row ${at}` }];
+    return JSON.stringify({ role: "tool", id: `id${at}`, event_key: `event${at}`, parts });
+  });
+  for (const mode of ["new", "transcript"]) {
+    const lcm = await open({ store: "memory:", environment: {} });
+    const how = { mode, now: 1_700_000_000_000 };
+    assert.equal((await lcm.append("c", results, how)).ingested, 100);
+    assert.equal((await lcm.append("c", results, { ...how, repeat: true })).skipped, 100);
+    assert.deepEqual(await lcm.messages("c"), results);
+    await lcm.close();
+  }
+});
