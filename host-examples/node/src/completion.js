@@ -17,6 +17,7 @@ const FAILURE_CODES = [
 ];
 /** Not worth asking again: the key or the policy will not change, and the prompt not shrink. */
 const FINAL_CODES = ["auth", "policy", "context-too-long"];
+const TOKENS_MAX = 0xffff_ffff;
 const FINISHES = ["stop", "length", "refusal"];
 const RETRIES_DEFAULT = 2;
 const RETRY_DELAY_MS = 500;
@@ -28,18 +29,25 @@ const RETRY_DELAY_MS_MAX = 60_000;
 /** From the question to the answer; the reference system's `summaryTimeoutMs`. */
 const TIMEOUT_MS_DEFAULT = 60_000;
 
+/** The pause that a model asked for, as the engine takes it; null: it asked for none. */
+function pauseOf(ms) {
+  if (typeof ms !== "number" || !(ms >= 0)) return null;
+  return Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER);
+}
+
 function failure(code, message, retryAfterMs) {
   return {
     failed: {
       code: FAILURE_CODES.includes(code) ? code : "other",
       message: message || "the model failed",
-      retry_after_ms: Number.isSafeInteger(retryAfterMs) ? retryAfterMs : null,
+      retry_after_ms: pauseOf(retryAfterMs),
     },
   };
 }
 
+/** A number of tokens as the engine takes it. */
 function count(value) {
-  return Number.isInteger(value) && value >= 0 ? value : 0;
+  return Number.isInteger(value) && value >= 0 ? Math.min(value, TOKENS_MAX) : 0;
 }
 
 /** What a model function returned, as the engine takes it. */

@@ -6,7 +6,7 @@
 // engine is asked again. An append of unknown outcome is not looked for among what is stored, where
 // short messages cannot be told apart: it is repeated as it was, and the engine knows it again.
 
-import { BATCH_MESSAGES_MAX, batchesOf, mergeReceipts, stagedTexts } from "./batches.js";
+import { BATCH_MESSAGES_MAX, batchesOf, mergeReceipts, stagedTexts, takenBy } from "./batches.js";
 import { CONFLICT_RETRIES_MAX, conflictPause } from "./backend.js";
 import { LcmError } from "./errors.js";
 
@@ -119,9 +119,7 @@ class Intake {
       const [batch] = batchesOf(next);
       const receipt = await this.#appendAt(revision, batch);
       this.receipts.push(receipt);
-      const taken = receipt.ingested + receipt.skipped;
-      if (taken === 0) throw new LcmError("trap", "`ingest.append` took none of the messages");
-      at += taken;
+      at += takenBy(receipt);
       this.#done = missing[at - 1] + 1;
       // What was known again says where the conversation is now: others may have written since.
       if (receipt.revision > revision + 1) return at === missing.length;
