@@ -241,7 +241,12 @@ impl Request {
 
 /// What is wrong with an option, by its name here.
 fn in_our_words(error: Error) -> Error {
-    Error { message: error.message.replace("timeout_ms", "deadline_ms"), ..error }
+    match error.message.strip_prefix("timeout_ms:") {
+        Some(rest) if error.code == crate::Code::InvalidInput => {
+            Error { message: format!("deadline_ms:{rest}"), ..error }
+        }
+        _ => error,
+    }
 }
 
 /// The level of this name.

@@ -2,8 +2,9 @@
 //!
 //! In: messages in order, of any number and size. Out: what was stored. The transcript is cut into
 //! calls here, within the bounds that an ingest commit has; which messages are new is the
-//! component's decision. What it decided holds for one revision: every append names the revision
-//! it relies on, and once the conversation moved on the component is asked again.
+//! component's decision. What it decided holds for one revision, which the appends of a transcript
+//! name: once the conversation moved on the component is asked again. Messages that are all new are
+//! a list, which names none. An append of unknown outcome is repeated as it was.
 
 use std::collections::BTreeMap;
 

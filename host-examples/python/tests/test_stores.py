@@ -124,7 +124,7 @@ class Answers(unittest.TestCase):
             ({"scan": ([two, one], False)}, "`scan` with keys out of order, or the same twice"),
             ({"scan": ([one, one], False)}, "`scan` with keys out of order, or the same twice"),
             ({"scan": ([one, ("ba", b""), two], False)}, "`scan` with 3 entries, 2 at most"),
-            ({"scan": ([one, ("c", b"four")], False)}, "`scan` with 5 bytes, 4 at most"),
+            ({"scan": ([one, ("c", b"four")], False)}, "`scan` with 7 bytes, 4 at most"),
             ({"scan": ([], True)}, "`scan` with no entry, although more follow"),
         ]
         for answers, message in cases:
@@ -135,8 +135,8 @@ class Answers(unittest.TestCase):
         self.assertEqual(self.refused(**backwards), {f"store-unavailable: {wanted}"})
 
     def test_a_read_that_keeps_it_is_handed_on(self):
-        answers = {"scan": ([("c", b"1234"), ("b", b"")], True), "reverse": True}
-        entries = [{"key": "c", "value": b"1234"}, {"key": "b", "value": b""}]
+        answers = {"scan": ([("c", b"12"), ("b", b"")], True), "reverse": True}
+        entries = [{"key": "c", "value": b"12"}, {"key": "b", "value": b""}]
         self.assertEqual(self.refused(**answers), {str([entries, True])})
         large = {"scan": ([("b", b"larger than the page")], False)}
         self.assertEqual(len(self.refused(**large)), 1)

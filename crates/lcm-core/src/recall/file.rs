@@ -1,4 +1,5 @@
-//! A large payload: what is known of it, and any range of its lines or bytes.
+//! A large payload: what is known of it, which messages have it, and any range of its lines or
+//! bytes.
 //!
 //! A range is read from the nearest mark on, chunk by chunk, so that its cost is its own size and
 //! not that of the payload.

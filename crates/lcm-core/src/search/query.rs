@@ -21,7 +21,8 @@ const CJK: u8 = b'c';
 const TOOL: u8 = b'n';
 /// Distinct terms that one query may use. A word has up to seven: as typed, its forms, and a name.
 pub(crate) const TERMS_MAX: usize = 128;
-/// Phrases and words that must or must not be there: who means more has pasted a text.
+/// Phrases and words that must or must not be there, and words of a long text that may: who means
+/// more has pasted a text.
 const ITEMS_MAX: usize = 64;
 /// Phrases that may be there and of which the order of terms counts: of more, full text has no time
 /// to look at the order, and the lists of their terms would be read in vain.
@@ -47,7 +48,7 @@ const CAMEL_CASE_BYTES_MIN: usize = 3;
 /// and by its stem; of more as typed alone, so that the last of a long question count, too.
 const WORDS_WITH_FORMS_MAX: usize = 16;
 const WORDS_WITH_STEMS_MAX: usize = 48;
-/// Terms of one phrase; what a longer one begins with says as much.
+/// Terms of one phrase; what a passage of up to ten times as many begins with says as much.
 const PHRASE_TERMS_MAX: usize = 48;
 
 /// Whether a document has to hold an item.
@@ -155,6 +156,9 @@ impl TextQuery {
             reading.token(&token);
         }
         if !reading.query.asks_for_text() {
+            if reading.stopped.len() > WORDS_WITH_FORMS_MAX {
+                reading.forms_max = 1;
+            }
             for word in reading.stopped.clone() {
                 reading.word(&word);
             }
@@ -518,6 +522,10 @@ impl Reading {
 
     /// Takes a word that may be there, in any of its forms.
     fn word(&mut self, word: &[u8]) {
+        if self.query.items.len() >= ITEMS_MAX && self.forms_max == 1 {
+            self.query.is_cut = true;
+            return;
+        }
         let mut forms = Vec::new();
         let forms_max = self.forms_max;
         stem::each_form(word, &mut |kind, form| {
@@ -570,8 +578,9 @@ impl Reading {
 
     /// Takes terms that must stand as they do here; one that does not fit is left out as a whole.
     fn phrase(&mut self, presence: Presence, found: &[Found]) {
-        let beginning = found.get(..PHRASE_TERMS_MAX).filter(|_| presence != Presence::MustNot);
-        self.query.has_more |= beginning.is_some_and(|some| some.len() < found.len());
+        let is_passage = presence != Presence::MustNot && found.len() <= 4 * TERMS_MAX;
+        let beginning = found.get(..PHRASE_TERMS_MAX).filter(|_| is_passage);
+        self.query.has_more |= beginning.is_some();
         let found = beginning.unwrap_or(found);
         let covers = |outer: &Found, inner: &Found| {
             outer.bytes.start <= inner.bytes.start && inner.bytes.end <= outer.bytes.end

@@ -390,8 +390,10 @@ def ask(
     try:
         step = yield from parsed("recall.ask_plan", place | document)
     except LcmError as error:
+        if error.code != "invalid-input" or not error.message.startswith("timeout_ms:"):
+            raise
         # Here `timeout_ms` is that of one answer.
-        message = error.message.replace("timeout_ms", "deadline_ms")
+        message = "deadline_ms" + error.message.removeprefix("timeout_ms")
         raise LcmError(error.code, message) from error
 
     def resume(continuation: str, answers: list[Fields]) -> Flow[Fields]:

@@ -53,7 +53,8 @@ def checked_page(
         last = key
     if len(entries) > entries_max:
         raise _broken("scan", f"{len(entries)} entries, {entries_max} at most")
-    size = sum(len(value) for _, value in entries)
+    keys = sum(len(key.encode("utf-8", "surrogatepass")) for key, _ in entries)
+    size = keys + sum(len(value) for _, value in entries)
     if len(entries) > 1 and size > bytes_max:
         raise _broken("scan", f"{size} bytes, {bytes_max} at most")
     if more and not entries:
