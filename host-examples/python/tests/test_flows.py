@@ -502,6 +502,9 @@ class Settings(unittest.TestCase):
         self.assertEqual(self.configuration({}, {}), ("{}", []))
         text, _ = self.configuration(None, {"LCM_CUSTOM_INSTRUCTIONS": "be brief"})
         self.assertEqual(text, '{"customInstructions":"be brief"}')
+        for said in ("NaN", "Infinity", "-Infinity", "1e999"):
+            text, _ = self.configuration(None, {"LCM_CUSTOM_INSTRUCTIONS": said})
+            self.assertEqual(text, '{"customInstructions":"%s"}' % said)
 
     def test_the_environment_comes_before_the_same_key_of_any_name(self):
         for key in ("fresh_tail_messages_max", "freshTailCount"):
