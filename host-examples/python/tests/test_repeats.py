@@ -13,7 +13,7 @@ from lcm_engine import LcmError, MemoryStore
 from lcm_engine.stores import AsyncMemoryStore
 
 from .support import NOW
-from .test_engine import opened, opened_async
+from .test_engine import message, opened, opened_async
 
 BEFORE = [json.dumps({"role": "user", "content": one}) for one in ("begin", "ok")]
 
@@ -128,6 +128,51 @@ class UnknownOutcomes(unittest.TestCase):
             receipt = lcm.append("c", said, new=True, repeat=True)
             self.assertEqual((receipt["ingested"], receipt["skipped"]), (650, 400))
             self.assertEqual(lcm.messages("c", 3), said)
+
+    def test_what_fails_behind_the_append_of_a_turn_does_not_hide_that_it_is_stored(self):
+        class Overtaken(MemoryStore):
+            """Behind so many commits each is a conflict, or fails."""
+
+            left = 10**9
+            error = None
+
+            def commit(self, guards, puts):
+                self.left -= 1
+                if self.left < 0:
+                    raise self.error
+                super().commit(guards, puts)
+
+        told = [message(number) for number in range(120)]
+        for code in ("conflict", "store-unavailable"):
+            store = Overtaken()
+            store.error = LcmError(code, "injected")
+            with opened(store, lambda request: "Summary: words.") as lcm:
+                lcm._session._conflicts_max = 3
+                lcm.append("c", told, new=True)
+                store.left = 1
+                turn = lcm.turn("c", [message(120)], 3_000, append_mode="new")
+                self.assertEqual(turn["receipt"]["ingested"], 1)
+                self.assertTrue(turn["decision"]["due"])
+                self.assertIsNone(turn["compacted"])
+                self.assertEqual(turn["failure"], {"code": code, "message": "injected"})
+                # The append itself is still told by an exception.
+                with self.assertRaises(LcmError):
+                    lcm.turn("c", [message(121)], 3_000, append_mode="new")
+                self.assertEqual(len(lcm.messages("c")), 121)
+
+    def test_odd_reports_of_a_model_are_no_reason_to_fail(self):
+        told = [message(number) for number in range(120)]
+        odd = [{"output_tokens": 3.5}, {"input_tokens": -5}, {"model": 5}, {"model": "a\ud800"}]
+        for report in odd:
+            answer = {"text": "Summary: words."} | report
+            with opened(complete=lambda request, answer=answer: answer) as lcm:
+                lcm.append("c", told, new=True)
+                turn = lcm.turn("c", [message(120)], 3_000, append_mode="new")
+                self.assertIsNone(turn["failure"])
+                self.assertTrue(turn["compacted"]["passes"])
+                statuses = [lcm.ask("c", "What is word7?")["status"] for _ in range(2)]
+                self.assertEqual(statuses[0], statuses[1], report)
+                self.assertNotIn("model-failed", statuses)
 
     def test_an_asynchronous_store_that_loses_a_reply_has_every_message_once(self):
         async def stored(number: int) -> list[str]:
