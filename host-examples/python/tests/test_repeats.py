@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import unittest
+from functools import partial
 
 from lcm_engine import LcmError, MemoryStore
 from lcm_engine.stores import AsyncMemoryStore
@@ -128,6 +129,67 @@ class UnknownOutcomes(unittest.TestCase):
             receipt = lcm.append("c", said, new=True, repeat=True)
             self.assertEqual((receipt["ingested"], receipt["skipped"]), (650, 400))
             self.assertEqual(lcm.messages("c", 3), said)
+
+    def test_a_long_list_that_refuses_a_replay_is_completed_by_its_repetition(self):
+        said = [json.dumps(message(number)) for number in range(350)]
+
+        class Gone(LosingStore):
+            def commit(self, guards, puts):
+                if 2 <= self.commits < 100:
+                    raise OSError("gone")
+                super().commit(guards, puts)
+
+        store = Gone(None, True)
+        with opened(store) as lcm:
+            lcm.append("c", BEFORE)
+            store.begin()
+            wanted = {"new": True, "refuse_replay": True}
+            with self.assertRaises(LcmError):
+                lcm.append("c", said, **wanted)
+            self.assertEqual(len(lcm.messages("c", 3)), 200)
+            store.commits = 1_000
+            receipt = lcm.append("c", said, **wanted, repeat=True)
+            self.assertEqual((receipt["ingested"], receipt["skipped"]), (150, 200))
+            self.assertEqual(lcm.append("c", said, **wanted, repeat=True)["ingested"], 0)
+            # Another list of the same messages is a replay, said to be a repetition or not.
+            for repeat in (False, True):
+                with self.assertRaises(LcmError) as caught:
+                    lcm.append("c", said, **wanted, repeat=repeat, now=NOW + 1)
+                self.assertEqual(caught.exception.code, "exists")
+            self.assertEqual(lcm.messages("c", 3), said)
+            # Staging moves the conversation on.
+            large = json.dumps({"role": "user", "content": "large " * 60_000})
+            other = [large, *(json.dumps(message(number)) for number in range(1_000, 1_150))]
+            self.assertEqual(lcm.append("c", other, **wanted)["ingested"], 151)
+            self.assertEqual(lcm.messages("c", 353), other)
+
+    def test_a_long_list_that_another_stores_meanwhile_is_a_replay(self):
+        said = [json.dumps(message(number)) for number in range(350)]
+
+        class Overtaken(MemoryStore):
+            beside = None
+
+            def commit(self, guards, puts):
+                if self.beside is not None:
+                    beside, self.beside = self.beside, None
+                    beside()
+                super().commit(guards, puts)
+
+        for written, code in ((said, "exists"), (BEFORE, None)):
+            stored = [*BEFORE, *written, *(said if code is None else ())]
+            store, others = Overtaken(), MemoryStore()
+            others.entries = store.entries
+            with opened(store) as lcm, opened(others) as other:
+                lcm.append("c", BEFORE)
+                wanted = {"new": True, "refuse_replay": True}
+                store.beside = partial(other.append, "c", written, new=True, now=NOW + 1)
+                if code is None:
+                    self.assertEqual(lcm.append("c", said, **wanted)["ingested"], 350)
+                else:
+                    with self.assertRaises(LcmError) as caught:
+                        lcm.append("c", said, **wanted)
+                    self.assertEqual(caught.exception.code, code)
+                self.assertEqual(lcm.messages("c"), stored)
 
     def test_what_fails_behind_the_append_of_a_turn_does_not_hide_that_it_is_stored(self):
         class Overtaken(MemoryStore):
