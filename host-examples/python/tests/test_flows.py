@@ -438,6 +438,13 @@ class Models(unittest.TestCase):
             "output_tokens": 2,
         }
         self.assertEqual(completions.answered(full, {}), {"done": full})
+        plain = completions.answered("t", {})
+        for odd in (-5, 3.5, 2**32, "12", True, float("nan"), [1]):
+            told = {"text": "t", "input_tokens": odd, "output_tokens": odd}
+            self.assertEqual(completions.answered(told, {}), plain)
+        self.assertEqual(completions.answered({"text": "t", "model": 5}, {}), plain)
+        lone = completions.answered({"text": "t", "model": "a\ud800"}, {})["done"]
+        self.assertEqual(lone["model"], "a?")
         for bad in (None, {}, {"text": 1}, {"text": "t", "finish": "maybe"}):
             with self.assertRaises(CompletionFailed):
                 completions.answered(bad, {})
@@ -453,7 +460,9 @@ class Models(unittest.TestCase):
         self.assertEqual(
             completions.failed(CompletionFailed("nonsense", "x"))["failed"]["code"], "other"
         )
-
+        for odd, pause in ((-5, None), ("9", None), (True, None), (9.5, 9), (2**70, 2**53 - 1)):
+            told = completions.failed(CompletionFailed("auth", None, odd))["failed"]
+            self.assertEqual((told["message"], told["retry_after_ms"]), ("None", pause))
 
     def test_each_purpose_has_models_of_its_own_and_the_rest_the_default(self):
         def one(request):
@@ -502,6 +511,9 @@ class Settings(unittest.TestCase):
         self.assertEqual(self.configuration({}, {}), ("{}", []))
         text, _ = self.configuration(None, {"LCM_CUSTOM_INSTRUCTIONS": "be brief"})
         self.assertEqual(text, '{"customInstructions":"be brief"}')
+        for said in ("NaN", "Infinity", "-Infinity", "1e999"):
+            text, _ = self.configuration(None, {"LCM_CUSTOM_INSTRUCTIONS": said})
+            self.assertEqual(text, '{"customInstructions":"%s"}' % said)
 
     def test_the_environment_comes_before_the_same_key_of_any_name(self):
         for key in ("fresh_tail_messages_max", "freshTailCount"):

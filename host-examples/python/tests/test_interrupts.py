@@ -256,6 +256,80 @@ class Refusals(unittest.TestCase):
             lcm.status()
         self.assertEqual(caught.exception.message, "the store is closed")
 
+    def handled(self, handler):
+        """A store behind whose next commit a signal comes, and what this handler is called."""
+        before = signal.signal(signal.SIGTERM, lambda number, frame: handler())
+        self.addCleanup(signal.signal, signal.SIGTERM, before)
+
+        class Signalled(MemoryStore):
+            left = -1
+
+            def commit(self, guards, puts):
+                super().commit(guards, puts)
+                self.left -= 1
+                if self.left == 0:
+                    signal.raise_signal(signal.SIGTERM)
+
+        return Signalled()
+
+    def test_an_append_by_a_handler_is_refused_and_no_conflict_of_the_call_it_came_in(self):
+        for count in (1, 250):
+            said = [message(number) for number in range(count)]
+            store = self.handled(lambda: lcm.append("log", [message(0)], new=True))
+            with opened(store) as lcm:
+                store.left = 1
+                with self.assertRaises(LcmError) as caught:
+                    lcm.append("c", said, new=True)
+                self.assertIn("a store called the engine", caught.exception.message)
+                stored = len(lcm.messages("c"))
+                self.assertEqual(stored, min(count, 100))
+                receipt = lcm.append("c", said, new=True, repeat=True)
+                self.assertEqual(receipt["ingested"], count - stored)
+                self.assertEqual(len(lcm.messages("c")), count)
+
+    def test_what_a_handler_raises_in_a_store_is_no_fault_of_the_store(self):
+        raised = [TimeoutError("too slow"), LcmError("store-unavailable", "by hand")]
+        for error in [*raised, LcmError("conflict", "by hand")]:
+            def handle(error=error):
+                raise error
+
+            for verb, options in (("append", {"new": True}), ("ingest", {})):
+                store = self.handled(handle)
+                with opened(store) as lcm:
+                    store.left = 2
+                    said = [message(number) for number in range(350)]
+                    with self.assertRaises(type(error)) as caught:
+                        getattr(lcm, verb)("c", said, **options)
+                    self.assertIs(caught.exception, error)
+                    self.assertEqual(len(lcm.messages("c")), 200)
+                    self.assertTrue(lcm.check("c")["ok"])
+
+    def test_what_a_handler_raises_behind_the_engine_is_no_conflict_of_the_call(self):
+        error = LcmError("conflict", "by hand")
+
+        def handle(number, frame):
+            raise error
+
+        before = signal.signal(signal.SIGTERM, handle)
+        self.addCleanup(signal.signal, signal.SIGTERM, before)
+        with opened() as lcm:
+            call = lcm._session.instance._call
+
+            def signalled(*arguments):
+                # Here no code of the caller's runs: what comes waits until the call is over.
+                value = call(*arguments)
+                if calls:
+                    calls.pop()
+                    signal.raise_signal(signal.SIGTERM)
+                return value
+
+            calls = [1]
+            lcm._session.instance._call = signalled
+            with self.assertRaises(LcmError) as caught:
+                lcm.append("c", [message(1)], new=True)
+            self.assertIs(caught.exception, error)
+            self.assertEqual(len(lcm.messages("c")), 1)
+
     def test_handlers_are_left_as_they_were_and_none_is_called_twice(self):
         caught = []
         before = signal.signal(signal.SIGTERM, lambda number, frame: caught.append(number))

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import json
 import unittest
+from functools import partial
 
 from lcm_engine import LcmError, MemoryStore
 from lcm_engine.stores import AsyncMemoryStore
 
 from .support import NOW
-from .test_engine import opened, opened_async
+from .test_engine import message, opened, opened_async
 
 BEFORE = [json.dumps({"role": "user", "content": one}) for one in ("begin", "ok")]
 
@@ -128,6 +129,112 @@ class UnknownOutcomes(unittest.TestCase):
             receipt = lcm.append("c", said, new=True, repeat=True)
             self.assertEqual((receipt["ingested"], receipt["skipped"]), (650, 400))
             self.assertEqual(lcm.messages("c", 3), said)
+
+    def test_a_long_list_that_refuses_a_replay_is_completed_by_its_repetition(self):
+        said = [json.dumps(message(number)) for number in range(350)]
+
+        class Gone(LosingStore):
+            def commit(self, guards, puts):
+                if 2 <= self.commits < 100:
+                    raise OSError("gone")
+                super().commit(guards, puts)
+
+        store = Gone(None, True)
+        with opened(store) as lcm:
+            lcm.append("c", BEFORE)
+            store.begin()
+            wanted = {"new": True, "refuse_replay": True}
+            with self.assertRaises(LcmError):
+                lcm.append("c", said, **wanted)
+            self.assertEqual(len(lcm.messages("c", 3)), 200)
+            store.commits = 1_000
+            receipt = lcm.append("c", said, **wanted, repeat=True)
+            self.assertEqual((receipt["ingested"], receipt["skipped"]), (150, 200))
+            self.assertEqual(lcm.append("c", said, **wanted, repeat=True)["ingested"], 0)
+            # Another list of the same messages is a replay, said to be a repetition or not.
+            for repeat in (False, True):
+                with self.assertRaises(LcmError) as caught:
+                    lcm.append("c", said, **wanted, repeat=repeat, now=NOW + 1)
+                self.assertEqual(caught.exception.code, "exists")
+            self.assertEqual(lcm.messages("c", 3), said)
+            # Staging moves the conversation on.
+            large = json.dumps({"role": "user", "content": "large " * 60_000})
+            other = [large, *(json.dumps(message(number)) for number in range(1_000, 1_150))]
+            self.assertEqual(lcm.append("c", other, **wanted)["ingested"], 151)
+            self.assertEqual(lcm.messages("c", 353), other)
+
+    def test_a_long_list_that_another_stores_meanwhile_is_a_replay(self):
+        said = [json.dumps(message(number)) for number in range(350)]
+
+        class Overtaken(MemoryStore):
+            beside = None
+
+            def commit(self, guards, puts):
+                if self.beside is not None:
+                    beside, self.beside = self.beside, None
+                    beside()
+                super().commit(guards, puts)
+
+        for written, code in ((said, "exists"), (BEFORE, None)):
+            stored = [*BEFORE, *written, *(said if code is None else ())]
+            store, others = Overtaken(), MemoryStore()
+            others.entries = store.entries
+            with opened(store) as lcm, opened(others) as other:
+                lcm.append("c", BEFORE)
+                wanted = {"new": True, "refuse_replay": True}
+                store.beside = partial(other.append, "c", written, new=True, now=NOW + 1)
+                if code is None:
+                    self.assertEqual(lcm.append("c", said, **wanted)["ingested"], 350)
+                else:
+                    with self.assertRaises(LcmError) as caught:
+                        lcm.append("c", said, **wanted)
+                    self.assertEqual(caught.exception.code, code)
+                self.assertEqual(lcm.messages("c"), stored)
+
+    def test_what_fails_behind_the_append_of_a_turn_does_not_hide_that_it_is_stored(self):
+        class Overtaken(MemoryStore):
+            """Behind so many commits each is a conflict, or fails."""
+
+            left = 10**9
+            error = None
+
+            def commit(self, guards, puts):
+                self.left -= 1
+                if self.left < 0:
+                    raise self.error
+                super().commit(guards, puts)
+
+        told = [message(number) for number in range(120)]
+        for code in ("conflict", "store-unavailable"):
+            store = Overtaken()
+            store.error = LcmError(code, "injected")
+            with opened(store, lambda request: "Summary: words.") as lcm:
+                lcm._session._conflicts_max = 3
+                lcm.append("c", told, new=True)
+                store.left = 1
+                turn = lcm.turn("c", [message(120)], 3_000, append_mode="new")
+                self.assertEqual(turn["receipt"]["ingested"], 1)
+                self.assertTrue(turn["decision"]["due"])
+                self.assertIsNone(turn["compacted"])
+                self.assertEqual(turn["failure"], {"code": code, "message": "injected"})
+                # The append itself is still told by an exception.
+                with self.assertRaises(LcmError):
+                    lcm.turn("c", [message(121)], 3_000, append_mode="new")
+                self.assertEqual(len(lcm.messages("c")), 121)
+
+    def test_odd_reports_of_a_model_are_no_reason_to_fail(self):
+        told = [message(number) for number in range(120)]
+        odd = [{"output_tokens": 3.5}, {"input_tokens": -5}, {"model": 5}, {"model": "a\ud800"}]
+        for report in odd:
+            answer = {"text": "Summary: words."} | report
+            with opened(complete=lambda request, answer=answer: answer) as lcm:
+                lcm.append("c", told, new=True)
+                turn = lcm.turn("c", [message(120)], 3_000, append_mode="new")
+                self.assertIsNone(turn["failure"])
+                self.assertTrue(turn["compacted"]["passes"])
+                statuses = [lcm.ask("c", "What is word7?")["status"] for _ in range(2)]
+                self.assertEqual(statuses[0], statuses[1], report)
+                self.assertNotIn("model-failed", statuses)
 
     def test_an_asynchronous_store_that_loses_a_reply_has_every_message_once(self):
         async def stored(number: int) -> list[str]:

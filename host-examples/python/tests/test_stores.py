@@ -255,6 +255,31 @@ class SqliteFiles(unittest.TestCase):
         store.commit([], [("a", b"1")])
         self.assertEqual(store.get_many(["a"]), [b"1"])
 
+    def test_an_interrupt_as_a_transaction_begins_leaves_none_open(self):
+        for name, arguments in (("get_many", [["a"]]), ("commit", [[], [("a", b"1")]])):
+            store = SqliteStore(self.path)
+            self.addCleanup(store.close)
+            connection = store._connection
+
+            class Interrupted:
+                in_transaction = property(lambda self: connection.in_transaction)
+
+                def execute(self, statement, *arguments):
+                    done = connection.execute(statement, *arguments)
+                    if statement.startswith("BEGIN"):
+                        raise KeyboardInterrupt
+                    return done
+
+            store._connection = Interrupted()
+            with self.assertRaises(KeyboardInterrupt):
+                getattr(store, name)(*arguments)
+            self.assertFalse(connection.in_transaction, name)
+            # An interrupt may come as it is rolled back, too.
+            connection.execute("BEGIN IMMEDIATE")
+            store._connection = connection
+            getattr(store, name)(*arguments)
+            self.assertFalse(connection.in_transaction, name)
+
     @unittest.skipIf(os.geteuid() == 0, "root may write everything")
     def test_a_read_only_file_is_refused(self):
         SqliteStore(self.path).close()

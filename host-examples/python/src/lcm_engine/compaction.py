@@ -91,14 +91,24 @@ def turn(work: Work, dialect: str, texts: list[str], intake: Fields) -> Flow[Any
     if not isinstance(defer, bool):
         raise LcmError("invalid-input", "`defer` must be True or False")
     # What is wrong is said before anything is stored.
-    yield Call("compaction.evaluate", work.question())
+    decision = yield from evaluate(work.question())
     new, now = mode == "new", work.now()
     receipt = yield from append(work.conversation, dialect, texts, new=new, now=now, **intake)
-    decision = yield from evaluate(work.question())
     done: Fields = {"receipt": receipt, "decision": decision, "compacted": None}
     done |= {"deferred": False, "failure": None}
+    try:
+        yield from _behind(work, defer, done)
+    except LcmError as error:
+        # An exception would hide that the messages are stored.
+        done["failure"] = {"code": error.code, "message": error.message}
+    return done
+
+
+def _behind(work: Work, defer: bool, done: Fields) -> Flow[None]:
+    """What a turn does behind its append; `done` has at any time what was done."""
+    decision = done["decision"] = yield from evaluate(work.question())
     if not decision["due"]:
-        return done
+        return
     if defer and not decision["must"]:
         # What the engine sees no debt in, it would never do later: a forced pass, or a mode that
         # acts below the threshold.
@@ -106,7 +116,6 @@ def turn(work: Work, dialect: str, texts: list[str], intake: Fields) -> Flow[Any
     if not done["deferred"]:
         _, refusal, compacted = yield Alone(work.conversation, _drain(work))
         done |= {"compacted": compacted, "failure": _said(refusal, compacted)}
-    return done
 
 
 def evaluate(question: Fields) -> Flow[Any]:

@@ -22,23 +22,46 @@ TIMEOUT_MS = 60_000
 """From the question to the answer; the reference system's `summaryTimeoutMs`."""
 
 
+TOKENS_MAX = 2**32 - 1
+MS_MAX = 2**53 - 1
+
+
+def _text(given: Any) -> str:
+    """A text as it can be handed over; empty: it is none."""
+    return given.encode("utf-8", "replace").decode() if isinstance(given, str) else ""
+
+
+def _whole(given: Any, most: int) -> int | None:
+    """A whole number from 0; None: it is none, or more than can be."""
+    is_number = isinstance(given, int) and not isinstance(given, bool)
+    return int(given) if is_number and 0 <= given <= most else None
+
+
+def _pause_ms(given: Any) -> int | None:
+    """The pause that was asked for; None: none was that can be."""
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not given >= 0:
+        return None
+    return int(min(given, MS_MAX))
+
+
 def answered(answer: Any, request: Any) -> dict[str, Any]:
     """What a callback returned for a request, as a `done` result.
 
     A callback returns its text, or a mapping with `text` and optionally `finish` (`stop, length,
     refusal`), `model` (absent: that of the request, else `default`),
-    `input_tokens` and `output_tokens` (0: unknown).
+    `input_tokens` and `output_tokens` (0: unknown). A report of these three that cannot be counts
+    as absent: the text is paid for.
     """
     if isinstance(answer, str):
         answer = {"text": answer}
     if not isinstance(answer, Mapping) or not isinstance(answer.get("text"), str):
         raise CompletionFailed("other", "`complete` returned no text")
     done = {
-        "text": answer["text"].encode("utf-8", "replace").decode(),
+        "text": _text(answer["text"]),
         "finish": answer.get("finish") or "stop",
-        "model": answer.get("model") or request.get("model") or "default",
-        "input_tokens": answer.get("input_tokens") or 0,
-        "output_tokens": answer.get("output_tokens") or 0,
+        "model": _text(answer.get("model")) or request.get("model") or "default",
+        "input_tokens": _whole(answer.get("input_tokens"), TOKENS_MAX) or 0,
+        "output_tokens": _whole(answer.get("output_tokens"), TOKENS_MAX) or 0,
     }
     if done["finish"] not in ("stop", "length", "refusal"):
         raise CompletionFailed("other", f"`complete` returned finish `{done['finish']}`")
@@ -48,7 +71,8 @@ def answered(answer: Any, request: Any) -> dict[str, Any]:
 def failed(error: Exception) -> dict[str, Any]:
     """What a callback raised, as a `failed` result."""
     if isinstance(error, CompletionFailed) and error.code in CODES:
-        code, message, pause = error.code, error.message, error.retry_after_ms
+        code, message = error.code, str(error.message)
+        pause = _pause_ms(error.retry_after_ms)
     elif isinstance(error, TimeoutError):
         code, message, pause = "timeout", str(error) or "the model did not answer in time", None
     else:

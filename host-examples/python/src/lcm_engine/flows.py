@@ -87,6 +87,9 @@ class Page(Generic[T]):
 REPEATS_MAX = 8
 """How often an append of unknown outcome is repeated."""
 
+REVISION_OF_NONE = 2**53 - 1
+"""One that no conversation reaches."""
+
 IDENTIFY_MESSAGES_MAX = 1_000
 IDENTIFY_BYTES_MAX = 8 * 1024 * 1024
 
@@ -135,10 +138,11 @@ def append_batch(
     options: Fields,
     now: int,
     family: str | None = None,
+    once: bool = False,
 ) -> Flow[Fields]:
     """One `append`; texts too large for a call are staged before.
 
-    `family` is the one that `options` name.
+    `family` is the one that `options` name; `once` is that of `Call`.
     """
     carried = []
     for text in texts:
@@ -154,6 +158,7 @@ def append_batch(
             "options": options,
             "now": now,
         },
+        once,
     )
     return receipt
 
@@ -193,10 +198,9 @@ def append(
 ) -> Flow[Any]:
     """Appends in one call where its bounds allow; a longer transcript is ingested."""
     parts = list(batches(texts)) or [[]]
-    if len(parts) > 1 and (refuse_replay or not new):
-        # What is stored already cannot be told batch by batch, and a replay neither.
-        receipt = yield from ingest(conversation, dialect, texts, refuse_replay, now, family, new)
-        return receipt
+    if len(parts) > 1 and not new:
+        # What is stored already cannot be told batch by batch.
+        return (yield from ingest(conversation, dialect, texts, refuse_replay, now, family))
     flags = {"repeat": repeat, "refuse_replay": refuse_replay}
     extra: Fields = {name: True for name, wanted in flags.items() if wanted}
     if family is not None:
@@ -205,7 +209,8 @@ def append(
 
     def append_part(part: list[str], extra: Fields) -> Flow[Fields]:
         options = {"mode": mode, "extra_json": to_json(extra) if extra else None}
-        return (yield from append_batch(conversation, dialect, part, options, now, family))
+        once = "revision" in extra
+        return (yield from append_batch(conversation, dialect, part, options, now, family, once))
 
     if len(parts) == 1:
         return _joined([(yield from append_part(parts[0], extra))], 0, [])
@@ -214,10 +219,51 @@ def append(
     extra["list"] = hashlib.sha256(f"{now} {entries}".encode()).hexdigest()
     receipts = []
     at = 0
+    if extra.pop("refuse_replay", False):
+        # A replay cannot be told batch by batch: the first is of the state that all were asked of.
+        place = {"conversation": conversation, "now": now}
+        asked = f'{{"new":true,"refuse_replay":true,"entries":{entries}}}'
+        first = _unless_replay(append_part, parts[0], extra, place | {"transcript_json": asked})
+        receipts.append((yield from first))
+        at = len(parts.pop(0))
     for part in parts:
         receipts.append((yield from _settled(append_part, part, extra | {"from": at})))
         at += len(part)
     return _joined(receipts, 0, [])
+
+
+def _unless_replay(
+    append: Callable[[list[str], Fields], Flow[Fields]],
+    part: list[str],
+    extra: Fields,
+    asked: Fields,
+) -> Flow[Fields]:
+    """The receipt of the first batch of a list, unless all of it looks like a replay (`exists`).
+
+    One that landed before is passed over: the list is a repetition.
+    """
+    repeats = 0
+    while True:
+        refusal: LcmError | None = None
+        # At no conversation's revision: only what landed is not refused.
+        revision = REVISION_OF_NONE
+        try:
+            revision = (yield from parsed("ingest.reconcile", asked))["revision"]
+        except LcmError as error:
+            if error.code != "exists" or "repeat" not in extra:
+                raise
+            refusal = error
+        try:
+            return (yield from _settled(append, part, extra | {"revision": revision}))
+        except LcmError as error:
+            if error.code != "conflict":
+                raise
+            if refusal is not None:
+                raise refusal from None
+            if repeats >= CONFLICTS_MAX:
+                raise
+        yield Pause(pause_seconds(repeats))
+        repeats += 1
 
 
 def _identities(dialect: str, texts: list[str]) -> Flow[str]:
@@ -249,15 +295,14 @@ def ingest(
     refuse_replay: bool,
     now: int,
     family: str | None = None,
-    new: bool = False,
 ) -> Flow[Any]:
     """Asks which messages of the whole transcript are missing and appends only those.
 
-    While others write, too, what is missing is asked again. With `new` all are, but for known ids.
+    While others write, too, what is missing is asked again.
     """
     entries = yield from _identities(dialect, texts)
     intake = _Intake(conversation, dialect, texts, entries, now)
-    intake.asked = {"new": new, "refuse_replay": refuse_replay}
+    intake.asked = {"refuse_replay": refuse_replay}
     if family is not None:
         intake.extra["family"] = family
     fewest = len(texts) + 1

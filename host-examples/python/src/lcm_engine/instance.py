@@ -98,14 +98,25 @@ class Instance:
             where.add_func(name, answer)
 
     def _answer(self, function: Callable[..., Any], arguments: Any) -> Any:
-        """The answer of an import; no exception but an `Exception` leaves it, which is a trap."""
+        """The answer of an import; no exception but an `Exception` leaves it, which is a trap.
+
+        What a signal handler raised breaks the call off: it is no error of the store.
+        """
+        answer, error = None, None
         try:
-            return self._interrupts.letting_through(function, self, *arguments)
-        except Exception:
-            raise
-        except BaseException as error:
+            answer = self._interrupts.letting_through(function, self, *arguments)
+        except BaseException as raised:
+            error = raised
+        of_handler = self._interrupts.raised
+        if of_handler is not None and (error is of_handler or self._port.caught is of_handler):
+            self._broken_off = of_handler
+        elif error is not None and not isinstance(error, Exception):
             self._broken_off = error
+        if self._broken_off is not None:
             raise RuntimeError("the call was broken off") from None
+        if error is not None:
+            raise error
+        return answer
 
     def _get_many(self, keys: list[str]) -> Any:
         try:
@@ -204,12 +215,17 @@ class Instance:
         """Calls `interface.function`; the store imports go to `port` meanwhile.
 
         Raises what the engine answers, the fault of the port, or `trap`; and what broke the call
-        off: an exception of a store or a model that is no `Exception`, such as an interrupt.
+        off: an exception of a store or a model that is no `Exception`, such as an interrupt, or of
+        a signal handler. `answered` of the port is the failure that is of the call itself.
         """
         outer = self._interrupts
         with Interrupts() as self._interrupts:
             try:
                 return self._call(name, arguments, port)
+            except LcmError as error:
+                if error is not self._interrupts.raised:
+                    port.answered = error
+                raise
             finally:
                 self._interrupts = outer
 

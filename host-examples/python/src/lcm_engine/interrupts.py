@@ -37,6 +37,8 @@ class Interrupts:
         self._let_through = False
         """Whether the caller's code runs, in which an exception can be caught."""
         self._is_over = False
+        self.raised: BaseException | None = None
+        """What a handler raised into the caller's code."""
 
     def __enter__(self) -> Interrupts:
         _need_room(ROOM_FRAMES)
@@ -54,6 +56,7 @@ class Interrupts:
         return self
 
     def __exit__(self, *raised: object) -> None:
+        self.raised = None
         try:
             self._restore()
         finally:
@@ -83,7 +86,12 @@ class Interrupts:
             return
         # Once: what comes while the first is being handled waits again.
         self._let_through = False
-        self._handlers[number](number, frame)
+        try:
+            self._handlers[number](number, frame)
+        except BaseException as error:
+            if not self._is_over:
+                self.raised = error
+            raise
 
     def letting_through(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Calls code of the caller's. Behind it, or when it raised, interrupts wait again."""

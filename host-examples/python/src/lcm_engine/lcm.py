@@ -102,22 +102,24 @@ class Lcm(Verbs, Blocking):
         try:
             effect = next(flow)
             while True:
-                try:
-                    result = self._perform(effect)
-                except BaseException as error:
-                    # An interrupt that broke off an engine call is not told to the engine.
-                    if isinstance(effect, flows.Call) and flows.is_stop(error):
-                        raise
-                    effect = flow.throw(error)
+                result: Any = None
+                failure: BaseException | None = None
+                if isinstance(effect, flows.Call):
+                    # What breaks off an engine call, such as an interrupt, is not told to the flow.
+                    result, failure = self._session.outcome(
+                        effect.name, effect.arguments, effect.once
+                    )
                 else:
-                    effect = flow.send(result)
+                    try:
+                        result = self._perform(effect)
+                    except BaseException as error:
+                        failure = error
+                effect = flow.send(result) if failure is None else flow.throw(failure)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
     def _perform(self, effect: flows.Effect) -> Any:
         match effect:
-            case flows.Call(name, arguments, once):
-                return self._session.call(name, arguments, once)
             case flows.Complete(request, model, seconds):
                 return self._ask(request, model, seconds)
             case flows.Pause(seconds):

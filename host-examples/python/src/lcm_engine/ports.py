@@ -24,6 +24,10 @@ class Port(Protocol):
 
     fault: LcmError | None
     """Set when the instance must be dropped and this raised, whatever the guest makes of it."""
+    caught: BaseException | None
+    """What the store raised last."""
+    answered: LcmError | None
+    """How the call failed; what its caller sees beside that was raised by a signal handler."""
 
     def get_many(self, keys: list[str]) -> list[bytes | None]:
         """As `Store.get_many`."""
@@ -42,6 +46,8 @@ class NoStore:
     """Connected while no call is under way, and for calls that may not touch a store."""
 
     fault: LcmError | None = None
+    caught: BaseException | None = None
+    answered: LcmError | None = None
 
     def _refuse(self) -> LcmError:
         return LcmError("store-unavailable", "this call may not use the store")
@@ -64,14 +70,17 @@ class DirectPort:
 
     def __init__(self, store: Store) -> None:
         self.fault: LcmError | None = None
+        self.caught: BaseException | None = None
+        self.answered: LcmError | None = None
         self._store = store
 
     def _guarded(self, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
             answer = function(*arguments)
-        except LcmError:
-            raise
         except Exception as error:
+            self.caught = error
+            if isinstance(error, LcmError):
+                raise
             # An exception must not run through the guest without unwinding it.
             self.fault = LcmError("store-unavailable", f"the store raised {error!r}")
             self.fault.__cause__ = error
@@ -112,6 +121,8 @@ class DeferredPort:
 
     def __init__(self, values: dict[str, bytes | None], scans: dict[Scan, Any]) -> None:
         self.fault: LcmError | None = None
+        self.caught: BaseException | None = None
+        self.answered: LcmError | None = None
         self.missing_keys: Sequence[str] = ()
         self.missing_scan: Scan | None = None
         self.captured: tuple[Guards, Puts] | None = None

@@ -95,7 +95,9 @@ class Turn(TypedDict):
     """What one turn did.
 
     `compacted` is None when nothing was due, when it was `deferred`, or when the model refused its
-    key or the content; `failure` is then `completion-failed`, else that of `compacted`.
+    key or the content; `failure` is then `completion-failed`, else that of `compacted`. An error
+    behind the append is `failure`, too (`conflict`, ...): the messages are stored, and `decision`
+    may be of before them.
     """
 
     receipt: Receipt

@@ -100,14 +100,30 @@ class Session:
 
     def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
         """Calls a function; a conflict is repeated unless it is to be called `once`."""
+        value, failure = self.outcome(name, arguments, once)
+        if failure is not None:
+            raise failure
+        return value
+
+    def outcome(
+        self, name: str, arguments: dict[str, Any], once: bool = False
+    ) -> tuple[Any, LcmError | None]:
+        """The result of a call, or how it failed. What is raised is of a handler or a store.
+
+        A handler may raise an error of the engine, too: such a conflict is none of this call,
+        whose commit may have landed.
+        """
         pauses = _pauses(0 if once else self._conflicts_max)
         while True:
+            port = DirectPort(self._store)
             try:
-                return self._turn.take(self._call, name, arguments)
+                return self._turn.take(self._call, name, arguments, port), None
             except LcmError as error:
+                if error is not port.answered:
+                    raise
                 pause = next(pauses, None) if error.code == "conflict" else None
                 if pause is None:
-                    raise
+                    return None, error
             time.sleep(pause)
 
     def close(self) -> None:
@@ -117,10 +133,11 @@ class Session:
         """
         self._turn.take_or_follow(self._close)
 
-    def _call(self, name: str, arguments: dict[str, Any]) -> Any:
+    def _call(self, name: str, arguments: dict[str, Any], port: DirectPort) -> Any:
         if self._is_closed:
-            raise closed()
-        return self.instance.call(name, arguments, DirectPort(self._store))
+            port.answered = closed()
+            raise port.answered
+        return self.instance.call(name, arguments, port)
 
     def _close(self) -> None:
         if not self._is_closed:

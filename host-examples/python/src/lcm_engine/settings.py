@@ -7,6 +7,7 @@ is such a key, only the engine knows; it is asked.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,9 +25,17 @@ def _reference_name(variable: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
+def _finite(text: str) -> float:
+    """A number that JSON can say; `NaN` and `1e999` are none."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"`{text}` is no JSON")
+    return number
+
+
 def _value(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_float=_finite, parse_constant=_finite)
     except ValueError:
         return text
 

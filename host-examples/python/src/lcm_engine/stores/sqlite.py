@@ -127,6 +127,8 @@ class SqliteStore:
             )
 
     def _rollback(self) -> None:
+        """Ends what is open: of this call, or of one that an interrupt ended as it began or ended.
+        """
         if self._connection.in_transaction:
             try:
                 self._connection.execute("ROLLBACK")
@@ -138,8 +140,9 @@ class SqliteStore:
         found: dict[str, bytes] = {}
         with _as_lcm_errors("reading"):
             # One transaction: all keys see the same state.
-            self._connection.execute("BEGIN")
+            self._rollback()
             try:
+                self._connection.execute("BEGIN")
                 for first in range(0, len(keys), KEYS_PER_QUERY):
                     part = keys[first : first + KEYS_PER_QUERY]
                     marks = ",".join("?" * len(part))
@@ -191,8 +194,9 @@ class SqliteStore:
         """As `Store.commit`."""
         execute = self._connection.execute
         with _as_lcm_errors("the commit"):
-            self._begin_writing()
+            self._rollback()
             try:
+                self._begin_writing()
                 for key, value in guards:
                     row = execute("SELECT v FROM kv WHERE k = ?", (key,)).fetchone()
                     if (row[0] if row else None) != value:
