@@ -3,6 +3,7 @@
 // Out: `{done}` or `{failed}` as the engine takes it, and whether all models are exhausted. The
 // engine decides what a failure means; here is only the host's rule of when to ask again.
 
+import { U32_MAX, wellFormedOf } from "./convert.js";
 import { textOf } from "./errors.js";
 import { modelsFor } from "./models.js";
 
@@ -32,14 +33,20 @@ function failure(code, message, retryAfterMs) {
   return {
     failed: {
       code: FAILURE_CODES.includes(code) ? code : "other",
-      message: message || "the model failed",
-      retry_after_ms: Number.isSafeInteger(retryAfterMs) ? retryAfterMs : null,
+      message: textIn(message) || "the model failed",
+      retry_after_ms: Number.isSafeInteger(retryAfterMs) && retryAfterMs >= 0 ? retryAfterMs : null,
     },
   };
 }
 
+/** A text as it can cross into the engine, which shows a lone surrogate as U+FFFD, too. */
+function textIn(value) {
+  return typeof value === "string" ? wellFormedOf(value) : "";
+}
+
+/** A count as the engine takes it; what is none counts as absent. */
 function count(value) {
-  return Number.isInteger(value) && value >= 0 ? value : 0;
+  return Number.isInteger(value) && value >= 0 && value <= U32_MAX ? value : 0;
 }
 
 /** What a model function returned, as the engine takes it. */
@@ -58,10 +65,9 @@ function resultOf(answer, request) {
   }
   return {
     done: {
-      // A lone surrogate cannot cross into the engine; the engine shows it as U+FFFD, too.
-      text: answer.text.toWellFormed?.() ?? answer.text.replace(/\p{Surrogate}/gu, "\u{fffd}"),
+      text: textIn(answer.text),
       finish,
-      model: typeof answer.model === "string" ? answer.model : (request.model ?? "default"),
+      model: typeof answer.model === "string" ? textIn(answer.model) : (request.model ?? "default"),
       input_tokens: count(answer.input_tokens),
       output_tokens: count(answer.output_tokens),
     },

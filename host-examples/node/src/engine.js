@@ -112,9 +112,9 @@ export class Engine {
   /**
    * One turn: stores messages, asks whether compaction is due, and does what is.
    *
-   * All options are checked before a message is stored. The messages are then stored whatever the
-   * model does: how it failed is `failure` beside the receipt. `compacted` says what was done in
-   * spite of that; it is null when the model refused its key or the content. With `defer`
+   * All options are checked before a message is stored. What fails once they are stored, a model or
+   * anything else, is `failure` beside the receipt. `compacted` says what was done in spite of
+   * that; it is null when the model refused its key or the content, or the store failed. With `defer`
    * compaction that can wait is left for `maintain`, and `deferred` says so.
    */
   async turn(conversation, messages, options) {
