@@ -565,6 +565,8 @@ export interface Prefix {
 export interface Assembled {
   /** Messages of the dialect that was asked for. */
   messages: any[];
+  /** The same as one JSON text, in which every number is as it was appended. */
+  messages_json: string;
   /** Text of the leading system messages, which are not among `messages`. */
   system: string | null;
   /** Estimated tokens of all that is returned, `system` included. */

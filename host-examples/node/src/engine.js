@@ -114,8 +114,8 @@ export class Engine {
    *
    * All options are checked before a message is stored. What fails once they are stored, a model or
    * anything else, is `failure` beside the receipt. `compacted` says what was done in spite of
-   * that; it is null when the model refused its key or the content, or the store failed. With `defer`
-   * compaction that can wait is left for `maintain`, and `deferred` says so.
+   * that; it is null when the model refused its key or the content, or the store failed.
+   * With `defer` compaction that can wait is left for `maintain`, and `deferred` says so.
    */
   async turn(conversation, messages, options) {
     const texts = messageTexts(messages);
@@ -160,9 +160,9 @@ export class Engine {
       now: given.now ?? this.#clock(),
     };
     const assembled = await this.#calls.call("context.assemble", call);
-    const { messages_json, items, explanation_text, ...fields } = assembled;
+    const { items, explanation_text, ...fields } = assembled;
     const explained = given.explain ? { items, explanation_text } : {};
-    return { messages: parsed(messages_json), ...fields, budget, ...explained };
+    return { messages: parsed(fields.messages_json), ...fields, budget, ...explained };
   }
 
   /**

@@ -702,6 +702,22 @@ test("what a provider would refuse is said, and what was assembled is not refuse
   });
 });
 
+test("an assembled context is there as text, too, in which no number changes", async () => {
+  const input = '{"order_id":12345678901234567890,"x":1.0}';
+  const call = `{"type":"tool_use","id":"t1","name":"get","input":${input}}`;
+  const said = [
+    '{"role":"user","content":"go"}',
+    `{"role":"assistant","content":[${call}]}`,
+    '{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"done"}]}',
+  ];
+  await withEngine("memory:", async (lcm) => {
+    await lcm.append("c", said, { dialect: "anthropic" });
+    const assembled = await lcm.assemble("c", { budget: 100_000, dialect: "anthropic" });
+    assert.ok(assembled.messages_json.includes(input), assembled.messages_json);
+    assert.deepEqual(JSON.parse(assembled.messages_json), assembled.messages);
+  });
+});
+
 test("marks for a cache are set where they are asked for, and accepted", async () => {
   await withEngine("memory:", async (lcm) => {
     let previous;

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { MemoryStore, open } from "../src/index.js";
+import { asyncStore, ERROR_CODES, MemoryStore, open } from "../src/index.js";
 
 const NOW = 1_700_000_000_000;
 const before = ["begin", "ok"];
@@ -132,6 +132,27 @@ test("a long list of new messages is stored once, however often it is repeated",
     if (at > 3 && at < 14) lost();
   };
   assert.equal(await appended(said, away), 1);
+});
+
+test("whatever a store throws in a commit but a conflict, its outcome is unknown", async () => {
+  const said = short(250);
+  for (const code of ERROR_CODES.filter((one) => one !== "conflict")) {
+    for (const wrap of [(store) => store, asyncStore]) {
+      let at = 0;
+      const thrown = Object.assign(new Error("too much"), { code });
+      const store = losing(new MemoryStore(), (_, commit) => {
+        commit();
+        if (at++ === 1) throw thrown;
+      });
+      const lcm = await open({ store: wrap(store), environment: {} });
+      await lcm.append("c", said, { mode: "new", now: NOW });
+      assert.deepEqual(await lcm.messages("c"), said, code);
+      at = 1;
+      const error = await lcm.append("c", [message("end", 0)], { now: NOW }).catch((e) => e);
+      assert.equal(error.code, "store-unavailable", code);
+      assert.equal(error.cause, thrown, code);
+    }
+  }
 });
 
 test("what is said again at another time is new", async () => {
