@@ -47,7 +47,8 @@ export async function append(backend, conversation, texts, given) {
   if (severalBatches(texts)) {
     // What is stored already cannot be told batch by batch, and a replay neither.
     const isWhole = mode === "transcript" || refuse_replay === true;
-    return (isWhole ? ingestTranscript : appendList)(backend, conversation, texts, asked);
+    const store = isWhole ? ingestTranscript : appendList;
+    return store(backend, conversation, texts, { ...asked, is_list: true });
   }
   const messages = await stagedTexts(backend, conversation, texts, now, family);
   const options = { mode, extra_json: extraJson({ repeat, refuse_replay, family }) };
