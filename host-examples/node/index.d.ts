@@ -1,4 +1,4 @@
-// Types of the package. Names of options and results are those of the engine's JSON.
+// Types of the package. Names of what the engine takes and answers are those of its JSON.
 
 import type {
   Advice,

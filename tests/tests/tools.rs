@@ -327,6 +327,12 @@ fn the_calls_that_an_expansion_prints_show_everything_once() {
             assert!(expansions < 400, "{answer}");
             calls.extend(printed(&answer));
             let lines = answer.lines().filter(|line| line.starts_with("- "));
+            for line in lines.clone().filter(|line| line.starts_with("- sum_")) {
+                let id = line.split(' ').nth(1).unwrap();
+                let item = items.iter().find(|item| item.text("id") == id).unwrap();
+                let (first, last) = (item.number("seq_first"), item.number("seq_last"));
+                assert!(line.contains(&format!("messages {first} to {last}: ")), "{line}");
+            }
             seen.extend(lines.map(|line| line.split(' ').nth(1).unwrap().to_owned()));
         }
         let mut expected: Vec<String> =

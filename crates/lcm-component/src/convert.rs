@@ -139,9 +139,9 @@ impl From<api::ToolOutcome> for tools::ToolOutcome {
     fn from(outcome: api::ToolOutcome) -> Self {
         match outcome {
             api::ToolOutcome::Done(answer) => Self::Done(answer.into()),
-            api::ToolOutcome::NeedsCompletions { requests, continuation } => {
+            api::ToolOutcome::NeedsCompletions { requests, continuation, timeout_ms } => {
                 let requests = requests.into_iter().map(Into::into).collect();
-                Self::NeedsCompletions(tools::Needs { requests, continuation })
+                Self::NeedsCompletions(tools::Needs { requests, continuation, timeout_ms })
             }
         }
     }

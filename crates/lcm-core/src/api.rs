@@ -353,5 +353,7 @@ pub enum ToolOutcome {
         requests: Vec<CompletionRequest>,
         /// For `resume`; opaque.
         continuation: String,
+        /// How long the answers may take, in milliseconds.
+        timeout_ms: u64,
     },
 }

@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn a_head_with_every_list_full_has_at_most_4_kib() {
         let far = 1u64 << 34;
-        // Tokens of a message of 32 MiB, completions of ten minutes and messages of a list are fewer.
+        // Tokens of a message, completions of ten minutes and messages of a list are fewer.
         let many = (1 << 28) - 1;
         let (bytes, tokens, check) = (250_000, 1 << 20, [255; 4]);
         let pack = PackRef { seq_first: far, count: 64, bytes, tokens, check, sealed: false };

@@ -190,7 +190,8 @@ impl Lcm {
                 return json::read("recall.ask-plan", &step);
             };
             let wait = Duration::from_millis(asked.timeout_ms);
-            let complete = |request| self.complete_within(wait, request, cancel);
+            let complete =
+                |request: Request| Ok(self.complete_within(wait, &request.read()?, cancel));
             let answers: Result<Vec<CompletionResult>> =
                 asked.requests.into_iter().map(complete).collect();
             // Also when the work was stopped: else the question would stay open.
@@ -200,15 +201,15 @@ impl Lcm {
     }
 
     /// The answer of the model, or that there was none in time.
-    fn complete_within(
+    pub(crate) fn complete_within(
         &self,
         wait: Duration,
-        request: Request,
+        request: &CompletionRequest,
         cancel: &Cancel,
-    ) -> Result<CompletionResult> {
+    ) -> CompletionResult {
         let limited = cancel.within(wait);
-        let answer = self.model().complete(&request.read()?, &limited);
-        let failure = match &answer {
+        let answer = self.model().complete(request, &limited);
+        match &answer {
             CompletionResult::Failed(_) if cancel.is_cancelled() => {
                 failed(CompletionErrorCode::Other, "cancelled")
             }
@@ -216,9 +217,8 @@ impl Lcm {
                 let late = format!("there was no answer in {} ms", wait.as_millis());
                 failed(CompletionErrorCode::Timeout, late)
             }
-            _ => return Ok(answer),
-        };
-        Ok(failure)
+            _ => answer,
+        }
     }
 }
 

@@ -3,10 +3,11 @@
 //! In: what an agent's model wants to know, and the model of the handle. Out: text for the agent.
 //! What is read and what is asked of the model is the component's decision.
 
+use std::time::Duration;
+
 use crate::{
-    bindings::types::{CompletionErrorCode, CompletionRequest, CompletionResult},
+    bindings::types::CompletionResult,
     clock::{Cancel, Clock},
-    completion::failed,
     context::{Answer, ToolOutcome},
     error::Result,
     lcm::Lcm,
@@ -39,21 +40,13 @@ impl Lcm {
                 ToolOutcome::Done(answer) => return Ok(answer),
                 ToolOutcome::NeedsCompletions(needs) => needs,
             };
-            let answers: Vec<CompletionResult> =
-                needs.requests.iter().map(|request| self.asked(request, cancel)).collect();
+            let wait = Duration::from_millis(needs.timeout_ms);
+            let complete = |request| self.complete_within(wait, request, cancel);
+            let answers: Vec<CompletionResult> = needs.requests.iter().map(complete).collect();
             // Also when the work was stopped: else the question would stay open.
             outcome =
                 self.tool_resume(conversation, &needs.continuation, &answers, clock.now_ms())?;
             cancel.check()?;
-        }
-    }
-
-    fn asked(&self, request: &CompletionRequest, cancel: &Cancel) -> CompletionResult {
-        match self.model().complete(request, cancel) {
-            CompletionResult::Failed(_) if cancel.is_cancelled() => {
-                failed(CompletionErrorCode::Other, "cancelled")
-            }
-            answer => answer,
         }
     }
 }

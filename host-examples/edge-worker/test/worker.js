@@ -3,6 +3,7 @@
 //   POST /check/walkthrough, /vector, /store    in a fresh object each time
 //   /turns/ID/ROUTE                             as /conversations, and what turns cost
 //   POST /conversations/ID/vanish               evicts the object, whatever it is doing
+//   any request with lost=true in its query     is done, and evicts the object before the answer
 
 import worker, { Conversation as Kept } from "../src/worker.js";
 
@@ -12,8 +13,13 @@ export { Turns } from "./turns.js";
 /** A conversation whose object can be evicted. */
 export class Conversation extends Kept {
   async fetch(request) {
-    if (new URL(request.url).pathname.endsWith("/vanish")) this.ctx.abort("evicted");
-    return super.fetch(request);
+    const url = new URL(request.url);
+    if (url.pathname.endsWith("/vanish")) this.ctx.abort("evicted");
+    if (!url.searchParams.has("lost")) return super.fetch(request);
+    url.searchParams.delete("lost");
+    await super.fetch(new Request(url, request));
+    await this.ctx.storage.sync();
+    return this.ctx.abort("the reply was lost");
   }
 }
 

@@ -1,6 +1,6 @@
 // Messages on their way in: as JSON text, in batches that fit one commit, large ones staged first.
 
-import { invalid } from "./errors.js";
+import { invalid, LcmError } from "./errors.js";
 import { toJson, wellFormed } from "./convert.js";
 import { sha256Hex } from "./digest.js";
 
@@ -95,6 +95,13 @@ export async function stagedTexts(backend, conversation, texts, now, family) {
     result.push(fits ? text : await stage(backend, conversation, bytes, now, family));
   }
   return result;
+}
+
+/** How many messages of its call a receipt speaks of: the next call begins behind them. */
+export function takenBy(receipt) {
+  const taken = receipt.ingested + receipt.skipped;
+  if (taken === 0) throw new LcmError("trap", "`ingest.append` took none of the messages");
+  return taken;
 }
 
 /** One receipt for several calls. */

@@ -29,12 +29,18 @@ const RETRY_DELAY_MS_MAX = 60_000;
 /** From the question to the answer; the reference system's `summaryTimeoutMs`. */
 const TIMEOUT_MS_DEFAULT = 60_000;
 
+/** The pause that a model asked for, as the engine takes it; null: it asked for none. */
+function pauseOf(ms) {
+  if (typeof ms !== "number" || !(ms >= 0)) return null;
+  return Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER);
+}
+
 function failure(code, message, retryAfterMs) {
   return {
     failed: {
       code: FAILURE_CODES.includes(code) ? code : "other",
       message: textIn(message) || "the model failed",
-      retry_after_ms: Number.isSafeInteger(retryAfterMs) && retryAfterMs >= 0 ? retryAfterMs : null,
+      retry_after_ms: pauseOf(retryAfterMs),
     },
   };
 }
@@ -44,9 +50,9 @@ function textIn(value) {
   return typeof value === "string" ? wellFormedOf(value) : "";
 }
 
-/** A count as the engine takes it; what is none counts as absent. */
+/** A number of tokens as the engine takes it. */
 function count(value) {
-  return Number.isInteger(value) && value >= 0 && value <= U32_MAX ? value : 0;
+  return Number.isInteger(value) && value >= 0 ? Math.min(value, U32_MAX) : 0;
 }
 
 /** What a model function returned, as the engine takes it. */

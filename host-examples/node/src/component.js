@@ -128,11 +128,11 @@ export class Component {
           refusePromise(answer, "getMany");
           return checkValues(answer, keys);
         }),
-      scan: (start, end, reverse, entriesMax, bytesMax) =>
+      scan: (...asked) =>
         this.#answered("scan", () => {
-          const answer = this.#store.scan(start, end, reverse, entriesMax, bytesMax);
+          const answer = this.#store.scan(...asked);
           refusePromise(answer, "scan");
-          return checkPage(answer, { start, end, reverse, entriesMax });
+          return checkPage(answer, asked);
         }),
       commit: (guards, puts) => {
         this.#answered("commit", () => this.#store.commit(guards, puts));

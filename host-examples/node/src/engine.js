@@ -1,7 +1,9 @@
 // The object that `open` returns: one method per thing an agent does with its conversations.
 //
-// Converts and forwards; every decision is the engine's. Names of options and results are those
-// of the engine's JSON (snake_case), so that they are the same in every host.
+// Converts and forwards; every decision is the engine's. Names of what the engine takes and answers
+// are those of its JSON (snake_case), so that they are the same in every host. What only the host
+// does with a call has names of its own: `parallel` (the engine's `requests_max`), `retries`,
+// `timeout_ms`, `signal`, `append_mode`, `defer`.
 
 import { append, APPEND_OPTIONS, INGEST_OPTIONS } from "./append.js";
 import { ask, askPlan, completed, completerOf } from "./ask.js";

@@ -9,11 +9,18 @@ import { LcmError } from "./errors.js";
 /** Variables of this program that are no configuration keys. */
 const OTHER_VARIABLES = ["LCM_STORE", "LCM_WASM", "LCM_CACHE_DIR", "LCM_BLESS"];
 
+const PREFIX = "LCM_";
+
 function environmentKey(name) {
-  return name
-    .slice("LCM_".length)
-    .toLowerCase()
-    .replace(/_([a-z0-9])/g, (_, letter) => letter.toUpperCase());
+  const words = name.slice(PREFIX.length).toLowerCase().split("_");
+  const [first, ...others] = words.filter((word) => word !== "");
+  return first + others.map((word) => word[0].toUpperCase() + word.slice(1)).join("");
+}
+
+/** Whether a variable is of the engine; the rest of its name may be in any case. */
+function isConfiguration(name) {
+  const key = name.startsWith(PREFIX) ? name.slice(PREFIX.length) : "";
+  return /[^_]/.test(key) && !OTHER_VARIABLES.includes(name);
 }
 
 function environmentValue(text) {
@@ -26,13 +33,11 @@ function environmentValue(text) {
 
 /**
  * Configuration keys given by `LCM_...` variables, under their reference names:
- * `LCM_FRESH_TAIL_COUNT` is `freshTailCount`. Values are JSON where they parse as such, else
- * strings.
+ * `LCM_FRESH_TAIL_COUNT` is `freshTailCount`, and so is `LCM_fresh_tail_count`. Values are JSON
+ * where they parse as such, else strings.
  */
 export function environmentConfig(environment) {
-  const names = Object.keys(environment).filter(
-    (name) => /^LCM_[A-Z0-9_]+$/.test(name) && !OTHER_VARIABLES.includes(name),
-  );
+  const names = Object.keys(environment).filter(isConfiguration);
   return Object.fromEntries(
     names.sort().map((name) => [environmentKey(name), environmentValue(environment[name])]),
   );

@@ -92,8 +92,7 @@ async function fetchWanted(store, { name, args }) {
   try {
     const answer = await store[name](...args);
     if (name === "getMany") return checkValues(answer, args[0]);
-    const [start, end, reverse, entriesMax] = args;
-    return checkPage(answer, { start, end, reverse, entriesMax });
+    return checkPage(answer, args);
   } catch (thrown) {
     throw storeError(thrown, name);
   }

@@ -35,8 +35,8 @@ export function checkValues(answer, keys) {
   );
 }
 
-/** The answer of `scan`: `[entries, more]` with sorted keys inside the range, within the bound. */
-export function checkPage(answer, { start, end, reverse, entriesMax }) {
+/** The answer of `scan`: `[entries, more]` with sorted keys inside the range, within the bounds. */
+export function checkPage(answer, [start, end, reverse, entriesMax, bytesMax]) {
   if (!Array.isArray(answer) || answer.length !== 2 || !Array.isArray(answer[0])) {
     throw broken("store answered `scan` with no `[entries, more]`");
   }
@@ -46,7 +46,12 @@ export function checkPage(answer, { start, end, reverse, entriesMax }) {
   if (entries.length > entriesMax) {
     throw broken(`store answered \`scan\` with ${entries.length} entries, ${entriesMax} at most`);
   }
+  // The engine would take it for the end.
+  if (more && entries.length === 0) {
+    throw broken("store answered `scan` with no entry, although more follow");
+  }
   let last;
+  let bytes = 0;
   for (const entry of entries) {
     const key = entry?.key;
     if (typeof key !== "string") throw broken("store answered `scan` with a key that is no string");
@@ -54,8 +59,12 @@ export function checkPage(answer, { start, end, reverse, entriesMax }) {
     if (last !== undefined && (reverse ? key >= last : key <= last)) {
       throw broken("store answered `scan` out of order");
     }
-    checkValue(entry.value, "scan");
+    bytes += key.length + checkValue(entry.value, "scan").length;
     last = key;
+  }
+  // One entry is answered whatever its size.
+  if (entries.length > 1 && bytes > bytesMax) {
+    throw broken(`store answered \`scan\` with ${bytes} bytes, ${bytesMax} at most`);
   }
   return [entries, more];
 }

@@ -8,7 +8,7 @@
 // that a caller can repeat the whole, too, its calls are parts of a list that the engine knows by
 // its name, and can be asked how far it came.
 
-import { BATCH_MESSAGES_MAX, batchesOf, mergeReceipts, stagedTexts } from "./batches.js";
+import { BATCH_MESSAGES_MAX, batchesOf, mergeReceipts, stagedTexts, takenBy } from "./batches.js";
 import { CONFLICT_RETRIES_MAX, conflictPause } from "./backend.js";
 import { sha256Hex } from "./digest.js";
 import { LcmError } from "./errors.js";
@@ -156,9 +156,7 @@ class Intake {
       const [batch] = batchesOf(next);
       const receipt = await this.#appendAt(revision, batch, missing[at]);
       this.receipts.push(receipt);
-      const taken = receipt.ingested + receipt.skipped;
-      if (taken === 0) throw new LcmError("trap", "`ingest.append` took none of the messages");
-      at += taken;
+      at += takenBy(receipt);
       this.#done = missing[at - 1] + 1;
       // What was known again says where the conversation is now: others may have written since.
       if (receipt.revision > revision + 1) return at === missing.length;

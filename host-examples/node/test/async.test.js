@@ -162,3 +162,17 @@ test("an aborted signal ends the waiting in a line, and nobody overtakes", async
   await Promise.all([first, third]);
   assert.deepEqual(order, ["second", "third"]);
 });
+
+test("a page that an asynchronous store may not answer is refused", async () => {
+  const value = new Uint8Array(600);
+  const heavy = ["a", "b"].map((key) => ({ key, value }));
+  for (const [answer, message] of [
+    [[[], true], /no entry, although more follow/],
+    [[heavy, false], /1202 bytes, 1000 at most/],
+  ]) {
+    const inner = Object.assign(new MemoryStore(), { scan: () => answer });
+    const backend = fakeBackend(asyncStore(slowStore(inner, 0)), { instances: 0 });
+    const expected = { code: "store-unavailable", message };
+    await assert.rejects(backend.call("admin.digest", { logical: false }), expected);
+  }
+});

@@ -24,6 +24,12 @@ function base() {
   };
 }
 
+/** Entries in order whose values have `size` bytes. */
+const pageOf = (count, size) =>
+  Array.from({ length: count }, (_, at) => {
+    return { key: String.fromCharCode(97 + at), value: new Uint8Array(size) };
+  });
+
 const foreign = [
   ["getMany", "no array", () => undefined, /no array/],
   ["getMany", "too few values", () => [], /1 keys with 0 values/],
@@ -45,6 +51,10 @@ const foreign = [
     () => [["b", "a"].map((key) => ({ key, value: new Uint8Array() })), false],
     /out of order/,
   ],
+  ["scan", "no entry, and more", () => [[], true], /no entry, although more follow/],
+  ["scan", "too many entries", () => [pageOf(11, 1), false], /11 entries, 10 at most/],
+  // Keys count, too.
+  ["scan", "too many bytes", () => [pageOf(2, 500), false], /1002 bytes, 1000 at most/],
   ["scan", "a promise", async () => [[], false], /asyncStore/],
 ];
 
@@ -61,6 +71,13 @@ for (const [name, what, answer, message] of foreign) {
     assert.equal(log.instances, 2);
   });
 }
+
+test("a page of as many bytes as asked, and one entry of more, are taken", () => {
+  for (const page of [pageOf(2, 499), pageOf(1, 5000)]) {
+    const { component } = over({ scan: () => [page, false] });
+    assert.equal(component.invoke("admin.digest", { logical: false }), `${page.length}`);
+  }
+});
 
 test("an engine that swallowed a broken answer is not believed", () => {
   const overrides = {

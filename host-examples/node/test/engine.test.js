@@ -248,6 +248,20 @@ test("how a model failed is said where room was made without it", async () => {
   }
 });
 
+test("a failure with a pause that no clock has is handed on", async () => {
+  for (const wanted of [-1, 1e300]) {
+    const complete = async () => ({ error: { code: "auth", message: "no", retry_after_ms: wanted } });
+    await withEngine(
+      "memory:",
+      async (lcm) => {
+        const turn = await lcm.turn("c", lines, { budget: 3000 });
+        assert.deepEqual(turn.failure.code, "completion-failed");
+      },
+      { complete },
+    );
+  }
+});
+
 test("a failure that another try mended is none, and a plain string is an answer", async () => {
   let asked = 0;
   const complete = async () => {

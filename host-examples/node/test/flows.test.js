@@ -252,6 +252,31 @@ test("an answer is completed with what the engine wants to know", async () => {
   }
 });
 
+test("a pause that no clock has, and a count beyond all, do not fail the call", async () => {
+  for (const [wanted, pause] of [
+    [-1, null],
+    [-1e300, null],
+    [NaN, null],
+    ["9", null],
+    [0, 0],
+    [1500.5, 1501],
+    [1e300, Number.MAX_SAFE_INTEGER],
+    [Infinity, Number.MAX_SAFE_INTEGER],
+  ]) {
+    const error = { code: "rate-limited", message: "busy", retry_after_ms: wanted };
+    const thrown = async () => {
+      throw Object.assign(new Error("busy"), error);
+    };
+    for (const model of [thrown, async () => ({ error })]) {
+      const { failed } = (await modelChain(modelsOf(model), { retries: 0 })(REQUEST)).result;
+      assert.equal(failed.retry_after_ms, pause, `${wanted}`);
+    }
+  }
+  const model = async () => ({ text: "t", input_tokens: 1e300, output_tokens: 2 ** 32 });
+  const { done } = (await modelChain(modelsOf(model))(REQUEST)).result;
+  assert.deepEqual([done.input_tokens, done.output_tokens], [0xffff_ffff, 0xffff_ffff]);
+});
+
 test("an aborted signal ends the asking", async () => {
   const controller = new AbortController();
   const model = async () => {
@@ -436,12 +461,16 @@ test("variables become configuration under their reference names", () => {
   const environment = {
     LCM_FRESH_TAIL_COUNT: "8",
     LCM_CUSTOM_INSTRUCTIONS: "be brief",
+    LCM_leaf__chunk_Tokens_: "9",
+    lcm_enabled: "false",
+    LCM_: "x",
     LCM_STORE: "x.lcm.db",
     PATH: "/bin",
   };
   assert.deepEqual(environmentConfig(environment), {
     customInstructions: "be brief",
     freshTailCount: 8,
+    leafChunkTokens: 9,
   });
 });
 

@@ -35,6 +35,8 @@ const result = (bytes) => {
   return JSON.stringify({ role: "tool", parts: [{ type: "tool_result", call_id: "1", output }] });
 };
 
+const said = (at, more = "") => JSON.stringify({ role: "user", content: `number ${at} ${more}` });
+
 test("a tool result of 30 MB is staged, read back equal and shown as a reference", async () => {
   const store = new Measured();
   const lcm = await open({ store, environment: {} });
@@ -75,5 +77,45 @@ test("a large message that comes first is staged for its family", async () => {
       assert.equal(store.commits > 0, ingested === 1);
       await lcm.close();
     }
+  }
+});
+
+// More of them than one call takes, behind as many short ones as one call takes.
+const list = [
+  ...Array.from({ length: 100 }, (_, at) => said(at)),
+  ...Array.from({ length: 5 }, (_, at) => said(at, LINE.repeat(16_000))),
+];
+
+test("a list of new messages goes on behind those of them that one call takes", async () => {
+  const store = new MemoryStore();
+  const lcm = await open({ store, environment: {} });
+  const how = { mode: "new", now: 1_700_000_000_000 };
+  for (const [repeat, ingested] of [
+    [false, 105],
+    [true, 0],
+  ]) {
+    const receipt = await lcm.append("c", list, { ...how, repeat });
+    assert.deepEqual([receipt.ingested, receipt.skipped], [ingested, 105 - ingested]);
+    assert.deepEqual(await lcm.messages("c"), list);
+  }
+  const { receipt } = await lcm.turn("turn", list, { append_mode: "new", budget: 500_000 });
+  assert.equal(receipt.ingested, 105);
+  assert.deepEqual(await lcm.messages("turn"), list);
+  await lcm.close();
+});
+
+test("what has more ids than one call takes is stored in several", async () => {
+  const results = Array.from({ length: 100 }, (_, at) => {
+    const call_id = `toolu_01${at}AbCdEfGhIjKlMnOpQr`;
+    const parts = [{ type: "tool_result", call_id, output: `row ${at}` }];
+    return JSON.stringify({ role: "tool", id: `id${at}`, event_key: `event${at}`, parts });
+  });
+  for (const mode of ["new", "transcript"]) {
+    const lcm = await open({ store: "memory:", environment: {} });
+    const how = { mode, now: 1_700_000_000_000 };
+    assert.equal((await lcm.append("c", results, how)).ingested, 100);
+    assert.equal((await lcm.append("c", results, { ...how, repeat: true })).skipped, 100);
+    assert.deepEqual(await lcm.messages("c"), results);
+    await lcm.close();
   }
 });

@@ -230,7 +230,8 @@ const skip = existsSync(program) ? false : "dist/lcm is not built";
 
 test("a long list ends with the same store as that of the program", { skip }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "lcm-repeats-"));
-  const said = short(250);
+  const large = Array.from({ length: 5 }, (_, at) => message(`${at} `.repeat(300_000), at));
+  const said = [...short(250), ...large, ...short(3)];
   const run = (args, input) => {
     const fixed = ["--store", join(folder, "p.lcm.db"), "--conversation", "c", "--now", `${NOW}`];
     return execFileSync(program, [...fixed, ...args], { input, encoding: "utf8" }).trim();

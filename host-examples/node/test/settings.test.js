@@ -27,6 +27,7 @@ async function tailOf(config, environment, worker) {
 }
 
 test("a variable goes before the configuration, under whichever name", async () => {
+  assert.equal(await tailOf({}, { LCM_fresh_tail_count: "8" }), 8);
   const variable = { LCM_FRESH_TAIL_COUNT: "8" };
   for (const worker of [false, true]) {
     assert.equal(await tailOf({ fresh_tail_messages_max: 4 }, {}, worker), 4);
@@ -42,6 +43,7 @@ test("what is wrong with a configuration is said when a store is opened", async 
     [{ context_threshold_permille: "many" }, {}, /^config: .*context_threshold_permille/],
     [{ contextThreshold: 7 }, { LCM_ENABLED: "true" }, /^config: .*context/i],
     [{}, { LCM_FRESH_TAIL_COUNT: "some" }, /^environment: .*fresh/i],
+    [{}, { LCM_fresh_tail_count: "-5" }, /^environment: .*fresh/i],
     [[], {}, /^config: /],
     ["enabled", {}, /^config: /],
     [{ enabled: 1n }, {}, /config/],

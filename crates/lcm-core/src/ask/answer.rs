@@ -71,7 +71,8 @@ fn not_found(text: &str) -> Option<Option<String>> {
         let is_capitals = first.starts_with(NOT_FOUND);
         !cites && !behind.starts_with(|c: char| c.is_alphanumeric() || c == ' ' && !is_capitals)
     };
-    if behind.is_some_and(|behind| behind.is_empty() || is_set_off(behind)) {
+    let is_all = |behind: &str| behind.is_empty() && (!cites || first.starts_with(NOT_FOUND));
+    if behind.is_some_and(|behind| is_all(behind) || is_set_off(behind)) {
         let beside = behind.and_then(|behind| Some(behind.split_once(SEARCH)?.1));
         let line = text.lines().skip(1).find_map(|line| after(bare(line), SEARCH));
         return Some(beside.or(line).and_then(words));
@@ -143,9 +144,14 @@ fn unwrapped(text: &str) -> Option<(String, Vec<String>)> {
 /// The inside of a fence or element that encloses the whole text.
 fn unfenced(text: &str) -> &str {
     let text = text.trim();
-    if let Some(rest) = text.strip_prefix("```") {
-        let inside = rest.split_once('\n').map_or("", |(_, inside)| inside);
-        return inside.trim_end().strip_suffix("```").unwrap_or(inside);
+    let fenced = text.strip_prefix("```").and_then(|rest| rest.split_once('\n'));
+    if let Some((_, inside)) = fenced {
+        // One that was cut off has no end; one that ends before the text is a part of it.
+        let inside = inside.strip_suffix("```").unwrap_or(inside);
+        return if inside.contains("```") { text } else { inside };
+    }
+    if text == "```" {
+        return "";
     }
     let inside = text.strip_prefix("<answer>").map(str::trim_end);
     inside.and_then(|inside| inside.strip_suffix("</answer>")).unwrap_or(text)
@@ -202,6 +208,9 @@ mod tests {
             alloc::format!("Flags [{ONE}]:\nSEARCH: enabled"),
             "Mode of the page:\nSearch: enabled".into(),
             alloc::format!("The body was {{\"answer\": \"42\"}} [{ONE}]."),
+            alloc::format!("Not found\n\nwas the message [{ONE}]."),
+            alloc::format!("```port = 8417``` is what was set [{ONE}]."),
+            alloc::format!("```js\nport = 8417;\n```\nwas set in [{ONE}]."),
             alloc::format!("The body was\n{{\"answer\": \"42\"}}\nas [{ONE}] says."),
         ] {
             let cited: &[&str] = if text.contains(ONE) { &[ONE] } else { &[] };

@@ -5,7 +5,7 @@
 //! Hits come from [`recall::searched`]; their text from [`super::passage`]. Not here: what a model
 //! is asked of them.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{borrow::Cow, string::String, vec::Vec};
 use core::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
@@ -100,6 +100,8 @@ impl Named {
 pub(super) struct Wanted<'a> {
     pub(super) conversation: &'a str,
     pub(super) sought: &'a str,
+    /// Whether it was written as a query, in which signs and filters mean something.
+    pub(super) is_query: bool,
     pub(super) named: &'a [Named],
     /// Whether only what named summaries stand for counts.
     pub(super) is_within_named: bool,
@@ -109,6 +111,15 @@ pub(super) struct Wanted<'a> {
     /// What may be read.
     pub(super) within: Within<'a>,
     pub(super) now: Timestamp,
+}
+
+impl Wanted<'_> {
+    fn pattern(&self) -> Cow<'_, str> {
+        match self.is_query {
+            true => Cow::Borrowed(self.sought),
+            false => Cow::Owned(query::without_conditions(self.sought)),
+        }
+    }
 }
 
 /// What was gathered.
@@ -150,7 +161,7 @@ pub(super) fn gather(
     let used = buckets.len().min(SHARES_MAX);
     let left_out = buckets.split_off(used);
     evidence.truncated = !left_out.is_empty();
-    let query = TextQuery::parse(wanted.sought);
+    let query = TextQuery::parse(&wanted.pattern());
     let mut spare = 0;
     for (bucket, tokens_max) in buckets.iter().zip(split(wanted.tokens_max, num::to_u32(used))) {
         let at = share_of(&mut evidence.shares, bucket, tokens_max);
@@ -261,10 +272,7 @@ fn hits(reader: &mut Reader<'_>, wanted: &Wanted<'_>) -> Result<Vec<Hit>> {
     query.number("limit", HITS_MAX);
     query.text("mode", "full-text");
     query.flag("only", wanted.only);
-    // A question in which a program's text was pasted may read like hundreds of conditions.
-    let is_text = TextQuery::parse(wanted.sought).has_lost_conditions;
-    let words = is_text.then(|| query::plain(wanted.sought));
-    query.text("pattern", words.as_deref().unwrap_or(wanted.sought));
+    query.text("pattern", &wanted.pattern());
     let query = query.end_object();
     let parts: Vec<(&str, u64, u64)> = wanted.named.iter().map(Named::part).collect();
     let searched = wanted.is_within_named.then_some(parts.as_slice());

@@ -303,6 +303,7 @@ fn first_evidence(
     let wanted = Wanted {
         conversation,
         sought: question.sought(),
+        is_query: question.query.is_some(),
         named,
         is_within_named: !named.is_empty() && question.query.is_none(),
         tokens_max: question.evidence_tokens_max.min(within.left()),
@@ -350,6 +351,7 @@ impl Asked {
         let wanted = Wanted {
             conversation,
             sought: words,
+            is_query: false,
             named: &[],
             is_within_named: false,
             tokens_max: open.evidence_tokens_max.min(within.left()),

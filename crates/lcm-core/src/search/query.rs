@@ -40,8 +40,15 @@ your";
 /// is a sentence rather than a word, and each pair of its characters counts by itself.
 const CJK_WORD_CHARACTERS_MAX: usize = 4;
 
-/// Letters from which on a word is looked for as a name in camel case, too.
-const CAMEL_CASE_BYTES_MIN: usize = 6;
+/// Letters and digits from which on a word is looked for as a name in camel case, too: `ebay` is
+/// `eBay`.
+const CAMEL_CASE_BYTES_MIN: usize = 3;
+/// Words up to which each is looked for in all its forms and as a name, and up to which as typed
+/// and by its stem; of more as typed alone, so that the last of a long question count, too.
+const WORDS_WITH_FORMS_MAX: usize = 16;
+const WORDS_WITH_STEMS_MAX: usize = 48;
+/// Terms of one phrase; what a longer one begins with says as much.
+const PHRASE_TERMS_MAX: usize = 48;
 
 /// Whether a document has to hold an item.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -114,6 +121,8 @@ pub(crate) struct TextQuery {
     is_spoken: bool,
     /// More terms were typed than are used.
     pub(crate) is_cut: bool,
+    /// Of a phrase only the beginning is looked for.
+    has_more: bool,
     /// Among them are conditions: what is found would not fit what was typed.
     pub(crate) has_lost_conditions: bool,
 }
@@ -128,6 +137,8 @@ impl TextQuery {
     pub(crate) fn parse(text: &str) -> Self {
         let mut reading = Reading::default();
         reading.query.terms = signs::SIGNS.iter().map(|sign| sign.to_vec()).collect();
+        let beginning = text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or(text);
+        reading.forms_max = forms_max(beginning);
         // Conditions first, so that however many words are typed they are never left out for want
         // of room: a word less finds less, a condition less finds what must not be found.
         for token in tokens(text).filter(Token::is_condition) {
@@ -137,7 +148,6 @@ impl TextQuery {
             }
         }
         reading.query.has_lost_conditions = reading.query.is_cut;
-        let beginning = text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or(text);
         for token in tokens(beginning).filter(|token| !token.is_condition()) {
             if reading.query.is_cut {
                 break;
@@ -150,7 +160,7 @@ impl TextQuery {
             }
         }
         let mut query = reading.query;
-        query.is_cut |= text.len() > TEXT_BYTES_MAX;
+        query.is_cut |= text.len() > TEXT_BYTES_MAX || query.has_more;
         query.is_spoken = text.contains('?') || !reading.stopped.is_empty();
         order::distinct(&mut query.items);
         query
@@ -197,6 +207,20 @@ impl TextQuery {
     pub(crate) fn asks_for_text(&self) -> bool {
         self.items.iter().any(|item| item.presence != Presence::MustNot)
     }
+}
+
+/// A text without the conditions in it, which are words then: a question is asked in prose, where
+/// `-18` is a number and `role:` no filter. What is quoted stays a phrase.
+pub(crate) fn without_conditions(text: &str) -> String {
+    let mut out = String::new();
+    for token in tokens(text) {
+        match token.is_condition() {
+            true => out.push_str(&plain(token.whole)),
+            false => out.push_str(token.whole),
+        }
+        out.push(' ');
+    }
+    out
 }
 
 /// A text without what has a meaning in a query: its words, to be looked for as words alone.
@@ -331,9 +355,31 @@ impl Found {
     }
 }
 
+/// How many terms a word may have in a text of so many words.
+fn forms_max(text: &str) -> usize {
+    let mut words = 0;
+    each_term(Field::Text, text, &mut |term, _, _| {
+        let word = term.get(1..).unwrap_or_default();
+        words += usize::from(term.first() == Some(&WORD) && !is_stop_word(word));
+    });
+    if words <= WORDS_WITH_FORMS_MAX {
+        usize::MAX
+    } else if words <= WORDS_WITH_STEMS_MAX {
+        2
+    } else {
+        1
+    }
+}
+
+fn is_stop_word(word: &[u8]) -> bool {
+    STOP_WORDS.split(' ').any(|stop| stop.as_bytes() == word)
+}
+
 #[derive(Default)]
 struct Reading {
     query: TextQuery,
+    /// Terms that each word may have.
+    forms_max: usize,
     /// Words that say nothing.
     stopped: Vec<Vec<u8>>,
 }
@@ -442,7 +488,7 @@ impl Reading {
                 && found.is(WORD)
             {
                 let word = found.term.get(1..).unwrap_or_default();
-                if STOP_WORDS.split(' ').any(|stop| stop.as_bytes() == word) {
+                if is_stop_word(word) {
                     self.stopped.push(word.to_vec());
                     order::distinct(&mut self.stopped);
                 } else {
@@ -459,7 +505,10 @@ impl Reading {
 
     /// Takes a word as the name of several that it may be, too: `mainloop` is `mainLoop`.
     fn camel_case(&mut self, word: &[u8]) {
-        if word.len() >= CAMEL_CASE_BYTES_MIN && word.iter().all(u8::is_ascii_alphabetic) {
+        if word.len() >= CAMEL_CASE_BYTES_MIN
+            && word.iter().all(u8::is_ascii_alphanumeric)
+            && word.iter().any(u8::is_ascii_alphabetic)
+        {
             let term = [&[IDENTIFIER], word].concat();
             if let Some(number) = self.number(&term) {
                 self.query.items.push(Item::of(alloc::vec![number]));
@@ -470,8 +519,11 @@ impl Reading {
     /// Takes a word that may be there, in any of its forms.
     fn word(&mut self, word: &[u8]) {
         let mut forms = Vec::new();
+        let forms_max = self.forms_max;
         stem::each_form(word, &mut |kind, form| {
-            forms.extend(self.number(&[&[kind], form].concat()));
+            if forms.len() < forms_max {
+                forms.extend(self.number(&[&[kind], form].concat()));
+            }
         });
         let Some(first) = forms.first().copied() else { return };
         let stem = forms.get(1);
@@ -480,6 +532,10 @@ impl Reading {
         }
         order::distinct(&mut forms);
         let mut item = Item { forms, ..Item::of(alloc::vec![first]) };
+        if forms_max < usize::MAX {
+            self.query.items.push(item);
+            return;
+        }
         if let Some(term) = self.number(&[&[signs::SPEAKER], word].concat()) {
             let names = &mut self.query.names;
             item.name = Some(names.iter().position(|known| *known == term).unwrap_or(names.len()));
@@ -495,7 +551,7 @@ impl Reading {
     /// `mainloop` is `mainLoop`. `None`: it is none, or there are too many terms.
     fn name(&mut self, presence: Presence, found: &[Found]) -> Option<Item> {
         let (first, others) = found.split_first()?;
-        let is_name = first.is(IDENTIFIER) || (first.is(WORD) && presence != Presence::May);
+        let is_name = first.is(IDENTIFIER) || first.is(WORD);
         let is_inside = |other: &Found| other.bytes.end <= first.bytes.end;
         let letters = first.term.get(1..)?;
         let are_letters = letters.iter().all(u8::is_ascii_alphanumeric)
@@ -514,6 +570,9 @@ impl Reading {
 
     /// Takes terms that must stand as they do here; one that does not fit is left out as a whole.
     fn phrase(&mut self, presence: Presence, found: &[Found]) {
+        let beginning = found.get(..PHRASE_TERMS_MAX).filter(|_| presence != Presence::MustNot);
+        self.query.has_more |= beginning.is_some_and(|some| some.len() < found.len());
+        let found = beginning.unwrap_or(found);
         let covers = |outer: &Found, inner: &Found| {
             outer.bytes.start <= inner.bytes.start && inner.bytes.end <= outer.bytes.end
         };

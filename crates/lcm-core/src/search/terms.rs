@@ -1,7 +1,7 @@
 //! Index terms of a text of a message.
 //!
 //! In: a text and its field. Out: terms as [`lcm_loops::walk`] has them, of tool names the whole
-//! (kind `n`), of JSON the keys, strings and numbers.
+//! (kind `n`), of JSON the keys and the values.
 
 pub(crate) use lcm_loops::walk::has_positions;
 pub(super) use lcm_loops::walk::hash;
@@ -13,7 +13,7 @@ use crate::json::{self, Scanner, Span, TokenKind};
 /// Hands out the terms of a text: kind and bytes, position, and the bytes of `text` it stands for.
 ///
 /// Positions start at 0 and never decrease; the number of positions is returned. Of JSON in
-/// arguments and results the keys, strings and numbers are read, not the syntax; a term of a string
+/// arguments and results the keys and values are read, not the syntax; a term of a string
 /// with escapes stands for the whole string.
 pub(crate) fn each_term(field: Field, text: &str, each: EachTerm<'_>) -> u32 {
     let mut walk = Walk::new(each);
@@ -50,6 +50,10 @@ fn json_or_text(walk: &mut Walk<'_>, text: &str) {
                 }
             }
             TokenKind::Number => {
+                walk.shift = token.start;
+                walk.text(json::slice(text, Span::between(token.start, token.end)));
+            }
+            TokenKind::True | TokenKind::False | TokenKind::Null => {
                 walk.shift = token.start;
                 walk.text(json::slice(text, Span::between(token.start, token.end)));
             }
@@ -184,8 +188,10 @@ mod tests {
             "wrs@4",
             "wn@5",
             "w1@6",
-            "wx@7",
-            "wy@8",
+            "wtrue@7",
+            "wnull@8",
+            "wx@9",
+            "wy@10",
         ];
         assert_eq!(terms(Field::Arguments, json), expected);
         assert_eq!(terms(Field::Result, "[no json"), ["wno@0", "wjson@1"]);
@@ -196,7 +202,7 @@ mod tests {
         let mut ranges = Vec::new();
         each_term(Field::Arguments, json, &mut |_, _, range| ranges.push(range));
         assert_eq!(json.get(ranges[3].clone()), Some("src/a.rs"));
-        assert_eq!(json.get(ranges[9].clone()), Some(r#""x\ny""#));
+        assert_eq!(json.get(ranges[11].clone()), Some(r#""x\ny""#));
     }
 
     /// Goal: nothing panics and every range is sound. Method: every string of up to 4 of these.

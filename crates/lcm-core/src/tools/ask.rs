@@ -77,11 +77,12 @@ fn question(call: &Call<'_>) -> String {
 ///
 /// `invalid-input`: its document cannot be read, which would be a mistake of the engine.
 fn outcome(step: Step, place: &str, conversation: &str) -> Result<ToolOutcome> {
+    let mut fields = Fields::of_argument("document", &step.document)?;
     if !step.requests.is_empty() {
         let continuation = format!("{}{PLACE}{place}", step.continuation);
-        return Ok(ToolOutcome::NeedsCompletions { requests: step.requests, continuation });
+        let (requests, timeout_ms) = (step.requests, fields.number("timeout_ms"));
+        return Ok(ToolOutcome::NeedsCompletions { requests, continuation, timeout_ms });
     }
-    let mut fields = Fields::of_argument("document", &step.document)?;
     let status = fields.text("status");
     Ok(ToolOutcome::Done(match status.as_str() {
         "answered" | "uncited" => told(answered(&mut fields, conversation)),

@@ -158,15 +158,17 @@ fn root(reader: &mut Reader<'_>, call: &Call<'_>, id: &str, is_found: bool) -> R
     let has_below = messages || fields.text("kind") != "leaf";
     let own = (is_found || !has_below).then(|| {
         cost += own_tokens;
-        (line_of_summary(&mut fields, if messages { "" } else { "itself, " }), fields.text("text"))
+        let note = if messages { "" } else { "itself, " };
+        (line_of_summary(&mut fields, note).0, fields.text("text"))
     });
     Ok(Root { id, own, cost, has_below })
 }
 
-fn line_of_summary(fields: &mut Fields<'_>, note: &str) -> String {
+/// What is said of a summary before its text, and its first seq.
+fn line_of_summary(fields: &mut Fields<'_>, note: &str) -> (String, u64) {
     let depth = fields.number("depth");
     let (first, last) = (fields.number("seq_first"), fields.number("seq_last"));
-    format!("{note}depth {depth}, messages {first} to {last}")
+    (format!("{note}depth {depth}, messages {first} to {last}"), first)
 }
 
 /// Adds what lies below a summary, in the order of the conversation, or of that what lies behind an
@@ -213,7 +215,8 @@ fn rows(expanded: &str) -> Result<Vec<(String, String, String)>> {
     for row in fields.list("summaries") {
         let mut fields = of(&row);
         let (id, text) = (fields.text("id"), fields.text("text"));
-        rows.push((fields.number("seq_first"), id, line_of_summary(&mut fields, ""), text));
+        let (line, first) = line_of_summary(&mut fields, "");
+        rows.push((first, id, line, text));
     }
     for row in fields.list("messages") {
         let mut fields = of(&row);

@@ -198,10 +198,14 @@ pub fn tool_outcome(outcome: ToolOutcome) -> Json {
             let (text, is_error) = (answer.text.into(), answer.is_error.into());
             Json::object([("done", Json::object([("text", text), ("is_error", is_error)]))])
         }
-        ToolOutcome::NeedsCompletions { requests, continuation } => {
+        ToolOutcome::NeedsCompletions { requests, continuation, timeout_ms } => {
             let requests = Json::Array(requests.into_iter().map(request).collect());
-            let needs = [("requests", requests), ("continuation", continuation.into())];
-            Json::object([("needs-completions", Json::object(needs))])
+            let needs = Json::object([
+                ("requests", requests),
+                ("continuation", continuation.into()),
+                ("timeout_ms", timeout_ms.into()),
+            ]);
+            Json::object([("needs-completions", needs)])
         }
     }
 }

@@ -241,13 +241,38 @@ pub(crate) fn searched(
         place.enter(reader);
         indexes.push(Index::open(reader, &place.keys, &place.loaded.head)?);
     }
-    let answered = match bounds.scope {
-        Scope::Files => {
-            files::search(reader, &places, &mut indexes, &mut sought, &bounds, &query.files)?
-        }
-        _ => said(reader, &places, &mut indexes, &mut sought, &bounds, &query, &mut notes)?,
+    let mut look = |sought: &mut Sought, notes: &mut Vec<&'static str>| match bounds.scope {
+        Scope::Files => files::search(reader, &places, &mut indexes, sought, &bounds, &query.files),
+        _ => said(reader, &places, &mut indexes, sought, &bounds, &query, notes),
     };
+    let mut answered = look(&mut sought, &mut notes)?;
+    if let Some(mut words) = otherwise(&query, &sought, &answered, now, &mut notes) {
+        answered = look(&mut words, &mut notes)?;
+    }
     Ok(told(answered, within, notes))
+}
+
+/// The words of a pattern that was taken for an expression by its looks and matches nothing: paths
+/// of Windows and prices look so, too.
+fn otherwise(
+    query: &Query,
+    sought: &Sought,
+    answered: &Answered,
+    now: Timestamp,
+    notes: &mut Vec<&'static str>,
+) -> Option<Sought> {
+    let is_over = answered.total == 0 && answered.unscanned_from.is_none();
+    if query.mode != Mode::Auto || !matches!(sought, Sought::Regex(_)) || !is_over {
+        return None;
+    }
+    let words = TextQuery::asked(&query.pattern, now);
+    if words.is_empty() || words.has_lost_conditions || query.files.start().is_some() {
+        return None;
+    }
+    notes.retain(|note| *note != "mode-regex");
+    notes.extend(["mode-full-text", "looks-like-regex"]);
+    notes.extend(words.is_cut.then_some("terms-limited"));
+    Some(Sought::Text(words))
 }
 
 /// The answer with what was found, as far as a grant reaches.
