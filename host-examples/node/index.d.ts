@@ -426,19 +426,19 @@ export interface Failure {
 
 /**
  * What one turn did. `compacted` is null when nothing was due, when it is `deferred`, or when the
- * model refused its key or the content; `failure` is then `completion-failed`, else that of
- * `compacted`.
+ * model refused its key or the content (`failure` is then `completion-failed`) or something else
+ * failed behind the append (it is then that error); else `failure` is that of `compacted`.
  */
 export interface Turn {
   /** What became of the messages. */
   receipt: Receipt;
-  /** Whether compaction was due, and why. */
-  decision: Decision;
+  /** Whether compaction was due, and why; null: that could not be read, and `failure` says why. */
+  decision: Decision | null;
   /** What it did. */
   compacted: Compacted | null;
   /** Whether compaction was due and is left for `maintain`. */
   deferred: boolean;
-  /** How the model failed; null: it did not. */
+  /** What failed once the messages were stored; null: nothing did. */
   failure: Failure | null;
 }
 
@@ -565,6 +565,8 @@ export interface Prefix {
 export interface Assembled {
   /** Messages of the dialect that was asked for. */
   messages: any[];
+  /** The same as one JSON text, in which every number is as it was appended. */
+  messages_json: string;
   /** Text of the leading system messages, which are not among `messages`. */
   system: string | null;
   /** Estimated tokens of all that is returned, `system` included. */

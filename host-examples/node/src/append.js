@@ -51,7 +51,7 @@ export async function append(backend, conversation, texts, given) {
     // What is stored already cannot be told batch by batch, and a replay neither.
     const isWhole = mode === "transcript" || refuse_replay === true;
     const store = isWhole ? ingestTranscript : appendList;
-    return store(backend, conversation, texts, { ...given, dialect });
+    return store(backend, conversation, texts, { ...given, dialect, is_list: true });
   };
   if (severalBatches(texts)) return several();
   const messages = await stagedTexts(backend, conversation, texts, now, family);

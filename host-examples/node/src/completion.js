@@ -3,6 +3,7 @@
 // Out: `{done}` or `{failed}` as the engine takes it, and whether all models are exhausted. The
 // engine decides what a failure means; here is only the host's rule of when to ask again.
 
+import { U32_MAX, wellFormedOf } from "./convert.js";
 import { textOf } from "./errors.js";
 import { modelsFor } from "./models.js";
 
@@ -17,7 +18,6 @@ const FAILURE_CODES = [
 ];
 /** Not worth asking again: the key or the policy will not change, and the prompt not shrink. */
 const FINAL_CODES = ["auth", "policy", "context-too-long"];
-const TOKENS_MAX = 0xffff_ffff;
 const FINISHES = ["stop", "length", "refusal"];
 const RETRIES_DEFAULT = 2;
 const RETRY_DELAY_MS = 500;
@@ -39,15 +39,20 @@ function failure(code, message, retryAfterMs) {
   return {
     failed: {
       code: FAILURE_CODES.includes(code) ? code : "other",
-      message: message || "the model failed",
+      message: textIn(message) || "the model failed",
       retry_after_ms: pauseOf(retryAfterMs),
     },
   };
 }
 
+/** A text as it can cross into the engine, which shows a lone surrogate as U+FFFD, too. */
+function textIn(value) {
+  return typeof value === "string" ? wellFormedOf(value) : "";
+}
+
 /** A number of tokens as the engine takes it. */
 function count(value) {
-  return Number.isInteger(value) && value >= 0 ? Math.min(value, TOKENS_MAX) : 0;
+  return Number.isInteger(value) && value >= 0 ? Math.min(value, U32_MAX) : 0;
 }
 
 /** What a model function returned, as the engine takes it. */
@@ -66,10 +71,9 @@ function resultOf(answer, request) {
   }
   return {
     done: {
-      // A lone surrogate cannot cross into the engine; the engine shows it as U+FFFD, too.
-      text: answer.text.toWellFormed?.() ?? answer.text.replace(/\p{Surrogate}/gu, "\u{fffd}"),
+      text: textIn(answer.text),
       finish,
-      model: typeof answer.model === "string" ? answer.model : (request.model ?? "default"),
+      model: typeof answer.model === "string" ? textIn(answer.model) : (request.model ?? "default"),
       input_tokens: count(answer.input_tokens),
       output_tokens: count(answer.output_tokens),
     },

@@ -8,13 +8,19 @@
 import { functions, types } from "../build/signatures.js";
 import { invalid, LcmError } from "./errors.js";
 
-const U32_MAX = 4_294_967_295;
+/** The largest count that the engine takes. */
+export const U32_MAX = 4_294_967_295;
 
 /** Whether a string has no lone surrogate, so that it survives as UTF-8. */
 export function isWellFormed(text) {
   return typeof text.isWellFormed === "function"
     ? text.isWellFormed()
     : !/\p{Surrogate}/u.test(text);
+}
+
+/** `text` with U+FFFD for each lone surrogate. */
+export function wellFormedOf(text) {
+  return text.toWellFormed?.() ?? text.replace(/\p{Surrogate}/gu, "\u{fffd}");
 }
 
 /** `text`, checked to be a string that survives as UTF-8. */

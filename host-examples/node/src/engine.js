@@ -114,10 +114,10 @@ export class Engine {
   /**
    * One turn: stores messages, asks whether compaction is due, and does what is.
    *
-   * All options are checked before a message is stored. The messages are then stored whatever the
-   * model does: how it failed is `failure` beside the receipt. `compacted` says what was done in
-   * spite of that; it is null when the model refused its key or the content. With `defer`
-   * compaction that can wait is left for `maintain`, and `deferred` says so.
+   * All options are checked before a message is stored. What fails once they are stored, a model or
+   * anything else, is `failure` beside the receipt. `compacted` says what was done in spite of
+   * that; it is null when the model refused its key or the content, or the store failed.
+   * With `defer` compaction that can wait is left for `maintain`, and `deferred` says so.
    */
   async turn(conversation, messages, options) {
     const texts = messageTexts(messages);
@@ -162,9 +162,9 @@ export class Engine {
       now: given.now ?? this.#clock(),
     };
     const assembled = await this.#calls.call("context.assemble", call);
-    const { messages_json, items, explanation_text, ...fields } = assembled;
+    const { items, explanation_text, ...fields } = assembled;
     const explained = given.explain ? { items, explanation_text } : {};
-    return { messages: parsed(messages_json), ...fields, budget, ...explained };
+    return { messages: parsed(fields.messages_json), ...fields, budget, ...explained };
   }
 
   /**

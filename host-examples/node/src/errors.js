@@ -49,6 +49,13 @@ export function isErrorRecord(value) {
 
 /** The text of anything that was thrown, on one line. */
 export function textOf(thrown) {
-  const text = thrown instanceof Error ? thrown.message : String(thrown);
+  const said = thrown instanceof Error ? thrown.message : thrown;
+  let text;
+  try {
+    text = String(said);
+  } catch {
+    // An object without a text of its own.
+    text = typeof said;
+  }
   return text.replace(/\s+/g, " ").trim();
 }

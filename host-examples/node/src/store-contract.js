@@ -3,7 +3,7 @@
 // A store is foreign code. jco would read a promise as an empty list and a wrong length as damage;
 // here each becomes a clear `store-unavailable`. Nothing is repaired and nothing is retried.
 
-import { isErrorRecord, LcmError, textOf } from "./errors.js";
+import { ERROR_CODES, isErrorRecord, LcmError, textOf } from "./errors.js";
 
 function broken(message) {
   return new LcmError("store-unavailable", message);
@@ -81,10 +81,12 @@ export function checkStore(store) {
 /**
  * Anything a store threw, as an error with a code.
  *
- * What carries one of the engine's codes keeps it; all else is `store-unavailable`.
+ * What carries one of the engine's codes keeps it; all else is `store-unavailable`. Of a commit only
+ * `conflict` says that nothing was written, so any other error of it is `store-unavailable`, too.
  */
 export function storeError(thrown, name) {
-  if (isErrorRecord(thrown)) {
+  const codes = name === "commit" ? ["conflict", "store-unavailable"] : ERROR_CODES;
+  if (isErrorRecord(thrown) && codes.includes(thrown.code)) {
     return thrown instanceof LcmError
       ? thrown
       : new LcmError(thrown.code, thrown.message, { cause: thrown });

@@ -4,10 +4,13 @@
 // first. They are computed by the engine; nothing is compared here. What it answers holds for one
 // revision: every append names the revision it relies on, and once the conversation moved on the
 // engine is asked again. An append of unknown outcome is not looked for among what is stored, where
-// short messages cannot be told apart: it is repeated as it was, and the engine knows it again.
+// short messages cannot be told apart: it is repeated as it was, and the engine knows it again. So
+// that a caller can repeat the whole, too, its calls are parts of a list that the engine knows by
+// its name, and can be asked how far it came.
 
 import { BATCH_MESSAGES_MAX, batchesOf, mergeReceipts, stagedTexts, takenBy } from "./batches.js";
 import { CONFLICT_RETRIES_MAX, conflictPause } from "./backend.js";
+import { sha256Hex } from "./digest.js";
 import { LcmError } from "./errors.js";
 
 /**
@@ -22,6 +25,9 @@ export async function identitiesJson(backend, dialect, texts) {
   }
   return `[${lists.join(",")}]`;
 }
+
+/** A revision that no conversation has: of a call at it nothing is stored. */
+const REVISION_NEVER = Number.MAX_SAFE_INTEGER;
 
 /** How often an append of unknown outcome is repeated. */
 const UNKNOWN_RETRIES_MAX = 8;
@@ -50,7 +56,7 @@ class Intake {
   #done = 0;
 
   constructor(backend, conversation, texts, entriesJson, options) {
-    const { dialect, now, refuse_replay, family, mode } = options;
+    const { dialect, now, refuse_replay, family, mode, list } = options;
     this.backend = backend;
     this.conversation = conversation;
     this.now = now;
@@ -58,9 +64,38 @@ class Intake {
     this.refuse_replay = refuse_replay === true;
     this.is_new = mode === "new";
     this.extra = { ...(family !== undefined && { family }) };
+    this.list = list;
     // Large ones are replaced by references once they are staged.
     this.texts = [...texts];
     this.entriesJson = entriesJson;
+  }
+
+  /** Whether an earlier attempt stored the message of this index as a part of the list. */
+  async #isDone(from, messages) {
+    try {
+      const extra = { list: this.list, from, repeat: true, revision: REVISION_NEVER };
+      await this.#append(messages, extra);
+      return true;
+    } catch (error) {
+      if (error.code !== "conflict") throw error;
+      return false;
+    }
+  }
+
+  /** Goes on behind what an earlier attempt stored of the list. */
+  async resume() {
+    // The engine knows a call by its place in the list: the shortest message stands for each.
+    const shortest = this.texts.reduce((one, other) => (other.length < one.length ? other : one));
+    const { family } = this.extra;
+    const { backend, conversation, now } = this;
+    const messages = await stagedTexts(backend, conversation, [shortest], now, family);
+    let [done, end] = [0, this.texts.length];
+    // What is tried first is the commonest: nothing was stored.
+    for (let at = 0; done < end; at = Math.floor((done + end) / 2)) {
+      if (await this.#isDone(at, messages)) done = at + 1;
+      else end = at;
+    }
+    this.#done = done;
   }
 
   /** Indexes of the messages that are not stored, and the revision this is true of. */
@@ -103,8 +138,10 @@ class Intake {
   }
 
   /** The same at a revision; a call whose outcome is unknown is repeated. */
-  #appendAt(revision, messages) {
-    return settled((repeat) => this.#append(messages, { ...this.extra, revision, ...repeat }));
+  #appendAt(revision, messages, from) {
+    const place = this.list === undefined ? {} : { list: this.list, from };
+    const extra = { ...this.extra, revision, ...place };
+    return settled((repeat) => this.#append(messages, { ...extra, ...repeat }));
   }
 
   /**
@@ -117,7 +154,7 @@ class Intake {
     for (let at = 0; at < missing.length; ) {
       const next = missing.slice(at, at + BATCH_MESSAGES_MAX).map((index) => this.texts[index]);
       const [batch] = batchesOf(next);
-      const receipt = await this.#appendAt(revision, batch);
+      const receipt = await this.#appendAt(revision, batch, missing[at]);
       this.receipts.push(receipt);
       at += takenBy(receipt);
       this.#done = missing[at - 1] + 1;
@@ -129,10 +166,21 @@ class Intake {
   }
 }
 
-/** Stores those of `texts` that are missing in the conversation; resolves to one receipt. */
+/** What names the list of an append: of the new ones as `append.js` has it. */
+function listName({ mode, now }, entriesJson) {
+  const kind = mode === "new" ? "" : "transcript ";
+  return sha256Hex(new TextEncoder().encode(`${kind}${now} ${entriesJson}`));
+}
+
+/**
+ * Stores those of `texts` that are missing in the conversation; resolves to one receipt. With
+ * `is_list` a later call may `repeat` it.
+ */
 export async function ingestTranscript(backend, conversation, texts, options) {
   const entriesJson = await identitiesJson(backend, options.dialect, texts);
-  const intake = new Intake(backend, conversation, texts, entriesJson, options);
+  const list = options.is_list ? await listName(options, entriesJson) : undefined;
+  const intake = new Intake(backend, conversation, texts, entriesJson, { ...options, list });
+  if (options.is_list && options.repeat === true) await intake.resume();
   let fewest = Infinity;
   for (let repeats = 0; ; ) {
     const plan = await intake.plan();

@@ -16,21 +16,31 @@ function turnOptions(options, clock) {
   return { defer, work, now, appended, plan: planOptions("turn", work) };
 }
 
+/** A failure behind the append, as it is told beside the receipt. */
+function failureOf({ code = "trap", message }) {
+  return { code, message };
+}
+
 /** What a turn does in the line of its conversation: all but the compaction. */
 async function stored(backend, conversation, texts, options) {
   const { appended, defer, now, plan, work } = options;
   // Rejects what the decision below would: nothing is stored yet, and an evaluation writes nothing.
   await decide(backend, conversation, work.budget, plan, now());
   const receipt = await append(backend, conversation, texts, { ...appended, now: now() });
-  const decision = await decide(backend, conversation, work.budget, plan, now());
-  let deferred = false;
-  if (decision.due && !decision.must && defer) {
-    const { debt } = await askMaintain(backend, conversation, work, now());
-    // What the engine sees no debt in, it would never do later: a forced pass, or a mode that
-    // acts below the threshold.
-    deferred = debt !== null;
+  const done = { receipt, decision: null, compacted: null, deferred: false, failure: null };
+  try {
+    done.decision = await decide(backend, conversation, work.budget, plan, now());
+    if (done.decision.due && !done.decision.must && defer) {
+      const { debt } = await askMaintain(backend, conversation, work, now());
+      // What the engine sees no debt in, it would never do later: a forced pass, or a mode that
+      // acts below the threshold.
+      done.deferred = debt !== null;
+    }
+  } catch (error) {
+    // A rejection would hide that the messages are stored, and they would be handed over again.
+    done.failure = failureOf(error);
   }
-  return { receipt, decision, compacted: null, deferred, failure: null };
+  return done;
 }
 
 /** See `Engine.turn`; `texts` are its messages. */
@@ -39,14 +49,11 @@ export async function turn(begun, models, clock, conversation, texts, given) {
   const done = await begun.inLine(conversation, (backend) => {
     return stored(backend, conversation, texts, options);
   });
-  if (!done.decision.due || done.deferred) return done;
+  if (done.failure || !done.decision.due || done.deferred) return done;
   try {
     const compacted = await compact(begun, models, clock, conversation, options.work);
-    const { code, message } = compacted.failure ?? {};
-    return { ...done, compacted, failure: compacted.failure && { code, message } };
+    return { ...done, compacted, failure: compacted.failure && failureOf(compacted.failure) };
   } catch (error) {
-    if (error.code !== "completion-failed") throw error;
-    const { code, message } = error;
-    return { ...done, failure: { code, message } };
+    return { ...done, failure: failureOf(error) };
   }
 }

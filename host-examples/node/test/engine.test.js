@@ -167,6 +167,64 @@ test("a turn keeps its messages when the model fails", async () => {
   );
 });
 
+test("what fails behind the append of a turn is said beside its receipt", async () => {
+  const busy = () => Object.assign(new Error("another writer"), { code: "conflict" });
+  const errors = { conflict: busy, "store-unavailable": () => new Error("disk") };
+  for (const [code, thrown] of Object.entries(errors)) {
+    for (const part of ["commit", "getMany"]) {
+      const inner = new MemoryStore();
+      let commits = 0;
+      const failing = (name) => (...args) => {
+        if (commits > 0 && name === part) throw thrown();
+        if (name === "commit") commits += 1;
+        return inner[name](...args);
+      };
+      const names = ["getMany", "scan", "commit"];
+      const store = Object.fromEntries(names.map((name) => [name, failing(name)]));
+      await withEngine(store, async (lcm) => {
+        const turn = await lcm.turn("c", lines, { budget: 1000 });
+        assert.equal(turn.receipt.ingested, lines.length);
+        assert.deepEqual([turn.failure.code, turn.compacted], [code, null]);
+        assert.equal(turn.decision?.due, part === "commit" ? true : undefined);
+      });
+    }
+  }
+});
+
+test("a report of a model that is none is no rejection", async () => {
+  const failing = (failed) => async () => {
+    throw Object.assign(new Error("busy"), failed);
+  };
+  const odd = [
+    failing({ retry_after_ms: -1 }),
+    failing({ message: 7 }),
+    failing({ message: "a\ud800" }),
+    async () => ({ error: { code: "auth", message: { a: 1 } } }),
+    async () => ({ error: { code: "auth", message: "a\ud800", retry_after_ms: -1 } }),
+    async () => Promise.reject(Object.create(null)),
+    async () => ({ text: "facts", output_tokens: 5e9 }),
+    async () => ({ text: "facts", input_tokens: 0.5 }),
+    async () => ({ text: "facts", model: "a\ud800" }),
+  ];
+  for (const [at, complete] of odd.entries()) {
+    await withEngine(
+      "memory:",
+      async (lcm) => {
+        const turn = await lcm.turn("c", lines, { budget: 3000, retries: 0 });
+        assert.equal(turn.receipt.ingested, lines.length, `${at}`);
+        const { code, message } = turn.failure ?? {};
+        const model = ["auth", "other", "completion-failed", undefined];
+        assert.ok(model.includes(code), `${at}: ${code}: ${message}`);
+        const status = (await lcm.ask("c", "What about the tests?", { retries: 0 })).status;
+        assert.notEqual(status, "busy", `${at}`);
+        const again = (await lcm.ask("c", "What about the store?", { retries: 0 })).status;
+        assert.notEqual(again, "busy", `${at}`);
+      },
+      { complete },
+    );
+  }
+});
+
 test("how a model failed is said where room was made without it", async () => {
   const models = {
     boom: async () => {
@@ -655,6 +713,22 @@ test("what a provider would refuse is said, and what was assembled is not refuse
     await assert.rejects(lcm.validate(broken, "lcm"), { code: "unsupported" });
     await assert.rejects(lcm.validate(broken, "lmc"), { code: "invalid-input" });
     await assert.rejects(lcm.validate(["no JSON"], "anthropic"), { code: "invalid-input" });
+  });
+});
+
+test("an assembled context is there as text, too, in which no number changes", async () => {
+  const input = '{"order_id":12345678901234567890,"x":1.0}';
+  const call = `{"type":"tool_use","id":"t1","name":"get","input":${input}}`;
+  const said = [
+    '{"role":"user","content":"go"}',
+    `{"role":"assistant","content":[${call}]}`,
+    '{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"done"}]}',
+  ];
+  await withEngine("memory:", async (lcm) => {
+    await lcm.append("c", said, { dialect: "anthropic" });
+    const assembled = await lcm.assemble("c", { budget: 100_000, dialect: "anthropic" });
+    assert.ok(assembled.messages_json.includes(input), assembled.messages_json);
+    assert.deepEqual(JSON.parse(assembled.messages_json), assembled.messages);
   });
 });
 

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { MemoryStore, open } from "../src/index.js";
+import { asyncStore, ERROR_CODES, MemoryStore, open } from "../src/index.js";
 
 const NOW = 1_700_000_000_000;
 const before = ["begin", "ok"];
@@ -133,6 +133,82 @@ test("a long list of new messages is stored once, however often it is repeated",
   };
   assert.equal(await appended(said, away), 1);
 });
+
+test("whatever a store throws in a commit but a conflict, its outcome is unknown", async () => {
+  const said = short(250);
+  for (const code of ERROR_CODES.filter((one) => one !== "conflict")) {
+    for (const wrap of [(store) => store, asyncStore]) {
+      let at = 0;
+      const thrown = Object.assign(new Error("too much"), { code });
+      const store = losing(new MemoryStore(), (_, commit) => {
+        commit();
+        if (at++ === 1) throw thrown;
+      });
+      const lcm = await open({ store: wrap(store), environment: {} });
+      await lcm.append("c", said, { mode: "new", now: NOW });
+      assert.deepEqual(await lcm.messages("c"), said, code);
+      at = 1;
+      const error = await lcm.append("c", [message("end", 0)], { now: NOW }).catch((e) => e);
+      assert.equal(error.code, "store-unavailable", code);
+      assert.equal(error.cause, thrown, code);
+    }
+  }
+});
+
+/** A store over `inner` that is gone from this commit on, which is kept or not. */
+function goneAt(inner, number, isKept) {
+  let at = 0;
+  const standing = (work) => (at > number ? lost() : work());
+  const commit = (guards, puts) => {
+    const isLast = at++ === number;
+    if (!isLast || isKept) inner.commit(guards, puts);
+    if (isLast) lost();
+  };
+  return {
+    getMany: (keys) => standing(() => inner.getMany(keys)),
+    scan: (...args) => standing(() => inner.scan(...args)),
+    commit: (...args) => standing(() => commit(...args)),
+  };
+}
+
+/** Stores a list of which an outage ends the first attempt; what is stored must then be right. */
+async function completedAfter(said, options, { held, number, isKept }) {
+  const inner = new MemoryStore();
+  const given = { environment: {}, now: () => NOW };
+  const other = await open({ ...given, store: inner });
+  const first = Array.from({ length: held }, (_, at) => message(`earlier ${at} ok`, at));
+  if (held > 0) await other.append("c", first, { mode: "new", now: NOW - 1 });
+  const lcm = await open({ ...given, store: goneAt(inner, number, isKept) });
+  const ended = { code: "store-unavailable" };
+  await assert.rejects(lcm.append("c", said, { ...options, now: NOW }), ended);
+  const again = { ...options, now: NOW, repeat: true };
+  const receipt = await other.append("c", said, again);
+  const stored = await other.messages("c");
+  assert.deepEqual(stored, [...first, ...said]);
+  assert.equal(receipt.ingested + receipt.skipped, said.length);
+  assert.equal((await other.append("c", said, again)).ingested, 0);
+  assert.deepEqual(await other.messages("c"), stored);
+}
+
+const told = Array.from({ length: 250 }, (_, at) => {
+  return message(`the thing of number ${at} was talked about at some length`, at);
+});
+for (const [name, said] of Object.entries({ short: short(250), long: told })) {
+  for (const mode of ["transcript", "new"]) {
+    for (const refuse_replay of [false, true]) {
+      const options = { mode, refuse_replay };
+      const title = `${name} messages that an outage ended are completed, ${JSON.stringify(options)}`;
+      test(title, async () => {
+        for (const held of [0, 40]) {
+          for (const number of [0, 1, 2]) {
+            await completedAfter(said, options, { held, number, isKept: true });
+            await completedAfter(said, options, { held, number, isKept: false });
+          }
+        }
+      });
+    }
+  }
+}
 
 test("what is said again at another time is new", async () => {
   const lcm = await open({ store: "memory:", environment: {} });
