@@ -83,9 +83,9 @@ pub(crate) const VECTOR_ENTRIES_MAX: usize = PUTS_MAX;
 pub(crate) const VECTOR_NEXT_MAX: usize = 200;
 /// Bytes of signs that a query reads: of 1,536 dimensions those of 16,384 documents.
 pub(crate) const VECTOR_SIGNS_BYTES_MAX: usize = 3 << 20;
-/// Bytes that a document counts at least, so that a query looks at 49,152 of them at most: with
+/// Bytes that a document counts at least, so that a query looks at 32,768 of them at most: with
 /// 16 dimensions those of 100,000 messages took 103 to 152 ms in the component.
-pub(crate) const VECTOR_DOCUMENT_BYTES_MIN: usize = 64;
+pub(crate) const VECTOR_DOCUMENT_BYTES_MIN: usize = 96;
 /// Documents whose vectors a query reads, those that seem nearest by their signs, as far as they
 /// fit one host call. Where nothing is near (vectors at random) so many find the nearest ten of
 /// thousands; where something is, a tenth would.

@@ -48,6 +48,8 @@ const CAMEL_CASE_BYTES_MIN: usize = 3;
 /// and by its stem; of more as typed alone, so that the last of a long question count, too.
 const WORDS_WITH_FORMS_MAX: usize = 16;
 const WORDS_WITH_STEMS_MAX: usize = 48;
+/// Bytes of a text whose words are counted for that.
+const TEXT_BYTES_COUNTED_MAX: usize = 4 << 10;
 /// Terms of one phrase; what a passage of up to ten times as many begins with says as much.
 const PHRASE_TERMS_MAX: usize = 48;
 
@@ -156,9 +158,8 @@ impl TextQuery {
             reading.token(&token);
         }
         if !reading.query.asks_for_text() {
-            if reading.stopped.len() > WORDS_WITH_FORMS_MAX {
-                reading.forms_max = 1;
-            }
+            reading.query.is_cut |= reading.stopped.len() > WORDS_WITH_FORMS_MAX;
+            reading.stopped.truncate(WORDS_WITH_FORMS_MAX);
             for word in reading.stopped.clone() {
                 reading.word(&word);
             }
@@ -361,6 +362,10 @@ impl Found {
 
 /// How many terms a word may have in a text of so many words.
 fn forms_max(text: &str) -> usize {
+    // Not counted for nothing: words of a text this long are as many as count at all.
+    if text.len() > TEXT_BYTES_COUNTED_MAX {
+        return 1;
+    }
     let mut words = 0;
     each_term(Field::Text, text, &mut |term, _, _| {
         let word = term.get(1..).unwrap_or_default();
