@@ -327,12 +327,7 @@ fn the_calls_that_an_expansion_prints_show_everything_once() {
             assert!(expansions < 400, "{answer}");
             calls.extend(printed(&answer));
             let lines = answer.lines().filter(|line| line.starts_with("- "));
-            for line in lines.clone().filter(|line| line.starts_with("- sum_")) {
-                let id = line.split(' ').nth(1).unwrap();
-                let item = items.iter().find(|item| item.text("id") == id).unwrap();
-                let (first, last) = (item.number("seq_first"), item.number("seq_last"));
-                assert!(line.contains(&format!("messages {first} to {last}: ")), "{line}");
-            }
+            lines.clone().for_each(|line| has_its_range(line, &items));
             seen.extend(lines.map(|line| line.split(' ').nth(1).unwrap().to_owned()));
         }
         let mut expected: Vec<String> =
@@ -345,6 +340,14 @@ fn the_calls_that_an_expansion_prints_show_everything_once() {
         assert_eq!(seen, expected, "{roots:?} {cap:?}");
         assert!(expansions > 2, "{expansions}");
     }
+}
+
+/// Checks that the line of a summary names the messages that the listing does.
+fn has_its_range(line: &str, items: &[Json]) {
+    let id = line.split(' ').nth(1).unwrap();
+    let Some(item) = items.iter().find(|item| item.text("id") == id) else { return };
+    let (first, last) = (item.number("seq_first"), item.number("seq_last"));
+    assert!(line.contains(&format!("messages {first} to {last}: ")), "{line}");
 }
 
 /// The digits by which messages name their conversation.
