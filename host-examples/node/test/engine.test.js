@@ -13,10 +13,10 @@ import { asyncStore, MemoryStore, open } from "../src/index.js";
 import { storeSha256 } from "../src/digest.js";
 import { walkthrough } from "../src/walkthrough.js";
 import { slowStore } from "./fake.js";
+import { NOW, withEngine } from "./opened.js";
 
 const program = fileURLToPath(new URL("../../../dist/lcm", import.meta.url));
 const transcript = fileURLToPath(new URL("../../walkthrough.jsonl", import.meta.url));
-const NOW = 1_700_000_000_000;
 let folder;
 let lines;
 
@@ -25,18 +25,6 @@ before(async () => {
   lines = (await readFile(transcript, "utf8")).trimEnd().split("\n");
 });
 after(() => rm(folder, { recursive: true, force: true }));
-
-const opened = (store, options) => open({ store, environment: {}, now: () => NOW, ...options });
-
-/** Runs `work` over an engine and closes it. */
-async function withEngine(store, work, options) {
-  const lcm = await opened(store, options);
-  try {
-    return await work(lcm);
-  } finally {
-    await lcm.close();
-  }
-}
 
 test("the walkthrough ends with the same store over every kind of store", async () => {
   const memory = new MemoryStore();

@@ -4,23 +4,11 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 
-import { MemoryStore, open } from "../src/index.js";
+import { MemoryStore } from "../src/index.js";
+import { withEngine } from "./opened.js";
 
-const NOW = 1_700_000_000_000;
 const transcript = new URL("../../walkthrough.jsonl", import.meta.url);
 const lines = (await readFile(transcript, "utf8")).trimEnd().split("\n");
-
-const opened = (store, options) => open({ store, environment: {}, now: () => NOW, ...options });
-
-/** Runs `work` over an engine and closes it. */
-async function withEngine(store, work, options) {
-  const lcm = await opened(store, options);
-  try {
-    return await work(lcm);
-  } finally {
-    await lcm.close();
-  }
-}
 
 test("what fails behind the append of a turn is said beside its receipt", async () => {
   const busy = () => Object.assign(new Error("another writer"), { code: "conflict" });
