@@ -6,7 +6,7 @@
 // engine is asked again. An append of unknown outcome is not looked for among what is stored, where
 // short messages cannot be told apart: it is repeated as it was, and the engine knows it again. So
 // that a caller can repeat the whole, too, its calls are parts of a list that the engine knows by
-// its name, and can be asked how far it came.
+// its name: what it consumed before is not missing.
 
 import { BATCH_MESSAGES_MAX, batchesOf, mergeReceipts, stagedTexts, takenBy } from "./batches.js";
 import { CONFLICT_RETRIES_MAX, conflictPause } from "./backend.js";
@@ -25,9 +25,6 @@ export async function identitiesJson(backend, dialect, texts) {
   }
   return `[${lists.join(",")}]`;
 }
-
-/** A revision that no conversation has: of a call at it nothing is stored. */
-const REVISION_NEVER = Number.MAX_SAFE_INTEGER;
 
 /** How often an append of unknown outcome is repeated. */
 const UNKNOWN_RETRIES_MAX = 8;
@@ -56,7 +53,7 @@ class Intake {
   #done = 0;
 
   constructor(backend, conversation, texts, entriesJson, options) {
-    const { dialect, now, refuse_replay, family, mode, list } = options;
+    const { dialect, now, refuse_replay, family, mode, list, repeat } = options;
     this.backend = backend;
     this.conversation = conversation;
     this.now = now;
@@ -65,37 +62,10 @@ class Intake {
     this.is_new = mode === "new";
     this.extra = { ...(family !== undefined && { family }) };
     this.list = list;
+    this.repeats = repeat === true;
     // Large ones are replaced by references once they are staged.
     this.texts = [...texts];
     this.entriesJson = entriesJson;
-  }
-
-  /** Whether an earlier attempt stored the message of this index as a part of the list. */
-  async #isDone(from, messages) {
-    try {
-      const extra = { list: this.list, from, repeat: true, revision: REVISION_NEVER };
-      await this.#append(messages, extra);
-      return true;
-    } catch (error) {
-      if (error.code !== "conflict") throw error;
-      return false;
-    }
-  }
-
-  /** Goes on behind what an earlier attempt stored of the list. */
-  async resume() {
-    // The engine knows a call by its place in the list: the shortest message stands for each.
-    const shortest = this.texts.reduce((one, other) => (other.length < one.length ? other : one));
-    const { family } = this.extra;
-    const { backend, conversation, now } = this;
-    const messages = await stagedTexts(backend, conversation, [shortest], now, family);
-    let [done, end] = [0, this.texts.length];
-    // What is tried first is the commonest: nothing was stored.
-    for (let at = 0; done < end; at = Math.floor((done + end) / 2)) {
-      if (await this.#isDone(at, messages)) done = at + 1;
-      else end = at;
-    }
-    this.#done = done;
   }
 
   /** Indexes of the messages that are not stored, and the revision this is true of. */
@@ -103,7 +73,8 @@ class Intake {
     const { conversation, entriesJson, now } = this;
     // Later plans would take what was stored here for replayed.
     const refuse_replay = this.refuse_replay && this.#done === 0;
-    const asked = JSON.stringify({ confirmed: this.#done, new: this.is_new, refuse_replay });
+    const list = this.repeats ? this.list : undefined;
+    const asked = JSON.stringify({ confirmed: this.#done, new: this.is_new, refuse_replay, list });
     const transcript_json = `${asked.slice(0, -1)},"entries":${entriesJson}}`;
     const args = { conversation, transcript_json, now };
     const plan = JSON.parse(await this.backend.call("ingest.reconcile", args));
@@ -180,7 +151,6 @@ export async function ingestTranscript(backend, conversation, texts, options) {
   const entriesJson = await identitiesJson(backend, options.dialect, texts);
   const list = options.is_list ? await listName(options, entriesJson) : undefined;
   const intake = new Intake(backend, conversation, texts, entriesJson, { ...options, list });
-  if (options.is_list && options.repeat === true) await intake.resume();
   let fewest = Infinity;
   for (let repeats = 0; ; ) {
     const plan = await intake.plan();

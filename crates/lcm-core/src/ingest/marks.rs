@@ -53,6 +53,17 @@ pub(super) fn list(name: Option<String>, from: Option<u64>) -> Result<Option<Lis
     Ok(Some(List { hash: keys::prefix(&keys::hash(&[b"lcm list", name.as_bytes()])), from }))
 }
 
+/// How many messages of a list its calls have consumed, as far as it is remembered.
+///
+/// # Errors
+///
+/// `invalid-input`: a name that is none.
+pub(super) fn consumed(head: &Head, name: Option<String>) -> Result<usize> {
+    let list = list(name, None)?;
+    let marked = list.and_then(|list| head.batches.iter().find(|batch| batch.hash == list.hash));
+    Ok(marked.map_or(0, |batch| num::to_usize(batch.consumed.into())))
+}
+
 /// What names a call, or the list that it is a part of.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {

@@ -25,6 +25,7 @@ use super::{
     Known, beside,
     bounds::{Bounds, Last, Overlap},
     identity::{self, Alignable, Lookup},
+    marks,
     overlap::{self, Run},
     redaction::Redacted,
 };
@@ -60,6 +61,8 @@ struct Transcript {
     entries: Vec<Entry>,
     /// How many of the first entries the caller saw stored.
     confirmed: usize,
+    /// Name of the list whose calls may have stored some of them; `None`: there was none.
+    list: Option<String>,
     /// Everything is new, unless its id or event key is stored.
     is_new: bool,
     /// Whether a likely replay is an error.
@@ -113,6 +116,7 @@ fn transcript(transcript: &str) -> Result<Transcript> {
     let mut fields = Fields::of_argument(TRANSCRIPT, transcript)?;
     let list = fields.list("entries");
     let confirmed = fields.number_or_none("confirmed").map_or(0, num::to_usize);
+    let name = fields.text_or_none("list");
     let (is_new, refuse_replay) = (fields.flag("new"), fields.flag("refuse_replay"));
     let bounds = Bounds::read(&mut fields);
     fields.end_of_known(TRANSCRIPT)?;
@@ -142,7 +146,7 @@ fn transcript(transcript: &str) -> Result<Transcript> {
         });
         fields.end_of_known(TRANSCRIPT)?;
     }
-    Ok(Transcript { entries, confirmed, is_new, refuse_replay, bounds })
+    Ok(Transcript { entries, confirmed, list: name, is_new, refuse_replay, bounds })
 }
 
 /// Says which entries of a transcript are not stored, as a JSON plan.
@@ -159,9 +163,13 @@ pub(crate) fn reconcile(
     transcript_json: &str,
 ) -> Result<String> {
     let keys = Keys::new(conversation)?;
-    let transcript = transcript(transcript_json)?;
+    let mut transcript = transcript(transcript_json)?;
     let loaded = Loaded::of(reader, &keys, conversation)?;
     let head = &loaded.head;
+    let consumed = marks::consumed(head, transcript.list.take())?.min(transcript.entries.len());
+    transcript.confirmed = transcript.confirmed.max(consumed);
+    // What was stored of it before would be taken for replayed.
+    transcript.refuse_replay &= consumed == 0;
     let entries = &*transcript.entries;
     let effective = &*effective(entries);
     let asked = Asked { config, transcript: &transcript, effective };
