@@ -1,7 +1,6 @@
-// Messages on their way in: as JSON text, in batches that fit one commit, large ones staged first.
+// Messages on their way in: in batches that fit one commit, large ones staged first.
 
 import { invalid, LcmError } from "./errors.js";
-import { toJson, wellFormed } from "./convert.js";
 import { sha256Hex } from "./digest.js";
 
 /** Bounds of one ingest commit and of one staged piece (see `wit/ingest.wit`). */
@@ -11,23 +10,6 @@ const PIECE_BYTES_MAX = 192 * 1024;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-function messageText(message, path) {
-  if (typeof message === "string") return wellFormed(message, path);
-  if (typeof message !== "object" || message === null) {
-    throw invalid(`\`${path}\` must be an object or JSON text`);
-  }
-  return toJson(message, path);
-}
-
-/**
- * Messages as JSON texts: strings as they are, objects as compact JSON. All are read before this
- * returns, so that nobody can change them any more.
- */
-export function messageTexts(messages) {
-  if (!Array.isArray(messages)) throw invalid("`messages` must be an array");
-  return Array.from(messages, (message, i) => messageText(message, `messages.${i}`));
-}
 
 function byteLength(text) {
   return encoder.encode(text).length;

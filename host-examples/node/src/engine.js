@@ -7,11 +7,11 @@
 
 import { append, APPEND_OPTIONS, INGEST_OPTIONS } from "./append.js";
 import { ask, askPlan, completed, completerOf } from "./ask.js";
-import { messageTexts } from "./batches.js";
 import { compact, decide } from "./compact.js";
 import { toJson } from "./convert.js";
 import { invalid } from "./errors.js";
 import { maintain } from "./maintain.js";
+import { messageTexts, reader } from "./messages.js";
 import { budgeted, checkAsking, knownOptions, optionsOf, rest } from "./options.js";
 import { collected, cursorPages, each, expanded, expansionPages, messagePages } from "./pages.js";
 import { EXPORT_BYTES_MAX, importLines, linesOf } from "./portable.js";
@@ -87,20 +87,20 @@ export class Engine {
    */
   async append(conversation, messages, options) {
     const given = knownOptions("append", options, APPEND_OPTIONS);
-    const texts = messageTexts(messages);
+    const texts = reader(messages);
     const now = given.now ?? this.#clock();
-    return this.#calls.inLine(conversation, (backend) => {
-      return append(backend, conversation, texts, { ...given, now });
+    return this.#calls.inLine(conversation, async (backend) => {
+      return append(backend, conversation, await texts(), { ...given, now });
     });
   }
 
   /** Stores those messages of a whole transcript that are missing. */
   async ingest(conversation, transcript, options) {
     const given = knownOptions("ingest", options, INGEST_OPTIONS);
-    const texts = messageTexts(transcript);
+    const texts = reader(transcript);
     const asked = { ...given, dialect: given.dialect ?? "lcm", now: given.now ?? this.#clock() };
-    return this.#calls.inLine(conversation, (backend) => {
-      return ingestTranscript(backend, conversation, texts, asked);
+    return this.#calls.inLine(conversation, async (backend) => {
+      return ingestTranscript(backend, conversation, await texts(), asked);
     });
   }
 
@@ -120,7 +120,7 @@ export class Engine {
    * With `defer` compaction that can wait is left for `maintain`, and `deferred` says so.
    */
   async turn(conversation, messages, options) {
-    const texts = messageTexts(messages);
+    const texts = reader(messages);
     return this.#calls.begin((begun) => {
       return turn(begun, this.#models, this.#clock, conversation, texts, options);
     });
@@ -172,9 +172,9 @@ export class Engine {
    * beside the assembled context, such as its system prompt and its tools.
    */
   async estimate(messages, dialect = "lcm") {
-    const texts = messageTexts(messages);
+    const texts = reader(messages);
     return this.#calls.begin(async (begun) => {
-      const entries = parsed(await identitiesJson(begun, dialect, texts));
+      const entries = parsed(await identitiesJson(begun, dialect, await texts()));
       return entries.reduce((total, { tokens }) => total + tokens, 0);
     });
   }

@@ -22,10 +22,11 @@ function failureOf({ code = "trap", message }) {
 }
 
 /** What a turn does in the line of its conversation: all but the compaction. */
-async function stored(backend, conversation, texts, options) {
+async function stored(backend, conversation, readTexts, options) {
   const { appended, defer, now, plan, work } = options;
   // Rejects what the decision below would: nothing is stored yet, and an evaluation writes nothing.
   await decide(backend, conversation, work.budget, plan, now());
+  const texts = await readTexts();
   const receipt = await append(backend, conversation, texts, { ...appended, now: now() });
   const done = { receipt, decision: null, compacted: null, deferred: false, failure: null };
   try {
@@ -43,11 +44,11 @@ async function stored(backend, conversation, texts, options) {
   return done;
 }
 
-/** See `Engine.turn`; `texts` are its messages. */
-export async function turn(begun, models, clock, conversation, texts, given) {
+/** See `Engine.turn`; `readTexts` is the `reader` of its messages. */
+export async function turn(begun, models, clock, conversation, readTexts, given) {
   const options = turnOptions(given, clock);
   const done = await begun.inLine(conversation, (backend) => {
-    return stored(backend, conversation, texts, options);
+    return stored(backend, conversation, readTexts, options);
   });
   if (done.failure || !done.decision.due || done.deferred) return done;
   try {

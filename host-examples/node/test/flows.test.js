@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import { test } from "node:test";
 
 import { CONFLICT_RETRIES_MAX } from "../src/backend.js";
-import { batchesOf, mergeReceipts, messageTexts, stagedTexts } from "../src/batches.js";
+import { batchesOf, mergeReceipts, stagedTexts } from "../src/batches.js";
 import { modelChain } from "../src/completion.js";
 import { drive } from "../src/driver.js";
 import { modelsOf } from "../src/models.js";
@@ -15,15 +15,6 @@ import { environmentConfig } from "../src/settings.js";
 import { ingestTranscript } from "../src/transcript.js";
 
 const REQUEST = { id: "r", purpose: "leaf", model: null };
-
-test("objects become compact JSON, strings stay, lone surrogates become escapes", () => {
-  const texts = messageTexts([{ role: "user", content: "\ud800" }, ' {"role" : "user"} ']);
-  assert.deepEqual(texts, ['{"role":"user","content":"\\ud800"}', ' {"role" : "user"} ']);
-  const code = { code: "invalid-input" };
-  for (const bad of ["x", [1], [null], [undefined], ["\ud800"], [{ n: 1n }]]) {
-    assert.throws(() => messageTexts(bad), code, String(bad));
-  }
-});
 
 test("a batch holds at most 100 messages and 512 KiB", () => {
   assert.deepEqual(
