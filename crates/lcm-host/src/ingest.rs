@@ -258,7 +258,13 @@ impl Lcm {
         let how =
             Options { mode: Mode::Transcript, partial: false, ..options.append(&Relied::Nothing) };
         let now = options.clock.now_ms();
-        let receipt = self.append(conversation, options.dialect, messages, &how, now)?;
+        let receipt = match self.append(conversation, options.dialect, messages, &how, now) {
+            // A call has further bounds than those by which batches are cut, such as that of ids.
+            Err(error) if error.code == Code::LimitExceeded && messages.len() > 1 => {
+                return self.ingest(conversation, messages, options, cancel, &mut |_| {});
+            }
+            other => other?,
+        };
         let skipped = u64::from(receipt.skipped);
         let mut report = IngestReport { skipped, ..IngestReport::default() };
         report.add(receipt);

@@ -12,9 +12,11 @@ from lcm_engine import (
     compaction,
     completions,
     flows,
+    intake,
     paging,
     texts,
 )
+from lcm_engine.intake import Messages
 from lcm_engine.models import Asking, models_of
 from lcm_engine.settings import configuration
 
@@ -141,10 +143,10 @@ class Ingest(unittest.TestCase):
             append=self.receipt,
         )
         parts = ["small", large, "end"]
-        script.run(flows.append("c", "lcm", parts, True, False, False, 1, "f"))
+        script.run(intake.append(Messages("c", "lcm", parts, 1, new=True, family="f")))
         names = [name.partition(".")[2] for name, _ in script.calls]
-        self.assertEqual(names, ["identify", "append", *["stage"] * 4, "append", "append"])
-        staged = script.calls[2][1]
+        self.assertEqual(names, ["identify", *["stage"] * 4, "append", "append", "append"])
+        staged = script.calls[1][1]
         sha256 = texts.upload_id(large.encode())
         self.assertEqual(script.calls[6][1]["messages"], [f"@upload {sha256}"])
         self.assertEqual(staged["upload"], sha256)
@@ -162,7 +164,9 @@ class Ingest(unittest.TestCase):
             ),
             append=self.receipt,
         )
-        receipt = script.run(flows.ingest("c", "lcm", list("abcde"), True, 1))
+        receipt = script.run(
+            intake.ingest(Messages("c", "lcm", list("abcde"), 1, refuse_replay=True))
+        )
         transcript = json.loads(script.calls[1][1]["transcript_json"])
         self.assertEqual([entry["hash"] for entry in transcript["entries"]], list("abcde"))
         appended = script.calls[2][1]
@@ -178,7 +182,7 @@ class Ingest(unittest.TestCase):
     def test_a_short_list_is_one_call_in_the_mode_asked_for(self):
         for new, mode in ((False, "transcript"), (True, "new")):
             script = Script(append=self.receipt)
-            script.run(flows.append("c", "lcm", ["a"], new, True, False, 1))
+            script.run(intake.append(Messages("c", "lcm", ["a"], 1, new=new, repeat=True)))
             ((_, arguments),) = script.calls
             self.assertEqual(arguments["options"], {"mode": mode, "extra_json": '{"repeat":true}'})
 
@@ -210,7 +214,7 @@ class Conversation(Script):
         return json.dumps({"missing": missing, "revision": count, "warnings": warnings})
 
     def append(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        options = json.loads(arguments["options"]["extra_json"])
+        options = json.loads(arguments["options"]["extra_json"] or "{}")
         if options.get("revision", len(self.stored)) != len(self.stored):
             raise LcmError("conflict", "the conversation moved on")
         self.fault("before", self.stored)
@@ -223,7 +227,7 @@ class ConcurrentIngest(unittest.TestCase):
     texts = [f"{number}" for number in range(250)]
 
     def flow(self) -> flows.Flow[Any]:
-        return flows.ingest("c", "lcm", self.texts, False, 1)
+        return intake.ingest(Messages("c", "lcm", self.texts, 1))
 
     def test_two_at_the_same_time_store_every_message_once(self):
         for lead in range(1, 5):
@@ -278,7 +282,7 @@ class ConcurrentIngest(unittest.TestCase):
 
     def test_large_messages_are_staged_before_the_plan_that_appends_rely_on(self):
         script = Conversation()
-        script.run(flows.ingest("c", "lcm", ["a", "x" * 600_000], False, 1))
+        script.run(intake.ingest(Messages("c", "lcm", ["a", "x" * 600_000], 1)))
         names = ["identify", "reconcile", *["stage"] * 4, "reconcile", "append"]
         self.assertEqual(script.names(), names)
 

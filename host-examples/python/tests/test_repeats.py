@@ -163,6 +163,59 @@ class UnknownOutcomes(unittest.TestCase):
             self.assertEqual(lcm.append("c", other, **wanted)["ingested"], 151)
             self.assertEqual(lcm.messages("c", 353), other)
 
+    def test_a_list_that_an_outage_ended_is_completed_by_its_repetition(self):
+        class Gone(LosingStore):
+            """Behind this commit it is gone; the commit itself is kept or not."""
+
+            def standing(self):
+                if self.number < self.commits < 1_000:
+                    raise OSError("gone")
+
+            def get_many(self, keys):
+                self.standing()
+                return super().get_many(keys)
+
+            def commit(self, guards, puts):
+                self.standing()
+                super().commit(guards, puts)
+
+        earlier = [json.dumps({"role": "user", "content": f"earlier {at} ok"}) for at in range(40)]
+        for wanted in ({}, {"refuse_replay": True}, {"new": True}):
+            for said in (short(250), [json.dumps(message(at)) for at in range(250)]):
+                for held, number in ((0, 1), (40, 0), (40, 2)):
+                    for is_stored in (True, False):
+                        case = (wanted, held, number, is_stored)
+                        store = Gone(number, is_stored)
+                        with opened(store) as lcm:
+                            lcm.append("c", BEFORE + earlier[:held], new=True, now=NOW - 1)
+                            store.begin()
+                            with self.assertRaises(LcmError) as caught:
+                                lcm.append("c", said, **wanted)
+                            self.assertEqual(caught.exception.code, "store-unavailable", case)
+                            store.commits = 1_000
+                            receipt = lcm.append("c", said, repeat=True, **wanted)
+                            self.assertEqual(receipt["ingested"] + receipt["skipped"], 250)
+                            self.assertEqual(lcm.messages("c")[2 + held :], said, case)
+                            again = lcm.append("c", said, repeat=True, **wanted)
+                            self.assertEqual(again["ingested"], 0, case)
+                            self.assertEqual(len(lcm.messages("c")), 252 + held, case)
+
+    def test_messages_with_more_ids_than_one_call_takes_are_stored(self):
+        def with_ids(at):
+            call_id = f"toolu_01{at}AbCdEfGhIjKlMnOpQr"
+            parts = [{"type": "tool_result", "call_id": call_id, "output": f"row {at}"}]
+            said = {"role": "tool", "id": f"i{at}", "event_key": f"e{at}", "parts": parts}
+            return json.dumps(said)
+
+        for count in (90, 250):
+            said = [with_ids(at) for at in range(count)]
+            for wanted in ({}, {"new": True}, {"refuse_replay": True}):
+                with opened() as lcm:
+                    self.assertEqual(lcm.append("c", said, **wanted)["ingested"], count)
+                    self.assertEqual(lcm.append("c", said)["ingested"], 0)
+                    self.assertEqual(lcm.messages("c"), said)
+                    self.assertTrue(lcm.check("c")["ok"])
+
     def test_a_long_list_that_another_stores_meanwhile_is_a_replay(self):
         said = [json.dumps(message(number)) for number in range(350)]
 

@@ -23,6 +23,7 @@ use lcm_host::{
         Dialect, Finish, Purpose,
     },
 };
+use serde_json::json;
 
 use crate::{
     Folder,
@@ -77,6 +78,26 @@ fn a_path_is_opened_again_with_what_was_stored() {
         let assembled = chat.assemble().unwrap();
         assert_eq!(assembled.fresh_tail_messages, 3);
     }
+}
+
+#[test]
+fn messages_with_more_ids_than_one_call_takes_are_stored() {
+    let result = |at: usize| {
+        let part = json!({
+            "type": "tool_result",
+            "call_id": format!("toolu_01{at}AbCdEfGhIjKlMnOpQr"),
+            "output": format!("row {at}"),
+        });
+        let id = format!("id{at}");
+        let key = format!("event{at}");
+        json!({"role": "tool", "id": id, "event_key": key, "parts": [part]}).to_string()
+    };
+    let messages: Vec<String> = (0..100).map(result).collect();
+    let lcm = Lcm::builder().open_with(&component()).unwrap();
+    let chat = lcm.conversation("c", 8_000).clock(NOW);
+    assert_eq!(chat.append(&messages).unwrap().ingested, 100);
+    let again = chat.append(&messages).unwrap();
+    assert_eq!((again.ingested, again.skipped), (0, 100));
 }
 
 #[test]

@@ -22,11 +22,11 @@ from .flows import (
     Flow,
     Pause,
     Together,
-    append,
     is_stop,
     model_option,
     parsed,
 )
+from .intake import Messages, append
 from .models import Asking
 from .texts import to_json
 
@@ -93,7 +93,9 @@ def turn(work: Work, dialect: str, texts: list[str], intake: Fields) -> Flow[Any
     # What is wrong is said before anything is stored.
     decision = yield from evaluate(work.question())
     new, now = mode == "new", work.now()
-    receipt = yield from append(work.conversation, dialect, texts, new=new, now=now, **intake)
+    receipt = yield from append(
+        Messages(work.conversation, dialect, texts, new=new, now=now, **intake)
+    )
     done: Fields = {"receipt": receipt, "decision": decision, "compacted": None}
     done |= {"deferred": False, "failure": None}
     try:

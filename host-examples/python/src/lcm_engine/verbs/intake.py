@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .. import flows
+from .. import intake
 from ..flows import Flow
+from ..intake import Messages
 from ..results import Dialect, Receipt
 from ..texts import Message, to_texts
 from ..verb import Opened, Verb
-
 
 
 class Intake(Opened):
@@ -37,7 +37,8 @@ class Intake(Opened):
         """
         texts = to_texts(messages)
         now = self._now(now)
-        return flows.append(conversation, dialect, texts, new, repeat, refuse_replay, now, family)
+        given = Messages(conversation, dialect, texts, now, new, repeat, refuse_replay, family)
+        return intake.append(given)
 
     @Verb
     def ingest(
@@ -53,14 +54,17 @@ class Intake(Opened):
         """Stores what is missing of a whole transcript, however long it is."""
         texts = to_texts(messages)
         now = self._now(now)
-        return flows.ingest(conversation, dialect, texts, refuse_replay, now, family)
+        given = Messages(
+            conversation, dialect, texts, now, refuse_replay=refuse_replay, family=family
+        )
+        return intake.ingest(given)
 
     @Verb
     def estimate(self, messages: Iterable[Message], *, dialect: Dialect = "lcm") -> Flow[int]:
         """Estimated tokens of messages; stores nothing. For what is sent beside the context."""
-        return flows.estimate(dialect, to_texts(messages))
+        return intake.estimate(dialect, to_texts(messages))
 
     @Verb
     def validate(self, messages: Iterable[Message], dialect: Dialect) -> Flow[list[str]]:
         """Why the provider of `dialect` would refuse messages, a line each; empty: it would not."""
-        return flows.validate(dialect, to_texts(messages))
+        return intake.validate(dialect, to_texts(messages))
