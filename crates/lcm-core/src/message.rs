@@ -101,7 +101,7 @@ pub enum Part {
         name: Option<Span>,
         /// Its media type.
         mime: Option<Span>,
-        /// Its text, when it is one.
+        /// Its text, when it is one: a string, or a list of blocks as a tool's output can be.
         text: Option<Span>,
         /// Its bytes in base64, when it is none.
         data: Option<Span>,

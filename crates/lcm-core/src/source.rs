@@ -145,7 +145,7 @@ fn render_part<'r>(raw: &'r str, part: &Part) -> Option<Cow<'r, str>> {
             let mut out = render_file_line(raw, *name, *mime);
             if let Some(text) = text {
                 out.push('\n');
-                out.push_str(&clean(json::text(raw, *text)));
+                out.push_str(&render_any(raw, *text));
             } else if data.is_some() {
                 out.push(' ');
                 out.push_str(MEDIA_NOTE);
@@ -193,11 +193,7 @@ fn render_call(raw: &str, name: Option<Span>, input: Option<Span>) -> Option<Str
 fn render_result(raw: &str, name: Option<Span>, output: Option<Span>, is_error: bool) -> String {
     let kind = if is_error { "tool error" } else { "tool result" };
     let name = optional(raw, name);
-    let output = match output.map(|span| (span, json::slice(raw, span).trim_start())) {
-        Some((span, value)) if value.starts_with('"') => clean(json::text(raw, span)),
-        Some((_, "null")) | None => Cow::Borrowed(""),
-        Some((_, value)) => render_value(value),
-    };
+    let output = output.map_or(Cow::Borrowed(""), |span| render_any(raw, span));
     let head = if name.trim().is_empty() { kind.into() } else { format!("{kind} {}", name.trim()) };
     let output = if output.trim().is_empty() { "(no output)" } else { &output };
     [&head, ":\n", output].concat()
@@ -216,6 +212,15 @@ fn render_file_line(raw: &str, name: Option<Span>, mime: Option<Span>) -> String
         out.push(')');
     }
     out
+}
+
+/// A string as its text, any other value but `null` as [`render_value`] has it.
+fn render_any(raw: &str, span: Span) -> Cow<'_, str> {
+    match json::slice(raw, span).trim_start() {
+        value if value.starts_with('"') => clean(json::text(raw, span)),
+        "null" => Cow::Borrowed(""),
+        value => render_value(value),
+    }
 }
 
 /// A JSON value of a shape nobody declared. A list of content blocks, which is how several

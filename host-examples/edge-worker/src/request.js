@@ -26,7 +26,7 @@ function invalid(message, cause) {
 }
 
 /** The body of a request as text, bounded. */
-async function textOf(request) {
+export async function textOf(request) {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let text = "";
   let bytes = 0;
@@ -58,7 +58,7 @@ export async function linesOf(request) {
 }
 
 /** The JSON object of a body; none: an empty one. */
-export async function objectOf(request) {
+async function objectOf(request) {
   const text = request.method === "GET" ? "" : await textOf(request);
   if (text.trim() === "") return {};
   let value;

@@ -5,7 +5,7 @@
 //                                 by the object's alarm
 //   GET  context?budget=N         what to send to the model; POST with the options as JSON
 //   GET  tools?dialect=D          the definitions of an agent's tools, and what to tell it
-//   POST tools/NAME               answers a call of one; the input as JSON
+//   POST tools/NAME               answers a call of one; the input as the model wrote it
 //   POST grep, ask                {"pattern", ...}, {"question", ...}
 //   GET  items/ID                 what a summary, message or file is; POST with options
 //   GET  summaries/ID             from a summary back to the original messages; POST with options
@@ -19,7 +19,7 @@
 // Options are those of the package, in the query or as a JSON object in the body; answers are the
 // engine's JSON, errors {"error": {"code", "message"}}.
 
-import { linesOf, objectOf, optionsOf, queryOf } from "./request.js";
+import { linesOf, optionsOf, queryOf, textOf } from "./request.js";
 
 /** The one conversation of an object. */
 export const ID = "conversation";
@@ -64,7 +64,9 @@ async function tools({ lcm, url }) {
 }
 
 async function tool({ lcm, request, url, name }) {
-  return lcm.callTool(ID, name, await objectOf(request), queryOf(url));
+  // As the model wrote it: what is no JSON is a mistake of its own, which the answer tells it.
+  const input = await textOf(request);
+  return lcm.callTool(ID, name, input.trim() === "" ? {} : input, queryOf(url));
 }
 
 async function grep(asked) {

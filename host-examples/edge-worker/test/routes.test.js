@@ -72,6 +72,10 @@ test("an agent has its tools, and its questions are answered", async () => {
   const [, found] = await chat.post("tools/lcm_grep", { pattern: '"batch window"' });
   assert.equal(found.is_error, false);
   assert.match(found.text, /batch window/);
+  for (const mistake of ['{"pattern": ', "[]", '{"patern": "x"}', ""]) {
+    const [status, answer] = await chat.post("tools/lcm_grep", mistake);
+    assert.deepEqual([status, answer.is_error, answer.text !== ""], [200, true, true], mistake);
+  }
   const [, grep] = await chat.post("grep", { pattern: '"batch window"', limit: 1 });
   assert.equal(grep.matches.length, 1);
   const message = grep.matches[0].id;

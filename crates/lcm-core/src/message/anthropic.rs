@@ -102,6 +102,12 @@ fn read_known(raw: &str, block: &Object<'_>) -> Option<Part> {
             is_error: block.is_true("is_error"),
         },
         "image" | "document" => read_source(raw, block)?,
+        "search_result" => Part::File {
+            name: title(raw, block).or_else(|| block.string("source")),
+            mime: None,
+            text: Some(block.any("content")?),
+            data: None,
+        },
         _ => return None,
     })
 }
@@ -111,15 +117,21 @@ pub(crate) fn is_result(kind: &str) -> bool {
     kind == "tool_result" || kind.ends_with("_tool_result")
 }
 
-/// An image or a document that the message holds; one that it only names is no file.
+/// An image or a document that the message holds; one that it only names is no file. The text of a
+/// document can be a list of blocks.
 fn read_source(raw: &str, block: &Object<'_>) -> Option<Part> {
     let source = block.object("source")?;
-    let data: Option<Span> = Some(source.string("data")?);
+    let data = source.string("data");
     let (text, data) = match &*source.text("type") {
-        "base64" => (None, data),
-        "text" => (data, None),
+        "base64" => (None, Some(data?)),
+        "text" => (Some(data?), None),
+        "content" if block.text("type") == "document" => (Some(source.any("content")?), None),
         _ => return None,
     };
-    let name = block.string("title").filter(|title| json::slice(raw, *title) != "\"\"");
-    Some(Part::File { name, mime: source.string("media_type"), text, data })
+    Some(Part::File { name: title(raw, block), mime: source.string("media_type"), text, data })
+}
+
+/// The title of a document or search result, unless it is empty.
+fn title(raw: &str, block: &Object<'_>) -> Option<Span> {
+    block.string("title").filter(|title| json::slice(raw, *title) != "\"\"")
 }

@@ -29,18 +29,19 @@ const OPAQUE_KEYS: [&str; 7] =
 pub(super) fn quarters(raw: &str, part: &Part) -> u64 {
     let text = |span: Option<Span>| span.map_or(0, |span| of_text(json::slice(raw, span)));
     let value = |span: Option<Span>| span.map_or(0, |span| of_value(json::slice(raw, span)));
+    let any = |span: Option<Span>| {
+        let is_text = span.is_some_and(|span| json::kind(raw, span) == Kind::String);
+        if is_text { text(span) } else { value(span) }
+    };
     match *part {
         Part::Text { text: said } | Part::Reasoning { text: said } => text(Some(said)),
         Part::ToolCall { name, input, .. } => {
             let compact = input.map_or(0, |input| of_input(raw, input));
             text(name) + compact
         }
-        Part::ToolResult { name, output, .. } => {
-            let is_text = output.is_some_and(|output| json::kind(raw, output) == Kind::String);
-            text(name) + if is_text { text(output) } else { value(output) }
-        }
+        Part::ToolResult { name, output, .. } => text(name) + any(output),
         Part::File { name, text: content, data, .. } => {
-            text(name) + text(content) + data.map_or(0, |data| of_data(json::slice(raw, data)))
+            text(name) + any(content) + data.map_or(0, |data| of_data(json::slice(raw, data)))
         }
         Part::Other { value: other } => value(Some(other)),
     }

@@ -63,13 +63,23 @@ fn anthropic_blocks_are_read() {
             {"type":"document","title":"t","source":{"type":"text","media_type":"m","data":"x"}}]"#,
         "user: file - \"image/png\" - \"QQ\"; file \"t\" \"m\" \"x\" -;",
     );
+    check(
+        "user",
+        r#"[{"type":"document","source":{"type":"content","content":[{"type":"text","text":"a"}]}},
+            {"type":"search_result","source":"s","title":"t","content":[]},
+            {"type":"search_result","source":"s","title":"","content":"c"}]"#,
+        r#"user: file - - [{"type":"text","text":"a"}] -; file "t" - [] -; file "s" - "c" -;"#,
+    );
     for odd in [
         "7",
         "null",
         r#"{"type":"text"}"#,
         r#"{"type":"tool_use","id":"i"}"#,
         r#"{"type":"image","source":{"type":"url","url":"u"}}"#,
-        r#"{"type":"search_result","source":"s","title":"t","content":[]}"#,
+        r#"{"type":"image","source":{"type":"content","content":"c"}}"#,
+        r#"{"type":"document","source":{"type":"text"}}"#,
+        r#"{"type":"document","source":{"type":"content"}}"#,
+        r#"{"type":"search_result","source":"s","title":"t"}"#,
         r#"{"type":"novel"}"#,
     ] {
         check("user", &format!("[{odd}]"), &format!("user: other {odd};"));

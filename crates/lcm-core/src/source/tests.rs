@@ -149,6 +149,15 @@ fn files_are_named_and_shown_only_as_text() {
 }
 
 #[test]
+fn a_file_of_blocks_is_shown_as_their_texts() {
+    let mut draft = Draft::default();
+    let blocks = "[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]";
+    let text = Some(draft.value(blocks));
+    draft.parts.push(Part::File { name: None, mime: None, text, data: None });
+    assert_eq!(draft.user(), "[2026-01-02 03:04 user]\nfile\na\nb");
+}
+
+#[test]
 fn other_parts_are_their_json_unless_they_are_media() {
     let draft = Draft::default()
         .other("{\"type\":\"audio\",\"data\":\"AAAA\"}")

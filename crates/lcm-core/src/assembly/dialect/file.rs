@@ -5,6 +5,7 @@
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
+use super::answer;
 use crate::{
     api::Dialect,
     json::{self, Kind, Member, Span, Value},
@@ -26,6 +27,8 @@ pub(super) struct File<'a> {
     pub(super) data: Option<Cow<'a, str>>,
     /// Its address, and whether it is an image there.
     pub(super) url: Option<(Cow<'a, str>, bool)>,
+    /// It was found somewhere, which its block says and no file can.
+    is_found: bool,
 }
 
 /// The file that a block of a message holds or names; `None` when it is no file.
@@ -42,16 +45,31 @@ pub(super) fn read<'a>(
     let mut file = File {
         name: text(name).unwrap_or_default(),
         mime: text(mime).unwrap_or_default(),
-        text: text(content),
+        text: content.map(|span| match json::kind(raw, span) {
+            Kind::String => json::text(raw, span),
+            _ => Cow::Owned(answer::text(json::slice(raw, span)).0),
+        }),
         data: text(data),
         url: None,
+        is_found: false,
     };
-    if let Dialect::OpenaiChat | Dialect::OpenaiResponses = dialect {
-        let value = Value { span: whole, kind: json::kind(raw, whole) };
-        let audio = Object::of(raw, value).and_then(|block| block.object("input_audio"));
-        if let Some(audio) = audio {
-            file.mime = Cow::Owned(format!("audio/{}", audio.text("format")));
+    let block = Object::of(raw, Value { span: whole, kind: json::kind(raw, whole) });
+    match dialect {
+        Dialect::OpenaiChat | Dialect::OpenaiResponses => {
+            if let Some(audio) = block.and_then(|block| block.object("input_audio")) {
+                file.mime = Cow::Owned(format!("audio/{}", audio.text("format")));
+            }
         }
+        Dialect::Anthropic => {
+            if let Some(block) = block.filter(|block| block.text("type") == "search_result") {
+                let source = block.text("source");
+                if file.name != source {
+                    file.name = Cow::Owned(format!("{} {source}", file.name));
+                }
+                file.is_found = true;
+            }
+        }
+        _ => {}
     }
     file.open_data_url();
     Some(file)
@@ -271,7 +289,7 @@ impl<'a> File<'a> {
 
     /// Its part in an `lcm` message; `None` for one that stands elsewhere.
     pub(super) fn lcm(&self) -> Option<String> {
-        if self.url.is_some() {
+        if self.url.is_some() || self.is_found {
             return None;
         }
         let mut out = String::from("{\"type\":\"file\"");
