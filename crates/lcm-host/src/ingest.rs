@@ -398,9 +398,8 @@ impl Intake<'_> {
 
     /// What is not stored, and at which revision.
     fn reconcile(&mut self, entries: &str) -> Result<Reconciled> {
-        // Later plans would take what was stored here for replayed.
-        let refuse_replay = self.options.refuse_replay && self.done == 0;
-        let (new, done) = (self.options.new, self.done);
+        let IngestOptions { new, refuse_replay, .. } = *self.options;
+        let done = self.done;
         let transcript = format!(
             r#"{{"confirmed":{done},"new":{new},"refuse_replay":{refuse_replay},"entries":{entries}}}"#
         );

@@ -71,10 +71,13 @@ class Intake {
   /** Indexes of the messages that are not stored, and the revision this is true of. */
   async plan() {
     const { conversation, entriesJson, now } = this;
-    // Later plans would take what was stored here for replayed.
-    const refuse_replay = this.refuse_replay && this.#done === 0;
     const list = this.repeats ? this.list : undefined;
-    const asked = JSON.stringify({ confirmed: this.#done, new: this.is_new, refuse_replay, list });
+    const asked = JSON.stringify({
+      confirmed: this.#done,
+      new: this.is_new,
+      refuse_replay: this.refuse_replay,
+      list,
+    });
     const transcript_json = `${asked.slice(0, -1)},"entries":${entriesJson}}`;
     const args = { conversation, transcript_json, now };
     const plan = JSON.parse(await this.backend.call("ingest.reconcile", args));

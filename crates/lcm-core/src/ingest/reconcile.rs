@@ -168,8 +168,8 @@ pub(crate) fn reconcile(
     let head = &loaded.head;
     let consumed = marks::consumed(head, transcript.list.take())?.min(transcript.entries.len());
     transcript.confirmed = transcript.confirmed.max(consumed);
-    // What was stored of it before would be taken for replayed.
-    transcript.refuse_replay &= consumed == 0;
+    // Behind what was stored of it before, the rest would look replayed.
+    transcript.refuse_replay &= transcript.confirmed == 0;
     let entries = &*transcript.entries;
     let effective = &*effective(entries);
     let asked = Asked { config, transcript: &transcript, effective };

@@ -257,8 +257,7 @@ class _Intake:
     def plan(self) -> Flow[tuple[list[int], int]]:
         """Indexes of the messages that are not stored, and the revision this is true of."""
         asked: Fields = {"confirmed": self.done, "new": self.given.new}
-        # What was stored here would look replayed.
-        asked["refuse_replay"] = self.given.refuse_replay and not self.done
+        asked["refuse_replay"] = self.given.refuse_replay
         if self.given.repeat and self.list_name is not None:
             asked["list"] = self.list_name
         transcript = f'{to_json(asked)[:-1]},"entries":{self.entries}}}'

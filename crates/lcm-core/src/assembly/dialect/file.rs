@@ -53,15 +53,16 @@ pub(super) fn read<'a>(
         url: None,
         is_found: false,
     };
-    let block = Object::of(raw, Value { span: whole, kind: json::kind(raw, whole) });
+    let block = || Object::of(raw, Value { span: whole, kind: json::kind(raw, whole) });
     match dialect {
         Dialect::OpenaiChat | Dialect::OpenaiResponses => {
-            if let Some(audio) = block.and_then(|block| block.object("input_audio")) {
+            if let Some(audio) = block().and_then(|block| block.object("input_audio")) {
                 file.mime = Cow::Owned(format!("audio/{}", audio.text("format")));
             }
         }
-        Dialect::Anthropic => {
-            if let Some(block) = block.filter(|block| block.text("type") == "search_result") {
+        // What has no text is no search result.
+        Dialect::Anthropic if content.is_some() => {
+            if let Some(block) = block().filter(|block| block.text("type") == "search_result") {
                 let source = block.text("source");
                 if file.name != source {
                     file.name = Cow::Owned(format!("{} {source}", file.name));
