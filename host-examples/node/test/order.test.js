@@ -8,10 +8,10 @@ import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
 
 import { Component } from "../src/component.js";
-import { asyncStore, MemoryStore, open } from "../src/index.js";
+import { asyncStore, MemoryStore } from "../src/index.js";
 import { delay, slowStore } from "./fake.js";
+import { NOW, opened } from "./opened.js";
 
-const NOW = 1_700_000_000_000;
 const transcript = new URL("../../walkthrough.jsonl", import.meta.url);
 const lines = (await readFile(transcript, "utf8")).trimEnd().split("\n");
 let folder;
@@ -21,7 +21,6 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-const opened = (store, options) => open({ store, environment: {}, now: () => NOW, ...options });
 const slow = (inner) => asyncStore(slowStore(inner, 1));
 const said = (content) => ({ role: "user", content });
 

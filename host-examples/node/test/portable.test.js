@@ -9,9 +9,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { open } from "../src/index.js";
+import { NOW, opened } from "./opened.js";
 
-const NOW = 1_700_000_000_000;
 const transcript = new URL("../../walkthrough.jsonl", import.meta.url);
 const lines = (await readFile(transcript, "utf8")).trimEnd().split("\n");
 
@@ -23,7 +22,7 @@ async function collected(stream) {
 
 /** An engine over the walkthrough, compacted, and a longer conversation. */
 async function filled(worker = false) {
-  const lcm = await open({ store: "memory:", environment: {}, now: () => NOW, worker });
+  const lcm = await opened("memory:", { worker });
   await lcm.append("c", lines);
   await lcm.compact("c", { budget: 3000 });
   const many = Array.from({ length: 400 }, (_, at) => ({ role: "user", content: `number ${at}` }));
@@ -31,7 +30,7 @@ async function filled(worker = false) {
   return lcm;
 }
 
-const empty = () => open({ store: "memory:", environment: {}, now: () => NOW });
+const empty = () => opened("memory:");
 
 test("an export makes the same conversations in another store, and once", async () => {
   for (const worker of [false, true]) {
@@ -117,7 +116,7 @@ test("a stream has what the call has, and is read as it is taken", async () => {
 
 test("a plan of a question says what would be read, and writes nothing", async () => {
   const complete = () => assert.fail("a model was asked");
-  const lcm = await open({ store: "memory:", environment: {}, now: () => NOW, complete });
+  const lcm = await opened("memory:", { complete });
   await lcm.append("c", lines);
   const before = await lcm.digest();
   const planned = await lcm.askPlan("c", "What was decided about the batch window?", {
@@ -143,7 +142,7 @@ test("the program writes the same export, and takes in one of here", { skip }, a
     return execFileSync(program, all, { encoding: "utf8" });
   };
   const store = join(folder, "here.lcm.db");
-  const lcm = await open({ store, environment: {}, now: () => NOW });
+  const lcm = await opened(store);
   await lcm.append("c", lines);
   await lcm.compact("c", { budget: 3000 });
   const exported = await collected(lcm.export("c"));

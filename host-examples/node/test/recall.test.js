@@ -3,19 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { open } from "../src/index.js";
-
-const NOW = 1_700_000_000_000;
-
-/** Runs `work` over an engine and closes it. */
-async function withEngine(store, work, options) {
-  const lcm = await open({ store, environment: {}, now: () => NOW, ...options });
-  try {
-    return await work(lcm);
-  } finally {
-    await lcm.close();
-  }
-}
+import { NOW, withEngine } from "./opened.js";
 
 test("the tools of an agent find what was said and lead to its words", async () => {
   await withEngine("memory:", async (lcm) => {

@@ -11,8 +11,8 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { asyncStore, ERROR_CODES, MemoryStore, open } from "../src/index.js";
+import { NOW, opened } from "./opened.js";
 
-const NOW = 1_700_000_000_000;
 const before = ["begin", "ok"];
 
 const message = (content, at) => JSON.stringify({ role: at % 2 ? "assistant" : "user", content });
@@ -31,10 +31,9 @@ function losing(inner, lose) {
 /** What is stored after `before` and then `said`, of whose commits `lose` has the say. */
 async function stored(said, lose) {
   const inner = new MemoryStore();
-  const options = { environment: {}, now: () => NOW };
-  const other = await open({ ...options, store: inner });
+  const other = await opened(inner);
   await other.append("c", before.map(message));
-  const lcm = await open({ ...options, store: losing(inner, (...args) => lose(...args, other)) });
+  const lcm = await opened(losing(inner, (...args) => lose(...args, other)));
   const receipt = await lcm.ingest("c", said);
   const messages = (await other.messages("c")).slice(before.length);
   assert.equal((await other.check("c")).ok, true);
@@ -174,11 +173,10 @@ function goneAt(inner, number, isKept) {
 /** Stores a list of which an outage ends the first attempt; what is stored must then be right. */
 async function completedAfter(said, options, { held, number, isKept }) {
   const inner = new MemoryStore();
-  const given = { environment: {}, now: () => NOW };
-  const other = await open({ ...given, store: inner });
+  const other = await opened(inner);
   const first = Array.from({ length: held }, (_, at) => message(`earlier ${at} ok`, at));
   if (held > 0) await other.append("c", first, { mode: "new", now: NOW - 1 });
-  const lcm = await open({ ...given, store: goneAt(inner, number, isKept) });
+  const lcm = await opened(goneAt(inner, number, isKept));
   const ended = { code: "store-unavailable" };
   await assert.rejects(lcm.append("c", said, { ...options, now: NOW }), ended);
   const again = { ...options, now: NOW, repeat: true };
@@ -237,7 +235,7 @@ test("a long list ends with the same store as that of the program", { skip }, as
     return execFileSync(program, [...fixed, ...args], { input, encoding: "utf8" }).trim();
   };
   run(["ingest", "--new", "-"], said.map((line) => `${line}\n`).join(""));
-  const lcm = await open({ store: "memory:", environment: {}, now: () => NOW });
+  const lcm = await opened("memory:");
   await lcm.append("c", said, { mode: "new" });
   assert.equal(await lcm.digest(), run(["digest"]));
   await rm(folder, { recursive: true });
