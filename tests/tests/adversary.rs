@@ -10,7 +10,7 @@
 //! model that echoes, writes too much or nothing, garbage or another language, refuses, obeys what
 //! it reads, copies our own markers, lies about outcomes, fails with every code, never answers,
 //! answers twice, or answers for an old plan. However that goes: compaction ends; it ends for a
-//! reason of the closed list; answers and passes are within the bounds of `COMPACTION.md`; the
+//! reason of the closed list; answers and passes are within the bounds of `docs/compaction.md`; the
 //! context never grows; the store is sound; and no assembled summary has markup in it that is not
 //! ours.
 //!

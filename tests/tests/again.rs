@@ -21,11 +21,6 @@ use std::{
 
 use lcm_core::{
     Engine, Error, ErrorCode,
-    api::{
-        AppendOptions, ApplyOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect,
-        IngestMode, PlanStatus,
-    },
-    model::CompletionResult,
     store::{Entry, Guard, Put, Store},
 };
 use lcm_host::{
@@ -34,6 +29,13 @@ use lcm_host::{
     context, ingestion,
     store::{self, KeyValueStore, Memory, Page, Scan, StoreError},
     types,
+};
+use lcm_text::types::{
+    api::{
+        AppendOptions, ApplyOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect,
+        IngestMode, PlanStatus,
+    },
+    model::CompletionResult,
 };
 
 const BUDGET: u32 = 128_000;

@@ -7,13 +7,14 @@
 //! Questions on a grant: they read what it covers, and take from it exactly what a model is shown,
 //! in the commit that opens the question.
 
-use lcm_core::{Error, ErrorCode, tokens};
+use lcm_core::{Error, ErrorCode};
 use lcm_testing::{
     Host, Json,
     host::StoreMode,
     scripted_model::ScriptedModel,
     vector_runner::{Answers, drive},
 };
+use lcm_text::base::tokens;
 
 const NOW: u64 = 1_700_000_000_000;
 const CONFIG: &str = r#"{"fresh_tail_messages_max":2,"fresh_tail_tokens_max":null,

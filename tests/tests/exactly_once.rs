@@ -22,12 +22,12 @@
 
 use std::{collections::BTreeMap, env};
 
-use lcm_core::{
-    Engine,
-    api::{AppendOptions, Dialect, IngestMode},
-    error::{Error, ErrorCode, Result},
-};
+use lcm_core::Engine;
 use lcm_testing::{Fault, FaultStore, ModelStore, simulation::random::Random};
+use lcm_text::{
+    base::error::{Error, ErrorCode, Result},
+    types::api::{AppendOptions, Dialect, IngestMode},
+};
 use serde_json::json;
 
 const CHAT: &str = "c";

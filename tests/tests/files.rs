@@ -37,7 +37,7 @@ fn host() -> Host {
 
 fn literal(text: &str) -> String {
     let mut out = String::new();
-    lcm_core::json::write_string(&mut out, text);
+    lcm_text::base::json::write_string(&mut out, text);
     // Some writers escape what they need not.
     out.replace('w', "\\u0077")
 }
@@ -513,7 +513,7 @@ fn a_grant_covers_the_files_of_its_messages() {
     let spent: u32 = answer
         .list("matches")
         .iter()
-        .map(|one| lcm_core::tokens::estimate(&one.text("snippet")))
+        .map(|one| lcm_text::base::tokens::estimate(&one.text("snippet")))
         .sum();
     let note = answer.field("grant").unwrap();
     assert_eq!(number(note, "tokens"), usize::try_from(spent).unwrap(), "{note}");
@@ -549,14 +549,14 @@ fn the_tool_leads_from_a_match_to_its_surroundings() {
         outcome.field("done").unwrap().field("text").unwrap().as_str().unwrap().to_owned()
     };
     let found = tool("lcm_grep", "{\"pattern\":\"needle\",\"scope\":\"files\"}");
-    assert!(lcm_core::tokens::estimate(&found) <= 1_500, "{found}");
+    assert!(lcm_text::base::tokens::estimate(&found) <= 1_500, "{found}");
     assert!(found.contains("file-limited") && found.contains("scan-limited"), "{found}");
     assert!(found.contains(" line 4001 byte 76004 cat: "), "{found}");
     let call = found.lines().find_map(|line| line.strip_prefix("Next: lcm_describe ")).unwrap();
     let arguments = &call[..=call.rfind('}').unwrap()];
     let around = tool("lcm_describe", arguments);
     assert!(around.contains("needle"), "{arguments} {around}");
-    assert!(lcm_core::tokens::estimate(&around) <= 2_000, "{around}");
+    assert!(lcm_text::base::tokens::estimate(&around) <= 2_000, "{around}");
     let rest = found
         .split("is searched with ")
         .nth(1)

@@ -206,7 +206,7 @@ fn payloads() {
     ];
     rounds("payloads", |random| {
         let mut text = String::new();
-        while lcm_core::tokens::estimate(&text) < 1_200 {
+        while lcm_text::base::tokens::estimate(&text) < 1_200 {
             let (kind, other) = (random.pick(&KINDS).to_string(), random.pick(&KINDS).to_string());
             let piece = if random.chance(300) { mutate(random, &kind, &other) } else { kind };
             text.push_str(&piece);
@@ -234,7 +234,7 @@ fn payloads() {
             Json::parse(host.ask("recall.describe", &args).unwrap().as_str().unwrap()).unwrap();
         assert_eq!(file.field("content").unwrap().as_str(), Some(text.as_str()));
         let exploration = file.field("exploration").unwrap().as_str().unwrap();
-        let tokens = lcm_core::tokens::estimate(exploration);
+        let tokens = lcm_text::base::tokens::estimate(exploration);
         assert!((1..=240).contains(&tokens), "{tokens} tokens: {exploration}");
         let check = host.ask("admin.check", &Json::object([])).unwrap();
         assert!(check.as_str().unwrap().contains("\"ok\":true"), "{check}");

@@ -377,7 +377,7 @@ fn what_is_returned_is_charged() {
     let World { mut host, top, .. } = world();
     let mut total = 0;
     let id = made(&mut host, r#"{"tokens_max":100000}"#);
-    let estimate = |text: &str| u64::from(lcm_core::tokens::estimate(text));
+    let estimate = |text: &str| u64::from(lcm_text::base::tokens::estimate(text));
     let found = grep(&mut host, r#"{"pattern":"word"}"#, &id).unwrap();
     let matches = found.field("matches").unwrap().elements();
     total += matches.iter().map(|hit| estimate(&hit.text("snippet"))).sum::<u64>();

@@ -4,13 +4,17 @@
 //! Each test says what a host sends and how many messages are stored afterwards. A message too few
 //! is a loss, one too many a double.
 
-use lcm_core::{
-    Engine,
-    api::{AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, IngestMode},
-    error::{Error, ErrorCode},
-    model::{Completion, CompletionResult, Finish},
-};
+use lcm_core::Engine;
 use lcm_testing::ModelStore;
+use lcm_text::{
+    base::error::{Error, ErrorCode},
+    types::{
+        api::{
+            AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, IngestMode,
+        },
+        model::{Completion, CompletionResult, Finish},
+    },
+};
 
 const CHAT: &str = "c";
 
@@ -228,7 +232,7 @@ fn compact(chat: &mut Chat, mode: CompactionMode, target: Option<u32>) {
             let completion: Completion = chat.engine.complete_offline(request);
             assert_eq!(completion.finish, Finish::Stop);
             let answer = CompletionResult::Done(completion);
-            let options = lcm_core::api::ApplyOptions::default();
+            let options = lcm_text::types::api::ApplyOptions::default();
             chat.store.begin_call();
             chat.engine
                 .apply(&mut chat.store, CHAT, &request.id, &answer, &options, chat.now)

@@ -142,7 +142,7 @@ fn a_grant_ends_what_is_near() {
                 _ => (first..=last).contains(&one.number("seq")),
             };
             assert!(is_covered, "{one}");
-            tokens += u64::from(lcm_core::tokens::estimate(&one.text("snippet")));
+            tokens += u64::from(lcm_text::base::tokens::estimate(&one.text("snippet")));
         }
         let note = answer.field("grant").unwrap();
         assert_eq!(note.number("tokens"), tokens, "{note}");

@@ -106,8 +106,9 @@ fn neighbours_end_where_a_grant_does() {
     let answer = grep(&mut host, query, Some(grant));
     assert_eq!(answer.list("matches").len(), usize::try_from(last + 1 - first).unwrap());
     let mut tokens = 0;
-    let cost =
-        |one: &Json| lcm_core::tokens::estimate(one.field("snippet").unwrap().as_str().unwrap());
+    let cost = |one: &Json| {
+        lcm_text::base::tokens::estimate(one.field("snippet").unwrap().as_str().unwrap())
+    };
     for one in answer.list("matches") {
         let seq = one.number("seq");
         let all: Vec<u64> = [seqs(one, "before"), vec![seq], seqs(one, "after")].concat();
@@ -148,7 +149,7 @@ fn answers_with_neighbours_are_bounded() {
     ]);
     let outcome = host.ask("tools.call", &args).unwrap();
     let text = outcome.field("done").unwrap().field("text").unwrap().as_str().unwrap();
-    assert!(lcm_core::tokens::estimate(text) <= 1_500, "{text}");
+    assert!(lcm_text::base::tokens::estimate(text) <= 1_500, "{text}");
     assert!(text.lines().any(|line| line.starts_with("- msg_")), "{text}");
     assert!(
         text.lines()

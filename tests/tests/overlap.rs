@@ -15,12 +15,12 @@
 
 use std::{collections::BTreeMap, env};
 
-use lcm_core::{
-    Engine,
-    api::{AppendOptions, Dialect, IngestMode},
-    error::ErrorCode,
-};
+use lcm_core::Engine;
 use lcm_testing::{ModelStore, simulation::random::Random};
+use lcm_text::{
+    base::error::ErrorCode,
+    types::api::{AppendOptions, Dialect, IngestMode},
+};
 use serde_json::{Value, json};
 
 const CHAT: &str = "c";

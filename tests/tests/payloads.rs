@@ -49,7 +49,7 @@ fn text(random: &mut Random, bytes: usize) -> String {
 
 fn literal(text: &str) -> String {
     let mut out = String::new();
-    lcm_core::json::write_string(&mut out, text);
+    lcm_text::base::json::write_string(&mut out, text);
     // Some writers escape what they need not.
     out.replace('w', "\\u0077")
 }

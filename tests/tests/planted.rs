@@ -25,12 +25,12 @@ mod workload;
 use std::collections::BTreeMap;
 
 use facts::{Fact, Shape};
-use lcm_core::{
-    Engine,
-    api::{AppendOptions, Dialect, IngestMode, ToolAnswer, ToolOutcome},
-    tokens,
-};
+use lcm_core::Engine;
 use lcm_testing::ModelStore;
+use lcm_text::{
+    base::tokens,
+    types::api::{AppendOptions, Dialect, IngestMode, ToolAnswer, ToolOutcome},
+};
 use workload::{CONVERSATION, NOW_MS};
 
 /// Facts unless `LCM_FACTS` says otherwise.

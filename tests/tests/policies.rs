@@ -12,7 +12,7 @@
 //! they were said in, and how often the one is there that the prompt asks for.
 //!
 //! `cargo test --release -p lcm-tests --test policies -- --nocapture` prints the table of
-//! `crates/lcm-core/ASSEMBLY.md`. Asserted is what each policy is for.
+//! `docs/assembly.md`. Asserted is what each policy is for.
 
 #[path = "planted/facts.rs"]
 #[expect(dead_code, reason = "what is confusable about the facts is of the other test")]
@@ -22,11 +22,11 @@ mod facts;
 mod workload;
 
 use facts::Fact;
-use lcm_core::{
-    Engine,
-    api::{AppendOptions, AssembleOptions, Assembled, Dialect, IngestMode, Policy},
-};
+use lcm_core::Engine;
 use lcm_testing::ModelStore;
+use lcm_text::types::api::{
+    AppendOptions, AssembleOptions, Assembled, Dialect, IngestMode, Policy,
+};
 use workload::{CONVERSATION, NOW_MS};
 
 /// Facts that are planted.

@@ -5,12 +5,12 @@
 )]
 //! Calls of unknown outcome that are repeated: nothing is stored twice, nothing is left out.
 
-use lcm_core::{
-    Engine,
-    api::{AppendOptions, Dialect, IngestMode, Receipt},
-    error::ErrorCode,
-};
+use lcm_core::Engine;
 use lcm_testing::ModelStore;
+use lcm_text::{
+    base::error::ErrorCode,
+    types::api::{AppendOptions, Dialect, IngestMode, Receipt},
+};
 
 const CHAT: &str = "c";
 const NOW: u64 = 1_700_000_000_000;

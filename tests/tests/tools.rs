@@ -2,7 +2,6 @@
 //! The tools of an agent: every answer keeps its bound, whatever is stored, and the calls that
 //! answers name lead to the whole of a text.
 
-use lcm_core::tokens;
 use lcm_testing::{
     Host, Json,
     host::StoreMode,
@@ -10,6 +9,7 @@ use lcm_testing::{
     simulation::random::Random,
     vector_runner::{Answers, drive},
 };
+use lcm_text::base::tokens;
 
 /// As the interface says it.
 const ANSWER_TOKENS_MAX: u32 = 2_000;

@@ -19,8 +19,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use lcm_core::{api::Dialect, message};
 use lcm_testing::{Json, host::StoreMode, vector::Vector, vector_runner};
+use lcm_text::{message, types::api::Dialect};
 use serde_json::Value;
 
 fn workspace() -> PathBuf {

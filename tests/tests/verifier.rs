@@ -10,7 +10,7 @@
 //! the rules were made, those in `held-out` were written afterwards) and over summaries of the
 //! offline summariser. Each is checked as it is, with false numbers, identifiers and paths planted
 //! in it, and with each of its failures dropped or told as a success. The table is that of
-//! `crates/lcm-core/VERIFIER.md`, and printed by
+//! `docs/verifier.md`, and printed by
 //! `cargo test --release -p lcm-tests --test verifier -- --nocapture`; `LCM_DATA=FOLDER` adds real
 //! conversations in the `lcm` dialect, `LCM_SHOW=1` every case that is judged wrongly.
 
@@ -30,12 +30,14 @@ mod plants;
 use std::{env, fmt, time::Instant};
 
 use fixtures::Fixture;
-use lcm_core::{
-    extract::extract,
-    tokens::estimate,
-    verify::{Finding, Kind, lines, verify},
-};
 use lcm_testing::simulation::random::Random;
+use lcm_text::{
+    base::tokens::estimate,
+    summary::{
+        offline_summary::extract,
+        verify::{Finding, Kind, lines, verify},
+    },
+};
 
 /// Seeds of the plants of one summary.
 const ROUNDS: u64 = 5;

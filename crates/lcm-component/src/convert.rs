@@ -4,7 +4,11 @@
 //! Records are taken apart without `..`, so that a field added on one side does not compile until
 //! it is translated. Nothing is checked, rounded or defaulted.
 
-use lcm_core::{api, error, model, store};
+use lcm_core::store;
+use lcm_text::{
+    base::error,
+    types::{api, model},
+};
 
 use crate::bindings::{
     exports::lcm::engine::{compaction, context, ingest, tools},

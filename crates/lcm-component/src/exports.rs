@@ -5,7 +5,8 @@
 
 use alloc::{string::String, vec::Vec};
 
-use lcm_core::{Engine, api::Piece};
+use lcm_core::Engine;
+use lcm_text::types::api::Piece;
 
 use crate::{
     bindings::{
@@ -241,7 +242,7 @@ impl recall::Guest for Component {
 }
 
 /// Answers of models as the engine takes them.
-fn completions(answers: Vec<CompletionResult>) -> Vec<lcm_core::model::CompletionResult> {
+fn completions(answers: Vec<CompletionResult>) -> Vec<lcm_text::types::model::CompletionResult> {
     answers.into_iter().map(Into::into).collect()
 }
 

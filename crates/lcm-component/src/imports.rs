@@ -7,9 +7,9 @@ use alloc::{string::String, vec::Vec};
 
 use lcm_core::{
     Model, Result, Store,
-    model::{CompletionRequest, CompletionResult},
     store::{Entry, Guard, Put},
 };
+use lcm_text::types::model::{CompletionRequest, CompletionResult};
 
 use crate::bindings::lcm::engine::{llm, store};
 

@@ -3,24 +3,30 @@
 //! An [`Engine`] is configuration plus a cache; dropping it at any moment loses nothing. Nothing is
 //! decided here. What each call does, and its errors in full, is said in `wit/`.
 
+use crate::storage::store_session::{Cache, Reader};
 use alloc::{rc::Rc, string::String, vec::Vec};
 
 use crate::{
-    admin,
-    api::{
-        AppendOptions, ApplyOptions, AssembleOptions, Assembled, CompactionOptions, Decision,
-        Dialect, Outcome, Piece, PlanResult, Receipt, Timestamp, ToolOutcome,
+    admin, agent_tools, ask,
+    assembly::{self, RenderCache},
+    compaction, ingest, recall, search,
+    storage::{records::grants, store::Store, summary::OFFLINE},
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        tokens,
     },
-    ask, assembly, compaction,
     config::{self, Config},
-    error::{Error, Result},
-    extract, grants, ingest,
-    model::{Completion, CompletionRequest, CompletionResult, Finish, Model, Purpose},
-    reader::{Cache, Reader},
-    recall,
-    store::Store,
-    summary::OFFLINE,
-    tokens, tools, validate,
+    message::validate,
+    summary::offline_summary,
+    types::{
+        api::{
+            AppendOptions, ApplyOptions, AssembleOptions, Assembled, CompactionOptions, Decision,
+            Dialect, Outcome, Piece, PlanResult, Receipt, Timestamp, ToolOutcome,
+        },
+        model::{Completion, CompletionRequest, CompletionResult, Finish, Model, Purpose},
+    },
 };
 
 /// The engine: configuration and a bounded cache, nothing else.
@@ -31,6 +37,7 @@ use crate::{
 pub struct Engine {
     config: Rc<Config>,
     cache: Cache,
+    render_cache: RenderCache,
 }
 
 impl Engine {
@@ -53,7 +60,7 @@ impl Engine {
         let (config, report) = config::parse(config_json)?;
         if config.plain_summaries != self.config.plain_summaries {
             // What is remembered of an assembly has summaries in the other form.
-            self.cache.forget_assemblies();
+            self.render_cache = RenderCache::default();
         }
         self.config = Rc::new(config);
         Ok(report)
@@ -208,7 +215,7 @@ impl Engine {
     pub fn complete_offline(&self, request: &CompletionRequest) -> Completion {
         let text = match request.purpose {
             Purpose::Ask => ask::offline(&request.prompt),
-            _ => extract::offline(&request.prompt),
+            _ => offline_summary::offline(&request.prompt),
         };
         Completion {
             output_tokens: tokens::estimate(&text),
@@ -234,8 +241,9 @@ impl Engine {
         _now: Timestamp,
     ) -> Result<Assembled> {
         let config = Rc::clone(&self.config);
-        let reader = &mut self.reader(store);
-        assembly::assemble(reader, &config, conversation, budget, dialect, options)
+        let reader = &mut Reader::new(store, &mut self.cache);
+        let cache = &mut self.render_cache;
+        assembly::assemble(reader, cache, &config, conversation, budget, dialect, options)
     }
 
     /// Findings that would make a provider refuse an array of messages, as a JSON list.
@@ -261,7 +269,7 @@ impl Engine {
         grant: Option<&str>,
         now: Timestamp,
     ) -> Result<String> {
-        recall::grep(&mut self.reader(store), conversation, query_json, grant, now)
+        search::grep::grep(&mut self.reader(store), conversation, query_json, grant, now)
     }
 
     /// Attaches vectors to messages and summaries, or forgets them, and says as JSON what comes
@@ -421,14 +429,14 @@ impl Engine {
     /// as in [`Engine::tool_call`], of which only counts whether there is one.
     #[must_use]
     pub fn tool_definitions(&self, dialect: Dialect, caller: Option<&str>) -> String {
-        tools::definitions(dialect, caller.is_some())
+        agent_tools::definitions(dialect, caller.is_some())
     }
 
     /// Text for a system prompt that says when to use the tools, as a section in the form that the
     /// dialect's provider asks for.
     #[must_use]
     pub fn tool_instructions(&self, dialect: Dialect, has_summaries: bool) -> String {
-        tools::instructions(dialect, has_summaries)
+        agent_tools::instructions(dialect, has_summaries)
     }
 
     /// Answers the call of a tool. What its model did wrong is an answer, too. `caller` is the
@@ -449,7 +457,7 @@ impl Engine {
     ) -> Result<ToolOutcome> {
         let config = Rc::clone(&self.config);
         let reader = &mut self.reader(store);
-        tools::call(reader, &config, conversation, name, arguments_json, caller, now)
+        agent_tools::call(reader, &config, conversation, name, arguments_json, caller, now)
     }
 
     /// Goes on with the call of a tool that needed a model.
@@ -468,7 +476,7 @@ impl Engine {
     ) -> Result<ToolOutcome> {
         let config = Rc::clone(&self.config);
         let reader = &mut self.reader(store);
-        tools::resume(reader, &config, conversation, continuation, answers, now)
+        agent_tools::resume(reader, &config, conversation, continuation, answers, now)
     }
 
     /// What a conversation holds and costs, or (`None`) what the store holds, as JSON.

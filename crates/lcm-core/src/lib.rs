@@ -14,57 +14,19 @@
 extern crate alloc;
 
 mod admin;
-pub mod api;
+mod agent_tools;
 mod ask;
 mod assembly;
-mod calibration;
-mod codec;
 mod compaction;
-pub mod config;
-mod context;
-mod debt;
-mod deflate;
 pub mod engine;
-pub mod error;
-mod explore;
-pub mod extract;
-mod focus;
-mod grants;
-mod head;
-mod history;
 mod ingest;
-pub mod json;
-mod keys;
-mod life;
-mod limits;
-pub mod message;
-pub mod model;
-mod num;
-mod order;
-mod pack;
-mod pattern;
-mod payload;
-pub mod prompts;
-mod reader;
 mod recall;
-mod rules;
-mod seal;
-mod sealed;
 mod search;
-pub mod source;
-pub mod store;
-mod summary;
-mod tail;
-pub mod time;
-pub mod tokens;
-mod tool_format;
-mod tools;
-pub mod trust;
-mod usage;
-mod validate;
-pub mod verify;
+mod storage;
 
 pub use engine::Engine;
-pub use error::{Error, ErrorCode, Result};
-pub use model::Model;
-pub use store::Store;
+pub use lcm_text::{
+    base::error::{Error, ErrorCode, Result},
+    types::model::Model,
+};
+pub use storage::store::{self, Store};

@@ -15,7 +15,7 @@ const LETTERS_MAX: usize = 24;
 
 /// Irregular forms, each with the word it is a form of, in the order of the forms. Stems stand in
 /// stored indexes, so this list and every rule here are part of the store format: whoever changes
-/// one makes stored indexes anew (`STORE-FORMAT.md`, *Terms*).
+/// one makes stored indexes anew (`docs/store-format.md`, *Terms*).
 const IRREGULAR: &str = "\
 ate eat|became become|began begin|begun begin|bent bend|bit bite|bitten bite|blew blow|blown blow|\
 bought buy|broke break|broken break|brought bring|built build|came come|caught catch|\

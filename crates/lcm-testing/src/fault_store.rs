@@ -3,10 +3,8 @@
 //! In: any store and the number of the operation. Out: the same store, of which exactly one
 //! operation answered `store-unavailable`. What survives is the wrapped store.
 
-use lcm_core::{
-    error::{Error, ErrorCode, Result},
-    store::{Entry, Guard, Put, Store},
-};
+use lcm_core::store::{Entry, Guard, Put, Store};
+use lcm_text::base::error::{Error, ErrorCode, Result};
 
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -5,10 +5,8 @@
 
 use std::fmt;
 
-use lcm_core::{
-    error::Result,
-    store::{Entry, Guard, Put, Store},
-};
+use lcm_core::store::{Entry, Guard, Put, Store};
+use lcm_text::base::error::Result;
 
 use crate::model_store::ModelStore;
 

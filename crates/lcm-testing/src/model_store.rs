@@ -7,10 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lcm_core::{
-    error::{Error, Result},
-    store::{Entry, Guard, Put, Store},
-};
+use lcm_core::store::{Entry, Guard, Put, Store};
+use lcm_text::base::error::{Error, Result};
 
 use crate::digest::store_digest;
 

@@ -4,8 +4,8 @@
 //! The loop is that of every host: plan, complete, apply, until neither a request nor a sweep is
 //! left. Not here: hosts whose calls and answers are JSON ([`crate::vector_runner::drive`]).
 
-use lcm_core::{
-    Engine,
+use lcm_core::Engine;
+use lcm_text::types::{
     api::{ApplyOptions, CompactionOptions, Outcome, PlanStatus, Timestamp},
     model::{Completion, CompletionRequest, CompletionResult},
 };

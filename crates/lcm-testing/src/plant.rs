@@ -2,10 +2,8 @@
 //!
 //! They live in the store and around the engine, never in the engine.
 
-use lcm_core::{
-    error::Result,
-    store::{Entry, Guard, Put, Store},
-};
+use lcm_core::store::{Entry, Guard, Put, Store};
+use lcm_text::base::error::Result;
 
 use crate::{fault_store::StoreDebug, json::Json};
 

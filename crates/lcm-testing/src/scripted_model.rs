@@ -3,7 +3,7 @@
 //! In: a list of completions in the vector format. Out: one result per request, the first fitting
 //! completion that is not used up. A request that nothing fits is a mistake of the script.
 
-use lcm_core::model::{
+use lcm_text::types::model::{
     Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult, Finish,
     Model, Purpose,
 };
@@ -156,7 +156,7 @@ mod tests {
         CompletionRequest {
             id: String::new(),
             purpose,
-            level: lcm_core::model::Level::Normal,
+            level: lcm_text::types::model::Level::Normal,
             system: String::new(),
             prompt: String::new(),
             input_tokens: 0,

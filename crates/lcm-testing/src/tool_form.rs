@@ -5,7 +5,7 @@
 //! in tokens, its first line, and that the call it names next can be made. Not here: whether what
 //! is said is right, which the vectors expect.
 
-use lcm_core::tokens;
+use lcm_text::base::tokens;
 
 use crate::json::Json;
 

@@ -7,10 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lcm_core::{
-    error::{Error, ErrorCode, Result},
-    store::{Entry, Guard, Put, Store},
-};
+use lcm_core::store::{Entry, Guard, Put, Store};
+use lcm_text::base::error::{Error, ErrorCode, Result};
 
 use crate::fault_store::StoreDebug;
 

@@ -15,7 +15,7 @@ const DOCUMENTS = [
   "README.md",
   "ARCHITECTURE.md",
   "CONTRIBUTING.md",
-  "crates/lcm-core/STORE-FORMAT.md",
+  "docs/store-format.md",
   "host-examples/README.md",
   "host-examples/node/README.md",
   "host-examples/python/README.md",

@@ -5,17 +5,17 @@ use std::{
     fmt,
 };
 
-use lcm_core::{
-    Engine,
+use lcm_core::Engine;
+use lcm_testing::{
+    ModelStore,
+    simulation::{invariants::REASONS, random::Random},
+};
+use lcm_text::types::{
     api::{
         AppendOptions, Applied, ApplyOptions, AssembleOptions, CompactionMode, CompactionOptions,
         Dialect, IngestMode, Item, Outcome, PlanStatus,
     },
     model::{CompletionRequest, CompletionResult},
-};
-use lcm_testing::{
-    ModelStore,
-    simulation::{invariants::REASONS, random::Random},
 };
 
 use crate::{
@@ -313,7 +313,7 @@ impl Life {
         self.assemble(u32::MAX).items
     }
 
-    fn assemble(&mut self, budget: u32) -> lcm_core::api::Assembled {
+    fn assemble(&mut self, budget: u32) -> lcm_text::types::api::Assembled {
         let options = AssembleOptions { explain: true, ..AssembleOptions::default() };
         self.store.begin_call();
         self.engine
@@ -344,7 +344,7 @@ fn sources(request: &CompletionRequest) -> String {
     request.id.split(':').take(7).collect::<Vec<_>>().join(":")
 }
 
-/// The bounds of `COMPACTION.md`, from the context at the beginning.
+/// The bounds of `docs/compaction.md`, from the context at the beginning.
 struct Bounds {
     committed: u64,
     messages: u64,

@@ -1,6 +1,6 @@
 //! Reads assembled summaries strictly: what is not our form is a fault.
 
-use lcm_core::api::Assembled;
+use lcm_text::types::api::Assembled;
 
 /// Checks every summary of an assembly in the dialect `lcm`; returns how many there were.
 pub(crate) fn check(assembled: &Assembled) -> usize {

@@ -1,14 +1,14 @@
 //! The model: what it answers to a request.
 
-use lcm_core::{
-    Engine,
-    model::{
+use lcm_core::Engine;
+use lcm_testing::simulation::random::Random;
+use lcm_text::{
+    base::tokens::estimate,
+    types::model::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
         Finish,
     },
-    tokens::estimate,
 };
-use lcm_testing::simulation::random::Random;
 
 /// What it is up to. `Old` and `Twice` are the host's part.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -82,7 +82,8 @@ pub(crate) fn answer(
     malice: Malice,
     random: &mut Random,
 ) -> Option<CompletionResult> {
-    let source = lcm_core::prompts::material(&request.prompt).map_or("", |(source, _)| source);
+    let source =
+        lcm_text::summary::prompts::material(&request.prompt).map_or("", |(source, _)| source);
     let mut finish = Finish::Stop;
     let text = match malice {
         Malice::Echo => source.to_owned(),

@@ -5,9 +5,9 @@
 //! Every assembly equals that of an engine that remembers nothing, in all that is returned, and
 //! says of the bytes that it shares with the one before what is true.
 
-use lcm_core::{
-    api::{Assembled, Dialect},
+use lcm_text::{
     message,
+    types::api::{Assembled, Dialect},
 };
 use serde_json::value::RawValue;
 

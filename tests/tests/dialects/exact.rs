@@ -1,8 +1,8 @@
 //! Generated transcripts of `openai-responses` and `gemini` as their providers would have them,
 //! with every block type: equal when they come back, and sound everywhere when they were damaged.
 
-use lcm_core::api::Dialect;
 use lcm_testing::simulation::random::Random;
+use lcm_text::types::api::Dialect;
 use serde_json::{Value, json};
 
 use crate::{Chat, DIALECTS};

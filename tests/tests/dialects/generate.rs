@@ -1,7 +1,7 @@
 //! Histories that look like those of agents and of what goes wrong with them.
 
-use lcm_core::api::Dialect;
 use lcm_testing::simulation::random::Random;
+use lcm_text::types::api::Dialect;
 
 use crate::write;
 

@@ -18,16 +18,18 @@ mod transcripts;
 mod workload;
 mod write;
 
-use lcm_core::{
-    Engine,
-    api::{
-        AppendOptions, AssembleOptions, Assembled, CompactionMode, CompactionOptions, Dialect,
-        IngestMode, PlanStatus, Policy,
-    },
-    message::{self, Message, Part, Role},
-    model::CompletionResult,
-};
+use lcm_core::Engine;
 use lcm_testing::ModelStore;
+use lcm_text::{
+    message::{self, Message, Part, Role},
+    types::{
+        api::{
+            AppendOptions, AssembleOptions, Assembled, CompactionMode, CompactionOptions, Dialect,
+            IngestMode, PlanStatus, Policy,
+        },
+        model::CompletionResult,
+    },
+};
 
 /// All dialects.
 pub(crate) const DIALECTS: [Dialect; 5] = [

@@ -9,9 +9,9 @@ use std::{
     thread,
 };
 
-use lcm_core::{
-    api::{Assembled, Dialect},
+use lcm_text::{
     message,
+    types::api::{Assembled, Dialect},
 };
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Every block type that the providers publish comes back as it went in.
 
-use lcm_core::api::{Assembled, Dialect};
+use lcm_text::types::api::{Assembled, Dialect};
 use serde_json::{Value, json};
 
 use crate::Chat;

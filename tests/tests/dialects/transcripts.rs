@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use lcm_core::api::Dialect;
+use lcm_text::types::api::Dialect;
 
 use crate::{Chat, DIALECTS, properties::check, workload};
 

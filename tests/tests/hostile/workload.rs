@@ -3,11 +3,9 @@
 //!
 //! In: a number of messages. Out: an engine and its store. The same number gives the same store.
 
-use lcm_core::{
-    Engine,
-    api::{AppendOptions, Applied, CompactionOptions, Dialect, IngestMode},
-};
+use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline, simulation::random::Random};
+use lcm_text::types::api::{AppendOptions, Applied, CompactionOptions, Dialect, IngestMode};
 use serde_json::json;
 
 /// 2026-01-01T00:00:00Z in milliseconds.

@@ -1,10 +1,10 @@
 //! One conversation, lived turn by turn by a host that counts what it pays.
 
-use lcm_core::{
-    Engine,
-    api::{AppendOptions, Applied, AssembleOptions, CompactionOptions, Dialect, IngestMode},
-};
+use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline};
+use lcm_text::types::api::{
+    AppendOptions, Applied, AssembleOptions, CompactionOptions, Dialect, IngestMode,
+};
 use serde_json::Value;
 
 use crate::bill::Bill;
@@ -204,7 +204,8 @@ impl Life {
                 let told =
                     self.engine.describe(&mut self.store, "c", &item.id, "{}", None, now).unwrap();
                 let told: Value = serde_json::from_str(&told).unwrap();
-                tokens += u64::from(lcm_core::tokens::estimate(told["text"].as_str().unwrap()));
+                tokens +=
+                    u64::from(lcm_text::base::tokens::estimate(told["text"].as_str().unwrap()));
             }
         }
         tokens

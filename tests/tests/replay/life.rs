@@ -1,10 +1,10 @@
 //! One conversation, sent to a provider turn by turn.
 
-use lcm_core::{
-    Engine,
-    api::{AppendOptions, Applied, AssembleOptions, CompactionOptions, Dialect, IngestMode},
-};
+use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline};
+use lcm_text::types::api::{
+    AppendOptions, Applied, AssembleOptions, CompactionOptions, Dialect, IngestMode,
+};
 
 use crate::bill::{BLOCK_TOKENS, Bill, TOKEN_BYTES};
 

@@ -27,7 +27,7 @@ pub(crate) fn all() -> Vec<Workload> {
     let of = |name, messages, stable_permille_min| Workload { name, messages, stable_permille_min };
     let mut out = vec![
         of("an agent with tools", agent(), 970),
-        // No tail and no threshold that was tried brings it to .97, see `ASSEMBLY.md`.
+        // No tail and no threshold that was tried brings it to .97, see `docs/assembly.md`.
         of("an agent whose tools return 700 tokens", agent_of(LONG_RESULT_TOKENS), 920),
     ];
     if let Some(folder) = std::env::var_os("LCM_DATA") {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use lcm_core::{
-    Engine,
-    api::{AppendOptions, Applied, AssembleOptions, CompactionOptions, Dialect, IngestMode},
-};
+use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline};
+use lcm_text::types::api::{
+    AppendOptions, Applied, AssembleOptions, CompactionOptions, Dialect, IngestMode,
+};
 
 use crate::{bill::Bill, facts};
 
@@ -223,5 +223,5 @@ fn texts(json: &str) -> String {
 }
 
 fn tokens(message: &str) -> u64 {
-    u64::from(lcm_core::message::project(Dialect::Lcm, message).unwrap().tokens)
+    u64::from(lcm_text::message::project(Dialect::Lcm, message).unwrap().tokens)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lcm_core::tokens::is_cjk;
+use lcm_text::base::tokens::is_cjk;
 
 /// Longer runs of letters are noise.
 const FACT_BYTES_MAX: usize = 80;

@@ -2,11 +2,11 @@
 
 use std::{fmt, fs, path::Path};
 
-use lcm_core::{
-    api::Dialect,
-    extract::extract,
-    message, source,
-    tokens::{estimate, truncate},
+use lcm_text::{
+    base::tokens::{estimate, truncate},
+    message,
+    summary::{offline_summary::extract, transcript},
+    types::api::Dialect,
 };
 
 use crate::facts;
@@ -156,13 +156,13 @@ fn blocks(lines: &[String]) -> Vec<Block> {
         let message = message::project(Dialect::Lcm, raw).unwrap();
         let mut text = String::new();
         let time = message.timestamp.unwrap_or(0);
-        if source::render_message(
+        if transcript::render_message(
             &mut text,
             raw,
             message.role,
             &message.parts,
             time,
-            source::Reading { part_tokens_max: PART_TOKENS_MAX, injected_tags: &[] },
+            transcript::Reading { part_tokens_max: PART_TOKENS_MAX, injected_tags: &[] },
         ) {
             out.push(Block { tokens: estimate(&text), text });
         }

@@ -2,7 +2,6 @@
 
 use std::{path::Path, sync::Arc, time::Instant};
 
-use lcm_core::{api::Piece, prompts, tokens};
 use lcm_host::{
     Cancel, Clock, Code, CompactOptions, CompactStatus, Component, Lcm, LoadOptions,
     completion::{CompletionProvider, Offline},
@@ -11,6 +10,7 @@ use lcm_host::{
     types::{Completion, CompletionRequest, CompletionResult, Dialect, Finish, Level, Purpose},
     work,
 };
+use lcm_text::{base::tokens, summary::prompts, types::api::Piece};
 
 use super::{
     Assembled, CONVERSATION, Engine, Load, NOW_MS, Taken,

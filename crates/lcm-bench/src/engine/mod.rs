@@ -20,8 +20,8 @@ use std::{
     time::Instant,
 };
 
-use lcm_core::api::Piece;
 use lcm_host::store::{KeyValueStore, Memory, Sqlite};
+use lcm_text::types::api::Piece;
 
 use crate::{
     arguments::{Engine as Arguments, Store},

@@ -4,16 +4,20 @@ use std::time::Instant;
 
 use lcm_core::{
     Engine as Core, Error, ErrorCode,
-    api::{
-        AppendOptions, Applied, ApplyOptions, AssembleOptions, CompactionMode, CompactionOptions,
-        Dialect, IngestMode, Piece, PlanStatus,
-    },
-    model::{Completion, CompletionRequest, CompletionResult, Finish, Level, Purpose},
-    prompts,
     store::{Entry, Guard, Put, Store},
-    tokens,
 };
 use lcm_host::store::{self, KeyValueStore, Scan, StoreError};
+use lcm_text::{
+    base::tokens,
+    summary::prompts,
+    types::{
+        api::{
+            AppendOptions, Applied, ApplyOptions, AssembleOptions, CompactionMode,
+            CompactionOptions, Dialect, IngestMode, Piece, PlanStatus,
+        },
+        model::{Completion, CompletionRequest, CompletionResult, Finish, Level, Purpose},
+    },
+};
 
 use super::{
     Assembled, CONVERSATION, Engine, Load, NOW_MS, Taken,
@@ -37,7 +41,7 @@ fn failed(error: &StoreError) -> Error {
 }
 
 impl Store for Bridge {
-    fn get_many(&mut self, keys: &[String]) -> lcm_core::error::Result<Vec<Option<Vec<u8>>>> {
+    fn get_many(&mut self, keys: &[String]) -> lcm_text::base::error::Result<Vec<Option<Vec<u8>>>> {
         self.0.get_many(keys).map_err(|error| failed(&error))
     }
 
@@ -48,14 +52,14 @@ impl Store for Bridge {
         reverse: bool,
         entries_max: u32,
         bytes_max: u32,
-    ) -> lcm_core::error::Result<(Vec<Entry>, bool)> {
+    ) -> lcm_text::base::error::Result<(Vec<Entry>, bool)> {
         let scan = Scan { start, end, reverse, entries_max, bytes_max };
         let page = self.0.scan(&scan).map_err(|error| failed(&error))?;
         let entry = |(key, value)| Entry { key, value };
         Ok((page.entries.into_iter().map(entry).collect(), page.more))
     }
 
-    fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> lcm_core::error::Result<()> {
+    fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> lcm_text::base::error::Result<()> {
         let guard = |of: &Guard| store::Guard { key: of.key.clone(), value: of.value.clone() };
         let put = |of: &Put| store::Put { key: of.key.clone(), value: of.value.clone() };
         let guards: Vec<_> = guards.iter().map(guard).collect();

@@ -7,7 +7,7 @@
 
 use std::{path::PathBuf, time::Instant};
 
-use lcm_core::api::Piece;
+use lcm_text::types::api::Piece;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
 use sha2::{Digest as _, Sha256};

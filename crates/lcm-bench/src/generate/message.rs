@@ -1,6 +1,6 @@
 //! One message of a workload as its JSON line.
 
-use lcm_core::time::iso_millis;
+use lcm_text::base::time::iso_millis;
 use serde::Serialize;
 
 /// A message.

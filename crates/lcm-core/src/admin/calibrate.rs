@@ -1,8 +1,10 @@
 //! What a host reports of a model: how many tokens its provider counted.
 
+use crate::storage::session;
 use alloc::{string::String, vec::Vec};
 
-use crate::{calibration, codec, error::Result, head::Act, json::Writer, life, store::Put};
+use crate::storage::{codec, head::Act, records::calibration, store::Put};
+use lcm_text::base::{error::Result, json::Writer};
 
 use super::verbs::Session;
 
@@ -16,7 +18,7 @@ impl Session<'_, '_> {
         let wanted = calibration::Wanted::of(&self.keys, model)?;
         if self.is_stored {
             self.loaded = self.loaded.existing()?;
-            life::goes_on(self.reader, &self.loaded.head)?;
+            session::goes_on(self.reader, &self.loaded.head)?;
         }
         let found = wanted.found(self.reader.fresh_one(&wanted.key)?)?;
         let mut puts = Vec::new();

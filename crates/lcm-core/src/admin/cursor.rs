@@ -4,14 +4,12 @@
 //! record of the store, which is not trusted either.
 
 use alloc::string::String;
+use lcm_text::base::hash;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{
-    codec::{self, Sound},
-    error::Result,
-    keys,
-};
+use crate::storage::codec::{self, Sound};
+use lcm_text::base::error::Result;
 
 /// The cursor of a state.
 ///
@@ -19,10 +17,10 @@ use crate::{
 ///
 /// As [`codec::encode`].
 pub(super) fn write<T: Serialize>(state: &T) -> Result<String> {
-    Ok(keys::hex(&codec::encode(state)?))
+    Ok(hash::hex(&codec::encode(state)?))
 }
 
 /// The state of a cursor; `None`: it is of something else.
 pub(super) fn read<T: DeserializeOwned + Sound>(cursor: &str) -> Option<T> {
-    codec::decode("cursor", &keys::unhex(cursor)?).ok()
+    codec::decode("cursor", &hash::unhex(cursor)?).ok()
 }

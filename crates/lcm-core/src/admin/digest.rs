@@ -5,20 +5,20 @@
 //! filled in other batches compare equal.
 
 use alloc::{format, string::String, vec::Vec};
+use lcm_text::base::hash;
 
 use sha2::{Digest, Sha256};
 
-use crate::{
+use crate::storage::{
     codec,
     context::Item,
-    error::Result,
     head::{Head, Loaded},
     history::History,
     keys::{self, Keys},
-    num, order,
-    reader::Reader,
+    store_session::Reader,
     summary::Summary,
 };
+use lcm_text::base::{error::Result, int, sort};
 
 /// The digest of the whole store as `{"sha256", "cursor"}`.
 ///
@@ -34,7 +34,7 @@ pub(crate) fn digest(reader: &mut Reader<'_>, logical: bool) -> Result<String> {
             names.push(id);
             Ok(())
         })?;
-        order::distinct(&mut names);
+        sort::distinct(&mut names);
         for id in &names {
             conversation(reader, id, &mut hasher)?;
         }
@@ -46,11 +46,11 @@ pub(crate) fn digest(reader: &mut Reader<'_>, logical: bool) -> Result<String> {
             Ok(())
         })?;
     }
-    Ok(format!("{{\"sha256\":\"{}\",\"cursor\":null}}", keys::hex(&hasher.finalize())))
+    Ok(format!("{{\"sha256\":\"{}\",\"cursor\":null}}", hash::hex(&hasher.finalize())))
 }
 
 fn field(hasher: &mut Sha256, bytes: &[u8]) {
-    hasher.update(num::to_u32(bytes.len()).to_be_bytes());
+    hasher.update(int::to_u32(bytes.len()).to_be_bytes());
     hasher.update(bytes);
 }
 

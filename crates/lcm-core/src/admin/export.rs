@@ -4,23 +4,28 @@
 //! the context *is* goes along; what belongs to one store does not: the journal, models' guards
 //! and ledgers, attempts, grants, the last question, uploads that no message refers to.
 
+use crate::storage::pack::Placed;
+use crate::storage::store_session::{self, Reader};
 use alloc::string::String;
+use lcm_text::base::hash;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
+use crate::storage::{
     codec::{self, Sound},
     context::Item,
-    error::{Error, Result},
     head::{Head, Loaded},
-    history::{History, Placed},
-    json::Writer,
+    history::History,
     keys::{self, Keys},
-    life::Life,
-    limits, num,
     pack::Raw,
-    reader::{self, Reader},
+    session::Life,
     summary::{self, Summary},
+};
+use lcm_text::base::{
+    error::{Error, Result},
+    int,
+    json::Writer,
+    limits,
 };
 
 use super::{
@@ -99,7 +104,7 @@ pub(crate) fn export_page(
             .filter(|known| if known.all { "" } else { &known.conversation } == conversation)
             .ok_or_else(|| Error::invalid("cursor: not one of this export"))?,
     };
-    let bytes_max = num::to_usize(u64::from(bytes_max)).min(PAGE_BYTES_MAX);
+    let bytes_max = int::to_usize(u64::from(bytes_max)).min(PAGE_BYTES_MAX);
     let mut page = Page { lines: Writer::array(), bytes: 0, bytes_max };
     loop {
         let keys = Keys::new(&progress.conversation)?;
@@ -153,7 +158,7 @@ fn begin(reader: &mut Reader<'_>, conversation: &str) -> Result<Progress> {
 
 /// The conversation behind this one in the order of their keys.
 fn next(reader: &mut Reader<'_>, after: Option<&Keys>) -> Result<Option<String>> {
-    let start = after.map_or_else(|| keys::NAMES.into(), |keys| reader::after(&keys.name()));
+    let start = after.map_or_else(|| keys::NAMES.into(), |keys| store_session::after(&keys.name()));
     let (entries, _) = reader.page(&start, keys::NAMES_END, 1)?;
     let Some(entry) = entries.first() else { return Ok(None) };
     let (_, id): (String, String) = codec::decode(&entry.key, &entry.value)?;
@@ -234,7 +239,7 @@ impl Section<'_, '_> {
         header.number("part", self.progress.part);
         header.number("parts", self.progress.parts);
         header.number("messages", head.messages);
-        header.text("frontier", &keys::hex(&head.frontier));
+        header.text("frontier", &hash::hex(&head.frontier));
         header.number("summaries", head.summaries);
         header.number("items", head.context.count());
         portable::write_life(&mut header, &Life::read(self.reader, self.history.keys, head)?);
@@ -285,8 +290,8 @@ impl Section<'_, '_> {
         if piece == 0 {
             let mut large = begun("large");
             large.number("bytes", placed.stored.raw.bytes());
-            large.text("sha256", &keys::hex(sha256));
-            large.text("frontier", &keys::hex(&self.history.frontier(self.reader, seq)?));
+            large.text("sha256", &hash::hex(sha256));
+            large.text("frontier", &hash::hex(&self.history.frontier(self.reader, seq)?));
             if !self.put(large) {
                 return Ok(false);
             }
@@ -319,7 +324,7 @@ impl Section<'_, '_> {
     ) -> Result<bool> {
         let (first, end) = self.history.keys.range("s");
         while count < self.head().summaries {
-            let start = if after.is_empty() { first.clone() } else { reader::after(&after) };
+            let start = if after.is_empty() { first.clone() } else { store_session::after(&after) };
             let (entries, more) = self.reader.page(&start, &end, limits::CALL_BYTES_MAX)?;
             for entry in entries {
                 let record: Summary = codec::decode(&entry.key, &entry.value)?;
@@ -350,14 +355,14 @@ impl Section<'_, '_> {
     fn context(&mut self, from: u64) -> Result<bool> {
         let History { keys, head } = self.history;
         let items = head.context.load(self.reader, keys)?;
-        let rest = items.get(num::to_usize(from)..).unwrap_or(&[]);
+        let rest = items.get(int::to_usize(from)..).unwrap_or(&[]);
         for (number, items) in (0u64..).zip(rest.chunks(portable::ITEMS_PER_LINE)) {
             let mut array = Writer::array();
             items.iter().for_each(|item| array.push_object(written(item)));
             let mut line = line("context");
             line.array_at("items", array);
             if !self.put(line) {
-                let done = number * num::to_u64(portable::ITEMS_PER_LINE);
+                let done = number * int::to_u64(portable::ITEMS_PER_LINE);
                 self.progress.stage = Stage::Context { from: from + done };
                 return Ok(false);
             }

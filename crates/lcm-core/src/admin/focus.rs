@@ -1,8 +1,10 @@
 //! The verb that sets the focus brief of a conversation, or takes it away.
 
+use crate::storage::session;
 use alloc::{string::String, vec};
 
-use crate::{codec, error::Result, focus::Brief, head::Act, json::Writer, life, store::Put};
+use crate::storage::{codec, head::Act, records::focus::Brief, store::Put};
+use lcm_text::base::{error::Result, json::Writer};
 
 use super::verbs::Session;
 
@@ -11,7 +13,7 @@ impl Session<'_, '_> {
     pub(super) fn focus(mut self, text: Option<String>, seq_last: Option<u64>) -> Result<Writer> {
         if self.is_stored {
             self.loaded = self.loaded.existing()?;
-            life::goes_on(self.reader, &self.loaded.head)?;
+            session::goes_on(self.reader, &self.loaded.head)?;
         }
         let key = self.keys.focus();
         let found = self.reader.fresh_one(&key)?;

@@ -1,15 +1,18 @@
 //! What is asked of the life of a session: join a family, archive, begin anew, reset.
 
+use crate::storage::records::session::{Archived, Cause};
+use crate::storage::session::{self, Life};
 use alloc::{format, string::String, vec::Vec};
 
-use crate::{
+use crate::storage::{
     context::Item,
-    error::{Error, ErrorCode, Result},
     head::{Act, Journal, Loaded},
-    json::Writer,
     keys::{self, Keys},
-    life::{self, Archived, Cause, Life},
     store::Guard,
+};
+use lcm_text::base::{
+    error::{Error, ErrorCode, Result},
+    json::Writer,
 };
 
 use super::verbs::Session;
@@ -29,7 +32,7 @@ impl Session<'_, '_> {
         let mut puts = Vec::new();
         let head = &mut self.loaded.head;
         let changed =
-            self.is_stored & life::join(head, &self.keys, key, None, self.now, &mut puts)?;
+            self.is_stored & session::join(head, &self.keys, key, None, self.now, &mut puts)?;
         let mut answer = Writer::object();
         answer.flag("changed", changed);
         answer.text("conversation", &self.loaded.head.conversation);
@@ -61,7 +64,7 @@ impl Session<'_, '_> {
     /// Withdraws what is less deep from the context.
     pub(super) fn new_session(mut self, retain_depth: Option<u32>) -> Result<Writer> {
         let head = &mut self.loaded.head;
-        life::goes_on(self.reader, head)?;
+        session::goes_on(self.reader, head)?;
         let items = head.context.load(self.reader, &self.keys)?;
         let kept = |item: &Item| retain_depth.is_none_or(|least| item.depth() >= Some(least));
         let (mut messages, mut summaries) = (0u64, 0u64);
@@ -117,7 +120,7 @@ impl Session<'_, '_> {
         };
         match &head.archived {
             Some(archived) => {
-                if let Some(successor) = life::successor(self.reader, archived)? {
+                if let Some(successor) = session::successor(self.reader, archived)? {
                     return Ok(answer(Some(&conversation), &successor, false));
                 }
             }
@@ -127,7 +130,7 @@ impl Session<'_, '_> {
         if !self.is_stored {
             return Ok(answer(None, &conversation, false));
         }
-        let family = life::family_of(self.reader, &self.keys, head)?;
+        let family = session::family_of(self.reader, &self.keys, head)?;
         let family = family.unwrap_or_else(|| conversation.clone());
         let next = self.successor(successor, &family)?;
         let name = next.found.1.head.conversation.clone();
@@ -160,7 +163,7 @@ impl Session<'_, '_> {
     /// reset made is taken apart: `owner/repo#12` is somebody's own.
     fn numbered(&mut self) -> Result<(String, u64)> {
         let id = &self.loaded.head.conversation;
-        let member = life::member_of(self.reader, &self.keys, &self.loaded.head)?;
+        let member = session::member_of(self.reader, &self.keys, &self.loaded.head)?;
         let stem = member.and_then(|member| member.numbered_from);
         let number = |stem: &String| id.strip_prefix(&**stem)?.strip_prefix('#')?.parse().ok();
         let number = stem.as_ref().and_then(number);
@@ -185,13 +188,13 @@ impl Session<'_, '_> {
         let now = self.now;
         let (mut puts, mut guards) = (Vec::new(), Vec::new());
         let head = &mut self.loaded.head;
-        life::join(head, &self.keys, family, None, now, &mut puts)?;
+        session::join(head, &self.keys, family, None, now, &mut puts)?;
         let (cause, time) = (Cause::ManualReset, now);
         let archived = head.archived.get_or_insert(Archived { cause, time, successor: None });
         archived.successor = Some(keys.id());
         let entry = Journal { time: now, act: Act::Archive { cause: archived.cause } };
         self.loaded.write(&self.keys, now, &entry, &mut puts, &mut guards)?;
-        if life::join(&mut next.head, &keys, family, numbered_from, now, &mut puts)? {
+        if session::join(&mut next.head, &keys, family, numbered_from, now, &mut puts)? {
             let now = next.now(now)?;
             let entry = Journal { time: now, act: Act::Join };
             next.write(&keys, now, &entry, &mut puts, &mut guards)?;

@@ -1,20 +1,25 @@
 //! Listings: conversations, summaries and messages, page by page, and grants.
 
+use crate::storage::session::Life;
+use crate::storage::store_session::{self, Reader};
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    codec,
-    error::{Error, Result},
-    grants,
-    head::{Head, Loaded},
-    history::History,
-    json::Writer,
-    keys::{self, Keys},
-    life::Life,
-    limits, num,
-    reader::{self, Reader},
     recall,
-    summary::{self, Summary},
+    storage::{
+        codec,
+        head::{Head, Loaded},
+        history::History,
+        keys::{self, Keys},
+        records::grants,
+        summary::{self, Summary},
+    },
+};
+use lcm_text::base::{
+    error::{Error, Result},
+    int,
+    json::Writer,
+    limits,
 };
 
 /// Conversations of one page: each costs the read of a head of up to 4 KiB.
@@ -68,7 +73,7 @@ const ROW_BYTES: usize = 192;
 type Page = (Writer, Option<String>);
 
 fn conversations(reader: &mut Reader<'_>, cursor: Option<&str>) -> Result<Page> {
-    let start = cursor.map_or_else(|| keys::NAMES.into(), reader::after);
+    let start = cursor.map_or_else(|| keys::NAMES.into(), store_session::after);
     if !start.starts_with(keys::NAMES) {
         return Err(Error::invalid("cursor: not a cursor of this listing"));
     }
@@ -120,7 +125,7 @@ fn summaries(
     let keys = Keys::new(conversation)?;
     Loaded::of_existing(reader, &keys, conversation)?;
     let (first, end) = keys.range("s");
-    let start = cursor.map_or_else(|| first.clone(), reader::after);
+    let start = cursor.map_or_else(|| first.clone(), store_session::after);
     if start < first || start >= end {
         return Err(Error::invalid("cursor: not a cursor of this listing"));
     }
@@ -171,13 +176,13 @@ fn messages(
     };
     let (from, to) = (from.max(1), to.min(head.messages));
     let history = History { keys: &keys, head };
-    let bytes_max = num::to_usize(u64::from(bytes_max));
+    let bytes_max = int::to_usize(u64::from(bytes_max));
     let mut items = Writer::array();
     let mut bytes = 0usize;
     let mut next = from;
     while next <= to {
         for placed in history.page(reader, next, to)? {
-            let size = num::to_usize(placed.stored.raw.bytes()).saturating_add(ROW_BYTES);
+            let size = int::to_usize(placed.stored.raw.bytes()).saturating_add(ROW_BYTES);
             if !items.is_empty() && bytes.saturating_add(size) > bytes_max {
                 return Ok((items, Some(format!("{next}-{to}"))));
             }

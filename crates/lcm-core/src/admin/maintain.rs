@@ -1,17 +1,22 @@
 //! What a host asks that compacts later: whether it is time, and what became of it.
 
+use crate::storage::session;
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    api::CompactionOptions,
     compaction::{self, reason},
+    storage::{
+        head::Act,
+        records::{deferred::Debt, grants},
+    },
+};
+use lcm_text::{
+    base::{
+        error::Result,
+        json::{Fields, Writer},
+    },
     config::Config,
-    debt::Debt,
-    error::Result,
-    grants,
-    head::Act,
-    json::{Fields, Writer},
-    life,
+    types::api::CompactionOptions,
 };
 
 use super::verbs::Session;
@@ -71,7 +76,7 @@ impl Session<'_, '_> {
     ) -> Result<Writer> {
         if self.is_stored {
             self.loaded = self.loaded.existing()?;
-            life::goes_on(self.reader, &self.loaded.head)?;
+            session::goes_on(self.reader, &self.loaded.head)?;
         }
         let conversation = self.loaded.head.conversation.clone();
         let options = asked.options();

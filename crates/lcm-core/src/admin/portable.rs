@@ -6,21 +6,25 @@
 //! is the first that does not fit. No line passes [`LINE_BYTES_MAX`]: a large text follows its
 //! message in pieces.
 
+use crate::storage::records::session::{Archived, Cause};
+use crate::storage::session::Life;
 use alloc::{boxed::Box, format, string::String, vec::Vec};
+use lcm_text::base::hash;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    api::{Dialect, Timestamp},
+use crate::storage::{
     codec::{self, Sound},
-    error::{Error, Result},
-    json::{self, Fields, Writer},
-    keys,
-    life::{Archived, Cause, Life},
-    limits,
     summary::{self, SourceRef, Sources, StoredFinish, StoredLevel, Summary},
-    time,
-    trust::Trust,
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        json::{self, Fields, Writer},
+        limits, time,
+    },
+    message::trust::Trust,
+    types::api::{Dialect, Timestamp},
 };
 
 /// Name and version of the format.
@@ -157,7 +161,7 @@ pub(super) fn close(line: Writer, before: &Sum) -> (String, Sum) {
     let mut text = line.end_object();
     let sum = advance(before, &text);
     text.push_str(SUM);
-    text.push_str(&keys::hex(&sum));
+    text.push_str(&hash::hex(&sum));
     text.push_str("\"}");
     (text, sum)
 }
@@ -176,7 +180,7 @@ pub(super) fn open(text: &str, before: &Sum) -> Result<(Line, Sum)> {
     let sum = rest
         .strip_prefix(SUM)
         .and_then(|rest| rest.strip_suffix("\"}"))
-        .and_then(keys::unhex)
+        .and_then(hash::unhex)
         .ok_or_else(|| Error::invalid(NO_LINE))?;
     let expected = advance(before, content);
     if sum != expected {
@@ -186,7 +190,7 @@ pub(super) fn open(text: &str, before: &Sum) -> Result<(Line, Sum)> {
 }
 
 fn advance(before: &Sum, content: &str) -> Sum {
-    keys::prefix(&keys::hash(&[b"lcm export", before, content.as_bytes()]))
+    hash::prefix(&hash::hash(&[b"lcm export", before, content.as_bytes()]))
 }
 
 /// Reads the content of a line; its other member is the sum.
@@ -279,11 +283,11 @@ fn hash<const N: usize>(fields: &mut Fields<'_>, key: &str) -> [u8; N] {
 /// Bytes in hex; `None`: the field is not there.
 fn hash_or_none<const N: usize>(fields: &mut Fields<'_>, key: &str) -> Option<[u8; N]> {
     let text = fields.text_or_none(key)?;
-    let bytes = keys::unhex(&text).unwrap_or_default();
+    let bytes = hash::unhex(&text).unwrap_or_default();
     if bytes.len() != N {
         fields.must_be(key, "a hash in hex");
     }
-    Some(keys::prefix(&bytes))
+    Some(hash::prefix(&bytes))
 }
 
 /// A time in ISO 8601.
@@ -393,7 +397,7 @@ fn plain_text(f: &mut Fields<'_>) -> String {
     if !f.flag("hex") {
         return text;
     }
-    let plain = keys::unhex(&text).and_then(|bytes| String::from_utf8(bytes).ok());
+    let plain = hash::unhex(&text).and_then(|bytes| String::from_utf8(bytes).ok());
     plain.unwrap_or_else(|| {
         f.must_be("text", "a text in hex");
         String::new()
@@ -414,7 +418,7 @@ pub(super) fn write_summary(record: &Summary) -> Writer {
     w.number("seq_last", record.seq_last);
     match &record.sources {
         Sources::Messages { frontier, .. } => {
-            w.text("frontier", &keys::hex(frontier));
+            w.text("frontier", &hash::hex(frontier));
             w.null("sources");
         }
         Sources::Summaries(_) => {
@@ -422,9 +426,9 @@ pub(super) fn write_summary(record: &Summary) -> Writer {
             w.texts("sources", &record.source_names());
         }
     }
-    w.text("task", &keys::hex(&record.task));
+    w.text("task", &hash::hex(&record.task));
     if hex {
-        w.text("text", &keys::hex(record.text.as_bytes()));
+        w.text("text", &hash::hex(record.text.as_bytes()));
     } else {
         w.text("text", &record.text);
     }
@@ -462,7 +466,7 @@ mod tests {
     /// The first line as `text`, with the sum that it then has.
     fn read(text: &str) -> Result<Line> {
         let sum = Sum::default();
-        let hex = keys::hex(&advance(&sum, text));
+        let hex = hash::hex(&advance(&sum, text));
         open(&format!("{text}{SUM}{hex}\"}}"), &sum).map(|(line, _)| line)
     }
 

@@ -5,14 +5,12 @@
 //! a full chunk in a wide context. Changing them is deliberately not here: a configuration belongs
 //! to its caller.
 
-use crate::{
-    compaction,
+use crate::compaction;
+use lcm_text::{
+    base::{error::Result, json::Writer, tokens},
     config::Config,
-    error::Result,
-    json::Writer,
-    model::{Level, Purpose},
-    prompts::{self, PromptInput, Wording},
-    tokens,
+    summary::prompts::{self, PromptInput, Wording},
+    types::model::{Level, Purpose},
 };
 
 /// A budget in which every length has its greatest default.

@@ -1,21 +1,22 @@
 //! Status: what a conversation holds and what it costs, or what the store holds.
 
+use crate::storage::session::Life;
 use alloc::{format, string::String};
 
 use crate::{
-    calibration, codec, compaction,
+    compaction,
+    storage::{
+        codec,
+        head::{Head, Loaded},
+        keys::{self, Keys},
+        records::{calibration, focus::Brief, usage::Usage},
+        store_session::Reader,
+        summary::Summary,
+    },
+};
+use lcm_text::{
+    base::{error::Result, int, json::Writer, sort::Sorted},
     config::Config,
-    error::Result,
-    focus::Brief,
-    head::{Head, Loaded},
-    json::Writer,
-    keys::{self, Keys},
-    life::Life,
-    num,
-    order::Sorted,
-    reader::Reader,
-    summary::Summary,
-    usage::Usage,
 };
 
 /// Bytes of keys and values by what they hold.
@@ -86,7 +87,7 @@ fn of_store(reader: &mut Reader<'_>) -> Result<Writer> {
         let kind = key
             .split_once('/')
             .and_then(|(root, rest)| (root.len() == 22).then(|| rest.chars().next()).flatten());
-        bytes.add(kind, num::to_u64(key.len() + value.len()));
+        bytes.add(kind, int::to_u64(key.len() + value.len()));
         Ok(())
     })?;
     let mut object = Writer::object();
@@ -109,7 +110,7 @@ fn of_conversation(reader: &mut Reader<'_>, config: &Config, conversation: &str)
     let (start, end) = keys.range("");
     reader.scan(&start, &end, &mut |key, value| {
         let kind = key.get(skip..).and_then(|rest| rest.chars().next());
-        bytes.add(kind, num::to_u64(key.len() + value.len()));
+        bytes.add(kind, int::to_u64(key.len() + value.len()));
         if kind == Some('c') {
             models.push_object(calibration::read(key, value)?.object());
         }
@@ -161,7 +162,7 @@ fn conversation_object(
     ledger.number("input_tokens", head.ledger.input_tokens);
     ledger.number("output_tokens", head.ledger.output_tokens);
     if head.ledger.paused_until > 0 {
-        ledger.time("paused_until", head.ledger.paused_until.min(crate::time::MS_MAX));
+        ledger.time("paused_until", head.ledger.paused_until.min(lcm_text::base::time::MS_MAX));
     }
     ledger.number("saved_tokens", head.ledger.saved_tokens);
     ledger.number("window_completions", head.ledger.window_completions.into());

@@ -1,20 +1,24 @@
 //! What a host reports of tokens and money, and what it is advised.
 //!
 //! In: a report, or a question with prices. Out: the sums so far, in one commit, or advice. Not
-//! here: what a report may say ([`crate::usage`]) and how advice comes about
+//! here: what a report may say ([`crate::storage::records::usage`]) and how advice comes about
 //! ([`crate::compaction::advise`]).
 
+use crate::storage::session;
 use alloc::vec;
 
 use crate::{
-    codec, compaction,
+    compaction,
+    storage::{
+        codec,
+        head::Act,
+        records::usage::{Report, Usage},
+        store::Put,
+    },
+};
+use lcm_text::{
+    base::{error::Result, json::Writer},
     config::Config,
-    error::Result,
-    head::Act,
-    json::Writer,
-    life,
-    store::Put,
-    usage::{Report, Usage},
 };
 
 use super::verbs::Session;
@@ -24,7 +28,7 @@ impl Session<'_, '_> {
     pub(super) fn usage(mut self, report: &Report) -> Result<Writer> {
         if self.is_stored {
             self.loaded = self.loaded.existing()?;
-            life::goes_on(self.reader, &self.loaded.head)?;
+            session::goes_on(self.reader, &self.loaded.head)?;
         }
         let mut usage = Usage::load(self.reader, &self.keys)?;
         let changed = usage.report(report, self.now) && self.is_stored;

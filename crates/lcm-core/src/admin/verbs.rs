@@ -5,20 +5,27 @@
 //! Here they are read and begun; what they do is in [`super::life`], [`super::calibrate`],
 //! [`super::focus`], [`super::maintain`], [`super::prompts`] and [`super::usage`].
 
+use crate::storage::records::session::Cause;
+use crate::storage::session;
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    api::Timestamp,
     compaction::advise::Asked as Asking,
+    storage::{
+        head::{Act, Journal, Loaded},
+        keys::Keys,
+        records::usage::Report,
+        store::{Guard, Put},
+        store_session::Reader,
+    },
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        json::{Fields, Kind},
+    },
     config::Config,
-    error::{Error, Result},
-    head::{Act, Journal, Loaded},
-    json::{Fields, Kind},
-    keys::Keys,
-    life::{self, Cause},
-    reader::Reader,
-    store::{Guard, Put},
-    usage::Report,
+    types::api::Timestamp,
 };
 
 use super::{maintain::Maintain, prompts};
@@ -106,7 +113,7 @@ pub(crate) fn call(
         Asked::Family { key } => Some(key.as_str()),
         _ => None,
     };
-    let passed_over = life::passed_over(reader, config, &keys, &loaded.head, family)?;
+    let passed_over = session::passed_over(reader, config, &keys, &loaded.head, family)?;
     let is_stored = passed_over.is_none();
     let session = Session { reader, keys, loaded, now, is_stored, dry_run };
     let mut answer = match asked {
@@ -123,7 +130,7 @@ pub(crate) fn call(
         Asked::Focus { text, seq_last } => session.focus(text, seq_last),
     }?;
     if let Some(reason) = passed_over {
-        answer.texts("warnings", &[life::warning(reason)]);
+        answer.texts("warnings", &[session::warning(reason)]);
     }
     Ok(answer.end_object())
 }

@@ -5,10 +5,10 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::{
-    json::{self, Kind, Span},
-    model::{Completion, Finish},
-    source,
+use lcm_text::{
+    base::json::{self, Kind, Span},
+    summary::transcript,
+    types::model::{Completion, Finish},
 };
 
 /// Begins an answer when the passages do not hold it.
@@ -38,7 +38,7 @@ pub(super) fn read(completion: &Completion) -> Read {
     if completion.finish == Finish::Refusal {
         return Read::Nothing;
     }
-    let bare = source::strip_reasoning(&completion.text);
+    let bare = transcript::strip_reasoning(&completion.text);
     let (text, mut claimed) = match unwrapped(&bare) {
         Some((text, claimed)) => (text, claimed),
         None => (unfenced(&bare).into(), Vec::new()),

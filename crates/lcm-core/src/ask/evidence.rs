@@ -2,27 +2,30 @@
 //!
 //! In: what is sought, and summaries that were named. Out: passages with where they stand, so that
 //! the same text is made of them again, and by conversation what was used and what was left out.
-//! Hits come from [`recall::searched`]; their text from [`super::passage`]. Not here: what a model
+//! Hits come from [`grep::searched`]; their text from [`super::passage`]. Not here: what a model
 //! is asked of them.
 
+use crate::search::grep;
 use alloc::{borrow::Cow, string::String, vec::Vec};
 use core::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    api::Timestamp,
-    error::Result,
-    head::Loaded,
-    history::History,
-    json::{self, Fields, Writer},
-    keys::Keys,
-    num, order,
-    reader::Reader,
-    recall::{self, Within},
     search::query::{self, TextQuery},
-    summary::Summary,
-    time, tokens,
+    storage::read_scope::Within,
+    storage::{
+        head::Loaded, history::History, keys::Keys, store_session::Reader, summary::Summary,
+    },
+};
+use lcm_text::{
+    base::{
+        error::Result,
+        int,
+        json::{self, Fields, Writer},
+        sort, time, tokens,
+    },
+    types::api::Timestamp,
 };
 
 use super::passage;
@@ -64,7 +67,7 @@ pub(super) struct Passage {
 impl Passage {
     /// The place of its conversation among the shares.
     pub(super) fn place(&self) -> usize {
-        num::to_usize(self.share.into())
+        int::to_usize(self.share.into())
     }
 }
 
@@ -163,10 +166,10 @@ pub(super) fn gather(
     evidence.truncated = !left_out.is_empty();
     let query = TextQuery::parse(&wanted.pattern());
     let mut spare = 0;
-    for (bucket, tokens_max) in buckets.iter().zip(split(wanted.tokens_max, num::to_u32(used))) {
+    for (bucket, tokens_max) in buckets.iter().zip(split(wanted.tokens_max, int::to_u32(used))) {
         let at = share_of(&mut evidence.shares, bucket, tokens_max);
         let mut filling = Filling {
-            share: num::to_u32(at),
+            share: int::to_u32(at),
             left: tokens_max.saturating_add(spare),
             known: known.1,
             taken: Vec::new(),
@@ -175,7 +178,7 @@ pub(super) fn gather(
         filling.fill(reader, wanted, &query, bucket)?;
         let Filling { left, mut taken, truncated, .. } = filling;
         spare = left;
-        order::sort_by(&mut taken, &mut |a, b| a.0.cmp(&b.0));
+        sort::sort_by(&mut taken, &mut |a, b| a.0.cmp(&b.0));
         let spent = taken.iter().map(|(.., tokens)| *tokens).sum::<u32>();
         if let Some(share) = evidence.shares.get_mut(at) {
             share.tokens = share.tokens.saturating_add(spent);
@@ -202,8 +205,8 @@ pub(super) fn split(tokens: u32, among: u32) -> Vec<u32> {
 
 /// The number of a bucket's share, which is made if it is not there.
 fn share_of(shares: &mut Vec<Share>, bucket: &Bucket, tokens_max: u32) -> usize {
-    let candidates = num::to_u32(bucket.hits.len() + bucket.named.len());
-    let named = num::to_u32(bucket.named.len());
+    let candidates = int::to_u32(bucket.hits.len() + bucket.named.len());
+    let named = int::to_u32(bucket.named.len());
     let at = shares.iter().position(|share| share.conversation == bucket.conversation);
     let at = at.unwrap_or_else(|| {
         let conversation = bucket.conversation.clone();
@@ -251,7 +254,7 @@ fn buckets(reader: &mut Reader<'_>, wanted: &Wanted<'_>) -> Result<Vec<Bucket>> 
             bucket.newest = bucket.newest.max(hit.time);
         }
     }
-    order::sort_by(&mut buckets, &mut |a, b| {
+    sort::sort_by(&mut buckets, &mut |a, b| {
         let key = |one: &Bucket| (Reverse(one.named.len()), one.best, Reverse(one.newest));
         key(a).cmp(&key(b)).then_with(|| a.conversation.cmp(&b.conversation))
     });
@@ -277,7 +280,7 @@ fn hits(reader: &mut Reader<'_>, wanted: &Wanted<'_>) -> Result<Vec<Hit>> {
     let parts: Vec<(&str, u64, u64)> = wanted.named.iter().map(Named::part).collect();
     let searched = wanted.is_within_named.then_some(parts.as_slice());
     let (conversation, within) = (wanted.conversation, Within { searched, ..wanted.within });
-    let found = recall::searched(reader, conversation, &query, within, wanted.now)?.json;
+    let found = grep::searched(reader, conversation, &query, within, wanted.now)?.json;
     let mut fields = Fields::of_argument("matches", &found)?;
     let mut hits = Vec::new();
     for one in fields.list("matches") {
@@ -285,7 +288,7 @@ fn hits(reader: &mut Reader<'_>, wanted: &Wanted<'_>) -> Result<Vec<Hit>> {
         let conversation = fields.text("conversation");
         let what = match fields.number_or_none("seq") {
             Some(seq) => What::Message(seq),
-            None => What::Summary(crate::summary::parse_name(&fields.text("id"))?),
+            None => What::Summary(crate::storage::summary::parse_name(&fields.text("id"))?),
         };
         let time = time::parse(&fields.text("created_at")).unwrap_or(0);
         hits.push(Hit { conversation, what, time });
@@ -315,7 +318,7 @@ impl Filling<'_> {
     ) -> Result<()> {
         let keys = Keys::new(&bucket.conversation)?;
         let loaded = Loaded::of_existing(reader, &keys, &bucket.conversation)?;
-        reader.enter(&keys, &loaded.head, loaded.bytes.as_deref());
+        reader.enter(&keys, loaded.head.revision, loaded.bytes.as_deref());
         let history = History { keys: &keys, head: &loaded.head };
         for number in &bucket.named {
             if let Some(named) = wanted.named.get(*number) {
@@ -398,7 +401,7 @@ impl Filling<'_> {
             return Ok(());
         }
         self.left -= tokens;
-        let passage = Passage { share: self.share, what, at: num::to_u64(at), tokens_max };
+        let passage = Passage { share: self.share, what, at: int::to_u64(at), tokens_max };
         self.taken.push(((whole.seq, what), passage, tokens));
         Ok(())
     }

@@ -15,25 +15,30 @@ mod question;
 mod record;
 mod routing;
 
+use crate::storage::session;
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 pub(crate) use self::question::TIMEOUT_MS_MAX;
 use crate::{
-    api::Timestamp,
-    config::Config,
-    error::{Error, ErrorCode, Result},
-    grants::Permit,
-    head::Loaded,
-    history::History,
-    keys::Keys,
-    life,
-    model::{Completion, CompletionErrorCode, CompletionRequest, CompletionResult, Finish, Model},
-    num,
-    reader::Reader,
-    recall::{self, Within},
-    tokens,
+    storage::read_scope::{self, Within},
+    storage::{
+        head::Loaded, history::History, keys::Keys, records::grants::Permit, store_session::Reader,
+    },
 };
 use evidence::{Evidence, Named, Wanted, What};
+use lcm_text::{
+    base::{
+        error::{Error, ErrorCode, Result},
+        int, tokens,
+    },
+    config::Config,
+    types::{
+        api::Timestamp,
+        model::{
+            Completion, CompletionErrorCode, CompletionRequest, CompletionResult, Finish, Model,
+        },
+    },
+};
 pub(crate) use outcome::Step;
 use outcome::{Ending, Status};
 use prompt::Remark;
@@ -106,7 +111,7 @@ fn begin(
     let now = loaded.now(now)?;
     let slot = Slot::read(reader, &keys)?;
     if !question.plan_only {
-        life::must_be_stored(reader, config, &keys, &loaded.head)?;
+        session::must_be_stored(reader, config, &keys, &loaded.head)?;
         if let Some(other) = slot.open(now)
             && is_held(reader, conversation, other, now)?
         {
@@ -284,7 +289,7 @@ fn named(
     let mut found: Vec<Named> = Vec::new();
     for text in &question.summaries {
         let (conversation, id, record) =
-            recall::summary_in_family(reader, conversation, text, within)?;
+            read_scope::summary_in_family(reader, conversation, text, within)?;
         if !found.iter().any(|named| named.id == id) {
             found.push(Named { conversation, id, record });
         }
@@ -385,17 +390,17 @@ fn text(reader: &mut Reader<'_>, open: &Open) -> Result<String> {
         }
         let keys = Keys::new(&share.conversation)?;
         let loaded = Loaded::of_existing(reader, &keys, &share.conversation)?;
-        reader.enter(&keys, &loaded.head, loaded.bytes.as_deref());
+        reader.enter(&keys, loaded.head.revision, loaded.bytes.as_deref());
         let history = History { keys: &keys, head: &loaded.head };
         let mut blocks: Vec<(u64, String)> = Vec::new();
         passages.try_for_each(|passage| -> Result<()> {
             if let Some(whole) = passage::whole(reader, &history, passage.what)? {
-                let text = whole.text(num::to_usize(passage.at), passage.tokens_max);
+                let text = whole.text(int::to_usize(passage.at), passage.tokens_max);
                 blocks.push((whole.seq, text));
             }
             Ok(())
         })?;
-        crate::order::sort(&mut blocks);
+        lcm_text::base::sort::sort(&mut blocks);
         for (_, block) in blocks {
             if !out.is_empty() {
                 out.push_str("\n\n");
@@ -412,7 +417,7 @@ fn id_of(conversation: &str, what: What) -> String {
         What::Message(seq) => {
             Keys::new(conversation).map(|keys| keys.message_name(seq)).unwrap_or_default()
         }
-        What::Summary(id) => crate::summary::name(id),
+        What::Summary(id) => crate::storage::summary::name(id),
     }
 }
 

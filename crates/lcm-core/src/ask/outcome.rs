@@ -4,12 +4,13 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::{
-    api::Timestamp,
-    json::Writer,
-    model::{CompletionError, CompletionErrorCode, CompletionRequest},
-    num,
-    summary::StoredLevel,
+use crate::storage::summary::StoredLevel;
+use lcm_text::{
+    base::{int, json::Writer},
+    types::{
+        api::Timestamp,
+        model::{CompletionError, CompletionErrorCode, CompletionRequest},
+    },
 };
 
 use super::{
@@ -130,7 +131,7 @@ pub(super) fn ended(ending: &Ending, note: Option<Writer>) -> Step {
     w.array_at("cited_ids", ids);
     w.number("completions", ending.completions.into());
     w.json("conversations", &ending.conversations);
-    w.number("expanded_summaries", num::to_u64(ending.expanded));
+    w.number("expanded_summaries", int::to_u64(ending.expanded));
     if let Some(expires_at) = ending.expires_at {
         w.time("expires_at", expires_at);
     }
@@ -202,7 +203,7 @@ pub(super) fn planned(question: &Question, evidence: &Evidence, note: Option<Wri
     let route = Route {
         text: &question.question,
         depth: None,
-        candidates: num::to_usize(candidates.into()),
+        candidates: int::to_usize(candidates.into()),
         tokens_max: question.evidence_tokens_max,
         has_messages: evidence.passages.iter().any(|passage| is_message(&passage.what)),
         is_probe: question.summaries.is_empty(),

@@ -4,20 +4,18 @@
 //! any time. Left out is what tools of this engine were asked and answered: it would be evidence
 //! for itself.
 
+use crate::search::grep;
+use crate::storage::pack::Placed;
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    codec,
-    error::Result,
-    history::{History, Placed},
-    json,
-    message::{Part, Role},
-    num,
-    reader::Reader,
-    recall,
     search::{each_field, query::TextQuery},
-    source::{self, Reading},
-    summary, time, tokens, tools,
+    storage::{codec, history::History, store_session::Reader, summary},
+};
+use lcm_text::{
+    base::{error::Result, int, json, time, tokens},
+    message::{Part, Role},
+    summary::transcript::{self, Reading},
 };
 
 use super::evidence::What;
@@ -88,7 +86,7 @@ fn message(reader: &mut Reader<'_>, history: &History<'_>, placed: &Placed) -> R
     } else {
         let mut block = String::new();
         let reading = Reading { part_tokens_max: u32::MAX, injected_tags: &[] };
-        source::render_message(&mut block, &raw, stored.role, &parts, stored.time, reading);
+        transcript::render_message(&mut block, &raw, stored.role, &parts, stored.time, reading);
         let lines = block.lines().skip(1).filter(|line| !line.starts_with(OWN_CALL));
         for line in lines {
             body.push_str(line);
@@ -109,7 +107,7 @@ fn is_own_answer(raw: &str, role: Role, part: &Part) -> bool {
     };
     span.is_some_and(|span| {
         let text = json::text(raw, span);
-        let at = text.find(tools::BACKGROUND);
+        let at = text.find(lcm_text::message::trust::BACKGROUND);
         at.is_some_and(|at| at == 0 || at < LIST_BYTES_MAX && text.starts_with(['[', '{']))
     })
 }
@@ -121,8 +119,8 @@ impl Whole {
             return 0;
         }
         // A quarter of it stands before what was found.
-        let lead = num::to_usize(u64::from(tokens_max)) * TOKEN_BYTES / 4;
-        let at = recall::best_place(query, &self.body).saturating_sub(lead);
+        let lead = int::to_usize(u64::from(tokens_max)) * TOKEN_BYTES / 4;
+        let at = grep::best_place(query, &self.body).saturating_sub(lead);
         let at = self.body.floor_char_boundary(at);
         let word = self.body.get(at..).and_then(|rest| rest.find(char::is_whitespace));
         if at == 0 { 0 } else { at + word.filter(|word| *word < lead).map_or(0, |word| word + 1) }

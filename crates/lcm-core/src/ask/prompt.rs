@@ -3,17 +3,16 @@
 //! In: a question and its evidence. Out: a completion request whose material a program can read
 //! back. Not here: what the evidence is.
 
+use crate::search::grep;
 use alloc::{format, string::String, vec::Vec};
+use lcm_text::base::hash;
 
-use crate::{
+use crate::search::query::TextQuery;
+use lcm_text::{
+    base::{sort, tokens},
     config::Config,
-    keys,
-    model::{CompletionRequest, Level, Purpose},
-    order,
-    prompts::{fenced, push_fenced},
-    recall,
-    search::query::TextQuery,
-    tokens,
+    summary::prompts::{fenced, push_fenced},
+    types::model::{CompletionRequest, Level, Purpose},
 };
 
 use super::{
@@ -57,8 +56,8 @@ pub(super) fn request(
     evidence: &str,
     remark: Remark,
 ) -> CompletionRequest {
-    let hash = keys::hash(&[b"lcm boundary", &record.id, &open.attempt.to_be_bytes()]);
-    let boundary = keys::hex(hash.get(..8).unwrap_or(&[]));
+    let hash = hash::hash(&[b"lcm boundary", &record.id, &open.attempt.to_be_bytes()]);
+    let boundary = hash::hex(hash.get(..8).unwrap_or(&[]));
     let mut prompt = String::from("The question:");
     push_fenced(&mut prompt, "question", &boundary, &open.question);
     prompt.push_str(&format!(
@@ -106,7 +105,7 @@ pub(crate) fn offline(prompt: &str) -> String {
     for (number, block) in evidence.split("\n\n[").enumerate() {
         let Some((header, body)) = block.split_once('\n') else { continue };
         let id = header.trim_start_matches('[').split(' ').next().unwrap_or("");
-        if let Some((weight, text)) = recall::best_passage_of(&query, body) {
+        if let Some((weight, text)) = grep::best_passage_of(&query, body) {
             best.push((weight, number, format!("{text} [{id}]")));
         }
     }
@@ -114,9 +113,9 @@ pub(crate) fn offline(prompt: &str) -> String {
         return NOT_FOUND.into();
     }
     // The newer of equals.
-    order::sort_by(&mut best, &mut |a, b| (b.0, b.1).cmp(&(a.0, a.1)));
+    sort::sort_by(&mut best, &mut |a, b| (b.0, b.1).cmp(&(a.0, a.1)));
     best.truncate(OFFLINE_PASSAGES);
-    order::sort_by(&mut best, &mut |a, b| a.1.cmp(&b.1));
+    sort::sort_by(&mut best, &mut |a, b| a.1.cmp(&b.1));
     let lines: Vec<String> = best.into_iter().map(|(.., line)| line).collect();
     lines.join("\n")
 }

@@ -4,11 +4,13 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::{
+use crate::search::query::TextQuery;
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        json::Fields,
+    },
     config::Config,
-    error::{Error, Result},
-    json::Fields,
-    search::query::TextQuery,
 };
 
 /// Name of the argument that holds a question.

@@ -5,19 +5,24 @@
 //! so that a host that lost it asks for it again and pays nothing.
 
 use alloc::{string::String, vec::Vec};
+use lcm_text::base::hash;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    api::Timestamp,
+use crate::storage::{
     codec::{self, Sound},
-    error::{Error, Result},
-    grants::Permit,
-    json::Writer,
-    keys::{self, Keys},
-    reader::Reader,
+    keys::Keys,
+    records::grants::Permit,
     store::{Guard, Put},
-    time,
+    store_session::Reader,
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        json::Writer,
+        time,
+    },
+    types::api::Timestamp,
 };
 
 use super::evidence::{Passage, Share};
@@ -138,7 +143,7 @@ impl Slot {
     ///
     /// `invalid-input`: no continuation of this engine; `not-found`: the question was replaced.
     pub(super) fn continued(&mut self, continuation: &str) -> Result<Record> {
-        let digits = continuation.strip_prefix(CONTINUATION).and_then(keys::unhex);
+        let digits = continuation.strip_prefix(CONTINUATION).and_then(hash::unhex);
         let Some(id) = digits.filter(|id| id.len() == 8) else {
             return Err(Error::invalid("continuation: none of this engine"));
         };
@@ -174,7 +179,7 @@ impl Record {
         let parts: [&[u8]; 4] = [b"lcm ask", &keys.id(), &number.to_be_bytes(), &now.to_be_bytes()];
         Self {
             number,
-            id: keys::prefix(&keys::hash(&parts)),
+            id: hash::prefix(&hash::hash(&parts)),
             expires_at: now.saturating_add(timeout_ms).min(time::MS_MAX),
             state: State::Ended(String::new()),
         }
@@ -182,6 +187,6 @@ impl Record {
 
     /// By what a host names the question.
     pub(super) fn continuation(&self) -> String {
-        [CONTINUATION, &keys::hex(&self.id)].concat()
+        [CONTINUATION, &hash::hex(&self.id)].concat()
     }
 }

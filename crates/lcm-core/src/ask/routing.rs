@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use crate::{json::Writer, num};
+use lcm_text::base::{int, json::Writer};
 
 /// How deep a question goes without a word about it, and at most.
 const DEPTH: u32 = 3;
@@ -80,7 +80,7 @@ impl Route<'_> {
             (is_multi_hop, MULTI_HOP),
         ];
         let (mut estimate, mut unit) =
-            (CANDIDATE_TOKENS.saturating_mul(num::to_u64(self.candidates)), 1u64);
+            (CANDIDATE_TOKENS.saturating_mul(int::to_u64(self.candidates)), 1u64);
         for (_, factor) in factors.into_iter().filter(|(counts, _)| *counts) {
             (estimate, unit) = (estimate.saturating_mul(factor), unit * 100);
         }

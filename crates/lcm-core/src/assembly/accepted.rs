@@ -8,11 +8,10 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use crate::{
-    api::Dialect,
-    json::{self, Span, Value},
-    message::{Object, below},
-    validate,
+use lcm_text::{
+    base::json::{self, Span, Value},
+    message::{Object, below, validate},
+    types::api::Dialect,
 };
 
 /// What is left of an array.

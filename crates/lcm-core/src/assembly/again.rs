@@ -11,10 +11,13 @@ use super::{
     dialect::{self, Entry, Note, Notes, Origin},
     marks, prefix,
 };
-use crate::{
-    api::Dialect,
-    json::{self, Value},
-    order, validate,
+use lcm_text::{
+    base::{
+        json::{self, Value},
+        sort,
+    },
+    message::validate,
+    types::api::Dialect,
 };
 
 /// Bytes of arrays that are kept: what a budget of a million tokens holds.
@@ -241,7 +244,7 @@ impl Rendering {
     fn shares_ids(&self, cut: Cut, rest: &[(u64, usize)]) -> bool {
         let goes = self.ids.iter().filter(|(_, entry)| *entry >= cut.entry);
         let mut ids: Vec<u64> = rest.iter().chain(goes).map(|(id, _)| *id).collect();
-        order::distinct_numbers(&mut ids);
+        sort::distinct_numbers(&mut ids);
         let mut kept = self.ids.iter().filter(|(_, entry)| *entry < cut.entry);
         kept.any(|(id, _)| ids.binary_search(id).is_ok())
     }
@@ -324,7 +327,7 @@ mod tests {
     use alloc::format;
 
     use super::*;
-    use crate::message::project;
+    use lcm_text::message::project;
 
     fn entry(seq: u64, dialect: Dialect, raw: &str) -> Entry {
         let message = project(dialect, raw).unwrap();

@@ -7,15 +7,16 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{Assembly, focus::Focus};
-use crate::{
-    config::Policy,
+use crate::storage::{
     context::{Item, Run},
-    error::Result,
+    fresh_tail::{self, Tail, Unit},
     history::{self, History},
-    limits,
     pack::PackRef,
-    reader::Reader,
-    tail::{self, Tail, Unit},
+    store_session::Reader,
+};
+use lcm_text::{
+    base::{error::Result, limits},
+    config::Policy,
 };
 
 /// What a context has beside the tail and the pin.
@@ -279,11 +280,11 @@ fn messages(
         packs.reverse();
         packs.retain(|pack| pack.seq_first < from);
         let window = if from > run.seq_first {
-            tail::window(reader, history, run, packs, from - 1)?
+            fresh_tail::window(reader, history, run, packs, from - 1)?
         } else {
             Vec::new()
         };
-        for unit in tail::units(&window).iter().rev() {
+        for unit in fresh_tail::units(&window).iter().rev() {
             let is_paid = apart.iter().any(|(known, _)| known.seq_first == unit.seq_first);
             let cost = if is_paid { 0 } else { unit.tokens };
             if cost > state.left || state.left == 0 {

@@ -12,12 +12,13 @@ use super::{
     choose::{Choice, Range},
     render::Rendered,
 };
-use crate::{
-    api,
+use crate::storage::{
     context::{Item, Run},
-    error::Result,
-    num,
-    reader::Reader,
+    store_session::Reader,
+};
+use lcm_text::{
+    base::{error::Result, int},
+    types::api,
 };
 
 /// It is part of the fresh tail.
@@ -69,7 +70,7 @@ impl Assembly<'_> {
     ///
     /// # Errors
     ///
-    /// As [`crate::reader::Reader::immutable`].
+    /// As [`crate::storage::store_session::Reader::immutable`].
     pub(super) fn explain(
         &self,
         reader: &mut Reader<'_>,
@@ -89,7 +90,7 @@ impl Assembly<'_> {
                 kind: "live".into(),
                 included: true,
                 why: LIVE.into(),
-                tokens: num::tokens_u32(rendered.tokens_of(&|other| other == place)),
+                tokens: int::tokens_u32(rendered.tokens_of(&|other| other == place)),
                 seq_first: None,
                 seq_last: None,
             }
@@ -139,7 +140,7 @@ impl Assembly<'_> {
             kind: kind.into(),
             included: piece.included,
             why: if done.is_empty() { piece.why.into() } else { format!("{}: {done}", piece.why) },
-            tokens: num::tokens_u32(tokens),
+            tokens: int::tokens_u32(tokens),
             seq_first: Some(piece.seq_first),
             seq_last: Some(piece.seq_last),
         }

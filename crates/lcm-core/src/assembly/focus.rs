@@ -2,10 +2,14 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::{
+use crate::storage::{
     context::{Item, SummaryItem},
-    focus::Brief,
-    num, source, summary, tokens,
+    records::focus::Brief,
+    summary,
+};
+use lcm_text::{
+    base::{int, tokens},
+    summary::transcript,
 };
 
 /// A brief that stands for summaries.
@@ -32,16 +36,19 @@ pub(super) fn lay_over(brief: &Brief, items: &mut Vec<Item>, is_plain: bool) -> 
     let (first, last) = (summaries.first()?, summaries.last()?);
     let names: Vec<String> = summaries.iter().map(|summary| summary::name(summary.id)).collect();
     let name = brief.name();
-    let form = if is_plain { source::focus_plain } else { source::focus_xml };
+    let form = if is_plain { transcript::focus_plain } else { transcript::focus_xml };
     let element = form(&name, &names, &brief.text);
     let tokens = tokens::estimate(&element);
     let item = Item::Summary(SummaryItem {
         // Of the element: the summaries in it may be others than in an earlier context.
-        id: crate::keys::prefix(&crate::keys::hash(&[b"lcm focus element", element.as_bytes()])),
+        id: lcm_text::base::hash::prefix(&lcm_text::base::hash::hash(&[
+            b"lcm focus element",
+            element.as_bytes(),
+        ])),
         depth: last.depth,
         tokens,
         rendered_tokens: tokens,
-        bytes: num::to_u32(element.len()),
+        bytes: int::to_u32(element.len()),
         seq_first: first.seq_first,
         seq_last: last.seq_last,
     });
@@ -53,7 +60,7 @@ pub(super) fn lay_over(brief: &Brief, items: &mut Vec<Item>, is_plain: bool) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::Run;
+    use crate::storage::context::Run;
 
     fn summary(number: u8, seq_first: u64, seq_last: u64) -> Item {
         let (depth, tokens, rendered_tokens, bytes) = (0, 5, 9, 20);

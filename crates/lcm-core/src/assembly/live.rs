@@ -4,15 +4,13 @@
 //! may hand over the newest part of what it holds without knowing how much of it is stored.
 
 use alloc::{string::String, vec::Vec};
+use lcm_text::message::batch_limit;
 
-use crate::{
-    api::Dialect,
-    context::Item,
-    error::{Error, Result},
-    head::Head,
-    ingest, message,
-    message::Message,
-    pack,
+use crate::storage::{context::Item, head::Head, pack};
+use lcm_text::{
+    base::error::{Error, Result},
+    message::{self, Message},
+    types::api::Dialect,
 };
 
 /// A message that is not stored.
@@ -35,7 +33,7 @@ pub(super) fn read(
 ) -> Result<Vec<Live>> {
     let mut out = Vec::new();
     let mut hashes = Vec::new();
-    for (index, raw) in ingest::fitting(list, false)?.iter().enumerate() {
+    for (index, raw) in batch_limit::fitting(list, false)?.iter().enumerate() {
         let message = message::project(dialect, raw).map_err(|error| {
             let message = &error.message;
             Error::new(error.code, format_args!("live-messages[{index}]: {message}"))
@@ -97,7 +95,7 @@ mod tests {
     /// How many of `texts` count as stored behind `known`.
     fn stored_of(texts: &[&str], known: &[&str]) -> usize {
         let known: Vec<[u8; 12]> =
-            live(known).1.iter().map(|hash| crate::keys::prefix(hash)).collect();
+            live(known).1.iter().map(|hash| lcm_text::base::hash::prefix(hash)).collect();
         let (live, hashes) = live(texts);
         stored(&live, &hashes, &known)
     }

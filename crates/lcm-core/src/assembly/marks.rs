@@ -6,12 +6,10 @@
 //! named by its content.
 
 use alloc::{rc::Rc, string::String, vec::Vec};
+use lcm_text::base::hash;
 
 use super::prefix;
-use crate::{
-    keys,
-    pack::{Raw, Stored},
-};
+use crate::storage::pack::{Raw, Stored};
 
 /// Bytes of text that are remembered: what a budget of a million tokens holds.
 const REMEMBERED_BYTES_MAX: usize = 4 << 20;
@@ -185,7 +183,7 @@ fn same(known: &Text, text: &str) -> bool {
 
 /// The hash of one element.
 pub(super) fn hash(text: &str) -> [u8; 32] {
-    keys::hash(&[b"lcm element", text.as_bytes()])
+    hash::hash(&[b"lcm element", text.as_bytes()])
 }
 
 #[cfg(test)]
@@ -209,7 +207,7 @@ mod tests {
                 }
                 let at = marking.at;
                 let hash = marking.text(text);
-                assert_eq!(hash, keys::hash(&[b"lcm element", text.as_bytes()]));
+                assert_eq!(hash, hash::hash(&[b"lcm element", text.as_bytes()]));
                 remembered += usize::from(marking.at > at);
             }
             known = marking.finish(0);

@@ -18,32 +18,47 @@ mod prefix;
 mod render;
 mod whole;
 
-use alloc::{format, string::String, vec::Vec};
+use crate::storage::session;
+use alloc::{format, rc::Rc, string::String, vec::Vec};
 
-use crate::{
-    api::{AssembleOptions, Assembled, Dialect},
-    calibration,
-    config::{self, Config},
+use crate::storage::{
     context::{Item, Run},
-    error::{Error, Result},
-    focus::Brief,
+    fresh_tail::{self, Tail},
     head::Loaded,
     history::History,
-    json::Fields,
     keys::Keys,
-    life, num,
-    reader::Reader,
-    source,
-    tail::{self, Tail},
+    records::{calibration, focus::Brief},
+    store_session::Reader,
 };
-pub(crate) use again::Renderings;
+use again::Renderings;
 use choose::Choice;
 use focus::Focus;
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        int,
+        json::Fields,
+    },
+    config::{self, Config},
+    summary::transcript,
+    types::api::{AssembleOptions, Assembled, Dialect},
+};
 use live::Live;
-pub(crate) use marks::Marks;
+use marks::Marks;
 use policy::Keeping;
 use render::Rendered;
 use whole::Whole;
+
+/// What assemblies leave for the next one: element hashes and rendered provider arrays.
+#[derive(Debug, Default)]
+pub(crate) struct RenderCache {
+    /// Generation of the read cache under which the rest was made.
+    generation: u64,
+    /// Of the last assembly of any conversation.
+    marks: Rc<Marks>,
+    /// Of the last assemblies of one conversation for providers.
+    renderings: Renderings,
+}
 
 /// Assembles a context.
 ///
@@ -54,6 +69,7 @@ use whole::Whole;
 /// store.
 pub(crate) fn assemble(
     reader: &mut Reader<'_>,
+    cache: &mut RenderCache,
     config: &Config,
     conversation: &str,
     budget: u32,
@@ -67,6 +83,10 @@ pub(crate) fn assemble(
     let mut further: Vec<String> = Vec::from([keys.focus()]);
     further.extend(model.map(|model| model.key.clone()));
     let (loaded, mut found) = Loaded::read(reader, &keys, conversation, &further)?;
+    if cache.generation != reader.generation() {
+        // Another store or a restored one: what was rendered from the old one is dropped.
+        *cache = RenderCache { generation: reader.generation(), ..RenderCache::default() };
+    }
     if options.live_messages.is_empty() {
         loaded.must_exist()?;
     }
@@ -81,7 +101,7 @@ pub(crate) fn assemble(
         }
         None => (budget, options.reserve_tokens),
     };
-    let (policy, _) = life::policy(reader, config, &keys, head, named, (budget, estimated))?;
+    let (policy, _) = session::policy(reader, config, &keys, head, named, (budget, estimated))?;
     let policy = less(policy, reserved)?;
     let history = History { keys: &keys, head };
     let mut items = choose::load(reader, &history, &policy)?;
@@ -93,7 +113,7 @@ pub(crate) fn assemble(
     } else if let Some(brief) = &brief {
         focus = focus::lay_over(brief, &mut items, config.plain_summaries);
     }
-    let tail = tail::fresh_tail(reader, &history, &items, &policy)?;
+    let tail = fresh_tail::fresh_tail(reader, &history, &items, &policy)?;
     choose::prefetch(reader, &history, &items, &policy, focus.as_ref())?;
     let mut assembly = Assembly {
         history: &history,
@@ -102,7 +122,11 @@ pub(crate) fn assemble(
         policy: &policy,
         live: &live,
         focus: focus.as_ref(),
-        form: if config.plain_summaries { source::summary_plain } else { source::summary_xml },
+        form: if config.plain_summaries {
+            transcript::summary_plain
+        } else {
+            transcript::summary_xml
+        },
         whole: Whole::default(),
         is_enabled: config.enabled,
     };
@@ -110,8 +134,10 @@ pub(crate) fn assemble(
         assembly.whole = Whole::of_tail(reader, &history, &tail, assembly.room())?;
     }
     let keeping = Keeping::new(reader, &assembly, config, options)?;
-    let (choice, rendered) = assembly.fit(reader, dialect, &keeping)?;
-    assembly.assembled(reader, (dialect, &extra), options, &choice, rendered)
+    let (choice, mut rendered) = assembly.fit(reader, cache, dialect, &keeping)?;
+    let assembled =
+        assembly.assembled(reader, (dialect, &extra), options, &choice, &mut rendered)?;
+    Ok(Assembled { messages_json: rendered.keep(cache), ..assembled })
 }
 
 /// What `extra-json` asks for.
@@ -144,7 +170,7 @@ struct Assembly<'a> {
     live: &'a [Live],
     focus: Option<&'a Focus>,
     /// How a summary is written.
-    form: fn(&source::SummaryElement<'_>) -> String,
+    form: fn(&transcript::SummaryElement<'_>) -> String,
     whole: Whole,
     /// Whether anything is ever compacted.
     is_enabled: bool,
@@ -179,24 +205,25 @@ impl Assembly<'_> {
     fn fit(
         &mut self,
         reader: &mut Reader<'_>,
+        cache: &mut RenderCache,
         dialect: Dialect,
         keeping: &Keeping,
     ) -> Result<(Choice, Rendered)> {
-        reader.renderings().begin(self.history.keys.root());
+        cache.renderings.begin(self.history.keys.root());
         let budget = u64::from(self.policy.budget);
         let mut tokens = self.room();
         loop {
             let fill = keeping.fill(self, tokens);
             let choice = choose::choose(reader, self, &fill)?;
-            let mut rendered = render::render(reader, self, &choice, dialect)?;
+            let mut rendered = render::render(reader, cache, self, &choice, dialect)?;
             match choice.fill_tokens(self) {
                 Some(chosen) if rendered.tokens > budget && tokens > 0 => {
                     let over = rendered.tokens - budget;
-                    rendered.keep(reader);
+                    rendered.keep(cache);
                     tokens = chosen.saturating_sub(over).min(tokens.saturating_sub(1));
                 }
                 None if rendered.tokens > budget && self.whole.tokens > 0 => {
-                    rendered.keep(reader);
+                    rendered.keep(cache);
                     self.whole = Whole::default();
                     tokens = self.room();
                 }
@@ -247,20 +274,20 @@ impl Assembly<'_> {
         (dialect, extra): (Dialect, &Extra),
         options: &AssembleOptions,
         choice: &Choice,
-        mut rendered: Rendered,
+        rendered: &mut Rendered,
     ) -> Result<Assembled> {
         let mut warnings = Vec::new();
-        warnings.extend(self.over_budget(&rendered));
+        warnings.extend(self.over_budget(rendered));
         warnings.extend(self.debt());
         warnings.extend(rendered.warnings());
         let pieces = choice.pieces(self.items);
         let evicted = explain::left_out(&pieces, self.items);
         let fresh = (self.history.head.messages + 1).saturating_sub(self.tail.seq_first);
         let items =
-            if options.explain { self.explain(reader, &pieces, &rendered)? } else { Vec::new() };
+            if options.explain { self.explain(reader, &pieces, rendered)? } else { Vec::new() };
         let text = options.explain.then(|| picture::explanation(&items, self.policy.budget));
         let previous = options.previous.as_deref();
-        let prefix = self.prefix(&rendered, dialect, previous);
+        let prefix = self.prefix(rendered, dialect, previous);
         if previous.is_some() && prefix.stable_tokens.is_none() {
             warnings.push("previous-unknown: `previous` is no token of this conversation".into());
         }
@@ -269,15 +296,15 @@ impl Assembly<'_> {
         }
         Ok(Assembled {
             prefix,
-            tokens: num::tokens_u32(rendered.tokens),
+            tokens: int::tokens_u32(rendered.tokens),
             summaries: rendered.summaries,
-            fresh_tail_messages: num::tokens_u32(fresh),
-            evicted: num::tokens_u32(evicted),
+            fresh_tail_messages: int::tokens_u32(fresh),
+            evicted: int::tokens_u32(evicted),
             items,
             explanation_text: text,
             system: rendered.system.clone(),
             warnings,
-            messages_json: rendered.keep(reader),
+            messages_json: String::new(),
         })
     }
 
@@ -285,7 +312,7 @@ impl Assembly<'_> {
     fn name(&self, index: usize, seq: u64) -> String {
         match self.items.get(index) {
             Some(Item::Summary(_)) if self.is_focus(index) => self.focus_name().into(),
-            Some(Item::Summary(summary)) => crate::summary::name(summary.id),
+            Some(Item::Summary(summary)) => crate::storage::summary::name(summary.id),
             Some(_) => self.history.keys.message_name(seq),
             None => format!("live-{}", seq.saturating_sub(self.history.head.messages)),
         }

@@ -9,7 +9,7 @@ use alloc::{
     vec::Vec,
 };
 
-use crate::{api::Item, num};
+use lcm_text::{base::int, types::api::Item};
 
 /// Characters of the picture.
 const WIDTH: u64 = 64;
@@ -61,7 +61,7 @@ fn row(item: &Item) -> [String; COLUMNS] {
         item.id.clone(),
         item.kind.clone(),
         span,
-        num::grouped(u64::from(item.tokens)),
+        int::grouped(u64::from(item.tokens)),
         included.into(),
         item.why.clone(),
     ]
@@ -83,7 +83,7 @@ fn picture(items: &[Item], budget: u64, out: &mut String) {
         drawn = end;
     }
     out.extend((drawn..WIDTH).map(|_| '.'));
-    out.push_str(&format!("]  of {} tokens\n", num::grouped(budget)));
+    out.push_str(&format!("]  of {} tokens\n", int::grouped(budget)));
     out.push_str("C condensed, L leaf, F brief, m messages, t fresh tail, + not stored\n");
 }
 

@@ -8,12 +8,6 @@ use alloc::vec::Vec;
 
 use super::{Assembly, choose::Fill};
 use crate::{
-    api::{AssembleOptions, Policy},
-    config::Config,
-    context::{Item, Run},
-    error::Result,
-    order,
-    reader::Reader,
     search::{
         Corpus, Index,
         full_text::{self, Ranked},
@@ -21,7 +15,16 @@ use crate::{
         score,
         window::Window,
     },
-    tail::{self, Unit},
+    storage::{
+        context::{Item, Run},
+        fresh_tail::{self, Unit},
+        store_session::Reader,
+    },
+};
+use lcm_text::{
+    base::{error::Result, sort},
+    config::Config,
+    types::api::{AssembleOptions, Policy},
 };
 
 /// Into how many steps a budget is divided by which the policy `layered` leaves out: with each the
@@ -121,8 +124,8 @@ fn matches(candidates: &[(Candidate, u64)], tokens: u64) -> Fill {
             Candidate::Messages(unit) => fill.units.push(*unit),
         }
     }
-    order::sort(&mut fill.summaries);
-    order::sort_by(&mut fill.units, &mut |a, b| a.seq_first.cmp(&b.seq_first));
+    sort::sort(&mut fill.summaries);
+    sort::sort_by(&mut fill.units, &mut |a, b| a.seq_first.cmp(&b.seq_first));
     fill
 }
 
@@ -147,7 +150,7 @@ fn matching(
     let mut index = Index::open(reader, context.history.keys, context.history.head)?;
     let mut found = summaries(reader, context, &mut index, &query)?;
     found.extend(messages(reader, context, &mut index, &query)?);
-    order::sort_by(&mut found, &mut |a, b| (b.worth, b.seq).cmp(&(a.worth, a.seq)));
+    sort::sort_by(&mut found, &mut |a, b| (b.worth, b.seq).cmp(&(a.worth, a.seq)));
     found.truncate(MATCHES_MAX);
     Ok(found.into_iter().map(|found| (found.candidate, found.tokens)).collect())
 }
@@ -161,7 +164,7 @@ fn summaries(
 ) -> Result<Vec<Found>> {
     let ranked = ranked(reader, context, index, Corpus::Summaries, query)?;
     let mut best = score::greatest(&mut rows(&ranked), SUMMARIES_MAX);
-    order::sort_by(&mut best, &mut |a, b| a.1.cmp(&b.1));
+    sort::sort_by(&mut best, &mut |a, b| a.1.cmp(&b.1));
     let documents: Vec<u64> = best.iter().map(|(_, document)| *document).collect();
     let known = index.summaries(reader, &documents)?;
     let found = best.iter().zip(known).filter_map(|((worth, _), (id, _))| {
@@ -236,8 +239,8 @@ fn unit_of(
     let mut to = last.min(seq + UNIT_STEP);
     loop {
         let refs = context.history.refs(reader, seq, to)?;
-        let window = tail::window(reader, context.history, run, refs, to)?;
-        let units = tail::units(&window);
+        let window = fresh_tail::window(reader, context.history, run, refs, to)?;
+        let units = fresh_tail::units(&window);
         let found = units.iter().find(|unit| unit.seq_first <= seq && seq <= unit.seq_last);
         match found {
             // It may go on behind what was read.

@@ -10,15 +10,16 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
+use lcm_text::base::hash;
 
 use super::{
     Assembly,
     render::{Element, Rendered},
 };
-use crate::{
-    api::{Dialect, Prefix},
-    context::Item,
-    keys, num,
+use crate::storage::context::Item;
+use lcm_text::{
+    base::int,
+    types::api::{Dialect, Prefix},
 };
 
 /// What a chain of no elements is.
@@ -34,7 +35,7 @@ const CLOSED: &str = "-";
 /// The hash of elements after one more. Whoever has the hash of a context needs that of the next
 /// element only.
 pub(super) fn chained(before: &[u8; 32], element: &[u8; 32]) -> [u8; 32] {
-    keys::hash(&[b"lcm assembly", before, element])
+    hash::hash(&[b"lcm assembly", before, element])
 }
 
 /// The hash of elements, one after another.
@@ -115,12 +116,12 @@ impl Assembly<'_> {
         let elements = &rendered.elements;
         let mut marks = String::with_capacity(elements.len() * MARK_CHARACTERS + 4);
         for element in elements {
-            keys::push_base64url(&mut marks, &element.hash, MARK_CHARACTERS);
+            hash::push_base64url(&mut marks, &element.hash, MARK_CHARACTERS);
         }
         let new = TokenMarks(&marks);
-        let root = keys::hash(&[b"lcm token", self.history.keys.root().as_bytes()]);
+        let root = hash::hash(&[b"lcm token", self.history.keys.root().as_bytes()]);
         let mut conversation = String::new();
-        keys::push_base64url(&mut conversation, &root, MARK_CHARACTERS);
+        hash::push_base64url(&mut conversation, &root, MARK_CHARACTERS);
         let old = previous.and_then(|token| Old::read(token, &conversation));
         let is_equal = |at: &usize| {
             old.as_ref().is_some_and(|old| {
@@ -138,11 +139,11 @@ impl Assembly<'_> {
             if elements.last().is_some_and(|last| last.is_synthetic) { CLOSED } else { "" };
         let form = letter(dialect);
         Prefix {
-            stable_tokens: old.map(|_| num::tokens_u32(stable)),
+            stable_tokens: old.map(|_| int::tokens_u32(stable)),
             broken_by,
             broken_why,
             breakpoints: breakpoints(elements, self.items, equal),
-            sha256: keys::hex(&rendered.chain),
+            sha256: hash::hex(&rendered.chain),
             token: format!(
                 "{TOKEN_VERSION}{conversation}.{form}{closed}.{made}.{budget}.{focus}.{marks}"
             ),
@@ -203,7 +204,7 @@ fn breakpoints(elements: &[Element], items: &[Item], equal: usize) -> Vec<u32> {
     let mut out: Vec<u32> = Vec::new();
     let mut all = [of_summaries.and_then(|element| element.message), of_equal, last];
     all.sort_unstable();
-    for at in all.into_iter().flatten().map(num::to_u32) {
+    for at in all.into_iter().flatten().map(int::to_u32) {
         if out.last() != Some(&at) {
             out.push(at);
         }

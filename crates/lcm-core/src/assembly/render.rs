@@ -4,19 +4,20 @@
 //! message with its element; the dialects of the providers are [`dialect`]'s matter. Leading system
 //! messages are returned beside the array in all of them.
 
+use super::RenderCache;
+use crate::storage::pack::Placed;
+use crate::storage::summary_items;
 use alloc::{borrow::Cow, rc::Rc, string::String, vec::Vec};
 
-use crate::{
-    api::Dialect,
+use crate::storage::{
     context::{Item, SummaryItem},
-    error::Result,
-    history::Placed,
-    json,
-    message::{self, Message, Part, Role},
-    num,
     pack::Stored,
-    reader::Reader,
-    tokens,
+    store_session::Reader,
+};
+use lcm_text::{
+    base::{error::Result, int, json, tokens},
+    message::{self, Message, Part, Role},
+    types::api::Dialect,
 };
 
 use super::{
@@ -87,11 +88,12 @@ impl Element {
 /// As [`Reader::immutable`].
 pub(super) fn render(
     reader: &mut Reader<'_>,
+    cache: &mut RenderCache,
     context: &Assembly<'_>,
     choice: &Choice,
     dialect: Dialect,
 ) -> Result<Rendered> {
-    let marking = Marking::new(reader.marks(), context.history.keys.root());
+    let marking = Marking::new(Rc::clone(&cache.marks), context.history.keys.root());
     // About as many bytes as last time: growing step by step would copy all of it several times.
     let mut messages_json = String::with_capacity(marking.bytes() + CAPACITY_SPARED);
     messages_json.push('[');
@@ -100,7 +102,7 @@ pub(super) fn render(
         match item {
             Item::Summary(summary) if choice.has_summary(index) => {
                 out.leading = false;
-                out.add_summary(reader, context, (index, summary), dialect)?;
+                out.add_summary(reader, cache, context, (index, summary), dialect)?;
             }
             Item::Summary(_) => out.leading = false,
             // What a new session left behind was before its beginning.
@@ -138,11 +140,11 @@ pub(super) fn render(
     out.chain = out.marking.chain(&mut out.elements.iter().map(|element| element.hash));
     if dialect != Dialect::Lcm {
         let entries = core::mem::take(&mut out.entries);
-        out.finish(reader.renderings().render(dialect, entries));
+        out.finish(cache.renderings.render(dialect, entries));
     }
     out.messages_json.push(']');
     let bytes = out.messages_json.len();
-    reader.keep_marks(core::mem::take(&mut out.marking).finish(bytes));
+    cache.marks = core::mem::take(&mut out.marking).finish(bytes);
     Ok(out)
 }
 
@@ -151,6 +153,7 @@ impl Rendered {
     fn add_summary(
         &mut self,
         reader: &mut Reader<'_>,
+        cache: &RenderCache,
         context: &Assembly<'_>,
         (index, summary): (usize, &SummaryItem),
         dialect: Dialect,
@@ -161,7 +164,7 @@ impl Rendered {
         }
         let origin = Origin::Summary(summary.id, summary.bytes);
         if dialect != Dialect::Lcm
-            && let Some(entry) = reader.renderings().summary(origin)
+            && let Some(entry) = cache.renderings.summary(origin)
         {
             self.entries.push(Entry { index, seq: summary.seq_first, ..entry });
             return Ok(());
@@ -170,7 +173,7 @@ impl Rendered {
             Some(focus) => focus.element.clone(),
             None => {
                 let item = [Item::Summary(*summary)];
-                let records = crate::compaction::records_of(reader, context.history, &item)?;
+                let records = summary_items::read_summaries(reader, context.history, &item)?;
                 let form = context.form;
                 records.first().map(|record| record.element(summary.id, form)).unwrap_or_default()
             }
@@ -293,9 +296,9 @@ impl Rendered {
     }
 
     /// Leaves the array for the next assembly, unless it was refused, and hands out its JSON.
-    pub(super) fn keep(self, reader: &mut Reader<'_>) -> String {
+    pub(super) fn keep(self, cache: &mut RenderCache) -> String {
         if self.refused.is_none() && !self.array.entries.is_empty() {
-            reader.renderings().keep(self.array);
+            cache.renderings.keep(self.array);
         }
         self.messages_json
     }
@@ -310,7 +313,7 @@ impl Rendered {
         for at in 0..self.array.starts.len() {
             out.push(if at == 0 { '[' } else { ',' });
             let Some(message) = self.array.message(at) else { continue };
-            dialect::push_marked(&mut out, message, breakpoints.contains(&num::to_u32(at)));
+            dialect::push_marked(&mut out, message, breakpoints.contains(&int::to_u32(at)));
         }
         out.push(']');
         self.messages_json = out;
@@ -415,7 +418,7 @@ fn system_text(raw: &str, parts: &[Part]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::Dialect;
+    use lcm_text::types::api::Dialect;
 
     /// A context of a summary and a call that nobody answers, as only a defect would render it.
     #[test]

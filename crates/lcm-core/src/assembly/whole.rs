@@ -4,15 +4,13 @@
 //! does so only outside the fresh tail: in it the newest outputs are whole as far as the budget
 //! allows.
 
+use crate::storage::pack::Placed;
 use alloc::vec::Vec;
 
-use crate::{
-    error::Result,
-    history::{History, Placed},
+use crate::storage::{fresh_tail::Tail, history::History, pack::Stored, store_session::Reader};
+use lcm_text::{
+    base::error::Result,
     message::{Part, Role},
-    pack::Stored,
-    reader::Reader,
-    tail::Tail,
 };
 
 /// What is whole.

@@ -9,16 +9,16 @@
 
 use alloc::string::String;
 
-use crate::{
-    api::{CompactionOptions, Timestamp},
+use crate::storage::{head::Head, keys::Keys, records::usage::Usage, store_session::Reader};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        int,
+        json::{Fields, Kind, Writer},
+        limits,
+    },
     config::{Config, Policy},
-    error::{Error, Result},
-    head::Head,
-    json::{Fields, Kind, Writer},
-    keys::Keys,
-    limits, num,
-    reader::Reader,
-    usage::Usage,
+    types::api::{CompactionOptions, Timestamp},
 };
 
 use super::{Call, goal, plan::Planner, sweep::Sweep};
@@ -259,7 +259,7 @@ impl Forecast {
         }
         let policy = &self.policy;
         let chunk = u64::from(policy.leaf_chunk_tokens_max).max(1);
-        let target = |tokens: u64| u64::from(policy.leaf_target(num::tokens_u32(tokens), false));
+        let target = |tokens: u64| u64::from(policy.leaf_target(int::tokens_u32(tokens), false));
         let (full, rest) = (state.raw / chunk, state.raw % chunk);
         let last = if rest == 0 { 0 } else { target(rest).min(rest) };
         let leaves = full.saturating_mul(target(chunk).min(chunk)).saturating_add(last);

@@ -5,28 +5,33 @@
 //! what the token holds. The one exception is what counts as injected context: an answer is held
 //! against what its sources have to say by the configuration of the caller.
 
+use crate::storage::session;
+use crate::storage::summary_items;
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    api::{Applied, ApplyOptions, Outcome, Timestamp},
-    calibration, codec,
-    config::Config,
-    context::Item,
-    error::Result,
-    extract,
-    head::{Act, Journal, Loaded},
-    history::{self, History},
-    keys::{self, Keys},
-    life,
-    model::{Completion, CompletionErrorCode, CompletionResult, Level},
-    num, order,
-    reader::Reader,
-    seal,
     search::Upkeep,
-    source::Reading,
-    store::{Guard, Put},
-    summary::{self, OFFLINE, StoredFinish, StoredLevel, Summary},
-    tokens, verify,
+    storage::{
+        codec,
+        context::Item,
+        head::{Act, Journal, Loaded},
+        history::{self, History},
+        keys::{self, Keys},
+        pack_compaction,
+        records::calibration,
+        store::{Guard, Put},
+        store_session::Reader,
+        summary::{self, OFFLINE, StoredFinish, StoredLevel, Summary},
+    },
+};
+use lcm_text::{
+    base::{error::Result, int, sort, tokens},
+    config::Config,
+    summary::{offline_summary, transcript::Reading, verify},
+    types::{
+        api::{Applied, ApplyOptions, Outcome, Timestamp},
+        model::{Completion, CompletionErrorCode, CompletionResult, Level},
+    },
 };
 
 use super::{
@@ -143,7 +148,7 @@ impl<'a> Desk<'a> {
         let (loaded, mut found) = Loaded::read(reader, keys, conversation, &wanted)?;
         let upkeep = Upkeep::new(keys, found.pop().flatten().as_deref())?;
         let loaded = loaded.existing()?;
-        life::goes_on(reader, &loaded.head)?;
+        session::goes_on(reader, &loaded.head)?;
         let mut found = wanted.iter().zip(found);
         let attempts = match found.next() {
             Some((key, Some(value))) => Some(codec::decode(key, &value)?),
@@ -187,7 +192,7 @@ impl<'a> Desk<'a> {
     }
 
     fn outcome(&self, applied: Applied, reason: &str, summary: Option<[u8; 8]>) -> Outcome {
-        let tokens = num::tokens_u32(self.tokens());
+        let tokens = int::tokens_u32(self.tokens());
         Outcome {
             applied,
             reason: reason.into(),
@@ -314,8 +319,8 @@ impl<'a> Desk<'a> {
         let head = &self.loaded.head;
         let history = History { keys: self.keys, head };
         let mut nodes = self.directory_nodes();
-        nodes.extend(seal::nodes(&history));
-        order::distinct_numbers(&mut nodes);
+        nodes.extend(pack_compaction::nodes(&history));
+        sort::distinct_numbers(&mut nodes);
         reader.prefetch(self.keys, &head.context.node_keys(self.keys), &nodes)?;
         let items = head.context.load(reader, self.keys)?;
         let (from, to) = match self.task.span {
@@ -335,7 +340,7 @@ impl<'a> Desk<'a> {
                 let is_first =
                     |item: &Item| matches!(item, Item::Summary(summary) if summary.id == first);
                 let Some(at) = items.iter().position(is_first) else { return Ok(None) };
-                let to = at.saturating_add(num::to_usize(u64::from(count)));
+                let to = at.saturating_add(int::to_usize(u64::from(count)));
                 let matches = items
                     .get(at..to)
                     .is_some_and(|slice| task::items_hash(slice) == self.task.sources);
@@ -348,7 +353,7 @@ impl<'a> Desk<'a> {
         // The sources, and with them what this commit may seal: what is not indexed stays in the
         // packs that an append reads to index it.
         let until = sealable(&items, from, self.task.span).min(head.indexed.messages);
-        let mut wanted = seal::wanted(reader, &history, until)?;
+        let mut wanted = pack_compaction::wanted(reader, &history, until)?;
         match self.task.span {
             Span::Messages { seq_first, seq_last } => {
                 let refs = history.refs(reader, seq_first, seq_last)?;
@@ -356,7 +361,7 @@ impl<'a> Desk<'a> {
             }
             Span::Items { .. } => {
                 let slice = items.get(from..to).unwrap_or(&[]);
-                wanted.extend(sources::wanted(&history, slice));
+                wanted.extend(summary_items::summary_keys(&history, slice));
             }
         }
         reader.prefetch(self.keys, &wanted, &[])?;
@@ -373,7 +378,7 @@ impl<'a> Desk<'a> {
         if !same {
             return Ok(None);
         }
-        let seal = seal::read(reader, &history, until)?;
+        let seal = pack_compaction::read(reader, &history, until)?;
         Ok(Some(Place { items, from, to, gathered, seal }))
     }
 
@@ -465,8 +470,12 @@ impl<'a> Desk<'a> {
     }
 
     fn fallback_text(&self, gathered: &Gathered) -> Option<String> {
-        let source_tokens = num::tokens_u32(gathered.tokens);
-        let text = extract::fallback(&gathered.text, source_tokens, self.task.fallback_tokens_max)?;
+        let source_tokens = int::tokens_u32(gathered.tokens);
+        let text = offline_summary::fallback(
+            &gathered.text,
+            source_tokens,
+            self.task.fallback_tokens_max,
+        )?;
         (u64::from(tokens::estimate(&text)) < gathered.tokens).then_some(text)
     }
 
@@ -632,12 +641,12 @@ impl<'a> Desk<'a> {
         let before = self.loaded.head.context.clone();
         let id = record.id();
         let value = codec::encode_small(&record)?;
-        let bytes = num::to_u32(value.len());
+        let bytes = int::to_u32(value.len());
         let (context, mut puts) = place.replace(self.keys, &self.loaded.head, &record, bytes)?;
         let mut records: Vec<(&Summary, u32)> = Vec::new();
         for bridge in &place.gathered.bridges {
             let value = codec::encode_small(bridge)?;
-            records.push((bridge, num::to_u32(value.len())));
+            records.push((bridge, int::to_u32(value.len())));
             puts.push(Put { key: self.keys.summary(bridge.id()), value: Some(value) });
         }
         records.push((&record, bytes));
@@ -658,7 +667,7 @@ impl<'a> Desk<'a> {
         head.context = context;
         let saved = before.tokens.saturating_sub(head.context.tokens);
         head.ledger.saved_tokens = head.ledger.saved_tokens.saturating_add(saved);
-        head.summaries += 1 + num::to_u64(place.gathered.bridges.len());
+        head.summaries += 1 + int::to_u64(place.gathered.bridges.len());
         if let Some(seal) = &place.seal {
             let sealed = seal.seal(self.keys, head, &puts)?;
             puts.extend(sealed);
@@ -674,7 +683,7 @@ impl<'a> Desk<'a> {
             _ => self.task.level,
         };
         outcome.capped = answer.capped;
-        outcome.tokens_after = num::tokens_u32(head.context.tokens);
+        outcome.tokens_after = int::tokens_u32(head.context.tokens);
         Ok(outcome)
     }
 

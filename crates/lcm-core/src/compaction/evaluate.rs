@@ -6,14 +6,11 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::{
-    api::{CompactionMode, CompactionOptions, Decision, Timestamp},
+use crate::storage::{keys::Keys, session, store_session::Reader};
+use lcm_text::{
+    base::{error::Result, int, json::Writer},
     config::Config,
-    error::Result,
-    json::Writer,
-    keys::Keys,
-    life, num,
-    reader::Reader,
+    types::api::{CompactionMode, CompactionOptions, Decision, Timestamp},
 };
 
 use super::{Call, Goal, goal, plan, reason, spend, sweep::Sweep};
@@ -62,7 +59,7 @@ pub(crate) fn evaluate(
     let keys = Keys::new(conversation)?;
     let call = Call::begin(reader, config, &keys, conversation, (budget, options), Vec::new())?;
     let archived = call.loaded.head.archived.map(|_| "archived");
-    let closed = life::passed_over(reader, config, &keys, &call.loaded.head, None)?.or(archived);
+    let closed = session::passed_over(reader, config, &keys, &call.loaded.head, None)?.or(archived);
     // Before the first message there is nothing to do, and that is no error.
     let exists = call.loaded.bytes.is_some();
     let head = &call.loaded.head;
@@ -97,8 +94,8 @@ pub(crate) fn evaluate(
         must: closed.is_none_or(|reason| reason == "disabled")
             && goal.current > u64::from(call.policy.budget),
         reason: reason.into(),
-        tokens: num::tokens_u32(compared.tokens),
-        threshold: num::tokens_u32(compared.bound),
+        tokens: int::tokens_u32(compared.tokens),
+        threshold: int::tokens_u32(compared.bound),
         explanation_json: explanation.end_object(),
     })
 }
@@ -119,7 +116,7 @@ fn explanation(call: &Call, budget: u32, compared: &Compared, outcome: &str) -> 
     }
     explanation.object_at("inputs", inputs);
     explanation.text("outcome", outcome);
-    explanation.number_or_null("override", call.rule.map(|place| num::to_u64(place) + 1));
+    explanation.number_or_null("override", call.rule.map(|place| int::to_u64(place) + 1));
     explanation.text("rule", compared.rule);
     explanation
 }

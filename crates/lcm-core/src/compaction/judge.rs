@@ -2,12 +2,11 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::{
-    extract, limits,
-    model::{Completion, Finish, Level},
-    source,
-    summary::{OFFLINE, StoredFinish, StoredLevel},
-    tokens, verify,
+use crate::storage::summary::{OFFLINE, StoredFinish, StoredLevel};
+use lcm_text::{
+    base::{limits, tokens},
+    summary::{offline_summary, transcript, verify},
+    types::model::{Completion, Finish, Level},
 };
 
 use super::{sources::Gathered, task::Task};
@@ -82,17 +81,17 @@ pub(crate) struct Answer<'a> {
 
 /// The answer as it would be stored: reasoning stripped, cut to its cap.
 pub(crate) fn settle_text(task: &Task, completion: &Completion) -> (String, bool) {
-    let text = source::strip_reasoning(&completion.text);
+    let text = transcript::strip_reasoning(&completion.text);
     let tokens = tokens::estimate(&text);
     if tokens > task.tokens_cap {
-        return (extract::cap(&text, task.tokens_cap, tokens), true);
+        return (offline_summary::cap(&text, task.tokens_cap, tokens), true);
     }
     (text, false)
 }
 
 /// Judges an answer (architecture, rules 4 and 5).
 pub(crate) fn judge(task: &Task, completion: &Completion, gathered: &Gathered) -> Verdict {
-    let stripped = source::strip_reasoning(&completion.text);
+    let stripped = transcript::strip_reasoning(&completion.text);
     if completion.finish == Finish::Refusal {
         return Verdict::Fallback { rule: Rule::Refusal };
     }

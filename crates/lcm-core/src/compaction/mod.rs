@@ -20,25 +20,29 @@ mod spend;
 mod sweep;
 pub(crate) mod task;
 
+use crate::storage::session;
 use alloc::{string::String, vec::Vec};
 
-use crate::{
-    api::{CompactionMode, CompactionOptions},
-    calibration::{self, Calibration},
-    config::{Config, Policy},
-    error::{Error, Result},
+use crate::storage::{
     head::{Head, Loaded},
-    json::Writer,
     keys::Keys,
-    life,
-    reader::Reader,
+    records::calibration::{self, Calibration},
+    store_session::Reader,
 };
 pub(crate) use apply::apply;
 pub(crate) use evaluate::evaluate;
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        json::Writer,
+    },
+    config::{Config, Policy},
+    types::api::{CompactionMode, CompactionOptions},
+};
 pub(crate) use plan::plan;
 pub(crate) use records::ModelGuard;
 pub(crate) use run::run;
-pub(crate) use sources::{is_told_of_before, read as records_of};
+pub(crate) use sources::is_told_of_before;
 use sweep::Sweep;
 
 /// The closed list of reasons.
@@ -185,7 +189,8 @@ impl Call {
         }
         let model = model.as_ref().map(calibration::Wanted::model);
         let head = &loaded.head;
-        let (policy, rule) = life::policy(reader, config, keys, head, model, (budget, estimated))?;
+        let (policy, rule) =
+            session::policy(reader, config, keys, head, model, (budget, estimated))?;
         Ok(Self { loaded, further, policy, options, calibration, rule })
     }
 }

@@ -3,18 +3,17 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::{
+use crate::storage::{
     context::{Context, Item, Run, SummaryItem},
-    error::Result,
     head::Head,
     history::History,
     keys::Keys,
-    reader::Reader,
-    seal::Sealable,
+    pack_compaction::Sealable,
     store::Put,
+    store_session::Reader,
     summary::{self, Summary},
-    tokens,
 };
+use lcm_text::base::{error::Result, tokens};
 
 use super::{
     sources::{self, Gathered},

@@ -3,24 +3,28 @@
 //! A plan is made from the context as it is; only the sweep token comes from before. It writes
 //! nothing unless the caller wants the tasks reserved.
 
+use crate::storage::pack::Placed;
 use alloc::{string::String, vec::Vec};
 
-use crate::{
-    api::{CompactionMode, CompactionOptions, PlanResult, PlanStatus, Timestamp},
+use crate::storage::{
     codec,
-    config::{Config, Policy},
     context::Item,
-    error::Result,
+    fresh_tail::{self, Tail},
     head::{Act, Head, Journal, Loaded},
-    history::{self, History, Placed},
+    history::{self, History},
     keys::{self, Keys},
-    life, limits,
-    model::Level,
-    num,
-    reader::Reader,
-    source::Reading,
+    session,
     store::Put,
-    tail::{self, Tail},
+    store_session::Reader,
+};
+use lcm_text::{
+    base::{error::Result, int, limits},
+    config::{Config, Policy},
+    summary::transcript::Reading,
+    types::{
+        api::{CompactionMode, CompactionOptions, PlanResult, PlanStatus, Timestamp},
+        model::Level,
+    },
 };
 
 use super::{
@@ -126,13 +130,13 @@ pub(crate) fn look(
     let Call { loaded, further: guard, policy, options, .. } = call;
     let (policy, options) = (policy.less(0), &options);
     let given = Sweep::parse(options.sweep.as_deref())?;
-    let is_passed_over = life::passed_over(reader, config, keys, &loaded.head, None)?.is_some();
+    let is_passed_over = session::passed_over(reader, config, keys, &loaded.head, None)?.is_some();
     // Before the first message there is nothing to do, and that is no error.
     if is_passed_over || loaded.bytes.is_none() {
         let (status, reason) = (PlanStatus::NothingDue, reason::BELOW_THRESHOLD);
         return Ok((loaded, Found::Ended { status, reason, sweep: String::new() }));
     }
-    life::goes_on(reader, &loaded.head)?;
+    session::goes_on(reader, &loaded.head)?;
     let stored = loaded.head.context.tokens;
     let sweep = given.unwrap_or(Sweep::begin(stored, options.observed_tokens));
     let goal = goal(&loaded.head, &policy, options, &sweep);
@@ -158,7 +162,7 @@ pub(crate) fn look(
     };
     let passes_left = policy.sweep_passes_max.saturating_sub(sweep.passes);
     let count = options.requests_max.clamp(1, REQUESTS_MAX).min(passes_left);
-    let count = num::to_usize(u64::from(count));
+    let count = int::to_usize(u64::from(count));
     let planner = Planner::prepare(reader, config, keys, &loaded.head, policy, goal, count)?;
     let now = loaded.now(now)?;
     let (planned, in_vain) = if incremental {
@@ -174,7 +178,7 @@ pub(crate) fn look(
         let reason = planner.ending(in_vain);
         return Ok((loaded, ended(PlanStatus::NothingDue, reason, String::new())));
     }
-    let passes = sweep.passes.saturating_add(num::to_u32(planned.len()));
+    let passes = sweep.passes.saturating_add(int::to_u32(planned.len()));
     let sweep = Sweep { passes, ..sweep };
     let items = planner.items;
     Ok((loaded, Found::Tasks(Tasks { items, planned, sweep })))
@@ -283,8 +287,8 @@ impl<'a> Planner<'a> {
         reader.prefetch(keys, &head.context.node_keys(keys), &nodes)?;
         let items = head.context.load(reader, keys)?;
         // Third read: packs of the tail together with those of the first chunks.
-        if let Some(run) = tail::last_run(&items) {
-            let mut packs = tail::packs(reader, &history, &run, &policy)?;
+        if let Some(run) = fresh_tail::last_run(&items) {
+            let mut packs = fresh_tail::packs(reader, &history, &run, &policy)?;
             if let Some(Item::Run(run)) = items.iter().find(|item| matches!(item, Item::Run(_))) {
                 let to = run.seq_last.min(run.seq_first + limits::DIRECTORY_SPAN - 1);
                 let refs = history.refs(reader, run.seq_first, to)?;
@@ -296,7 +300,7 @@ impl<'a> Planner<'a> {
                 packs.iter().map(|pack| (pack.key(keys), pack.bytes)).collect();
             reader.prefetch(keys, &wanted, &[])?;
         }
-        let tail = tail::fresh_tail(reader, &history, &items, &policy)?;
+        let tail = fresh_tail::fresh_tail(reader, &history, &items, &policy)?;
         Ok(Self { config, keys, head, policy, goal, items, tail })
     }
 
@@ -542,7 +546,7 @@ impl<'a> Planner<'a> {
             Some(Item::Summary(summary)) => summary.id,
             _ => [0; 8],
         };
-        let count = num::to_u32(items.len());
+        let count = int::to_u32(items.len());
         let (first, last) = (summary(items.first()), summary(items.last()));
         let span = Span::Items { first, last, count };
         let task = self.task(span, hash, &gathered, &attempts);
@@ -551,7 +555,7 @@ impl<'a> Planner<'a> {
 
     fn task(&self, span: Span, hash: [u8; 16], gathered: &Gathered, attempts: &Attempts) -> Task {
         let level = attempts.level();
-        let tokens = num::tokens_u32(gathered.tokens);
+        let tokens = int::tokens_u32(gathered.tokens);
         // A summary has to be smaller than its sources, whatever the floors of the targets say.
         let bound = |target: u32| target.min((tokens / 4).saturating_mul(3).max(1));
         let (normal, aggressive) = match span {
@@ -614,7 +618,7 @@ fn lease(
         let key = keys.attempt(&planned.task.sources);
         puts.push(Put { key, value: Some(codec::encode(&attempts)?) });
     }
-    let entry = Journal { time: now, act: Act::Lease { count: num::to_u32(planned.len()) } };
+    let entry = Journal { time: now, act: Act::Lease { count: int::to_u32(planned.len()) } };
     loaded.commit(reader, keys, now, &entry, puts, Vec::new())?;
     Ok(())
 }

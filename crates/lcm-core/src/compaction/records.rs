@@ -4,8 +4,11 @@ use alloc::string::String;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    api::Timestamp, codec::Sound, config::Config, limits, model::Level, summary::StoredLevel,
+use crate::storage::{codec::Sound, summary::StoredLevel};
+use lcm_text::{
+    base::limits,
+    config::Config,
+    types::{api::Timestamp, model::Level},
 };
 
 /// What was tried on one set of sources. Deleted with them.

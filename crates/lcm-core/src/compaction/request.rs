@@ -2,12 +2,11 @@
 
 use alloc::string::String;
 
-use crate::{
+use lcm_text::{
+    base::{int, tokens},
     config::Config,
-    model::CompletionRequest,
-    num,
-    prompts::{self, PromptInput},
-    tokens,
+    summary::prompts::{self, PromptInput},
+    types::model::CompletionRequest,
 };
 
 use super::{
@@ -31,7 +30,7 @@ pub(crate) fn build(
         tokens_target: task.tokens_target,
         task: task.wording().own(&config.prompt_overrides),
         source: &gathered.text,
-        source_tokens: num::tokens_u32(gathered.tokens),
+        source_tokens: int::tokens_u32(gathered.tokens),
         previous,
         instructions: &config.custom_instructions,
         findings: (!findings.is_empty()).then_some(findings),

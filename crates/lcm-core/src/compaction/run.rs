@@ -5,15 +5,14 @@
 
 use alloc::string::String;
 
-use crate::{
-    api::{Applied, CompactionOptions, Outcome, Timestamp},
+use crate::storage::{keys::Keys, store_session::Reader, summary::StoredLevel};
+use lcm_text::{
+    base::{error::Result, int},
     config::Config,
-    error::Result,
-    keys::Keys,
-    model::{CompletionErrorCode, CompletionResult, Level, Model, Purpose},
-    num,
-    reader::Reader,
-    summary::StoredLevel,
+    types::{
+        api::{Applied, CompactionOptions, Outcome, Timestamp},
+        model::{CompletionErrorCode, CompletionResult, Level, Model, Purpose},
+    },
 };
 
 use super::{
@@ -42,20 +41,20 @@ pub(crate) fn run(
     let (loaded, found) = plan::look(reader, config, &keys, conversation, budget, &options, now)?;
     let (planned, sweep) = match found {
         Found::Ended { reason, sweep, .. } => {
-            let tokens = num::tokens_u32(loaded.head.context.tokens);
+            let tokens = int::tokens_u32(loaded.head.context.tokens);
             return Ok(nothing(reason, sweep, tokens));
         }
         Found::Tasks(tasks) => {
             let sweep = tasks.sweep.token();
             let Some(planned) = tasks.planned.into_iter().next() else {
-                let tokens = num::tokens_u32(loaded.head.context.tokens);
+                let tokens = int::tokens_u32(loaded.head.context.tokens);
                 return Ok(nothing(reason::NO_ELIGIBLE_CHUNK, String::new(), tokens));
             };
             (planned, sweep)
         }
     };
     let mut desk = Desk::open(reader, &keys, config, conversation, planned.task, None, now)?;
-    let tokens = num::tokens_u32(desk.loaded.head.context.tokens);
+    let tokens = int::tokens_u32(desk.loaded.head.context.tokens);
     let place = desk.place(reader)?;
     let Some(place) = place.filter(|_| desk.is_current()) else {
         return Ok(nothing(reason::CONFLICT, sweep, tokens));

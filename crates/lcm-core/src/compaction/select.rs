@@ -3,17 +3,19 @@
 //! In: the items of the context, the fresh tail, the policy. Out: candidates, disjoint and each
 //! admissible alone. Which of them were tried in vain is not known here.
 
+use crate::storage::pack::Placed;
 use alloc::vec::Vec;
 
-use crate::{
-    config::Policy,
+use crate::storage::{
     context::{Item, Run},
-    error::Result,
-    history::{History, Placed},
-    limits,
+    fresh_tail::{Tail, Unit, Units},
+    history::History,
     pack::PackRef,
-    reader::Reader,
-    tail::{Tail, Unit, Units},
+    store_session::Reader,
+};
+use lcm_text::{
+    base::{error::Result, limits},
+    config::Policy,
 };
 
 /// Messages of one leaf.
@@ -189,7 +191,8 @@ pub(crate) fn chunks(
 
 /// The packs at the beginning that `chunks` chunks may need, within what one read may move.
 pub(crate) fn ahead<'r>(refs: &'r [PackRef], policy: &Policy, chunks: usize) -> &'r [PackRef] {
-    let tokens = u64::from(policy.leaf_chunk_tokens_max).saturating_mul(crate::num::to_u64(chunks));
+    let tokens =
+        u64::from(policy.leaf_chunk_tokens_max).saturating_mul(lcm_text::base::int::to_u64(chunks));
     let (mut bytes, mut sum, mut count) = (0u32, 0u64, 0usize);
     for pack in refs {
         // A message over the chunk size is a chunk of its own, so a pack may be needed for each.
@@ -238,7 +241,7 @@ pub(crate) fn groups(items: &[Item], tail: &Tail, policy: &Policy, phase: Phase)
         for (from, to) in runs(items, tail, like) {
             out.extend(cut(items, from, to, policy).into_iter().filter(|group| {
                 group.summaries(items) >= fanout && group.tokens >= tokens_min
-                    || crate::num::to_u32(to - from) >= fanout && group.is_full(policy)
+                    || lcm_text::base::int::to_u32(to - from) >= fanout && group.is_full(policy)
             }));
         }
     }
@@ -316,7 +319,7 @@ fn first_group(items: &[Item], from: usize, to: usize, policy: &Policy) -> Optio
 impl Group {
     fn summaries(&self, items: &[Item]) -> u32 {
         let items = items.get(self.from..self.to).unwrap_or(&[]);
-        crate::num::to_u32(items.iter().filter_map(Item::depth).count())
+        lcm_text::base::int::to_u32(items.iter().filter_map(Item::depth).count())
     }
 
     /// Whether the group stopped growing because of its size and not for want of neighbours.

@@ -1,23 +1,30 @@
 //! The sources of a task, gathered: their text for the model, their measures for the summary.
 
+use crate::storage::pack::Placed;
+use crate::storage::summary_items;
 use alloc::{string::String, vec::Vec};
+use lcm_text::base::hash;
 
-use crate::{
-    api::Timestamp,
+use crate::storage::{
     codec,
     context::{Item, Run},
-    error::{Error, Result},
-    history::{History, Placed},
-    keys, limits, num,
+    history::History,
     pack::Raw,
-    payload,
-    prompts::PROMPT_VERSION,
-    reader::Reader,
-    rules::{self, RULES},
-    source::{self, Reading},
+    store_session::Reader,
     summary::{self, SourceRef, Sources, StoredFinish, StoredLevel, Summary},
-    tokens,
-    trust::Trust,
+};
+use lcm_text::{
+    base::{
+        derivation_version::{self, RULES},
+        error::{Error, Result},
+        int, limits, tokens,
+    },
+    message::{large_payload, trust::Trust},
+    summary::{
+        prompts::PROMPT_VERSION,
+        transcript::{self, Reading},
+    },
+    types::api::Timestamp,
 };
 
 use super::task;
@@ -154,7 +161,7 @@ pub(crate) fn of_messages(
     Ok(Gathered {
         text,
         tokens: sum,
-        rules: rules::of_all(placed.iter().map(|message| message.stored.rules)),
+        rules: derivation_version::of_all(placed.iter().map(|message| message.stored.rules)),
         seq_first,
         seq_last,
         sources: Sources::Messages { seq_first, seq_last, frontier },
@@ -174,7 +181,7 @@ pub(crate) fn of_messages(
 
 fn render(raw: &str, message: &Placed, reading: Reading<'_>, text: &mut String) -> bool {
     let stored = &message.stored;
-    source::render_message(text, raw, stored.role, stored.shown().1, stored.time, reading)
+    transcript::render_message(text, raw, stored.role, stored.shown().1, stored.time, reading)
 }
 
 /// Gathers the items of a condensed summary.
@@ -188,7 +195,7 @@ pub(crate) fn items(
     items: &[Item],
     reading: Reading<'_>,
 ) -> Result<Gathered> {
-    let mut records = read(reader, history, items)?.into_iter();
+    let mut records = summary_items::read_summaries(reader, history, items)?.into_iter();
     let mut gathered = Gathered {
         text: String::new(),
         tokens: items.iter().map(Item::tokens).sum(),
@@ -217,7 +224,7 @@ pub(crate) fn items(
             }
             Item::Run(run) => {
                 let record = bridge(reader, history, run, reading)?;
-                let bytes = num::to_u32(codec::encode_small(&record)?.len());
+                let bytes = int::to_u32(codec::encode_small(&record)?.len());
                 gathered.bridges.push(record.clone());
                 (SourceRef { id: record.id(), bytes }, record)
             }
@@ -226,8 +233,8 @@ pub(crate) fn items(
         let name = summary::name(source.id);
         let text = &mut gathered.text;
         let (from, to) = (record.earliest_at, record.latest_at);
-        source::render_summary(text, &name, from, to, record.depth, &record.text);
-        gathered.rules = rules::of_all([gathered.rules, record.rules]);
+        transcript::render_summary(text, &name, from, to, record.depth, &record.text);
+        gathered.rules = derivation_version::of_all([gathered.rules, record.rules]);
         gathered.depth = gathered.depth.max(record.depth + 1);
         gathered.message_tokens += record.message_tokens;
         gathered.descendant_count += record.descendant_count + 1;
@@ -242,27 +249,6 @@ pub(crate) fn items(
     }
     gathered.sources = Sources::Summaries(sources);
     Ok(gathered)
-}
-
-/// Keys of the summaries among items, with the sizes of their records.
-pub(crate) fn wanted(history: &History<'_>, items: &[Item]) -> Vec<(String, u32)> {
-    let refs = task::source_refs(items).into_iter();
-    refs.map(|source| (history.keys.summary(source.id), source.bytes)).collect()
-}
-
-/// The records of the summaries among items.
-///
-/// # Errors
-///
-/// As [`Reader::immutable`].
-pub(crate) fn read(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    items: &[Item],
-) -> Result<Vec<Summary>> {
-    let wanted = wanted(history, items);
-    let values = reader.immutable(&wanted)?;
-    wanted.iter().zip(values).map(|((key, _), value)| codec::decode(key, &value)).collect()
 }
 
 /// A leaf that repeats a tiny run, so that the summaries around it can be condensed with it.
@@ -324,9 +310,9 @@ pub(crate) fn previous(
             Ok(None)
         };
     }
-    let records = read(reader, history, &near)?;
+    let records = summary_items::read_summaries(reader, history, &near)?;
     let texts: Vec<String> =
-        records.iter().rev().map(|record| source::strip_markers(&record.text)).collect();
+        records.iter().rev().map(|record| transcript::strip_markers(&record.text)).collect();
     Ok(Some(texts.join("\n\n")))
 }
 
@@ -396,14 +382,14 @@ fn push_unique(list: &mut Vec<String>, id: &str) {
 
 /// Adds the file ids that occur in a text.
 fn collect_file_ids(text: &str, list: &mut Vec<String>) {
-    for id in payload::ids_in(text) {
-        push_unique(list, &payload::name(id));
+    for id in large_payload::ids_in(text) {
+        push_unique(list, &large_payload::name(id));
     }
 }
 
 /// The boundary that encloses the material of a prompt, from the hash of its sources: no text can
 /// contain a hash over itself.
 pub(crate) fn boundary(sources: &[u8; 16]) -> String {
-    let hash = keys::hash(&[b"lcm boundary", sources]);
-    keys::hex(hash.get(..8).unwrap_or(&[]))
+    let hash = hash::hash(&[b"lcm boundary", sources]);
+    hash::hex(hash.get(..8).unwrap_or(&[]))
 }

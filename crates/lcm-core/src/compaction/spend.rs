@@ -7,7 +7,12 @@
 
 use alloc::{format, string::String};
 
-use crate::{api::Timestamp, config::Config, head::Ledger, model::Completion, time};
+use crate::storage::head::Ledger;
+use lcm_text::{
+    base::time,
+    config::Config,
+    types::{api::Timestamp, model::Completion},
+};
 
 /// When a pause begins and how long it lasts.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +81,7 @@ pub(crate) fn pause_warning(until: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Finish;
+    use lcm_text::types::model::Finish;
 
     const MINUTE_MS: u64 = 60_000;
 

@@ -5,7 +5,7 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use crate::error::{Error, Result};
+use lcm_text::base::error::{Error, Result};
 
 /// Progress of a sweep.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -4,14 +4,16 @@
 //! the level and attempt, the lengths, the prompt version and the scope of the model's guard.
 
 use alloc::{format, string::String, vec::Vec};
+use lcm_text::base::hash;
 
-use crate::{
-    context::Item,
-    error::{Error, Result},
-    keys, limits,
-    model::{Level, Purpose},
-    prompts::Wording,
-    summary::SourceRef,
+use crate::storage::context::Item;
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        limits,
+    },
+    summary::prompts::Wording,
+    types::model::{Level, Purpose},
 };
 
 /// First field of a token; changes with its form.
@@ -77,7 +79,7 @@ impl Task {
         let span = match self.span {
             Span::Messages { seq_first, seq_last } => format!("l:{seq_first:x}:{seq_last:x}:0"),
             Span::Items { first, last, count } => {
-                format!("c:{}:{}:{count}", keys::hex(&first), keys::hex(&last))
+                format!("c:{}:{}:{count}", hash::hex(&first), hash::hex(&last))
             }
         };
         let level = match self.level {
@@ -88,7 +90,7 @@ impl Task {
         format!(
             "{TOKEN_VERSION}:{span}:{}:{}:{level}:{}:{}:{}:{}:{}:{}:{}:{};",
             self.depth,
-            keys::hex(&self.sources),
+            hash::hex(&self.sources),
             self.attempt,
             self.tokens_target,
             self.tokens_target_aggressive,
@@ -168,7 +170,7 @@ impl Task {
 }
 
 fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
-    keys::unhex(hex).filter(|bytes| bytes.len() == N).map(|bytes| keys::prefix(&bytes))
+    hash::unhex(hex).filter(|bytes| bytes.len() == N).map(|bytes| hash::prefix(&bytes))
 }
 
 fn is_scope(scope: &str) -> bool {
@@ -182,7 +184,7 @@ pub(crate) fn scope(model: Option<&str>) -> String {
         None => SCOPE_DEFAULT.into(),
         Some(model) if is_scope(model) => model.into(),
         Some(model) => {
-            format!("sha/{}", keys::base64url(&keys::hash(&[b"lcm scope", model.as_bytes()]), 22))
+            format!("sha/{}", hash::base64url(&hash::hash(&[b"lcm scope", model.as_bytes()]), 22))
         }
     }
 }
@@ -191,7 +193,7 @@ pub(crate) fn scope(model: Option<&str>) -> String {
 pub(crate) fn messages_hash(seq_first: u64, seq_last: u64, frontier: &[u8; 16]) -> [u8; 16] {
     let first = seq_first.to_be_bytes();
     let last = seq_last.to_be_bytes();
-    keys::prefix(&keys::hash(&[b"lcm leaf", &first, &last, frontier]))
+    hash::prefix(&hash::hash(&[b"lcm leaf", &first, &last, frontier]))
 }
 
 /// Hash over the items of a condensed summary.
@@ -217,18 +219,7 @@ pub(crate) fn items_hash(items: &[Item]) -> [u8; 16] {
             }
         }
     }
-    keys::prefix(&keys::hash(&[b"lcm condensed", &fields]))
-}
-
-/// References to the summaries among items.
-pub(crate) fn source_refs(items: &[Item]) -> Vec<SourceRef> {
-    items
-        .iter()
-        .filter_map(|item| match item {
-            Item::Summary(summary) => Some(SourceRef { id: summary.id, bytes: summary.bytes }),
-            Item::Run(_) | Item::Withdrawn { .. } => None,
-        })
-        .collect()
+    hash::prefix(&hash::hash(&[b"lcm condensed", &fields]))
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@
 
 use alloc::vec::Vec;
 
-use crate::{error::Result, history::History, num, order, reader::Reader};
+use crate::storage::{history::History, store_session::Reader};
+use lcm_text::base::{error::Result, int, sort};
 
 use super::{
     identity::Alignable,
@@ -60,7 +61,7 @@ impl Pages {
     }
 
     fn at(&self, seq: u64) -> Option<&Kept> {
-        self.messages.get(num::to_usize(seq.checked_sub(self.first)?))
+        self.messages.get(int::to_usize(seq.checked_sub(self.first)?))
     }
 }
 
@@ -78,7 +79,7 @@ pub(super) fn matched(
 ) -> Result<Vec<Option<u64>>> {
     let mut seqs = beside(reader, history, entries)?;
     let mut taken: Vec<u64> = seqs.iter().flatten().copied().collect();
-    order::sort(&mut taken);
+    sort::sort(&mut taken);
     let last = seqs.iter().rposition(Option::is_some).unwrap_or(0);
     let after = seqs.get(last).copied().flatten().unwrap_or(0);
     let is_open = |(index, seq): &(usize, &Option<u64>)| seq.is_none() && !has_id(*index);
@@ -87,7 +88,7 @@ pub(super) fn matched(
         Some(Open { hash: entries.get(index)?.hash, index, least, seq: None })
     });
     let mut open: Vec<Open> = open.collect();
-    order::sort_by(&mut open, &mut |a, b| (a.hash, a.index).cmp(&(b.hash, b.index)));
+    sort::sort_by(&mut open, &mut |a, b| (a.hash, a.index).cmp(&(b.hash, b.index)));
     anywhere(reader, history, &mut open, &taken)?;
     for Open { index, seq, .. } in open {
         seqs.get_mut(index).into_iter().for_each(|slot| *slot = slot.or(seq));
@@ -121,7 +122,7 @@ fn anywhere(
         let mut seq = first;
         while seq <= end {
             // A page may reach into the last one, which was read before.
-            let most = num::to_usize(end + 1 - seq);
+            let most = int::to_usize(end + 1 - seq);
             for kept in page(reader, history, seq)?.into_iter().take(most) {
                 let from = open.partition_point(|one| one.hash < kept.hash());
                 let equal = open.iter_mut().skip(from);
@@ -148,7 +149,7 @@ fn beside(
 ) -> Result<Vec<Option<u64>>> {
     let mut seqs: Vec<Option<u64>> = entries.iter().map(|entry| entry.seq).collect();
     let mut known: Vec<u64> = seqs.iter().flatten().copied().collect();
-    order::sort(&mut known);
+    sort::sort(&mut known);
     known.dedup();
     let known = known.into_iter().map(|seq| Known {
         seq,
@@ -177,8 +178,8 @@ fn beside(
             if core::mem::replace(is_done, true) {
                 continue;
             }
-            for step in 1..=num::to_usize(free) {
-                let far = num::to_u64(step);
+            for step in 1..=int::to_usize(free) {
+                let far = int::to_u64(step);
                 let (next, seq) = if is_forward {
                     (index.checked_add(step), seq + far)
                 } else {

@@ -6,10 +6,12 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use crate::{
+use lcm_text::{
+    base::{
+        int,
+        json::{self, Fields, Writer},
+    },
     config::Config,
-    json::{self, Fields, Writer},
-    num,
 };
 
 /// Entries of a bounded plan at least, and one in how many stored messages it may be otherwise, as
@@ -80,22 +82,22 @@ impl Bounds {
             // What the first import left out stays out: it is in the conversation forked from.
             missing.retain(|index| *index > first);
         }
-        let count = num::to_u64(missing.len());
+        let count = int::to_u64(missing.len());
         if self.forked && stored == 0 {
             let costs: Vec<u64> = missing.iter().map(|index| tokens(*index)).collect();
             let kept = newest_that_fit(&costs, bootstrap_tokens_max(config));
             missing.drain(..missing.len() - kept);
-            bounded.fork_entries = (num::to_u64(kept) < count).then_some(count);
+            bounded.fork_entries = (int::to_u64(kept) < count).then_some(count);
         }
         let most = cap(stored);
-        if self.bounded && stored > 0 && num::to_u64(missing.len()) > most {
+        if self.bounded && stored > 0 && int::to_u64(missing.len()) > most {
             if by == "none" {
                 // Nothing says that these are new: a replay of this size would double everything.
                 bounded.blocked = Some("import-cap");
                 missing.clear();
             } else {
                 bounded.more = true;
-                missing.truncate(num::to_usize(most));
+                missing.truncate(int::to_usize(most));
             }
         }
         bounded

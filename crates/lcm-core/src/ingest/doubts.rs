@@ -5,7 +5,7 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use crate::{api::Dialect, message::Message};
+use lcm_text::{message::Message, types::api::Dialect};
 
 use super::{Decided, batch::Candidate};
 

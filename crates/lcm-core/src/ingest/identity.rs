@@ -6,20 +6,20 @@
 //! twice.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
+use lcm_text::base::hash;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
+use crate::storage::{
     codec::{self, Sound},
-    config::Config,
-    error::Result,
     history::History,
-    json, keys,
-    message::{Message, Role},
-    num,
-    order::Sorted,
     pack::Raw,
-    reader::Reader,
+    store_session::Reader,
+};
+use lcm_text::{
+    base::{error::Result, int, json, sort::Sorted},
+    config::Config,
+    message::{Message, Role},
 };
 
 use super::{Decided, batch::Candidate, redaction::Redacted};
@@ -52,7 +52,7 @@ impl Lookup {
             Kind::Event => b"event",
             Kind::Call => b"call",
         };
-        Self { kind, hash: keys::hash(&[b"lcm identity", tag, text.as_bytes()]) }
+        Self { kind, hash: hash::hash(&[b"lcm identity", tag, text.as_bytes()]) }
     }
 
     /// The identity of an entry id that is known without its message.
@@ -67,7 +67,7 @@ impl Lookup {
 
     /// What of the hash stands in the key: two with an equal place have one record.
     pub(crate) fn place(&self) -> Place {
-        keys::prefix(&self.hash)
+        hash::prefix(&self.hash)
     }
 
     /// Whether it is the id of a tool call, which proves nothing by itself.
@@ -105,7 +105,7 @@ impl Sound for Known {
 impl Known {
     /// The record for a message at `seq`.
     pub(crate) fn new(seq: u64, lookup: &Lookup, message: &Message) -> Self {
-        let content = lookup.is_call().then(|| keys::prefix(&message.identity));
+        let content = lookup.is_call().then(|| hash::prefix(&message.identity));
         Self { seq, check: check(lookup), content }
     }
 
@@ -116,7 +116,7 @@ impl Known {
 }
 
 fn check(lookup: &Lookup) -> [u8; 8] {
-    keys::prefix(lookup.hash.get(16..).unwrap_or(&[]))
+    hash::prefix(lookup.hash.get(16..).unwrap_or(&[]))
 }
 
 /// What the identities of a message say.
@@ -138,7 +138,7 @@ pub(super) fn verdict(lookups: &[Lookup], message: &Message, known: &Identities)
         }
         // An id of the host says that it is another message, whatever its call id says.
         let identified = lookups.iter().any(|lookup| !lookup.is_call());
-        if record.content == Some(keys::prefix(&message.identity)) && !identified {
+        if record.content == Some(hash::prefix(&message.identity)) && !identified {
             return Verdict::Stored { seq: record.seq };
         }
         call_key = false;
@@ -219,7 +219,7 @@ pub(super) fn newest_texts(
     let last = history.head.messages;
     let count = count.min(history.head.hashes.len());
     let mut texts = Vec::with_capacity(count);
-    for placed in history.messages(reader, last + 1 - num::to_u64(count), last)? {
+    for placed in history.messages(reader, last + 1 - int::to_u64(count), last)? {
         texts.push(match &placed.stored.raw {
             Raw::Inline(text) => text.clone(),
             Raw::Chunked { .. } => String::new(),
@@ -262,7 +262,7 @@ pub(super) fn warn_of_replay(config: &Config, candidates: &[Candidate<'_>], deci
     let (users, others) = flood_thresholds(config);
     for (seqs, least) in [(of(true), users), (of(false), others)] {
         let (Some(first), Some(last)) = (seqs.first(), seqs.last()) else { continue };
-        if num::to_u32(seqs.len()) >= least {
+        if int::to_u32(seqs.len()) >= least {
             let count = seqs.len();
             decided.likely_replay = true;
             decided.warnings.push(format!(

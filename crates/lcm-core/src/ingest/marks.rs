@@ -6,12 +6,15 @@
 //! list are told apart, and however long it is, it takes one place.
 
 use alloc::{string::String, vec::Vec};
+use lcm_text::base::hash;
 
-use crate::{
-    api::{IngestMode, Timestamp},
-    error::{Error, Result},
-    head::{BatchMark, Head},
-    keys, limits, num,
+use crate::storage::head::{BatchMark, Head};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        int, limits,
+    },
+    types::api::{IngestMode, Timestamp},
 };
 
 use super::{Extra, batch::Candidate, reconcile::ENTRIES_MAX};
@@ -44,13 +47,13 @@ pub(super) fn list(name: Option<String>, from: Option<u64>) -> Result<Option<Lis
             limits::CONVERSATION_BYTES_MAX
         )));
     }
-    let most = num::to_u64(ENTRIES_MAX);
+    let most = int::to_u64(ENTRIES_MAX);
     let from = from.unwrap_or(0);
     if from > most {
         return Err(Error::limit(format_args!("from: a list has at most {most} messages")));
     }
-    let from = num::tokens_u32(from);
-    Ok(Some(List { hash: keys::prefix(&keys::hash(&[b"lcm list", name.as_bytes()])), from }))
+    let from = int::tokens_u32(from);
+    Ok(Some(List { hash: hash::prefix(&hash::hash(&[b"lcm list", name.as_bytes()])), from }))
 }
 
 /// How many messages of a list its calls have consumed, as far as it is remembered.
@@ -61,7 +64,7 @@ pub(super) fn list(name: Option<String>, from: Option<u64>) -> Result<Option<Lis
 pub(super) fn consumed(head: &Head, name: Option<String>) -> Result<usize> {
     let list = list(name, None)?;
     let marked = list.and_then(|list| head.batches.iter().find(|batch| batch.hash == list.hash));
-    Ok(marked.map_or(0, |batch| num::to_usize(batch.consumed.into())))
+    Ok(marked.map_or(0, |batch| int::to_usize(batch.consumed.into())))
 }
 
 /// What names a call, or the list that it is a part of.
@@ -118,5 +121,5 @@ fn of_call(
     let revision = revision.map(u64::to_be_bytes);
     let mut fields: Vec<&[u8]> = alloc::vec![b"lcm batch", &mode, &now, hashes.as_flattened()];
     fields.extend(revision.as_ref().map(<[u8; 8]>::as_slice));
-    keys::prefix(&keys::hash(&fields))
+    hash::prefix(&hash::hash(&fields))
 }

@@ -17,26 +17,35 @@ mod restore;
 mod stage;
 
 use alloc::{string::String, vec::Vec};
+use lcm_text::base::hash;
+use lcm_text::message::batch_limit;
 
 use crate::{
-    api::{AppendOptions, Dialect, IngestMode, Receipt, Timestamp},
-    codec,
-    config::Config,
-    error::{Error, ErrorCode, Result},
-    head::{Act, BatchMark, Head, Journal, Loaded},
-    history,
-    json::Fields,
-    keys::{self, Keys},
-    life, limits, num,
-    order::Sorted,
-    reader::Reader,
     search::{NewMessage, Upkeep},
-    store::Put,
+    storage::{
+        codec,
+        head::{Act, BatchMark, Head, Journal, Loaded},
+        history,
+        keys::Keys,
+        session,
+        store::Put,
+        store_session::Reader,
+    },
 };
 use batch::Candidate;
-pub(crate) use batch::fitting;
 use identity::Identities;
 pub(crate) use identity::{Known, Lookup, lookups};
+use lcm_text::{
+    base::{
+        error::{Error, ErrorCode, Result},
+        int,
+        json::Fields,
+        limits,
+        sort::Sorted,
+    },
+    config::Config,
+    types::api::{AppendOptions, Dialect, IngestMode, Receipt, Timestamp},
+};
 use marks::{List, Mark};
 pub(crate) use reconcile::{identify, reconcile};
 use redaction::Redacted;
@@ -80,7 +89,7 @@ pub(crate) fn append(
 ) -> Result<Receipt> {
     let keys = Keys::new(conversation)?;
     let extra = extra(options)?;
-    let list = batch::fitting(messages, options.partial)?;
+    let list = batch_limit::fitting(messages, options.partial)?;
     let least = |_| Some(config.large_payload_tokens_min);
     let shape = batch::Shape { dialect, keys: &keys, payload_tokens_min: &least };
     let mut candidates = batch::read(&shape, list, options.partial)?;
@@ -89,16 +98,16 @@ pub(crate) fn append(
     records.push(keys.manifest());
     let (mut loaded, mut found) = Loaded::read(reader, &keys, conversation, &records)?;
     let family = extra.family.as_deref();
-    if let Some(reason) = life::passed_over(reader, config, &keys, &loaded.head, family)? {
-        let warnings = alloc::vec![life::warning(reason)];
-        return Ok(receipt(&loaded.head, 0, num::to_u32(candidates.len()), None, warnings));
+    if let Some(reason) = session::passed_over(reader, config, &keys, &loaded.head, family)? {
+        let warnings = alloc::vec![session::warning(reason)];
+        return Ok(receipt(&loaded.head, 0, int::to_u32(candidates.len()), None, warnings));
     }
-    life::goes_on(reader, &loaded.head)?;
+    session::goes_on(reader, &loaded.head)?;
     let puts = joined(&mut loaded, &keys, family, now)?;
     let mut upkeep = Upkeep::new(&keys, found.pop().flatten().as_deref())?;
     let staged = batch::Staged { records: &records, found, partial: options.partial };
     batch::resolve(reader, &shape, &mut candidates, staged)?;
-    let consumed = num::to_u32(candidates.len());
+    let consumed = int::to_u32(candidates.len());
     let mark = Mark::of(&extra, &candidates, options.mode, now);
     let repeated = mark.repeated(&loaded.head, consumed, &extra, options.mode);
     let is_repeated = consumed > 0 && repeated == consumed;
@@ -122,7 +131,7 @@ pub(crate) fn append(
     };
     let aligned = match options.mode {
         IngestMode::Transcript => aligned(&loaded.head, &candidates, &stored, &texts),
-        IngestMode::New => num::to_usize(u64::from(repeated)),
+        IngestMode::New => int::to_usize(u64::from(repeated)),
     };
     let mut decided = decide(&loaded, &candidates, stored, aligned);
     // `reconcile` has compared the whole transcript: what repeats in it was said again.
@@ -161,7 +170,7 @@ fn joined(
     let mut puts = Vec::new();
     if let Some(family) = family {
         let now = loaded.now(now)?;
-        life::join(&mut loaded.head, keys, family, None, now, &mut puts)?;
+        session::join(&mut loaded.head, keys, family, None, now, &mut puts)?;
     }
     Ok(puts)
 }
@@ -206,7 +215,7 @@ fn extra(options: &AppendOptions) -> Result<Extra> {
 }
 
 /// Directory node that the commit may have to extend: its number and what it holds.
-type Node = Option<(u64, crate::pack::DirectoryNode)>;
+type Node = Option<(u64, crate::storage::pack::DirectoryNode)>;
 
 /// Known identities by place, chunk lengths of stored large texts by name, and the node.
 type SecondRead = (Identities, Sorted<[u8; 32], Vec<u32>>, Node);
@@ -240,7 +249,7 @@ fn second_read(
     }
     let mut known = Sorted::of(lookups.iter().map(|lookup| (lookup.place(), None)).collect());
     let mut stored = Sorted::default();
-    let mut directory = node.map(|number| (number, crate::pack::DirectoryNode::default()));
+    let mut directory = node.map(|number| (number, crate::storage::pack::DirectoryNode::default()));
     let mut kept = reader.kept(&blocks, &wanted)?;
     let mut values = kept.split_off(blocks.len().min(kept.len()));
     let fresh = values.split_off(own.min(values.len()));
@@ -287,14 +296,14 @@ fn decide(
         }
         let verdict = identity::verdict(&candidate.lookups, &candidate.message, &known);
         let identity::Verdict::New { call_key } = verdict else { continue };
-        let seq = head.messages + num::to_u64(decided.new.len()) + 1;
+        let seq = head.messages + int::to_u64(decided.new.len()) + 1;
         for lookup in &candidate.lookups {
             if call_key || !lookup.is_call() {
                 let value = Known::new(seq, lookup, &candidate.message);
                 known.insert(lookup.place(), Some(value));
             }
         }
-        let hash: [u8; 12] = keys::prefix(&candidate.hash);
+        let hash: [u8; 12] = hash::prefix(&candidate.hash);
         if head.hashes.contains(&hash) {
             decided.echoes.push((index, seq));
         }
@@ -395,11 +404,11 @@ impl Write<'_> {
         let excess = head.hashes.len().saturating_sub(limits::RECENT_HASHES_MAX);
         head.hashes.drain(..excess);
         let entry =
-            Journal { time: now, act: Act::Append { seq_first, count: num::tokens_u32(count) } };
+            Journal { time: now, act: Act::Append { seq_first, count: int::tokens_u32(count) } };
         let head = loaded.commit(reader, self.keys, now, &entry, puts, Vec::new())?;
         doubts::warn(self.dialect, self.candidates, seq_first, &mut self.decided);
-        let ingested = num::to_u32(self.decided.new.len());
-        let skipped = num::to_u32(self.candidates.len()) - ingested;
+        let ingested = int::to_u32(self.decided.new.len());
+        let skipped = int::to_u32(self.candidates.len()) - ingested;
         Ok(receipt(&head, ingested, skipped, Some(seq_first), self.decided.warnings))
     }
 }
@@ -417,7 +426,7 @@ fn receipt(
         skipped,
         seq_first,
         seq_last: seq_first.map(|_| head.messages),
-        context_tokens: num::tokens_u32(head.context.tokens),
+        context_tokens: int::tokens_u32(head.context.tokens),
         warnings,
     }
 }

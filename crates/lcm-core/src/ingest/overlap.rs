@@ -10,14 +10,20 @@
 //! goes another way and does not come back, that is a branch, stored behind what there is.
 
 use alloc::{format, string::String, vec::Vec};
+use lcm_text::base::hash;
 
-use crate::{
-    error::{Error, ErrorCode, Result},
+use crate::storage::{
     head::Head,
     history::History,
-    keys, limits, message, num, order,
     pack::{advance, message_hash},
-    reader::Reader,
+    store_session::Reader,
+};
+use lcm_text::{
+    base::{
+        error::{Error, ErrorCode, Result},
+        int, limits, sort,
+    },
+    message,
 };
 
 use super::identity::{Alignable, INSIDE_ANCHORS_MIN, Newest};
@@ -47,7 +53,7 @@ pub(super) struct Run {
 
 impl Run {
     fn holds(&self, seq: u64) -> bool {
-        (self.seq_first..self.seq_first + num::to_u64(self.length)).contains(&seq)
+        (self.seq_first..self.seq_first + int::to_u64(self.length)).contains(&seq)
     }
 }
 
@@ -76,7 +82,7 @@ pub(super) fn overlap(
     place: &dyn Fn(usize) -> usize,
 ) -> Result<Overlap> {
     let found = |by, runs: &[Run]| Ok(Overlap { by, runs: runs.into() });
-    let stored = num::to_usize(history.head.messages);
+    let stored = int::to_usize(history.head.messages);
     let head = along(reader, history, entries, stored.min(entries.len()))?;
     let is_whole = head.length == entries.len();
     if head.length == stored || (is_whole && head.anchors >= INSIDE_ANCHORS_MIN) {
@@ -140,7 +146,7 @@ fn turned(
     first: Run,
 ) -> Result<Vec<Run>> {
     let mut runs = Vec::from([first]);
-    let before = num::to_usize(first.seq_first - 1);
+    let before = int::to_usize(first.seq_first - 1);
     let Some(turned) = entries.get(first.length..first.length + before) else { return Ok(runs) };
     let running = turned.iter().fold([0; 16], |running, entry| advance(&running, &entry.hash));
     let anchors = turned.iter().filter(|entry| entry.discriminating).count();
@@ -152,7 +158,7 @@ fn turned(
     }
     runs.push(Run { from: first.length, length: before, seq_first: 1, anchors });
     let from = first.length + before;
-    let seq_first = first.seq_first + num::to_u64(first.length);
+    let seq_first = first.seq_first + int::to_u64(first.length);
     let rest = entries.get(from..).unwrap_or(&[]);
     let (length, anchors) = run(reader, history, rest, seq_first)?;
     runs.push(Run { from, length, seq_first, anchors });
@@ -188,12 +194,12 @@ fn refuse_change(
     let next = match equal < seen {
         // Where those stand that were seen, nobody knows: what follows may be among the newest.
         true => Vec::new(),
-        false => page(reader, history, num::to_u64(first) + 1)?,
+        false => page(reader, history, int::to_u64(first) + 1)?,
     };
     let equal = equal.max(seen);
-    let next = (num::to_u64(first) + 1..).zip(next.iter().map(|kept| keys::prefix(&kept.hash)));
+    let next = (int::to_u64(first) + 1..).zip(next.iter().map(|kept| hash::prefix(&kept.hash)));
     let Head { hashes, messages, .. } = history.head;
-    let newest = (messages + 1 - num::to_u64(hashes.len())..).zip(hashes.iter().copied());
+    let newest = (messages + 1 - int::to_u64(hashes.len())..).zip(hashes.iter().copied());
     let is_free = |(seq, _): &(u64, [u8; 12])| !runs.iter().any(|run| run.holds(*seq));
     let stored: Vec<[u8; 12]> = next.chain(newest).filter(is_free).map(|(_, hash)| hash).collect();
     let (shared, looked_at) = shared(stored, entries.get(equal..).unwrap_or(&[]));
@@ -214,7 +220,7 @@ fn along(
 ) -> Result<Run> {
     let same = proven(reader, history, entries, most)?;
     let rest = entries.get(same..most).unwrap_or(&[]);
-    let (length, anchors) = run(reader, history, rest, num::to_u64(same) + 1)?;
+    let (length, anchors) = run(reader, history, rest, int::to_u64(same) + 1)?;
     if same == 0 && anchors == 0 {
         return Ok(Run::default());
     }
@@ -234,7 +240,7 @@ fn tail(
 ) -> Result<Run> {
     let Head { hashes, messages, .. } = history.head;
     let newest = Newest { hashes, texts, seq_last: *messages };
-    let free = num::to_usize(*messages).saturating_sub(least);
+    let free = int::to_usize(*messages).saturating_sub(least);
     let mut best = Run { from: least, ..Run::default() };
     for end in (least + 1..=entries.len()).rev() {
         let most = free.min(end - least).min(hashes.len());
@@ -242,7 +248,7 @@ fn tail(
         let (length, anchors) = newest.ends(before);
         let is_first = length == best.length && end - length == least;
         if anchors > 0 && (length > best.length || is_first) {
-            let seq_first = messages + 1 - num::to_u64(length);
+            let seq_first = messages + 1 - int::to_u64(length);
             best = Run { from: end - length, length, seq_first, anchors };
         }
     }
@@ -261,7 +267,7 @@ fn lengthen(
     run: &mut Run,
 ) -> Result<()> {
     loop {
-        let free = num::to_usize(run.seq_first).saturating_sub(least + 1);
+        let free = int::to_usize(run.seq_first).saturating_sub(least + 1);
         let most = free.min(run.from - least);
         let before = entries.get(run.from - most..run.from).unwrap_or(&[]);
         let mut length = exact_before(reader, history, before, run.seq_first - 1)?;
@@ -278,7 +284,7 @@ fn lengthen(
         }
         run.from -= length;
         run.length += length;
-        run.seq_first -= num::to_u64(length);
+        run.seq_first -= int::to_u64(length);
         let more = entries.iter().skip(run.from).take(length);
         run.anchors += more.filter(|entry| entry.discriminating).count();
     }
@@ -303,7 +309,7 @@ fn exact_before(
             if is_sure { (differs_at - length) / 2 } else { step.min(entries.len() - length) };
         let end = entries.len() - length;
         let block = entries.get(end - next..end).unwrap_or(&[]);
-        let before = frontier(reader, history, seq_last - num::to_u64(length + next))?;
+        let before = frontier(reader, history, seq_last - int::to_u64(length + next))?;
         let last = block.iter().fold(before, |running, entry| advance(&running, &entry.hash));
         if last == behind {
             length += next;
@@ -337,7 +343,7 @@ fn proven(
     let (mut low, mut high) = (0, running.len());
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        let stored = history.frontier(reader, num::to_u64(middle))?;
+        let stored = history.frontier(reader, int::to_u64(middle))?;
         if running.get(middle) == Some(&stored) {
             low = middle;
         } else {
@@ -369,7 +375,7 @@ impl Kept {
 /// Stored messages from this seq on, at least one, so many as are compared at a time.
 pub(super) fn page(reader: &mut Reader<'_>, history: &History<'_>, from: u64) -> Result<Vec<Kept>> {
     let mut out = Vec::new();
-    for placed in history.messages(reader, from, from + num::to_u64(WINDOW) - 1)? {
+    for placed in history.messages(reader, from, from + int::to_u64(WINDOW) - 1)? {
         let text = history.text(reader, &placed.stored)?;
         let message = message::project(placed.dialect, &text)
             .map_err(|_| Error::corrupt(format_args!("message {} cannot be read", placed.seq)))?;
@@ -396,16 +402,16 @@ fn again(
 ) -> Result<(Run, bool)> {
     let Head { hashes, messages, .. } = history.head;
     let rest = entries.get(head.length..).unwrap_or(&[]);
-    let newest_first = messages + 1 - num::to_u64(hashes.len());
+    let newest_first = messages + 1 - int::to_u64(hashes.len());
     let (mut best, mut is_end) = (Run::default(), false);
     for seq_first in likely_begins(newest_first, hashes, rest) {
-        if seq_first <= num::to_u64(head.length) {
+        if seq_first <= int::to_u64(head.length) {
             continue;
         }
         let (length, anchors) = run(reader, history, rest, seq_first)?;
         if head.anchors + anchors >= INSIDE_ANCHORS_MIN && anchors > 0 && length > best.length {
             best = Run { from: head.length, length, seq_first, anchors };
-            is_end = seq_first + num::to_u64(length) > *messages;
+            is_end = seq_first + int::to_u64(length) > *messages;
         }
     }
     Ok((best, is_end))
@@ -415,8 +421,8 @@ fn again(
 /// the places that most of them agree on.
 fn likely_begins(newest_first: u64, hashes: &[[u8; 12]], rest: &[Alignable]) -> Vec<u64> {
     let mut places: Vec<([u8; 12], u64)> =
-        (0..).zip(rest).map(|(at, entry)| (keys::prefix(&entry.hash), at)).collect();
-    order::sort(&mut places);
+        (0..).zip(rest).map(|(at, entry)| (hash::prefix(&entry.hash), at)).collect();
+    sort::sort(&mut places);
     let mut begins: Vec<u64> = Vec::new();
     for (seq, hash) in (newest_first..).zip(hashes) {
         let from = places.partition_point(|(known, _)| known < hash);
@@ -424,12 +430,12 @@ fn likely_begins(newest_first: u64, hashes: &[[u8; 12]], rest: &[Alignable]) -> 
         // What is said again and again says little of where it stands.
         begins.extend(equal.take(BEGINS_MAX).filter_map(|(_, at)| seq.checked_sub(*at)));
     }
-    order::sort(&mut begins);
+    sort::sort(&mut begins);
     let mut counted: Vec<(usize, u64)> = begins
         .chunk_by(|left, right| left == right)
         .filter_map(|equal| Some((equal.len(), *equal.first().filter(|begin| **begin > 0)?)))
         .collect();
-    order::sort(&mut counted);
+    sort::sort(&mut counted);
     counted.into_iter().rev().take(BEGINS_MAX).map(|(_, begin)| begin).collect()
 }
 
@@ -441,8 +447,8 @@ fn run(
     begin: u64,
 ) -> Result<(usize, usize)> {
     let (mut length, mut anchors) = (0, 0);
-    while length < rest.len() && begin + num::to_u64(length) <= history.head.messages {
-        let stored = page(reader, history, begin + num::to_u64(length))?;
+    while length < rest.len() && begin + int::to_u64(length) <= history.head.messages {
+        let stored = page(reader, history, begin + int::to_u64(length))?;
         for (entry, stored) in rest.iter().skip(length).zip(&stored) {
             let exact = entry.hash == stored.hash;
             if !exact && !entry.may_be_copy_of(&stored.text) {
@@ -458,9 +464,9 @@ fn run(
 /// How many discriminating entries are among these messages, and how many there are up to the last
 /// of these. New ones follow in a transcript that goes on.
 fn shared(mut stored: Vec<[u8; 12]>, rest: &[Alignable]) -> (usize, usize) {
-    order::sort(&mut stored);
+    sort::sort(&mut stored);
     let looked_at = rest.iter().take(WINDOW).filter(|entry| entry.discriminating);
-    let looked_at: Vec<[u8; 12]> = looked_at.map(|entry| keys::prefix(&entry.hash)).collect();
+    let looked_at: Vec<[u8; 12]> = looked_at.map(|entry| hash::prefix(&entry.hash)).collect();
     let is_shared = |hash: &[u8; 12]| stored.binary_search(hash).is_ok();
     let last = looked_at.iter().rposition(is_shared).map_or(0, |last| last + 1);
     let shared = looked_at.iter().filter(|hash| is_shared(hash)).count();

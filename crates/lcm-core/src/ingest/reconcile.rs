@@ -6,19 +6,26 @@
 //! transcript without ids its [`overlap`] with the stored messages is looked for.
 
 use alloc::{format, string::String, vec::Vec};
+use lcm_text::base::hash;
 
-use crate::{
-    api::Dialect,
+use crate::storage::{
     codec,
-    config::Config,
-    error::{Error, ErrorCode, Result},
     head::{Head, Loaded},
     history::History,
-    json::{self, Fields, Span, Writer},
-    keys::{self, Keys},
-    message, num, order,
+    keys::Keys,
     pack::{self, advance},
-    reader::Reader,
+    store_session::Reader,
+};
+use lcm_text::{
+    base::{
+        error::{Error, ErrorCode, Result},
+        int,
+        json::{self, Fields, Span, Writer},
+        sort,
+    },
+    config::Config,
+    message,
+    types::api::Dialect,
 };
 
 use super::{
@@ -94,7 +101,7 @@ pub(crate) fn identify(dialect: Dialect, messages: &[String]) -> Result<String> 
         let mut entry = Writer::object();
         text_at(&mut entry, "entry_id", raw, message.entry_id);
         text_at(&mut entry, "event_key", raw, message.event_key);
-        entry.text("hash", &keys::hex(&pack::message_hash(raw, &message)));
+        entry.text("hash", &hash::hex(&pack::message_hash(raw, &message)));
         entry.flag("discriminating", message.discriminating);
         text_at(&mut entry, "call_id", raw, call_id);
         entry.flag("empty", message.failed_and_empty);
@@ -115,7 +122,7 @@ fn text_at(object: &mut Writer, key: &str, raw: &str, span: Option<Span>) {
 fn transcript(transcript: &str) -> Result<Transcript> {
     let mut fields = Fields::of_argument(TRANSCRIPT, transcript)?;
     let list = fields.list("entries");
-    let confirmed = fields.number_or_none("confirmed").map_or(0, num::to_usize);
+    let confirmed = fields.number_or_none("confirmed").map_or(0, int::to_usize);
     let name = fields.text_or_none("list");
     let (is_new, refuse_replay) = (fields.flag("new"), fields.flag("refuse_replay"));
     let bounds = Bounds::read(&mut fields);
@@ -130,13 +137,13 @@ fn transcript(transcript: &str) -> Result<Transcript> {
     let mut entries = Vec::with_capacity(list.len());
     for (index, value) in list.into_iter().enumerate() {
         let mut fields = Fields::new(transcript, json::members(transcript, value.span));
-        let hash = keys::unhex(&fields.text("hash")).filter(|bytes| bytes.len() == 16);
+        let hash = hash::unhex(&fields.text("hash")).filter(|bytes| bytes.len() == 16);
         let hash = hash
             .ok_or_else(|| Error::invalid(format_args!("entries[{index}].hash: 32 hex digits")))?;
         entries.push(Entry {
             entry_id: fields.text_or_none("entry_id"),
             event_key: fields.text_or_none("event_key"),
-            hash: keys::prefix(&hash),
+            hash: hash::prefix(&hash),
             discriminating: fields.flag("discriminating"),
             call_id: fields.text_or_none("call_id"),
             empty: fields.flag("empty"),
@@ -244,13 +251,13 @@ fn effective(entries: &[Entry]) -> Vec<usize> {
             ids.extend(id.map(|id| ((kind, id, content), index)));
         }
     }
-    order::sort(&mut ids);
+    sort::sort(&mut ids);
     // Each id as a number, beside the entry that carries it.
     let mut numbers: Vec<(usize, usize)> = Vec::with_capacity(ids.len());
     for (number, equal) in ids.chunk_by(|(left, _), (right, _)| left == right).enumerate() {
         numbers.extend(equal.iter().map(|(_, index)| (*index, number)));
     }
-    order::sort(&mut numbers);
+    sort::sort(&mut numbers);
     let mut carried = alloc::vec![false; numbers.len()];
     let mut numbers = numbers.into_iter().peekable();
     let mut effective = Vec::new();
@@ -272,7 +279,7 @@ fn effective(entries: &[Entry]) -> Vec<usize> {
 
 /// Index behind the stored messages, when they are the beginning of the transcript.
 fn prefix(effective: &[usize], entries: &[Entry], head: &Head) -> Option<usize> {
-    let count = num::to_usize(head.messages);
+    let count = int::to_usize(head.messages);
     let frontier = frontier(effective.get(..count)?, entries);
     let behind = || match count.checked_sub(1) {
         None => Some(0),
@@ -297,7 +304,7 @@ fn known(reader: &mut Reader<'_>, keys: &Keys, entries: &[Entry]) -> Result<Vec<
         }
     }
     let mut out = alloc::vec![None; entries.len()];
-    order::sort_by(&mut lookups, &mut |left, right| left.0.cmp(&right.0));
+    sort::sort_by(&mut lookups, &mut |left, right| left.0.cmp(&right.0));
     let of_name =
         |left: &(String, usize, Lookup), right: &(String, usize, Lookup)| left.0 == right.0;
     let mut names: Vec<String> = lookups.iter().map(|(name, ..)| name.clone()).collect();
@@ -327,13 +334,13 @@ struct Asked<'a> {
 /// Refuses a likely replay: many missing entries that equal the newest stored messages.
 fn refuse_replay(config: &Config, head: &Head, entries: &[&Entry]) -> Result<()> {
     let mut hashes = head.hashes.clone();
-    order::sort(&mut hashes);
-    let is_equal = |entry: &&Entry| hashes.binary_search(&keys::prefix(&entry.hash)).is_ok();
+    sort::sort(&mut hashes);
+    let is_equal = |entry: &&Entry| hashes.binary_search(&hash::prefix(&entry.hash)).is_ok();
     let (users, others) = identity::flood_thresholds(config);
     for (of_user, least) in [(true, users), (false, others)] {
         let of_kind = entries.iter().copied().filter(|entry| entry.user == of_user);
         let count = of_kind.filter(is_equal).count();
-        if num::to_u32(count) >= least {
+        if int::to_u32(count) >= least {
             let message = format!("a likely replay: {count} messages equal stored ones");
             return Err(Error::new(ErrorCode::Exists, message));
         }
@@ -363,7 +370,7 @@ fn plan(
     let bounded = bounds.apply(config, &mut indexes, &tokens, &overlap);
     let mut missing: Vec<Missing> = Vec::new();
     for index in indexes {
-        let at = num::to_u64(index);
+        let at = int::to_u64(index);
         match missing.last_mut() {
             Some(range) if range.to + 1 == at => range.to = at,
             _ => missing.push(Missing { from: at, to: at }),
@@ -390,9 +397,9 @@ fn plan(
     // A checkpoint stands behind what is stored, and never behind what is only planned.
     let proven = missing.is_empty() && bounded.blocked.is_none();
     let last = entries.last().filter(|_| proven);
-    let hash = last.map(|entry| keys::hex(&entry.hash)).unwrap_or_default();
+    let hash = last.map(|entry| hash::hex(&entry.hash)).unwrap_or_default();
     let last = last.map(|entry| {
-        let (entry_id, entries) = (entry.entry_id.as_deref(), num::to_u64(entries.len()));
+        let (entry_id, entries) = (entry.entry_id.as_deref(), int::to_u64(entries.len()));
         Last { entry_id, hash: &hash, entries }
     });
     let mut plan = Writer::object();

@@ -6,8 +6,9 @@
 //! as another one: what stands between them would not be compared.
 
 use alloc::string::String;
+use lcm_text::base::hash;
 
-use crate::{keys, message::Message, num};
+use lcm_text::{base::int, message::Message};
 
 /// What a mark says, in any case, behind its bracket: the words of common log scrubbers.
 const WORDS: [&str; 3] = ["redacted", "filtered", "masked"];
@@ -42,13 +43,13 @@ impl Redacted {
             return None;
         }
         let hash = hash(before, behind);
-        Some(Self { before: num::to_u32(before.len()), behind: num::to_u32(behind.len()), hash })
+        Some(Self { before: int::to_u32(before.len()), behind: int::to_u32(behind.len()), hash })
     }
 
     /// Whether it may have been made from this text.
     pub(super) fn may_be_of(&self, raw: &str) -> bool {
         let (before, behind) =
-            (num::to_usize(self.before.into()), num::to_usize(self.behind.into()));
+            (int::to_usize(self.before.into()), int::to_usize(self.behind.into()));
         let parts = raw
             .len()
             .checked_sub(behind)
@@ -60,12 +61,12 @@ impl Redacted {
     /// In hex digits, for the host to carry.
     pub(super) fn written(&self) -> String {
         let [before, behind] = [self.before, self.behind].map(u32::to_be_bytes);
-        keys::hex(&[before.as_slice(), &behind, &self.hash].concat())
+        hash::hex(&[before.as_slice(), &behind, &self.hash].concat())
     }
 
     /// From what [`Redacted::written`] gave; `None`: it is something else.
     pub(super) fn read(digits: &str) -> Option<Self> {
-        let bytes = keys::unhex(digits)?;
+        let bytes = hash::unhex(digits)?;
         let (before, rest) = bytes.split_first_chunk()?;
         let (behind, rest) = rest.split_first_chunk()?;
         let [before, behind] = [*before, *behind].map(u32::from_be_bytes);
@@ -74,7 +75,7 @@ impl Redacted {
 }
 
 fn hash(before: &str, behind: &str) -> [u8; 16] {
-    keys::prefix(&keys::hash(&[b"lcm redacted", before.as_bytes(), behind.as_bytes()]))
+    hash::prefix(&hash::hash(&[b"lcm redacted", before.as_bytes(), behind.as_bytes()]))
 }
 
 /// Start and end of the first mark in a text.
@@ -107,7 +108,7 @@ fn bracketed(text: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{api::Dialect, message};
+    use lcm_text::{message, types::api::Dialect};
 
     fn of(raw: &str) -> Option<Redacted> {
         Redacted::of(raw, &message::project(Dialect::Lcm, raw).unwrap())

@@ -6,15 +6,18 @@
 //! is stored cannot be part of an export.
 
 use alloc::{string::String, vec::Vec};
+use lcm_text::message::batch_limit;
 
 use crate::{
-    api::{Dialect, Receipt, Timestamp},
-    error::{Error, Result},
-    head::Loaded,
-    keys::Keys,
-    life, num, pack,
-    reader::Reader,
     search::Upkeep,
+    storage::{head::Loaded, keys::Keys, pack, session, store_session::Reader},
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        int,
+    },
+    types::api::{Dialect, Receipt, Timestamp},
 };
 
 use super::{
@@ -49,9 +52,9 @@ pub(crate) fn restore(
     restored: &Restored<'_>,
     now: Timestamp,
 ) -> Result<Receipt> {
-    life::goes_on(reader, &loaded.head)?;
+    session::goes_on(reader, &loaded.head)?;
     let Restored { dialect, texts, times, frontier, .. } = *restored;
-    let list = batch::fitting(texts, true)?;
+    let list = batch_limit::fitting(texts, true)?;
     let least = |index: usize| restored.payload_tokens_min.get(index).copied().flatten();
     let shape = batch::Shape { dialect, keys, payload_tokens_min: &least };
     let mut candidates = batch::read(&shape, list, true)?;
@@ -70,7 +73,7 @@ pub(crate) fn restore(
     let all_new = decided.new.iter().map(|(index, _)| *index).eq(0..candidates.len());
     if !all_new {
         let kept = (0..).zip(&decided.new).take_while(|(at, (index, _))| at == index).count();
-        let seq = loaded.head.messages + num::to_u64(kept) + 1;
+        let seq = loaded.head.messages + int::to_u64(kept) + 1;
         return Err(Error::invalid(format_args!(
             "message {seq} is one that comes before it, or none"
         )));
@@ -79,7 +82,7 @@ pub(crate) fn restore(
         .iter()
         .fold(loaded.head.frontier, |frontier, one| pack::advance(&frontier, &one.hash));
     if frontier.is_some_and(|frontier| frontier != reached) {
-        let seq = loaded.head.messages + num::to_u64(candidates.len());
+        let seq = loaded.head.messages + int::to_u64(candidates.len());
         return Err(Error::invalid(format_args!("message {seq} is not the one its hash is of")));
     }
     let (candidates, puts) = (&candidates, Vec::new());

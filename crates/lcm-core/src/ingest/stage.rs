@@ -5,19 +5,25 @@
 //! message refers to the upload and it is final.
 
 use alloc::{string::String, vec::Vec};
+use lcm_text::base::hash;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    api::{Piece, Timestamp},
+use crate::storage::{
     codec::{self, Sound},
-    config::Config,
-    error::{Error, Result},
     head::{Act, Journal, Loaded},
-    keys::{self, Keys},
-    life, limits, num,
-    reader::Reader,
+    keys::Keys,
+    session,
     store::Put,
+    store_session::Reader,
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        int, limits,
+    },
+    config::Config,
+    types::api::{Piece, Timestamp},
 };
 
 use super::{EXTRA, extra_fields, joined};
@@ -45,8 +51,8 @@ impl Sound for Upload {
 impl Upload {
     /// Adds a chunk of this length.
     pub(crate) fn push(&mut self, bytes: usize) {
-        self.chunks.push(num::to_u32(bytes));
-        self.bytes += num::to_u64(bytes);
+        self.chunks.push(int::to_u32(bytes));
+        self.bytes += int::to_u64(bytes);
     }
 
     /// The staged text, which nothing has verified yet.
@@ -61,8 +67,8 @@ impl Upload {
         name: &[u8; 32],
     ) -> Result<String> {
         let names: Vec<String> =
-            (0..num::to_u32(self.chunks.len())).map(|number| keys.chunk(name, number)).collect();
-        let mut text = Vec::with_capacity(num::to_usize(self.bytes));
+            (0..int::to_u32(self.chunks.len())).map(|number| keys.chunk(name, number)).collect();
+        let mut text = Vec::with_capacity(int::to_usize(self.bytes));
         for slice in names.chunks(CHUNKS_PER_READ) {
             // Not through the cache: an unfinished upload may still be started over.
             for (key, value) in slice.iter().zip(reader.fresh(slice)?) {
@@ -70,7 +76,7 @@ impl Upload {
                 text.extend_from_slice(&codec::decode_bytes(key, &value)?);
             }
         }
-        let name = keys::hex(name);
+        let name = hash::hex(name);
         String::from_utf8(text)
             .map_err(|_| Error::corrupt(format_args!("upload `{name}` is no text")))
     }
@@ -95,7 +101,7 @@ pub(crate) fn stage(
     let keys = Keys::new(conversation)?;
     let name = name(upload)?;
     let Extra { bytes, family } = extra(extra_json)?;
-    let end = offset.saturating_add(num::to_u64(text.len()));
+    let end = offset.saturating_add(int::to_u64(text.len()));
     if text.is_empty() || text.len() > limits::CHUNK_BYTES_MAX {
         return Err(Error::invalid(format_args!(
             "text: a piece has 1 to {} bytes, this one has {}",
@@ -112,10 +118,10 @@ pub(crate) fn stage(
     let key = keys.upload(&name);
     let (mut loaded, found) =
         Loaded::read(reader, &keys, conversation, core::slice::from_ref(&key))?;
-    if life::passed_over(reader, config, &keys, &loaded.head, family.as_deref())?.is_some() {
+    if session::passed_over(reader, config, &keys, &loaded.head, family.as_deref())?.is_some() {
         return Ok(end);
     }
-    life::goes_on(reader, &loaded.head)?;
+    session::goes_on(reader, &loaded.head)?;
     // Only compared: the message is no part of the conversation before `append`, which joins.
     let family_before = loaded.head.family;
     joined(&mut loaded, &keys, family.as_deref(), now)?;
@@ -136,7 +142,7 @@ pub(crate) fn stage(
         {
             return Ok(end);
         }
-        record.chunks.truncate(num::to_usize(u64::from(number)));
+        record.chunks.truncate(int::to_usize(u64::from(number)));
         record.bytes = offset;
     }
     record.push(text.len());
@@ -168,9 +174,9 @@ fn extra(json: Option<&str>) -> Result<Extra> {
 
 /// The SHA-256 that names an upload.
 fn name(upload: &str) -> Result<[u8; 32]> {
-    keys::unhex(upload)
+    hash::unhex(upload)
         .filter(|bytes| bytes.len() == 32)
-        .map(|bytes| keys::prefix(&bytes))
+        .map(|bytes| hash::prefix(&bytes))
         .ok_or_else(|| Error::invalid("upload: the SHA-256 of the text in 64 hex digits"))
 }
 
@@ -184,7 +190,7 @@ fn number_at(record: &Upload, offset: u64) -> Result<u32> {
         at += u64::from(*bytes);
     }
     if at == offset {
-        return Ok(num::to_u32(record.chunks.len()));
+        return Ok(int::to_u32(record.chunks.len()));
     }
     Err(Error::invalid(format_args!(
         "offset: {offset} is not the beginning of a piece; {} bytes are staged",

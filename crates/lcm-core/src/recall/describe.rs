@@ -4,29 +4,35 @@
 //! In: an id. Out: JSON, and the tokens of stored text in it. Ids, times and sizes cost a grant
 //! nothing. Not here: what a file is and its ranges (`file`), and following a summary (`expand`).
 
+use crate::storage::pack::Placed;
+use crate::storage::read_scope;
+use crate::storage::session::Life;
 use alloc::{collections::VecDeque, string::String, vec::Vec};
 
-use crate::{
-    api::Timestamp,
+use crate::storage::{
     codec,
     context::Item,
-    error::{Error, Result},
-    grants::Permit,
     head::Loaded,
-    history::{History, Placed},
-    json::{self, Writer},
+    history::History,
     keys::Keys,
-    life::Life,
-    num,
-    reader::Reader,
+    records::grants::Permit,
+    store_session::Reader,
     summary::{self, SourceRef, Sources, StoredFinish, Summary},
-    tokens,
-    trust::Trust,
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        int,
+        json::{self, Writer},
+        tokens,
+    },
+    message::trust::Trust,
+    types::api::Timestamp,
 };
 
-use super::{
-    Answer, Named, Within,
-    file::{self, Wanted},
+use crate::{
+    storage::file_range::{self, Wanted},
+    storage::read_scope::{Answer, Named, Within},
 };
 
 /// Summaries of the subtree that one answer lists.
@@ -51,7 +57,7 @@ pub(crate) fn describe(
     let permit = Permit::for_call(reader, conversation, grant, now)?;
     let within = Within::of(permit.as_ref());
     let answer = described(reader, conversation, id, options_json, within)?;
-    super::handed_out(reader, answer, permit)
+    read_scope::handed_out(reader, answer, permit)
 }
 
 /// As [`describe`], with the tokens that are still to be charged.
@@ -72,15 +78,15 @@ pub(crate) fn described(
     if id == conversation {
         return of_conversation(reader, conversation, within);
     }
-    super::in_family(reader, conversation, id, within.permit, all, &|reader, conversation| {
+    read_scope::in_family(reader, conversation, id, within.permit, all, &|reader, conversation| {
         let keys = Keys::new(conversation)?;
-        let named = super::named(&keys, id)?;
+        let named = read_scope::named(&keys, id)?;
         let loaded = Loaded::of_existing(reader, &keys, conversation)?;
         let history = History { keys: &keys, head: &loaded.head };
         match named {
             Named::Summary(id) => of_summary(reader, &keys, id, within),
             Named::Message(seq) => of_message(reader, &history, seq, within),
-            Named::File(id) => file::describe(reader, &history, id, &wanted, within),
+            Named::File(id) => file_range::describe(reader, &history, id, &wanted, within),
         }
     })
 }
@@ -91,7 +97,7 @@ fn of_summary(
     id: [u8; 8],
     within: Within<'_>,
 ) -> Result<Answer> {
-    let record = super::summary(reader, keys, id, within)?;
+    let record = read_scope::summary(reader, keys, id, within)?;
     within.must_have_left()?;
     let key = keys.derived(id);
     // Whoever may read some summaries only is not told what was made from them.
@@ -103,7 +109,7 @@ fn of_summary(
     let derived: Vec<String> = derived.into_iter().map(summary::name).collect();
     let message_ids: Vec<String> = match record.sources {
         Sources::Messages { seq_first, seq_last, .. } => (seq_first..=seq_last)
-            .take(num::to_usize(MESSAGE_IDS_MAX))
+            .take(int::to_usize(MESSAGE_IDS_MAX))
             .map(|seq| keys.message_name(seq))
             .collect(),
         Sources::Summaries(_) => Vec::new(),

@@ -6,24 +6,30 @@
 //! The walk is depth first in the order of the conversation. A page ends when it holds enough, and
 //! `next` says after how many entries; walking past them again costs summaries only.
 
+use crate::storage::read_scope;
+use crate::storage::read_scope::{Answer, LeftOut, Named, Within};
 use alloc::{format, string::String, vec::Vec};
 
-use crate::{
-    api::Timestamp,
+use crate::storage::{
     codec,
-    error::{Error, Result},
-    grants::Permit,
     head::Loaded,
     history::History,
-    json::Writer,
     keys::Keys,
-    limits, num,
-    reader::Reader,
+    records::grants::Permit,
+    store_session::Reader,
     summary::{self, Sources, Summary},
-    tokens,
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        int,
+        json::Writer,
+        limits, tokens,
+    },
+    types::api::Timestamp,
 };
 
-use super::{Answer, LeftOut, Named, Within, describe::row};
+use super::describe::row;
 
 /// Messages that are read at a time.
 const MESSAGES_PER_READ: u64 = 64;
@@ -63,12 +69,12 @@ pub(crate) fn expand(
     let permit = Permit::for_call(reader, conversation, grant, now)?;
     let within = Within::of(permit.as_ref());
     let answer =
-        super::in_family(reader, conversation, id, within.permit, false, &|reader, other| {
+        read_scope::in_family(reader, conversation, id, within.permit, false, &|reader, other| {
             let keys = Keys::new(other)?;
             let options = options(options_json)?;
             expand_in(reader, &keys, other, id, options, within)
         })?;
-    super::handed_out(reader, answer, permit)
+    read_scope::handed_out(reader, answer, permit)
 }
 
 /// As [`expand`], with the tokens that are still to be charged.
@@ -83,7 +89,7 @@ pub(crate) fn expanded(
     asked: &Expansion,
     within: Within<'_>,
 ) -> Result<Answer> {
-    super::in_family(reader, conversation, id, within.permit, false, &|reader, other| {
+    read_scope::in_family(reader, conversation, id, within.permit, false, &|reader, other| {
         let keys = Keys::new(other)?;
         expand_in(reader, &keys, other, id, asked.clone(), within)
     })
@@ -97,7 +103,7 @@ fn expand_in(
     options: Expansion,
     within: Within<'_>,
 ) -> Result<Answer> {
-    let named = super::named(keys, id)?;
+    let named = read_scope::named(keys, id)?;
     let skip = match options.after.as_deref() {
         None => 0,
         Some(cursor) => cursor
@@ -118,7 +124,7 @@ fn expand_in(
             keys.message_name(seq)
         }
         Named::Summary(id) => {
-            let record = super::summary(reader, keys, id, within)?;
+            let record = read_scope::summary(reader, keys, id, within)?;
             within.must_have_left()?;
             walk.sources(reader, &history, record)?;
             if let Some(behind) = &walk.options.behind {
@@ -339,7 +345,7 @@ impl Walk {
         // not fit says which one would do.
         let more = self.ended.is_some() && !self.is_empty();
         let next = more.then(|| format!("{CURSOR_VERSION}{}", self.seen));
-        let tokens = num::tokens_u32(self.tokens);
+        let tokens = int::tokens_u32(self.tokens);
         let mut answer = Writer::object();
         // No text is cut here: what does not fit is left out.
         let left = within.permit.map(|permit| u64::from(permit.left()));

@@ -5,13 +5,10 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::{
+use crate::storage::{head::Loaded, history::History, keys::Keys, store_session::Reader};
+use lcm_text::base::{
     error::{Error, Result},
-    head::Loaded,
-    history::History,
-    keys::Keys,
-    num,
-    reader::Reader,
+    int,
 };
 
 /// Raw texts of `[seq_from, seq_to]` in order: as many as fit `bytes_max`, but at least one.
@@ -32,7 +29,7 @@ pub(crate) fn messages(
     }
     let loaded = Loaded::of_existing(reader, &keys, conversation)?;
     let history = History { keys: &keys, head: &loaded.head };
-    let bytes_max = num::to_usize(u64::from(bytes_max));
+    let bytes_max = int::to_usize(u64::from(bytes_max));
     let mut out: Vec<String> = Vec::new();
     let mut bytes = 0usize;
     let mut from = seq_from;
@@ -40,7 +37,7 @@ pub(crate) fn messages(
         let page = history.page(reader, from, seq_to)?;
         from = page.last().map_or(seq_to, |placed| placed.seq).saturating_add(1);
         for placed in page {
-            let next = num::to_usize(placed.stored.raw.bytes());
+            let next = int::to_usize(placed.stored.raw.bytes());
             if !out.is_empty() && bytes.saturating_add(next) > bytes_max {
                 return Ok(out);
             }

@@ -12,7 +12,7 @@ use super::{
     Allowance, Corpus, FIELD_GAP, Field, each_field, each_term, segment, signs::Signs,
     unit_of_message,
 };
-use crate::{message::Part, num};
+use lcm_text::{base::int, message::Part};
 
 /// Postings of consecutive documents.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Builder {
     pub(super) fn message(&mut self, raw: &str, parts: &[Part], mut signs: Signs) {
         let collector = &mut self.collector;
         collector.enter(unit_of_message(collector.next()));
-        let mut allowance = Allowance::new(num::to_u64(raw.len()));
+        let mut allowance = Allowance::new(int::to_u64(raw.len()));
         let mut position = 0;
         each_field(raw, parts, &mut |field, text| {
             signs.look(field, &text);

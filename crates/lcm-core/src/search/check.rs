@@ -18,16 +18,13 @@ use super::{
     segment::{self, BLOCK_BYTES_MAX, Root, SegmentRef},
     signs::{self, Signs},
 };
-use crate::{
-    codec,
+use crate::storage::{
+    codec, head::Head, history::History, keys::Keys, store_session::Reader, summary::Summary,
+};
+use lcm_text::base::{
     error::{Error, ErrorCode, Result},
-    head::Head,
-    history::History,
-    keys::Keys,
-    num,
-    order::Sorted,
-    reader::Reader,
-    summary::Summary,
+    int,
+    sort::Sorted,
 };
 
 /// Blocks that are read at once.
@@ -48,7 +45,7 @@ struct Sums {
 
 impl Sums {
     fn new(range: Range) -> Self {
-        let size = |(first, last): (u64, u64)| num::to_usize(last - first + 1);
+        let size = |(first, last): (u64, u64)| int::to_usize(last - first + 1);
         Self {
             range,
             documents: alloc::vec![0; size(range.documents)],
@@ -63,7 +60,7 @@ impl Sums {
         } else {
             (&mut self.documents, self.range.documents)
         };
-        let at = number.checked_sub(first).map(num::to_usize);
+        let at = number.checked_sub(first).map(int::to_usize);
         if let Some(sum) = at.and_then(|at| list.get_mut(at)) {
             *sum = sum.wrapping_add(mix(key, what));
         }
@@ -89,7 +86,7 @@ impl Sums {
                     }
                     self.add(*key, *number, *count);
                     if *key < BARE {
-                        for position in positions.by_ref().take(num::to_usize(*count)) {
+                        for position in positions.by_ref().take(int::to_usize(*count)) {
                             self.add(*key, *number, (*position + 1) << 12);
                         }
                     }
@@ -251,7 +248,7 @@ fn stored(
         }
         return Ok(sums);
     }
-    if num::to_u32(root.len()) != segment.blocks {
+    if int::to_u32(root.len()) != segment.blocks {
         return Err(damaged());
     }
     let names: Vec<(String, u32)> =

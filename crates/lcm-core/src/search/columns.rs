@@ -9,7 +9,12 @@ use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use super::{Corpus, terms};
-use crate::{api::Timestamp, codec, error::Result, keys::Keys, message::Role, num, store::Put};
+use crate::storage::{codec, keys::Keys, store::Put};
+use lcm_text::{
+    base::{error::Result, int},
+    message::Role,
+    types::api::Timestamp,
+};
 
 /// Documents of one value of lengths.
 pub(super) const LENGTHS_CHUNK: u64 = 4_096;
@@ -79,15 +84,15 @@ impl Columns {
         }
         self.time = row.time;
         self.rows_count += 1;
-        if num::to_u64(self.lengths.len()) == LENGTHS_CHUNK {
-            let number = num::to_u32(self.lengths_checks.len());
+        if int::to_u64(self.lengths.len()) == LENGTHS_CHUNK {
+            let number = int::to_u32(self.lengths_checks.len());
             let key = lengths_key(keys, corpus, number);
             self.lengths_checks.push(check(&self.lengths));
             puts.push(Put { key, value: Some(codec::encode_plain(&self.lengths)?) });
             self.lengths.clear();
         }
         if u64::from(self.rows_count) == rows_chunk(corpus) {
-            let key = rows_key(keys, corpus, num::to_u32(self.rows_checks.len()));
+            let key = rows_key(keys, corpus, int::to_u32(self.rows_checks.len()));
             self.rows_checks.push(check(&self.rows));
             puts.push(Put { key, value: Some(codec::encode_plain(&self.rows)?) });
             self.rows.clear();
@@ -98,11 +103,11 @@ impl Columns {
 
     /// Whether its parts agree with each other and with the number of documents.
     pub(super) fn is_sound(&self, corpus: Corpus, documents: u64) -> bool {
-        let lengths = num::to_u64(self.lengths_checks.len()) * LENGTHS_CHUNK;
-        let rows = num::to_u64(self.rows_checks.len()) * rows_chunk(corpus);
-        lengths + num::to_u64(self.lengths.len()) == documents
+        let lengths = int::to_u64(self.lengths_checks.len()) * LENGTHS_CHUNK;
+        let rows = int::to_u64(self.rows_checks.len()) * rows_chunk(corpus);
+        lengths + int::to_u64(self.lengths.len()) == documents
             && rows + u64::from(self.rows_count) == documents
-            && self.time <= crate::time::MS_MAX
+            && self.time <= lcm_text::base::time::MS_MAX
     }
 }
 
@@ -118,7 +123,7 @@ pub(super) fn rows_key(keys: &Keys, corpus: Corpus, number: u32) -> String {
 
 /// What tells one value of a column from another at the same place.
 pub(super) fn check(bytes: &[u8]) -> u32 {
-    num::to_u32(num::to_usize(terms::hash(bytes) >> 40))
+    int::to_u32(int::to_usize(terms::hash(bytes) >> 40))
 }
 
 fn varint(out: &mut Vec<u8>, mut number: u64) {
@@ -192,9 +197,9 @@ mod tests {
             }
             assert!(columns.is_sound(corpus, 5_000));
             let chunk = rows_chunk(corpus);
-            assert_eq!(num::to_u64(puts.len()), 1 + 5_000 / chunk);
+            assert_eq!(int::to_u64(puts.len()), 1 + 5_000 / chunk);
             let mut found = Vec::new();
-            for number in 0..num::to_u32(columns.rows_checks.len()) {
+            for number in 0..int::to_u32(columns.rows_checks.len()) {
                 let key = rows_key(&keys, corpus, number);
                 let put = puts.iter().find(|put| put.key == key).unwrap();
                 let bytes = codec::decode_plain(&key, put.value.as_ref().unwrap()).unwrap();

@@ -3,6 +3,7 @@
 //! In: a query and the ranges of messages that the index leaves to be read. Out: what the index
 //! would say of them. There are few: see the bounds of a flush. Not here: the messages in segments.
 
+use crate::storage::pack::Placed;
 use alloc::{borrow::Cow, vec::Vec};
 
 use lcm_loops::lengths;
@@ -12,13 +13,14 @@ use super::{
     query::TextQuery,
     signs::{self, Signs},
 };
-use crate::{
-    api::Timestamp,
-    error::Result,
-    history::{History, Placed},
+use crate::storage::{history::History, store_session::Reader};
+use lcm_text::{
+    base::{
+        error::Result,
+        sort::{self, Sorted},
+    },
     message::{Part, Role},
-    order::{self, Sorted},
-    reader::Reader,
+    types::api::Timestamp,
 };
 
 /// What is known of one message that is in no segment.
@@ -134,7 +136,7 @@ fn each_term_of(
     mut signs: Signs,
     each: &mut dyn FnMut(&[u8], u32),
 ) -> u32 {
-    let mut allowance = Allowance::new(crate::num::to_u64(raw.len()));
+    let mut allowance = Allowance::new(lcm_text::base::int::to_u64(raw.len()));
     let mut length = 0u32;
     each_field(raw, parts, &mut |field: Field, text: Cow<'_, str>| {
         signs.look(field, &text);
@@ -177,7 +179,7 @@ impl<'q> Watched<'q> {
         }
         let mut all = ordered.clone();
         all.extend(query.terms.iter().map(Vec::as_slice));
-        order::distinct(&mut all);
+        sort::distinct(&mut all);
         let watch = |term| Watch {
             term,
             number: query.terms.iter().position(|known| known == term),

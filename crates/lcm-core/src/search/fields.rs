@@ -5,11 +5,13 @@
 
 use alloc::borrow::Cow;
 
-use crate::{
-    json::{self, Span},
-    limits,
+use lcm_text::{
+    base::{
+        int,
+        json::{self, Span},
+        limits,
+    },
     message::Part,
-    num,
 };
 
 /// Where in a message a text stands.
@@ -83,7 +85,7 @@ pub(crate) struct Allowance {
 impl Allowance {
     /// For a message of so many raw bytes.
     pub(crate) fn new(raw_bytes: u64) -> Self {
-        let is_large = raw_bytes > num::to_u64(limits::PACK_BYTES_MAX);
+        let is_large = raw_bytes > int::to_u64(limits::PACK_BYTES_MAX);
         Self { left: is_large.then_some(INDEXED_BYTES_MAX), is_exceeded: false }
     }
 
@@ -113,7 +115,7 @@ mod tests {
     use alloc::{string::String, vec::Vec};
 
     use super::*;
-    use crate::{api::Dialect, message};
+    use lcm_text::{message, types::api::Dialect};
 
     #[test]
     fn texts_come_in_the_order_of_the_parts() {

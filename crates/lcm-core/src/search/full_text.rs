@@ -16,14 +16,14 @@ use super::{
     sessions::{self, Sessions},
     window::Window,
 };
-use crate::{
-    api::Timestamp,
-    error::{Error, Result},
-    history::History,
-    json,
+use crate::storage::{history::History, store_session::Reader};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        int, json, sort,
+    },
     message::Role,
-    num, order,
-    reader::Reader,
+    types::api::Timestamp,
 };
 
 /// Postings that words which may be there have together in one corpus; of more the most frequent
@@ -124,13 +124,13 @@ pub(crate) fn gather(
         Corpus::Summaries => Sessions::Alone,
     };
     let count = |documents: &[u64]| {
-        [num::to_u64(documents.len()), sessions::distinct(&sessions.of(documents))]
+        [int::to_u64(documents.len()), sessions::distinct(&sessions.of(documents))]
     };
     let holding = query.items.iter().zip(&items).map(|(item, postings)| {
         let [documents, sessions] = count(&postings.documents);
         let typed = match item.forms.is_empty() {
             true => 0,
-            false => num::to_u64(documents_of(&terms, item.terms.first()).len()),
+            false => int::to_u64(documents_of(&terms, item.terms.first()).len()),
         };
         [documents, sessions, typed]
     });
@@ -151,7 +151,7 @@ fn leave_out(query: &TextQuery, items: &mut [Postings]) -> bool {
     let may = numbered.filter(|(_, (_, item))| item.presence == Presence::May);
     let mut sizes: Vec<(usize, usize)> =
         may.map(|(number, (postings, _))| (postings.documents.len(), number)).collect();
-    order::sort(&mut sizes);
+    sort::sort(&mut sizes);
     let (mut sum, mut is_cut) = (0, false);
     for (place, (size, number)) in sizes.into_iter().enumerate() {
         sum += size;
@@ -193,7 +193,7 @@ impl Placing<'_> {
         };
         let mut sizes: Vec<(usize, usize)> =
             item.order.iter().enumerate().map(|(place, entry)| (size(entry), place)).collect();
-        order::sort(&mut sizes);
+        sort::sort(&mut sizes);
         let mut out = Vec::new();
         for (size, place) in sizes {
             let Some(left) = self.left.checked_sub(size) else { break };
@@ -276,7 +276,7 @@ fn held(
         starts = Some(both);
     }
     let starts = starts.unwrap_or_else(|| alloc::vec![alloc::vec![0]; documents.len()]);
-    let counts = starts.iter().map(|starts| num::to_u32(starts.len())).collect();
+    let counts = starts.iter().map(|starts| int::to_u32(starts.len())).collect();
     Ok(Postings { documents, counts })
 }
 
@@ -455,7 +455,7 @@ impl Gathered {
                 let mut any: Vec<&[u64]> =
                     of(Presence::May).map(|item| item.documents.as_slice()).collect();
                 // Short lists first: what is merged often stays short.
-                order::sort_by(&mut any, &mut |left, right| left.len().cmp(&right.len()));
+                sort::sort_by(&mut any, &mut |left, right| left.len().cmp(&right.len()));
                 any.into_iter().fold(Vec::new(), merged)
             }
             None => match self.corpus {

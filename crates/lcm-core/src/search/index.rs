@@ -18,16 +18,15 @@ use super::{
     manifest::Manifest,
     segment::{self, BLOCK_BYTES_MAX, Root, SegmentRef},
 };
-use crate::{
-    api::Timestamp,
-    codec,
-    error::Result,
-    head::Head,
-    keys::Keys,
+use crate::storage::{codec, head::Head, keys::Keys, store_session::Reader};
+use lcm_text::{
+    base::{
+        error::Result,
+        int,
+        sort::{self, Sorted},
+    },
     message::Role,
-    num,
-    order::{self, Sorted},
-    reader::Reader,
+    types::api::Timestamp,
 };
 
 /// The documents of one term, ascending, each with how often it occurs there (at least 1).
@@ -114,7 +113,7 @@ impl Index {
         self.lookup(reader, corpus, &segments, &keys, None, &mut |at, documents, counts, _| {
             if let Some(postings) = out.get_mut(at) {
                 postings.documents.extend_from_slice(documents);
-                postings.counts.extend(counts.iter().map(|n| num::to_u32(num::to_usize(*n))));
+                postings.counts.extend(counts.iter().map(|n| int::to_u32(int::to_usize(*n))));
             }
         })?;
         Ok(out)
@@ -155,12 +154,12 @@ impl Index {
                 let mut positions = all;
                 for (document, count) in own.iter().zip(counts) {
                     let (these, rest) =
-                        positions.split_at_checked(num::to_usize(*count)).unwrap_or_default();
+                        positions.split_at_checked(int::to_usize(*count)).unwrap_or_default();
                     positions = rest;
                     if let Ok(at) = documents.binary_search(document)
                         && let Some(slot) = out.get_mut(at)
                     {
-                        slot.extend(these.iter().map(|n| num::to_u32(num::to_usize(*n))));
+                        slot.extend(these.iter().map(|n| int::to_u32(int::to_usize(*n))));
                     }
                 }
             },
@@ -192,7 +191,7 @@ impl Index {
         let every = out.pop().unwrap_or_default();
         for list in &mut out {
             list.extend_from_slice(&every);
-            order::distinct_numbers(list);
+            sort::distinct_numbers(list);
         }
         Ok(out)
     }
@@ -230,7 +229,7 @@ impl Index {
         }
         let mut names: Vec<(String, u32)> = Vec::new();
         for place in places.iter().filter(|place| place.segment.blocks > 0) {
-            let number = num::to_u32(place.number);
+            let number = int::to_u32(place.number);
             names.push((self.keys.block(&place.segment.id, number), BLOCK_BYTES_MAX));
         }
         let mut values = reader.immutable(&names)?.into_iter().zip(&names);
@@ -272,12 +271,12 @@ impl Index {
         last: u64,
     ) -> Result<Lengths> {
         let columns = &self.manifest.of(corpus).columns;
-        let chunk = |document: u64| num::to_usize(document.saturating_sub(1) / LENGTHS_CHUNK);
+        let chunk = |document: u64| int::to_usize(document.saturating_sub(1) / LENGTHS_CHUNK);
         let written = columns.lengths_checks.len();
         let (from, to) = (chunk(first).min(written), (chunk(last) + 1).min(written));
         let mut lengths =
-            Lengths { first: num::to_u64(from) * LENGTHS_CHUNK + 1, bytes: Vec::new() };
-        let numbers: Vec<u32> = (from..to).map(num::to_u32).collect();
+            Lengths { first: int::to_u64(from) * LENGTHS_CHUNK + 1, bytes: Vec::new() };
+        let numbers: Vec<u32> = (from..to).map(int::to_u32).collect();
         let names: Vec<String> = numbers
             .iter()
             .map(|number| columns::lengths_key(&self.keys, corpus, *number))
@@ -307,7 +306,7 @@ impl Index {
             return Ok(Vec::new());
         };
         let lengths = self.lengths_of(reader, corpus, *first, *last)?;
-        let of = |document: &u64| num::to_u32(num::to_usize(lengths.bound(*document, 0)));
+        let of = |document: &u64| int::to_u32(int::to_usize(lengths.bound(*document, 0)));
         Ok(documents.iter().map(of).collect())
     }
 
@@ -321,13 +320,13 @@ impl Index {
         let columns = &self.manifest.of(corpus).columns;
         let chunk = columns::rows_chunk(corpus);
         let written = columns.rows_checks.len();
-        let number = |document: u64| num::to_usize(document.saturating_sub(1) / chunk);
+        let number = |document: u64| int::to_usize(document.saturating_sub(1) / chunk);
         let mut numbers: Vec<usize> = documents.iter().map(|document| number(*document)).collect();
         numbers.dedup();
         let sealed: Vec<usize> = numbers.iter().copied().filter(|n| *n < written).collect();
         let names: Vec<String> = sealed
             .iter()
-            .map(|number| columns::rows_key(&self.keys, corpus, num::to_u32(*number)))
+            .map(|number| columns::rows_key(&self.keys, corpus, int::to_u32(*number)))
             .collect();
         let checks: Vec<u32> =
             sealed.iter().filter_map(|n| columns.rows_checks.get(*n).copied()).collect();
@@ -345,7 +344,7 @@ impl Index {
         }
         let mut out = Vec::with_capacity(documents.len());
         for document in documents {
-            let at = num::to_usize(document.saturating_sub(1) % chunk);
+            let at = int::to_usize(document.saturating_sub(1) % chunk);
             let row = decoded.get(&number(*document)).and_then(|rows| rows.get(at));
             out.push(*row.ok_or_else(|| segment::damaged(&self.keys.manifest()))?);
         }

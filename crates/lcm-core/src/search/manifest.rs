@@ -12,13 +12,12 @@ use super::{
     columns::Columns,
     segment::{ROW, SegmentRef},
 };
-use crate::{
+use crate::storage::{
     codec::{self, Sound},
-    error::Result,
     head::Head,
     keys::Keys,
-    num,
 };
+use lcm_text::base::{error::Result, int};
 
 /// Most segments of one corpus, so that the manifest takes at most half of what a commit keeps free
 /// for it. Merging keeps them below 64, unless over a thousand commits in a row have no room for
@@ -77,8 +76,8 @@ impl State {
     /// The inputs of the merge that is not complete.
     pub(super) fn inputs(&self) -> &[SegmentRef] {
         let Some(merge) = &self.merge else { return &[] };
-        let from = num::to_usize(u64::from(merge.from));
-        let to = from.saturating_add(num::to_usize(u64::from(merge.count)));
+        let from = int::to_usize(u64::from(merge.from));
+        let to = from.saturating_add(int::to_usize(u64::from(merge.count)));
         self.segments.get(from..to).unwrap_or_default()
     }
 
@@ -99,8 +98,8 @@ impl State {
         let merge = self.merge.as_ref().is_none_or(|merge| {
             merge.count > 1
                 && self.inputs().len() == merge.next.len()
-                && num::to_usize(u64::from(merge.count)) == merge.next.len()
-                && num::to_usize(u64::from(merge.blocks)) * ROW == merge.index.len()
+                && int::to_usize(u64::from(merge.count)) == merge.next.len()
+                && int::to_usize(u64::from(merge.blocks)) * ROW == merge.index.len()
                 && merge.step_bytes > 0
                 && merge.bytes < 1 << 40
                 && merge.done.0 < 1 << 43

@@ -14,6 +14,7 @@ mod fields;
 pub(crate) mod full_text;
 mod gram_query;
 mod grams;
+pub(crate) mod grep;
 mod index;
 mod manifest;
 mod merge;

@@ -1,7 +1,7 @@
 //! Rank: what each document that fits is worth, from its words and those beside it.
 //!
 //! In: documents, where the items of a query occur, sessions and signs. Out: scores in fixed point.
-//! The formula, where its constants come from and what was measured are in `RANKING.md`. Not here:
+//! The formula, where its constants come from and what was measured are in `docs/ranking.md`. Not here:
 //! which documents fit, and reading.
 
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use super::{
     score::{self, ONE},
     sessions::NEIGHBOURS,
 };
-use crate::api::Timestamp;
+use lcm_text::types::api::Timestamp;
 
 /// Occurrences of a term in one document that count.
 const COUNT_MAX: u32 = 2;

@@ -9,8 +9,10 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{Corpus, Index, each_field, messages_of_unit, regex::Regex, window::Window};
-use crate::{
-    api::Timestamp, codec, error::Result, history::History, order, reader::Reader, summary::Summary,
+use crate::storage::{codec, history::History, store_session::Reader, summary::Summary};
+use lcm_text::{
+    base::{error::Result, sort},
+    types::api::Timestamp,
 };
 
 /// Summaries that are looked through at a time.
@@ -88,7 +90,7 @@ fn ranges(history: &History<'_>, index: &Index, units: Option<&[u64]>) -> Vec<(u
 
 /// Ascending ranges, those that touch or overlap joined.
 fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
-    order::sort(&mut ranges);
+    sort::sort(&mut ranges);
     let mut out: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
     for (from, to) in ranges.into_iter().filter(|(from, to)| from <= to) {
         match out.last_mut() {
@@ -198,7 +200,7 @@ impl Scanned {
 }
 
 /// Whether an expression matches in one of the texts of a message.
-fn matches_in(regex: &mut Regex, raw: &str, parts: &[crate::message::Part]) -> bool {
+fn matches_in(regex: &mut Regex, raw: &str, parts: &[lcm_text::message::Part]) -> bool {
     let mut found = false;
     each_field(raw, parts, &mut |_, text| found = found || regex.is_match(&text));
     found

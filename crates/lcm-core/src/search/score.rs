@@ -1,6 +1,6 @@
 //! Scores in whole numbers: the weight of a term, what a document gets for it, the best of many.
 //!
-//! The pieces of the formula of `RANKING.md`, in fixed point of 16 fractional bits, so that every
+//! The pieces of the formula of `docs/ranking.md`, in fixed point of 16 fractional bits, so that every
 //! host orders alike. Not here: what is a hit, and how the pieces are put together (`rank`).
 
 use alloc::{collections::BinaryHeap, vec::Vec};

@@ -16,12 +16,10 @@ use lcm_loops::block;
 use serde::{Deserialize, Serialize};
 
 use super::{Corpus, unit_of_message};
-use crate::{
-    codec,
+use crate::storage::{codec, keys::Keys, store::Put};
+use lcm_text::base::{
     error::{Error, Result},
-    keys::Keys,
-    num,
-    store::Put,
+    int,
 };
 
 /// Most bytes of blocks that stand in the root.
@@ -96,7 +94,7 @@ pub(super) fn put_blocks(
     let mut bytes = 0;
     for (number, (_, block)) in (from..).zip(blocks) {
         let value = codec::encode_plain(block)?;
-        bytes += num::to_u64(value.len());
+        bytes += int::to_u64(value.len());
         puts.push(Put { key: keys.block(id, number), value: Some(value) });
     }
     Ok(bytes)
@@ -123,7 +121,7 @@ pub(super) fn put_root(
         root.extend_from_slice(block);
     }
     let value = codec::encode_plain(&root)?;
-    let bytes = num::to_u32(value.len());
+    let bytes = int::to_u32(value.len());
     puts.push(Put { key: keys.segment(id), value: Some(value) });
     Ok(bytes)
 }
@@ -156,7 +154,7 @@ pub(super) fn put_segment(
         (put_root(keys, &id, &index, &[], puts)?, bytes)
     };
     let (first, last) = documents;
-    let count = if inline { 0 } else { num::to_u32(blocks.len()) };
+    let count = if inline { 0 } else { int::to_u32(blocks.len()) };
     let bytes = bytes + u64::from(root_bytes);
     Ok(SegmentRef { id, level, first, last, blocks: count, root_bytes, bytes })
 }
@@ -177,7 +175,7 @@ impl<'a> Root<'a> {
         let (index, inline) = rest.split_at_checked(rows)?;
         let root = Self { index, inline };
         let bytes: usize =
-            (0..root.len()).filter_map(|at| root.bytes(at)).map(|n| num::to_usize(n.into())).sum();
+            (0..root.len()).filter_map(|at| root.bytes(at)).map(|n| int::to_usize(n.into())).sum();
         (inline.is_empty() || bytes == inline.len()).then_some(root)
     }
 
@@ -223,9 +221,9 @@ impl<'a> Root<'a> {
     fn place(&self, number: usize) -> Option<Range<usize>> {
         let mut from = 0;
         for before in 0..number {
-            from += num::to_usize(u64::from(self.bytes(before)?));
+            from += int::to_usize(u64::from(self.bytes(before)?));
         }
-        let size = num::to_usize(u64::from(self.bytes(number)?));
+        let size = int::to_usize(u64::from(self.bytes(number)?));
         Some(from..from.checked_add(size)?)
     }
 

@@ -20,7 +20,7 @@ impl Sessions {
     /// How many there are in so many documents.
     pub(super) fn count(&self, documents: u64) -> u64 {
         match self {
-            Self::Begin(starts) => crate::num::to_u64(starts.len()),
+            Self::Begin(starts) => lcm_text::base::int::to_u64(starts.len()),
             Self::Alone => documents,
         }
     }
@@ -60,7 +60,7 @@ impl Sessions {
 
 /// How many different numbers there are in an ascending list.
 pub(super) fn distinct(numbers: &[u64]) -> u64 {
-    crate::num::to_u64(numbers.chunk_by(|left, right| left == right).count())
+    lcm_text::base::int::to_u64(numbers.chunk_by(|left, right| left == right).count())
 }
 
 #[cfg(test)]

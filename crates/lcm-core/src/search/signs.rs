@@ -8,7 +8,7 @@
 use alloc::vec::Vec;
 
 use super::{Allowance, Field, each_term};
-use crate::{api::Timestamp, json};
+use lcm_text::{base::json, types::api::Timestamp};
 
 /// Kind of a word of the speaker's name.
 pub(super) const SPEAKER: u8 = b'p';

@@ -7,7 +7,7 @@
 use alloc::{string::String, vec::Vec};
 use core::{iter, ops::Range};
 
-use crate::{json::Writer, order};
+use lcm_text::base::{json::Writer, sort};
 
 /// Most characters of a snippet, with the marks of what was left out.
 pub(crate) const SNIPPET_CHARACTERS_MAX: usize = 200;
@@ -149,7 +149,7 @@ pub(crate) fn shortened(
 fn united(ranges: Vec<Range<usize>>) -> Vec<(usize, usize)> {
     let mut ranges: Vec<(usize, usize)> =
         ranges.into_iter().map(|range| (range.start, range.end)).collect();
-    order::sort(&mut ranges);
+    sort::sort(&mut ranges);
     let mut out: Vec<(usize, usize)> = Vec::with_capacity(ranges.len());
     for (start, end) in ranges {
         match out.last_mut() {

@@ -8,7 +8,7 @@ pub(super) use lcm_loops::walk::hash;
 use lcm_loops::walk::{EachTerm, Walk};
 
 use super::Field;
-use crate::json::{self, Scanner, Span, TokenKind};
+use lcm_text::base::json::{self, Scanner, Span, TokenKind};
 
 /// Hands out the terms of a text: kind and bytes, position, and the bytes of `text` it stands for.
 ///

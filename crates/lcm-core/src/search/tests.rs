@@ -1,5 +1,6 @@
 //! The index against a naive one: the same lookups over the same messages, at many batch sizes.
 
+use crate::storage::store_session::{Cache, Reader};
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     format,
@@ -10,13 +11,16 @@ use alloc::{
 use super::*;
 use crate::{
     Engine,
-    api::{AppendOptions, Dialect, IngestMode},
-    error::{Error, ErrorCode, Result},
-    head::Loaded,
-    keys::Keys,
+    storage::{
+        head::Loaded,
+        keys::Keys,
+        store::{Entry, Guard, Put, Store},
+    },
+};
+use lcm_text::{
+    base::error::{Error, ErrorCode, Result},
     message,
-    reader::{Cache, Reader},
-    store::{Entry, Guard, Put, Store},
+    types::api::{AppendOptions, Dialect, IngestMode},
 };
 
 /// A store in memory that can refuse reads with `would-block` now and then.

@@ -6,6 +6,7 @@
 //! merges left, both within the bounds of a host call.
 
 use alloc::{rc::Rc, string::String, vec::Vec};
+use lcm_text::base::hash;
 
 use lcm_loops::lengths;
 
@@ -18,19 +19,22 @@ use super::{
     segment::{self, BLOCK_TARGET},
     signs::{self, Signs},
 };
-use crate::{
-    api::Timestamp,
+use crate::storage::{
     codec,
-    error::{Error, Result},
     head::{Head, Indexed},
-    keys::{self, Keys},
-    limits,
-    message::{Part, Role},
-    num,
+    keys::Keys,
     pack::{Pack, Raw},
-    reader::Reader,
     store::Put,
+    store_session::Reader,
     summary::Summary,
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        int, limits,
+    },
+    message::{Part, Role},
+    types::api::Timestamp,
 };
 
 /// Messages that are indexed together at the latest.
@@ -114,9 +118,9 @@ impl<'k> Upkeep<'k> {
         head: &Head,
         new: &[NewMessage<'_>],
     ) -> [Vec<String>; 2] {
-        let bytes = new.iter().map(|message| num::to_u64(message.raw.len())).sum();
+        let bytes = new.iter().map(|message| int::to_u64(message.raw.len())).sum();
         let staged = new.iter().any(|message| message.is_staged);
-        if !staged && !is_due(head, num::to_u64(new.len()), bytes, new.len()) {
+        if !staged && !is_due(head, int::to_u64(new.len()), bytes, new.len()) {
             return [Vec::new(), Vec::new()];
         }
         let unflushed = head.packs.iter().filter(|pack| pack.seq_last() > head.indexed.messages);
@@ -214,7 +218,7 @@ impl<'k> Upkeep<'k> {
         }
         documents.extend_from_slice(new);
         let last = head.messages;
-        if first + num::to_u64(documents.len()) != last + 1 {
+        if first + int::to_u64(documents.len()) != last + 1 {
             return Err(Error::corrupt("the newest packs do not hold what is not indexed"));
         }
         self.write_messages(head, first, &documents, puts)?;
@@ -251,9 +255,9 @@ impl<'k> Upkeep<'k> {
             }
             kept /= 2;
         };
-        let last = first + num::to_u64(documents.len()) - 1;
+        let last = first + int::to_u64(documents.len()) - 1;
         if kept < documents.len() {
-            self.outside(first + num::to_u64(kept), last);
+            self.outside(first + int::to_u64(kept), last);
         }
         let state = &mut self.manifest.messages;
         for (message, length) in documents.iter().zip(&builder.lengths().bytes) {
@@ -265,7 +269,7 @@ impl<'k> Upkeep<'k> {
         let revision = (head.revision + 1).to_be_bytes();
         let range = [first.to_be_bytes(), last.to_be_bytes()];
         let made_of: [&[u8]; 4] = [b"lcm segment", &revision, &head.frontier, range.as_flattened()];
-        let id = keys::prefix(&keys::hash(&made_of));
+        let id = hash::prefix(&hash::hash(&made_of));
         let made = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
         state.segments.push(made);
         Ok(())
@@ -307,12 +311,12 @@ impl<'k> Upkeep<'k> {
             state.columns.push(self.keys, Corpus::Summaries, *length, &row, puts)?;
             state.length_total += lengths::length(*length);
         }
-        let last = first + num::to_u64(records.len()) - 1;
+        let last = first + int::to_u64(records.len()) - 1;
         state.documents = last;
         let ordinal = first.to_be_bytes();
         let mut hashed: Vec<&[u8]> = alloc::vec![b"lcm summary segment", &ordinal];
         hashed.extend(fields.iter().map(Vec::as_slice));
-        let id = keys::prefix(&keys::hash(&hashed));
+        let id = hash::prefix(&hash::hash(&hashed));
         let made = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
         state.segments.push(made);
         merge_and_write(self, puts)
@@ -343,7 +347,7 @@ fn is_due(head: &Head, messages: u64, bytes: u64, packs: usize) -> bool {
 /// Bytes and puts that a commit has left.
 fn room(puts: &[Put]) -> (usize, usize) {
     let bytes: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
-    let most = num::to_usize(u64::from(limits::CALL_BYTES_MAX));
+    let most = int::to_usize(u64::from(limits::CALL_BYTES_MAX));
     let bytes = most.saturating_sub(RESERVED_BYTES + bytes);
     (bytes, limits::PUTS_MAX.saturating_sub(RESERVED_PUTS + puts.len()))
 }

@@ -1,6 +1,6 @@
 //! A window of time: from a time on and to before another.
 
-use crate::api::Timestamp;
+use lcm_text::types::api::Timestamp;
 
 /// Half open: what happened at `since` is in it, at `before` no more. Absent: no bound.
 #[derive(Clone, Copy, Debug, Default)]

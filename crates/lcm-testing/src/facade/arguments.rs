@@ -4,7 +4,7 @@
 
 use std::{borrow::Cow, cell::RefCell, collections::BTreeSet};
 
-use lcm_core::{
+use lcm_text::types::{
     api::{
         AppendOptions, ApplyOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect,
         IngestMode, Policy, Timestamp,

@@ -10,7 +10,8 @@ pub mod arguments;
 pub mod messages;
 pub mod results;
 
-use lcm_core::{Engine, Error, Model, Store, api::Piece};
+use lcm_core::{Engine, Error, Model, Store};
+use lcm_text::types::api::Piece;
 
 use crate::{facade::arguments::Args, json::Json};
 

@@ -2,7 +2,7 @@
 //!
 //! Records become objects with snake_case keys, enums kebab-case strings, none null.
 
-use lcm_core::{
+use lcm_text::types::{
     api::{
         Applied, Assembled, Decision, Item, Outcome, PlanResult, PlanStatus, Prefix, Receipt,
         ToolOutcome,

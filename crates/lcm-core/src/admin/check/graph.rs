@@ -1,19 +1,20 @@
 //! The context and the summaries: partition, edges, measures.
 
+use crate::storage::pack::Placed;
 use alloc::{format, string::String, vec::Vec};
 
-use crate::{
+use crate::storage::{
     codec,
     context::{Context, Item},
-    error::Result,
     head::Head,
-    history::{History, Placed},
+    history::History,
     keys::Keys,
-    reader::Reader,
-    rules::RULES,
+    store_session::Reader,
     summary::{self, Sources, Summary},
-    tokens,
-    trust::Trust,
+};
+use lcm_text::{
+    base::{derivation_version::RULES, error::Result, tokens},
+    message::trust::Trust,
 };
 
 use super::{Report, Summaries};

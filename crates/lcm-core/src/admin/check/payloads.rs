@@ -2,16 +2,14 @@
 
 use alloc::format;
 
-use crate::{
-    api::Dialect,
-    codec,
-    error::Result,
-    history::History,
-    message,
-    pack::Stored,
-    payload::{self, File},
-    reader::Reader,
-    rules::RULES,
+use crate::storage::{codec, history::History, pack::Stored, store_session::Reader};
+use lcm_text::{
+    base::{derivation_version::RULES, error::Result},
+    message::{
+        self,
+        large_payload::{self, File},
+    },
+    types::api::Dialect,
 };
 
 use super::Report;
@@ -29,7 +27,7 @@ pub(super) fn check(
     let Some(shown) = report.damage(history.shown(reader, stored))? else { return Ok(()) };
     let made = message::project(dialect, raw).ok().and_then(|message| {
         let least = stand_in.payload_tokens_min;
-        payload::stand_in(dialect, raw, &message, least, history.keys.root())
+        large_payload::stand_in(dialect, raw, &message, least, history.keys.root())
     });
     let same = match stored.rules {
         RULES => made.as_ref().is_some_and(|made| {
@@ -40,7 +38,7 @@ pub(super) fn check(
     report.expect(same, || format!("what stands for message {seq} is not made from its text"));
     for (id, wanted) in made.map(|made| made.files).unwrap_or_default() {
         // Other rules may have found other payloads; what is named has to be there.
-        if !shown.contains(&payload::name(id)) {
+        if !shown.contains(&large_payload::name(id)) {
             continue;
         }
         let key = history.keys.file(id);

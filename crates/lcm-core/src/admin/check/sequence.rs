@@ -1,24 +1,26 @@
 //! The message sequence: packs, directory, texts, hashes, counts, identities.
 
+use crate::storage::pack::Placed;
 use alloc::{format, string::String, vec::Vec};
 use core::cmp::Ordering;
+use lcm_text::base::hash;
 
 use crate::{
-    api::Dialect,
-    codec,
-    error::Result,
-    head::Head,
-    history::{self, History, Placed},
     ingest::{Known, lookups},
-    json,
-    keys::{self, Keys},
-    limits,
+    storage::{
+        codec,
+        compressed_pack::Opened,
+        head::Head,
+        history::{self, History},
+        keys::Keys,
+        pack::{self, Pack, PackRef, Raw, Stored},
+        store_session::Reader,
+    },
+};
+use lcm_text::{
+    base::{derivation_version::RULES, error::Result, int, json, limits},
     message::{self, Message},
-    num,
-    pack::{self, Pack, PackRef, Raw, Stored},
-    reader::Reader,
-    rules::RULES,
-    sealed::Opened,
+    types::api::Dialect,
 };
 
 use super::{Report, payloads};
@@ -94,7 +96,7 @@ fn check_pack(
     let Some(values) = report.damage(reader.immutable(&wanted))? else { return Ok(()) };
     let Some(value) = values.first() else { return Ok(()) };
     let Some(pack) = report.damage(read(history, place, value, running))? else { return Ok(()) };
-    report.expect(pack.is_sound && num::to_u32(value.len()) == place.bytes, || {
+    report.expect(pack.is_sound && int::to_u32(value.len()) == place.bytes, || {
         format!("`{key}` is not as the directory says")
     });
     report.expect(place.seq_first == running.seq + 1, || {
@@ -121,7 +123,7 @@ fn check_pack(
         running.frontier = pack::advance(&running.frontier, &hash);
         running.bytes += stored.raw.bytes();
         running.tokens += u64::from(stored.tokens);
-        running.hashes.push(keys::prefix(&hash));
+        running.hashes.push(hash::prefix(&hash));
         if running.hashes.len() > limits::RECENT_HASHES_MAX {
             running.hashes.remove(0);
         }

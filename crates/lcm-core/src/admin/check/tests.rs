@@ -6,16 +6,21 @@ use alloc::{format, rc::Rc, string::String, vec::Vec};
 use super::*;
 use crate::{
     Engine, Model,
-    api::{AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, IngestMode},
-    context::{Context, Item},
-    json::Span,
-    model::{CompletionRequest, CompletionResult},
-    pack::{Pack, Raw, Stored},
-    payload::File,
-    rules::RULES,
     search::tests::Memory,
-    tokens,
-    trust::Trust,
+    storage::{
+        context::{Context, Item},
+        pack::{Pack, Raw, Stored},
+    },
+};
+use lcm_text::{
+    base::{derivation_version::RULES, json::Span, tokens},
+    message::{large_payload::File, trust::Trust},
+    types::{
+        api::{
+            AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, IngestMode,
+        },
+        model::{CompletionRequest, CompletionResult},
+    },
 };
 
 const OLDER: u32 = RULES - 1;
@@ -132,7 +137,7 @@ fn rewrite(store: &mut Memory, change: impl Fn(&mut Stored)) {
         pack.messages.iter_mut().for_each(|message| change(Rc::make_mut(message)));
         pack.tokens_before = tokens_before;
         put(store, key.clone(), &pack);
-        *place = pack.place(num::to_u32(store.entries[&key].len()));
+        *place = pack.place(int::to_u32(store.entries[&key].len()));
         tokens_before += pack.tokens();
     }
     head.raw_tokens = tokens_before;
@@ -156,7 +161,7 @@ fn stands_otherwise(message: &mut Stored) {
     let Some(stand_in) = &mut message.stand_in else { return };
     let Raw::Inline(text) = &stand_in.raw else { panic!("a stand-in is short") };
     let text = text.replace("Exploration Summary", "What it is");
-    let made = crate::message::project(Dialect::Lcm, &text).unwrap();
+    let made = lcm_text::message::project(Dialect::Lcm, &text).unwrap();
     stand_in.parts = made.parts;
     stand_in.raw = Raw::Inline(text);
     message.tokens = made.tokens;
@@ -290,7 +295,7 @@ fn values_of_other_rules_are_sound_and_their_conversation_goes_on() {
         let assembled = engine().assemble(&mut store, "c", 4_000, lcm, &options, 1).unwrap();
         assert!(assembled.summaries > 0);
         for record in summaries(&store) {
-            let name = crate::summary::name(record.id());
+            let name = crate::storage::summary::name(record.id());
             let answer = engine().describe(&mut store, "c", &name, "{}", None, 1).unwrap();
             assert!(answer.contains(&name));
         }
@@ -352,8 +357,8 @@ fn damage_is_found_whatever_the_rules() {
         ("what stands for message 5", |message| {
             let Some(stand_in) = &mut message.stand_in else { return };
             let length = if let Raw::Inline(text) = &stand_in.raw { text.len() } else { 0 };
-            let span = Span { start: num::to_u32(length), length: 1 };
-            stand_in.parts.push(crate::message::Part::Text { text: span });
+            let span = Span { start: int::to_u32(length), length: 1 };
+            stand_in.parts.push(lcm_text::message::Part::Text { text: span });
         }),
     ];
     for (by, change) in damage {
@@ -364,7 +369,7 @@ fn damage_is_found_whatever_the_rules() {
     }
     let mut other = copy(&store);
     rewrite(&mut other, |message| {
-        message.parts.push(crate::message::Part::Other { value: far });
+        message.parts.push(lcm_text::message::Part::Other { value: far });
     });
     assert_found(other, "the projection of message 1 differs");
     for kind in ["f", "i"] {
@@ -448,9 +453,12 @@ fn a_label_above_the_sources_is_found_and_refused() {
         let mut other = copy(&store);
         let lying = Summary { trust: Trust::Trusted, ..record };
         put(&mut other, Keys::new("c").unwrap().summary(id), &lying);
-        let wrong =
-            format!("`{}` is trusted, its messages are untrusted", crate::summary::name(id));
-        let follows = format!("`{}` does not follow from its sources", crate::summary::name(id));
+        let wrong = format!(
+            "`{}` is trusted, its messages are untrusted",
+            crate::storage::summary::name(id)
+        );
+        let follows =
+            format!("`{}` does not follow from its sources", crate::storage::summary::name(id));
         let (_, failed) = check(&mut other);
         let expected = if is_leaf { wrong } else { follows };
         assert!(failed.iter().any(|found| found.contains(&expected)), "{failed:?}: {expected}");

@@ -7,15 +7,20 @@ use alloc::{boxed::Box, string::String};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
+use crate::storage::{
     codec::{self, Sound},
-    error::{Error, Result},
     keys::Keys,
-    life::Life,
-    limits, message, num, pack,
-    rules::RULES,
+    pack,
+    session::Life,
     summary::Sources,
-    tokens,
+};
+use lcm_text::{
+    base::{
+        derivation_version::RULES,
+        error::{Error, Result},
+        int, limits, tokens,
+    },
+    message,
 };
 
 use super::super::{
@@ -238,7 +243,7 @@ impl Section {
 
     fn large(&mut self, line: &LargeLine) -> Result<()> {
         self.may_follow(line.seq)?;
-        let inline = num::to_u64(portable::INLINE_BYTES_MAX);
+        let inline = int::to_u64(portable::INLINE_BYTES_MAX);
         if line.bytes <= inline || line.bytes > limits::MESSAGE_BYTES_MAX {
             return refused("has a size that no large message has");
         }
@@ -248,7 +253,7 @@ impl Section {
 
     fn piece(&mut self, line: &PieceLine) -> Result<()> {
         let Some((large, bytes)) = &mut self.large else { return refused("stands out of order") };
-        let end = line.offset.saturating_add(num::to_u64(line.text.len()));
+        let end = line.offset.saturating_add(int::to_u64(line.text.len()));
         let sized = !line.text.is_empty() && line.text.len() <= limits::CHUNK_BYTES_MAX;
         if line.seq != large.seq || line.offset != *bytes || end > large.bytes || !sized {
             return refused("is not the next piece of its message");

@@ -3,27 +3,34 @@
 //! In: lines in the order of an export. Out: at most one commit. A leaf must be made of the very
 //! messages that stand here, a condensed summary of summaries that do.
 
+use crate::storage::records::session::Archived;
+use crate::storage::session::{self, Life};
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    api::Timestamp,
-    codec,
     compaction::task,
-    context::{Item, Run, SummaryItem},
-    error::{Error, Result},
-    head::{Act, Head, Journal, Loaded},
-    history::History,
-    keys::Keys,
-    life::{self, Archived, Life},
-    num,
-    order::Sorted,
-    reader::Reader,
-    rules::{self, RULES},
     search::Upkeep,
-    store::Put,
-    summary::{self, SourceRef, Sources, Summary},
-    tokens,
-    trust::Trust,
+    storage::{
+        codec,
+        context::{Item, Run, SummaryItem},
+        head::{Act, Head, Journal, Loaded},
+        history::History,
+        keys::Keys,
+        store::Put,
+        store_session::Reader,
+        summary::{self, SourceRef, Sources, Summary},
+    },
+};
+use lcm_text::{
+    base::{
+        derivation_version::{self, RULES},
+        error::{Error, Result},
+        int,
+        sort::Sorted,
+        tokens,
+    },
+    message::trust::Trust,
+    types::api::Timestamp,
 };
 
 use super::{
@@ -73,7 +80,7 @@ pub(super) fn store(
             }
         }
         let value = codec::encode_small(&record)?;
-        made.push((record, num::to_u32(value.len())));
+        made.push((record, int::to_u32(value.len())));
         puts.push(Put { key: keys.summary(id), value: Some(value) });
         added += 1;
     }
@@ -100,7 +107,7 @@ fn records(
         let names: Vec<String> = slice.iter().map(|id| keys.summary(*id)).collect();
         for ((id, key), value) in slice.iter().zip(&names).zip(reader.fresh(&names)?) {
             let Some(value) = value else { continue };
-            out.insert(*id, (codec::decode(key, &value)?, num::to_u32(value.len())));
+            out.insert(*id, (codec::decode(key, &value)?, int::to_u32(value.len())));
         }
     }
     Ok(out)
@@ -130,9 +137,9 @@ fn record(
         list.push(SourceRef { id, bytes: *bytes });
         sources.push(source);
     }
-    let rules = rules::of_all(sources.iter().map(|source| source.rules));
+    let rules = derivation_version::of_all(sources.iter().map(|source| source.rules));
     let mut record = Summary { sources: Sources::Summaries(list), ..line.record.clone() };
-    if rules::of_all([rules, record.rules]) != RULES {
+    if derivation_version::of_all([rules, record.rules]) != RULES {
         (_, record.descendant_tokens, record.message_tokens) = measures(&sources);
         record.source_tokens = sources.iter().map(|source| u64::from(source.tokens)).sum();
         let times = |at: fn(&Summary) -> Timestamp| sources.iter().map(move |source| at(source));
@@ -155,10 +162,10 @@ fn leaf(reader: &mut Reader<'_>, keys: &Keys, head: &Head, record: &Summary) -> 
     let placed = history.messages(reader, seq_first, seq_last)?;
     let sum: u64 = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
     let times = placed.iter().map(|message| message.stored.time);
-    let rules = rules::of_all(placed.iter().map(|message| message.stored.rules));
+    let rules = derivation_version::of_all(placed.iter().map(|message| message.stored.rules));
     let trust = trust(reader, &history, &placed)?;
     let mut made = record.clone();
-    if rules::of_all([rules, record.rules]) != RULES {
+    if derivation_version::of_all([rules, record.rules]) != RULES {
         (made.message_tokens, made.source_tokens) = (sum, sum);
         made.earliest_at = times.clone().min().unwrap_or(0);
         made.latest_at = times.clone().max().unwrap_or(0);
@@ -228,7 +235,7 @@ fn lives(
 ) -> Result<bool> {
     let mut changed = false;
     if let (None, Some(family)) = (head.family, &life.family) {
-        changed = life::join(head, keys, family, None, now, puts)?;
+        changed = session::join(head, keys, family, None, now, puts)?;
     }
     if let (None, Some((archived, successor))) = (head.archived, &life.archived) {
         let successor = successor.as_deref().map(Keys::new).transpose()?;
@@ -286,7 +293,7 @@ fn items(
                 depth: record.depth,
                 tokens: record.tokens,
                 rendered_tokens: tokens::estimate(&record.xml(id)),
-                bytes: num::to_u32(value.len()),
+                bytes: int::to_u32(value.len()),
                 seq_first: record.seq_first,
                 seq_last: record.seq_last,
             });

@@ -5,17 +5,19 @@
 //! that repeating a call, or the whole import, changes nothing.
 
 use alloc::{format, string::String, vec::Vec};
+use lcm_text::base::hash;
 
 use crate::{
-    api::{Dialect, Piece, Timestamp},
-    config::Config,
-    error::{Error, ErrorCode, Result},
-    head::Loaded,
     ingest::{self, Restored},
-    keys::{self, Keys},
-    life::Life,
-    limits, num,
-    reader::Reader,
+    storage::{head::Loaded, keys::Keys, session::Life, store_session::Reader},
+};
+use lcm_text::{
+    base::{
+        error::{Error, ErrorCode, Result},
+        int, limits,
+    },
+    config::Config,
+    types::api::{Dialect, Piece, Timestamp},
 };
 
 use super::{
@@ -224,7 +226,7 @@ impl Writer<'_, '_> {
             section.pending = Some(*large);
         }
         let conversation = section.conversation.clone();
-        let upload = keys::hex(&large.sha256);
+        let upload = hash::hex(&large.sha256);
         // Patterns are about what sessions say, not about copies of what was stored.
         let config = Config::default();
         let piece = Piece { upload: &upload, offset, text, extra_json: None };
@@ -236,7 +238,7 @@ impl Writer<'_, '_> {
         let Some((keys, loaded)) = self.stored.take() else { return Ok(()) };
         let restored = Restored {
             dialect: large.dialect,
-            texts: &[format!("@upload {}", keys::hex(&large.sha256))],
+            texts: &[format!("@upload {}", hash::hex(&large.sha256))],
             times: &[large.time],
             payload_tokens_min: &[large.payload_tokens_min],
             frontier: Some(large.frontier),
@@ -319,7 +321,7 @@ impl Writer<'_, '_> {
                     frontier: None,
                 };
                 let receipt = ingest::restore(reader, &keys, loaded, &restored, now)?;
-                let taken = num::to_usize(u64::from(receipt.ingested));
+                let taken = int::to_usize(u64::from(receipt.ingested));
                 let after = taken.checked_sub(1).and_then(|last| batch.after.into_iter().nth(last));
                 *progress = after.ok_or_else(|| Error::corrupt("no message was taken"))?;
                 progress.totals.ingested += u64::from(receipt.ingested);

@@ -8,7 +8,7 @@ use super::{
     Note, Notes,
     sink::{Bit, Sink},
 };
-use crate::api::Dialect;
+use lcm_text::types::api::Dialect;
 
 /// Stands before a model that would be first.
 const BEFORE: &str = "[earlier messages are not shown]";

@@ -6,8 +6,8 @@
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use super::turns::Answer;
-use crate::{
-    json::{self, Kind, Span},
+use lcm_text::{
+    base::json::{self, Kind, Span},
     message::Object,
 };
 

@@ -17,11 +17,10 @@ use super::{
     sink::{Bit, Sink},
     turns::{Answer, Block, Body, Call, Turn},
 };
-use crate::{
-    api::Dialect,
-    json::{self, Kind, Span, Value},
-    message::{Object, Role},
-    tool_format,
+use lcm_text::{
+    base::json::{self, Kind, Span, Value},
+    message::{Object, Role, provider_limits},
+    types::api::Dialect,
 };
 
 /// Blocks that were read and are not what their type says, when they come out as unknown; a call of
@@ -81,17 +80,17 @@ fn role(turn: &Turn<'_>) -> &'static str {
 /// Of blocks with `cache_control`, the newest keep it. It is no part of what is said, so that
 /// losing it does not count as a change.
 fn limit_cache_marks(out: &mut [Message]) {
-    let mut left = tool_format::CACHE_MARKS_MAX;
+    let mut left = provider_limits::CACHE_MARKS_MAX;
     let bits = out.iter_mut().rev().flat_map(|message| message.bits.iter_mut().rev());
     for bit in bits.filter(|bit| bit.json.contains("cache_control")) {
-        let marks = tool_format::cache_marks(&bit.json);
+        let marks = provider_limits::cache_marks(&bit.json);
         if is_thinking(&bit.json) {
-            bit.written = Some(tool_format::without_cache_marks(&bit.json));
+            bit.written = Some(provider_limits::without_cache_marks(&bit.json));
         } else if marks <= left {
             left -= marks;
         } else {
             left = 0;
-            bit.written = Some(tool_format::without_cache_marks(&bit.json));
+            bit.written = Some(provider_limits::without_cache_marks(&bit.json));
         }
     }
 }
@@ -121,7 +120,7 @@ pub(in crate::assembly) fn push_marked(out: &mut String, message: &str, is_marke
         if at > 0 {
             out.push(',');
         }
-        let block = tool_format::without_cache_marks(block);
+        let block = provider_limits::without_cache_marks(block);
         match block.strip_suffix('}').filter(|_| last == Some(at)) {
             Some(open) => {
                 out.push_str(open);
@@ -242,7 +241,7 @@ impl Served {
             },
             Body::Thought => {
                 let kept =
-                    native.filter(|native| tool_format::is_signed(&object(native)) && !is_user);
+                    native.filter(|native| provider_limits::is_signed(&object(native)) && !is_user);
                 if kept.is_none() {
                     notes.add(turn.entry, Note::ReasoningLeftOut);
                 }
@@ -305,11 +304,11 @@ fn object(json: &str) -> Object<'_> {
 
 /// Whether an image, a document or a search result says where it is from.
 fn has_source(native: &str) -> bool {
-    tool_format::has_source(&object(native))
+    provider_limits::has_source(&object(native))
 }
 
 fn call_json(call: &Call<'_>, native: Option<&str>) -> String {
-    let name = tool_format::name(Dialect::Anthropic, &call.name);
+    let name = provider_limits::name(Dialect::Anthropic, &call.name);
     let has_input = |native: &&str| object(native).object("input").is_some();
     let stands = call.given.as_deref() == Some(&call.id) && name == call.name;
     if let Some(native) = native.filter(|_| stands).filter(has_input) {
@@ -319,7 +318,7 @@ fn call_json(call: &Call<'_>, native: Option<&str>) -> String {
     field(&mut out, "id", &call.id);
     field(&mut out, "name", &name);
     out.push_str(",\"input\":");
-    out.push_str(&tool_format::input_object(call.input));
+    out.push_str(&provider_limits::input_object(call.input));
     out.push('}');
     out
 }
@@ -363,7 +362,7 @@ fn answer_json(answer: &Answer<'_>, notes: &mut Notes) -> String {
 fn media_json(media: &str) -> Option<String> {
     let block = Object::of(media, whole(media))?;
     if let "image" | "document" | "search_result" = &*block.text("type") {
-        return tool_format::has_source(&block).then(|| String::from(media));
+        return provider_limits::has_source(&block).then(|| String::from(media));
     }
     if block.text("type") == "tool_reference" {
         return Some(media.into());
@@ -384,7 +383,7 @@ fn content_stands(answer: &Answer<'_>) -> bool {
                 Object::of(output, *value).is_some_and(|block| match &*block.text("type") {
                     "" => false,
                     "text" => said(&block.text("text")),
-                    _ => !answer.is_error && tool_format::has_source(&block),
+                    _ => !answer.is_error && provider_limits::has_source(&block),
                 })
             };
             elements.iter().all(fits) && !(answer.is_error && elements.is_empty())

@@ -6,11 +6,13 @@
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use super::answer;
-use crate::{
-    api::Dialect,
-    json::{self, Kind, Member, Span, Value},
+use lcm_text::{
+    base::{
+        json::{self, Kind, Member, Span, Value},
+        sort::Sorted,
+    },
     message::{self, Object, Part},
-    order::Sorted,
+    types::api::Dialect,
 };
 
 /// Image types that all providers read.

@@ -14,11 +14,10 @@ use super::{
     sink::{Bit, Sink},
     turns::{Answer, Block, Body, Call, Turn},
 };
-use crate::{
-    api::Dialect,
-    json::{self, Kind, Span, Value},
-    message::{self, Object, Role},
-    tool_format,
+use lcm_text::{
+    base::json::{self, Kind, Span, Value},
+    message::{self, Object, Role, provider_limits},
+    types::api::Dialect,
 };
 
 /// Members that make a part one of a known kind.
@@ -104,7 +103,7 @@ fn part(turn: &Turn<'_>, block: &Block<'_>, notes: &mut Notes) -> Option<String>
     let is_model = turn.role == Role::Assistant;
     let is_function = matches!(block.body, Body::Call(_) | Body::Answer(_));
     let is_astray = block.native.is_some_and(|native| {
-        object(native).is_some_and(|part| tool_format::is_double(&part))
+        object(native).is_some_and(|part| provider_limits::is_double(&part))
             || (!is_function && has_function(native))
     });
     if is_astray {
@@ -182,12 +181,12 @@ fn is_signed(native: &str) -> bool {
 fn holds_something(native: &str) -> bool {
     object(native).is_some_and(|part| {
         let is = |keys: &[&str]| keys.iter().any(|key| part.any(key).is_some());
-        !is(&KNOWN) && !tool_format::is_about(native, &part)
+        !is(&KNOWN) && !provider_limits::is_about(native, &part)
     })
 }
 
 fn call_json(call: &Call<'_>, native: Option<&str>) -> String {
-    let name = tool_format::name(Dialect::Gemini, &call.name);
+    let name = provider_limits::name(Dialect::Gemini, &call.name);
     let stands = call.given.as_deref().is_none_or(|given| given == call.id)
         && name == call.name
         && (call.input.is_empty() || file::is_object(call.input));
@@ -200,13 +199,13 @@ fn call_json(call: &Call<'_>, native: Option<&str>) -> String {
         field(&mut out, "id", &call.id);
     }
     out.push_str(",\"args\":");
-    out.push_str(&tool_format::input_object(call.input));
+    out.push_str(&provider_limits::input_object(call.input));
     out.push_str("}}");
     out
 }
 
 fn answer_json(answer: &Answer<'_>, notes: &mut Notes) -> String {
-    let name = tool_format::name(Dialect::Gemini, &answer.name);
+    let name = provider_limits::name(Dialect::Gemini, &answer.name);
     if let Some(native) = answer.native.filter(|native| native_stands(native, answer, &name)) {
         return native.into();
     }
@@ -236,7 +235,7 @@ fn answer_json(answer: &Answer<'_>, notes: &mut Notes) -> String {
 /// Whether a response of this dialect names its call as the call does.
 fn native_stands(native: &str, answer: &Answer<'_>, name: &str) -> bool {
     let response = object(native)
-        .filter(|part| !tool_format::is_double(part))
+        .filter(|part| !provider_limits::is_double(part))
         .and_then(|part| message::below(&part, "functionResponse", "function_response"));
     response.is_some_and(|response| {
         response.text("name") == name

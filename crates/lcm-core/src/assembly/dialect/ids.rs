@@ -7,8 +7,8 @@
 use alloc::vec::Vec;
 
 use super::turns::{Block, Body, Turn};
-use crate::{
-    json,
+use lcm_text::{
+    base::json,
     message::{Object, Role},
 };
 

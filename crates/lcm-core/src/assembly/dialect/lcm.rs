@@ -6,11 +6,10 @@
 use alloc::string::String;
 
 use super::file;
-use crate::{
-    api::Dialect,
-    json::{self, Kind, Span},
-    message::{self, Block, Object, Part, Role},
-    tool_format,
+use lcm_text::{
+    base::json::{self, Kind, Span},
+    message::{self, Block, Object, Part, Role, provider_limits},
+    types::api::Dialect,
 };
 
 /// Members of a host, which this dialect has, too.
@@ -67,7 +66,7 @@ fn push_part(out: &mut String, dialect: Dialect, raw: &str, block: &Block) {
                 // Arguments that are an object in a string.
                 Some((Kind::String, text)) if json::object(&text).is_ok() => {
                     out.push_str(",\"input\":");
-                    out.push_str(&tool_format::input_object(&text));
+                    out.push_str(&provider_limits::input_object(&text));
                 }
                 _ => member(out, "input", input),
             }

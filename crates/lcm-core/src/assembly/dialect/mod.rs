@@ -29,10 +29,10 @@ pub(super) use self::{
     lcm::from_provider,
     note::{Note, Notes},
 };
-use crate::{
-    api::Dialect,
+use crate::storage::pack::{Raw, Stored};
+use lcm_text::{
     message::{Part, Role},
-    pack::{Raw, Stored},
+    types::api::Dialect,
 };
 
 /// Members of messages for OpenAI that are the host's and not the provider's; the first one can be

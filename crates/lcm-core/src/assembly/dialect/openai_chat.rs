@@ -12,11 +12,10 @@ use super::{
     sink::{Bit, Sink},
     turns::{Answer, Body, Call, Turn},
 };
-use crate::{
-    api::Dialect,
-    json::{self, Kind, Span},
-    message::{Object, Role},
-    tool_format,
+use lcm_text::{
+    base::json::{self, Kind, Span},
+    message::{Object, Role, provider_limits},
+    types::api::Dialect,
 };
 
 /// Writes all turns.
@@ -52,7 +51,7 @@ fn content_stands(raw: &str, role: Role) -> bool {
     };
     match message.field("content") {
         Some(content) if content.kind == Kind::Array => {
-            message.list("content").is_empty() || tool_format::are_parts(raw, &message, types)
+            message.list("content").is_empty() || provider_limits::are_parts(raw, &message, types)
         }
         content => content.is_none_or(|content| content.kind == Kind::String),
     }
@@ -87,9 +86,9 @@ fn native(raw: &str, turn: &Turn<'_>) -> Option<String> {
         out.push(':');
         match (&*key, message.object("audio")) {
             ("content", _) if !says => out.push_str("null"),
-            ("name", _) if !tool_format::is_speaker(&message.text("name")) => {
+            ("name", _) if !provider_limits::is_speaker(&message.text("name")) => {
                 let name =
-                    tool_format::name(Dialect::OpenaiChat, &message.text("name")).into_owned();
+                    provider_limits::name(Dialect::OpenaiChat, &message.text("name")).into_owned();
                 json::write_string(&mut out, &name);
             }
             // A response says more than a request may.
@@ -129,7 +128,7 @@ fn built(turn: &Turn<'_>, notes: &mut Notes) -> Option<String> {
             Body::Other(kind) => {
                 let fits = |native: &&str| {
                     let part = Object::new(native, json::object(native).unwrap_or_default());
-                    turn.role == Role::User && tool_format::is_part(&part) && kind != "refusal"
+                    turn.role == Role::User && provider_limits::is_part(&part) && kind != "refusal"
                 };
                 if let Some(native) = block.native.filter(fits) {
                     content.push(Content::Part(native.into()));
@@ -200,7 +199,7 @@ fn file_content<'a>(turn: &Turn<'_>, file: &File<'_>, notes: &mut Notes) -> Cont
 }
 
 fn call_json(call: &Call<'_>, native: Option<&str>) -> String {
-    let name = tool_format::name(Dialect::OpenaiChat, &call.name);
+    let name = provider_limits::name(Dialect::OpenaiChat, &call.name);
     let stands = call.given.as_deref() == Some(&call.id) && name == call.name;
     let is_string = json::kind(call.input, Span::between(0, call.input.len())) == Kind::String;
     let is_typed = |native: &&str| {
@@ -214,7 +213,7 @@ fn call_json(call: &Call<'_>, native: Option<&str>) -> String {
     json::write_string(&mut out, &call.id);
     out.push_str(",\"type\":\"function\",\"function\":{\"name\":");
     json::write_string(&mut out, &name);
-    field(&mut out, "arguments", &tool_format::input_object(call.input));
+    field(&mut out, "arguments", &provider_limits::input_object(call.input));
     out.push_str("}}");
     out
 }
@@ -241,7 +240,7 @@ fn native_answer(raw: &str, answer: &Answer<'_>) -> Option<String> {
     let message = Object::new(raw, json::object(raw).unwrap_or_default());
     let stands = message.text("role") == "tool" && message.text("tool_call_id") == answer.id;
     let takes =
-        message.string("content").is_some() || tool_format::are_parts(raw, &message, &["text"]);
+        message.string("content").is_some() || provider_limits::are_parts(raw, &message, &["text"]);
     if !(stands && takes) {
         return None;
     }

@@ -14,11 +14,10 @@ use super::{
     sink::{Bit, Sink},
     turns::{Answer, Block, Body, Call, Turn},
 };
-use crate::{
-    api::Dialect,
-    json::{self, Kind, Span, Value},
-    message::{self, CALLS, Object, Role},
-    tool_format,
+use lcm_text::{
+    base::json::{self, Kind, Span, Value},
+    message::{self, CALLS, Object, Role, provider_limits},
+    types::api::Dialect,
 };
 
 /// Calls whose answers can be text, by their place in [`CALLS`].
@@ -98,7 +97,7 @@ fn stands(call: &Call<'_>, raw: &str) -> bool {
         "custom_tool_call" => &["call_id", "name", "input"],
         _ => &["call_id"],
     };
-    let name = tool_format::name(Dialect::OpenaiResponses, &call.name);
+    let name = provider_limits::name(Dialect::OpenaiResponses, &call.name);
     // A call without a name is read as one of its type.
     let is_named = !wanted.contains(&"name") || !item.text("name").is_empty();
     call.given.as_deref() == Some(&call.id)
@@ -175,7 +174,7 @@ impl Writer {
                 let is_assistant = turn.role == Role::Assistant;
                 let stands = match item.field("content").map(|content| content.kind) {
                     Some(Kind::String) => !is_assistant || !item.text("content").trim().is_empty(),
-                    _ => tool_format::are_item_parts(raw, &item, is_assistant),
+                    _ => provider_limits::are_item_parts(raw, &item, is_assistant),
                 };
                 let is_alone = is_assistant && seen.lost_reasoning;
                 let is_there = |block| !is_assistant || is_written(block);
@@ -253,7 +252,7 @@ impl Writer {
                     let name = if kind.is_empty() { "block" } else { kind };
                     let is_text = ["output_text", "refusal", "input_text"].contains(&&**kind);
                     let fits = |native: &&str| {
-                        !is_assistant && !is_text && tool_format::is_item_part(&object(native))
+                        !is_assistant && !is_text && provider_limits::is_item_part(&object(native))
                     };
                     match block.native.filter(fits) {
                         Some(native) => Content::Part(native.into()),
@@ -285,11 +284,11 @@ impl Writer {
     }
 
     fn call(&self, call: &Call<'_>) -> String {
-        let name = tool_format::name(Dialect::OpenaiResponses, &call.name);
+        let name = provider_limits::name(Dialect::OpenaiResponses, &call.name);
         let mut out = String::from("{\"type\":\"function_call\"");
         field(&mut out, "call_id", &call.id);
         field(&mut out, "name", &name);
-        field(&mut out, "arguments", &tool_format::input_object(call.input));
+        field(&mut out, "arguments", &provider_limits::input_object(call.input));
         out.push('}');
         out
     }
@@ -330,7 +329,8 @@ fn object(json: &str) -> Object<'_> {
 
 /// An item without what a host added to it, and without an id that another one has.
 fn as_sent(raw: &str, item: &Object<'_>, is_again: bool) -> String {
-    let is_own = !is_again && tool_format::is_item_id(message::item_kind(raw), &item.text("id"));
+    let is_own =
+        !is_again && provider_limits::is_item_id(message::item_kind(raw), &item.text("id"));
     members_but(raw, item, OF_HOST.get(usize::from(is_own)..).unwrap_or_default())
 }
 
@@ -343,7 +343,7 @@ fn output_stands(output: &str) -> bool {
             let fits = |value: &Value| {
                 let part = Object::of(output, *value);
                 part.is_some_and(|part| {
-                    part.text("type").starts_with("input_") && tool_format::is_item_part(&part)
+                    part.text("type").starts_with("input_") && provider_limits::is_item_part(&part)
                 })
             };
             json::elements(output, span).iter().all(fits)

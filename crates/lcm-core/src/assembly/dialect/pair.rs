@@ -10,10 +10,10 @@ use super::{
     Note, Notes, answer,
     turns::{Answer, Block, Body, MISSING_JSON, Turn},
 };
-use crate::{
-    api::Dialect,
-    message::{Role, strong_call_id},
-    order, tool_format,
+use lcm_text::{
+    base::sort,
+    message::{Role, provider_limits, strong_call_id},
+    types::api::Dialect,
 };
 
 /// Characters of an id that is replaced which stay in the new one: enough to know it again in a
@@ -133,7 +133,7 @@ fn gather(dialect: Dialect, turns: &mut [Turn<'_>]) {
             turn.answers = core::mem::take(&mut moved);
             if dialect == Dialect::OpenaiResponses {
                 // Their order is free, and the one in which they came is the tool's.
-                order::sort_by(&mut turn.answers, &mut |a, b| a.entry.cmp(&b.entry));
+                sort::sort_by(&mut turn.answers, &mut |a, b| a.entry.cmp(&b.entry));
             }
         }
     }
@@ -311,7 +311,7 @@ fn settle<'a>(
         };
         call.id = accepted(dialect, event, seq, &mut used);
         let is_renamed = call.given.as_deref().is_some_and(|given| given != call.id);
-        if is_renamed || tool_format::name(dialect, &call.name) != call.name {
+        if is_renamed || provider_limits::name(dialect, &call.name) != call.name {
             notes.add(entry, Note::RenamedCall);
         }
         // Gemini takes calls without an id, by their names and order.
@@ -351,10 +351,10 @@ fn accepted(
     used: &mut BTreeMap<String, usize>,
 ) -> String {
     let id = event.id.as_deref().unwrap_or_default();
-    if tool_format::is_call_id(dialect, id) && used.insert(id.into(), 0).is_none() {
+    if provider_limits::is_call_id(dialect, id) && used.insert(id.into(), 0).is_none() {
         return id.into();
     }
-    let plain = |c: char| if tool_format::is_plain(c) { c } else { '_' };
+    let plain = |c: char| if provider_limits::is_plain(c) { c } else { '_' };
     let stem: String = id.chars().take(ID_STEM_CHARACTERS).map(plain).collect();
     let mut number = event.block;
     loop {

@@ -3,10 +3,13 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{Element, Note, Notes};
-use crate::{
-    api::Dialect,
-    json::{self, Piece},
-    message, tokens,
+use lcm_text::{
+    base::{
+        json::{self, Piece},
+        tokens,
+    },
+    message,
+    types::api::Dialect,
 };
 
 /// JSON that goes out, with the entry it stands for.

@@ -4,7 +4,10 @@
 use alloc::{format, vec};
 
 use super::{answer::Piece, sink::Bit, *};
-use crate::{json, message, tool_format};
+use lcm_text::{
+    base::json,
+    message::{self, provider_limits},
+};
 
 const PROVIDERS: [Dialect; 4] =
     [Dialect::Anthropic, Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Gemini];
@@ -54,7 +57,7 @@ fn tool_output_is_texts_and_media_or_one_text() {
 #[test]
 fn an_input_is_an_object() {
     let check = |input: &str, expected: &str| {
-        assert_eq!(tool_format::input_object(input), expected, "{input}");
+        assert_eq!(provider_limits::input_object(input), expected, "{input}");
         assert!(json::object(expected).is_ok());
     };
     check("{ \"a\" : 1.50 }", "{\"a\":1.50}");
@@ -79,7 +82,7 @@ fn what_an_assistant_says_after_a_result_of_its_own_comes_after_it() {
     let out = rendered(Dialect::OpenaiChat, Dialect::Anthropic, &raws);
     let at = |text: &str| out.find(text).unwrap_or_else(|| panic!("{text}: {out}"));
     assert!(at("before") < at("s1") && at("s1") < at("found") && at("found") < at("after"));
-    assert_eq!(crate::validate::validate(Dialect::OpenaiChat, &out).unwrap(), "[]");
+    assert_eq!(lcm_text::message::validate::validate(Dialect::OpenaiChat, &out).unwrap(), "[]");
 }
 
 /// Goal: of a call that the provider answered itself one goes out, wherever its id comes again.
@@ -92,7 +95,7 @@ fn a_served_call_goes_out_once() {
     let question = r#"{"role":"user","content":"q"}"#;
     for raws in [vec![question, &*twice], vec![question, &*once, question, &*once]] {
         let out = rendered(Dialect::Anthropic, Dialect::Anthropic, &raws);
-        assert_eq!(crate::validate::validate(Dialect::Anthropic, &out).unwrap(), "[]");
+        assert_eq!(lcm_text::message::validate::validate(Dialect::Anthropic, &out).unwrap(), "[]");
         assert_eq!(out.matches("server_tool_use").count(), 1, "{out}");
         assert_eq!(out.matches("web_search_tool_result").count(), 1, "{out}");
     }
@@ -109,7 +112,7 @@ fn a_call_by_the_id_of_a_served_one_goes_by_another() {
         r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"s1","content":"a"}]}"#,
     ];
     let out = rendered(Dialect::Anthropic, Dialect::Anthropic, &raws);
-    assert_eq!(crate::validate::validate(Dialect::Anthropic, &out).unwrap(), "[]");
+    assert_eq!(lcm_text::message::validate::validate(Dialect::Anthropic, &out).unwrap(), "[]");
     assert!(out.contains("s1_2_2"), "{out}");
 }
 
@@ -118,7 +121,7 @@ fn an_image_without_an_address_is_named_and_left_out() {
     let raw = r#"{"role":"user","content":[{"type":"image","source":{"type":"url","url":""}}]}"#;
     for dialect in PROVIDERS {
         let out = rendered(dialect, Dialect::Anthropic, &[raw]);
-        assert_eq!(crate::validate::validate(dialect, &out).unwrap(), "[]");
+        assert_eq!(lcm_text::message::validate::validate(dialect, &out).unwrap(), "[]");
         assert!(dialect == Dialect::Anthropic || out.contains("[image left out]"), "{out}");
     }
 }
@@ -134,7 +137,7 @@ fn a_function_beside_a_text_in_one_part_does_not_go_out() {
         (1..).zip(raws).map(|(seq, raw)| entry(seq, Dialect::Gemini, raw)).collect();
     let output = render(Dialect::Gemini, &entries, false);
     let out = format!("[{}]", output.json);
-    assert_eq!(crate::validate::validate(Dialect::Gemini, &out).unwrap(), "[]");
+    assert_eq!(lcm_text::message::validate::validate(Dialect::Gemini, &out).unwrap(), "[]");
     assert!(out.contains("hm") && !out.contains("look"), "{out}");
     assert!(output.notes.counts(&|_| true).contains("block-left-out 1"));
 }
@@ -152,7 +155,7 @@ fn half_a_served_call_is_named_and_left_out() {
         );
         let raws = [r#"{"role":"user","content":"q"}"#, &*raw];
         let out = rendered(Dialect::Anthropic, Dialect::Anthropic, &raws);
-        assert_eq!(crate::validate::validate(Dialect::Anthropic, &out).unwrap(), "[]");
+        assert_eq!(lcm_text::message::validate::validate(Dialect::Anthropic, &out).unwrap(), "[]");
         assert!(!out.contains("s1"), "{out}");
     }
 }
@@ -166,7 +169,10 @@ fn a_function_call_without_its_output_is_answered() {
         r#"{"type":"function_call_output","call_id":"call_2","status":"completed"}"#,
     ];
     let out = rendered(Dialect::OpenaiResponses, Dialect::OpenaiResponses, &raws);
-    assert_eq!(crate::validate::validate(Dialect::OpenaiResponses, &out).unwrap(), "[]");
+    assert_eq!(
+        lcm_text::message::validate::validate(Dialect::OpenaiResponses, &out).unwrap(),
+        "[]"
+    );
 }
 
 #[test]
@@ -177,7 +183,10 @@ fn a_function_call_with_an_empty_name_gets_one() {
         r#"{"type":"function_call_output","call_id":"call_2","output":"done"}"#,
     ];
     let out = rendered(Dialect::OpenaiResponses, Dialect::OpenaiResponses, &raws);
-    assert_eq!(crate::validate::validate(Dialect::OpenaiResponses, &out).unwrap(), "[]");
+    assert_eq!(
+        lcm_text::message::validate::validate(Dialect::OpenaiResponses, &out).unwrap(),
+        "[]"
+    );
 }
 
 #[test]
@@ -202,7 +211,7 @@ fn ids_and_names_are_those_a_provider_accepts() {
     for dialect in PROVIDERS {
         let first = r#"{"role":"user","content":"q"}"#;
         let out = rendered(dialect, Dialect::Lcm, &[first, &raw]);
-        assert_eq!(crate::validate::validate(dialect, &out).unwrap(), "[]");
+        assert_eq!(lcm_text::message::validate::validate(dialect, &out).unwrap(), "[]");
         if dialect == Dialect::Gemini {
             // It takes longer ids and more names, and calls without an id.
             assert!(out.contains("\"long:long:") && out.contains("\"a.b\""), "{out}");
@@ -216,16 +225,16 @@ fn ids_and_names_are_those_a_provider_accepts() {
 
 #[test]
 fn names_begin_as_a_provider_takes_them() {
-    let gemini = |name: &str| tool_format::name(Dialect::Gemini, name).into_owned();
+    let gemini = |name: &str| provider_limits::name(Dialect::Gemini, name).into_owned();
     assert_eq!(gemini("a.b:c-d"), "a.b:c-d");
     assert_eq!(gemini("_a"), "_a");
     assert_eq!(gemini("1a"), "_1a");
     assert_eq!(gemini("\u{e9}a"), "_a");
     assert_eq!(gemini(&"n".repeat(140)).len(), 128);
     assert_eq!(gemini(&format!(".{}", "n".repeat(140))).len(), 128);
-    let responses = tool_format::name(Dialect::OpenaiResponses, &"n".repeat(70)).into_owned();
+    let responses = provider_limits::name(Dialect::OpenaiResponses, &"n".repeat(70)).into_owned();
     assert_eq!(responses.len(), 64);
-    assert_eq!(tool_format::name(Dialect::OpenaiResponses, "1a.b"), "1a_b");
+    assert_eq!(provider_limits::name(Dialect::OpenaiResponses, "1a.b"), "1a_b");
 }
 
 #[test]
@@ -257,7 +266,7 @@ fn calls_of_one_response_are_answered_together() {
     let out = rendered(Dialect::Gemini, Dialect::OpenaiResponses, &raws);
     assert_eq!(out.matches("\"role\":\"model\"").count(), 2, "{out}");
     let out = rendered(Dialect::OpenaiChat, Dialect::OpenaiResponses, &raws);
-    assert_eq!(crate::validate::validate(Dialect::OpenaiChat, &out).unwrap(), "[]");
+    assert_eq!(lcm_text::message::validate::validate(Dialect::OpenaiChat, &out).unwrap(), "[]");
 }
 
 #[test]

@@ -9,10 +9,10 @@ use super::{
     Entry, Origin,
     file::{self, File},
 };
-use crate::{
-    api::Dialect,
-    json::{self, Kind, Span, Value},
+use lcm_text::{
+    base::json::{self, Kind, Span, Value},
     message::{self, Block as Read, Object, Part, Role},
+    types::api::Dialect,
 };
 
 /// What was said at once by one.

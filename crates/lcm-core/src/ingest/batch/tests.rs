@@ -5,10 +5,10 @@ use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 use super::*;
 use crate::{
     ErrorCode,
-    api::{AppendOptions, IngestMode, Receipt},
     engine::Engine,
-    store::{Entry, Guard, Store},
+    storage::store::{Entry, Guard, Store},
 };
+use lcm_text::types::api::{AppendOptions, IngestMode, Receipt};
 
 /// More than any of these tests stores.
 const MESSAGES: u64 = 200;

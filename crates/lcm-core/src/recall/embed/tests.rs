@@ -3,13 +3,10 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use crate::{
-    Engine,
-    api::{AppendOptions, Dialect, IngestMode},
-    error::ErrorCode,
-    json::Fields,
-    keys::Keys,
-    search::tests::Memory,
+use crate::{Engine, search::tests::Memory, storage::keys::Keys};
+use lcm_text::{
+    base::{error::ErrorCode, json::Fields},
+    types::api::{AppendOptions, Dialect, IngestMode},
 };
 
 const DIMENSIONS: u64 = 24;
@@ -39,7 +36,7 @@ fn embed(store: &mut Memory, json: &str) -> Answer {
     Answer::read(&Engine::new().embed(store, "c", json).unwrap())
 }
 
-fn grep(store: &mut Memory, json: &str) -> crate::error::Result<String> {
+fn grep(store: &mut Memory, json: &str) -> lcm_text::base::error::Result<String> {
     Engine::new().grep(store, "c", json, None, 9)
 }
 

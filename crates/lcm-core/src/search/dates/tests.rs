@@ -3,7 +3,7 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use super::*;
-use crate::time;
+use lcm_text::base::time;
 
 /// A Friday.
 const NOW: &str = "2024-05-17T15:00:00Z";

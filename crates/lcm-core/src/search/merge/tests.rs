@@ -3,7 +3,7 @@
 use alloc::vec;
 
 use super::*;
-use crate::limits;
+use lcm_text::base::limits;
 
 /// Segments of so many documents and of these levels, one behind the other.
 fn state(segments: &[(u64, u32)]) -> State {

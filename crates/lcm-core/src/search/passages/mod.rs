@@ -17,7 +17,7 @@ use super::{
     regex::Regex,
     snippet::{SNIPPET_CHARACTERS_MAX, Snippet, passage},
 };
-use crate::num;
+use lcm_text::base::int;
 
 /// Passages of one text, as in the reference system.
 pub(crate) const PASSAGES_MAX: usize = 10;
@@ -78,7 +78,7 @@ impl Lines {
                 }
                 let gone = self.buffer.floor_char_boundary(until - HELD_BYTES);
                 self.buffer.drain(..gone);
-                self.at += num::to_u64(gone);
+                self.at += int::to_u64(gone);
                 self.from = until - gone;
             }
         }
@@ -90,7 +90,7 @@ impl Lines {
         let text = self.buffer.strip_suffix('\n').unwrap_or(&self.buffer);
         let text = text.strip_suffix('\r').unwrap_or(text);
         let goes_on = each(&self.line(text, text.len() + 1));
-        self.at += num::to_u64(self.buffer.len());
+        self.at += int::to_u64(self.buffer.len());
         self.number += 1;
         self.from = 0;
         self.buffer.clear();
@@ -187,7 +187,7 @@ impl<'w, 'q> Passages<'w, 'q> {
 
 impl Found {
     fn look(&mut self, wanted: &mut Wanted<'_>, line: &Line<'_>) -> bool {
-        let passed = num::to_usize(self.next.saturating_sub(line.at));
+        let passed = int::to_usize(self.next.saturating_sub(line.at));
         if passed > line.text.len() {
             return true;
         }
@@ -210,7 +210,7 @@ impl Found {
                 self.more = true;
                 return false;
             }
-            let byte = line.at + num::to_u64(range.start);
+            let byte = line.at + int::to_u64(range.start);
             let snippet = passage(line.text, range.start, &mut iter::once(range.clone()));
             self.passages.push(Passage { line: line.number, byte, snippet, score: None });
             let behind = range.end.max(range.start + SNIPPET_CHARACTERS_MAX);
@@ -219,9 +219,9 @@ impl Found {
                 break;
             }
             from = line.text.ceil_char_boundary(behind);
-            self.next = line.at + num::to_u64(from);
+            self.next = line.at + int::to_u64(from);
         }
-        self.next = line.at + num::to_u64(from.max(line.until).min(line.text.len() + 1));
+        self.next = line.at + int::to_u64(from.max(line.until).min(line.text.len() + 1));
         true
     }
 

@@ -9,16 +9,13 @@ use core::ops::Range;
 use lcm_loops::stem::each_irregular;
 
 use super::{Found, Line, Passage};
-use crate::{
-    num,
-    order::Sorted,
-    search::{
-        Field, each_term,
-        query::{Presence, TextQuery},
-        score::ONE,
-        snippet::{Mark, best_passage, passage},
-    },
+use crate::search::{
+    Field, each_term,
+    query::{Presence, TextQuery},
+    score::ONE,
+    snippet::{Mark, best_passage, passage},
 };
+use lcm_text::base::{int, sort::Sorted};
 
 /// Bytes that count as a line when words are looked for: some three lines of prose.
 const STRETCH_BYTES_MAX: usize = 240;
@@ -162,20 +159,20 @@ impl<'q> Words<'q> {
             let read = if self.is_json { without_escapes(text) } else { Cow::Borrowed(text) };
             let end = stretch(&read);
             let own = read.get(..end + BEGIN_BYTES - 1).unwrap_or(&read);
-            let place = (line.at + num::to_u64(from), line.number);
+            let place = (line.at + int::to_u64(from), line.number);
             if self.begins.may_stand_in(own) {
                 self.stretch(text, &read, end, place);
-                self.left = self.left.saturating_sub(num::to_u64(end));
+                self.left = self.left.saturating_sub(int::to_u64(end));
             } else {
                 self.pass(text, end, place);
-                self.left = self.left.saturating_sub(num::to_u64(end).div_ceil(PASSED_SHARE));
+                self.left = self.left.saturating_sub(int::to_u64(end).div_ceil(PASSED_SHARE));
             }
             if self.stretches.len() == TOGETHER {
                 self.judge(found);
             }
             from += end;
         }
-        found.next = line.at + num::to_u64(from);
+        found.next = line.at + int::to_u64(from);
         self.left > 0
     }
 
@@ -215,8 +212,8 @@ impl<'q> Words<'q> {
                         phrase.item
                     }
                 };
-                let weight = 4 + num::to_u64(term.len());
-                let what = num::to_usize(u64::from(bit.trailing_zeros()));
+                let weight = 4 + int::to_u64(term.len());
+                let what = int::to_usize(u64::from(bit.trailing_zeros()));
                 marks.push(Mark { bytes: bytes.clone(), what, weight });
                 if matches!(needle, Needle::Item(_)) {
                     items |= bit;
@@ -261,13 +258,13 @@ impl<'q> Words<'q> {
         let count = |items: u128| u64::from(items.count_ones());
         let passage = Passage {
             line: first.number,
-            byte: first.at + num::to_u64(first.show),
+            byte: first.at + int::to_u64(first.show),
             snippet: passage(&text, first.show, &mut shown.into_iter()),
             score: Some(count(items) * ONE + count(own) * (ONE >> 8)),
         };
         let newest = Newest { number, at: first.at, passage };
         match &mut self.newest {
-            Some(known) if number - known.number < num::to_u64(TOGETHER) => {
+            Some(known) if number - known.number < int::to_u64(TOGETHER) => {
                 if newest.passage.score > known.passage.score {
                     *known = newest;
                 }
@@ -289,7 +286,7 @@ impl<'q> Words<'q> {
             found.next = first.at;
         }
         let Some(newest) = self.newest.take() else { return };
-        if !is_over && self.passed - newest.number < num::to_u64(TOGETHER) {
+        if !is_over && self.passed - newest.number < int::to_u64(TOGETHER) {
             found.next = newest.at;
         } else {
             found.keep(newest.passage);

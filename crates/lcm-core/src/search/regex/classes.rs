@@ -12,7 +12,7 @@ use regex_syntax::{
     hir::{ClassUnicode, ClassUnicodeRange},
 };
 
-use crate::order;
+use lcm_text::base::sort;
 
 /// The zero of each row of ten decimal digits (general category Nd, Unicode 16).
 const ZEROS: [u32; 76] = [
@@ -181,7 +181,7 @@ fn same_but_for_case() -> Vec<(char, char)> {
             same.push((folded, folded));
         }
     }
-    order::distinct(&mut same);
+    sort::distinct(&mut same);
     same
 }
 

@@ -1,7 +1,7 @@
 //! Tests of regular expressions: bounds, and answers where the automaton has none.
 
 use super::*;
-use crate::error::ErrorCode;
+use lcm_text::base::error::ErrorCode;
 
 fn refused(pattern: &str) -> Error {
     Regex::compile(pattern).err().unwrap_or_else(|| panic!("`{pattern}` compiles"))

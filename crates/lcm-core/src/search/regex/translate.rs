@@ -19,7 +19,7 @@ use regex_syntax::{
 };
 
 use super::classes::Classes;
-use crate::error::{Error, Result};
+use lcm_text::base::error::{Error, Result};
 
 /// Translates a whole expression.
 ///

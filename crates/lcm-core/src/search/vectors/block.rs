@@ -6,7 +6,8 @@
 
 use alloc::vec::Vec;
 
-use crate::{codec, error::Result, num};
+use crate::storage::codec;
+use lcm_text::base::{error::Result, int};
 
 /// Documents of one block.
 pub(crate) const BLOCK_DOCUMENTS: u64 = 64;
@@ -31,7 +32,7 @@ pub(crate) const fn signs_bytes(dimensions: usize) -> usize {
 
 /// Most bytes of a block.
 pub(crate) fn block_bytes_max(dimensions: usize) -> usize {
-    HEAD_BYTES + num::to_usize(BLOCK_DOCUMENTS) * signs_bytes(dimensions)
+    HEAD_BYTES + int::to_usize(BLOCK_DOCUMENTS) * signs_bytes(dimensions)
 }
 
 /// The signs of a quantised vector: a bit for each number above zero, lowest first.
@@ -60,7 +61,7 @@ impl Block {
         let (known, rest) = bytes.split_first_chunk()?;
         let (present, signs) = rest.split_first_chunk()?;
         let (known, present) = (u64::from_be_bytes(*known), u64::from_be_bytes(*present));
-        let count = num::to_usize(present.count_ones().into());
+        let count = int::to_usize(present.count_ones().into());
         let is_sound =
             known != 0 && present & !known == 0 && signs.len() == count * signs_bytes(dimensions);
         is_sound.then(|| Self { known, present, signs: signs.into() })
@@ -88,7 +89,7 @@ impl Block {
     /// Gives the document at a place this vector, or says that it has none.
     pub(crate) fn set(&mut self, place: u64, dimensions: usize, vector: Option<&[i8]>) {
         let (bit, width) = (1u64 << (place % BLOCK_DOCUMENTS), signs_bytes(dimensions));
-        let before = num::to_usize((self.present & (bit - 1)).count_ones().into());
+        let before = int::to_usize((self.present & (bit - 1)).count_ones().into());
         let at = (before * width).min(self.signs.len());
         let had = if self.present & bit == 0 { 0 } else { width };
         let signs = vector.map(signs).unwrap_or_default();

@@ -10,13 +10,13 @@ use super::{
     block::{Block, block_of, document_of, signs},
 };
 use crate::{
-    codec,
-    error::{Error, ErrorCode, Result},
-    keys::Keys,
-    num,
-    order::Sorted,
-    reader::Reader,
     search::{Corpus, columns},
+    storage::{codec, keys::Keys, store_session::Reader},
+};
+use lcm_text::base::{
+    error::{Error, ErrorCode, Result},
+    int,
+    sort::Sorted,
 };
 
 /// What was seen so far.
@@ -78,7 +78,7 @@ impl Seen {
         let corpora = [Corpus::Messages, Corpus::Summaries].into_iter();
         let sides = self.sides.iter_mut().zip(&mut self.signs);
         for ((corpus, documents), (side, known)) in corpora.zip(documents).zip(sides) {
-            let dimensions = num::to_usize(record.dimensions.into());
+            let dimensions = int::to_usize(record.dimensions.into());
             if key == super::block_key(keys, corpus, number) {
                 let block = Block::of(key, Some(value), dimensions)?;
                 let block = block.ok_or_else(|| super::unfit(key))?;

@@ -16,15 +16,17 @@ use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use super::Corpus;
-use crate::{
+use crate::storage::{
     codec::{self, Sound},
-    error::{Error, Result},
     keys::Keys,
-    limits::{MODEL_BYTES_MAX, VECTOR_DIMENSIONS_MAX, VECTOR_DIMENSIONS_MIN},
-    num,
-    reader::Reader,
+    store_session::Reader,
 };
 use block::{BLOCK_DOCUMENTS, Block};
+use lcm_text::base::{
+    error::{Error, Result},
+    int,
+    limits::{MODEL_BYTES_MAX, VECTOR_DIMENSIONS_MAX, VECTOR_DIMENSIONS_MIN},
+};
 
 /// What a conversation has of vectors. Every commit of vectors writes it, and it is their guard.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -47,7 +49,7 @@ pub(crate) struct Side(Vec<u8>);
 impl Side {
     /// Blocks up to the last of which something is known.
     pub(crate) fn blocks(&self) -> u64 {
-        num::to_u64(self.0.len() / 2)
+        int::to_u64(self.0.len() / 2)
     }
 
     /// Documents that are known, and those with a vector.
@@ -58,14 +60,14 @@ impl Side {
 
     /// The same of one block.
     pub(crate) fn of(&self, block: u64) -> (u64, u64) {
-        let at = 2 * num::to_usize(block);
+        let at = 2 * int::to_usize(block);
         let count = |at: usize| self.0.get(at).copied().unwrap_or(0).into();
         (count(at), count(at + 1))
     }
 
     /// Counts a block, or forgets it.
     pub(crate) fn set(&mut self, number: u64, block: Option<&Block>) {
-        let at = 2 * num::to_usize(number);
+        let at = 2 * int::to_usize(number);
         self.0.resize(self.0.len().max(at + 2), 0);
         let bits = block.map_or([0, 0], |block| [block.known, block.present]);
         for (slot, bits) in self.0.iter_mut().skip(at).zip(bits) {
@@ -87,7 +89,7 @@ impl Side {
 
 impl Sound for Vectors {
     fn is_sound(&self) -> bool {
-        let dimensions = num::to_usize(self.dimensions.into());
+        let dimensions = int::to_usize(self.dimensions.into());
         let is_undecided = dimensions == 0 && self.count() == 0;
         (is_undecided || (VECTOR_DIMENSIONS_MIN..=VECTOR_DIMENSIONS_MAX).contains(&dimensions))
             && codec::countable(&[self.revision])

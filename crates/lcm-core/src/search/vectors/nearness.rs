@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use crate::num;
+use lcm_text::base::int;
 
 /// Fractional bits of a cosine.
 pub(crate) const COSINE_BITS: u32 = 20;
@@ -82,7 +82,7 @@ fn root(square: u64) -> u64 {
 
 /// A worth as a rank: greater is better, none is negative.
 pub(crate) fn rank(worth: i32) -> u64 {
-    num::to_u64(usize::try_from(i64::from(worth) - i64::from(i32::MIN)).unwrap_or(0))
+    int::to_u64(usize::try_from(i64::from(worth) - i64::from(i32::MIN)).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -97,7 +97,8 @@ mod tests {
         super::{block::signs, quantise::bytes},
         *,
     };
-    use crate::{limits::VECTOR_RESCORED_MAX, search::score};
+    use crate::search::score;
+    use lcm_text::base::limits::VECTOR_RESCORED_MAX;
 
     /// Numbers that look random, the same in every run.
     struct Random(u64);

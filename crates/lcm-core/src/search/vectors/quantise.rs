@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use crate::{
+use lcm_text::base::{
     error::{Error, Result},
     json::{self, Fields, Kind},
     limits::{VECTOR_DIMENSIONS_MAX, VECTOR_DIMENSIONS_MIN},

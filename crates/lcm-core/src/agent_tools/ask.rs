@@ -1,0 +1,160 @@
+//! `lcm_expand_query`: an answer to a question, which a model writes from what was said.
+//!
+//! In: the arguments of a model, then the answers of the one that was asked. Out: a request, or
+//! text. Not here: evidence and citations ([`crate::ask`]).
+
+use alloc::{format, string::String};
+use lcm_text::message::trust::BACKGROUND;
+
+use super::{CLOSING_TOKENS, Call, TOKENS_MAX, about, mistake, next, one_line};
+use crate::{
+    ask::{self, Step},
+    storage::store_session::Reader,
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        json::{Fields, Writer},
+        tokens,
+    },
+    config::Config,
+    types::{
+        api::{Timestamp, ToolAnswer, ToolOutcome},
+        model::CompletionResult,
+    },
+};
+
+/// The tool.
+const NAME: &str = "lcm_expand_query";
+/// Stands between the continuation of a question and its conversation.
+const PLACE: char = '@';
+
+/// Arguments and what they are called in a question.
+const QUESTION: [(&str, &str); 7] = [
+    ("prompt", "question"),
+    ("query", "query"),
+    ("summaryIds", "summaries"),
+    ("maxTokens", "max_tokens"),
+    ("tokenCap", "token_cap"),
+    ("timeoutMs", "timeout_ms"),
+    ("allConversations", "all"),
+];
+
+/// Begins to answer a question.
+///
+/// # Errors
+///
+/// As [`ask::plan`].
+pub(super) fn ask(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<ToolOutcome> {
+    let place = &call.place;
+    let step = ask::plan(reader, call.config, place, &question(call), call.now)?;
+    outcome(step, place, call.conversation)
+}
+
+/// Goes on with a question.
+///
+/// # Errors
+///
+/// As [`ask::apply`].
+pub(super) fn resume(
+    reader: &mut Reader<'_>,
+    config: &Config,
+    conversation: &str,
+    continuation: &str,
+    answers: &[CompletionResult],
+    now: Timestamp,
+) -> Result<ToolOutcome> {
+    let (continuation, place) = continuation
+        .split_once(PLACE)
+        .ok_or_else(|| Error::invalid("continuation: none of a tool"))?;
+    outcome(ask::apply(reader, config, place, continuation, answers, now)?, place, conversation)
+}
+
+/// The question of a call.
+fn question(call: &Call<'_>) -> String {
+    let mut question = Writer::object();
+    call.arguments.copy(&QUESTION, &mut question);
+    question.flag("only", call.only());
+    question.end_object()
+}
+
+/// What is told of a step of a question of the conversation `place`, in a call of `conversation`.
+///
+/// # Errors
+///
+/// `invalid-input`: its document cannot be read, which would be a mistake of the engine.
+fn outcome(step: Step, place: &str, conversation: &str) -> Result<ToolOutcome> {
+    let mut fields = Fields::of_argument("document", &step.document)?;
+    if !step.requests.is_empty() {
+        let continuation = format!("{}{PLACE}{place}", step.continuation);
+        let (requests, timeout_ms) = (step.requests, fields.number("timeout_ms"));
+        return Ok(ToolOutcome::NeedsCompletions { requests, continuation, timeout_ms });
+    }
+    let status = fields.text("status");
+    Ok(ToolOutcome::Done(match status.as_str() {
+        "answered" | "uncited" => told(answered(&mut fields, conversation)),
+        "not-found" => told(nothing("The passages that were found do not hold the answer.")),
+        "no-evidence" if fields.flag("truncated") => told(format!(
+            "{BACKGROUND}\nWhat was found does not fit into the tokens that may be read.\nNext: \
+             the same question with a greater tokenCap, or lcm_grep\n"
+        )),
+        "no-evidence" => told(nothing("Nothing was found for the question.")),
+        "busy" => mistake(
+            NAME,
+            &format!(
+                "another question of this conversation is being answered, at most until {}; use \
+                 lcm_grep meanwhile",
+                fields.text("expires_at")
+            ),
+        ),
+        _ => mistake(
+            NAME,
+            &format!("the model gave no answer ({status}); use lcm_grep and lcm_describe"),
+        ),
+    }))
+}
+
+fn told(text: String) -> ToolAnswer {
+    ToolAnswer { text, is_error: false }
+}
+
+/// The answer, after what it rests on.
+fn answered(fields: &mut Fields<'_>, conversation: &str) -> String {
+    let cited = fields.texts("cited_ids");
+    let places = fields.texts("cited_conversations");
+    let elsewhere = places.first().filter(|place| *place != conversation);
+    let rejected = fields.texts("rejected_ids");
+    let conversations = fields.texts("source_conversations");
+    let mut out = format!("{BACKGROUND}\n");
+    match cited.first() {
+        Some(id) => {
+            out.push_str(&format!("Cited: {}\n", cited.join(", ")));
+            let arguments = about(id, elsewhere.map(String::as_str));
+            out.push_str(&next(arguments, "gives the words of the first"));
+        }
+        None => out.push_str("Cited: nothing that was read; look it up before you rely on it\n"),
+    }
+    if !rejected.is_empty() {
+        out.push_str(&format!("Named, but not read: {}\n", rejected.join(", ")));
+    }
+    if conversations.len() > 1 {
+        out.push_str(&format!("Read in: {}\n", one_line(&conversations.join(", "))));
+    }
+    if fields.flag("truncated") {
+        out.push_str("Not all that was found was read, or the answer was cut.\n");
+    }
+    out.push_str("What a model answers from what was read:\n");
+    let answer = fields.text("answer");
+    let left = TOKENS_MAX.saturating_sub(tokens::estimate(&out));
+    let cut = tokens::truncate(&answer, left);
+    out.push_str(cut);
+    if cut.len() < answer.len() {
+        out = tokens::truncate(&out, TOKENS_MAX - CLOSING_TOKENS).into();
+        out.push_str("\n[cut: ask with a smaller maxTokens]");
+    }
+    out
+}
+
+fn nothing(line: &str) -> String {
+    format!("{BACKGROUND}\n{line}\nNext: lcm_grep with fewer or other words\n")
+}

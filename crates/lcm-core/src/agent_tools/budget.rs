@@ -1,0 +1,83 @@
+//! `lcm_budget`: how full the context is, when it is compacted next, and what that has cost.
+//!
+//! In: the head of a conversation, and what the host reported. Out: a few lines without any stored
+//! text. Not here: what is to be done about it, which the host decides
+//! ([`crate::compaction::advise`]).
+
+use crate::storage::session;
+use alloc::{format, string::String};
+
+use super::{Call, Told};
+use crate::storage::{
+    head::{Head, Loaded},
+    keys::Keys,
+    records::usage::Usage,
+    store_session::Reader,
+};
+use lcm_text::{
+    base::{error::Result, time},
+    config::Config,
+    types::api::Timestamp,
+};
+
+/// Answers how much of a budget is left.
+///
+/// # Errors
+///
+/// `not-found`: the conversation; errors of the store, and `corrupt`.
+pub(super) fn budget(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
+    let keys = Keys::new(&call.place)?;
+    let loaded = Loaded::of_existing(reader, &keys, &call.place)?;
+    let head = &loaded.head;
+    let usage = Usage::load(reader, &keys)?;
+    let mut out = format!(
+        "Context: {} tokens stand for {} messages of {} tokens\n",
+        head.context.tokens, head.messages, head.raw_tokens
+    );
+    let asked = call.arguments.number("budget").and_then(|budget| u32::try_from(budget).ok());
+    match asked.or(call.config.assembly_tokens_max) {
+        Some(budget) => {
+            let (policy, _) =
+                session::policy(reader, call.config, &keys, head, None, (budget, budget))?;
+            let left = u64::from(policy.budget).saturating_sub(head.context.tokens);
+            out.push_str(&format!("Budget: {} tokens, {left} left\n", policy.budget));
+            out.push_str(&next_compaction(call.config, head, policy.threshold.into(), call.now));
+        }
+        None => out.push_str(&format!(
+            "Compaction is due at {} thousandths of the budget; say `budget` for what is left\n",
+            call.config.context_threshold_permille
+        )),
+    }
+    let ledger = &head.ledger;
+    out.push_str(&format!(
+        "Spent on summaries: {} requests to a model, {} tokens read and {} written; they took {} \
+         tokens out of the context\n",
+        ledger.completions, ledger.input_tokens, ledger.output_tokens, ledger.saved_tokens
+    ));
+    out.push_str(&usage.told());
+    Ok(Told { text: out, tokens: 0 })
+}
+
+/// The line that says when compaction is due.
+fn next_compaction(config: &Config, head: &Head, threshold: u64, now: Timestamp) -> String {
+    if !config.enabled {
+        return "Compaction: switched off; the oldest messages are left out\n".into();
+    }
+    let mut line = match threshold.checked_sub(head.context.tokens).filter(|left| *left > 0) {
+        Some(left) => {
+            let of_one = head.raw_tokens.checked_div(head.messages).unwrap_or(0).max(1);
+            let messages = left / of_one;
+            format!(
+                "Compaction: due in {left} tokens, at {threshold}; about {messages} messages of \
+                 {of_one} tokens each"
+            )
+        }
+        None => format!("Compaction: due now, from {threshold} tokens on"),
+    };
+    if head.ledger.paused_until > now {
+        let until = time::iso_seconds(head.ledger.paused_until.min(time::MS_MAX));
+        line.push_str(&format!("; no model is asked before {until}"));
+    }
+    line.push('\n');
+    line
+}

@@ -1,0 +1,86 @@
+//! The arguments of a model, and the formats of the definitions.
+
+use alloc::{string::String, vec::Vec};
+
+use super::{
+    arguments::{Arguments, Tool},
+    definitions::{DESCRIBE, GREP, definitions},
+    one_line,
+};
+use lcm_text::{
+    base::json::{self, Kind, Span},
+    types::api::Dialect,
+};
+
+fn read(tool: &Tool, raw: &str) -> Result<Arguments, String> {
+    tool.read(raw).map_err(|error| error.into_failure().message)
+}
+
+fn refused(raw: &str) -> String {
+    read(&GREP, raw).err().unwrap()
+}
+
+#[test]
+fn what_a_model_need_not_say_may_be_null_or_empty() {
+    let raw =
+        r#"{"pattern":"x","limit":null,"since":"","allConversations":"true","mode":"full-text"}"#;
+    let read = read(&GREP, raw).unwrap();
+    assert_eq!(read.text("pattern"), Some("x"));
+    assert_eq!((read.number("limit"), read.text("since")), (None, None));
+    assert!(read.flag("allConversations"));
+    assert_eq!(read.text("mode"), Some("full_text"));
+    assert_eq!(
+        self::read(&GREP, r#"{"pattern":"x","limit":"7"}"#).unwrap().number("limit"),
+        Some(7)
+    );
+}
+
+#[test]
+fn a_wrong_argument_is_named_with_what_is_allowed() {
+    assert_eq!(refused(""), "`pattern` must be a string that is not empty and is needed");
+    assert_eq!(refused(r#"{"pattern":""}"#), refused("{}"));
+    assert_eq!(refused("[]"), "the arguments must be one JSON object");
+    for limit in ["0", "201", "1.5", "-1", "\"many\"", "true", "{}"] {
+        let raw = alloc::format!(r#"{{"pattern":"x","limit":{limit}}}"#);
+        assert_eq!(refused(&raw), "`limit` must be a whole number from 1 to 200", "{limit}");
+    }
+    let wrong = refused(r#"{"pattern":"x","scope":"file"}"#);
+    assert_eq!(wrong, "`scope` must be one of `messages`, `summaries`, `both`, `files`");
+    let wrong = refused(r#"{"pattern":"x","allConversations":1}"#);
+    assert_eq!(wrong, "`allConversations` must be true or false");
+    let wrong = refused(r#"{"pattern":"x","files":[]}"#);
+    assert!(wrong.starts_with("`files` is no argument; allowed are `pattern`, `mode`"), "{wrong}");
+    assert!(read(&DESCRIBE, r#"{"id":"sum_1","expandFileMaxBytes":1023}"#).is_err());
+}
+
+/// The names at the outermost places of each format, as the providers publish them.
+#[test]
+fn every_dialect_has_its_own_format() {
+    let keys = |raw: &str, span: Span| -> Vec<String> {
+        json::members(raw, span).iter().map(|one| json::text(raw, one.key).into_owned()).collect()
+    };
+    for (dialect, wanted) in [
+        (Dialect::Lcm, "name description inputSchema"),
+        (Dialect::Anthropic, "name description input_schema"),
+        (Dialect::OpenaiChat, "type function"),
+        (Dialect::OpenaiResponses, "type strict name description parameters"),
+        (Dialect::Gemini, "functionDeclarations"),
+    ] {
+        let raw = definitions(dialect, false);
+        let whole = Span::between(0, raw.len());
+        assert_eq!(json::kind(&raw, whole), Kind::Array);
+        let list = json::elements(&raw, whole);
+        assert_eq!(list.len(), if dialect == Dialect::Gemini { 1 } else { 4 });
+        for one in &list {
+            assert_eq!(keys(&raw, one.span).join(" "), wanted, "{dialect:?}");
+        }
+        for name in ["lcm_grep", "lcm_describe", "lcm_expand_query", "lcm_budget"] {
+            assert!(raw.contains(&alloc::format!("\"name\":\"{name}\"")), "{dialect:?}");
+        }
+    }
+}
+
+#[test]
+fn a_line_stays_one() {
+    assert_eq!(one_line("a\r\nb\u{2028}c\u{85}d"), "a  b c d");
+}

@@ -1,0 +1,236 @@
+//! Dates in a question: what day, month or year it speaks of, and how near a message is to it.
+//!
+//! In: the text of a query, and the time at which it is asked. Out: a date, and for the time of a
+//! message how much it is of that date. English names of months and weekdays, and digits as ISO
+//! 8601 has them, all in UTC. Not here: what that is worth, and times of day. A date is a hint and
+//! never a condition: `since:` and `before:` are conditions.
+
+use alloc::vec::Vec;
+
+use super::score::ONE;
+use lcm_text::{
+    base::time::{MS_PER_DAY, civil, days_of},
+    types::api::Timestamp,
+};
+
+/// Words of a text that are looked at.
+const WORDS_MAX: usize = 64;
+/// Letters that tell the months and weekdays apart; more of a name may follow.
+const MONTHS: [&str; 12] =
+    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const MONTH_NAMES: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+const WEEKDAYS: [&str; 7] =
+    ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+const NUMBERS: [&str; 12] = [
+    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve",
+];
+
+/// What a question speaks of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Date {
+    /// Days since the epoch, both included.
+    Days(u64, u64),
+    /// A day of a month of any year.
+    DayOfMonth { month: u64, day: u64 },
+    /// A month of any year.
+    Month(u64),
+}
+
+impl Date {
+    /// The date that a text speaks of which is written at `now`; of several the first.
+    pub(crate) fn of(text: &str, now: Timestamp) -> Option<Self> {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let words = text.split(|c: char| !is_part(c)).filter(|word| !word.is_empty());
+        let words: Vec<_> = words.take(WORDS_MAX).map(str::to_ascii_lowercase).collect();
+        let words: Vec<&str> = words.iter().map(|word| word.trim_matches('-')).collect();
+        (0..words.len()).find_map(|at| {
+            let from = words.get(at..).unwrap_or_default();
+            let before = at.checked_sub(1).and_then(|at| words.get(at)).copied();
+            written(from, before, now).or_else(|| told(from, now / MS_PER_DAY))
+        })
+    }
+
+    /// How near a time is to it, at most [`ONE`].
+    pub(crate) fn near(self, time: Timestamp) -> u64 {
+        let day = time / MS_PER_DAY;
+        let (_, month, of_month) = civil(day);
+        match self {
+            // What is of a year is told in the next one as often.
+            Self::Days(from, to) if to - from > 31 => {
+                if (from..=to).contains(&day) {
+                    ONE * 15 / 100
+                } else {
+                    0
+                }
+            }
+            Self::Days(from, to) if (from..=to).contains(&day) => ONE,
+            Self::Days(from, to) => {
+                // What is said of days is said on them or soon after; of months within ten days.
+                let (first, last) = if to - from < 7 { (ONE * 6 / 10, 14) } else { (ONE / 2, 10) };
+                match day.checked_sub(to) {
+                    Some(behind) if behind <= last && last == 14 => first * (15 - behind) / 15,
+                    Some(behind) if behind <= last => first,
+                    None if last == 14 && from - day <= 7 => ONE * 3 / 10,
+                    _ => 0,
+                }
+            }
+            Self::DayOfMonth { month: m, day: d } if m == month => {
+                if d.abs_diff(of_month) <= 1 {
+                    ONE
+                } else {
+                    ONE * 4 / 10
+                }
+            }
+            Self::Month(m) if m == month => ONE * 6 / 10,
+            Self::DayOfMonth { .. } | Self::Month(_) => 0,
+        }
+    }
+}
+
+/// A date that is named: `2023-05-03`, `3 May 2023`, `May 3rd`, `May 2023`, `in May`, `in 2023`.
+fn written(words: &[&str], before: Option<&str>, now: Timestamp) -> Option<Date> {
+    let word = *words.first()?;
+    let next = |at: usize| words.get(at).copied().unwrap_or_default();
+    if word.contains('-') {
+        let mut parts = word.split('-');
+        let year = parts.next().and_then(year)?;
+        let month = parts.next().filter(|part| part.len() == 2)?.parse().ok()?;
+        return match parts.next() {
+            Some(day) => days(year, month, day.parse().ok()?),
+            None => whole_month(year, month),
+        };
+    }
+    if let Some(day) = day(word) {
+        // `3 May`, `3rd of May`, each with a year or without.
+        let at = if next(1) == "of" { 2 } else { 1 };
+        let month = month(next(at))?;
+        return match year(next(at + 1)) {
+            Some(year) => days(year, month, day),
+            None => Some(Date::DayOfMonth { month, day }),
+        };
+    }
+    if let Some(month) = month(word) {
+        if let Some(day) = day(next(1)) {
+            return match year(next(2)) {
+                Some(year) => days(year, month, day),
+                None => Some(Date::DayOfMonth { month, day }),
+            };
+        }
+        if let Some(year) = year(next(1)) {
+            return whole_month(year, month);
+        }
+        // `may` and `march` are words of other meanings, and so are short forms.
+        let is_told = matches!(before, Some("in" | "since" | "during" | "of" | "early" | "late"));
+        let is_name = MONTH_NAMES.contains(&word) && !["may", "march"].contains(&word);
+        return match before {
+            Some("last") => {
+                let (year, this, _) = civil(now / MS_PER_DAY);
+                whole_month(if month < this { year } else { year.checked_sub(1)? }, month)
+            }
+            _ => (is_told || is_name).then_some(Date::Month(month)),
+        };
+    }
+    let year = year(word)?;
+    let is_told = matches!(before, Some("in" | "since" | "during" | "of" | "early" | "late"));
+    is_told.then(|| Some(Date::Days(days_of(year, 1, 1)?, days_of(year, 12, 31)?)))?
+}
+
+/// A date that is told from today: `yesterday`, `two weeks ago`, `last month`, `last Tuesday`.
+fn told(words: &[&str], today: u64) -> Option<Date> {
+    let word = *words.first()?;
+    let next = |at: usize| words.get(at).copied().unwrap_or_default();
+    let back = |days: u64| today.checked_sub(days);
+    let around = |from: u64, to: u64| Some(Date::Days(back(from)?, back(to)?));
+    // Days from the epoch on begin with a Thursday; weeks with Monday.
+    let weekday = (today + 3) % 7;
+    let (year, month, _) = civil(today);
+    match (word, next(1)) {
+        ("today" | "tonight", _) => around(0, 0),
+        ("yesterday", _) | ("last", "night") => around(1, 1),
+        ("this", "week") => around(weekday, 0),
+        ("last" | "past" | "previous", "week") => around(weekday + 7, weekday + 1),
+        ("this", "month") => whole_month(year, month),
+        ("last" | "previous", "month") => match month {
+            1 => whole_month(year.checked_sub(1)?, 12),
+            _ => whole_month(year, month - 1),
+        },
+        ("this", "year") => Some(Date::Days(days_of(year, 1, 1)?, today)),
+        ("last", "year") => {
+            let year = year.checked_sub(1)?;
+            Some(Date::Days(days_of(year, 1, 1)?, days_of(year, 12, 31)?))
+        }
+        ("last" | "on" | "this", name) => {
+            let wanted = WEEKDAYS.iter().zip(0..).find(|(weekday, _)| **weekday == name)?.1;
+            let days = (weekday + 7 - wanted) % 7;
+            let days = if days == 0 && word == "last" { 7 } else { days };
+            around(days, days)
+        }
+        (count, unit) if next(2) == "ago" => {
+            let named = NUMBERS.iter().zip(1..).find(|(name, _)| **name == count);
+            let count = match count {
+                "a" | "an" => 1,
+                _ => named.map(|(_, number)| number).or_else(|| count.parse::<u64>().ok())?,
+            };
+            let count = count.min(10_000);
+            // What is told in weeks is meant by a few days.
+            match unit.trim_end_matches('s') {
+                "day" => around(count, count),
+                "week" => around(7 * count + 3, (7 * count).saturating_sub(3)),
+                "month" => around(30 * count + 15, (30 * count).saturating_sub(15)),
+                "year" => around(365 * count + 182, (365 * count).saturating_sub(182)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The number of a month, by its name or its first letters.
+fn month(word: &str) -> Option<u64> {
+    let place = MONTH_NAMES.iter().zip(MONTHS).position(|(name, short)| {
+        *name == word || short == word || (short == "sep" && word == "sept")
+    })?;
+    u64::try_from(place + 1).ok()
+}
+
+/// The number of a day, with what may stand behind it.
+fn day(word: &str) -> Option<u64> {
+    let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let is_day = matches!(word.get(digits.len()..)?, "" | "st" | "nd" | "rd" | "th");
+    let day = digits.parse().ok().filter(|day| is_day && (1..=31).contains(day));
+    day.filter(|_| digits.len() <= 2)
+}
+
+/// A year of four digits.
+fn year(word: &str) -> Option<u64> {
+    let year = word.parse().ok().filter(|_| word.len() == 4)?;
+    (1970..=2199).contains(&year).then_some(year)
+}
+
+fn days(year: u64, month: u64, day: u64) -> Option<Date> {
+    let day = days_of(year, month, day)?;
+    Some(Date::Days(day, day))
+}
+
+fn whole_month(year: u64, month: u64) -> Option<Date> {
+    let first = days_of(year, month, 1)?;
+    let last = (28..=31).rev().find_map(|day| days_of(year, month, day))?;
+    Some(Date::Days(first, last))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,444 @@
+//! The context: the ordered items that together stand for every message exactly once.
+//!
+//! Items are runs of raw messages, summaries, and what was withdrawn. The newest stand in the
+//! head, older ones in nodes that are written once; replacing items writes new nodes and leaves
+//! the old ones, so that the root in an old journal entry still is the old context.
+
+use alloc::vec::Vec;
+use lcm_text::base::hash;
+
+use serde::{Deserialize, Serialize};
+
+use crate::storage::{
+    codec::{self, Sound},
+    keys::Keys,
+    store::Put,
+    store_session::Reader,
+};
+use lcm_text::base::{
+    error::{Error, Result},
+    int, limits,
+};
+
+/// A run of consecutive raw messages.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Run {
+    pub(crate) seq_first: u64,
+    pub(crate) seq_last: u64,
+    /// Tokens of all messages of the conversation before the run.
+    pub(crate) tokens_before: u64,
+    pub(crate) tokens: u64,
+}
+
+/// A summary in the context.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct SummaryItem {
+    pub(crate) id: [u8; 8],
+    pub(crate) depth: u32,
+    /// Tokens of its text.
+    pub(crate) tokens: u32,
+    /// Tokens of its whole element in an assembly.
+    pub(crate) rendered_tokens: u32,
+    /// Size of its record.
+    pub(crate) bytes: u32,
+    pub(crate) seq_first: u64,
+    pub(crate) seq_last: u64,
+}
+
+/// One item of the context.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) enum Item {
+    /// Raw messages.
+    Run(Run),
+    /// A summary.
+    Summary(SummaryItem),
+    /// What a new session left behind: it keeps its place, costs nothing and is not shown. Two of
+    /// them are never neighbours.
+    Withdrawn { seq_first: u64, seq_last: u64 },
+}
+
+impl Item {
+    /// Tokens that the item counts in the stored context.
+    pub(crate) fn tokens(&self) -> u64 {
+        match self {
+            Self::Run(run) => run.tokens,
+            Self::Summary(summary) => u64::from(summary.tokens),
+            Self::Withdrawn { .. } => 0,
+        }
+    }
+
+    /// Tokens that the item costs in an assembly.
+    pub(crate) fn rendered_tokens(&self) -> u64 {
+        match self {
+            Self::Run(run) => run.tokens,
+            Self::Summary(summary) => u64::from(summary.rendered_tokens),
+            Self::Withdrawn { .. } => 0,
+        }
+    }
+
+    /// First message it stands for.
+    pub(crate) fn seq_first(&self) -> u64 {
+        match self {
+            Self::Run(run) => run.seq_first,
+            Self::Summary(summary) => summary.seq_first,
+            Self::Withdrawn { seq_first, .. } => *seq_first,
+        }
+    }
+
+    /// Last message it stands for.
+    pub(crate) fn seq_last(&self) -> u64 {
+        match self {
+            Self::Run(run) => run.seq_last,
+            Self::Summary(summary) => summary.seq_last,
+            Self::Withdrawn { seq_last, .. } => *seq_last,
+        }
+    }
+
+    /// Depth of a summary; `None`: it is none.
+    pub(crate) fn depth(&self) -> Option<u32> {
+        match self {
+            Self::Summary(summary) => Some(summary.depth),
+            Self::Run(_) | Self::Withdrawn { .. } => None,
+        }
+    }
+}
+
+impl Sound for Item {
+    fn is_sound(&self) -> bool {
+        let before = match self {
+            Self::Run(run) => run.tokens_before,
+            Self::Summary(_) | Self::Withdrawn { .. } => 0,
+        };
+        let (first, last) = (self.seq_first(), self.seq_last());
+        first > 0
+            && first <= last
+            && self.depth().unwrap_or(0) < 1 << 20
+            && codec::countable(&[last, before, self.tokens()])
+    }
+}
+
+impl Sound for Vec<Item> {
+    fn is_sound(&self) -> bool {
+        self.iter().all(Sound::is_sound)
+    }
+}
+
+impl Sound for Context {
+    fn is_sound(&self) -> bool {
+        self.nodes.len() <= limits::NODES_MAX
+            && self.items.is_sound()
+            && codec::countable(&[self.tokens, self.rendered_tokens])
+    }
+}
+
+/// Reference to a node of items.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct NodeRef {
+    revision: u64,
+    number: u32,
+    count: u32,
+    bytes: u32,
+    /// Beginning of the hash of the node, so that it is this one and not another of its name.
+    check: [u8; 4],
+}
+
+/// The root of the context: references to nodes of older items, then the newest items.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Context {
+    pub(crate) tokens: u64,
+    pub(crate) rendered_tokens: u64,
+    nodes: Vec<NodeRef>,
+    items: Vec<Item>,
+}
+
+impl Context {
+    /// Adds messages at the end: to the last run, or as a new one.
+    pub(crate) fn append(&mut self, seq_first: u64, count: u64, tokens_before: u64, tokens: u64) {
+        self.tokens += tokens;
+        self.rendered_tokens += tokens;
+        let seq_last = seq_first + count - 1;
+        if let Some(Item::Run(run)) = self.items.last_mut() {
+            run.seq_last = seq_last;
+            run.tokens += tokens;
+            return;
+        }
+        self.items.push(Item::Run(Run { seq_first, seq_last, tokens_before, tokens }));
+    }
+
+    /// Number of items.
+    pub(crate) fn count(&self) -> u64 {
+        let nodes: u64 = self.nodes.iter().map(|node| u64::from(node.count)).sum();
+        nodes + int::to_u64(self.items.len())
+    }
+
+    /// The items that stand in the head: all of them unless there are many.
+    pub(crate) fn newest(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// Keys of the nodes with their sizes.
+    pub(crate) fn node_keys(&self, keys: &Keys) -> Vec<(alloc::string::String, u32)> {
+        self.nodes.iter().map(|node| (keys.node(node.revision, node.number), node.bytes)).collect()
+    }
+
+    /// All items in order.
+    ///
+    /// # Errors
+    ///
+    /// `conflict` or `corrupt` when a node is missing; errors of the store.
+    pub(crate) fn load(&self, reader: &mut Reader<'_>, keys: &Keys) -> Result<Vec<Item>> {
+        let mut items = Vec::new();
+        let wanted = self.node_keys(keys);
+        for (node, (key, size)) in self.nodes.iter().zip(&wanted) {
+            let is_it = |value: &[u8]| node_check(value) == node.check;
+            let value = reader.checked(key, *size, &is_it)?;
+            items.extend(codec::decode::<Vec<Item>>(key, &value)?);
+        }
+        items.extend_from_slice(&self.items);
+        Ok(items)
+    }
+
+    /// The context with `items[from..to]` replaced by `replacement`, and the nodes to write.
+    ///
+    /// Nodes outside the replaced range stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: the context would have more items than its root can refer to.
+    pub(crate) fn replace(
+        &self,
+        keys: &Keys,
+        revision: u64,
+        items: &[Item],
+        range: core::ops::Range<usize>,
+        replacement: &[Item],
+    ) -> Result<(Self, Vec<Put>)> {
+        let mut writer = NodeWriter { keys, revision, number: 0, puts: Vec::new() };
+        let mut segment: Vec<Item> = Vec::new();
+        let mut nodes = Vec::new();
+        let mut at = 0usize;
+        let mut placed = false;
+        // Each old node is kept when the range does not touch it; touched ones are merged.
+        for node in &self.nodes {
+            let end = at + int::to_usize(u64::from(node.count));
+            let touched = range.start < end && at < range.end;
+            if touched {
+                take(&mut segment, items, at, end, &range, replacement, &mut placed);
+            } else {
+                writer.write(&mut segment, &mut nodes)?;
+                nodes.push(*node);
+            }
+            at = end;
+        }
+        let inline_touched = range.end > at;
+        if !inline_touched {
+            writer.write(&mut segment, &mut nodes)?;
+        }
+        take(&mut segment, items, at, items.len(), &range, replacement, &mut placed);
+        // One place stays free for the run that an append may begin.
+        if segment.len() >= limits::INLINE_ITEMS_MAX {
+            let keep = segment.split_off(segment.len() - limits::INLINE_ITEMS_MAX / 4);
+            writer.write(&mut segment, &mut nodes)?;
+            segment = keep;
+        }
+        let mut context = Self { tokens: 0, rendered_tokens: 0, nodes, items: segment };
+        if context.nodes.len() > limits::NODES_MAX {
+            context = writer.rebuild(items, &range, replacement)?;
+        }
+        let removed = items.get(range).unwrap_or(&[]);
+        let sum = |items: &[Item], of: fn(&Item) -> u64| items.iter().map(of).sum::<u64>();
+        context.tokens = (self.tokens + sum(replacement, Item::tokens))
+            .saturating_sub(sum(removed, Item::tokens));
+        context.rendered_tokens = (self.rendered_tokens + sum(replacement, Item::rendered_tokens))
+            .saturating_sub(sum(removed, Item::rendered_tokens));
+        Ok((context, writer.puts))
+    }
+}
+
+/// Appends `items[at..end]` to `segment`, with the replacement in place of the range.
+fn take(
+    segment: &mut Vec<Item>,
+    items: &[Item],
+    at: usize,
+    end: usize,
+    range: &core::ops::Range<usize>,
+    replacement: &[Item],
+    placed: &mut bool,
+) {
+    for (index, item) in items.iter().enumerate().take(end).skip(at) {
+        if !range.contains(&index) {
+            segment.push(*item);
+        } else if !*placed {
+            segment.extend_from_slice(replacement);
+            *placed = true;
+        }
+    }
+}
+
+fn node_check(value: &[u8]) -> [u8; 4] {
+    hash::prefix(&hash::hash(&[b"lcm node", value]))
+}
+
+struct NodeWriter<'a> {
+    keys: &'a Keys,
+    revision: u64,
+    number: u32,
+    puts: Vec<Put>,
+}
+
+impl NodeWriter<'_> {
+    /// Moves the items of `segment` into as many nodes as they need.
+    fn write(&mut self, segment: &mut Vec<Item>, nodes: &mut Vec<NodeRef>) -> Result<()> {
+        for items in segment.chunks(limits::NODE_ITEMS_MAX) {
+            let value = codec::encode(&items)?;
+            nodes.push(NodeRef {
+                revision: self.revision,
+                number: self.number,
+                count: int::to_u32(items.len()),
+                bytes: int::to_u32(value.len()),
+                check: node_check(&value),
+            });
+            self.puts
+                .push(Put { key: self.keys.node(self.revision, self.number), value: Some(value) });
+            self.number += 1;
+        }
+        segment.clear();
+        Ok(())
+    }
+
+    /// Writes everything anew into full nodes, when condensation left too many small ones.
+    fn rebuild(
+        &mut self,
+        items: &[Item],
+        range: &core::ops::Range<usize>,
+        replacement: &[Item],
+    ) -> Result<Context> {
+        self.puts.clear();
+        self.number = 0;
+        let mut all = Vec::new();
+        take(&mut all, items, 0, items.len(), range, replacement, &mut false);
+        let keep = all.split_off(all.len().saturating_sub(limits::INLINE_ITEMS_MAX / 4));
+        let mut nodes = Vec::new();
+        self.write(&mut all, &mut nodes)?;
+        if nodes.len() > limits::NODES_MAX {
+            return Err(Error::limit(format_args!(
+                "the context would have more than {} items; compact with a lower target",
+                limits::NODES_MAX * limits::NODE_ITEMS_MAX
+            )));
+        }
+        Ok(Context { tokens: 0, rendered_tokens: 0, nodes, items: keep })
+    }
+}
+
+#[cfg(test)]
+impl Context {
+    /// A root with every list at its bound.
+    pub(crate) fn full(item: impl Fn(u64) -> Item) -> Self {
+        let node =
+            NodeRef { revision: 1 << 34, number: 47, count: 128, bytes: 5_000, check: [255; 4] };
+        Self {
+            tokens: 1 << 39,
+            rendered_tokens: 1 << 39,
+            nodes: alloc::vec![node; limits::NODES_MAX],
+            items: (0..int::to_u64(limits::INLINE_ITEMS_MAX)).map(item).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{store::Store, store_session::Cache};
+    use alloc::{collections::BTreeMap, string::String};
+
+    #[derive(Default)]
+    struct Map(BTreeMap<String, Vec<u8>>);
+
+    impl Store for Map {
+        fn get_many(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>> {
+            Ok(keys.iter().map(|key| self.0.get(key).cloned()).collect())
+        }
+        fn scan(
+            &mut self,
+            _: &str,
+            _: &str,
+            _: bool,
+            _: u32,
+            _: u32,
+        ) -> Result<(Vec<crate::storage::store::Entry>, bool)> {
+            Ok((Vec::new(), false))
+        }
+        fn commit(&mut self, _: &[crate::storage::store::Guard], puts: &[Put]) -> Result<()> {
+            for put in puts {
+                self.0.insert(put.key.clone(), put.value.clone().unwrap_or_default());
+            }
+            Ok(())
+        }
+    }
+
+    fn item(seq_first: u64, seq_last: u64) -> Item {
+        let id = (seq_first * 1_000_000 + seq_last).to_be_bytes();
+        let (depth, tokens, rendered_tokens, bytes) = (0, 7, 9, 100);
+        Item::Summary(SummaryItem {
+            id,
+            depth,
+            tokens,
+            rendered_tokens,
+            bytes,
+            seq_first,
+            seq_last,
+        })
+    }
+
+    /// Goal: replacing items anywhere equals replacing them in a plain list. Method: 3,000
+    /// replacements and additions at pseudo-random places, with the list beside it.
+    #[test]
+    fn replacing_equals_replacing_in_a_plain_list() {
+        let keys = Keys::new("c").unwrap();
+        let mut store = Map::default();
+        let mut context = Context::default();
+        let mut plain: Vec<Item> = Vec::new();
+        let mut seed = 7u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) % below.max(1)
+        };
+        let mut messages = 0u64;
+        for revision in 1..3_000u64 {
+            let grow = plain.len() < 600 && random(3) > 0;
+            let (range, replacement) = if grow || plain.len() < 4 {
+                let from = messages + 1;
+                messages += 4;
+                context.append(from, 4, from - 1, 4);
+                if let Some(Item::Run(run)) = plain.last_mut() {
+                    (run.seq_last, run.tokens) = (messages, run.tokens + 4);
+                } else {
+                    let (seq_first, seq_last) = (from, messages);
+                    let tokens_before = from - 1;
+                    plain.push(Item::Run(Run { seq_first, seq_last, tokens_before, tokens: 4 }));
+                }
+                let last = plain.len() - 1;
+                let first = plain[last].seq_first();
+                (last..last + 1, alloc::vec![item(first, messages)])
+            } else {
+                let from = int::to_usize(random(int::to_u64(plain.len() - 2)));
+                let count = 2 + int::to_usize(random(20));
+                let to = (from + count).min(plain.len());
+                (from..to, alloc::vec![item(plain[from].seq_first(), plain[to - 1].seq_last())])
+            };
+            let (next, puts) =
+                context.replace(&keys, revision, &plain, range.clone(), &replacement).unwrap();
+            store.commit(&[], &puts).unwrap();
+            plain.splice(range, replacement);
+            context = next;
+            let mut cache = Cache::default();
+            let mut reader = Reader::new(&mut store, &mut cache);
+            let loaded = context.load(&mut reader, &keys).unwrap();
+            assert_eq!(loaded, plain, "revision {revision}");
+            assert_eq!(context.tokens, plain.iter().map(Item::tokens).sum::<u64>());
+            assert_eq!(context.count(), int::to_u64(plain.len()));
+            assert!(context.nodes.len() <= limits::NODES_MAX);
+            assert!(context.items.len() <= limits::INLINE_ITEMS_MAX);
+        }
+    }
+}

@@ -1,0 +1,545 @@
+//! The stored messages, found by seq: from the head and the directory to packs and chunks.
+//!
+//! A pack's key is computable, its place is not: the head lists the newest packs, and the directory
+//! node of a seq is the seq divided by 1,024, so that finding one costs the same in any history.
+
+use alloc::{borrow::Cow, rc::Rc, string::String, vec::Vec};
+
+use crate::storage::{
+    codec,
+    compressed_pack::Opened,
+    head::Head,
+    keys::Keys,
+    pack::{self, Pack, PackRef, Placed, Raw, Stored},
+    store_session::Reader,
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        int, limits,
+    },
+    message::{self, Part},
+    types::api::Timestamp,
+};
+
+/// Bytes of packs that are read at a time when all texts are wanted.
+const READ_AHEAD_BYTES: u32 = 768 << 10;
+
+/// A message that is looked through in passing.
+#[derive(Debug)]
+pub(crate) struct Passing<'p> {
+    pub(crate) seq: u64,
+    pub(crate) time: Timestamp,
+    pub(crate) parts: &'p [Part],
+    /// Its raw text.
+    pub(crate) text: &'p str,
+}
+
+/// Takes a message that is looked through in passing.
+pub(crate) type EachInPassing<'e> = &'e mut dyn FnMut(&mut Reader<'_>, &Passing<'_>) -> Result<()>;
+
+/// The history of one conversation, as of one head.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct History<'a> {
+    pub(crate) keys: &'a Keys,
+    pub(crate) head: &'a Head,
+}
+
+/// Number of the directory node that covers a seq.
+pub(crate) fn directory_node(seq: u64) -> u64 {
+    seq.saturating_sub(1) / limits::DIRECTORY_SPAN
+}
+
+/// Those of consecutive messages whose seq is in `[from, to]`.
+pub(crate) fn between(messages: &[Placed], from: u64, to: u64) -> &[Placed] {
+    let start = messages.partition_point(|placed| placed.seq < from);
+    let end = messages.partition_point(|placed| placed.seq <= to);
+    messages.get(start..end).unwrap_or(&[])
+}
+
+impl History<'_> {
+    /// First seq that stands in a pack the head lists.
+    pub(crate) fn recent_first(&self) -> u64 {
+        self.head.packs.first().map_or(self.head.messages + 1, |pack| pack.seq_first)
+    }
+
+    /// References to the packs that hold `[from, to]`, in order. Bounds outside are cut.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::immutable`].
+    pub(crate) fn refs(&self, reader: &mut Reader<'_>, from: u64, to: u64) -> Result<Vec<PackRef>> {
+        let to = to.min(self.head.messages);
+        let from = from.max(1);
+        let mut refs = Vec::new();
+        if from > to {
+            return Ok(refs);
+        }
+        let flushed_last = self.recent_first() - 1;
+        if from <= flushed_last {
+            let last = to.min(flushed_last);
+            let wanted: Vec<(u64, u64)> = (directory_node(from)..=directory_node(last))
+                .map(|node| (node, flushed_last.min((node + 1) * limits::DIRECTORY_SPAN)))
+                .collect();
+            for node in reader.directory(self.keys, &wanted)? {
+                refs.extend_from_slice(&node.packs);
+            }
+        }
+        // A directory node may have grown since this head.
+        refs.retain(|pack| pack.seq_first <= flushed_last);
+        refs.extend_from_slice(&self.head.packs);
+        refs.retain(|pack| pack.seq_first <= to && pack.seq_last() >= from);
+        let overlaps =
+            |pair: &[PackRef]| matches!(pair, [left, right] if left.seq_last() >= right.seq_first);
+        match refs.windows(2).find(|pair| overlaps(pair)) {
+            // Packs that this head lists were sealed since.
+            Some([_, gone]) => Err(reader.missing(&gone.key(self.keys))),
+            _ => Ok(refs),
+        }
+    }
+
+    /// The messages `[from, to]` in order, with their projections; large texts stay in chunks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::immutable`]; `corrupt`: the packs do not hold every seq once.
+    pub(crate) fn messages(
+        &self,
+        reader: &mut Reader<'_>,
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<Placed>> {
+        let refs = self.refs(reader, from, to)?;
+        self.of_packs(reader, &refs, from, to)
+    }
+
+    /// The messages from `from` on that stand in one pack: at least one, none behind `to`.
+    ///
+    /// # Errors
+    ///
+    /// As [`History::messages`].
+    pub(crate) fn page(&self, reader: &mut Reader<'_>, from: u64, to: u64) -> Result<Vec<Placed>> {
+        let refs = self.refs(reader, from, from)?;
+        let last = refs.last().map_or(from, PackRef::seq_last);
+        self.of_packs(reader, &refs, from, last.min(to))
+    }
+
+    /// The messages of `[from, to]` that stand in these packs.
+    ///
+    /// # Errors
+    ///
+    /// As [`History::messages`].
+    pub(crate) fn of_packs(
+        &self,
+        reader: &mut Reader<'_>,
+        refs: &[PackRef],
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<Placed>> {
+        let from = from.max(1);
+        let to = to.min(self.head.messages);
+        let wanted: Vec<(String, u32)> =
+            refs.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
+        let mut out = Vec::new();
+        let mut next = from;
+        let values = reader.immutable(&wanted)?;
+        for ((place, (key, _)), value) in refs.iter().zip(&wanted).zip(values) {
+            let found = if place.sealed {
+                let opened = self.opened(reader, place, &value, to)?;
+                let (first, last) = opened.range();
+                (first.max(from)..=last.min(to)).map_while(|seq| opened.message(seq)).collect()
+            } else {
+                placed(self.pack(reader, place, &value)?.as_ref(), from, to)
+            };
+            for message in found {
+                if message.seq != next {
+                    let seq = message.seq;
+                    return Err(Error::corrupt(format_args!("`{key}` holds {seq}, not {next}")));
+                }
+                next += 1;
+                out.push(message);
+            }
+        }
+        if next <= to {
+            return Err(Error::corrupt(format_args!("no pack holds message {next}")));
+        }
+        Ok(out)
+    }
+
+    /// The pack that stands at a place, from the value that was read there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::checked`].
+    pub(crate) fn pack(
+        &self,
+        reader: &mut Reader<'_>,
+        place: &PackRef,
+        value: &[u8],
+    ) -> Result<Rc<Pack>> {
+        reader.pack(&place.key(self.keys), place, value, true)
+    }
+
+    /// The sealed pack that stands at a place, from the value that was read there, with the texts
+    /// up to message `to`.
+    ///
+    /// A pack that is asked for once more is opened whole and kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::checked`].
+    pub(crate) fn opened(
+        &self,
+        reader: &mut Reader<'_>,
+        place: &PackRef,
+        value: &[u8],
+        to: u64,
+    ) -> Result<Rc<Opened>> {
+        let key = place.key(self.keys);
+        let known = reader.opened(&key).filter(|opened| opened.check() == place.check);
+        let to = match known {
+            Some(opened) if opened.reaches(to) => return Ok(opened),
+            Some(_) => place.seq_last(),
+            None => to,
+        };
+        let mut opened = Opened::open(&key, value, to)?;
+        if opened.check() != place.check {
+            let is_it = |value: &[u8]| {
+                Opened::open(&key, value, 0).is_ok_and(|opened| opened.check() == place.check)
+            };
+            opened = Opened::open(&key, &reader.checked(&key, place.bytes, &is_it)?, to)?;
+        }
+        let opened = Rc::new(opened);
+        reader.keep_opened(&key, &opened);
+        Ok(opened)
+    }
+
+    /// The running hash up to and with message `seq`.
+    ///
+    /// Within a sealed pack it is made from the texts: few ask for it, and 16 bytes a message that
+    /// nothing can deflate would be much of what a sealed message takes.
+    ///
+    /// # Errors
+    ///
+    /// As [`History::messages`].
+    pub(crate) fn frontier(&self, reader: &mut Reader<'_>, seq: u64) -> Result<[u8; 16]> {
+        let placed = self.messages(reader, seq, seq)?;
+        self.frontier_of(reader, placed.first())
+    }
+
+    /// The running hash up to and with a message; zeros for none.
+    ///
+    /// # Errors
+    ///
+    /// As [`History::messages`].
+    pub(crate) fn frontier_of(
+        &self,
+        reader: &mut Reader<'_>,
+        placed: Option<&Placed>,
+    ) -> Result<[u8; 16]> {
+        let Some(placed) = placed else { return Ok([0; 16]) };
+        if let Some(frontier) = placed.frontier {
+            return Ok(frontier);
+        }
+        let refs = self.refs(reader, placed.seq, placed.seq)?;
+        let Some(place) = refs.first() else { return Ok([0; 16]) };
+        let wanted = [(place.key(self.keys), place.bytes)];
+        let values = reader.immutable(&wanted)?;
+        let value = values.first().map(|value| value.as_slice()).unwrap_or_default();
+        let opened = self.opened(reader, place, value, placed.seq)?;
+        let (before, mut frontier) = opened.frontier_before(placed.seq);
+        for seq in before + 1..=placed.seq {
+            let raw = opened.text(seq).unwrap_or_default();
+            let message = message::project(opened.dialect(), raw)
+                .map_err(|_| Error::corrupt(format_args!("message {seq} cannot be read")))?;
+            frontier = pack::advance(&frontier, &pack::message_hash(raw, &message));
+        }
+        Ok(frontier)
+    }
+
+    /// These messages, wherever they stand, in this (ascending) order.
+    ///
+    /// # Errors
+    ///
+    /// As [`History::messages`].
+    pub(crate) fn scattered(&self, reader: &mut Reader<'_>, seqs: &[u64]) -> Result<Vec<Placed>> {
+        let ranges: Vec<(u64, u64)> = seqs.iter().map(|seq| (*seq, *seq)).collect();
+        let refs = self.refs_of(reader, &ranges)?;
+        let wanted: Vec<(String, u32)> =
+            refs.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
+        let values = reader.immutable(&wanted)?;
+        let mut out: Vec<Placed> = Vec::new();
+        for (place, value) in refs.iter().zip(values) {
+            let of_pack = within(&ranges, place);
+            let last = of_pack.clone().last().unwrap_or(place.seq_first);
+            if place.sealed {
+                let opened = self.opened(reader, place, &value, last)?;
+                out.extend(of_pack.filter_map(|seq| opened.message(seq)));
+            } else {
+                let pack = self.pack(reader, place, &value)?;
+                out.extend(of_pack.flat_map(|seq| placed(&pack, seq, seq)));
+            }
+        }
+        let held = out.iter().map(|placed| placed.seq);
+        match seqs.iter().copied().zip(held.chain(core::iter::repeat(0))).find(|(a, b)| a != b) {
+            Some((seq, _)) => Err(Error::corrupt(format_args!("no pack holds message {seq}"))),
+            None => Ok(out),
+        }
+    }
+
+    /// References to the packs that hold any of these ranges, in order. The ranges ascend and do
+    /// not overlap; what lies behind the newest message is passed over.
+    fn refs_of(&self, reader: &mut Reader<'_>, ranges: &[(u64, u64)]) -> Result<Vec<PackRef>> {
+        let mut nodes = Vec::new();
+        let flushed_last = self.recent_first() - 1;
+        for (from, to) in ranges.iter().filter(|(from, _)| *from <= flushed_last) {
+            nodes.extend(directory_node(*from)..=directory_node(flushed_last.min(*to)));
+        }
+        nodes.dedup();
+        reader.prefetch(self.keys, &[], &nodes)?;
+        let mut refs: Vec<PackRef> = Vec::new();
+        for (from, to) in ranges {
+            let known = refs.last().map_or(0, PackRef::seq_last);
+            refs.extend(self.refs(reader, (*from).max(known + 1), *to)?);
+        }
+        Ok(refs)
+    }
+
+    /// Looks through the messages of these ranges of seqs in passing, in order.
+    ///
+    /// The ranges are as for [`History::scattered`]. Texts are borrowed from the packs they stand
+    /// in; one in chunks is put together. A sealed pack is opened once, as far as it is needed;
+    /// packs are read as many at a time as one host call may move, and push nothing out of the
+    /// cache.
+    ///
+    /// # Errors
+    ///
+    /// As [`History::messages`], and of `each`.
+    pub(crate) fn each_of(
+        &self,
+        reader: &mut Reader<'_>,
+        ranges: &[(u64, u64)],
+        each: EachInPassing<'_>,
+    ) -> Result<()> {
+        let refs = self.refs_of(reader, ranges)?;
+        let mut rest = refs.as_slice();
+        while !rest.is_empty() {
+            let mut bytes = 0u32;
+            let fits = |pack: &&PackRef| {
+                bytes = bytes.saturating_add(pack.bytes);
+                bytes <= READ_AHEAD_BYTES
+            };
+            let count = rest.iter().take_while(fits).count().max(1);
+            let (now, later) = rest.split_at_checked(count).unwrap_or((rest, &[]));
+            rest = later;
+            let wanted: Vec<(String, u32)> =
+                now.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
+            let values = reader.passing(&wanted)?;
+            for (place, value) in now.iter().zip(values) {
+                self.each_of_pack(reader, place, &value, ranges, each)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// [`History::each_of`] within one pack.
+    fn each_of_pack(
+        &self,
+        reader: &mut Reader<'_>,
+        place: &PackRef,
+        value: &[u8],
+        ranges: &[(u64, u64)],
+        each: EachInPassing<'_>,
+    ) -> Result<()> {
+        let last = place.seq_last().min(self.head.messages);
+        let seqs = within(ranges, place).take_while(|seq| *seq <= last);
+        let missing = |seq| Error::corrupt(format_args!("no pack holds message {seq}"));
+        if place.sealed {
+            let needed = seqs.clone().last().unwrap_or(place.seq_first);
+            let opened = self.opened(reader, place, value, needed)?;
+            for seq in seqs {
+                let (time, parts) = opened.projection(seq).ok_or_else(|| missing(seq))?;
+                match opened.text(seq) {
+                    Some(text) => each(reader, &Passing { seq, time, parts, text })?,
+                    None => {
+                        let placed = opened.message(seq).ok_or_else(|| missing(seq))?;
+                        let text = self.text(reader, &placed.stored)?;
+                        each(reader, &Passing { seq, time, parts, text: &text })?;
+                    }
+                }
+            }
+            return Ok(());
+        }
+        let pack = reader.pack(&place.key(self.keys), place, value, false)?;
+        for seq in seqs {
+            let index = int::to_usize(seq - pack.seq_first);
+            let stored = pack.messages.get(index).ok_or_else(|| missing(seq))?;
+            let text = self.text(reader, stored)?;
+            let (time, parts) = (stored.time, stored.parts.as_slice());
+            each(reader, &Passing { seq, time, parts, text: &text })?;
+        }
+        Ok(())
+    }
+
+    /// Reads the chunks of what is shown of these messages ahead, with as few calls as the bounds
+    /// allow.
+    ///
+    /// # Errors
+    ///
+    /// Of the store.
+    pub(crate) fn fetch_texts(&self, reader: &mut Reader<'_>, messages: &[Placed]) -> Result<()> {
+        let mut wanted = Vec::new();
+        for placed in messages {
+            if let Raw::Chunked { sha256, chunks } = placed.stored.shown().0 {
+                wanted.extend(chunk_keys(self.keys, sha256, chunks));
+            }
+        }
+        reader.prefetch(self.keys, &wanted, &[])
+    }
+
+    /// Reads the chunks of a text that lie in a range of its bytes ahead, as
+    /// [`History::fetch_texts`].
+    ///
+    /// # Errors
+    ///
+    /// Of the store.
+    pub(crate) fn fetch_range(
+        &self,
+        reader: &mut Reader<'_>,
+        raw: &Raw,
+        (from, to): (u64, u64),
+    ) -> Result<()> {
+        let Raw::Chunked { sha256, chunks } = raw else { return Ok(()) };
+        let mut begin = 0;
+        let mut wanted = chunk_keys(self.keys, sha256, chunks).into_iter().zip(chunks);
+        let mut inside = Vec::new();
+        wanted.by_ref().for_each(|(key, bytes)| {
+            let end = begin + u64::from(*bytes);
+            if end > from && begin < to {
+                inside.push(key);
+            }
+            begin = end;
+        });
+        reader.prefetch(self.keys, &inside, &[])
+    }
+
+    /// One chunk of a large text.
+    ///
+    /// # Errors
+    ///
+    /// As [`History::text`].
+    pub(crate) fn chunk(
+        &self,
+        reader: &mut Reader<'_>,
+        sha256: &[u8; 32],
+        number: u32,
+        bytes: u32,
+    ) -> Result<String> {
+        let key = self.keys.chunk(sha256, number);
+        let value = reader.immutable(&[(key.clone(), bytes.saturating_add(2))])?;
+        let value =
+            value.first().ok_or_else(|| Error::corrupt(format_args!("`{key}` is missing")))?;
+        let chunk = codec::decode_bytes(&key, value)?;
+        String::from_utf8(chunk.into_owned())
+            .ok()
+            .filter(|text| int::to_u32(text.len()) == bytes)
+            .ok_or_else(|| Error::corrupt(format_args!("`{key}` is not the chunk it should be")))
+    }
+
+    /// The raw text of a message, byte for byte.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::immutable`]; `corrupt`: the chunks do not make up the text.
+    pub(crate) fn text<'s>(
+        &self,
+        reader: &mut Reader<'_>,
+        stored: &'s Stored,
+    ) -> Result<Cow<'s, str>> {
+        self.raw(reader, &stored.raw)
+    }
+
+    /// The text that a context and a summary show of a message.
+    ///
+    /// # Errors
+    ///
+    /// As [`History::text`].
+    pub(crate) fn shown<'s>(
+        &self,
+        reader: &mut Reader<'_>,
+        stored: &'s Stored,
+    ) -> Result<Cow<'s, str>> {
+        self.raw(reader, stored.shown().0)
+    }
+
+    fn raw<'s>(&self, reader: &mut Reader<'_>, raw: &'s Raw) -> Result<Cow<'s, str>> {
+        match raw {
+            Raw::Inline(text) => Ok(Cow::Borrowed(text)),
+            Raw::Chunked { sha256, chunks } => {
+                chunked(reader, self.keys, sha256, chunks).map(Cow::Owned)
+            }
+        }
+    }
+}
+
+/// The messages `[from, to]` of a pack with their places.
+pub(crate) fn placed(pack: &Pack, from: u64, to: u64) -> Vec<Placed> {
+    let mut tokens_before = pack.tokens_before;
+    let mut out = Vec::new();
+    for ((seq, stored), frontier) in (pack.seq_first..).zip(&pack.messages).zip(&pack.frontiers) {
+        if seq >= from && seq <= to {
+            let (dialect, stored) = (pack.dialect, Rc::clone(stored));
+            out.push(Placed { seq, tokens_before, dialect, stored, frontier: Some(*frontier) });
+        }
+        tokens_before += u64::from(stored.tokens);
+    }
+    out
+}
+
+/// The seqs of these ranges that a pack holds.
+fn within<'r>(
+    ranges: &'r [(u64, u64)],
+    place: &PackRef,
+) -> impl Iterator<Item = u64> + Clone + use<'r> {
+    let (first, last) = (place.seq_first, place.seq_last());
+    let begin = ranges.partition_point(|(_, to)| *to < first);
+    let of_pack = ranges.get(begin..).unwrap_or(&[]).iter();
+    of_pack
+        .take_while(move |(from, _)| *from <= last)
+        .flat_map(move |(from, to)| (*from).max(first)..=(*to).min(last))
+}
+
+/// Keys of the chunks of a text with their sizes.
+fn chunk_keys(keys: &Keys, sha256: &[u8; 32], chunks: &[u32]) -> Vec<(String, u32)> {
+    // A value has two bytes before its payload.
+    let row = |(number, bytes): (u32, &u32)| (keys.chunk(sha256, number), bytes.saturating_add(2));
+    (0u32..).zip(chunks).map(row).collect()
+}
+
+/// Puts a text together from its chunks.
+///
+/// # Errors
+///
+/// As [`Reader::immutable`]; `corrupt`: the chunks do not make up the text.
+fn chunked(
+    reader: &mut Reader<'_>,
+    keys: &Keys,
+    sha256: &[u8; 32],
+    chunks: &[u32],
+) -> Result<String> {
+    let wanted = chunk_keys(keys, sha256, chunks);
+    let mut text = Vec::new();
+    let values = reader.immutable(&wanted)?;
+    for (((key, _), bytes), value) in wanted.iter().zip(chunks).zip(values) {
+        let chunk = codec::decode_bytes(key, &value)?;
+        if int::to_u32(chunk.len()) != *bytes {
+            return Err(Error::corrupt(format_args!(
+                "`{key}` has {} bytes, not {bytes}",
+                chunk.len()
+            )));
+        }
+        text.extend_from_slice(&chunk);
+    }
+    String::from_utf8(text)
+        .map_err(|_| Error::corrupt(format_args!("`{}` is no text", keys.upload(sha256))))
+}

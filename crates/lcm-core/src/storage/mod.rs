@@ -1,0 +1,19 @@
+//! What is stored, how it is read within the bounds of a host call, and how it is written.
+
+pub(crate) mod codec;
+pub(crate) mod compressed_pack;
+pub(crate) mod context;
+pub(crate) mod file_range;
+pub(crate) mod fresh_tail;
+pub(crate) mod head;
+pub(crate) mod history;
+pub(crate) mod keys;
+pub(crate) mod pack;
+pub(crate) mod pack_compaction;
+pub(crate) mod read_scope;
+pub(crate) mod records;
+pub(crate) mod session;
+pub mod store;
+pub(crate) mod store_session;
+pub(crate) mod summary;
+pub(crate) mod summary_items;

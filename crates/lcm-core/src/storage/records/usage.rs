@@ -1,0 +1,284 @@
+//! Usage: what prompts and summaries took and cost, as a host reports it.
+//!
+//! In: one report for each answer of a model. Out: sums, and when the newest prompt of a turn was
+//! sent, by which a cache is warm or cold. Not here: what the engine counts itself of the
+//! completions it asked for (the ledger of the head), and what is to be done about either
+//! ([`crate::compaction::advise`]).
+
+use alloc::{format, string::String};
+
+use serde::{Deserialize, Serialize};
+
+use crate::storage::{
+    codec::{self, Sound},
+    keys::Keys,
+    store_session::Reader,
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        json::{Fields, Writer},
+        time,
+    },
+    types::api::Timestamp,
+};
+
+/// What a report may be about, as JSON names it.
+const PURPOSES: [&str; 2] = ["turn", "summary"];
+/// Of one report, in millionths: a thousand million of any currency.
+const COST_MICROS_MAX: u64 = 1_000_000_000_000_000;
+
+/// What some calls of a model took.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Spent {
+    calls: u64,
+    /// Tokens of the prompts, those in the cache included.
+    input_tokens: u64,
+    /// Of them those that were read from the provider's cache.
+    cache_read_tokens: u64,
+    /// Of them those that were written to it.
+    cache_write_tokens: u64,
+    output_tokens: u64,
+    /// Millionths of the currency that the host counts in.
+    cost_micros: u64,
+}
+
+impl Spent {
+    fn numbers(&self) -> [u64; 6] {
+        [
+            self.calls,
+            self.input_tokens,
+            self.cache_read_tokens,
+            self.cache_write_tokens,
+            self.output_tokens,
+            self.cost_micros,
+        ]
+    }
+
+    fn add(&mut self, report: &Self) {
+        self.calls = self.calls.saturating_add(report.calls);
+        self.input_tokens = self.input_tokens.saturating_add(report.input_tokens);
+        self.cache_read_tokens = self.cache_read_tokens.saturating_add(report.cache_read_tokens);
+        self.cache_write_tokens = self.cache_write_tokens.saturating_add(report.cache_write_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(report.output_tokens);
+        self.cost_micros = self.cost_micros.saturating_add(report.cost_micros);
+    }
+
+    fn object(&self) -> Writer {
+        let mut object = Writer::object();
+        object.number("cache_read_tokens", self.cache_read_tokens);
+        object.number("cache_write_tokens", self.cache_write_tokens);
+        object.number("calls", self.calls);
+        object.number("cost_micros", self.cost_micros);
+        object.number("input_tokens", self.input_tokens);
+        object.number("output_tokens", self.output_tokens);
+        object
+    }
+}
+
+/// One report.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Report {
+    is_summary: bool,
+    spent: Spent,
+}
+
+impl Report {
+    /// Reads the arguments of a report; a number that is absent is 0.
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Self {
+        let is_summary = fields.place("purpose", &PURPOSES) == 1;
+        let mut tokens = |key: &str| u64::from(fields.small_or_none(key).unwrap_or(0));
+        let spent = Spent {
+            calls: 1,
+            input_tokens: tokens("input_tokens"),
+            cache_read_tokens: tokens("cache_read_tokens"),
+            cache_write_tokens: tokens("cache_write_tokens"),
+            output_tokens: tokens("output_tokens"),
+            cost_micros: fields.number_or_none("cost_micros").unwrap_or(0),
+        };
+        Self { is_summary, spent }
+    }
+
+    /// Refuses a report whose numbers contradict each other.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: it says nothing, more of the cache than of the prompt, or a cost beyond any
+    /// currency.
+    pub(crate) fn sound(self) -> Result<Self> {
+        let spent = &self.spent;
+        if spent.cost_micros > COST_MICROS_MAX {
+            let message = format_args!("cost_micros: at most {COST_MICROS_MAX} for one call");
+            return Err(Error::invalid(message));
+        }
+        if spent.cache_read_tokens + spent.cache_write_tokens > spent.input_tokens {
+            return Err(Error::invalid(
+                "input_tokens: less than those read from the cache and written to it, which are \
+                 part of them",
+            ));
+        }
+        if spent.input_tokens + spent.output_tokens + spent.cost_micros == 0 {
+            return Err(Error::invalid("usage: says neither tokens nor a cost"));
+        }
+        Ok(self)
+    }
+}
+
+/// The record of a conversation.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Usage {
+    turns: Spent,
+    summaries: Spent,
+    /// When the newest prompt of a turn was reported.
+    turn_at: Option<Timestamp>,
+    /// The newest report with its time, so that it counts once.
+    newest: Option<(Timestamp, Report)>,
+}
+
+impl Sound for Usage {
+    fn is_sound(&self) -> bool {
+        let bounded = |spent: &Spent| spent.numbers().iter().all(|number| *number < 1 << 60);
+        let times = [self.turn_at, self.newest.map(|(time, _)| time)];
+        let newest = self.newest.is_none_or(|(_, report)| bounded(&report.spent));
+        [self.turns, self.summaries].iter().all(bounded)
+            && newest
+            && times.iter().flatten().all(|time| *time <= time::MS_MAX)
+    }
+}
+
+impl Usage {
+    /// What was reported so far.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`; errors of the store.
+    pub(crate) fn load(reader: &mut Reader<'_>, keys: &Keys) -> Result<Self> {
+        let key = keys.usage();
+        match reader.fresh_one(&key)? {
+            Some(value) => Self::of(&key, &value),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Reads a record: the one place that does, for the size of the component.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`.
+    #[inline(never)]
+    pub(crate) fn of(key: &str, value: &[u8]) -> Result<Self> {
+        codec::decode(key, value)
+    }
+
+    /// Takes a report. Returns whether it is one: the newest may come again with its own time.
+    pub(crate) fn report(&mut self, report: &Report, now: Timestamp) -> bool {
+        if self.newest == Some((now, *report)) {
+            return false;
+        }
+        self.newest = Some((now, *report));
+        if report.is_summary {
+            self.summaries.add(&report.spent);
+        } else {
+            self.turns.add(&report.spent);
+            self.turn_at = Some(now);
+        }
+        // Sums stay where a record is sound, however long a host reports nonsense.
+        for spent in [&mut self.turns, &mut self.summaries] {
+            spent.cost_micros = spent.cost_micros.min((1 << 60) - 1);
+        }
+        true
+    }
+
+    /// When the newest prompt of a turn was sent; `None`: nobody said.
+    pub(crate) fn turn_at(&self) -> Option<Timestamp> {
+        self.turn_at
+    }
+
+    /// Prompts of turns that were reported.
+    pub(crate) fn turns(&self) -> u64 {
+        self.turns.calls
+    }
+
+    /// Of the tokens of a turn's prompt that stood in the prompt before, how many in a thousand
+    /// were read from the cache, where a turn adds so many; all as long as nobody said.
+    pub(crate) fn cached_permille(&self, turn_tokens: u64) -> u64 {
+        let turns = &self.turns;
+        let new = turns.calls.saturating_mul(turn_tokens);
+        let again = turns.input_tokens.saturating_sub(new).max(turns.cache_read_tokens);
+        let share = turns.cache_read_tokens.saturating_mul(1_000).checked_div(again);
+        share.filter(|_| turns.cache_read_tokens > 0).unwrap_or(1_000).min(1_000)
+    }
+
+    /// The same for an agent's model, in a line; empty: nobody reported anything.
+    pub(crate) fn told(&self) -> String {
+        let (turns, summaries) = (&self.turns, &self.summaries);
+        if turns.calls + summaries.calls == 0 {
+            return String::new();
+        }
+        let cost = turns.cost_micros.saturating_add(summaries.cost_micros);
+        format!(
+            "Reported: {} turns, {} tokens read, {} of them cached, and {} written; costs of \
+             {}.{:06} in the host's currency, {}.{:06} of them for summaries\n",
+            turns.calls,
+            turns.input_tokens,
+            turns.cache_read_tokens,
+            turns.output_tokens,
+            cost / 1_000_000,
+            cost % 1_000_000,
+            summaries.cost_micros / 1_000_000,
+            summaries.cost_micros % 1_000_000,
+        )
+    }
+
+    /// What is shown of it.
+    pub(crate) fn object(&self) -> Writer {
+        let mut object = Writer::object();
+        object.object_at("summaries", self.summaries.object());
+        object.object_at("turns", self.turns.object());
+        object
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Result<Report> {
+        let mut fields = Fields::of_argument("arguments-json", json)?;
+        let report = Report::read(&mut fields);
+        fields.end("arguments-json")?;
+        report.sound()
+    }
+
+    #[test]
+    fn turns_and_summaries_are_summed_apart_and_a_repeated_report_counts_once() {
+        let turn = read(
+            r#"{"purpose":"turn","input_tokens":100,"cache_read_tokens":60,
+                "cache_write_tokens":40,"output_tokens":7,"cost_micros":9}"#,
+        );
+        let turn = turn.unwrap();
+        let summary = read(r#"{"purpose":"summary","input_tokens":5,"cost_micros":2}"#).unwrap();
+        let mut usage = Usage::default();
+        assert!(usage.report(&turn, 10) && !usage.report(&turn, 10));
+        assert!(usage.report(&turn, 11) && usage.report(&summary, 12));
+        assert!(usage.is_sound());
+        assert_eq!((usage.turns(), usage.turn_at()), (2, Some(11)));
+        assert_eq!(usage.turns.numbers(), [2, 200, 120, 80, 14, 18]);
+        assert_eq!(usage.summaries.numbers(), [1, 5, 0, 0, 0, 2]);
+    }
+
+    #[test]
+    fn a_report_that_contradicts_itself_is_refused() {
+        for (json, wrong) in [
+            (r#"{"purpose":"turn"}"#, "neither tokens nor a cost"),
+            (r#"{"purpose":"turn","input_tokens":9,"cache_read_tokens":10}"#, "input_tokens"),
+            (r#"{"purpose":"nap","input_tokens":9}"#, "`turn`, `summary`"),
+            (r#"{"input_tokens":9}"#, "purpose"),
+            (r#"{"purpose":"turn","cost_micros":1000000000000001}"#, "cost_micros"),
+            (r#"{"purpose":"turn","input_tokens":-1}"#, "input_tokens"),
+        ] {
+            let error = read(json).unwrap_err();
+            assert!(error.message.contains(wrong), "{json}: {}", error.message);
+        }
+    }
+}

@@ -1,0 +1,489 @@
+//! Reading with bounds: every host call stays under 1 MiB of values and 1,000 keys.
+//!
+//! Values that are written once are kept in a bounded cache of the instance. Everything else is
+//! read afresh. Nothing is cached that was only about to be written.
+
+use alloc::{collections::VecDeque, format, rc::Rc, string::String, vec::Vec};
+use lcm_text::base::hash;
+
+use crate::storage::{
+    codec,
+    compressed_pack::Opened,
+    keys::Keys,
+    pack::{DirectoryNode, Pack, PackRef},
+    store::{Guard, Put, Store},
+};
+use lcm_text::base::{
+    error::{Error, Result},
+    int, limits,
+    sort::Sorted,
+};
+
+/// Directory nodes that the cache holds; a node covers 1,024 messages.
+const DIRECTORY_CACHE_MAX: usize = 256;
+/// Conversations that the cache remembers the head of.
+const HEADS_MAX: usize = 1_024;
+/// Bytes of packs that the cache holds read, going by their values. An assembly and a compaction
+/// ask for the same ones several times.
+const PACKS_BYTES_MAX: usize = limits::CACHE_BYTES_MAX / 4;
+/// Most bytes of one directory node: 1,024 references of at most 20 bytes and a few more.
+const DIRECTORY_NODE_BYTES: u32 = 21 << 10;
+/// Directory nodes of one host call, so that it stays under 1 MiB.
+const DIRECTORY_CALL_MAX: usize = 48;
+
+/// Values that never change, kept between calls.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    values: Sorted<String, Rc<Vec<u8>>>,
+    order: VecDeque<String>,
+    bytes: usize,
+    /// Packs as they were read, and the bytes of their values.
+    packs: Sorted<String, Rc<Pack>>,
+    packs_bytes: usize,
+    /// Directory nodes. They grow, so a reader says how far it needs one to reach.
+    directory: Sorted<String, Rc<DirectoryNode>>,
+    /// Sealed packs that were opened, the longest kept first; a few dozen.
+    opened: VecDeque<(String, Rc<Opened>)>,
+    /// Hash of the head last seen of each conversation, by key root, with its revision.
+    heads: Sorted<String, (u64, [u8; 16])>,
+    /// How often everything was dropped: what was made from it before is not to be used.
+    generation: u64,
+}
+
+impl Cache {
+    fn insert(&mut self, key: &str, value: &Rc<Vec<u8>>) {
+        if value.len() > limits::CACHE_BYTES_MAX / 4 || self.values.contains_key(key) {
+            return;
+        }
+        self.bytes += value.len();
+        self.values.insert(key.into(), Rc::clone(value));
+        self.order.push_back(key.into());
+        while self.bytes > limits::CACHE_BYTES_MAX - limits::OPENED_BYTES_MAX {
+            let Some(oldest) = self.order.pop_front() else { break };
+            if let Some(value) = self.values.remove(&oldest) {
+                self.bytes -= value.len();
+            }
+        }
+    }
+
+    fn keep_opened(&mut self, key: &str, opened: &Rc<Opened>) {
+        self.opened.retain(|(known, _)| known != key);
+        self.opened.push_back((key.into(), Rc::clone(opened)));
+        let size = |opened: &VecDeque<(String, Rc<Opened>)>| -> usize {
+            opened.iter().map(|(_, opened)| opened.size()).sum()
+        };
+        while size(&self.opened) > limits::OPENED_BYTES_MAX {
+            self.opened.pop_front();
+        }
+    }
+
+    fn forget(&mut self, key: &str) {
+        self.opened.retain(|(known, _)| known != key);
+        if let Some(value) = self.values.remove(key) {
+            self.bytes -= value.len();
+            self.order.retain(|known| known != key);
+        }
+    }
+
+    fn clear(&mut self) {
+        *self = Self { generation: self.generation + 1, ..Self::default() };
+    }
+}
+
+/// The smallest bound behind `key`: no key has a character below `!`.
+pub(crate) fn after(key: &str) -> String {
+    format!("{key} ")
+}
+
+/// A store seen through the cache, for one call on one conversation.
+pub(crate) struct Reader<'a> {
+    store: &'a mut dyn Store,
+    cache: &'a mut Cache,
+    head_key: Option<String>,
+    head_bytes: Option<Vec<u8>>,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader for one exported call.
+    pub(crate) fn new(store: &'a mut dyn Store, cache: &'a mut Cache) -> Self {
+        Self { store, cache, head_key: None, head_bytes: None }
+    }
+
+    /// Notes which head the call works from.
+    ///
+    /// Directory nodes are believed only under the very head they were read for. A revision that
+    /// went back means another store or a restored one: nothing cached is believed any more.
+    pub(crate) fn enter(&mut self, keys: &Keys, revision: u64, bytes: Option<&[u8]>) {
+        let seen = (revision, hash::prefix(&hash::hash(&[bytes.unwrap_or_default()])));
+        match self.cache.heads.get(keys.root()) {
+            Some(known) if *known == seen => {}
+            Some((known, _)) if *known >= revision => self.cache.clear(),
+            _ => {
+                let (from, to) = keys.range("d");
+                self.cache
+                    .directory
+                    .retain(|key| !(from.as_str()..to.as_str()).contains(&key.as_str()));
+            }
+        }
+        if self.cache.heads.len() >= HEADS_MAX {
+            self.cache.clear();
+        }
+        self.cache.heads.insert(keys.root().into(), seen);
+        self.head_key = Some(keys.head());
+        self.head_bytes = bytes.map(Vec::from);
+    }
+
+    /// Returns how often the cache was dropped, because the store is another one or a restored one.
+    pub(crate) fn generation(&self) -> u64 {
+        self.cache.generation
+    }
+
+    /// Values that may change: always from the store, in one call.
+    ///
+    /// The caller asks only for keys whose values are small.
+    ///
+    /// # Errors
+    ///
+    /// Of the store; `corrupt` when it answers another number of values.
+    pub(crate) fn fresh(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut out = Vec::with_capacity(keys.len());
+        for slice in keys.chunks(limits::KEYS_MAX) {
+            let values = self.store.get_many(slice)?;
+            if values.len() != slice.len() {
+                return Err(Error::new(
+                    lcm_text::base::error::ErrorCode::StoreUnavailable,
+                    format!("the store answered {} values for {}", values.len(), slice.len()),
+                ));
+            }
+            out.extend(values);
+        }
+        Ok(out)
+    }
+
+    /// As [`Reader::fresh`], of one key.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::fresh`].
+    pub(crate) fn fresh_one(&mut self, key: &str) -> Result<Option<Vec<u8>>> {
+        Ok(self.fresh(&[key.into()])?.pop().flatten())
+    }
+
+    /// Small values that are written once and named by what they hold, from the cache; the others
+    /// and, behind them, those of `fresh` in one call. What is missing is `None`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::fresh`].
+    pub(crate) fn kept(
+        &mut self,
+        keys: &[String],
+        fresh: &[String],
+    ) -> Result<Vec<Option<Rc<Vec<u8>>>>> {
+        let mut out: Vec<Option<Rc<Vec<u8>>>> =
+            keys.iter().map(|key| self.cache.values.get(key).cloned()).collect();
+        let mut missing: Vec<String> =
+            keys.iter().zip(&out).filter(|(_, v)| v.is_none()).map(|(k, _)| k.clone()).collect();
+        missing.extend_from_slice(fresh);
+        if missing.is_empty() {
+            return Ok(out);
+        }
+        let mut read = missing.iter().zip(self.fresh(&missing)?);
+        for slot in out.iter_mut().filter(|slot| slot.is_none()) {
+            let Some((key, value)) = read.next() else { break };
+            *slot = value.map(Rc::new);
+            if let Some(value) = slot {
+                self.cache.insert(key, value);
+            }
+        }
+        out.extend(read.map(|(_, value)| value.map(Rc::new)));
+        Ok(out)
+    }
+
+    /// Values that are written once, with the size that a reference gave for each.
+    ///
+    /// # Errors
+    ///
+    /// `conflict`: one is missing and the head has moved; `corrupt`: one is missing though the
+    /// head has not; errors of the store.
+    pub(crate) fn immutable(&mut self, wanted: &[(String, u32)]) -> Result<Vec<Rc<Vec<u8>>>> {
+        self.written_once(wanted, true)
+    }
+
+    /// As [`Reader::immutable`], for values that are looked through once, as by a search: they push
+    /// nothing out of the cache.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::immutable`].
+    pub(crate) fn passing(&mut self, wanted: &[(String, u32)]) -> Result<Vec<Rc<Vec<u8>>>> {
+        self.written_once(wanted, false)
+    }
+
+    fn written_once(&mut self, wanted: &[(String, u32)], keep: bool) -> Result<Vec<Rc<Vec<u8>>>> {
+        let mut found: Vec<Option<Rc<Vec<u8>>>> =
+            wanted.iter().map(|(key, _)| self.cache.values.get(key).cloned()).collect();
+        let mut batch: Vec<(usize, String)> = Vec::new();
+        let mut bytes = 0u32;
+        for (index, (key, size)) in wanted.iter().enumerate() {
+            if found.get(index).is_some_and(Option::is_some) {
+                continue;
+            }
+            let full = batch.len() == limits::KEYS_MAX
+                || bytes.saturating_add(*size) > limits::CALL_BYTES_MAX;
+            if full && !batch.is_empty() {
+                self.fill(&mut found, core::mem::take(&mut batch), keep)?;
+                bytes = 0;
+            }
+            batch.push((index, key.clone()));
+            bytes = bytes.saturating_add(*size);
+        }
+        if !batch.is_empty() {
+            self.fill(&mut found, batch, keep)?;
+        }
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// A sealed pack that is open.
+    pub(crate) fn opened(&self, key: &str) -> Option<Rc<Opened>> {
+        let known = self.cache.opened.iter().rev().find(|(known, _)| known == key);
+        known.map(|(_, opened)| Rc::clone(opened))
+    }
+
+    /// Keeps a sealed pack open.
+    pub(crate) fn keep_opened(&mut self, key: &str, opened: &Rc<Opened>) {
+        self.cache.keep_opened(key, opened);
+    }
+
+    /// A value that is written once but named by its place, such as a context node.
+    ///
+    /// Another value may have stood there when the cache read it, as before the restore of a
+    /// backup; then it is read again.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::immutable`].
+    pub(crate) fn checked(
+        &mut self,
+        key: &str,
+        size: u32,
+        is_it: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Rc<Vec<u8>>> {
+        let wanted = [(String::from(key), size)];
+        for _ in 0..2 {
+            match self.immutable(&wanted)?.pop() {
+                Some(value) if is_it(&value) => return Ok(value),
+                _ => self.cache.forget(key),
+            }
+        }
+        Err(self.missing(key))
+    }
+
+    /// The pack that a reference names, from the value that stands under its key; `keep`: for the
+    /// next one who asks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::checked`]; `corrupt`: it cannot be read.
+    pub(crate) fn pack(
+        &mut self,
+        key: &str,
+        place: &PackRef,
+        value: &[u8],
+        keep: bool,
+    ) -> Result<Rc<Pack>> {
+        let known = self.cache.packs.get(key).filter(|pack| pack.check() == place.check);
+        if let Some(pack) = known {
+            return Ok(Rc::clone(pack));
+        }
+        let mut pack: Pack = codec::decode(key, value)?;
+        if pack.check() != place.check {
+            let is_it = |value: &[u8]| {
+                codec::decode::<Pack>(key, value).is_ok_and(|pack| pack.check() == place.check)
+            };
+            pack = codec::decode(key, &self.checked(key, place.bytes, &is_it)?)?;
+        }
+        let pack = Rc::new(pack);
+        if !keep {
+            return Ok(pack);
+        }
+        if self.cache.packs_bytes + value.len() > PACKS_BYTES_MAX {
+            self.cache.packs.clear();
+            self.cache.packs_bytes = 0;
+        }
+        self.cache.packs_bytes += value.len();
+        self.cache.packs.insert(key.into(), Rc::clone(&pack));
+        Ok(pack)
+    }
+
+    fn fill(
+        &mut self,
+        found: &mut [Option<Rc<Vec<u8>>>],
+        batch: Vec<(usize, String)>,
+        keep: bool,
+    ) -> Result<()> {
+        let keys: Vec<String> = batch.iter().map(|(_, key)| key.clone()).collect();
+        let values = self.fresh(&keys)?;
+        for ((index, key), value) in batch.into_iter().zip(values) {
+            let Some(value) = value else { return Err(self.missing(&key)) };
+            let value = Rc::new(value);
+            if keep {
+                self.cache.insert(&key, &value);
+            }
+            if let Some(slot) = found.get_mut(index) {
+                *slot = Some(value);
+            }
+        }
+        Ok(())
+    }
+
+    /// The directory nodes with these numbers, each reaching at least to the seq beside it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::immutable`].
+    pub(crate) fn directory(
+        &mut self,
+        keys: &Keys,
+        wanted: &[(u64, u64)],
+    ) -> Result<Vec<Rc<DirectoryNode>>> {
+        let reaches = |node: &DirectoryNode, seq: u64| {
+            node.packs.last().is_some_and(|pack| pack.seq_last() >= seq)
+        };
+        let missing: Vec<(String, u64)> = wanted
+            .iter()
+            .map(|(number, seq)| (keys.directory(*number), *seq))
+            .filter(|(key, seq)| {
+                !self.cache.directory.get(key).is_some_and(|node| reaches(node, *seq))
+            })
+            .collect();
+        if self.cache.directory.len() > DIRECTORY_CACHE_MAX {
+            self.cache.directory.clear();
+            return self.directory(keys, wanted);
+        }
+        for slice in missing.chunks(DIRECTORY_CALL_MAX) {
+            let names: Vec<String> = slice.iter().map(|(key, _)| key.clone()).collect();
+            let values = self.fresh(&names)?;
+            for ((key, seq), value) in slice.iter().zip(values) {
+                let Some(value) = value else { return Err(self.missing(key)) };
+                let node: DirectoryNode = codec::decode(key, &value)?;
+                if !reaches(&node, *seq) {
+                    return Err(self.missing(key));
+                }
+                self.cache.directory.insert(key.clone(), Rc::new(node));
+            }
+        }
+        let cached = |number: &u64| self.cache.directory.get(&keys.directory(*number)).cloned();
+        Ok(wanted.iter().filter_map(|(number, _)| cached(number)).collect())
+    }
+
+    /// Reads records and directory nodes into the cache with as few calls as the bounds allow.
+    ///
+    /// What follows finds them there. A missing or short one is left to be reported by whoever
+    /// needs it.
+    ///
+    /// # Errors
+    ///
+    /// Of the store.
+    pub(crate) fn prefetch(
+        &mut self,
+        keys: &Keys,
+        wanted: &[(String, u32)],
+        nodes: &[u64],
+    ) -> Result<()> {
+        let mut list: Vec<(String, u32, bool)> = nodes
+            .iter()
+            .map(|node| (keys.directory(*node), DIRECTORY_NODE_BYTES, true))
+            .filter(|(key, ..)| !self.cache.directory.contains_key(key))
+            .collect();
+        let known = &self.cache.values;
+        let records = wanted.iter().filter(|(key, _)| !known.contains_key(key));
+        list.extend(records.map(|(key, size)| (key.clone(), *size, false)));
+        while !list.is_empty() {
+            let mut bytes = 0u32;
+            let fits = |(_, size, _): &&(String, u32, bool)| {
+                bytes = bytes.saturating_add(*size);
+                bytes <= limits::CALL_BYTES_MAX
+            };
+            let count = list.iter().take(limits::KEYS_MAX).take_while(fits).count().max(1);
+            let batch: Vec<(String, u32, bool)> = list.drain(..count).collect();
+            let names: Vec<String> = batch.iter().map(|(key, ..)| key.clone()).collect();
+            for ((key, _, is_node), value) in batch.into_iter().zip(self.fresh(&names)?) {
+                let Some(value) = value else { continue };
+                if is_node {
+                    let node: DirectoryNode = codec::decode(&key, &value)?;
+                    self.cache.directory.insert(key, Rc::new(node));
+                } else {
+                    self.cache.insert(&key, &Rc::new(value));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The error for a missing record that the head refers to.
+    pub(crate) fn missing(&mut self, key: &str) -> Error {
+        if let Some(head_key) = self.head_key.clone() {
+            match self.store.get_many(&[head_key]) {
+                Ok(values) if values.first() != Some(&self.head_bytes) => {
+                    return Error::conflict("the conversation moved on while it was read");
+                }
+                Ok(_) => {}
+                Err(error) => return error,
+            }
+        }
+        Error::corrupt(format_args!("`{key}` is missing"))
+    }
+
+    /// All entries of `[start, end)`, page by page, given to `each`.
+    ///
+    /// # Errors
+    ///
+    /// Of the store and of `each`.
+    pub(crate) fn scan(
+        &mut self,
+        start: &str,
+        end: &str,
+        each: &mut dyn FnMut(&str, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut from = String::from(start);
+        loop {
+            let (entries, more) =
+                self.store.scan(&from, end, false, 1_000, limits::CALL_BYTES_MAX)?;
+            for entry in &entries {
+                each(&entry.key, &entry.value)?;
+            }
+            match entries.last() {
+                Some(last) if more => from = after(&last.key),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// One page of entries.
+    ///
+    /// # Errors
+    ///
+    /// Of the store.
+    pub(crate) fn page(
+        &mut self,
+        start: &str,
+        end: &str,
+        bytes_max: u32,
+    ) -> Result<(Vec<crate::storage::store::Entry>, bool)> {
+        self.store.scan(start, end, false, 1_000, bytes_max.clamp(1, limits::CALL_BYTES_MAX))
+    }
+
+    /// The one commit of the call.
+    ///
+    /// # Errors
+    ///
+    /// Of the store; `limit-exceeded` when the values are over 1 MiB together.
+    pub(crate) fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<()> {
+        let bytes: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
+        if int::to_u32(bytes) > limits::CALL_BYTES_MAX {
+            return Err(Error::limit(format_args!("a commit of {bytes} bytes is over the bound")));
+        }
+        self.store.commit(guards, puts)
+    }
+}

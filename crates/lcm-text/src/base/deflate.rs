@@ -1,0 +1,105 @@
+//! Deflate with bounds: the level is part of the format, the length is known before inflating.
+//!
+//! In and out: bytes. A stream never makes more than its declared length, so that a hostile one
+//! costs no more than a sound one. What a length may be is for the caller to say.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use miniz_oxide::{
+    deflate,
+    inflate::{
+        TINFLStatus,
+        core::{
+            DecompressorOxide, decompress, inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF,
+        },
+    },
+};
+
+/// Level of every stream. Measured on packs of coding chats and of generated text: 4 takes 1.4 %
+/// more bytes than 5 in three quarters of its time, 5 takes 1.5 % more than 6 in half of it. Above
+/// nothing is gained, below much is lost.
+const LEVEL: u8 = 4;
+
+/// The stream of `bytes`; empty for none.
+pub fn deflate(bytes: &[u8]) -> Vec<u8> {
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    deflate::compress_to_vec(bytes, LEVEL)
+}
+
+/// The `length` bytes of a stream; `None`: it makes more or fewer, or is damaged.
+pub fn inflate(stream: &[u8], length: usize) -> Option<Vec<u8>> {
+    let (out, status, read) = start(stream, length);
+    let whole = match status {
+        None => stream.is_empty(),
+        Some(status) => status == TINFLStatus::Done && read == stream.len(),
+    };
+    (whole && out.len() == length).then_some(out)
+}
+
+/// The first `length` bytes of a stream that makes more; `None`: it makes fewer, or is damaged.
+pub fn inflate_front(stream: &[u8], length: usize) -> Option<Vec<u8>> {
+    let (out, status, _) = start(stream, length);
+    let sound = match status {
+        None | Some(TINFLStatus::Done | TINFLStatus::HasMoreOutput) => true,
+        Some(_) => false,
+    };
+    (sound && out.len() == length).then_some(out)
+}
+
+/// Up to `length` bytes, how inflating ended (`None`: there was nothing to do) and what was read.
+fn start(stream: &[u8], length: usize) -> (Vec<u8>, Option<TINFLStatus>, usize) {
+    if length == 0 {
+        return (Vec::new(), None, 0);
+    }
+    let mut out = alloc::vec![0u8; length];
+    let mut state: Box<DecompressorOxide> = Box::default();
+    let flags = TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
+    let (status, read, written) = decompress(&mut state, stream, &mut out, 0, flags);
+    out.truncate(written);
+    (out, Some(status), read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_deflated_is_inflated_whole_or_in_front() {
+        let text = "a sentence that comes again and again; ".repeat(3_000);
+        for length in [0, 1, 39, 40_000, text.len()] {
+            let bytes = &text.as_bytes()[..length];
+            let stream = deflate(bytes);
+            assert_eq!(inflate(&stream, length).as_deref(), Some(bytes));
+            for front in [0, length / 3, length.saturating_sub(1), length] {
+                assert_eq!(inflate_front(&stream, front).as_deref(), Some(&bytes[..front]));
+            }
+        }
+    }
+
+    /// Goal: a stream that makes more than it says, less, or nothing sensible is refused, and never
+    /// more memory is taken than was declared. Method: wrong lengths, cut and changed streams.
+    #[test]
+    fn a_hostile_stream_is_refused() {
+        let bomb = deflate(&alloc::vec![b'x'; 1 << 20]);
+        assert!(bomb.len() < 2_000);
+        assert_eq!(inflate(&bomb, 1_000), None);
+        assert_eq!(inflate(&bomb, (1 << 20) + 1), None);
+        assert_eq!(inflate(&bomb, 0), None);
+        assert_eq!(inflate_front(&bomb, (1 << 20) + 1), None);
+        let text: Vec<u8> = (0u32..9_000).flat_map(|n| (n * n).to_be_bytes()).collect();
+        let stream = deflate(&text);
+        assert_eq!(inflate(&stream[..stream.len() - 1], text.len()), None);
+        let mut longer = stream.clone();
+        longer.push(0);
+        assert_eq!(inflate(&longer, text.len()), None);
+        let mut damaged = 0;
+        for at in 0..stream.len() {
+            let mut changed = stream.clone();
+            changed[at] ^= 0x55;
+            damaged += u32::from(inflate(&changed, text.len()).as_deref() != Some(&text));
+        }
+        assert!(damaged > 1_000, "a changed stream makes other bytes or none: {damaged}");
+    }
+}

@@ -1,0 +1,26 @@
+//! Lossless or saturating conversions between integer widths, and numbers as people read them.
+//!
+//! The core has no `as` casts: `usize` differs between the guest (32 bit) and native tests (64
+//! bit), so every crossing goes through one of these.
+
+use alloc::string::{String, ToString};
+
+pub use lcm_loops::num::{to_u32, to_u64, to_usize};
+
+/// A token count for the public interface, which has 32 bits.
+pub fn tokens_u32(tokens: u64) -> u32 {
+    u32::try_from(tokens).unwrap_or(u32::MAX)
+}
+
+/// A number with commas between thousands: `12,345`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}

@@ -1,0 +1,275 @@
+//! A lenient scanner for JSON text: offsets into the original, never a rewritten copy.
+//!
+//! In: the JSON text of one message or document. Out: spans of members, elements and strings, and
+//! decoded text on demand. Grammar as RFC 8259, with one exception: a `\u` escape of half a
+//! surrogate pair is accepted and shows as U+FFFD. Nothing recurses and every call is linear.
+//! Documents that come in as arguments are read by `fields`, those that go out are written by
+//! `write`; neither builds a tree. Not here: what a member means.
+
+mod fields;
+mod write;
+
+use alloc::{borrow::Cow, string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+pub use self::{fields::Fields, write::Writer};
+use crate::base::error::{Error, Result};
+use lcm_loops::literal;
+pub use lcm_loops::{literal::write_string, scan::DEPTH_MAX};
+pub use lcm_loops::{
+    literal::{Piece, each_compact, each_piece, each_text, first_piece, inner},
+    scan::{Fault, Scanner, TokenKind},
+};
+
+/// A range of bytes of a raw message, on character boundaries.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Span {
+    /// Offset of the first byte.
+    pub start: u32,
+    /// Number of bytes.
+    pub length: u32,
+}
+
+impl Span {
+    /// The span of the bytes from `start` to before `end`; both at most `u32::MAX`.
+    pub fn between(start: usize, end: usize) -> Self {
+        let start = u32::try_from(start).unwrap_or(u32::MAX);
+        let end = u32::try_from(end).unwrap_or(u32::MAX);
+        Self { start, length: end.saturating_sub(start) }
+    }
+}
+
+/// The type of a JSON value.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// `{...}`.
+    Object,
+    /// `[...]`.
+    Array,
+    /// `"..."`.
+    String,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Bool,
+    /// `null`.
+    Null,
+}
+
+/// One member of an object.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Member {
+    /// The key as it stands, quotes included; [`text()`] decodes it.
+    pub key: Span,
+    /// The value, whole.
+    pub value: Span,
+    /// The type of the value.
+    pub kind: Kind,
+}
+
+/// One element of an array.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Value {
+    /// The value, whole.
+    pub span: Span,
+    /// Its type.
+    pub kind: Kind,
+}
+
+/// The members of the one object that `raw` consists of, in order, duplicates included.
+///
+/// # Errors
+///
+/// `invalid-input` with the byte offset: not exactly one JSON object with nothing but JSON
+/// whitespace around it, nesting deeper than [`DEPTH_MAX`], or 4 GiB and more.
+pub fn object(raw: &str) -> Result<Vec<Member>> {
+    if u32::try_from(raw.len()).is_err() {
+        return Err(Error::invalid("a JSON text of 4 GiB or more"));
+    }
+    collect_members(raw, 0).map_err(|fault| {
+        Error::invalid(format_args!("no JSON object: {} at byte {}", fault.what, fault.at))
+    })
+}
+
+/// The members of the object at `span`, in order, duplicates included; empty for anything else.
+#[must_use]
+pub fn members(raw: &str, span: Span) -> Vec<Member> {
+    collect_members(slice(raw, span), index(span.start)).unwrap_or_default()
+}
+
+/// The elements of the array at `span`, in order; empty for anything else.
+#[must_use]
+pub fn elements(raw: &str, span: Span) -> Vec<Value> {
+    collect_elements(slice(raw, span), index(span.start)).unwrap_or_default()
+}
+
+/// Hands out the members of the object at `span` one by one, in order; none of anything else.
+pub(crate) fn each_member(raw: &str, span: Span, mut take: impl FnMut(Member)) {
+    // What is no such object has nothing to hand out, and that is all there is to say.
+    let _ = each_inside(
+        slice(raw, span),
+        index(span.start),
+        TokenKind::ObjectStart,
+        |key, Value { span, kind }| take(Member { key, value: span, kind }),
+    );
+}
+
+/// Hands out the elements of the array at `span` one by one, in order; none of anything else.
+/// Returns whether it is an array up to its end, which is known only after them.
+pub(crate) fn each_element(raw: &str, span: Span, mut take: impl FnMut(Value)) -> bool {
+    let base = index(span.start);
+    each_inside(slice(raw, span), base, TokenKind::ArrayStart, |_, value| take(value)).is_ok()
+}
+
+/// The first element of the array at `span`; `None` of anything else. Reads no further.
+pub(crate) fn first_element(raw: &str, span: Span) -> Option<Value> {
+    let (value, base) = (slice(raw, span), index(span.start));
+    let mut scanner = Scanner::new(value);
+    let mut start = None;
+    while let Ok(Some(token)) = scanner.next_token() {
+        let is_start = matches!(token.kind, TokenKind::ObjectStart | TokenKind::ArrayStart);
+        match token.depth {
+            0 if token.kind != TokenKind::ArrayStart => return None,
+            1 if is_start => start = Some(token.start),
+            1 => {
+                let begin = base.saturating_add(start.unwrap_or(token.start));
+                let span = Span::between(begin, base.saturating_add(token.end));
+                return Some(Value { span, kind: kind_of(token.kind) });
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether a JSON value, or several with commas between, has more tokens than so many.
+pub(crate) fn has_more_tokens(value: &str, max: usize) -> bool {
+    let mut scanner = Scanner::inside_array(value);
+    let mut count = 0;
+    while count <= max && matches!(scanner.next_token(), Ok(Some(_))) {
+        count += 1;
+    }
+    count > max
+}
+
+/// The member of this (decoded) key; of several the last.
+#[must_use]
+pub fn member<'a>(members: &'a [Member], raw: &str, key: &str) -> Option<&'a Member> {
+    members.iter().rev().find(|member| is_text(raw, member.key, key))
+}
+
+/// Whether the (decoded) text of the string at `span` is this.
+pub fn is_text(raw: &str, span: Span, wanted: &str) -> bool {
+    let literal = slice(raw, span);
+    match inner(literal) {
+        // An escape takes more bytes than what it stands for.
+        Some(written) if written.len() <= wanted.len() => written == wanted,
+        _ => literal::decode(literal) == wanted,
+    }
+}
+
+/// The type of the value at `span`, told by its first character; [`Kind::Null`] for a bad span.
+#[must_use]
+pub fn kind(raw: &str, span: Span) -> Kind {
+    match slice(raw, span).as_bytes().first() {
+        Some(b'{') => Kind::Object,
+        Some(b'[') => Kind::Array,
+        Some(b'"') => Kind::String,
+        Some(b't' | b'f') => Kind::Bool,
+        Some(b'-' | b'0'..=b'9') => Kind::Number,
+        _ => Kind::Null,
+    }
+}
+
+/// The bytes at `span`; empty when it does not lie in `raw` on character boundaries.
+#[must_use]
+pub fn slice(raw: &str, span: Span) -> &str {
+    let start = index(span.start);
+    raw.get(start..start.saturating_add(index(span.length))).unwrap_or_default()
+}
+
+/// The text of the value at `span`: a string decoded, half a surrogate pair as U+FFFD; any other
+/// value as it stands.
+#[must_use]
+pub fn text(raw: &str, span: Span) -> Cow<'_, str> {
+    literal::decode(slice(raw, span))
+}
+
+/// The value at `span` without the whitespace outside its strings.
+#[must_use]
+pub fn compact(raw: &str, span: Span) -> String {
+    let value = slice(raw, span);
+    let mut out = String::with_capacity(value.len());
+    each_compact(value, &mut |piece| out.push_str(piece));
+    out
+}
+
+/// A stored offset as an index; one that does not fit is out of every range.
+fn index(offset: u32) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX)
+}
+
+const fn kind_of(token: TokenKind) -> Kind {
+    match token {
+        TokenKind::ObjectStart | TokenKind::ObjectEnd => Kind::Object,
+        TokenKind::ArrayStart | TokenKind::ArrayEnd => Kind::Array,
+        TokenKind::Key | TokenKind::String => Kind::String,
+        TokenKind::Number => Kind::Number,
+        TokenKind::True | TokenKind::False => Kind::Bool,
+        TokenKind::Null => Kind::Null,
+    }
+}
+
+/// Walks the one container `value` consists of and hands out each value directly inside it, with
+/// the key before it. Offsets are shifted by `base`.
+fn each_inside(
+    value: &str,
+    base: usize,
+    opening: TokenKind,
+    mut take: impl FnMut(Span, Value),
+) -> core::result::Result<(), Fault> {
+    let mut scanner = Scanner::new(value);
+    match scanner.next_token()? {
+        Some(token) if token.kind == opening => {}
+        Some(token) => return Err(Fault { what: "another type of value", at: token.start }),
+        None => return Err(Fault { what: "nothing", at: 0 }),
+    }
+    let mut key = Span::default();
+    let mut start = 0;
+    while let Some(token) = scanner.next_token()? {
+        if token.depth != 1 {
+            continue;
+        }
+        let span = Span::between(base.saturating_add(token.start), base.saturating_add(token.end));
+        match token.kind {
+            TokenKind::Key => key = span,
+            TokenKind::ObjectStart | TokenKind::ArrayStart => start = token.start,
+            TokenKind::ObjectEnd | TokenKind::ArrayEnd => {
+                let begin = base.saturating_add(start);
+                let span = Span::between(begin, base.saturating_add(token.end));
+                take(key, Value { span, kind: kind_of(token.kind) });
+            }
+            _ => take(key, Value { span, kind: kind_of(token.kind) }),
+        }
+    }
+    Ok(())
+}
+
+fn collect_members(value: &str, base: usize) -> core::result::Result<Vec<Member>, Fault> {
+    let mut members = Vec::new();
+    each_inside(value, base, TokenKind::ObjectStart, |key, Value { span, kind }| {
+        members.push(Member { key, value: span, kind });
+    })?;
+    Ok(members)
+}
+
+fn collect_elements(value: &str, base: usize) -> core::result::Result<Vec<Value>, Fault> {
+    let mut elements = Vec::new();
+    each_inside(value, base, TokenKind::ArrayStart, |_, value| elements.push(value))?;
+    Ok(elements)
+}
+
+#[cfg(test)]
+#[expect(clippy::as_conversions, clippy::string_slice, reason = "a failing test may panic")]
+mod tests;

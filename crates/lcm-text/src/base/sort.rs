@@ -1,0 +1,257 @@
+//! Sorting, and maps that are sorted lists.
+//!
+//! The component holds one copy of each algorithm for every type that it is used with, and the
+//! library's sort and tree are large. So there is one sort for numbers, which is fast, the
+//! library's on places, comparing by a call, for everything else, and a map that is a list. Not
+//! here: maps from texts to numbers that grow in any order; they are trees of the library.
+
+use alloc::{borrow::Borrow, vec::Vec};
+use core::{cmp::Ordering, mem};
+
+pub use lcm_loops::sort::numbers;
+
+/// Sorts numbers and leaves out repetitions.
+#[inline(never)]
+pub fn distinct_numbers(list: &mut Vec<u64>) {
+    numbers(list);
+    list.dedup();
+}
+
+/// Sorts; equals stay as they are.
+pub fn sort<T: Ord>(list: &mut [T]) {
+    sort_by(list, &mut T::cmp);
+}
+
+/// Sorts and leaves out repetitions.
+pub fn distinct<T: Ord>(list: &mut Vec<T>) {
+    sort(list);
+    list.dedup();
+}
+
+/// Sorts as `compare` says; equals stay as they are.
+pub fn sort_by<T>(list: &mut [T], compare: &mut dyn FnMut(&T, &T) -> Ordering) {
+    let steps = swaps(list.len(), &mut |left, right| match (list.get(left), list.get(right)) {
+        (Some(left), Some(right)) => compare(left, right),
+        _ => Ordering::Equal,
+    });
+    for (left, right) in steps {
+        list.swap(left, right);
+    }
+}
+
+/// The swaps that sort a list of this length, given the order of the items at two places.
+#[inline(never)]
+fn swaps(length: usize, compare: &mut dyn FnMut(usize, usize) -> Ordering) -> Vec<(usize, usize)> {
+    let mut sources: Vec<usize> = (0..length).collect();
+    sources.sort_by(|left, right| compare(*left, *right));
+    let mut steps = Vec::new();
+    for start in 0..length {
+        let mut at = start;
+        while let Some(source) = sources.get_mut(at) {
+            // Marked as done: what belongs here is here.
+            let source = mem::replace(source, at);
+            if source == at || source == start {
+                break;
+            }
+            steps.push((at, source));
+            at = source;
+        }
+    }
+    steps
+}
+
+/// Where an item stands in an ordered list of this length, or would stand, given how the item at a
+/// place compares with it. What comes in order is found at once to be behind all others.
+#[inline(never)]
+fn search(length: usize, compare: &mut dyn FnMut(usize) -> Ordering) -> Result<usize, usize> {
+    let (mut from, mut to) = (0, length);
+    let mut place = length.saturating_sub(1);
+    while from < to {
+        match compare(place) {
+            Ordering::Equal => return Ok(place),
+            Ordering::Less => from = place + 1,
+            Ordering::Greater => to = place,
+        }
+        place = from + (to - from) / 2;
+    }
+    Err(from)
+}
+
+/// A map that is a list in the order of its keys: for what is small, or mostly comes in order.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Sorted<K, V> {
+    entries: Vec<(K, V)>,
+}
+
+impl<K, V> Default for Sorted<K, V> {
+    fn default() -> Self {
+        Self { entries: Vec::new() }
+    }
+}
+
+impl<K: Ord, V> Sorted<K, V> {
+    /// Of many entries in any order; of equal keys the last one counts.
+    pub fn of(mut entries: Vec<(K, V)>) -> Self {
+        entries.reverse();
+        sort_by(&mut entries, &mut |left, right| left.0.cmp(&right.0));
+        entries.dedup_by(|next, last| next.0 == last.0);
+        Self { entries }
+    }
+
+    fn place<Q: Ord + ?Sized>(&self, key: &Q) -> Result<usize, usize>
+    where
+        K: Borrow<Q>,
+    {
+        search(self.entries.len(), &mut |place| {
+            self.entries.get(place).map_or(Ordering::Equal, |(known, _)| known.borrow().cmp(key))
+        })
+    }
+
+    /// Returns the value of `key`.
+    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        self.entries.get(self.place(key).ok()?).map(|(_, value)| value)
+    }
+
+    /// Returns the value of `key` for writing.
+    pub fn find_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        let place = self.place(key).ok()?;
+        self.entries.get_mut(place).map(|(_, value)| value)
+    }
+
+    /// Returns whether `key` has a value.
+    pub fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.place(key).is_ok()
+    }
+
+    /// Puts a value in the place of the one that was there, which is returned.
+    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+        match self.place(&key) {
+            Ok(place) => self.entries.get_mut(place).map(|(_, known)| mem::replace(known, value)),
+            Err(place) => {
+                self.entries.insert(place, (key, value));
+                None
+            }
+        }
+    }
+
+    /// Removes `key` and returns its value.
+    pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        let place = self.place(key).ok()?;
+        Some(self.entries.remove(place).1)
+    }
+
+    /// The value of a key, which is made if there is none.
+    pub fn entry(&mut self, key: K) -> Option<&mut V>
+    where
+        V: Default,
+    {
+        let place = match self.place(&key) {
+            Ok(place) => place,
+            Err(place) => {
+                self.entries.insert(place, (key, V::default()));
+                place
+            }
+        };
+        self.entries.get_mut(place).map(|(_, value)| value)
+    }
+
+    /// Removes the keys for which `is_kept` is false.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(&K) -> bool) {
+        self.entries.retain(|(key, _)| is_kept(key));
+    }
+
+    /// Removes all keys.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+    }
+
+    /// Returns the number of keys.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// All entries, in the order of their keys.
+    pub fn entries(&self) -> &[(K, V)] {
+        &self.entries
+    }
+
+    /// As [`Sorted::entries`], to keep.
+    pub fn into_entries(self) -> Vec<(K, V)> {
+        self.entries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{collections::BTreeMap, string::String, vec};
+
+    use super::*;
+
+    fn random(state: &mut u64) -> u64 {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        *state
+    }
+
+    /// Goal: the order of the library's stable sort. Method: lists of all small lengths and some
+    /// larger ones, with many equal keys, each item marked with where it came from.
+    #[test]
+    fn sorts_as_the_library_does_and_stably() {
+        let mut state = 11;
+        for length in (0..70).chain([1_000, 1_023, 1_025]) {
+            for bound in [1, 3, 50, u64::MAX] {
+                let mut list: Vec<(u64, usize)> =
+                    (0..length).map(|at| (random(&mut state) % bound, at)).collect();
+                let mut expected = list.clone();
+                expected.sort_by_key(|(key, _)| *key);
+                sort_by(&mut list, &mut |left, right| left.0.cmp(&right.0));
+                assert_eq!(list, expected);
+            }
+        }
+        let mut words = vec!["b", "a", "c", "a"];
+        distinct(&mut words);
+        assert_eq!(words, ["a", "b", "c"]);
+        let mut list = vec![3, 1, 2, 1];
+        distinct_numbers(&mut list);
+        assert_eq!(list, [1, 2, 3]);
+    }
+
+    /// Goal: a map like the library's. Method: the same random calls to both.
+    #[test]
+    fn a_sorted_list_is_a_map() {
+        let mut state = 5;
+        let (mut map, mut list) = (BTreeMap::new(), Sorted::<String, u64>::default());
+        for round in 0..4_000u64 {
+            let key = alloc::format!("{}", random(&mut state) % 200);
+            match random(&mut state) % 4 {
+                0 => assert_eq!(map.remove(&key), list.remove(key.as_str())),
+                1 => {
+                    *map.entry(key.clone()).or_default() += 1;
+                    if let Some(value) = list.entry(key.clone()) {
+                        *value += 1;
+                    }
+                }
+                _ => assert_eq!(map.insert(key.clone(), round), list.insert(key.clone(), round)),
+            }
+            assert_eq!(map.get(&key), list.get(key.as_str()));
+        }
+        let entries: Vec<(String, u64)> = map.into_iter().collect();
+        assert_eq!(entries, list.entries());
+        let mut doubled = entries.clone();
+        doubled.splice(0..0, entries.iter().rev().map(|(key, _)| (key.clone(), 0)));
+        assert_eq!(Sorted::of(doubled).into_entries(), entries);
+    }
+}

@@ -1,0 +1,530 @@
+//! Reads a configuration from JSON and reports what became of each key.
+//!
+//! Every setting has one name of ours and may have names of the reference system, which are
+//! accepted in camel and in snake case. When several names of a setting are given, ours wins, then
+//! the order of the table. Keys that are known but not the engine's are reported, not read.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+use core::cmp::Reverse;
+
+use super::{
+    Config, TailCap,
+    decimal::{scaled, whole},
+    overrides,
+};
+use crate::{
+    base::{
+        error::{Error, Result},
+        json::{self, Kind, Member, Writer},
+        sort::{self, Sorted},
+    },
+    summary::prompts,
+    types::api,
+};
+
+/// One setting.
+struct Key {
+    name: &'static str,
+    /// Names of the reference system, in camel case.
+    aliases: &'static [&'static str],
+    take: Take,
+}
+
+/// The type and bounds of a setting, and where its value goes.
+enum Take {
+    /// A whole number from the first to the second.
+    Number(u32, u32, fn(&mut Config, u32)),
+    /// A whole number from the first, or `null`.
+    NumberOrNull(u32, fn(&mut Config, Option<u32>)),
+    /// A whole number, or -1 for `None`.
+    Depth(fn(&mut Config, Option<u32>)),
+    Flag(fn(&mut Config, bool)),
+    Text(fn(&mut Config, String)),
+    /// A text; empty or `null` for `None`.
+    Name(fn(&mut Config, Option<String>)),
+    Texts(fn(&mut Config, Vec<String>)),
+    /// Thousandths under our name, a decimal under the other.
+    Threshold,
+    /// An array of rules.
+    Overrides,
+    /// Texts by the names of prompts.
+    Prompts,
+    /// Names of elements.
+    Tags,
+    /// A policy under our name, whether it is `prompt-aware` under the others.
+    Eviction,
+}
+
+const ANY: u32 = u32::MAX;
+
+const fn key(name: &'static str, aliases: &'static [&'static str], take: Take) -> Key {
+    Key { name, aliases, take }
+}
+
+use Take::{Depth, Flag, Name, Number, NumberOrNull, Text, Texts};
+
+static KEYS: [Key; 42] = [
+    key("enabled", &[], Flag(|c, v| c.enabled = v)),
+    key("context_threshold_permille", &["contextThreshold"], Take::Threshold),
+    key("context_threshold_overrides", &["contextThresholdOverrides"], Take::Overrides),
+    key(
+        "fresh_tail_messages_max",
+        &["freshTailCount"],
+        Number(0, ANY, |c, v| c.fresh_tail_messages_max = v),
+    ),
+    key(
+        "fresh_tail_tokens_max",
+        &["freshTailMaxTokens"],
+        NumberOrNull(1, |c, v| {
+            c.fresh_tail_tokens_max = v.map_or(TailCap::Unlimited, TailCap::Tokens);
+        }),
+    ),
+    key(
+        "leaf_chunk_tokens_max",
+        &["leafChunkTokens"],
+        Number(1, ANY, |c, v| c.leaf_chunk_tokens_max = Some(v)),
+    ),
+    key(
+        "leaf_tokens_target",
+        &["leafTargetTokens"],
+        Number(1, ANY, |c, v| c.leaf_tokens_target = Some(v)),
+    ),
+    key(
+        "condensed_tokens_target",
+        &["condensedTargetTokens"],
+        Number(1, ANY, |c, v| c.condensed_tokens_target = Some(v)),
+    ),
+    key(
+        "condense_leaves_min",
+        &["leafMinFanout"],
+        Number(2, ANY, |c, v| c.condense_leaves_min = v),
+    ),
+    key(
+        "condense_summaries_min",
+        &["condensedMinFanout"],
+        Number(2, ANY, |c, v| c.condense_summaries_min = v),
+    ),
+    key(
+        "condense_min_hard",
+        &["condensedMinFanoutHard"],
+        Number(2, ANY, |c, v| c.condense_min_hard = v),
+    ),
+    key(
+        "sweep_depth_max",
+        &["sweepMaxDepth", "incrementalMaxDepth"],
+        Depth(|c, v| c.sweep_depth_max = v),
+    ),
+    key(
+        "summary_prefix_tokens_target",
+        &["summaryPrefixTargetTokens"],
+        Number(1, ANY, |c, v| c.summary_prefix_tokens_target = Some(v)),
+    ),
+    key("sweep_passes_max", &["maxSweepIterations"], Number(1, ANY, |c, v| c.sweep_passes_max = v)),
+    key(
+        "until_under_rounds_max",
+        &["maxRounds"],
+        Number(1, ANY, |c, v| c.until_under_rounds_max = v),
+    ),
+    key(
+        "fallback_tokens_max",
+        &["fallbackMaxTokens"],
+        Number(64, ANY, |c, v| c.fallback_tokens_max = Some(v)),
+    ),
+    key(
+        "summary_overage_factor",
+        &["summaryMaxOverageFactor"],
+        Number(1, 1000, |c, v| c.summary_overage_factor = v),
+    ),
+    key("expand_tokens_max", &["maxExpandTokens"], Number(1, ANY, |c, v| c.expand_tokens_max = v)),
+    key(
+        "large_payload_tokens_min",
+        &["largeFileThresholdTokens", "largeFileTokenThreshold"],
+        Number(1000, ANY, |c, v| c.large_payload_tokens_min = v),
+    ),
+    key(
+        "new_session_retain_depth",
+        &["newSessionRetainDepth"],
+        Depth(|c, v| c.new_session_retain_depth = v),
+    ),
+    key(
+        "assembly_tokens_max",
+        &["maxAssemblyTokenBudget"],
+        NumberOrNull(1000, |c, v| c.assembly_tokens_max = v),
+    ),
+    key(
+        "bootstrap_tokens_max",
+        &["bootstrapMaxTokens"],
+        Number(1, ANY, |c, v| c.bootstrap_tokens_max = Some(v)),
+    ),
+    key("eviction_policy", &["promptAwareEviction", "promptAwareEvictionEnabled"], Take::Eviction),
+    key(
+        "stub_large_tool_payloads",
+        &["stubLargeToolPayloads"],
+        Flag(|c, v| c.stub_large_tool_payloads = v),
+    ),
+    key("plain_summaries", &[], Flag(|c, v| c.plain_summaries = v)),
+    key("custom_instructions", &["customInstructions"], Text(|c, v| c.custom_instructions = v)),
+    key("prompt_overrides", &[], Take::Prompts),
+    key("summary_model", &["summaryModel"], Name(|c, v| c.summary_model = v)),
+    key(
+        "large_file_summary_model",
+        &["largeFileSummaryModel"],
+        Name(|c, v| c.large_file_summary_model = v),
+    ),
+    key("expansion_model", &["expansionModel"], Name(|c, v| c.expansion_model = v)),
+    key(
+        "enable_summary_thinking",
+        &["enableSummaryThinking"],
+        Flag(|c, v| c.enable_summary_thinking = v),
+    ),
+    key(
+        "summary_call_window_ms",
+        &["summaryCallWindowMs"],
+        Number(1, ANY, |c, v| c.summary_call_window_ms = v.into()),
+    ),
+    key(
+        "summary_max_calls_per_window",
+        &["summaryMaxCallsPerWindow"],
+        Number(1, ANY, |c, v| c.summary_max_calls_per_window = v),
+    ),
+    key(
+        "summary_spend_backoff_ms",
+        &["summarySpendBackoffMs"],
+        Number(1, ANY, |c, v| c.summary_spend_backoff_ms = v.into()),
+    ),
+    key(
+        "circuit_breaker_threshold",
+        &["circuitBreakerThreshold"],
+        Number(1, ANY, |c, v| c.circuit_breaker_threshold = v),
+    ),
+    key(
+        "circuit_breaker_cooldown_ms",
+        &["circuitBreakerCooldownMs"],
+        Number(1, ANY, |c, v| c.circuit_breaker_cooldown_ms = v.into()),
+    ),
+    key(
+        "replay_flood_threshold_external",
+        &["replayFloodThresholdExternal"],
+        Number(1, ANY, |c, v| c.replay_flood_threshold_external = v),
+    ),
+    key(
+        "replay_flood_threshold_internal",
+        &["replayFloodThresholdInternal"],
+        Number(1, ANY, |c, v| c.replay_flood_threshold_internal = v),
+    ),
+    key("strip_injected_context_tags", &["stripInjectedContextTags"], Take::Tags),
+    key(
+        "ignore_session_patterns",
+        &["ignoreSessionPatterns"],
+        Texts(|c, v| c.ignore_session_patterns = v),
+    ),
+    key(
+        "stateless_session_patterns",
+        &["statelessSessionPatterns"],
+        Texts(|c, v| c.stateless_session_patterns = v),
+    ),
+    key(
+        "skip_stateless_sessions",
+        &["skipStatelessSessions"],
+        Flag(|c, v| c.skip_stateless_sessions = v),
+    ),
+];
+
+/// Most names of elements, and most bytes of one.
+const TAGS_MAX: usize = 32;
+const TAG_BYTES_MAX: usize = 64;
+/// What they must be.
+const TAGS: &str = "an array of strings, at most 32 names of elements of at most 64 bytes: ASCII \
+                    letters, digits, `_`, `-`, `.` and `:`, beginning with a letter or `_`";
+
+/// Keys of the reference system that no longer do anything, in camel case.
+const DEPRECATED: [&str; 2] = ["cacheAwareCompaction", "dynamicLeafChunkTokens"];
+
+/// Keys of the reference system that are a host's to follow, in camel case. Deadlines are, because
+/// the engine has no clock.
+const HOST: [&str; 18] = [
+    "autoRotateSessionFiles",
+    "compactUntilUnderDeadlineMs",
+    "databasePath",
+    "dbPath",
+    "delegationTimeoutMs",
+    "expansionProvider",
+    "fallbackProviders",
+    "hostFallbackMode",
+    "independentLogFile",
+    "largeFileSummaryProvider",
+    "largeFilesDir",
+    "proactiveThresholdCompactionMode",
+    "pruneHeartbeatOk",
+    "summaryProvider",
+    "summaryTimeoutMs",
+    "sweepDeadlineMs",
+    "timezone",
+    "transcriptGcEnabled",
+];
+
+/// What became of each key, every list sorted.
+#[derive(Default)]
+struct Report {
+    /// Our names of the settings that were given under any name.
+    accepted: Vec<&'static str>,
+    reserved: Vec<&'static str>,
+    /// Our names of those that were not.
+    defaulted: Vec<&'static str>,
+    /// Other names under which settings were given.
+    aliased: Vec<Alias>,
+    deprecated: Vec<String>,
+    host: Vec<String>,
+    unknown: Vec<String>,
+}
+
+struct Alias {
+    key: String,
+    name: &'static str,
+}
+
+impl Report {
+    fn json(&self) -> String {
+        let mut aliased = Writer::array();
+        for Alias { key, name } in &self.aliased {
+            let mut alias = Writer::object();
+            alias.text("key", key);
+            alias.text("as", name);
+            aliased.push_object(alias);
+        }
+        let mut report = Writer::object();
+        report.array_at("accepted", array(&self.accepted));
+        report.texts("reserved", &self.reserved);
+        report.array_at("defaulted", array(&self.defaulted));
+        report.array_at("aliased", aliased);
+        report.texts("deprecated", &self.deprecated);
+        report.texts("host", &self.host);
+        report.texts("unknown", &self.unknown);
+        report.end_object()
+    }
+}
+
+fn array(names: &[&str]) -> Writer {
+    let mut array = Writer::array();
+    names.iter().for_each(|name| array.push_text(name));
+    array
+}
+
+/// A setting that was given.
+struct Given {
+    /// Place in [`KEYS`].
+    setting: usize,
+    /// 0 for our name, then the place among the aliases.
+    rank: usize,
+    spelled: String,
+    value: Member,
+}
+
+/// Reads a configuration, one JSON object. Absent keys have their defaults; of a key that is
+/// repeated the last counts.
+///
+/// The second result is a JSON object with the lists `accepted`, `reserved` (accepted, but nothing
+/// in this version goes by it), `defaulted`, `aliased` (each `{"key", "as"}`), `deprecated`, `host`
+/// and `unknown`: nothing in them is an error.
+///
+/// # Errors
+///
+/// `invalid-input`: no JSON object, or a value of the wrong type or out of bounds; the message
+/// names key and bound.
+pub fn parse(config_json: &str) -> Result<(Config, String)> {
+    let mut members = Vec::new();
+    for member in json::object(config_json)? {
+        members.push((json::text(config_json, member.key).into_owned(), member));
+    }
+    let mut report = Report::default();
+    let mut given = Vec::new();
+    for (spelled, value) in Sorted::of(members).into_entries() {
+        let camel = camel_case(&spelled);
+        if let Some((setting, rank)) = find(&spelled, &camel) {
+            given.push(Given { setting, rank, spelled, value });
+        } else if DEPRECATED.contains(&camel.as_str()) {
+            report.deprecated.push(spelled);
+        } else if HOST.contains(&camel.as_str()) {
+            report.host.push(spelled);
+        } else {
+            report.unknown.push(spelled);
+        }
+    }
+    // All are checked, the one that wins is set last.
+    sort::sort_by(&mut given, &mut |a, b| {
+        let place = |given: &Given| (given.setting, Reverse(given.rank));
+        place(a).cmp(&place(b)).then_with(|| a.spelled.cmp(&b.spelled))
+    });
+    let mut config = Config::default();
+    for Given { setting, rank, spelled, value } in given {
+        let Some(key) = KEYS.get(setting) else { continue };
+        take(&mut config, config_json, &key.take, rank > 0, &value)
+            .map_err(|wanted| Error::invalid(format_args!("`{spelled}` must be {wanted}")))?;
+        report.accepted.push(key.name);
+        if rank > 0 || spelled != key.name {
+            report.aliased.push(Alias { key: spelled, name: key.name });
+        }
+    }
+    sort::distinct(&mut report.accepted);
+    let names = KEYS.iter().map(|key| key.name);
+    report.defaulted = names.filter(|name| !report.accepted.contains(name)).collect();
+    sort::sort(&mut report.defaulted);
+    sort::sort_by(&mut report.aliased, &mut |a, b| a.key.cmp(&b.key));
+    report.reserved =
+        RESERVED.iter().copied().filter(|name| report.accepted.contains(name)).collect();
+    Ok((config, report.json()))
+}
+
+/// The setting of this name, and the rank of the name.
+fn find(spelled: &str, camel: &str) -> Option<(usize, usize)> {
+    KEYS.iter().enumerate().find_map(|(setting, key)| {
+        // A variable of the environment comes in camel case, whichever name it has.
+        if key.name == spelled || camel_case(key.name) == camel {
+            return Some((setting, 0));
+        }
+        let alias = key.aliases.iter().position(|alias| *alias == camel)?;
+        Some((setting, alias + 1))
+    })
+}
+
+/// `fresh_tail_count` as `freshTailCount`; a name without underscores as it is.
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let mut out = words.next().unwrap_or_default().to_string();
+    for word in words {
+        let mut letters = word.chars();
+        out.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        out.push_str(letters.as_str());
+    }
+    out
+}
+
+/// Settings that nothing goes by yet: checked, kept, and reported as reserved.
+static RESERVED: [&str; 6] = [
+    "expand_tokens_max",
+    "expansion_model",
+    "large_file_summary_model",
+    "summary_call_window_ms",
+    "summary_max_calls_per_window",
+    "summary_spend_backoff_ms",
+];
+
+/// Sets one value; else what it must be.
+fn take(
+    config: &mut Config,
+    raw: &str,
+    take: &Take,
+    aliased: bool,
+    value: &Member,
+) -> core::result::Result<(), String> {
+    let text = json::text(raw, value.value);
+    let number = (value.kind == Kind::Number).then(|| whole(&text)).flatten();
+    let flag = (value.kind == Kind::Bool).then(|| *text == *"true");
+    let string = (value.kind == Kind::String).then(|| text.to_string());
+    let is_null = value.kind == Kind::Null;
+    match *take {
+        Number(min, max, set) => match number.filter(|v| (min..=max).contains(v)) {
+            Some(number) => set(config, number),
+            None => return Err(format!("a whole number from {min} to {max}")),
+        },
+        NumberOrNull(min, set) => match number.filter(|v| *v >= min) {
+            None if !is_null => return Err(format!("a whole number from {min} to {ANY}, or null")),
+            number => set(config, number),
+        },
+        Depth(set) => match (number, text.strip_prefix('-').and_then(whole)) {
+            (Some(depth), _) => set(config, Some(depth)),
+            (None, Some(1)) if value.kind == Kind::Number => set(config, None),
+            _ => return Err(format!("a whole number from -1 to {ANY}")),
+        },
+        Flag(set) => set(config, flag.ok_or("true or false")?),
+        Text(set) => set(config, string.ok_or("a string")?),
+        Name(set) => match string {
+            None if !is_null => return Err("a string or null".into()),
+            name => set(config, name.filter(|name| !name.is_empty())),
+        },
+        Texts(set) => set(config, texts(raw, value).ok_or("an array of strings")?),
+        Take::Tags => {
+            let names = texts(raw, value).filter(|names| names.len() <= TAGS_MAX);
+            let names = names.filter(|names| names.iter().all(|name| is_tag(name)));
+            config.strip_injected_context_tags = names.ok_or(TAGS)?;
+        }
+        Take::Prompts => {
+            let texts = named_texts(raw, value).ok_or("an object whose values are strings")?;
+            config.prompt_overrides = prompts::overrides(texts)?;
+        }
+        Take::Overrides => config.context_threshold_overrides = rules(raw, value)?,
+        Take::Threshold => config.context_threshold_permille = threshold(&text, aliased, value)?,
+        Take::Eviction => config.eviction_policy = eviction(string.as_deref(), flag, aliased)?,
+    }
+    Ok(())
+}
+
+/// Whether a text can be the name of an element.
+fn is_tag(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
+    let begins = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+    name.len() <= TAG_BYTES_MAX
+        && name.bytes().all(fits)
+        && name.as_bytes().first().is_some_and(begins)
+}
+
+fn rules(raw: &str, value: &Member) -> core::result::Result<Vec<super::Override>, String> {
+    const WANTED: &str = "an array of rules";
+    if value.kind != Kind::Array {
+        return Err(WANTED.into());
+    }
+    overrides::read(raw, &json::elements(raw, value.value))
+        .map_err(|error| format!("{WANTED}; {}", error.into_failure().message))
+}
+
+fn threshold(text: &str, decimal: bool, value: &Member) -> core::result::Result<u32, &'static str> {
+    let number = (value.kind == Kind::Number).then_some(text);
+    if !decimal {
+        let permille = number.and_then(whole).filter(|permille| *permille <= 1000);
+        return permille.ok_or("a whole number from 0 to 1000");
+    }
+    number
+        .and_then(|number| scaled(number, 3))
+        .filter(|s| s.floor < 1000 || (s.floor == 1000 && s.exact))
+        .and_then(|s| u32::try_from(s.floor + u64::from(s.rounds_up)).ok())
+        .ok_or("a number from 0 to 1")
+}
+
+fn eviction(
+    policy: Option<&str>,
+    prompt_aware: Option<bool>,
+    aliased: bool,
+) -> core::result::Result<api::Policy, &'static str> {
+    match (aliased, policy, prompt_aware) {
+        (false, Some("chronological"), _) | (true, _, Some(false)) => {
+            Ok(api::Policy::Chronological)
+        }
+        (false, Some("prompt-aware"), _) | (true, _, Some(true)) => Ok(api::Policy::PromptAware),
+        (false, Some("layered"), _) => Ok(api::Policy::Layered),
+        (false, ..) => Err("`chronological`, `prompt-aware` or `layered`"),
+        (true, ..) => Err("true or false"),
+    }
+}
+
+fn texts(raw: &str, value: &Member) -> Option<Vec<String>> {
+    let is_array = value.kind == Kind::Array;
+    let elements = is_array.then(|| json::elements(raw, value.value))?;
+    let text =
+        |v: &json::Value| (v.kind == Kind::String).then(|| json::text(raw, v.span).into_owned());
+    elements.iter().map(text).collect()
+}
+
+fn named_texts(raw: &str, value: &Member) -> Option<Vec<(String, String)>> {
+    let is_object = value.kind == Kind::Object;
+    let members = is_object.then(|| json::members(raw, value.value))?;
+    let mut texts = Vec::new();
+    for m in &members {
+        let text = (m.kind == Kind::String).then(|| json::text(raw, m.value).into_owned())?;
+        texts.push((json::text(raw, m.key).into_owned(), text));
+    }
+    Some(Sorted::of(texts).into_entries())
+}

@@ -1,0 +1,235 @@
+//! Overrides: other numbers for some models, sessions or windows.
+//!
+//! In: rules, each an object that says when it applies and what it sets, and what is known of a
+//! call. Out: the rule that applies, at most one. The weights are the reference's (behaviour
+//! reference, 4.1): a rule that names its model outranks one that names sessions, and that one any
+//! that only names windows.
+
+use alloc::{format, string::String, vec::Vec};
+
+use super::{Config, decimal::scaled};
+use crate::base::{
+    error::{Error, Result},
+    glob,
+    json::{self, Fields, Kind},
+};
+
+const MODEL_WEIGHT: u32 = 100;
+const SESSION_WEIGHT: u32 = 50;
+const WINDOW_WEIGHT: u32 = 20;
+
+/// Rules of one configuration: every call compares them all.
+const RULES_MAX: usize = 64;
+
+/// One rule. Of what it does not name everything fits.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Override {
+    /// Pattern of the `model` of a call; `None`: of any, and of calls that name none.
+    pub model: Option<String>,
+    /// Pattern of the session, as in `ignore_session_patterns`; `None`: of any.
+    pub session: Option<String>,
+    /// Least budget of a call, in tokens; `None`: none.
+    pub window_min: Option<u32>,
+    /// Greatest budget of a call, in tokens; `None`: none.
+    pub window_max: Option<u32>,
+    /// Takes the place of the setting of this name; `None`: it stays.
+    pub context_threshold_permille: Option<u32>,
+    /// Takes the place of the setting of this name; `None`: it stays.
+    pub fresh_tail_messages_max: Option<u32>,
+    /// Takes the place of the setting of this name; `None`: it stays.
+    pub leaf_chunk_tokens_max: Option<u32>,
+}
+
+/// What rules are compared with.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// The model that a call is for; `None`: it names none.
+    pub model: Option<&'a str>,
+    /// The name of the session: the key of its family, else the id of the conversation.
+    pub session: &'a str,
+    /// The budget as the call has it.
+    pub budget: u32,
+}
+
+impl Override {
+    /// How much of a situation the rule names; `None`: it does not apply.
+    fn weight(&self, situation: &Situation<'_>) -> Option<u32> {
+        let mut weight = 0;
+        if let Some(model) = &self.model {
+            weight += MODEL_WEIGHT;
+            situation.model.filter(|name| glob::fits(model, name))?;
+        }
+        if let Some(session) = &self.session {
+            weight += SESSION_WEIGHT;
+            glob::fits(session, situation.session).then_some(())?;
+        }
+        for (bound, fits) in [
+            (self.window_min, self.window_min.is_none_or(|min| situation.budget >= min)),
+            (self.window_max, self.window_max.is_none_or(|max| situation.budget <= max)),
+        ] {
+            weight += bound.map_or(0, |_| WINDOW_WEIGHT);
+            fits.then_some(())?;
+        }
+        Some(weight)
+    }
+}
+
+impl Config {
+    /// The rule that applies, by its place from 0: that of the greatest weight, of equal ones the
+    /// first.
+    #[must_use]
+    pub fn override_of(&self, situation: &Situation<'_>) -> Option<usize> {
+        let mut best: Option<(u32, usize)> = None;
+        for (place, rule) in self.context_threshold_overrides.iter().enumerate() {
+            if let Some(weight) = rule.weight(situation)
+                && best.is_none_or(|(greatest, _)| weight > greatest)
+            {
+                best = Some((weight, place));
+            }
+        }
+        best.map(|(_, place)| place)
+    }
+
+    /// Whether any rule asks for the name of the session.
+    pub fn has_session_overrides(&self) -> bool {
+        self.context_threshold_overrides.iter().any(|rule| rule.session.is_some())
+    }
+}
+
+/// Reads the rules.
+///
+/// # Errors
+///
+/// `invalid-input`, naming the rule by its place from 1: something unknown or out of bounds in it,
+/// nothing that it is about or sets, or a window that ends before it begins.
+pub(super) fn read(raw: &str, list: &[json::Value]) -> Result<Vec<Override>> {
+    if list.len() > RULES_MAX {
+        return Err(Error::invalid(format_args!("at most {RULES_MAX} rules")));
+    }
+    let mut rules = Vec::new();
+    for (index, value) in list.iter().enumerate() {
+        let name = format!("rule {}", index + 1);
+        if value.kind != Kind::Object {
+            return Err(Error::invalid(format_args!("{name}: no object")));
+        }
+        rules.push(rule(&name, Fields::new(raw, json::members(raw, value.span)))?);
+    }
+    Ok(rules)
+}
+
+fn rule(name: &str, mut fields: Fields<'_>) -> Result<Override> {
+    let rule = Override {
+        model: fields.text_or_none("model"),
+        session: fields.text_or_none("session"),
+        window_min: fields.small_or_none("window_min"),
+        window_max: fields.small_or_none("window_max"),
+        context_threshold_permille: permille(&mut fields),
+        fresh_tail_messages_max: either(&mut fields, ["fresh_tail_messages_max", "freshTailCount"]),
+        leaf_chunk_tokens_max: either(&mut fields, ["leaf_chunk_tokens_max", "leafChunkTokens"]),
+    };
+    let blank = |text: &Option<String>| text.as_ref().is_some_and(String::is_empty);
+    let about = [rule.window_min, rule.window_max].iter().flatten().count();
+    let sets =
+        [rule.context_threshold_permille, rule.fresh_tail_messages_max, rule.leaf_chunk_tokens_max];
+    let fault = if blank(&rule.model) || blank(&rule.session) {
+        Some("a pattern must not be empty")
+    } else if rule.model.is_none() && rule.session.is_none() && about == 0 {
+        Some("says not when it applies: `model`, `session`, `window_min` or `window_max`")
+    } else if sets.iter().all(Option::is_none) {
+        Some("sets nothing")
+    } else if rule.leaf_chunk_tokens_max == Some(0) {
+        Some("`leaf_chunk_tokens_max` must be at least 1")
+    } else if rule.window_min.zip(rule.window_max).is_some_and(|(min, max)| min > max) {
+        Some("`window_min` must be at most `window_max`")
+    } else {
+        None
+    };
+    fields.end(name)?;
+    match fault {
+        Some(fault) => Err(Error::invalid(format_args!("{name}: {fault}"))),
+        None => Ok(rule),
+    }
+}
+
+/// A number under our name or the reference's.
+fn either(fields: &mut Fields<'_>, [ours, alias]: [&str; 2]) -> Option<u32> {
+    let aliased = fields.small_or_none(alias);
+    fields.small_or_none(ours).or(aliased)
+}
+
+/// Thousandths under our name, a decimal from 0 to 1 under the reference's.
+fn permille(fields: &mut Fields<'_>) -> Option<u32> {
+    const OURS: &str = "context_threshold_permille";
+    const ALIAS: &str = "contextThreshold";
+    let mut found = None;
+    if let Some((text, kind)) = fields.any(ALIAS) {
+        let decimal = scaled(&text, 3).filter(|s| kind == Kind::Number && s.floor <= 1000);
+        match decimal.filter(|s| s.floor < 1000 || s.exact) {
+            Some(s) => found = u32::try_from(s.floor + u64::from(s.rounds_up)).ok(),
+            None => fields.must_be(ALIAS, "a number from 0 to 1"),
+        }
+    }
+    if let Some(ours) = fields.small_or_none(OURS) {
+        if ours > 1000 {
+            fields.must_be(OURS, "a whole number from 0 to 1000");
+        }
+        found = Some(ours);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{keys::parse, policy::Policy};
+
+    fn config(rules: &str) -> Config {
+        parse(&format!("{{\"contextThresholdOverrides\":{rules}}}")).unwrap().0
+    }
+
+    fn policy(config: &Config, model: Option<&str>, session: &str, budget: u32) -> Policy {
+        let rule = config.override_of(&Situation { model, session, budget });
+        config.policy_by(budget, rule).unwrap()
+    }
+
+    #[test]
+    fn case_29_the_rule_that_names_most_wins_and_of_equal_ones_the_first() {
+        let config = config(
+            r#"[{"window_min":1000,"context_threshold_permille":100},
+                {"session":"agent:*","context_threshold_permille":200},
+                {"session":"agent:b*","context_threshold_permille":300},
+                {"window_min":5000,"window_max":6000,"contextThreshold":0.4},
+                {"model":"big-*","contextThreshold":0.5,"freshTailCount":3,"leafChunkTokens":77}]"#,
+        );
+        let threshold = |session, budget| policy(&config, None, session, budget).threshold;
+        assert_eq!(threshold("agent:b", 1_000), 200);
+        assert_eq!(threshold("other", 1_000), 100);
+        assert_eq!(threshold("other", 999), 749);
+        assert_eq!(threshold("other", 5_000), 2_000);
+        assert_eq!(threshold("other", 7_000), 700);
+        let of_model = policy(&config, Some("big-2"), "agent:b", 1_000);
+        assert_eq!((of_model.threshold, of_model.fresh_tail_messages_max), (500, 3));
+        assert_eq!(of_model.leaf_chunk_tokens_max, 77);
+        assert_eq!(policy(&config, Some("small"), "other", 500).threshold, 375);
+    }
+
+    #[test]
+    fn a_rule_that_is_none_is_refused_by_its_place() {
+        for (rules, wanted) in [
+            ("{}", "`contextThresholdOverrides` must be an array of rules"),
+            ("[1]", "rule 1: no object"),
+            (r#"[{"model":"m","leafChunkTokens":1},{"model":"m"}]"#, "rule 2: sets nothing"),
+            (r#"[{"leafChunkTokens":1}]"#, "rule 1: says not when it applies"),
+            (r#"[{"model":"m","leafChunkTokens":0}]"#, "rule 1: `leaf_chunk_tokens_max`"),
+            (r#"[{"model":"","leafChunkTokens":1}]"#, "rule 1: a pattern must not be empty"),
+            (r#"[{"model":"m","contextThreshold":1.5}]"#, "rule 1: `contextThreshold` must be"),
+            (r#"[{"model":"m","context_threshold_permille":1001}]"#, "from 0 to 1000"),
+            (r#"[{"window_min":2,"window_max":1,"leafChunkTokens":1}]"#, "must be at most"),
+            (r#"[{"model":"m","leafChunkTokens":1,"x":1}]"#, "rule 1: `x` is not known here"),
+        ] {
+            let json = format!("{{\"contextThresholdOverrides\":{rules}}}");
+            let error = parse(&json).unwrap_err().into_failure().message;
+            assert!(error.contains(wanted), "{rules}: {error}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Images and other bytes, mostly in base64.
+//!
+//! In: base64, bare or behind `data:...;base64,`, or text that is none. Out: format, size in
+//! pixels, bytes. Only the beginning is decoded, and of that only the header read.
+
+use alloc::vec::Vec;
+
+use super::{Kind, Payload, sheet::Sheet};
+use crate::base::int;
+
+/// How the base64 of a format begins.
+const MAGICS: [(&str, Kind, &str); 8] = [
+    ("/9j/", Kind::Image("JPEG"), "image/jpeg"),
+    ("iVBOR", Kind::Image("PNG"), "image/png"),
+    ("R0lGOD", Kind::Image("GIF"), "image/gif"),
+    ("UklGR", Kind::Image("WebP"), "image/webp"),
+    ("PHN2Zy", Kind::Image("SVG"), "image/svg+xml"),
+    ("JVBERi", Kind::Binary, "application/pdf"),
+    ("UEsDB", Kind::Binary, "application/zip"),
+    ("H4sI", Kind::Binary, "application/gzip"),
+];
+const UNKNOWN: &str = "application/octet-stream";
+/// Characters that are looked at, and how many bare base64 has at least, with and without a magic.
+const SAMPLE: usize = 4_096;
+const MAGIC_MIN: usize = 32;
+const BARE_MIN: usize = 400;
+/// Most bytes that are decoded: the size of a JPEG stands behind its preview.
+const DECODED_MAX: usize = 96 << 10;
+
+/// The base64 of a text, and whether it says so itself.
+fn payload_of(text: &str) -> (&str, bool) {
+    let behind = text.strip_prefix("data:").and_then(|text| text.split_once(";base64,"));
+    // The comma is near, or it is not that of a header.
+    match behind.filter(|(header, _)| header.len() < 100) {
+        Some((_, data)) => (data, true),
+        None => (text, false),
+    }
+}
+
+fn magic(data: &str) -> Option<(Kind, &'static str)> {
+    let row = MAGICS.iter().find(|row| data.starts_with(row.0));
+    row.map(|row| (row.1, row.2))
+}
+
+/// The media type of bytes of no known kind.
+pub(super) fn mime(text: &str) -> &'static str {
+    magic(payload_of(text.trim_start()).0).map_or(UNKNOWN, |found| found.1)
+}
+
+/// The kind of a text that is bytes; `None`: it is text.
+pub(super) fn sniff(text: &str) -> Option<Kind> {
+    let (data, declared) = payload_of(text);
+    let sample = || data.bytes().take(SAMPLE);
+    let all = sample().all(|byte| sextet(byte).is_some() || b"\r\n=".contains(&byte));
+    let any = |is: fn(&u8) -> bool| sample().any(|byte| is(&byte));
+    let mixed =
+        any(u8::is_ascii_uppercase) && any(u8::is_ascii_lowercase) && any(u8::is_ascii_digit);
+    match magic(data) {
+        Some((kind, _)) if declared || (all && data.len() >= MAGIC_MIN) => return Some(kind),
+        None if declared || (all && mixed && data.len() >= BARE_MIN) => return Some(Kind::Binary),
+        _ => {}
+    }
+    let odd =
+        |c: &char| *c == '\u{fffd}' || (c.is_control() && !c.is_whitespace() && *c != '\u{1b}');
+    let sample = || text.chars().take(SAMPLE);
+    (sample().filter(odd).count() * 10 > sample().count()).then_some(Kind::Binary)
+}
+
+/// Describes an image or other bytes.
+pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>, kind: Kind) {
+    let text = payload.head.trim();
+    let (data, declared) = payload_of(text);
+    let found = magic(data);
+    let encoded = declared || sniff(text).is_some_and(|_| data.bytes().all(is_base64));
+    match kind {
+        Kind::Image(format) => {
+            sheet.put(format);
+            sheet.put(" image");
+        }
+        _ => sheet.put("Binary data"),
+    }
+    if let (Kind::Binary, Some((_, mime))) = (kind, found) {
+        sheet.put(", ");
+        sheet.put(mime);
+    }
+    let bytes = decoded(data);
+    if let Some((width, height)) = pixels(&bytes).filter(|_| encoded) {
+        sheet.put(", ");
+        sheet.number(width);
+        sheet.put(" x ");
+        sheet.count(height, "pixel");
+    }
+    sheet.put(", ");
+    if encoded {
+        let sextets = int::to_u64(data.bytes().filter(|byte| sextet(*byte).is_some()).count());
+        // What was not read is taken to be of the same density.
+        let unread = payload.bytes.saturating_sub(int::to_u64(payload.head.len()));
+        let all = if payload.is_whole { sextets } else { sextets + unread };
+        sheet.put(if payload.is_whole { "" } else { "about " });
+        sheet.count(all / 4 * 3 + (all % 4).saturating_sub(1), "byte");
+        sheet.put(", in base64");
+    } else {
+        sheet.count(payload.bytes, "byte");
+        sheet.put(" that are not text");
+    }
+}
+
+fn is_base64(byte: u8) -> bool {
+    sextet(byte).is_some() || byte == b'=' || byte.is_ascii_whitespace()
+}
+
+const fn sextet(byte: u8) -> Option<u8> {
+    Some(match byte {
+        b'A'..=b'Z' => byte - b'A',
+        b'a'..=b'z' => byte - b'a' + 26,
+        b'0'..=b'9' => byte - b'0' + 52,
+        b'+' | b'-' => 62,
+        b'/' | b'_' => 63,
+        _ => return None,
+    })
+}
+
+/// The bytes that base64 begins with.
+fn decoded(data: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let (mut bits, mut held) = (0_u32, 0);
+    for six in data.bytes().filter_map(sextet) {
+        bits = (bits << 6) | u32::from(six);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            let [.., low] = (bits >> held).to_be_bytes();
+            out.push(low);
+            if out.len() >= DECODED_MAX {
+                break;
+            }
+        }
+    }
+    out
+}
+
+/// Width and height of an image, from its header.
+fn pixels(bytes: &[u8]) -> Option<(u64, u64)> {
+    let at = |at: usize| bytes.get(at).copied().map(u64::from);
+    let big = |from: usize| Some(at(from)? << 8 | at(from + 1)?);
+    let little = |from: usize| Some(at(from + 1)? << 8 | at(from)?);
+    let is = |from: usize, what: &[u8]| bytes.get(from..from + what.len()) == Some(what);
+    if is(1, b"PNG") {
+        return Some((big(16)? << 16 | big(18)?, big(20)? << 16 | big(22)?));
+    }
+    if is(0, b"GIF8") {
+        return Some((little(6)?, little(8)?));
+    }
+    if is(12, b"VP8 ") {
+        return Some((little(26)? & 0x3FFF, little(28)? & 0x3FFF));
+    }
+    if is(12, b"VP8L") {
+        let both = little(23)? << 16 | little(21)?;
+        return Some(((both & 0x3FFF) + 1, (both >> 14 & 0x3FFF) + 1));
+    }
+    if is(12, b"VP8X") {
+        let wide = |from: usize| Some((at(from + 2)? << 16 | little(from)?) + 1);
+        return Some((wide(24)?, wide(27)?));
+    }
+    if !is(0, &[0xFF, 0xD8]) {
+        return None;
+    }
+    let mut from = 2;
+    loop {
+        match (at(from)?, at(from + 1)?) {
+            (0xFF, 0xFF) => from += 1,
+            // Frame headers; the others in this range are tables.
+            (0xFF, 0xC0..=0xC3 | 0xC5..=0xC7 | 0xC9..=0xCB | 0xCD..=0xCF) => {
+                return Some((big(from + 7)?, big(from + 5)?));
+            }
+            (0xFF, _) => from += 2 + int::to_usize(big(from + 2)?),
+            _ => return None,
+        }
+    }
+}

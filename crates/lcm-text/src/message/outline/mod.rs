@@ -1,0 +1,107 @@
+//! What a large payload is and where to look in it, told in about 200 tokens without a model.
+//!
+//! In: the beginning and the end of a decoded payload and what the host says about it. Out: its
+//! kind, a media type, and a text that is never empty and never above [`TOKENS_MAX`]. The same
+//! payload gives the same text; time is linear, memory bounded by what is shown, and nothing
+//! recurses. Not here: what is large, and where payload and text are kept.
+
+mod code;
+mod diff;
+mod image;
+mod json;
+mod kind;
+mod log;
+mod markup;
+mod prose;
+mod sheet;
+mod table;
+
+use alloc::string::String;
+
+use self::sheet::Sheet;
+
+/// Most tokens of the text, as `tokens::estimate` counts.
+pub const TOKENS_MAX: u32 = 240;
+
+/// What is known of a payload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Payload<'a> {
+    /// Name of the file or tool, as the host gives it.
+    pub name: Option<&'a str>,
+    /// Declared media type.
+    pub mime: Option<&'a str>,
+    /// Beginning of the decoded text, at most 1 MiB; all of it when `is_whole`.
+    pub head: &'a str,
+    /// End of the text, at most 16 KiB; empty when `is_whole`.
+    pub tail: &'a str,
+    /// Bytes of the whole payload.
+    pub bytes: u64,
+    /// Lines of the whole payload.
+    pub lines: u64,
+    /// Whether `head` is everything.
+    pub is_whole: bool,
+}
+
+/// What a payload is. Names of languages and image formats are as people write them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// One JSON document, or one per line.
+    Json,
+    /// Rows with commas, semicolons or bars between their columns.
+    Csv,
+    /// Rows with tabs between their columns.
+    Tsv,
+    /// YAML documents.
+    Yaml,
+    /// XML or HTML.
+    Xml,
+    /// Source text in a language.
+    Code(&'static str),
+    /// Text with headings.
+    Markdown,
+    /// Lines with times or levels.
+    Log,
+    /// A unified diff.
+    Diff,
+    /// An image of a format, in base64.
+    Image(&'static str),
+    /// Bytes that are no text, in base64 or not.
+    Binary,
+    /// Any other text.
+    Text,
+}
+
+/// What was found out about a payload.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Exploration {
+    /// What it is.
+    pub kind: Kind,
+    /// Media type, for a payload of which none was declared.
+    pub mime: &'static str,
+    /// The summary, 1 to [`TOKENS_MAX`] tokens.
+    pub text: String,
+}
+
+/// Explores a payload.
+pub(crate) fn explore(payload: &Payload<'_>) -> Exploration {
+    let head = payload.head.strip_prefix('\u{feff}').unwrap_or(payload.head);
+    let payload = &Payload { head, ..*payload };
+    let (kind, mime) = kind::of(payload);
+    let mut sheet = Sheet::new(TOKENS_MAX);
+    match kind {
+        Kind::Json => json::explore(&mut sheet, payload),
+        Kind::Csv | Kind::Tsv => table::explore(&mut sheet, payload, kind == Kind::Tsv),
+        Kind::Yaml => markup::explore_yaml(&mut sheet, payload),
+        Kind::Xml => markup::explore_tags(&mut sheet, payload),
+        Kind::Code(name) => code::explore(&mut sheet, payload, name),
+        Kind::Markdown => prose::explore(&mut sheet, payload, "Markdown"),
+        Kind::Log => log::explore(&mut sheet, payload),
+        Kind::Diff => diff::explore(&mut sheet, payload),
+        Kind::Image(_) | Kind::Binary => image::explore(&mut sheet, payload, kind),
+        Kind::Text => prose::explore(&mut sheet, payload, "Text"),
+    }
+    Exploration { kind, mime, text: sheet.into_text() }
+}
+
+#[cfg(test)]
+mod tests;

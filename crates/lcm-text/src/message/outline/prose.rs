@@ -1,0 +1,89 @@
+//! Text: its size, its headings, how it begins and how it ends.
+//!
+//! In: any text. Out: counts, headings with their lines, and as much of the opening and the
+//! closing as fits.
+
+use super::{
+    Payload,
+    sheet::{List, Sheet},
+};
+use crate::base::tokens;
+
+/// Headings that are shown, and their quarter tokens.
+const HEADINGS: usize = 18;
+const HEADINGS_MAX: u64 = 400;
+/// Quarter tokens of the opening and of the closing: 500 characters of ASCII.
+const EXCERPT_MAX: u64 = 500;
+/// Quarter tokens that the labels of both take, and the least for which they are worth it.
+const LABELS: u64 = 24;
+const EXCERPT_MIN: u64 = 60;
+
+/// Whether a line is a heading of Markdown.
+pub(super) fn is_heading(line: &str) -> bool {
+    let title = line.trim_start_matches('#');
+    (1..=6).contains(&(line.len() - title.len())) && title.starts_with(' ')
+}
+
+/// Describes text.
+pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>, title: &str) {
+    let (mut characters, mut words) = (0_u64, 0_u64);
+    let mut between = true;
+    for c in payload.head.chars() {
+        let blank = c.is_whitespace();
+        characters += 1;
+        words += u64::from(between && !blank);
+        between = blank;
+    }
+    sheet.title(payload, title);
+    sheet.put(", ");
+    sheet.count(characters, "character");
+    sheet.put(", ");
+    sheet.count(words, "word");
+    let mut headings = List::new(HEADINGS);
+    let mut fenced = false;
+    for (at, line) in (1..).zip(payload.head.lines()) {
+        if !line.starts_with(['#', '`', '~']) {
+            continue;
+        }
+        fenced ^= line.starts_with("```") || line.starts_with("~~~");
+        if !fenced && is_heading(line) {
+            headings.push(Some(at), line.trim_start_matches('#'), None);
+        }
+    }
+    sheet.list("heading", &headings, ", ", HEADINGS_MAX);
+    excerpts(sheet, payload);
+}
+
+/// The whole text if it fits, else its opening and its closing.
+pub(super) fn excerpts(sheet: &mut Sheet, payload: &Payload<'_>) {
+    let Some(room) = sheet.left().checked_sub(LABELS).filter(|room| *room >= EXCERPT_MIN) else {
+        return;
+    };
+    let text = payload.head.trim();
+    if payload.is_whole && tokens::quarters(text) <= room {
+        sheet.quote("\nAll of it: ", text, room);
+        return;
+    }
+    let end = if payload.is_whole { text } else { payload.tail.trim_end() };
+    let each = EXCERPT_MAX.min(room / 2);
+    sheet.quote("\nOpening: ", text, each);
+    sheet.quote("\nClosing: ...", closing(end, each), each);
+}
+
+/// The end of a text, of at most so many quarter tokens, from the beginning of a word on if one
+/// is near.
+pub(super) fn closing(text: &str, max: u64) -> &str {
+    let mut left = max;
+    let start = text.char_indices().rev().find(|(_, c)| {
+        let weight = u64::from(tokens::weight(*c));
+        let over = weight > left;
+        left = left.saturating_sub(weight);
+        over
+    });
+    let Some((at, c)) = start else { return text };
+    let end = text.get(at + c.len_utf8()..).unwrap_or_default();
+    match end.split_once(char::is_whitespace) {
+        Some((part, rest)) if part.len() < end.len() / 4 => rest,
+        _ => end,
+    }
+}

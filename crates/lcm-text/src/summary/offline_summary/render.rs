@@ -1,0 +1,126 @@
+//! Writes what was chosen, in the order of the source.
+
+use alloc::{string::String, vec::Vec};
+
+use super::{
+    material::{Material, Piece},
+    pieces::quarters,
+    select::{Selection, separator},
+    terms::{Class, Term},
+};
+use crate::{base::sort, summary::transcript::EXPAND_PREFIX};
+
+/// Stands for details when none of them has a name.
+const NAMELESS: &str = "the full text";
+/// LIMIT: entries of earlier such lines that are looked at.
+const LEADS_MAX: usize = 512;
+/// Bytes up to which a name is listed.
+const NAME_MAX: usize = 60;
+
+/// The chosen pieces, each line ended by a line break; empty when none is chosen.
+pub(super) fn body(material: &Material<'_>, selection: &Selection<'_, '_>) -> String {
+    let mut out = String::new();
+    let mut last: Option<&Piece<'_>> = None;
+    let mut last_day = None;
+    for piece in selection.pieces() {
+        match last {
+            Some(left) if left.line == piece.line => {
+                out.push_str(separator(material, left, piece));
+            }
+            Some(_) => out.push('\n'),
+            None => {}
+        }
+        let opens = last.is_none_or(|left| left.block != piece.block);
+        if let Some(block) = material.blocks.get(piece.block).filter(|_| opens)
+            && !block.time.is_empty()
+        {
+            let dated = selection.is_dated() && last_day != Some(block.day);
+            last_day = Some(block.day);
+            let date = if dated { block.date } else { "" };
+            push_header(&mut out, &[date, block.time, block.role]);
+        }
+        out.push_str(piece.text);
+        last = Some(piece);
+    }
+    if last.is_some() {
+        out.push('\n');
+    }
+    out
+}
+
+fn push_header(out: &mut String, words: &[&str]) {
+    let words: Vec<&str> = words.iter().copied().filter(|word| !word.is_empty()).collect();
+    out.push('[');
+    out.push_str(&words.join(" "));
+    out.push_str("] ");
+}
+
+/// Appends the line that names what was left out, in at most `room` quarter tokens.
+pub(super) fn footer(
+    out: &mut String,
+    material: &Material<'_>,
+    selection: &Selection<'_, '_>,
+    leads: &[&str],
+    room: u32,
+) {
+    let Some(mut room) = room.checked_sub(quarters(EXPAND_PREFIX)) else { return };
+    let mut line = String::from(EXPAND_PREFIX);
+    // Whether it fits is asked first: the text is long.
+    let mut push = |line: &mut String, name: &str, is_new: &dyn Fn(&str) -> bool| {
+        let separator = if line.len() == EXPAND_PREFIX.len() { " " } else { ", " };
+        let cost = quarters(name).saturating_add(quarters(separator));
+        if let Some(rest) = room.checked_sub(cost).filter(|_| is_new(line)) {
+            room = rest;
+            line.push_str(separator);
+            line.push_str(name);
+        }
+    };
+    // A name can stand in the text as part of a longer term.
+    for name in names(material, selection) {
+        push(&mut line, name, &|_| !out.contains(name));
+    }
+    for lead in leads.iter().take(LEADS_MAX).filter(|lead| **lead != NAMELESS) {
+        push(&mut line, lead, &|line| !out.contains(*lead) && !line.contains(*lead));
+    }
+    if line.len() == EXPAND_PREFIX.len() {
+        push(&mut line, NAMELESS, &|_| true);
+    }
+    if line.len() > EXPAND_PREFIX.len() {
+        out.push_str(&line);
+    }
+}
+
+/// Quarter tokens that line can use, at most `limit`, which must hold the line without names.
+pub(super) fn footer_size(
+    material: &Material<'_>,
+    selection: &Selection<'_, '_>,
+    leads: &[&str],
+    limit: u32,
+) -> u32 {
+    let nameless = quarters(EXPAND_PREFIX) + quarters(NAMELESS) + 2;
+    names(material, selection)
+        .into_iter()
+        .chain(leads.iter().take(LEADS_MAX).copied())
+        .map(|name| quarters(name).saturating_add(2))
+        .fold(quarters(EXPAND_PREFIX), u32::saturating_add)
+        .max(nameless)
+        .min(limit)
+}
+
+fn is_listable(term: &Term<'_>) -> bool {
+    term.is_name() && term.text.len() <= NAME_MAX && term.text.chars().count() >= 3
+}
+
+/// Names that occur in the source but not in what was chosen: identifiers before names, often
+/// mentioned ones before others, then the earlier.
+fn names<'a>(material: &Material<'a>, selection: &Selection<'_, 'a>) -> Vec<&'a str> {
+    let mut names: Vec<(bool, u32, usize, &'a str)> = material
+        .terms
+        .iter()
+        .enumerate()
+        .filter(|(number, term)| is_listable(term) && !selection.covers(*number))
+        .map(|(number, term)| (term.class == Class::Name, u32::MAX - term.count, number, term.text))
+        .collect();
+    sort::sort(&mut names);
+    names.into_iter().map(|(_, _, _, text)| text).collect()
+}

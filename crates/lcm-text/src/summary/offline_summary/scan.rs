@@ -1,0 +1,307 @@
+//! Finds the terms of a text: what a reader could ask for by name. Each byte is looked at once.
+
+use super::terms::{Class, Key};
+use crate::base::tokens;
+
+/// LIMIT: longer runs of letters outside ASCII are scripts without spaces, and count by threes.
+const SPACELESS_MIN: u32 = 24;
+/// LIMIT: longer tokens are noise.
+const TOKEN_MAX: usize = 160;
+
+/// One occurrence of a term.
+#[derive(Clone, Copy, Debug)]
+pub struct Word<'a> {
+    /// As it is written.
+    pub text: &'a str,
+    /// Equal for terms that differ in case only.
+    pub key: u64,
+    /// What kind of term it is here.
+    pub class: Class,
+    /// Whether it begins with a lower-case letter.
+    pub plain: bool,
+}
+
+/// Calls `emit` with every term of `text`, in order.
+pub fn scan<'a>(text: &'a str, emit: &mut dyn FnMut(Word<'a>)) {
+    let mut at = line_number_length(text);
+    // The last character that is not a space, for capitals at the start of a sentence.
+    let mut before = '.';
+    while let Some(c) = char_at(text, at) {
+        if c == ' ' {
+            at += 1;
+        } else if is_gram(c) {
+            let length = grams(text.get(at..).unwrap_or(""), emit);
+            at += length;
+            before = c;
+        } else if is_word(c) {
+            let mut token = Token::default();
+            let end = token.read(text, at);
+            token.emit(text.get(at..end).unwrap_or(""), starts_sentence(before), emit);
+            at = end;
+            before = token.previous;
+        } else {
+            at += c.len_utf8();
+            if !c.is_whitespace() {
+                before = c;
+            }
+        }
+    }
+}
+
+/// The character at a boundary; ASCII without decoding.
+#[inline(always)]
+pub(super) fn char_at(text: &str, at: usize) -> Option<char> {
+    match text.as_bytes().get(at) {
+        Some(byte) if byte.is_ascii() => Some(char::from(*byte)),
+        Some(_) => decoded(text, at),
+        None => None,
+    }
+}
+
+#[inline(never)]
+fn decoded(text: &str, at: usize) -> Option<char> {
+    text.get(at..).and_then(|rest| rest.chars().next())
+}
+
+/// The length of the line number that a listing puts before a line: it names nothing.
+fn line_number_length(text: &str) -> usize {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let numbered =
+        text.get(digits..).is_some_and(|rest| rest.starts_with([':', '|', '\t', '\u{2502}']));
+    if (1..=6).contains(&digits) && numbered { digits } else { 0 }
+}
+
+/// Whether a capital after this character says nothing. Quotes and colons do not count: in data
+/// they stand before values.
+fn starts_sentence(before: char) -> bool {
+    matches!(before, '.' | '!' | '?' | '*' | '-' | '#' | '>' | '|')
+}
+
+fn is_word(c: char) -> bool {
+    if c.is_ascii() { c == '_' || c.is_ascii_alphanumeric() } else { c.is_alphanumeric() }
+}
+
+fn is_gram(c: char) -> bool {
+    !c.is_ascii() && tokens::is_cjk(c) && c.is_alphanumeric()
+}
+
+/// Emits the neighbouring pairs of the ideographs that `text` starts with; returns their length.
+fn grams<'a>(text: &'a str, emit: &mut dyn FnMut(Word<'a>)) -> usize {
+    let mut previous = None;
+    for (at, c) in text.char_indices() {
+        if !is_gram(c) {
+            return at;
+        }
+        if let Some(pair) = previous.and_then(|from| text.get(from..at + c.len_utf8())) {
+            emit(gram(pair));
+        }
+        previous = Some(at);
+    }
+    text.len()
+}
+
+fn gram(text: &str) -> Word<'_> {
+    let key = text.chars().fold(Key::new(), with_lower);
+    Word {
+        text,
+        key: key.finish(),
+        class: Class::Gram,
+        plain: text.starts_with(char::is_lowercase),
+    }
+}
+
+fn with_lower(key: Key, c: char) -> Key {
+    if c.is_ascii() {
+        let lower = c.to_ascii_lowercase();
+        return u8::try_from(lower).map_or(key, |byte| key.with(byte));
+    }
+    let mut buffer = [0; 4];
+    c.to_lowercase().fold(key, |key, lower| {
+        lower.encode_utf8(&mut buffer).bytes().fold(key, |key, byte| key.with(byte))
+    })
+}
+
+/// What is known of the characters of a token.
+struct Token {
+    key: Key,
+    characters: u32,
+    letters: u32,
+    upper: u32,
+    digits: u32,
+    dots: u32,
+    slashes: u32,
+    marks: u32,
+    inner_capital: bool,
+    first: char,
+    /// The last character.
+    previous: char,
+    is_ascii: bool,
+}
+
+impl Default for Token {
+    fn default() -> Self {
+        Self {
+            key: Key::new(),
+            characters: 0,
+            letters: 0,
+            upper: 0,
+            digits: 0,
+            dots: 0,
+            slashes: 0,
+            marks: 0,
+            inner_capital: false,
+            first: ' ',
+            previous: ' ',
+            is_ascii: true,
+        }
+    }
+}
+
+impl Token {
+    /// Reads the token that starts at `at`: word characters, and joiners between them. Returns
+    /// where it ends.
+    fn read(&mut self, text: &str, mut at: usize) -> usize {
+        loop {
+            at += self.ascii(text.as_bytes().get(at..).unwrap_or_default());
+            if let Some(c) = char_at(text, at).filter(|c| is_word(*c) && !is_gram(*c)) {
+                self.add(c);
+                at += c.len_utf8();
+                continue;
+            }
+            let Some(joiner) = char_at(text, at).and_then(|c| self.joiner(text, at, c)) else {
+                return at;
+            };
+            for c in joiner.chars() {
+                self.add(c);
+            }
+            at += joiner.len();
+        }
+    }
+
+    /// The joiner that stands at `at`, if the token goes on after it.
+    fn joiner<'a>(&self, text: &'a str, at: usize, c: char) -> Option<&'a str> {
+        let next = char_at(text, at + c.len_utf8());
+        let length = match (c, next) {
+            (':', Some('/')) if char_at(text, at + 2) == Some('/') => 3,
+            (':', Some(':')) | ('-', Some('>')) => 2,
+            ('/' | '.' | '-' | ':' | '@' | '\\' | '\'' | ',', _) => 1,
+            ('\u{2019}', _) => c.len_utf8(),
+            _ => return None,
+        };
+        let next = char_at(text, at + length)?;
+        let goes_on = match c {
+            ',' => next.is_ascii_digit() && self.previous.is_ascii_digit(),
+            ':' if length == 1 => next.is_ascii_digit(),
+            _ => is_word(next) && !is_gram(next),
+        };
+        if goes_on { text.get(at..at + length) } else { None }
+    }
+
+    /// Adds the word characters of ASCII that a text starts with, as [`Token::add`] does one by
+    /// one; returns how many they are.
+    fn ascii(&mut self, bytes: &[u8]) -> usize {
+        let mut key = self.key;
+        let mut after_lower = self.previous.is_lowercase();
+        let (mut length, mut letters, mut upper, mut digits, mut marks) = (0, 0, 0, 0, 0);
+        for byte in bytes {
+            match byte {
+                b'a'..=b'z' => {
+                    letters += 1;
+                    after_lower = true;
+                }
+                b'A'..=b'Z' => {
+                    letters += 1;
+                    upper += 1;
+                    self.inner_capital |= after_lower;
+                    after_lower = false;
+                }
+                b'0'..=b'9' => {
+                    digits += 1;
+                    after_lower = false;
+                }
+                b'_' => {
+                    marks += 1;
+                    after_lower = false;
+                }
+                _ => break,
+            }
+            key = key.with(byte.to_ascii_lowercase());
+            length += 1;
+        }
+        let Some((last, _)) = bytes.get(..length).and_then(<[u8]>::split_last) else { return 0 };
+        if self.characters == 0 {
+            self.first = bytes.first().copied().map_or(' ', char::from);
+        }
+        self.previous = char::from(*last);
+        self.key = key;
+        self.characters = self.characters.saturating_add(letters + digits + marks);
+        self.letters += letters;
+        self.upper += upper;
+        self.digits += digits;
+        self.marks += marks;
+        length
+    }
+
+    fn add(&mut self, c: char) {
+        if self.characters == 0 {
+            self.first = c;
+        }
+        self.characters = self.characters.saturating_add(1);
+        match c {
+            'a'..='z' => self.letters += 1,
+            'A'..='Z' => {
+                self.letters += 1;
+                self.upper += 1;
+                self.inner_capital |= self.previous.is_lowercase();
+            }
+            '0'..='9' => self.digits += 1,
+            '.' => self.dots += 1,
+            '/' | '\\' => self.slashes += 1,
+            '_' | '@' | ':' | '>' => self.marks += 1,
+            _ if c.is_ascii() => {}
+            _ if c.is_numeric() => self.digits += 1,
+            _ if c.is_alphabetic() => {
+                self.letters += 1;
+                self.upper += u32::from(c.is_uppercase());
+                self.inner_capital |= c.is_uppercase() && self.previous.is_lowercase();
+            }
+            _ => {}
+        }
+        self.is_ascii &= c.is_ascii();
+        self.key = with_lower(self.key, c);
+        self.previous = c;
+    }
+
+    fn emit<'a>(&self, text: &'a str, sentence_start: bool, emit: &mut dyn FnMut(Word<'a>)) {
+        if self.is_ascii && text.len() > TOKEN_MAX {
+            return;
+        }
+        if self.is_ascii || self.characters <= SPACELESS_MIN {
+            let (key, class) = (self.key.finish(), self.class(sentence_start));
+            emit(Word { text, key, class, plain: self.first.is_lowercase() });
+            return;
+        }
+        let ends = text.char_indices().skip(3).map(|(at, _)| at).chain([text.len()]);
+        for ((from, _), to) in text.char_indices().zip(ends) {
+            emit(gram(text.get(from..to).unwrap_or("")));
+        }
+    }
+
+    fn class(&self, sentence_start: bool) -> Class {
+        let short = self.letters + self.digits < 3;
+        if self.letters == 0 {
+            return if self.digits >= 2 { Class::Number } else { Class::Small };
+        }
+        // A slash alone is a choice between words.
+        let path = self.slashes >= 2 || (self.slashes > 0 && self.dots + self.marks > 0);
+        let marked = self.digits > 0 || self.marks > 0 || self.inner_capital || self.dots > 0;
+        if (marked || path) && !short {
+            return Class::Identifier;
+        }
+        let capitals = self.upper >= 2 && self.upper == self.letters;
+        if capitals || (self.first.is_uppercase() && !sentence_start && self.letters >= 2) {
+            return Class::Name;
+        }
+        if self.letters >= 4 { Class::Word } else { Class::Small }
+    }
+}

@@ -1,0 +1,194 @@
+//! What a prompt asks for, by depth, and how an operator replaces it.
+//!
+//! In: a name, or purpose, depth and level. Out: the paragraph that says what to do, and the
+//! version of the prompt. Length, material, footer and what is said of trust are deliberately not
+//! here: nobody replaces them.
+
+use crate::base::hash;
+use alloc::{format, string::String, vec::Vec};
+
+use super::PROMPT_VERSION;
+use crate::types::model::{Level, Purpose};
+
+/// Most bytes of an operator's text.
+pub const OVERRIDE_BYTES_MAX: usize = 8 << 10;
+
+/// Set in the version of a prompt with an operator's text. The other bits are a hash.
+const OVERRIDDEN: u32 = 1 << 31;
+
+const LEAF: &str = "\
+Task: condense this segment of a conversation so that the work can go on from your text.
+Keep what the person asked for, in their terms, and whether it is settled; decisions and the \
+reasons for them; constraints and preferences; facts, values and identifiers that may be needed \
+again; errors, what caused them and how they were solved, or that they were not; what is being \
+worked on and what comes next. Say who said or decided something where it matters.
+List file operations: each path with what happened to it (read, created, changed, deleted, renamed) \
+and whether that succeeded. If there were none, write: No file operations.
+Of a state that changed within the segment give the last one, and of a value or decision that was \
+replaced that it was.
+Say each thing once; drop greetings, repetition and output that has no bearing on the rest.";
+
+const LEAF_AGGRESSIVE: &str = "\
+Task: condense this segment of a conversation to its durable facts.
+Keep only what stays true and useful later: decisions in force, constraints, open requests, results, \
+unsolved errors, and the exact paths, identifiers and values they depend on. No narrative, no \
+reasoning that led nowhere, no steps whose result is already stated.
+List changed files with their paths and state. If there were none, write: No file operations.";
+
+const SESSION: &str = "\
+Task: merge these summaries of consecutive parts of one session into one.
+Keep decisions with their reasons, and where a later one replaced an earlier one, the later one and \
+that it did; what is completed, what is in progress, what is blocked and by what; what failed and \
+still does; open requests; exact paths, identifiers, values and commands that are still referred to.
+Where two summaries disagree, the later one counts.
+Drop what is said again unchanged, dead ends, states that were passed through, and how tools were \
+operated.
+Order by time and give the hour or half hour at which things happened.";
+
+const PHASE: &str = "\
+Task: turn these summaries of sessions into the account of one phase of the work.
+Keep the decisions still in effect and how they came to be; completed work and its outcome; \
+failures that still stand; constraints; open questions; the state at the end, with the exact names \
+and identifiers that lead back to it.
+Where two summaries disagree, the later one counts.
+Drop session-level detail, intermediate attempts and anything superseded, unless the reason still \
+binds.
+Order by time, with dates and the approximate time of day.";
+
+const DURABLE: &str = "\
+Task: distil these summaries into what must be known for as long as the work goes on.
+Keep key decisions and their reasons, what was accomplished, what was given up and why, standing \
+constraints and preferences, how people, systems and parts relate, and lessons learned, with the \
+exact names that identify them. Where two summaries disagree, the later one counts.
+Drop operational detail of every kind.
+Give a brief timeline by date or range of dates.";
+
+/// What is asked for: one paragraph of a prompt, which an operator can replace.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Wording {
+    /// Of messages.
+    Leaf,
+    /// Of messages, once more: the answer was too large, or twice at fault.
+    LeafAggressive,
+    /// Of leaves: depth 1.
+    Session,
+    /// Of sessions: depth 2.
+    Phase,
+    /// Of phases and more: depth 3 and above.
+    Durable,
+}
+
+impl Wording {
+    /// All of them, by depth.
+    pub const ALL: [Self; 5] =
+        [Self::Leaf, Self::LeafAggressive, Self::Session, Self::Phase, Self::Durable];
+
+    /// The one that a request is worded by.
+    #[must_use]
+    pub const fn of(purpose: Purpose, depth: u32, level: Level) -> Self {
+        match (purpose, depth, level) {
+            (Purpose::Leaf, _, Level::Normal) => Self::Leaf,
+            (Purpose::Leaf, ..) => Self::LeafAggressive,
+            (_, 0 | 1, _) => Self::Session,
+            (_, 2, _) => Self::Phase,
+            _ => Self::Durable,
+        }
+    }
+
+    /// A request that is worded by it: purpose, depth and level.
+    #[must_use]
+    pub const fn example(self) -> (Purpose, u32, Level) {
+        match self {
+            Self::Leaf => (Purpose::Leaf, 0, Level::Normal),
+            Self::LeafAggressive => (Purpose::Leaf, 0, Level::Aggressive),
+            Self::Session => (Purpose::Condensed, 1, Level::Normal),
+            Self::Phase => (Purpose::Condensed, 2, Level::Normal),
+            Self::Durable => (Purpose::Condensed, 3, Level::Normal),
+        }
+    }
+
+    /// Its name in a configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Leaf => "leaf",
+            Self::LeafAggressive => "leaf-aggressive",
+            Self::Session => "session",
+            Self::Phase => "phase",
+            Self::Durable => "durable",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|wording| wording.as_str() == name)
+    }
+
+    /// The built-in paragraph.
+    #[must_use]
+    pub const fn built_in(self) -> &'static str {
+        match self {
+            Self::Leaf => LEAF,
+            Self::LeafAggressive => LEAF_AGGRESSIVE,
+            Self::Session => SESSION,
+            Self::Phase => PHASE,
+            Self::Durable => DURABLE,
+        }
+    }
+
+    /// The operator's text for it, if there is one.
+    #[must_use]
+    pub fn own(self, overrides: &[(Self, String)]) -> Option<&str> {
+        let own = overrides.iter().find(|(wording, _)| *wording == self);
+        own.map(|(_, text)| text.as_str())
+    }
+
+    /// The version of its prompt: [`PROMPT_VERSION`], or for an operator's text a number from
+    /// 2,147,483,648 on, made from both.
+    #[must_use]
+    pub fn version(self, overrides: &[(Self, String)]) -> u32 {
+        let Some(own) = self.own(overrides) else { return PROMPT_VERSION };
+        let hash = hash::hash(&[b"lcm prompt", &PROMPT_VERSION.to_be_bytes(), own.as_bytes()]);
+        u32::from_be_bytes(hash::prefix(&hash)) | OVERRIDDEN
+    }
+}
+
+/// Reads the texts of an operator, by name. A blank one replaces nothing.
+///
+/// # Errors
+///
+/// What they must be: a name that is none, a text that is too long or has a line that begins as one
+/// of those around the material.
+pub(crate) fn overrides(
+    texts: Vec<(String, String)>,
+) -> core::result::Result<Vec<(Wording, String)>, String> {
+    let mut out = Vec::new();
+    for (name, text) in texts {
+        let Some(wording) = Wording::named(&name) else {
+            return Err(format!("an object with texts for {}, not `{name}`", names()));
+        };
+        let own = text.trim();
+        if own.len() > OVERRIDE_BYTES_MAX {
+            return Err(format!("texts of at most {OVERRIDE_BYTES_MAX} bytes; `{name}` is longer"));
+        }
+        if super::has_own_line(own) {
+            return Err(format!(
+                "texts without a line that begins as the prompt's own do (`{}`, `{}`, `{}`); \
+                 `{name}` has one",
+                super::LENGTH_PREFIX.trim(),
+                super::SIZE_PREFIX.trim(),
+                super::OPEN_PREFIX.trim(),
+            ));
+        }
+        if !own.is_empty() {
+            out.push((wording, own.into()));
+        }
+    }
+    Ok(out)
+}
+
+/// The names, as a message lists them.
+fn names() -> String {
+    Wording::ALL.map(|wording| format!("`{}`", wording.as_str())).join(", ")
+}

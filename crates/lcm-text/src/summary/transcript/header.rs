@@ -1,0 +1,70 @@
+//! The bracketed headers of rendered text: written by the parent module, read by the extractive
+//! summariser.
+
+/// What a header says. Parts that are not there are empty.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Header<'a> {
+    /// `2026-01-02`.
+    pub date: &'a str,
+    /// `03:04`.
+    pub time: &'a str,
+    /// A role; empty for a summary.
+    pub role: &'a str,
+}
+
+/// Reads a line that is a header of a block as a whole.
+pub fn outer(line: &str) -> Option<Header<'_>> {
+    let inside = line.strip_prefix('[')?.strip_suffix(']')?;
+    let (date, rest) = inside.split_once(' ')?;
+    let (time, rest) = rest.split_once(' ')?;
+    if !is_date(date) || !is_time(time) {
+        return None;
+    }
+    if is_role(rest) {
+        return Some(Header { date, time, role: rest });
+    }
+    let mut words = rest.split(' ');
+    let shape = [words.next()?, words.next()?, words.next()?, words.next()?];
+    match shape {
+        ["to", to_date, to_time, "summary"] if is_date(to_date) && is_time(to_time) => {
+            Some(Header { date, time, role: "" })
+        }
+        _ => None,
+    }
+}
+
+/// Reads the header before the first line of an extracted message, such as `[03:04 user] text`,
+/// and returns it with the text. The date is there only where it changes, the role only if known.
+pub fn inner(line: &str) -> Option<(Header<'_>, &str)> {
+    let (inside, text) = line.strip_prefix('[')?.split_once("] ")?;
+    let mut header = Header::default();
+    let mut rest = inside;
+    if let Some((date, after)) = inside.split_once(' ').filter(|(date, _)| is_date(date)) {
+        header.date = date;
+        rest = after;
+    }
+    let (time, role) = rest.split_once(' ').unwrap_or((rest, ""));
+    header.time = time;
+    header.role = role;
+    (is_time(time) && (role.is_empty() || is_role(role))).then_some((header, text))
+}
+
+fn is_role(text: &str) -> bool {
+    matches!(text, "system" | "user" | "assistant" | "tool")
+}
+
+fn is_date(text: &str) -> bool {
+    fits(text, "0000-00-00")
+}
+
+fn is_time(text: &str) -> bool {
+    fits(text, "00:00")
+}
+
+/// Whether `text` is `shape` with any digits for its zeros.
+fn fits(text: &str, shape: &str) -> bool {
+    text.len() == shape.len()
+        && text.bytes().zip(shape.bytes()).all(|(byte, wanted)| {
+            if wanted == b'0' { byte.is_ascii_digit() } else { byte == wanted }
+        })
+}

@@ -1,0 +1,276 @@
+//! What a summariser reads and writes: messages and summaries as text, answers as clean text.
+//!
+//! In: raw messages with their parts, or stored summaries. Out: one block of text for each, a line
+//! `[2026-01-02 03:04 user]` and then the content, blocks separated by one empty line; and the
+//! published XML form of a summary. Choosing what is rendered, and to which model it goes, is
+//! deliberately not here.
+
+mod answer;
+mod header;
+mod injected;
+mod scrub;
+mod shorten;
+mod xml;
+
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
+
+pub(crate) use self::{
+    answer::{DIRECTIVE_NOTE, EXPAND_PREFIX, is_marker},
+    scrub::MEDIA_NOTE,
+};
+pub use self::{
+    answer::{strip_markers, strip_reasoning},
+    header::{Header, inner, outer},
+    xml::{SummaryElement, focus_plain, focus_xml, summary_plain, summary_xml},
+};
+use crate::{
+    base::{
+        json::{self, Kind, Span, Value},
+        time,
+    },
+    message::{Object, Part, Role},
+};
+
+/// JSON tokens from which a value is rendered as it stands: blocks that are taken apart, each with
+/// its text, take many times the memory of the value.
+const BLOCK_TOKENS_MAX: usize = 1 << 16;
+
+/// How messages are read for a summariser.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading<'a> {
+    /// Tokens of a part above which it is cut to its head and tail around a note, which counts,
+    /// too.
+    pub part_tokens_max: u32,
+    /// Names of elements that are left out, see `strip_injected_context_tags` of the configuration.
+    pub injected_tags: &'a [String],
+}
+
+/// Appends one message as a block and tells whether there was anything to append.
+///
+/// Texts stand as they are; a call is `tool call NAME: INPUT-JSON`, a result `tool result NAME:`
+/// (or `tool error NAME:`) and the output from the next line on, a file `file NAME (MIME)` and its
+/// text. Reasoning is left out. Media bytes, data URLs and base64 become `[media omitted]`,
+/// elements of the injected tags nothing. Of a tool's output over 2,000 tokens head, tail and what
+/// it says of failures between them are left.
+///
+/// `time` is in milliseconds since the epoch. The empty line before a block is written here when
+/// `out` is not empty. A message with nothing but blanks and reasoning appends nothing and returns
+/// `false`; one that consists of media only is a block with the note.
+pub fn render_message(
+    out: &mut String,
+    raw: &str,
+    role: Role,
+    parts: &[Part],
+    time: u64,
+    reading: Reading<'_>,
+) -> bool {
+    let mut is_open = false;
+    for part in parts {
+        let Some(text) = render_part(raw, part) else { continue };
+        if !is_open {
+            open_block(out, &format!("{} {}", time::minutes(time), role.as_str()));
+            is_open = true;
+        }
+        // Plugins put it into what a user or the host says. What a tool tells is never hidden.
+        let is_said = matches!(role, Role::User | Role::System);
+        let text = match part {
+            Part::Text { .. } if is_said => injected::strip(text, reading.injected_tags),
+            _ => text,
+        };
+        let tokens_max = reading.part_tokens_max;
+        let text = match part {
+            Part::ToolResult { .. } => {
+                shorten::output(text, tokens_max.min(shorten::OUTPUT_TOKENS_MAX))
+            }
+            _ => shorten::text(text, tokens_max),
+        };
+        push_content(out, &text);
+    }
+    is_open
+}
+
+/// Appends one summary as a block: `[2026-01-02 03:04 to 2026-01-02 04:10 summary sum_...]` and
+/// its text.
+///
+/// Depth 2 and more is named (`summary sum_... depth 2`), because it says how coarse the text is.
+/// Times are in milliseconds since the epoch. The empty line before a block is written here when
+/// `out` is not empty. A blank text appends nothing.
+pub fn render_summary(
+    out: &mut String,
+    id: &str,
+    earliest: u64,
+    latest: u64,
+    depth: u32,
+    text: &str,
+) {
+    if text.trim().is_empty() {
+        return;
+    }
+    let (from, to) = (time::minutes(earliest), time::minutes(latest));
+    let suffix = if depth < 2 { String::new() } else { format!(" depth {depth}") };
+    open_block(out, &format!("{from} to {to} summary {id}{suffix}"));
+    push_content(out, text.trim_end());
+}
+
+fn open_block(out: &mut String, head: &str) {
+    if !out.is_empty() {
+        out.push_str("\n\n");
+    }
+    out.push('[');
+    out.push_str(head);
+    out.push(']');
+}
+
+/// Appends content, each line on a line of its own. A line that looks like the header of a block
+/// is indented by a space, so that no content can pass for a message of somebody else.
+fn push_content(out: &mut String, text: &str) {
+    for line in text.lines() {
+        out.push('\n');
+        if outer(line).is_some() {
+            out.push(' ');
+        }
+        out.push_str(line);
+    }
+}
+
+/// The text of a part; `None` when it has nothing to say.
+fn render_part<'r>(raw: &'r str, part: &Part) -> Option<Cow<'r, str>> {
+    let text = match part {
+        Part::Text { text } => clean(json::text(raw, *text)),
+        Part::Reasoning { .. } => return None,
+        Part::ToolCall { name, input, .. } => Cow::Owned(render_call(raw, *name, *input)?),
+        Part::ToolResult { name, output, is_error, .. } => {
+            Cow::Owned(render_result(raw, *name, *output, *is_error))
+        }
+        Part::File { name, mime, text, data } => {
+            let mut out = render_file_line(raw, *name, *mime);
+            if let Some(text) = text {
+                out.push('\n');
+                out.push_str(&render_any(raw, *text));
+            } else if data.is_some() {
+                out.push(' ');
+                out.push_str(MEDIA_NOTE);
+            }
+            Cow::Owned(out)
+        }
+        Part::Other { value } => render_value(json::slice(raw, *value)),
+    };
+    (!text.trim().is_empty()).then_some(text)
+}
+
+/// A text without the blanks at its end and without media.
+fn clean(text: Cow<'_, str>) -> Cow<'_, str> {
+    scrub::scrub(match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim_end()),
+        Cow::Owned(mut text) => {
+            text.truncate(text.trim_end().len());
+            Cow::Owned(text)
+        }
+    })
+}
+
+fn optional(raw: &str, span: Option<Span>) -> Cow<'_, str> {
+    span.map_or(Cow::Borrowed(""), |span| json::text(raw, span))
+}
+
+fn render_call(raw: &str, name: Option<Span>, input: Option<Span>) -> Option<String> {
+    let name = optional(raw, name);
+    let input = input.map_or_else(String::new, |span| match json::text(raw, span) {
+        // Some providers write the object as a string.
+        Cow::Owned(text) if text.starts_with('{') => text,
+        _ => json::compact(raw, span),
+    });
+    let blank = matches!(input.as_str(), "" | "{}" | "null" | "\"\"" | "\"{}\"");
+    match (name.trim(), blank) {
+        ("", true) => None,
+        (name, true) => Some(format!("tool call {name}")),
+        (name, false) => {
+            let space = if name.is_empty() { "" } else { " " };
+            Some(format!("tool call{space}{name}: {}", scrub::scrub(Cow::Borrowed(&input))))
+        }
+    }
+}
+
+fn render_result(raw: &str, name: Option<Span>, output: Option<Span>, is_error: bool) -> String {
+    let kind = if is_error { "tool error" } else { "tool result" };
+    let name = optional(raw, name);
+    let output = output.map_or(Cow::Borrowed(""), |span| render_any(raw, span));
+    let head = if name.trim().is_empty() { kind.into() } else { format!("{kind} {}", name.trim()) };
+    let output = if output.trim().is_empty() { "(no output)" } else { &output };
+    [&head, ":\n", output].concat()
+}
+
+fn render_file_line(raw: &str, name: Option<Span>, mime: Option<Span>) -> String {
+    let (name, mime) = (optional(raw, name), optional(raw, mime));
+    let mut out = String::from("file");
+    for word in name.split_whitespace() {
+        out.push(' ');
+        out.push_str(word);
+    }
+    if !mime.trim().is_empty() {
+        out.push_str(" (");
+        out.push_str(mime.trim());
+        out.push(')');
+    }
+    out
+}
+
+/// A string as its text, any other value but `null` as [`render_value`] has it.
+fn render_any(raw: &str, span: Span) -> Cow<'_, str> {
+    match json::slice(raw, span).trim_start() {
+        value if value.starts_with('"') => clean(json::text(raw, span)),
+        "null" => Cow::Borrowed(""),
+        value => render_value(value),
+    }
+}
+
+/// A JSON value of a shape nobody declared. A list of content blocks, which is how several
+/// providers write tool output, becomes the texts of its blocks; media become the note; the rest
+/// is its JSON.
+fn render_value(value: &str) -> Cow<'_, str> {
+    if json::has_more_tokens(value, BLOCK_TOKENS_MAX) {
+        return scrub::scrub(Cow::Borrowed(value));
+    }
+    let span = Span::between(0, value.len());
+    let mut blocks: Vec<String> = Vec::new();
+    let mut others = false;
+    let mut take = |element: Value| {
+        if !others {
+            let block = render_block(value, element);
+            others = block.is_none();
+            blocks.extend(block);
+        }
+    };
+    let whole = match json::kind(value, span) {
+        Kind::Array => json::each_element(value, span, take),
+        kind => {
+            take(Value { span, kind });
+            true
+        }
+    };
+    // What is not whole is the inside of a list: its text will do.
+    if whole && !others && !blocks.is_empty() {
+        Cow::Owned(blocks.join("\n"))
+    } else {
+        scrub::scrub(Cow::Borrowed(value))
+    }
+}
+
+/// The text of an object with a type; `None`: it is something else.
+fn render_block(raw: &str, value: Value) -> Option<String> {
+    let block = Object::of(raw, value)?;
+    json::member(&block.members, raw, "type")?;
+    let kind = block.text("type");
+    Some(match (&*kind, block.string("text")) {
+        ("text" | "input_text" | "output_text", Some(text)) => {
+            clean(json::text(raw, text)).into_owned()
+        }
+        _ if ["image", "audio", "video"].iter().any(|media| kind.contains(media)) => {
+            MEDIA_NOTE.into()
+        }
+        _ => scrub::scrub(Cow::Owned(json::compact(raw, value.span))).into_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

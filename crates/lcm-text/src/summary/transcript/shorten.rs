@@ -1,0 +1,239 @@
+//! Parts that a summariser reads only in pieces, because they are too large.
+//!
+//! In: the text of a part, a limit in tokens. Out: its head and tail around a note that says how
+//! much was left out; of a tool's output also what between them tells of failures, since no summary
+//! may lose one, or how many more there are. The whole text stays stored and is recalled by the
+//! message's id.
+
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
+use core::ops::Range;
+
+use crate::{
+    base::{int, tokens},
+    summary::verify,
+};
+
+/// Tokens of a tool's output that a summariser reads. Of outputs over 2,000 tokens nothing that was
+/// measured needs more (`docs/compaction.md`, *Large outputs*); at 1,000 first identifiers are lost.
+pub(super) const OUTPUT_TOKENS_MAX: u32 = 2_000;
+
+/// What a note costs at most (`[... 4294967295 tokens left out ...]` and breaks).
+const NOTE_TOKENS: u32 = 11;
+
+/// Bytes of a piece that tells of a failure.
+const PIECE_BYTES_MAX: usize = 240;
+
+/// Cuts a text over the limit to two thirds of head and one third of tail around a note.
+pub(super) fn text(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str> {
+    let Some(total) = over(&text, tokens_max) else { return text };
+    let room = tokens_max.saturating_sub(NOTE_TOKENS);
+    let ends = Ends::of(&text, room);
+    Cow::Owned(
+        [ends.start.trim_end(), &ends.note(total), ends.end.trim_start()].join("\n").trim().into(),
+    )
+}
+
+/// Cuts an output over the limit to head and tail, at least a third and a sixth of it, around a
+/// note and what is left out of failures, which takes at most half; of what finds no room it says
+/// how much there is.
+pub(super) fn output(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str> {
+    let Some(total) = over(&text, tokens_max) else { return text };
+    let room = tokens_max.saturating_sub(3 * NOTE_TOKENS);
+    // What the narrowest ends leave out is looked for, so that making room for it loses none.
+    let failures = Failures::beyond(&Ends::of(&text, room - room / 2), &text, room / 2);
+    let ends = Ends::of(&text, room - failures.tokens);
+    let mut pieces: Vec<&str> = Vec::new();
+    let note = ends.note(total);
+    pieces.push(ends.start.trim_end());
+    pieces.push(&note);
+    let beyond = failures.pieces.iter().filter(|piece| !ends.hold(&text, piece));
+    let before = pieces.len();
+    pieces.extend(beyond.map(|piece| text.get(piece.start..piece.end).unwrap_or("").trim()));
+    let more = format!("[... {} more failures ...]", failures.left_out);
+    if failures.left_out > 0 {
+        pieces.push(&more);
+    } else if pieces.len() > before {
+        pieces.push("[...]");
+    }
+    pieces.push(ends.end.trim_start());
+    Cow::Owned(pieces.join("\n").trim().into())
+}
+
+/// The tokens of a text that has more than so many.
+fn over(text: &str, tokens_max: u32) -> Option<u32> {
+    // No byte costs more than half a token.
+    if int::to_u64(text.len()) <= u64::from(tokens_max) * 2 {
+        return None;
+    }
+    Some(tokens::estimate(text)).filter(|total| *total > tokens_max)
+}
+
+/// What a text tells of failures between its ends.
+struct Failures {
+    /// Where, in order; of equal pieces the last.
+    pieces: Vec<Range<usize>>,
+    /// Tokens of these.
+    tokens: u32,
+    /// Pieces for which there was no room.
+    left_out: usize,
+}
+
+impl Failures {
+    /// The failures beyond these ends that fit so many tokens. The last ones come first: they are
+    /// how things stand.
+    fn beyond(ends: &Ends<'_>, text: &str, tokens_max: u32) -> Self {
+        let mut found = Self { pieces: Vec::new(), tokens: 0, left_out: 0 };
+        let mut taken: Vec<&str> = Vec::new();
+        for piece in verify::failing_pieces(text, PIECE_BYTES_MAX).into_iter().rev() {
+            let words = text.get(piece.start..piece.end).unwrap_or("").trim();
+            if ends.hold(text, &piece) || taken.contains(&words) {
+                continue;
+            }
+            let cost = tokens::estimate(words).saturating_add(1);
+            if found.tokens.saturating_add(cost) > tokens_max {
+                found.left_out += 1;
+                continue;
+            }
+            found.tokens += cost;
+            found.pieces.push(piece);
+            taken.push(words);
+        }
+        found.pieces.reverse();
+        found
+    }
+}
+
+/// Beginning and end of a text.
+struct Ends<'a> {
+    start: &'a str,
+    end: &'a str,
+}
+
+impl<'a> Ends<'a> {
+    /// So many tokens of both, two thirds of them of the beginning.
+    fn of(text: &'a str, tokens: u32) -> Self {
+        let start = tokens::truncate(text, tokens - tokens / 3);
+        Self { start, end: tail(text, tokens / 3) }
+    }
+
+    /// Whether they hold a piece of the text whole.
+    fn hold(&self, text: &str, piece: &Range<usize>) -> bool {
+        piece.end <= self.start.len() || piece.start >= text.len() - self.end.len()
+    }
+
+    fn note(&self, total: u32) -> String {
+        let kept = tokens::estimate(self.start).saturating_add(tokens::estimate(self.end));
+        format!("[... {} tokens left out ...]", total.saturating_sub(kept))
+    }
+}
+
+/// The longest end of `text` of at most so many tokens.
+fn tail(text: &str, tokens_max: u32) -> &str {
+    let mut room = u64::from(tokens_max).saturating_mul(4);
+    let mut from = text.len();
+    let mut buffer = [0_u8; 4];
+    for (at, c) in text.char_indices().rev() {
+        let cost = tokens::quarters(c.encode_utf8(&mut buffer));
+        if cost > room {
+            break;
+        }
+        room -= cost;
+        from = at;
+    }
+    text.get(from..).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(lines: usize) -> String {
+        let line = |number: usize| match number {
+            700 | 900 => "step deploy failed: connection refused by db-3\n".into(),
+            1_200 => "process worker-9 was killed\n".into(),
+            _ => format!("{number:05} compiled module_{number} without remarks\n"),
+        };
+        (0..lines).map(line).collect()
+    }
+
+    #[test]
+    fn an_output_keeps_its_ends_and_the_failures_between_them() {
+        let log = log(2_000);
+        let cut = output(Cow::Borrowed(&log), 500);
+        assert!(tokens::estimate(&cut) <= 500, "{}", tokens::estimate(&cut));
+        assert!(cut.starts_with("00000 compiled") && cut.ends_with("module_1999 without remarks"));
+        assert_eq!(cut.matches("connection refused by db-3").count(), 1);
+        assert!(cut.contains("worker-9 was killed\n[...]\n"), "{cut}");
+        assert!(cut.contains(" tokens left out ...]\nstep deploy failed"), "{cut}");
+    }
+
+    #[test]
+    fn an_output_within_its_limit_stays() {
+        let log = log(20);
+        assert_eq!(output(Cow::Borrowed(&log), 2_000), log);
+        assert_eq!(text(Cow::Borrowed(&log), 2_000), log);
+    }
+
+    /// Goal: one failure is kept, wherever it stands. Method: each line in turn.
+    #[test]
+    fn a_single_failure_is_kept_wherever_it_stands() {
+        let lines: Vec<String> =
+            (0..300).map(|number| format!("{number:05} compiled module_{number}\n")).collect();
+        for at in 0..lines.len() {
+            let mut log = lines.clone();
+            log[at] = "migration of table orders failed: exit code 3\n".into();
+            let cut = output(Cow::Owned(log.concat()), 400);
+            assert_eq!(cut.matches("table orders failed: exit code 3").count(), 1, "{at}\n{cut}");
+            assert!(tokens::estimate(&cut) <= 400, "{at}");
+        }
+    }
+
+    /// Goal: failures beside the ends are kept when those further inside take room. Method: some
+    /// everywhere.
+    #[test]
+    fn no_failure_falls_between_the_ends_and_the_lines_kept() {
+        for every in [7, 12, 19] {
+            let line = |number: usize| match number % every {
+                0 => format!("job deploy_{number} failed\n"),
+                _ => format!("{number:05} compiled module_{number}\n"),
+            };
+            let log: String = (0..600).map(line).collect();
+            let cut = output(Cow::Borrowed(&log), 2_000);
+            for number in (0..600).step_by(every) {
+                assert!(cut.contains(&format!("job deploy_{number} failed")), "{every} {number}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_failure_in_one_long_line_is_kept() {
+        let record = |number: usize| match number {
+            200 => r#"{"job":"db-3","exit_code":3}"#.into(),
+            _ => format!(r#"{{"job":"db-{number}","exit_code":0}}"#),
+        };
+        let records: Vec<String> = (0..400).map(record).collect();
+        let json = format!("[{}]", records.join(","));
+        let cut = output(Cow::Borrowed(&json), 500);
+        assert!(cut.contains(r#"{"job":"db-3","exit_code":3}"#), "{cut}");
+    }
+
+    #[test]
+    fn of_many_failures_the_last_are_kept_and_the_others_counted() {
+        let log: String = (0..3_000)
+            .map(|number| format!("test case_{number} failed with E{number}\n"))
+            .collect();
+        let cut = output(Cow::Borrowed(&log), 400);
+        assert!(tokens::estimate(&cut) <= 400, "{}", tokens::estimate(&cut));
+        assert!(cut.starts_with("test case_0 failed") && cut.ends_with("failed with E2999"));
+        assert!(cut.matches("failed").count() > 10 && cut.contains(" more failures ...]"), "{cut}");
+    }
+
+    #[test]
+    fn no_limit_is_too_small() {
+        let log = log(1_300);
+        for tokens_max in 0..80 {
+            let cut = output(Cow::Borrowed(&log), tokens_max);
+            assert!(tokens::estimate(&cut) <= tokens_max.max(3 * NOTE_TOKENS), "{tokens_max}");
+        }
+    }
+}

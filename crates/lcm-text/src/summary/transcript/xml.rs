@@ -1,0 +1,153 @@
+//! How a summary stands in an assembled context: the published XML form, and a plain one.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use crate::{base::time, message::trust::Trust};
+
+/// What the element of a summary says.
+#[derive(Clone, Copy, Debug)]
+pub struct SummaryElement<'a> {
+    /// `sum_...`.
+    pub id: &'a str,
+    /// Depth; 0 is a leaf.
+    pub depth: u32,
+    /// Summaries below it.
+    pub descendant_count: u32,
+    /// Time of its first message in milliseconds since the epoch; `None`: unknown, left out.
+    pub earliest: Option<u64>,
+    /// Time of its last message in milliseconds since the epoch; `None`: unknown, left out.
+    pub latest: Option<u64>,
+    /// Ids of the summaries it was made from, in order; none for a leaf.
+    pub sources: &'a [&'a str],
+    /// The least trust in its sources.
+    pub trust: Trust,
+    /// Its text.
+    pub text: &'a str,
+}
+
+/// The element of a summary. All text is escaped; what XML cannot hold becomes U+FFFD.
+#[must_use]
+pub fn summary_xml(summary: &SummaryElement<'_>) -> String {
+    let kind = if summary.depth == 0 { "leaf" } else { "condensed" };
+    let mut out = String::from("<summary");
+    push_attribute(&mut out, "id", summary.id);
+    push_attribute(&mut out, "kind", kind);
+    push_attribute(&mut out, "depth", &summary.depth.to_string());
+    push_attribute(&mut out, "descendant_count", &summary.descendant_count.to_string());
+    push_attribute(&mut out, "trust", summary.trust.as_str());
+    for (name, at) in [("earliest_at", summary.earliest), ("latest_at", summary.latest)] {
+        if let Some(at) = at {
+            push_attribute(&mut out, name, &time::iso_seconds(at));
+        }
+    }
+    push_inside(&mut out, summary.sources, summary.text);
+    out.push_str("</summary>");
+    out
+}
+
+/// A summary as plain text: what the element says in a line before it, and a line that ends it.
+/// Only these begin with a bracket, so that no text can end its summary or begin another.
+#[must_use]
+pub fn summary_plain(summary: &SummaryElement<'_>) -> String {
+    let kind = if summary.depth == 0 { "leaf" } else { "condensed" };
+    let SummaryElement { id, depth, descendant_count: below, .. } = summary;
+    let mut out = format!("[summary {id}: {kind}, depth {depth}, {below} below it");
+    for (name, at) in [("from", summary.earliest), ("to", summary.latest)] {
+        if let Some(at) = at {
+            out.push_str(&format!(", {name} {}", time::iso_seconds(at)));
+        }
+    }
+    end_plain(&mut out, summary.trust, id, summary.sources, summary.text);
+    out
+}
+
+/// A focus brief as plain text, as [`summary_plain`].
+pub fn focus_plain(id: &str, summaries: &[String], text: &str) -> String {
+    let mut out = format!("[focus brief {id}");
+    let sources: Vec<&str> = summaries.iter().map(String::as_str).collect();
+    end_plain(&mut out, Trust::Untrusted, id, &sources, text);
+    out
+}
+
+/// What a model may take for the end of a line.
+const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{B}', '\u{C}', '\u{85}', '\u{2028}', '\u{2029}'];
+
+/// The rest of the first line, the text, and the last line.
+fn end_plain(out: &mut String, trust: Trust, id: &str, sources: &[&str], text: &str) {
+    out.push_str(&format!(", {}", trust.as_str()));
+    if !sources.is_empty() {
+        out.push_str(&format!(", made from {}", sources.join(" ")));
+    }
+    out.push(']');
+    for line in text.trim().replace("\r\n", "\n").split(LINE_ENDS) {
+        out.push('\n');
+        if line.trim_start().starts_with('[') {
+            out.push('\\');
+        }
+        out.push_str(line);
+    }
+    out.push_str(&format!("\n[end of {id}]"));
+}
+
+/// The element of a focus brief that stands for these summaries; escaped as theirs are.
+pub fn focus_xml(id: &str, summaries: &[String], text: &str) -> String {
+    let mut out = String::from("<focus_brief");
+    push_attribute(&mut out, "id", id);
+    // Whoever wrote it read what is not trusted.
+    push_attribute(&mut out, "trust", Trust::Untrusted.as_str());
+    push_inside(&mut out, &summaries.iter().map(String::as_str).collect::<Vec<_>>(), text);
+    out.push_str("</focus_brief>");
+    out
+}
+
+/// The rest of an opening tag, the ids of sources and the content.
+fn push_inside(out: &mut String, sources: &[&str], text: &str) {
+    out.push_str(">\n");
+    if !sources.is_empty() {
+        out.push_str("<parents>");
+        for id in sources {
+            out.push_str("<summary_ref");
+            push_attribute(out, "id", id);
+            out.push_str("/>");
+        }
+        out.push_str("</parents>\n");
+    }
+    out.push_str("<content>");
+    // In content a quote is an ordinary character, and escaping it would only cost tokens.
+    push_escaped(out, text.trim(), false);
+    out.push_str("</content>\n");
+}
+
+fn push_attribute(out: &mut String, name: &str, value: &str) {
+    out.push(' ');
+    out.push_str(name);
+    out.push_str("=\"");
+    push_escaped(out, value, true);
+    out.push('"');
+}
+
+fn push_escaped(out: &mut String, text: &str, quotes: bool) {
+    // 0xEF begins U+FFFE and U+FFFF, and only ever begins a character.
+    let is_special = |byte: &u8| matches!(byte, 0x00..=0x1F | b'&' | b'<' | b'>' | b'"' | 0xEF);
+    let mut rest = text;
+    while let Some(at) = rest.as_bytes().iter().position(is_special) {
+        let (plain, from) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        out.push_str(plain);
+        let mut chars = from.chars();
+        match chars.next().unwrap_or('\u{FFFD}') {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' if quotes => out.push_str("&quot;"),
+            c @ ('\n' | '\r' | '\t') if !quotes => out.push(c),
+            '\u{0}'..='\u{1F}' | '\u{FFFE}' | '\u{FFFF}' => out.push('\u{FFFD}'),
+            c => out.push(c),
+        }
+        rest = chars.as_str();
+    }
+    out.push_str(rest);
+}

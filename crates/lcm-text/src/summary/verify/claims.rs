@@ -1,0 +1,523 @@
+//! What an answer claims by name, and whether the source supports it.
+//!
+//! In: a source, then an answer. Out: the claims that are not supported. Not here: failures that
+//! are left out (`failures`), numbers as values (`figures`).
+
+use alloc::{string::String, vec::Vec};
+use core::hash::BuildHasherDefault;
+
+use hashbrown::HashMap;
+
+use super::{
+    Finding, Kind,
+    figures::{self, Figure, Values},
+    index::{Folded, Index},
+    words::Spelled,
+};
+use crate::{
+    base::{int, sort},
+    summary::offline_summary::{
+        scan::{Word, scan},
+        terms::{Class, Mixed, hash},
+    },
+};
+
+/// LIMIT: unsupported pieces after which an answer is not read further.
+const FINDINGS_MAX: usize = 12;
+/// Terms of art with digits that a summary may bring along.
+const TERMS_OF_ART: [&str; 8] = ["24/7", "utf-8", "utf8", "k8s", "e2e", "i18n", "x86", "l10n"];
+/// Words after which a number is only roughly one.
+#[rustfmt::skip]
+const ABOUT: [&str; 18] = [
+    "about", "around", "roughly", "approximately", "approx", "nearly", "almost", "over", "some",
+    "under", "than", "least", "most", "etwa", "rund", "ca", "knapp", "circa",
+];
+/// What adjectives are made with.
+#[rustfmt::skip]
+const ADJECTIVES: [&str; 14] = [
+    "based", "only", "style", "like", "specific", "related", "compatible", "backed", "driven",
+    "enabled", "side", "level", "aware", "wide",
+];
+/// Words that make the number behind them an exit code; of the first, `code` or `status` between.
+const EXITS: [&str; 12] = [
+    "exit",
+    "exited",
+    "exits",
+    "exiting",
+    "rc",
+    "returncode",
+    "exitcode",
+    "exit_code",
+    "exit-code",
+    "exit_status",
+    "exit-status",
+    "returned",
+];
+const EXIT_SIGNS: [&str; 3] = [
+    "\u{9000}\u{51fa}\u{7801}",
+    "\u{7d42}\u{4e86}\u{30b3}\u{30fc}\u{30c9}",
+    "\u{9000}\u{51fa}\u{4ee3}\u{7801}",
+];
+/// Names of months, whole or their first three letters, capitalised; by month.
+const MONTHS: [&[&str]; 12] = [
+    &["jan", "janvier", "enero"],
+    &["feb", "f\u{e9}vrier", "febrero"],
+    &["mar", "m\u{e4}rz", "mars", "marzo"],
+    &["apr", "avril", "abril"],
+    &["may", "mai", "mayo"],
+    &["jun", "juin", "junio"],
+    &["jul", "juillet", "julio"],
+    &["aug", "ao\u{fb}t", "agosto"],
+    &["sep", "septembre", "septiembre"],
+    &["oct", "okt", "octobre", "octubre"],
+    &["nov", "novembre", "noviembre"],
+    &["dec", "dez", "d\u{e9}cembre", "diciembre"],
+];
+
+/// A source, read so that pieces can be looked up in it.
+#[derive(Debug)]
+pub(super) struct Support {
+    index: Index,
+    values: Values,
+    /// Ascending.
+    exit_codes: Vec<u64>,
+    /// By month: whether it is named.
+    months: [bool; 12],
+}
+
+impl Support {
+    /// Reads a source.
+    pub(super) fn new(source: &str) -> Self {
+        let mut exit_codes = Vec::new();
+        let mut months = [false; 12];
+        let mut spelled = Spelled::default();
+        for line in source.lines() {
+            let mut near = Near::default();
+            if line.starts_with(|c: char| c.is_ascii_digit()) {
+                // Also the number of a line in a listing, which is no word.
+                spelled.end();
+            }
+            scan(line, &mut |word| {
+                mark_months(word.text, &mut months);
+                spelled.word(word.text);
+                if near.is_exit(line, &word) {
+                    exit_codes.extend(word.text.parse::<u64>().ok());
+                }
+                near.pass(word.text);
+            });
+        }
+        sort::distinct_numbers(&mut exit_codes);
+        let values = Values::new(source, spelled.finish(source));
+        Self { index: Index::new(source), values, exit_codes, months }
+    }
+
+    /// The first pieces of an answer that the source does not support.
+    pub(super) fn unsupported<'a>(&self, answer: &'a str) -> Vec<Finding> {
+        let mut seen: HashMap<u64, (), BuildHasherDefault<Mixed>> = HashMap::default();
+        let mut findings: Vec<Finding> = Vec::new();
+        for line in answer.lines() {
+            let mut near = Near::default();
+            let line = without_numbering(line);
+            // A number before a colon is none of a listing here.
+            let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+            let (number, rest) = line.split_at_checked(digits).unwrap_or(("", line));
+            let mut word = |word: Word<'a>| {
+                let claim = Claim::of(line, &word, &near);
+                near.pass(word.text);
+                let Some(claim) = claim.filter(|_| findings.len() < FINDINGS_MAX) else { return };
+                // The same number is a claim of its own with every unit.
+                let key = hash(claim.text.as_bytes()) ^ hash(&[claim.kind.number()]);
+                let is_plain = !matches!(claim.kind, Kind::Number | Kind::ExitCode);
+                if seen.insert(key, ()).is_some() && is_plain {
+                    return;
+                }
+                if !self.supports(&claim) {
+                    let finding = Finding::new(claim.kind, claim.text);
+                    if !findings.contains(&finding) {
+                        findings.push(finding);
+                    }
+                }
+            };
+            if rest.starts_with([':', '|']) {
+                scan(number, &mut word);
+                scan(rest, &mut word);
+            } else {
+                scan(line, &mut word);
+            }
+        }
+        findings
+    }
+
+    fn supports(&self, claim: &Claim<'_>) -> bool {
+        match claim.kind {
+            Kind::ExitCode => {
+                claim.text.parse().is_ok_and(|code| self.exit_codes.binary_search(&code).is_ok())
+            }
+            Kind::Number => {
+                let date = || Date::of_day(claim.text);
+                self.supports_number(claim) || date().is_some_and(|date| self.supports_date(&date))
+            }
+            Kind::Version => {
+                let has = |text: &str| self.index.holds(&Folded::of(text).text);
+                has(claim.text) || (claim.text.contains('-') && claim.text.split('-').all(has))
+            }
+            _ => self.supports_name(claim.text, claim.rest),
+        }
+    }
+
+    /// Whether a name occurs, whole, or as two pieces that each occur.
+    fn supports_name(&self, text: &str, rest: &str) -> bool {
+        let folded = Folded::of(text).text;
+        if self.index.holds(&folded) {
+            return true;
+        }
+        let is_hash = text.len() >= 7
+            && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+            && text.bytes().any(|byte| byte.is_ascii_digit());
+        let is_cut = rest.starts_with("...") || rest.starts_with('\u{2026}');
+        if (is_hash || is_cut) && self.index.holds_beginning(&folded) {
+            return true;
+        }
+        // Plurals, and longer forms of a name (`PostgreSQL` of `postgres`).
+        let letters = text.bytes().all(|byte| byte.is_ascii_alphabetic());
+        let endings = if letters { 1..=3 } else { 1..=1 };
+        let shorter = |cut: usize| folded.get(..folded.len().saturating_sub(cut));
+        let plural = letters || text.ends_with('s');
+        if plural && endings.filter_map(shorter).any(|s| s.len() >= 5 && self.index.holds(s)) {
+            return true;
+        }
+        text.char_indices().any(|(at, c)| {
+            if c.is_alphanumeric() || c == '_' {
+                return false;
+            }
+            let (left, right) = text.split_at_checked(at).unwrap_or(("", ""));
+            self.supports_part(left) && self.supports_part(right.trim_start_matches(c))
+        })
+    }
+
+    /// Whether a piece of a name occurs by itself.
+    fn supports_part(&self, part: &str) -> bool {
+        let part = part.trim_matches(|c: char| !c.is_alphanumeric());
+        if part.is_empty() || ADJECTIVES.iter().any(|word| word.eq_ignore_ascii_case(part)) {
+            return true;
+        }
+        if let Some(figure) = figures::read(part).filter(|figure| figure.length == part.len()) {
+            return self.values.hold(&figure, figures::unit(""), false);
+        }
+        let folded = Folded::of(part).text;
+        folded.len() >= 2 && self.index.holds(&folded)
+    }
+
+    fn supports_number(&self, claim: &Claim<'_>) -> bool {
+        let text = claim.text;
+        let compound = text.contains(|c: char| !c.is_ascii_digit());
+        let groups = text.split(|c: char| !c.is_ascii_digit()).count();
+        if compound && groups > 2 && self.index.holds(&Folded::of(text).text) {
+            return true;
+        }
+        if let Some(date) = Date::of(text) {
+            return self.supports_date(&date);
+        }
+        let mut at = 0;
+        let mut first = true;
+        while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+            if !rest.starts_with(|c: char| c.is_ascii_digit()) {
+                at += rest.chars().next().map_or(1, char::len_utf8);
+                continue;
+            }
+            let after = |length: usize| match rest.get(length..) {
+                Some("") | None => claim.rest,
+                Some(rest) => rest,
+            };
+            if let Some((minute, length)) = figures::time(rest) {
+                if !self.values.hold_time(minute, after(length)) {
+                    return false;
+                }
+                at += length;
+                continue;
+            }
+            // What only looks like a time must occur as it is.
+            let clock = figures::looks_like_time(rest);
+            let Some(figure) = figures::read(rest).filter(|_| !clock) else {
+                return self.index.holds(&Folded::of(text).text);
+            };
+            if !self.supports_figure(&figure, after(figure.length), claim, first) {
+                return false;
+            }
+            at += figure.length.max(1);
+            first = false;
+        }
+        true
+    }
+
+    fn supports_figure(&self, figure: &Figure, rest: &str, claim: &Claim<'_>, first: bool) -> bool {
+        // The unit of a range stands behind its end.
+        let behind = if rest.starts_with(['-', '/']) { claim.rest } else { rest };
+        let unit = figures::unit(behind);
+        let is_measured = unit.is_measure || (first && claim.is_marked);
+        if figures::is_count(figure) && !is_measured {
+            return true;
+        }
+        self.values.hold(figure, unit, claim.is_about)
+    }
+
+    /// Whether the source has the day, in digits in either order, or by the name of its month.
+    fn supports_date(&self, date: &Date) -> bool {
+        let (month, day) = (date.month, date.day);
+        let forms = [
+            alloc::format!("{month:02}.{day:02}"),
+            alloc::format!("{month}.{day}"),
+            alloc::format!("{day:02}.{month:02}"),
+            alloc::format!("{day}.{month}"),
+        ];
+        let has = |number: u32| {
+            let figure = figures::read(&alloc::format!("{number}"));
+            figure.is_some_and(|figure| self.values.hold(&figure, figures::unit(""), false))
+        };
+        // The month may stand in either place.
+        let is_named = |number: u32, day: u32| {
+            let named = int::to_usize(u64::from(number)).checked_sub(1);
+            named.and_then(|at| self.months.get(at)).is_some_and(|named| *named && has(day))
+        };
+        let by_name =
+            || (is_named(month, day) || is_named(day, month)) && date.year.is_none_or(has);
+        forms.iter().any(|form| self.index.holds(form)) || by_name()
+    }
+}
+
+/// A piece of an answer that must be supported.
+struct Claim<'a> {
+    kind: Kind,
+    text: &'a str,
+    /// What follows in its line.
+    rest: &'a str,
+    /// Whether a number sign or currency stands before it.
+    is_marked: bool,
+    is_about: bool,
+}
+
+impl<'a> Claim<'a> {
+    /// What a word of a line claims, if anything.
+    fn of(line: &'a str, word: &Word<'a>, near: &Near<'a>) -> Option<Self> {
+        let from = word.text.as_ptr().addr().saturating_sub(line.as_ptr().addr());
+        let before = line.get(..from).unwrap_or("");
+        let text = strip_possessive(word.text);
+        let rest = line.get(from + text.len()..).unwrap_or("");
+        let claim = |kind| {
+            let sign = before.chars().next_back().unwrap_or(' ');
+            let is_marked =
+                matches!(sign, '#' | '$' | '\u{20ac}' | '\u{a3}' | '\u{a5}' | '\u{ffe5}');
+            let is_about = matches!(sign, '~' | '\u{2248}' | '>' | '<' | '\u{7ea6}' | '\u{7d04}')
+                || near.is_about()
+                || rest.starts_with('+');
+            Some(Self { kind, text, rest, is_marked, is_about })
+        };
+        if TERMS_OF_ART.iter().any(|term| term.eq_ignore_ascii_case(text)) {
+            return None;
+        }
+        let has_letters = text.chars().any(char::is_alphabetic);
+        if !has_letters && text.bytes().any(|byte| byte.is_ascii_digit()) {
+            if near.is_exit(line, word) {
+                return claim(Kind::ExitCode);
+            }
+            // A sign or letter of another token before it makes it a part of a name.
+            let dots = text.bytes().filter(|byte| *byte == b'.').count();
+            return claim(if dots >= 2 && Date::of(text).is_none() {
+                Kind::Version
+            } else {
+                Kind::Number
+            });
+        }
+        if let Some(number) = measured(text) {
+            let rest = line.get(from + number.len()..).unwrap_or("");
+            return claim(Kind::Number).map(|claim| Self { text: number, rest, ..claim });
+        }
+        claim(name_kind(text, before, rest, word.class)?)
+    }
+}
+
+/// What kind of name a word is; `None`: an ordinary word.
+fn name_kind(text: &str, before: &str, rest: &str, class: Class) -> Option<Kind> {
+    if text.contains("://") {
+        return Some(Kind::Url);
+    }
+    let version = text.strip_prefix(['v', 'V']).is_some_and(|digits| {
+        digits.contains('.') && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+    });
+    if version {
+        return Some(Kind::Version);
+    }
+    // `\\n` and its kind separate nothing.
+    let is_escape = text.contains('\\') && text.split('\\').any(|part| part.len() < 2);
+    if is_escape {
+        return None;
+    }
+    let slashed = text.contains(['/', '\\']);
+    let rooted = before.ends_with(['/', '\\']) || (slashed && rest.starts_with('/'));
+    let quoted = before.ends_with('`') && rest.trim_start_matches("()").starts_with('`');
+    let is_name = class == Class::Identifier;
+    match text.rsplit_once('.') {
+        _ if (slashed && is_name) || (rooted && text.len() > 2) => Some(Kind::Path),
+        Some((_, ending)) if is_name && is_extension(ending) => Some(Kind::Path),
+        _ if is_name || (quoted && text.chars().count() > 2 && class != Class::Gram) => {
+            Some(Kind::Identifier)
+        }
+        _ => None,
+    }
+}
+
+fn is_extension(text: &str) -> bool {
+    (1..=5).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+}
+
+/// The digits of a number that is written together with its unit or with words: `250ms`, `3rd`,
+/// `1,200-row`.
+fn measured(text: &str) -> Option<&str> {
+    let length = figures::read(text)?.length;
+    let (number, rest) = text.split_at_checked(length)?;
+    let word = rest.strip_prefix('-').unwrap_or(rest);
+    let words = rest.starts_with('-') && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
+    (figures::is_unit(word) || (words && word.len() > 2)).then_some(number)
+}
+
+fn strip_possessive(text: &str) -> &str {
+    let stripped = text.strip_suffix("'s").or_else(|| text.strip_suffix("\u{2019}s"));
+    stripped.unwrap_or(text)
+}
+
+/// The words before a word of a line.
+#[derive(Clone, Copy, Debug, Default)]
+struct Near<'a> {
+    words: [&'a str; 3],
+}
+
+impl<'a> Near<'a> {
+    fn pass(&mut self, word: &'a str) {
+        let [_, second, third] = self.words;
+        self.words = [second, third, word];
+    }
+
+    fn is_about(&self) -> bool {
+        let [_, second, third] = self.words;
+        ABOUT.iter().any(|about| about.eq_ignore_ascii_case(third))
+            || (third.len() == 1 && ABOUT.iter().any(|about| about.eq_ignore_ascii_case(second)))
+    }
+
+    /// Whether a number behind these words is an exit code.
+    fn is_exit(&self, line: &str, word: &Word<'_>) -> bool {
+        if !word.text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return false;
+        }
+        let [first, second, third] = self.words;
+        let is = |word: &str| EXITS.iter().any(|exit| exit.eq_ignore_ascii_case(word));
+        let link = ["code", "status", "with", "of", "a"];
+        let links = |word: &str| link.iter().any(|known| known.eq_ignore_ascii_case(word));
+        // `returned` alone is said of values, too.
+        let ends = is(third) && !third.eq_ignore_ascii_case("returned");
+        if ends || (links(third) && (is(second) || (links(second) && is(first)))) {
+            return true;
+        }
+        if line.is_ascii() {
+            return false;
+        }
+        let from = word.text.as_ptr().addr().saturating_sub(line.as_ptr().addr());
+        let before = line.get(..from).unwrap_or("");
+        let before = before.trim_end_matches([' ', ':', '\u{ff1a}', '\u{4e3a}', '\u{662f}']);
+        EXIT_SIGNS.iter().any(|sign| before.ends_with(sign))
+    }
+}
+
+/// A day in digits.
+struct Date {
+    year: Option<u32>,
+    month: u32,
+    day: u32,
+}
+
+impl Date {
+    /// `2026-05-03`, `03.05.2026`, `2026/5/3`.
+    fn of(text: &str) -> Option<Self> {
+        let mark = ['-', '.', '/'].into_iter().find(|mark| text.contains(*mark))?;
+        let mut parts = text.split(mark);
+        let numbers = [parts.next()?, parts.next()?, parts.next()?];
+        let [Ok(first), Ok(second), Ok(third)] = numbers.map(str::parse::<u32>) else {
+            return None;
+        };
+        let date = match (first, second, third) {
+            (1900..=2200, month, day) => Self { year: Some(first), month, day },
+            (day, month, 1900..=2200) => Self { year: Some(third), month, day },
+            _ => return None,
+        };
+        let fits = date.month.min(date.day) <= 12 && date.month.max(date.day) <= 31;
+        (fits && parts.next().is_none()).then_some(date)
+    }
+}
+
+impl Date {
+    /// A day without a year: `24.01`, `5/3`.
+    fn of_day(text: &str) -> Option<Self> {
+        let (first, second) = text.split_once(['.', '/'])?;
+        if first.len() > 2 || second.len() > 2 {
+            return None;
+        }
+        let (day, month): (u32, u32) = (first.parse().ok()?, second.parse().ok()?);
+        let fits = day.min(month) <= 12 && day.max(month) <= 31 && day.min(month) > 0;
+        fits.then_some(Self { year: None, month, day })
+    }
+}
+
+/// Marks the months that a word may name.
+fn mark_months(word: &str, months: &mut [bool; 12]) {
+    let Some(first) = word.bytes().next().filter(|_| (3..=10).contains(&word.len())) else {
+        return;
+    };
+    let initial = first.to_ascii_lowercase();
+    let head = word.get(..3).filter(|_| first.is_ascii_uppercase());
+    let is_named = |name: &&str| {
+        name.as_bytes().first() == Some(&initial)
+            && (name.eq_ignore_ascii_case(word)
+                || head.is_some_and(|head| name.eq_ignore_ascii_case(head)))
+    };
+    for (month, names) in months.iter_mut().zip(&MONTHS) {
+        *month |= names.iter().any(is_named);
+    }
+}
+
+/// A line without the number of a list that it begins with.
+fn without_numbering(line: &str) -> &str {
+    let bare = line.trim_start();
+    let digits = bare.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = bare.get(digits..).unwrap_or("");
+    if (1..=3).contains(&digits) && (rest.starts_with(". ") || rest.starts_with(") ")) {
+        rest.get(2..).unwrap_or("")
+    } else {
+        line
+    }
+}
+
+/// The line as it can be quoted: one line, trimmed, at most so many bytes.
+pub(super) fn quoted(text: &str, bytes_max: usize) -> String {
+    let mut out = String::new();
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
+        if word.is_empty() {
+            continue;
+        }
+        let space = usize::from(!out.is_empty());
+        if out.len() + space + word.len() > bytes_max {
+            if out.is_empty() {
+                let mut end = bytes_max;
+                while !word.is_char_boundary(end) {
+                    end -= 1;
+                }
+                out.push_str(word.get(..end).unwrap_or(""));
+            }
+            break;
+        }
+        if space > 0 {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
+}

@@ -1,0 +1,455 @@
+//! The failures of a source, and which of them an answer does not mention.
+//!
+//! In: a source and an answer. Out: failures that are left out or told as successes. Not here: what
+//! a clause says came out (`outcomes`).
+
+use alloc::vec::Vec;
+
+use super::{
+    Finding, Kind,
+    outcomes::{Lexicon, Outcome, clauses, exit_code},
+};
+use crate::{
+    base::sort,
+    summary::{
+        offline_summary::terms::hash,
+        transcript::{self, EXPAND_PREFIX},
+    },
+};
+
+/// LIMIT: failures that are kept while a source is read; of more, the oldest are forgotten.
+const KEPT_MAX: usize = 64;
+/// Of more open failures than these, the last ones must be mentioned: they are how things stand.
+const REQUIRED_MAX: usize = 6;
+/// LIMIT: keys of what a failure is about.
+const KEYS_MAX: usize = 48;
+/// Lines of a tool's error that say what it is.
+const ERROR_LINES: usize = 3;
+/// In how many bytes of a line the name of an error stands that a program reports.
+const REPORT_BYTES: usize = 60;
+
+/// Tools and commands that look for something; not finding it is no outcome.
+#[rustfmt::skip]
+const LOOKING: [&str; 40] = [
+    "read", "view", "open", "search", "grep", "list", "ls", "find", "cat", "glob", "rg", "head",
+    "tail", "sed", "awk", "less", "cd", "pwd", "wc", "diff", "which", "tree", "stat", "file",
+    "read_file", "view_file", "open_file", "list_dir", "list_files", "search_file", "search_dir",
+    "find_file", "grep_search", "search_files", "goto", "scroll_down", "scroll_up", "echo",
+    "get_symbols", "think",
+];
+/// What stands at the beginning of a line with which a program reports an error.
+const REPORTS: [&str; 8] = [
+    "rror: ",
+    "xception: ",
+    "atal: ",
+    "raceback (most recent",
+    "command not found",
+    "ermission denied",
+    "npm ERR!",
+    "egmentation fault",
+];
+
+/// One failure.
+#[derive(Debug)]
+struct Failure<'a> {
+    outcome: Outcome,
+    /// What it is about, ascending.
+    keys: Vec<u64>,
+    /// The call that failed; 0: it was only stated.
+    call: u64,
+    quote: &'a str,
+    is_open: bool,
+}
+
+/// The open failures of a source that an answer does not mention.
+pub(super) fn missing(source: &str, answer: &str) -> Vec<Finding> {
+    let lexicon = Lexicon::new();
+    let mut reader = Reader::new(&lexicon);
+    source.lines().for_each(|line| reader.line(line.trim_end()));
+    reader.close();
+    let failures = reader.failures;
+    let open = failures.iter().filter(|failure| failure.is_open).count();
+    if open == 0 {
+        return Vec::new();
+    }
+    let said = said(&lexicon, answer);
+    let covered = covered(&failures, &said);
+    let skipped = open.saturating_sub(REQUIRED_MAX);
+    failures
+        .iter()
+        .zip(covered)
+        .filter(|(failure, _)| failure.is_open)
+        .skip(skipped)
+        .filter(|(_, covered)| !covered)
+        .map(|(failure, _)| finding(failure, &said))
+        .collect()
+}
+
+fn finding(failure: &Failure<'_>, said: &[Said<'_>]) -> Finding {
+    let best = said
+        .iter()
+        .filter(|said| said.outcome.is_pure_success())
+        .map(|said| (shared(&failure.keys, &said.keys), said.text))
+        .fold((0, ""), |best, next| if next.0 > best.0 { next } else { best });
+    match best {
+        (0, _) => Finding::new(Kind::FailureDropped, failure.quote),
+        (_, text) => Finding::new(Kind::FailureInverted, text),
+    }
+}
+
+/// A clause of the answer.
+#[derive(Debug)]
+struct Said<'a> {
+    text: &'a str,
+    outcome: Outcome,
+    keys: Vec<u64>,
+}
+
+fn said<'a>(lexicon: &Lexicon, answer: &'a str) -> Vec<Said<'a>> {
+    let mut list: Vec<Said<'a>> = Vec::new();
+    for line in answer.lines().filter(|line| !line.starts_with(EXPAND_PREFIX)) {
+        let line = transcript::inner(line).map_or(line, |(_, text)| text);
+        clauses(line, &mut |text, goes_on| {
+            let mut keys = Vec::new();
+            let outcome = lexicon.read(text, &mut keys);
+            if keys.is_empty()
+                && goes_on
+                && let Some(last) = list.last()
+            {
+                keys.clone_from(&last.keys);
+            }
+            list.push(Said { text: text.trim(), outcome, keys });
+        });
+    }
+    list
+}
+
+/// By failure: whether a clause mentions it.
+///
+/// A clause about failure speaks of the failures it has most in common with, and of those it has
+/// at least half as much in common with. One that has nothing in common with any speaks of those
+/// of its kind that no other speaks of.
+fn covered(failures: &[Failure<'_>], said: &[Said<'_>]) -> Vec<bool> {
+    let mut covered = alloc::vec![false; failures.len()];
+    let mut loose: Vec<&Said<'_>> = Vec::new();
+    for said in said.iter().filter(|said| said.outcome.mentions_failure()) {
+        let shares: Vec<usize> =
+            failures.iter().map(|failure| shared(&failure.keys, &said.keys)).collect();
+        let most = shares.iter().copied().max().unwrap_or(0);
+        if most == 0 {
+            loose.push(said);
+            continue;
+        }
+        for (flag, share) in covered.iter_mut().zip(shares) {
+            *flag |= share > 0 && share * 2 >= most;
+        }
+    }
+    for said in loose {
+        for (flag, failure) in covered.iter_mut().zip(failures) {
+            let kinds = failure.outcome.failed & said.outcome.failed;
+            *flag |= kinds != 0 || (said.outcome.failed != 0 && failure.outcome.failed == 0);
+        }
+    }
+    covered
+}
+
+/// How many keys two ascending lists share.
+fn shared(left: &[u64], right: &[u64]) -> usize {
+    let (few, many) = if left.len() < right.len() { (left, right) } else { (right, left) };
+    few.iter().filter(|key| many.binary_search(key).is_ok()).count()
+}
+
+/// A call of a tool that waits for its result.
+#[derive(Clone, Debug, Default)]
+struct Call {
+    name: u64,
+    /// Equal for calls that do the same.
+    call: u64,
+    keys: Vec<u64>,
+    is_looking: bool,
+}
+
+/// The result of a tool while its lines are read.
+#[derive(Debug)]
+struct Output<'a> {
+    call: Call,
+    /// Its failing line, if there is one, and what that says.
+    failed: Option<(&'a str, Outcome)>,
+    is_error: bool,
+    /// Whether it says that it went well.
+    is_ok: bool,
+    lines: usize,
+}
+
+struct Reader<'l, 'a> {
+    lexicon: &'l Lexicon,
+    failures: Vec<Failure<'a>>,
+    calls: Vec<Call>,
+    output: Option<Output<'a>>,
+    /// Whether lines may carry headers of their own.
+    is_summary: bool,
+    is_tool: bool,
+    /// What the sentence before was about.
+    last_keys: Vec<u64>,
+}
+
+impl<'l, 'a> Reader<'l, 'a> {
+    fn new(lexicon: &'l Lexicon) -> Self {
+        Self {
+            lexicon,
+            failures: Vec::new(),
+            calls: Vec::new(),
+            output: None,
+            is_summary: true,
+            is_tool: false,
+            last_keys: Vec::new(),
+        }
+    }
+
+    fn line(&mut self, line: &'a str) {
+        if let Some(header) = transcript::outer(line) {
+            self.is_summary = header.role.is_empty();
+            self.open(header.role);
+            return;
+        }
+        let mut line = line.trim();
+        if let Some((header, text)) = transcript::inner(line).filter(|_| self.is_summary) {
+            self.open(header.role);
+            line = text.trim();
+        }
+        if line.is_empty() || line.starts_with(EXPAND_PREFIX) || transcript::is_marker(line) {
+            return;
+        }
+        if let Some(call) = line.strip_prefix("tool call ") {
+            self.close();
+            let call = self.call(call);
+            self.calls.push(call);
+            return;
+        }
+        let label = line.strip_suffix(':').and_then(|label| {
+            let result = label.strip_prefix("tool result").map(|name| (name, false));
+            result.or_else(|| label.strip_prefix("tool error").map(|name| (name, true)))
+        });
+        if let Some((name, is_error)) = label {
+            self.close();
+            let call = self.answered(name.trim());
+            let (failed, is_ok, lines) = (None, false, 0);
+            self.output = Some(Output { call, failed, is_error, is_ok, lines });
+            if is_error {
+                self.fail(line, Outcome::default());
+            }
+            return;
+        }
+        if self.output.is_some() { self.output_line(line) } else { self.statement(line) }
+    }
+
+    fn open(&mut self, role: &str) {
+        self.close();
+        self.is_tool = role == "tool";
+        if role == "user" {
+            self.last_keys.clear();
+        }
+        if self.is_tool && self.is_summary {
+            // A piece of a result; of which call is not known.
+            let (failed, is_error, is_ok, lines) = (None, false, false, 0);
+            self.output = Some(Output { call: Call::default(), failed, is_error, is_ok, lines });
+        }
+    }
+
+    fn call(&self, text: &str) -> Call {
+        let (name, input) = text.split_once(':').unwrap_or((text, ""));
+        let name = name.trim();
+        let command = ["\"command\":\"", "\"cmd\":\"", "\"script\":\"", "\"code\":\""]
+            .iter()
+            .find_map(|key| input.split_once(key).map(|(_, command)| command));
+        let (head, second) = head(command.unwrap_or(""));
+        let mut keys = Vec::new();
+        self.lexicon.read(name, &mut keys);
+        let input = command.unwrap_or(input);
+        let input =
+            input.char_indices().nth(400).map_or(input, |(end, _)| input.get(..end).unwrap_or(""));
+        self.lexicon.read(input, &mut keys);
+        keys.truncate(KEYS_MAX);
+        let looks = |word: &str| LOOKING.iter().any(|known| known.eq_ignore_ascii_case(word));
+        let is_looking = looks(head)
+            || looks(name)
+            || (head == "git" && matches!(second, "log" | "show" | "diff" | "grep" | "status"));
+        let name = hash(name.as_bytes());
+        let call =
+            name ^ hash(head.as_bytes()).rotate_left(1) ^ hash(second.as_bytes()).rotate_left(2);
+        Call { name, call: call.max(1), keys, is_looking }
+    }
+
+    /// The first call of this name that waits for its result.
+    fn answered(&mut self, name: &str) -> Call {
+        let key = hash(name.as_bytes());
+        let found = self.calls.iter().position(|call| call.name == key);
+        match found {
+            Some(at) => self.calls.remove(at),
+            None => self.call(name),
+        }
+    }
+
+    fn output_line(&mut self, line: &'a str) {
+        let Some(output) = &mut self.output else { return };
+        output.lines += 1;
+        if output.call.is_looking {
+            return;
+        }
+        if let Some(is_zero) = exit_code(line) {
+            output.is_ok |= is_zero;
+            if !is_zero {
+                let mut keys = Vec::new();
+                let outcome = self.lexicon.read(line, &mut keys);
+                self.fail(line, outcome);
+            }
+            return;
+        }
+        let report = line
+            .char_indices()
+            .nth(REPORT_BYTES)
+            .map_or(line, |(end, _)| line.get(..end).unwrap_or(line));
+        let reported = REPORTS.iter().any(|known| report.contains(known));
+        let lexicon = self.lexicon;
+        let mut failed = reported.then(Outcome::default);
+        let mut is_ok = false;
+        clauses(line, &mut |clause, _| {
+            let mut keys = Vec::new();
+            let outcome = lexicon.read(clause, &mut keys);
+            if outcome.is_failure() {
+                failed = Some(outcome);
+            }
+            is_ok |= outcome.is_pure_success();
+        });
+        let is_first = self.output.as_ref().is_some_and(|o| o.is_error && o.lines <= ERROR_LINES);
+        if let Some(outcome) = failed.or(is_first.then(Outcome::default)) {
+            self.fail(line, outcome);
+        } else if let Some(output) = &mut self.output {
+            output.is_ok |= is_ok;
+        }
+    }
+
+    fn fail(&mut self, line: &'a str, outcome: Outcome) {
+        let Some(output) = &mut self.output else { return };
+        // The first line that says how; a label says only that.
+        let is_label = output.failed.is_some_and(|(first, _)| first.starts_with("tool error"));
+        if output.failed.is_none() || is_label {
+            output.failed = Some((line, outcome));
+        }
+        let keys = &mut output.call.keys;
+        if keys.len() < KEYS_MAX {
+            self.lexicon.read(line, keys);
+        }
+    }
+
+    /// Ends a result: the call failed, or it went well this time.
+    fn close(&mut self) {
+        let Some(output) = self.output.take() else { return };
+        let Output { call, mut failed, is_error, is_ok, lines } = output;
+        if call.is_looking {
+            return;
+        }
+        if is_error && lines > 0 && failed.is_none() {
+            failed = Some(("tool error", Outcome::default()));
+        }
+        self.last_keys.clone_from(&call.keys);
+        let known = call.call != 0;
+        for failure in self.failures.iter_mut().filter(|f| known && f.call == call.call) {
+            // Of several attempts the last one counts.
+            failure.is_open = false;
+        }
+        match failed {
+            Some((quote, outcome)) => {
+                let (keys, call) = (call.keys, call.call);
+                self.keep(Failure { outcome, keys, call, quote, is_open: true });
+            }
+            None if is_ok => self.resolve(&call.keys, false),
+            None => {}
+        }
+    }
+
+    fn keep(&mut self, failure: Failure<'a>) {
+        if self.failures.len() == KEPT_MAX {
+            let closed = self.failures.iter().position(|failure| !failure.is_open);
+            self.failures.remove(closed.unwrap_or(0));
+        }
+        self.failures.push(failure);
+    }
+
+    /// Something about these keys went well.
+    fn resolve(&mut self, keys: &[u64], is_general: bool) {
+        for failure in &mut self.failures {
+            let shared = shared(&failure.keys, keys);
+            let least = failure.keys.len().min(keys.len());
+            failure.is_open &= !(shared >= 3 || shared * 2 > least || (is_general && shared > 0));
+        }
+    }
+
+    /// A failure that somebody reports: of the call that failed before, or one of its own.
+    fn stated(&mut self, quote: &'a str, outcome: Outcome, mut keys: Vec<u64>) {
+        let refers = ["It ", "They ", "This ", "That ", "Both "];
+        if keys.is_empty() || refers.iter().any(|word| quote.starts_with(word)) {
+            keys.extend_from_slice(&self.last_keys);
+            sort::distinct_numbers(&mut keys);
+        }
+        self.last_keys.clone_from(&keys);
+        let is_same = |failure: &&mut Failure<'a>| {
+            failure.is_open && failure.call != 0 && shared(&failure.keys, &keys) > 0
+        };
+        let mut same = self.failures.iter_mut().filter(is_same);
+        if let (Some(failure), None) = (same.next(), same.next()) {
+            failure.outcome.failed |= outcome.failed;
+            failure.keys.extend_from_slice(&keys);
+            sort::distinct_numbers(&mut failure.keys);
+            return;
+        }
+        self.keep(Failure { outcome, keys, call: 0, quote, is_open: true });
+    }
+
+    fn statement(&mut self, line: &'a str) {
+        let lexicon = self.lexicon;
+        let mut sentence: Vec<(&'a str, Outcome, Vec<u64>)> = Vec::new();
+        clauses(line, &mut |clause, _| {
+            let mut keys = Vec::new();
+            let outcome = lexicon.read(clause, &mut keys);
+            sentence.push((clause, outcome, keys));
+        });
+        for (clause, outcome, keys) in sentence {
+            // An assignment is code, not an outcome.
+            if outcome.is_failure() && !clause.contains(" = ") {
+                self.stated(clause.trim(), outcome, keys);
+                continue;
+            }
+            if outcome.is_pure_success() {
+                if !keys.is_empty() {
+                    self.resolve(&keys, outcome.is_general);
+                } else if outcome.is_general {
+                    self.failures.iter_mut().for_each(|failure| failure.is_open = false);
+                } else if let Some(last) = self.failures.last_mut() {
+                    last.is_open = false;
+                }
+            }
+            if !keys.is_empty() {
+                self.last_keys = keys;
+            }
+        }
+    }
+}
+
+/// The program that a command line runs, and its first argument if that is a word.
+fn head(command: &str) -> (&str, &str) {
+    let command = command.trim_start();
+    let mut rest = command;
+    // What comes before the last `&&` prepares.
+    if let Some((_, last)) = rest.rsplit_once("&& ") {
+        rest = last;
+    }
+    let mut words = rest.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\\' | ';' | '|'));
+    let is_program = |word: &&str| {
+        !word.is_empty() && !word.contains('=') && !matches!(*word, "sudo" | "time" | "timeout")
+    };
+    let program = words.find(is_program).unwrap_or("");
+    let second = words.next().unwrap_or("");
+    let is_word = second.starts_with(|c: char| c.is_ascii_alphabetic());
+    (program, if is_word { second } else { "" })
+}

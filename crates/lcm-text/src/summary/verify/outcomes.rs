@@ -1,0 +1,565 @@
+//! What a clause says came out: a failure and of which kind, a success, or neither; and what it is
+//! about.
+//!
+//! In: a clause. Out: its outcome, and keys of its words. Not here: which failures stay open
+//! (`failures`).
+//!
+//! The words that merely speak of trouble are those of the offline summariser, and some more.
+
+use alloc::vec::Vec;
+use core::hash::BuildHasherDefault;
+
+use hashbrown::HashMap;
+use lcm_loops::find::holds;
+
+use crate::{
+    base::sort,
+    summary::offline_summary::{
+        cues,
+        scan::{Word, scan},
+        terms::{Class, Mixed, hash, hash_lower},
+    },
+};
+
+const FAILED: u32 = 1;
+const KILLED: u32 = 1 << 1;
+const ABORTED: u32 = 1 << 2;
+const TIMED_OUT: u32 = 1 << 3;
+const CRASHED: u32 = 1 << 4;
+/// Something ended badly.
+const STRONG: u32 = FAILED | KILLED | ABORTED | TIMED_OUT | CRASHED;
+/// A word about things that go wrong.
+const TROUBLE: u32 = 1 << 5;
+const SUCCESS: u32 = 1 << 6;
+const NEGATION: u32 = 1 << 7;
+/// What follows is asked, feared or planned.
+const HEDGE: u32 = 1 << 8;
+/// Says nothing about the subject.
+const STOP: u32 = 1 << 9;
+/// Makes a success one of everything.
+const ALL: u32 = 1 << 10;
+/// Makes it one of the rest.
+const REST: u32 = 1 << 11;
+/// Before `failed`: the failure is an attribute, not an outcome.
+const ATTRIBUTE: u32 = 1 << 12;
+/// The first word of a pair.
+const PAIR: u32 = 1 << 13;
+/// Words counted in front of: `2 errors`.
+const COUNTED: u32 = 1 << 14;
+/// Who refuses by choice: no failure.
+const PERSON: u32 = 1 << 15;
+/// Before a word like `broken`: something is in that state now.
+const STATE: u32 = 1 << 16;
+/// What went wrong where it did not happen.
+const WORKS: u32 = 1 << 17;
+
+/// Words up to which a negation reaches.
+const NEGATION_WORDS: u32 = 4;
+/// Letters by which forms of one word are equal.
+const STEM: usize = 5;
+
+// Lower case; a word may stand in several lists.
+#[rustfmt::skip]
+const WORDS: [(u32, &[&str]); 20] = [
+    (FAILED, &["failed", "fails", "failing", "fehlgeschlagen", "gescheitert", "scheiterte",
+        "scheitert", "scheiterten", "\u{e9}chou\u{e9}", "fall\u{f3}"]),
+    (KILLED, &["killed", "sigkill", "oomkilled", "oom", "oom-killed", "evicted"]),
+    (ABORTED, &["aborted", "interrupted", "abgebrochen", "aborting"]),
+    (TIMED_OUT, &["timed-out", "timed_out", "etimedout", "zeit\u{fc}berschreitung"]),
+    (CRASHED, &["crashed", "crashes", "panicked", "segfault", "segfaulted", "crashloopbackoff",
+        "abgest\u{fc}rzt", "crashing", "crash-looping"]),
+    (COUNTED, &["failed", "failures", "errors", "failure", "error", "fehler", "failing"]),
+    (TROUBLE, &["broken", "broke", "breaks", "problem", "problems", "unsuccessful",
+        "unsuccessfully", "unresolved", "blocked", "outage", "stuck", "lost", "unavailable",
+        "unfinished", "incomplete", "fail", "abort", "cannot", "can't", "couldn't", "unable",
+        "corrupt", "corrupted", "declined", "stopped", "died", "dies", "terminated",
+        "out-of-memory", "timeouts", "timing", "expired", "crashing", "halted", "hung", "hangs",
+        "throws", "threw", "raises", "conflicts", "mismatch", "regression", "red",
+        "bug", "fault", "unhealthy", "unreachable", "rollback", "interruption", "abbruch",
+        "abgelehnt", "absturz", "brach", "brachen", "bricht", "st\u{fc}rzte", "unterbrochen",
+        "\u{e9}chec", "\u{e9}chou\u{e9}e", "fallido", "fehl", "fehlschlag", "problema",
+        "probl\u{e8}me", "sigterm", "killing", "kill", "aborts", "exceeded",
+        "violation", "violated", "bounced", "refusal", "rejection", "failover", "scheitern",
+        "verweigert",
+        "timing-out", "non-zero", "nonzero", "oom-kill", "verloren"]),
+    (SUCCESS, &["success", "successful", "successfully", "succeeded", "succeeds", "succeed",
+        "passed", "passes", "passing", "pass", "completed", "completes", "complete", "finished",
+        "fixed", "resolved", "solved", "works", "worked", "working", "deployed", "green", "ok",
+        "done", "healthy", "recovered", "restored", "installed", "confirmed", "landed",
+        "shipped", "cleanly", "smoothly", "fine", "erfolgreich", "behoben", "gel\u{f6}st",
+        "abgeschlossen", "bestanden", "durchgelaufen", "fertig", "erfolg", "succ\u{e8}s",
+        "listo", "merged", "clean", "live", "unblocked", "stable"]),
+    (NEGATION, &["no", "not", "without", "never", "none", "zero", "neither", "nor", "nothing",
+        "0", "didn't", "don't", "doesn't", "isn't", "wasn't", "hasn't", "weren't", "won't",
+        "haven't", "nicht", "kein", "keine", "keinen", "ohne", "pas", "sin", "aren't", "nie",
+        "yet"]),
+    (HEDGE, &["if", "would", "might", "may", "should", "whether", "unless", "suppose", "maybe",
+        "perhaps", "falls", "wenn", "ob", "k\u{f6}nnte", "could", "will", "would've", "to-do",
+        "otherwise", "avoid", "prevent", "expect", "expected", "likely", "possibly", "sollte"]),
+    (ALL, &["all", "everything", "alles", "alle", "every"]),
+    (REST, &["other", "others", "rest", "remaining", "else", "except", "\u{fc}brigen"]),
+    (ATTRIBUTE, &["the", "a", "an", "any", "every", "each", "of", "for", "on", "retry", "retries",
+        "retried", "handle", "handles", "per", "as", "these", "those", "no", "mark", "marked",
+        "status", "count", "counts", "list", "lists", "show", "shows", "in", "about", "into",
+        "log", "logs", "their", "its", "our", "your", "my", "this", "that's", "recent",
+        "same", "previous", "last", "which"]),
+    (PAIR, &["in", "could", "timed", "rolled", "out", "ran", "went", "schlug", "schlugen", "came",
+        "brach"]),
+    (STATE, &["is", "was", "are", "were", "be", "been", "still", "remains", "remain", "stays",
+        "left", "got", "and", "again", "completely", "not", "currently"]),
+    (WORKS, &["come", "came", "start", "started", "respond", "responded", "answer", "answered",
+        "load", "build", "compile", "apply", "connect", "finish", "work", "converge"]),
+    (PERSON, &["user", "customer", "client", "caller", "guest", "he", "she", "they", "kunde"]),
+    (STOP, &["the", "and", "but", "for", "was", "not", "are", "has", "had", "its", "all", "any",
+        "new", "two", "one", "with", "from", "that", "this", "then", "than", "them", "they",
+        "there", "their", "were", "been", "have", "into", "onto", "over", "after", "before",
+        "again", "still", "also", "when", "which", "while", "what", "will", "would", "could",
+        "should", "did", "does", "done", "can", "may", "might", "our", "your", "you", "she",
+        "her", "his", "him", "who", "how", "why", "out", "off", "now", "yet", "got", "get",
+        "let", "see", "said", "says", "because", "since", "until", "during", "about", "more",
+        "most", "some", "such", "only", "just", "very", "first", "second", "third", "time",
+        "times", "attempt", "attempts", "try", "tried", "tries", "retry", "retried", "run",
+        "runs", "ran", "once", "twice", "three", "four", "five", "due", "per", "via", "both",
+        "each", "other", "same", "here", "being", "under", "where", "your", "mine", "main",
+        "exit", "exited", "code", "status", "message", "error", "errors", "failure",
+        "failures", "tool", "call", "result", "user", "assistant"]),
+    (STOP, &["der", "die", "das", "und", "aber", "mit", "von", "ist", "war", "wurde", "wurden",
+        "ein", "eine", "einen", "dem", "den", "des", "auf", "aus", "bei", "nach", "noch", "auch",
+        "sich", "nicht", "wegen", "weil", "dann", "beim", "f\u{fc}r", "sind", "hat", "haben"]),
+    (STOP, &["command", "cmd", "path", "args", "timeout", "description", "true", "false", "null",
+        "please", "need", "needs", "want", "wants", "make", "made", "used", "using", "use",
+        "today", "yesterday", "tomorrow", "last", "next", "another", "later", "earlier",
+        "finally", "ago", "minutes", "minute", "seconds", "hours", "it's", "i'm", "i'll", "so",
+        "went", "through", "without", "never", "none", "zero", "nothing"]),
+];
+
+/// Pairs of words.
+const PAIRS: [(u32, &str, &str); 14] = [
+    (TIMED_OUT, "timed", "out"),
+    (TROUBLE, "could", "not"),
+    (HEDGE, "in", "case"),
+    (TROUBLE, "rolled", "back"),
+    (TROUBLE, "out", "of"),
+    (TROUBLE, "ran", "into"),
+    (SUCCESS, "went", "through"),
+    (SUCCESS, "went", "well"),
+    (FAILED, "schlug", "fehl"),
+    (FAILED, "schlugen", "fehl"),
+    (SUCCESS, "came", "up"),
+    (TROUBLE, "went", "down"),
+    (TROUBLE, "went", "wrong"),
+    (ABORTED, "brach", "ab"),
+];
+
+/// Words of scripts without spaces.
+#[rustfmt::skip]
+const PHRASES: [(u32, &[&str]); 9] = [
+    (FAILED, &["\u{5931}\u{8d25}", "\u{5931}\u{6557}"]),
+    (KILLED, &["\u{88ab}\u{6740}", "\u{5f37}\u{5236}\u{7d42}\u{4e86}", "\u{6740}\u{6389}"]),
+    (ABORTED, &["\u{4e2d}\u{6b62}", "\u{7ec8}\u{6b62}", "\u{4e2d}\u{65ad}"]),
+    (TIMED_OUT, &["\u{8d85}\u{65f6}", "\u{30bf}\u{30a4}\u{30e0}\u{30a2}\u{30a6}\u{30c8}"]),
+    (CRASHED, &["\u{5d29}\u{6e83}", "\u{30af}\u{30e9}\u{30c3}\u{30b7}\u{30e5}",
+        "\u{843d}\u{3061}"]),
+    (TROUBLE, &["\u{9519}\u{8bef}", "\u{30a8}\u{30e9}\u{30fc}", "\u{95ee}\u{9898}",
+        "\u{65e0}\u{6cd5}", "\u{5f02}\u{5e38}", "\u{672a}\u{80fd}", "\u{4e0d}\u{80fd}",
+        "\u{672a}\u{901a}\u{8fc7}", "\u{672a}\u{6210}\u{529f}", "\u{6ca1}\u{6709}\u{6210}",
+        "\u{672a}\u{5b8c}\u{6210}", "\u{3067}\u{304d}\u{307e}\u{305b}\u{3093}",
+        "\u{3067}\u{304d}\u{306a}\u{304b}", "\u{6ca1}\u{80fd}", "\u{62d2}\u{7edd}",
+        "\u{672a}\u{89e3}\u{6c7a}", "\u{672a}\u{89e3}\u{51b3}", "\u{5185}\u{5b58}\u{4e0d}\u{8db3}",
+        "\u{30e1}\u{30e2}\u{30ea}\u{4e0d}\u{8db3}"]),
+    (SUCCESS, &["\u{6210}\u{529f}", "\u{5b8c}\u{6210}", "\u{901a}\u{8fc7}", "\u{89e3}\u{51b3}",
+        "\u{4fee}\u{590d}", "\u{5b8c}\u{4e86}", "\u{89e3}\u{6c7a}", "\u{6b63}\u{5e38}",
+        "\u{5fa9}\u{65e7}"]),
+    (ALL, &["\u{5168}\u{90e8}", "\u{3059}\u{3079}\u{3066}"]),
+    (HEDGE, &["\u{5982}\u{679c}", "\u{4e07}\u{4e00}", "\u{3082}\u{3057}", "\u{ff1f}",
+        "\u{304b}\u{3082}\u{3057}\u{308c}", "\u{53ef}\u{80fd}", "\u{5417}"]),
+];
+
+/// What a clause says came out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Outcome {
+    /// Kinds of failure, as outcomes.
+    pub(super) failed: u32,
+    /// Whether it speaks of anything that went wrong.
+    pub(super) is_trouble: bool,
+    /// Whether it says that something went well.
+    pub(super) is_success: bool,
+    /// Whether it is a question, a condition or a plan.
+    pub(super) is_hedged: bool,
+    /// Whether the success is one of everything.
+    pub(super) is_general: bool,
+    /// Whether it denies a failure: the success is one of all that it speaks of.
+    denies: bool,
+    /// Whether failures are counted, so that successes beside them change nothing.
+    is_counted: bool,
+}
+
+impl Outcome {
+    /// Whether it reports a failure that nothing in it takes back.
+    pub(super) const fn is_failure(&self) -> bool {
+        self.failed != 0 && !self.is_hedged && (!self.is_success || self.is_counted)
+    }
+
+    /// Whether it mentions that something went wrong.
+    pub(super) const fn mentions_failure(&self) -> bool {
+        self.failed != 0 || self.is_trouble
+    }
+
+    /// Whether it reports a success and nothing else.
+    pub(super) const fn is_pure_success(&self) -> bool {
+        self.is_success && self.failed == 0 && !self.is_hedged && !self.is_trouble
+    }
+}
+
+/// The words that say what came out.
+#[derive(Debug)]
+pub(super) struct Lexicon {
+    words: HashMap<u64, u32, BuildHasherDefault<Mixed>>,
+}
+
+impl Lexicon {
+    /// Collects the words.
+    pub(super) fn new() -> Self {
+        let mut words: HashMap<u64, u32, BuildHasherDefault<Mixed>> = HashMap::default();
+        let mut add = |word: &str, flags: u32| {
+            *words.entry(hash(word.as_bytes())).or_insert(0) |= flags;
+        };
+        for (flags, list) in WORDS {
+            list.iter().for_each(|word| add(word, flags));
+        }
+        for (word, cues) in cues::words() {
+            if cues & cues::ERROR != 0 {
+                add(word, TROUBLE);
+            }
+        }
+        Self { words }
+    }
+
+    /// Reads a clause; what it is about is appended to `keys`, ascending and distinct.
+    pub(super) fn read(&self, clause: &str, keys: &mut Vec<u64>) -> Outcome {
+        let mut reading =
+            Reading { lexicon: self, keys, outcome: Outcome::default(), seen: Seen::default() };
+        scan(clause, &mut |word| reading.word(&word));
+        let Reading { mut outcome, seen, .. } = reading;
+        if seen.words == seen.loud && seen.loud > 0 {
+            // `ERRORS` alone is a heading.
+            outcome = Outcome::default();
+        }
+        if seen.pending {
+            // `Failed` alone, or at the end.
+            outcome.failed |= FAILED;
+        }
+        outcome.is_general &= !seen.rest;
+        outcome.is_general |= outcome.denies;
+        // `7 of 11 tasks done` beside a failure is no success.
+        outcome.is_success |= seen.partial && outcome.failed == 0;
+        if !clause.is_ascii() {
+            phrases(clause, &mut outcome);
+        }
+        if exit_code(clause) == Some(false) || names_failed_status(clause) {
+            outcome.failed |= FAILED;
+        }
+        outcome.is_hedged |= clause.trim_end().ends_with('?');
+        sort::distinct_numbers(keys);
+        outcome
+    }
+}
+
+fn phrases(clause: &str, outcome: &mut Outcome) {
+    for (flags, list) in PHRASES {
+        if list.iter().any(|phrase| clause.contains(phrase)) {
+            outcome.failed |= flags & STRONG;
+            outcome.is_trouble |= flags & TROUBLE != 0;
+            outcome.is_success |= flags & SUCCESS != 0 && !outcome.is_trouble;
+            outcome.is_hedged |= flags & HEDGE != 0;
+            outcome.is_general |= flags & ALL != 0;
+        }
+    }
+}
+
+/// What was read of a clause before a word.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Words for which a negation still holds.
+    negated: u32,
+    /// Flags of the word before, and its key.
+    last: u32,
+    last_key: u64,
+    any: bool,
+    /// Number before this word, if there is one: whether it is more than 0.
+    count: Option<bool>,
+    /// `Failed` begins the clause, and what it means is not clear yet.
+    pending: bool,
+    rest: bool,
+    /// Words, and those of them that are capitals about trouble.
+    words: u32,
+    loud: u32,
+    /// The word before which a number stood last.
+    numbered: u32,
+    /// Whether a part of something went well.
+    partial: bool,
+}
+
+struct Reading<'l, 'k> {
+    lexicon: &'l Lexicon,
+    keys: &'k mut Vec<u64>,
+    outcome: Outcome,
+    seen: Seen,
+}
+
+impl Reading<'_, '_> {
+    fn word(&mut self, word: &Word<'_>) {
+        let flags = self.lexicon.words.get(&word.key).copied().unwrap_or(0);
+        if word.class == Class::Gram {
+            self.keys.push(word.key);
+            return;
+        }
+        self.seen.words += 1;
+        self.keys_of(word, flags);
+        let is_number = word.text.bytes().all(|byte| byte.is_ascii_digit());
+        if self.seen.pending {
+            self.seen.pending = false;
+            if flags & (STOP | NEGATION) != 0 || word.text == "to" || word.text.len() < 3 {
+                self.outcome.failed |= FAILED;
+            }
+        }
+        let says = self.meaning(word, flags);
+        if is_number {
+            self.seen.numbered = self.seen.words;
+        }
+        self.say(says);
+        self.outcome.is_hedged |= flags & HEDGE != 0;
+        if flags & NEGATION != 0 {
+            // `could not` is no doubt.
+            self.outcome.is_hedged &= !(self.seen.last & HEDGE != 0 && word.text == "not");
+            self.seen.negated = NEGATION_WORDS + 1;
+        }
+        self.outcome.is_general |= flags & ALL != 0;
+        self.seen.rest |= flags & REST != 0;
+        self.seen.negated = self.seen.negated.saturating_sub(1);
+        self.seen.count = is_number.then(|| word.text.bytes().any(|byte| byte != b'0'));
+        self.seen.any = true;
+        (self.seen.last, self.seen.last_key) = (flags, word.key);
+    }
+
+    /// What a word says here, by what stands before it.
+    fn meaning(&mut self, word: &Word<'_>, flags: u32) -> u32 {
+        let is_loud = word.text.len() > 3
+            && flags & (STRONG | TROUBLE) != 0
+            && word.text.bytes().all(|byte| byte.is_ascii_uppercase());
+        let mut says = flags & (STRONG | TROUBLE | SUCCESS);
+        let refuses = ["declined", "rejected", "refused", "denied", "rejects"];
+        if self.seen.last & PERSON != 0 && refuses.contains(&word.text) {
+            says = 0;
+        }
+        let states = ["broken", "lost", "red", "blocked", "stuck", "corrupt", "corrupted"];
+        if says & TROUBLE != 0 && states.contains(&word.text) && self.seen.last & STATE == 0 {
+            says = 0;
+        }
+        if self.seen.last & PAIR != 0 {
+            says |= pair(self.seen.last_key, word.key);
+        }
+        let counted = flags & COUNTED != 0 && self.seen.count == Some(true);
+        if counted {
+            says |= FAILED;
+            self.outcome.is_counted = true;
+        } else if is_loud && flags & (FAILED | TROUBLE) != 0 {
+            says |= FAILED;
+            self.seen.loud += u32::from(flags & FAILED == 0);
+        } else if says & FAILED != 0 && self.seen.last & ATTRIBUTE != 0 {
+            says = says & !FAILED | TROUBLE;
+        } else if says & FAILED != 0 && !self.seen.any && word.text.ends_with("ed") {
+            says = says & !FAILED | TROUBLE;
+            self.seen.pending = true;
+        }
+        self.outcome.is_hedged |= says & HEDGE != 0;
+        says &= !HEDGE;
+        let parts = ["done", "completed", "finished", "passed", "complete", "ok", "processed"];
+        let near = self.seen.numbered > 0 && self.seen.words - self.seen.numbered < 4;
+        if says == SUCCESS && near && parts.contains(&word.text) && self.seen.negated == 0 {
+            self.seen.partial = true;
+            says = 0;
+        }
+        if self.seen.negated > 0 && says == 0 && flags & WORKS != 0 {
+            self.outcome.is_trouble = true;
+        }
+        says
+    }
+
+    fn say(&mut self, says: u32) {
+        if says == 0 {
+            return;
+        }
+        let outcome = &mut self.outcome;
+        if self.seen.negated > 0 {
+            // No failure is a success, no success is at least trouble.
+            let bad = says & (STRONG | TROUBLE) != 0;
+            outcome.is_success |= bad;
+            outcome.denies |= bad;
+            outcome.is_trouble |= !bad;
+            self.seen.negated = 0;
+            return;
+        }
+        outcome.failed |= says & STRONG;
+        outcome.is_trouble |= says & TROUBLE != 0;
+        outcome.is_success |= says & SUCCESS != 0;
+    }
+
+    fn keys_of(&mut self, word: &Word<'_>, flags: u32) {
+        if flags & (STRONG | TROUBLE | SUCCESS | NEGATION | HEDGE | STOP) != 0 {
+            return;
+        }
+        if word.text.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric()) {
+            return self.keys_of_part(word.text, word.class);
+        }
+        for part in word.text.split(|c: char| !c.is_alphanumeric() && c != '_') {
+            self.keys_of_part(part, word.class);
+        }
+    }
+
+    fn keys_of_part(&mut self, part: &str, class: Class) {
+        let digits = part.bytes().all(|byte| byte.is_ascii_digit());
+        let least = if digits || class == Class::Name { 2 } else { 3 };
+        if part.len() >= least {
+            self.keys.push(stem(part, digits));
+        }
+        // The words of a name are what it is about, too.
+        if part.bytes().any(|byte| byte == b'_') {
+            let words = part.split('_').filter(|word| word.len() > 2 && word.len() < part.len());
+            self.keys.extend(words.map(|word| stem(word, false)));
+        }
+    }
+}
+
+fn pair(first: u64, second: u64) -> u32 {
+    let is = |key: u64, word: &str| key == hash(word.as_bytes());
+    PAIRS
+        .iter()
+        .filter(|(_, a, b)| is(first, a) && is(second, b))
+        .fold(0, |all, (says, ..)| all | says)
+}
+
+/// Equal for most forms of one word: its first letters.
+fn stem(word: &str, digits: bool) -> u64 {
+    let bare = if word.len() > 3 { word.strip_suffix('s').unwrap_or(word) } else { word };
+    let named = digits || word.bytes().any(|byte| byte == b'_' || byte.is_ascii_digit());
+    let letters = if named { usize::MAX } else { STEM };
+    if bare.is_ascii() {
+        return hash_lower(bare.as_bytes().iter().take(letters));
+    }
+    let mut bytes = Vec::with_capacity(8);
+    for c in bare.chars().take(letters).flat_map(char::to_lowercase) {
+        bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    hash(&bytes)
+}
+
+/// Where a new clause begins.
+const CONTRASTS: [&str; 9] = [
+    " but ",
+    " while ",
+    " whereas ",
+    " although ",
+    " though ",
+    " aber ",
+    " however",
+    " yet ",
+    " then ",
+];
+
+/// Calls `each` with the clauses of a line, and whether each goes on the sentence before it.
+pub(super) fn clauses<'a>(line: &'a str, each: &mut dyn FnMut(&'a str, bool)) {
+    let mut from = 0;
+    let mut goes_on = false;
+    let bytes = line.as_bytes();
+    for at in 0..bytes.len() {
+        // Only what can end a clause is decoded: every byte of a source passes here.
+        let length = match bytes.get(at) {
+            Some(b'.' | b'!' | b'?' | b';' | b' ') => 1,
+            Some(0xe3 | 0xe4 | 0xef) => 3,
+            _ => continue,
+        };
+        let end = at + length;
+        let sign = line.get(at..end).unwrap_or("");
+        let ends = match sign {
+            "." | "!" | "?" | ";" => bytes.get(end).is_none_or(u8::is_ascii_whitespace),
+            "\u{3002}" | "\u{ff01}" | "\u{ff1f}" | "\u{ff1b}" => true,
+            _ => false,
+        };
+        if ends {
+            each(line.get(from..end).unwrap_or(""), goes_on);
+            (from, goes_on) = (end, sign == ";" || sign == "\u{ff1b}");
+            continue;
+        }
+        let contrast = match sign {
+            " " => is_contrast(line.get(at..).unwrap_or("")),
+            "\u{4f46}" => true,
+            _ => false,
+        };
+        if contrast && at > from {
+            each(line.get(from..at).unwrap_or(""), goes_on);
+            (from, goes_on) = (at, true);
+        }
+    }
+    let rest = line.get(from..).unwrap_or("");
+    if !rest.trim().is_empty() {
+        each(rest, goes_on);
+    }
+}
+
+/// Whether a text begins with a word that begins a clause.
+fn is_contrast(text: &str) -> bool {
+    let initial = text.as_bytes().get(1);
+    matches!(initial, Some(b'a' | b'b' | b'h' | b't' | b'w' | b'y'))
+        && CONTRASTS.iter().any(|word| text.starts_with(word))
+}
+
+/// Whether the exit code that a line reports is 0; `None`: it reports none.
+pub(super) fn exit_code(line: &str) -> Option<bool> {
+    const SIGNS: [&str; 9] = [
+        "xit code",
+        "xit_code",
+        "xitCode",
+        "xit status",
+        "xited with",
+        "exit ",
+        "returncode",
+        "\u{9000}\u{51fa}\u{7801}",
+        "\u{7d42}\u{4e86}\u{30b3}\u{30fc}\u{30c9}",
+    ];
+    // All but one are seldom there, and every line is asked.
+    if line.is_ascii() && !holds(line, "xit") && !holds(line, "returncode") {
+        return None;
+    }
+    let at = SIGNS.iter().find_map(|sign| Some(line.find(sign)? + sign.len()))?;
+    let rest = line.get(at..)?;
+    let rest = rest.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '-');
+    let rest = rest.strip_prefix("code").or_else(|| rest.strip_prefix("status")).unwrap_or(rest);
+    let rest = rest.trim_start_matches([' ', ':', '=', '\u{4e3a}']);
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let code = rest.get(..digits).filter(|code| !code.is_empty())?;
+    Some(code.bytes().all(|byte| byte == b'0'))
+}
+
+/// Whether a field of a report says that something failed: `status: failed`, `"state":"ERROR"`.
+fn names_failed_status(clause: &str) -> bool {
+    const FIELDS: [&str; 4] = ["tatus", "tate", "onclusion", "esult"];
+    const FAILED: [&str; 8] =
+        ["failed", "failure", "error", "errored", "aborted", "killed", "timeout", "timed_out"];
+    if !clause.bytes().any(|byte| matches!(byte, b':' | b'=')) {
+        return false;
+    }
+    let value_after = |at: usize| {
+        let rest = clause.get(at..)?;
+        let rest = rest.trim_start_matches(['"', '\'', ' ']).strip_prefix([':', '='])?;
+        let rest = rest.trim_start_matches(['"', '\'', ' ']);
+        let end = rest.bytes().position(|byte| !byte.is_ascii_alphabetic() && byte != b'_');
+        rest.get(..end.unwrap_or(rest.len()))
+    };
+    FIELDS.iter().any(|field| {
+        clause
+            .match_indices(field)
+            .filter_map(|(at, _)| value_after(at + field.len()))
+            .any(|value| FAILED.iter().any(|failed| failed.eq_ignore_ascii_case(value)))
+    })
+}

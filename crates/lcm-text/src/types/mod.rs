@@ -1,0 +1,4 @@
+//! Types of the interface: arguments and results of the engine, and the model import.
+
+pub mod api;
+pub mod model;
