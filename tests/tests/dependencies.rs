@@ -13,9 +13,10 @@ use std::{
 use serde_json::{Value, json};
 
 /// What the engine may depend on; of this workspace its own inner loops alone.
-const ENGINE: [&str; 9] = [
+const ENGINE: [&str; 10] = [
     "hashbrown",
     "lcm-loops",
+    "lcm-text",
     "miniz_oxide",
     "postcard",
     "regex-automata",
@@ -26,16 +27,17 @@ const ENGINE: [&str; 9] = [
 ];
 
 /// For each crate of the workspace all crates of the workspace that it may name, tests included.
-const ARROWS: [(&str, &[&str]); 9] = [
-    ("lcm-core", &["lcm-loops"]),
+const ARROWS: [(&str, &[&str]); 10] = [
     ("lcm-loops", &[]),
-    ("lcm-component", &["lcm-core"]),
-    ("lcm-testing", &["lcm-core"]),
+    ("lcm-text", &["lcm-loops"]),
+    ("lcm-core", &["lcm-loops", "lcm-text"]),
+    ("lcm-component", &["lcm-core", "lcm-text"]),
+    ("lcm-testing", &["lcm-core", "lcm-text"]),
     ("lcm-host", &[]),
     ("lcm-cli", &["lcm-host"]),
-    ("lcm-bench", &["lcm-core", "lcm-host"]),
+    ("lcm-bench", &["lcm-core", "lcm-host", "lcm-text"]),
     ("xtask", &[]),
-    ("lcm-tests", &["lcm-core", "lcm-host", "lcm-testing"]),
+    ("lcm-tests", &["lcm-core", "lcm-host", "lcm-testing", "lcm-text"]),
 ];
 
 /// Hosts know the component's bytes, never the engine, not even in their tests.
