@@ -167,7 +167,7 @@ fn tags_are_counted() {
 fn code_lists_definitions_with_their_lines() {
     check(
         "src/lib.rs",
-        "use alloc::vec;\n\npub fn first(a: u32) -> u32 {\n    fn inner() {}\n}\nstruct B;\n",
+        "use alloc::vec;\n\npub(crate) fn first(a: u32) -> u32 {\n    fn inner() {}\n}\nstruct B;\n",
         Kind::Code("Rust"),
         "text/x-rust",
         "Rust, 6 lines, 84 bytes\n1 import: alloc::vec\n2 definitions:\n\
