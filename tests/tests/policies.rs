@@ -25,7 +25,7 @@ use facts::Fact;
 use lcm_core::Engine;
 use lcm_testing::ModelStore;
 use lcm_text::types::api::{
-    AppendOptions, AssembleOptions, Assembled, Dialect, IngestMode, Policy,
+    AppendOptions, AssembleOptions, AssembledContext, Dialect, EvictionPolicy, IngestMode,
 };
 use workload::{CONVERSATION, NOW_MS};
 
@@ -40,10 +40,10 @@ const PARTS: [u32; 2] = [2, 4];
 /// A tail that leaves the policies something to decide.
 const CONFIG: &str = r#"{"fresh_tail_messages_max":16,"leaf_chunk_tokens_max":4000,
     "leaf_tokens_target":800,"condensed_tokens_target":800}"#;
-const POLICIES: [(&str, Policy); 3] = [
-    ("layered", Policy::Layered),
-    ("chronological", Policy::Chronological),
-    ("prompt-aware", Policy::PromptAware),
+const POLICIES: [(&str, EvictionPolicy); 3] = [
+    ("layered", EvictionPolicy::Layered),
+    ("chronological", EvictionPolicy::Chronological),
+    ("prompt-aware", EvictionPolicy::PromptAware),
 ];
 
 struct Host {
@@ -75,7 +75,12 @@ impl Host {
         Self { engine, store }
     }
 
-    fn context(&mut self, policy: Policy, budget: u32, prompt: Option<&str>) -> Assembled {
+    fn context(
+        &mut self,
+        policy: EvictionPolicy,
+        budget: u32,
+        prompt: Option<&str>,
+    ) -> AssembledContext {
         let prompt = prompt.map(str::to_owned);
         let options = AssembleOptions { policy: Some(policy), prompt, ..Default::default() };
         self.store.begin_call();
@@ -86,7 +91,7 @@ impl Host {
         context
     }
 
-    fn kept(&mut self, facts: &[Fact], policy: Policy, budget: u32) -> Kept {
+    fn kept(&mut self, facts: &[Fact], policy: EvictionPolicy, budget: u32) -> Kept {
         let context = self.context(policy, budget, None).messages_json;
         let of = |facts: &[Fact]| {
             facts.iter().filter(|fact| context.contains(&fact.value)).count() * 1_000 / facts.len()
@@ -111,7 +116,7 @@ fn each_policy_keeps_what_it_is_for() {
     );
     for is_compacted in [false, true] {
         let mut host = Host::with(&facts, is_compacted);
-        let all = host.context(Policy::Layered, u32::MAX, None).tokens;
+        let all = host.context(EvictionPolicy::Layered, u32::MAX, None).tokens;
         for budget in PARTS.map(|part| all / part) {
             let [layered, chronological, aware] = POLICIES.map(|(name, policy)| {
                 let kept = host.kept(&facts, policy, budget);

@@ -175,11 +175,12 @@ fn no_message_of_a_vector_is_taken_for_one_of_another_dialect() {
     println!("{} messages", messages.len());
     let mut doubted = Vec::new();
     for (name, dialect, text) in &messages {
-        let Ok(message) = message::project(*dialect, text) else { continue };
-        let is_late = message.is_time_unread && !name.starts_with("ingest/time-that-is-none");
-        if message.misfit.is_some() || is_late {
+        let Ok(message) = message::parse(*dialect, text) else { continue };
+        let is_late =
+            message.has_invalid_timestamp && !name.starts_with("ingest/time-that-is-none");
+        if message.dialect_mismatch.is_some() || is_late {
             let shown: String = text.chars().take(300).collect();
-            doubted.push(format!("{name}: {:?}: {shown}", message.misfit));
+            doubted.push(format!("{name}: {:?}: {shown}", message.dialect_mismatch));
         }
     }
     assert!(doubted.is_empty(), "{} of them:\n{}", doubted.len(), doubted.join("\n"));

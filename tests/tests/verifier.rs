@@ -34,8 +34,8 @@ use lcm_testing::simulation::random::Random;
 use lcm_text::{
     base::tokens::estimate,
     summary::{
-        offline_summary::extract,
-        verify::{Finding, Kind, lines, verify},
+        offline_summary::summarize_extractively,
+        verify::{Finding, FindingKind, format_findings, verify},
     },
 };
 
@@ -101,7 +101,7 @@ impl fmt::Display for Row {
 }
 
 fn is_piece(finding: &Finding) -> bool {
-    !matches!(finding.kind, Kind::FailureDropped | Kind::FailureInverted)
+    !matches!(finding.kind, FindingKind::FailureDropped | FindingKind::FailureInverted)
 }
 
 fn show(what: &str, name: &str, text: &str) {
@@ -114,9 +114,9 @@ impl Row {
     fn check(&mut self, name: &str, source: &str, summary: &str) -> Vec<Finding> {
         let findings = verify(source, summary);
         if !findings.is_empty() {
-            show("ALARM", name, &lines(&findings).join(" | "));
+            show("ALARM", name, &format_findings(&findings).join(" | "));
         }
-        assert!(lines(&findings).join("\n").len() <= 2048, "{name}");
+        assert!(format_findings(&findings).join("\n").len() <= 2048, "{name}");
         self.alarms.add(!findings.is_empty());
         self.unsupported.add(findings.iter().any(is_piece));
         findings
@@ -177,7 +177,7 @@ impl Row {
         let mut row = Self { name: name.into(), ..Self::default() };
         let others = plants::Others::of(sources.iter().map(String::as_str));
         for source in sources {
-            let summary = extract(source, estimate(source) / 5);
+            let summary = summarize_extractively(source, estimate(source) / 5);
             row.check(name, source, &summary);
             if plant {
                 row.plant(name, source, &summary, &others);
@@ -239,7 +239,7 @@ fn twenty_thousand_tokens_are_checked_in_milliseconds() {
     let sources: Vec<String> =
         generated::SETS.iter().flat_map(|set| measure::sources(&(set.make)())).collect();
     let source = sources.iter().cycle().take(5).cloned().collect::<Vec<_>>().join("\n\n");
-    let summary = extract(&source, 2_400);
+    let summary = summarize_extractively(&source, 2_400);
     let begin = Instant::now();
     for _ in 0..10 {
         std::hint::black_box(verify(&source, &summary));

@@ -60,8 +60,8 @@ same_cases!(compaction::Mode => api::CompactionMode {
     Threshold, Incremental, Sweep, UntilUnder
 });
 same_cases!(api::PlanStatus => compaction::Status { NothingDue, NeedsCompletions, Stopped });
-same_cases!(api::Applied => compaction::Applied { Committed, Retry, Stale, Refused });
-same_cases!(context::Policy => api::Policy { Chronological, PromptAware, Layered });
+same_cases!(api::ApplyStatus => compaction::Applied { Committed, Retry, Stale, Refused });
+same_cases!(context::Policy => api::EvictionPolicy { Chronological, PromptAware, Layered });
 
 /// Translates records whose fields have the same names on both sides.
 ///
@@ -120,7 +120,7 @@ same_fields!(api::Decision => compaction::Decision {
 same_fields!(api::PlanResult => compaction::PlanResult {
     status: into, reason, revision, requests: each, sweep
 });
-same_fields!(api::Outcome => compaction::Outcome {
+same_fields!(api::ApplyOutcome => compaction::Outcome {
     applied: into, reason, summary, purpose: into, depth, level: into, capped, tokens_before,
     tokens_after, more, next: maybe, sweep, warnings
 });
@@ -128,11 +128,11 @@ same_fields!(api::Outcome => compaction::Outcome {
 same_fields!(context::Options => api::AssembleOptions {
     policy: maybe, prompt, reserve_tokens, live_messages, previous, explain, extra_json
 });
-same_fields!(api::Prefix => context::Prefix {
+same_fields!(api::PrefixReport => context::Prefix {
     stable_tokens, broken_by, broken_why, breakpoints, sha256, token
 });
-same_fields!(api::Item => context::Item { id, kind, included, why, tokens, seq_first, seq_last });
-same_fields!(api::Assembled => context::Assembled {
+same_fields!(api::AssembledItem => context::Item { id, kind, included, why, tokens, seq_first, seq_last });
+same_fields!(api::AssembledContext => context::Assembled {
     messages_json, system, tokens, summaries, fresh_tail_messages, evicted, items: each,
     explanation_text, prefix: into, warnings
 });

@@ -6,7 +6,7 @@
 use alloc::{string::String, vec::Vec};
 
 use lcm_core::Engine;
-use lcm_text::types::api::Piece;
+use lcm_text::types::api::UploadChunk;
 
 use crate::{
     bindings::{
@@ -56,7 +56,7 @@ impl ingest::Guest for Component {
         now: Timestamp,
     ) -> Result<u64, Error> {
         let extra_json = extra_json.as_deref();
-        let piece = Piece { upload: &upload, offset, text: &text, extra_json };
+        let piece = UploadChunk { upload: &upload, offset, text: &text, extra_json };
         with_engine(|engine| engine.stage(&mut HostStore, &conversation, &piece, now))
     }
 

@@ -3,14 +3,14 @@
 //! An [`Engine`] is configuration plus a cache; dropping it at any moment loses nothing. Nothing is
 //! decided here. What each call does, and its errors in full, is said in `wit/`.
 
-use crate::storage::store_session::{Cache, Reader};
+use crate::storage::store_session::{InstanceCache, StoreSession};
 use alloc::{rc::Rc, string::String, vec::Vec};
 
 use crate::{
     admin, agent_tools, ask,
     assembly::{self, RenderCache},
     compaction, ingest, recall, search,
-    storage::{records::grants, store::Store, summary::OFFLINE},
+    storage::{records::grants, store::Store, summary::OFFLINE_MODEL},
 };
 use lcm_text::{
     base::{
@@ -22,8 +22,9 @@ use lcm_text::{
     summary::offline_summary,
     types::{
         api::{
-            AppendOptions, ApplyOptions, AssembleOptions, Assembled, CompactionOptions, Decision,
-            Dialect, Outcome, Piece, PlanResult, Receipt, Timestamp, ToolOutcome,
+            AppendOptions, ApplyOptions, ApplyOutcome, AssembleOptions, AssembledContext,
+            CompactionOptions, Decision, Dialect, PlanResult, Receipt, Timestamp, ToolOutcome,
+            UploadChunk,
         },
         model::{Completion, CompletionRequest, CompletionResult, Finish, Model, Purpose},
     },
@@ -36,7 +37,7 @@ use lcm_text::{
 #[derive(Debug, Default)]
 pub struct Engine {
     config: Rc<Config>,
-    cache: Cache,
+    cache: InstanceCache,
     render_cache: RenderCache,
 }
 
@@ -47,8 +48,8 @@ impl Engine {
         Self::default()
     }
 
-    fn reader<'a>(&'a mut self, store: &'a mut dyn Store) -> Reader<'a> {
-        Reader::new(store, &mut self.cache)
+    fn reader<'a>(&'a mut self, store: &'a mut dyn Store) -> StoreSession<'a> {
+        StoreSession::new(store, &mut self.cache)
     }
 
     /// Replaces the configuration by a JSON object and returns a JSON report of its keys.
@@ -102,7 +103,7 @@ impl Engine {
         &mut self,
         store: &mut dyn Store,
         conversation: &str,
-        piece: &Piece<'_>,
+        piece: &UploadChunk<'_>,
         now: Timestamp,
     ) -> Result<u64> {
         let config = Rc::clone(&self.config);
@@ -185,7 +186,7 @@ impl Engine {
         answer: &CompletionResult,
         options: &ApplyOptions,
         now: Timestamp,
-    ) -> Result<Outcome> {
+    ) -> Result<ApplyOutcome> {
         let config = Rc::clone(&self.config);
         let reader = &mut self.reader(store);
         compaction::apply(reader, &config, conversation, request_id, answer, options, now)
@@ -204,7 +205,7 @@ impl Engine {
         budget: u32,
         options: &CompactionOptions,
         now: Timestamp,
-    ) -> Result<Outcome> {
+    ) -> Result<ApplyOutcome> {
         let config = Rc::clone(&self.config);
         let reader = &mut self.reader(store);
         compaction::run(reader, model, &config, conversation, budget, options, now)
@@ -215,13 +216,13 @@ impl Engine {
     pub fn complete_offline(&self, request: &CompletionRequest) -> Completion {
         let text = match request.purpose {
             Purpose::Ask => ask::offline(&request.prompt),
-            _ => offline_summary::offline(&request.prompt),
+            _ => offline_summary::answer_offline_prompt(&request.prompt),
         };
         Completion {
             output_tokens: tokens::estimate(&text),
             text,
             finish: Finish::Stop,
-            model: OFFLINE.into(),
+            model: OFFLINE_MODEL.into(),
             input_tokens: request.input_tokens,
         }
     }
@@ -239,9 +240,9 @@ impl Engine {
         dialect: Dialect,
         options: &AssembleOptions,
         _now: Timestamp,
-    ) -> Result<Assembled> {
+    ) -> Result<AssembledContext> {
         let config = Rc::clone(&self.config);
-        let reader = &mut Reader::new(store, &mut self.cache);
+        let reader = &mut StoreSession::new(store, &mut self.cache);
         let cache = &mut self.render_cache;
         assembly::assemble(reader, cache, &config, conversation, budget, dialect, options)
     }
@@ -335,7 +336,7 @@ impl Engine {
         seq_to: u64,
         bytes_max: u32,
     ) -> Result<Vec<String>> {
-        recall::messages(&mut self.reader(store), conversation, seq_from, seq_to, bytes_max)
+        recall::read_messages(&mut self.reader(store), conversation, seq_from, seq_to, bytes_max)
     }
 
     /// Makes a grant, a limited right to read, as JSON.
@@ -352,7 +353,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<String> {
         let config = Rc::clone(&self.config);
-        grants::make(&mut self.reader(store), &config, conversation, grant_json, now)
+        grants::create_grant(&mut self.reader(store), &config, conversation, grant_json, now)
     }
 
     /// Ends a grant at once; one that has ended stays ended.
@@ -457,7 +458,7 @@ impl Engine {
     ) -> Result<ToolOutcome> {
         let config = Rc::clone(&self.config);
         let reader = &mut self.reader(store);
-        agent_tools::call(reader, &config, conversation, name, arguments_json, caller, now)
+        agent_tools::call_tool(reader, &config, conversation, name, arguments_json, caller, now)
     }
 
     /// Goes on with the call of a tool that needed a model.
@@ -508,7 +509,7 @@ impl Engine {
         cursor: Option<&str>,
         bytes_max: u32,
     ) -> Result<String> {
-        admin::listing(&mut self.reader(store), kind, conversation, cursor, bytes_max)
+        admin::list_page(&mut self.reader(store), kind, conversation, cursor, bytes_max)
     }
 
     /// Recomputes every invariant of a conversation; damage is a finding, not an error.
@@ -524,7 +525,7 @@ impl Engine {
         conversation: &str,
         cursor: Option<&str>,
     ) -> Result<String> {
-        one_page(cursor)?;
+        ensure_single_page(cursor)?;
         admin::check(&mut self.reader(store), conversation)
     }
 
@@ -539,7 +540,7 @@ impl Engine {
         cursor: Option<&str>,
         logical: bool,
     ) -> Result<String> {
-        one_page(cursor)?;
+        ensure_single_page(cursor)?;
         admin::digest(&mut self.reader(store), logical)
     }
 
@@ -591,14 +592,14 @@ impl Engine {
     ) -> Result<String> {
         let config = Rc::clone(&self.config);
         let reader = &mut self.reader(store);
-        admin::call(reader, &config, conversation, verb, arguments_json, now)
+        admin::run_command(reader, &config, conversation, verb, arguments_json, now)
     }
 }
 
 /// Refuses a cursor where every answer is complete.
-fn one_page(cursor: Option<&str>) -> Result<()> {
+fn ensure_single_page(cursor: Option<&str>) -> Result<()> {
     match cursor {
         None => Ok(()),
-        Some(_) => Err(Error::invalid("cursor: this answer is complete in one page")),
+        Some(_) => Err(Error::invalid_input("cursor: this answer is complete in one page")),
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct BitWriter {
 impl BitWriter {
     /// Appends the lowest `width` bits, at most 32; the others must be 0.
     #[inline]
-    fn bits(&mut self, value: u64, width: u32) {
+    fn write_bits(&mut self, value: u64, width: u32) {
         self.pending |= value << self.filled;
         self.filled += width;
         if self.filled >= 32 {
@@ -33,42 +33,42 @@ impl BitWriter {
 
     /// Appends a number of at most 63 bits.
     #[inline]
-    fn wide(&mut self, value: u64, width: u32) {
+    fn write_wide(&mut self, value: u64, width: u32) {
         if width <= 32 {
-            return self.bits(value, width);
+            return self.write_bits(value, width);
         }
-        self.bits(value & 0xFFFF_FFFF, 32);
-        self.bits(value >> 32, width - 32);
+        self.write_bits(value & 0xFFFF_FFFF, 32);
+        self.write_bits(value >> 32, width - 32);
     }
 
     /// Appends a number below `bound`.
-    pub(crate) fn below(&mut self, value: u64, bound: u64) {
+    pub(crate) fn write_bounded(&mut self, value: u64, bound: u64) {
         if bound <= 1 {
             return;
         }
         let width = bound.ilog2();
         let short = (2u64 << width) - bound;
         if value < short {
-            self.wide(value, width);
+            self.write_wide(value, width);
         } else {
             let value = value + short;
-            self.wide(value >> 1, width);
-            self.bits(value & 1, 1);
+            self.write_wide(value >> 1, width);
+            self.write_bits(value & 1, 1);
         }
     }
 
     /// Appends a number from 1 to 2^32 - 1.
-    pub(crate) fn gamma(&mut self, value: u64) {
+    pub(crate) fn write_gamma(&mut self, value: u64) {
         let width = value.max(1).ilog2();
         // The zeros and the first one; then what is below it.
-        self.bits(1 << width, width + 1);
-        self.bits(value - (1 << width), width);
+        self.write_bits(1 << width, width + 1);
+        self.write_bits(value - (1 << width), width);
     }
 
     /// Appends a strictly ascending list within `low..=high`.
-    pub(crate) fn ascending(&mut self, list: &[u64], low: u64, high: u64) {
+    pub(crate) fn write_ascending(&mut self, list: &[u64], low: u64, high: u64) {
         if let [one] = list {
-            return self.below(*one - low, high - low + 1);
+            return self.write_bounded(*one - low, high - low + 1);
         }
         let count = num::to_u64(list.len());
         // No choice is left, or nothing to choose.
@@ -79,12 +79,12 @@ impl BitWriter {
         let Some((middle, right)) = rest.split_first() else { return };
         let least = low + num::to_u64(left.len());
         let most = high - num::to_u64(right.len());
-        self.below(*middle - least, most - least + 1);
+        self.write_bounded(*middle - least, most - least + 1);
         if !left.is_empty() {
-            self.ascending(left, low, *middle - 1);
+            self.write_ascending(left, low, *middle - 1);
         }
         if !right.is_empty() {
-            self.ascending(right, *middle + 1, high);
+            self.write_ascending(right, *middle + 1, high);
         }
     }
 
@@ -103,21 +103,21 @@ pub(crate) struct BitReader<'a> {
     rest: &'a [u8],
     pending: u64,
     filled: u32,
-    over: bool,
+    past_end: bool,
 }
 
 impl<'a> BitReader<'a> {
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes, pending: 0, filled: 0, over: false }
+        Self { rest: bytes, pending: 0, filled: 0, past_end: false }
     }
 
     /// Whether more was read than there is.
-    pub(crate) const fn is_over(&self) -> bool {
-        self.over
+    pub(crate) const fn is_past_end(&self) -> bool {
+        self.past_end
     }
 
     /// At least 32 bits become pending.
-    fn fill(&mut self) {
+    fn fill_pending(&mut self) {
         if let Some((head, rest)) = self.rest.split_first_chunk::<4>() {
             self.pending |= u64::from(u32::from_le_bytes(*head)) << self.filled;
             self.filled += 32;
@@ -126,7 +126,7 @@ impl<'a> BitReader<'a> {
         }
         let Some((byte, rest)) = self.rest.split_first() else {
             // Zeros, far behind the end.
-            self.over = self.filled == 0 || self.over;
+            self.past_end = self.filled == 0 || self.past_end;
             self.filled += 32;
             return;
         };
@@ -134,14 +134,14 @@ impl<'a> BitReader<'a> {
         self.filled += 8;
         self.rest = rest;
         if self.filled < 32 {
-            self.fill();
+            self.fill_pending();
         }
     }
 
     #[inline]
-    fn bits(&mut self, width: u32) -> u64 {
+    fn read_bits(&mut self, width: u32) -> u64 {
         if self.filled < width {
-            self.fill();
+            self.fill_pending();
         }
         let value = self.pending & ((1u64 << width) - 1);
         self.pending >>= width;
@@ -149,41 +149,41 @@ impl<'a> BitReader<'a> {
         value
     }
 
-    fn wide(&mut self, width: u32) -> u64 {
+    fn read_wide(&mut self, width: u32) -> u64 {
         if width <= 32 {
-            return self.bits(width);
+            return self.read_bits(width);
         }
-        let low = self.bits(32);
-        low | (self.bits(width - 32) << 32)
+        let low = self.read_bits(32);
+        low | (self.read_bits(width - 32) << 32)
     }
 
     /// A number below `bound`.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn read_bounded(&mut self, bound: u64) -> u64 {
         if bound <= 1 {
             return 0;
         }
         let width = bound.ilog2();
         let short = (2u64 << width) - bound;
-        let value = self.wide(width);
-        if value < short { value } else { 2 * value + self.bits(1) - short }
+        let value = self.read_wide(width);
+        if value < short { value } else { 2 * value + self.read_bits(1) - short }
     }
 
     /// A number from 1 to 2^32 - 1.
-    pub(crate) fn gamma(&mut self) -> u64 {
+    pub(crate) fn read_gamma(&mut self) -> u64 {
         if self.filled < 32 {
-            self.fill();
+            self.fill_pending();
         }
         let width = self.pending.trailing_zeros().min(31);
         self.pending >>= width + 1;
         self.filled -= width + 1;
-        (1 << width) | self.bits(width)
+        (1 << width) | self.read_bits(width)
     }
 
     /// A strictly ascending list within `low..=high`, which must have room for it, as long as
     /// `list`.
-    pub(crate) fn ascending(&mut self, list: &mut [u64], low: u64, high: u64) {
+    pub(crate) fn read_ascending(&mut self, list: &mut [u64], low: u64, high: u64) {
         if let [one] = list {
-            *one = low + self.below(high - low + 1);
+            *one = low + self.read_bounded(high - low + 1);
             return;
         }
         let count = num::to_u64(list.len());
@@ -197,13 +197,13 @@ impl<'a> BitReader<'a> {
         let Some((middle, right)) = rest.split_first_mut() else { return };
         let least = low + num::to_u64(left.len());
         let most = high - num::to_u64(right.len());
-        *middle = least + self.below(most - least + 1);
+        *middle = least + self.read_bounded(most - least + 1);
         let middle = *middle;
         if !left.is_empty() {
-            self.ascending(left, low, middle - 1);
+            self.read_ascending(left, low, middle - 1);
         }
         if !right.is_empty() {
-            self.ascending(right, middle + 1, high);
+            self.read_ascending(right, middle + 1, high);
         }
     }
 }
@@ -235,18 +235,18 @@ mod tests {
             list.dedup();
             let (gamma, bound) = (1 + random(&mut state) % 1_000_000, high + 1);
             let mut writer = BitWriter::default();
-            writer.gamma(gamma);
-            writer.ascending(&list, low, high);
-            writer.below(low, bound);
+            writer.write_gamma(gamma);
+            writer.write_ascending(&list, low, high);
+            writer.write_bounded(low, bound);
             let mut bytes = Vec::new();
             writer.drain_into(&mut bytes);
             let mut reader = BitReader::new(&bytes);
-            assert_eq!(reader.gamma(), gamma);
+            assert_eq!(reader.read_gamma(), gamma);
             let mut read = alloc::vec![0; list.len()];
-            reader.ascending(&mut read, low, high);
+            reader.read_ascending(&mut read, low, high);
             assert_eq!(read, list);
-            assert_eq!(reader.below(bound), low);
-            assert!(!reader.is_over());
+            assert_eq!(reader.read_bounded(bound), low);
+            assert!(!reader.is_past_end());
         }
     }
 
@@ -254,15 +254,17 @@ mod tests {
     fn a_full_list_takes_nothing_and_the_end_is_noticed() {
         let list: Vec<u64> = (5..=900).collect();
         let mut writer = BitWriter::default();
-        writer.ascending(&list, 5, 900);
+        writer.write_ascending(&list, 5, 900);
         let mut bytes = Vec::new();
         writer.drain_into(&mut bytes);
         assert!(bytes.is_empty());
         let mut reader = BitReader::new(&[]);
         let mut list = [0; 5];
-        reader.ascending(&mut list, 10, 1_000);
+        reader.read_ascending(&mut list, 10, 1_000);
         assert!(
-            reader.is_over() && list.is_sorted() && list.iter().all(|n| (10..=1_000).contains(n))
+            reader.is_past_end()
+                && list.is_sorted()
+                && list.iter().all(|n| (10..=1_000).contains(n))
         );
     }
 }

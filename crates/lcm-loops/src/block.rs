@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use crate::{
     bits::{BitReader, BitWriter},
-    lengths::Lengths,
+    lengths::DocumentLengths,
     num,
 };
 
@@ -37,30 +37,30 @@ const TABLE_ROW: usize = 10;
 pub const KEY_BITS: u32 = 42;
 
 /// First key of terms without positions.
-pub const BARE: u64 = 1 << 40;
+pub const FIRST_POSITIONLESS_KEY: u64 = 1 << 40;
 /// First key of grams.
-pub const GRAMS: u64 = 1 << 41;
+pub const FIRST_GRAM_KEY: u64 = 1 << 41;
 /// The key of units whose grams are too many to keep.
-pub const EVERY_GRAM: u64 = GRAMS + (1 << 24);
+pub const EVERY_GRAM_KEY: u64 = FIRST_GRAM_KEY + (1 << 24);
 
 /// Documents and units that a segment covers.
 #[derive(Clone, Copy, Debug)]
-pub struct Range {
+pub struct SegmentRange {
     /// First and last document.
     pub documents: (u64, u64),
     /// First and last unit.
     pub units: (u64, u64),
 }
 
-impl Range {
-    const fn of(&self, key: u64) -> (u64, u64) {
-        if key >= GRAMS { self.units } else { self.documents }
+impl SegmentRange {
+    const fn key_range(&self, key: u64) -> (u64, u64) {
+        if key >= FIRST_GRAM_KEY { self.units } else { self.documents }
     }
 }
 
 /// Lists of one or several keys, one after the other.
 #[derive(Debug, Default)]
-pub struct Group {
+pub struct PostingGroup {
     /// The keys, ascending.
     pub keys: Vec<u64>,
     /// Documents of each key, and occurrences in all of them.
@@ -73,7 +73,7 @@ pub struct Group {
     pub positions: Vec<u64>,
 }
 
-impl Group {
+impl PostingGroup {
     /// Forgets all lists; the memory is used again.
     pub fn clear(&mut self) {
         self.keys.clear();
@@ -89,18 +89,18 @@ impl Group {
             || self.positions.len() >= GROUP_OCCURRENCES
     }
 
-    fn encode(&self, range: &Range, bits: &mut BitWriter, out: &mut Vec<u8>) {
+    fn encode(&self, range: &SegmentRange, bits: &mut BitWriter, out: &mut Vec<u8>) {
         let (Some(first), Some(last)) = (self.keys.first(), self.keys.last()) else { return };
         let count = self.keys.len();
-        bits.gamma(num::to_u64(count));
-        bits.below(*last - *first, 1 << KEY_BITS);
+        bits.write_gamma(num::to_u64(count));
+        bits.write_bounded(*last - *first, 1 << KEY_BITS);
         if let Some(inner) = self.keys.get(1..count.saturating_sub(1)) {
-            bits.ascending(inner, *first + 1, last.saturating_sub(1));
+            bits.write_ascending(inner, *first + 1, last.saturating_sub(1));
         }
         for ((documents, occurrences), key) in self.sizes.iter().zip(&self.keys) {
-            bits.gamma(num::to_u64(*documents));
-            if *key < GRAMS {
-                bits.gamma(occurrences + 1 - num::to_u64(*documents));
+            bits.write_gamma(num::to_u64(*documents));
+            if *key < FIRST_GRAM_KEY {
+                bits.write_gamma(occurrences + 1 - num::to_u64(*documents));
             }
         }
         let (mut documents, mut counts) = (self.documents.as_slice(), self.counts.as_slice());
@@ -108,7 +108,7 @@ impl Group {
         for ((size, occurrences), key) in self.sizes.iter().zip(&self.keys) {
             let (own, rest) = documents.split_at_checked(*size).unwrap_or_default();
             documents = rest;
-            encode_documents(bits, own, range.of(*key));
+            encode_documents(bits, own, range.key_range(*key));
             let (own, rest) = counts.split_at_checked(*size).unwrap_or_default();
             counts = rest;
             if *occurrences > num::to_u64(*size) {
@@ -119,22 +119,22 @@ impl Group {
                     sum
                 }));
                 sums.pop();
-                bits.ascending(&sums, 1, occurrences - 1);
+                bits.write_ascending(&sums, 1, occurrences - 1);
             }
         }
         bits.drain_into(out);
     }
 
-    fn encode_positions(&self, lengths: &Lengths, bits: &mut BitWriter, out: &mut Vec<u8>) {
+    fn encode_positions(&self, lengths: &DocumentLengths, bits: &mut BitWriter, out: &mut Vec<u8>) {
         let mut positions = self.positions.as_slice();
         let mut rows = self.documents.iter().zip(&self.counts);
         for ((size, _), key) in self.sizes.iter().zip(&self.keys) {
             for (document, count) in rows.by_ref().take(*size) {
-                if *key < BARE {
+                if *key < FIRST_POSITIONLESS_KEY {
                     let (own, rest) =
                         positions.split_at_checked(num::to_usize(*count)).unwrap_or_default();
                     positions = rest;
-                    bits.ascending(own, 0, lengths.bound(*document, *count) - 1);
+                    bits.write_ascending(own, 0, lengths.position_bound(*document, *count) - 1);
                 }
             }
         }
@@ -142,26 +142,26 @@ impl Group {
     }
 
     /// Reads the lists of a group; `None`: it is none.
-    fn decode(&mut self, bytes: &[u8], first: u64, range: &Range) -> Option<()> {
+    fn decode(&mut self, bytes: &[u8], first: u64, range: &SegmentRange) -> Option<()> {
         self.clear();
         let mut bits = BitReader::new(bytes);
-        let count = num::to_usize(bits.gamma());
+        let count = num::to_usize(bits.read_gamma());
         if count > GROUP_KEYS_MAX {
             return None;
         }
-        let last = first + bits.below(1 << KEY_BITS);
+        let last = first + bits.read_bounded(1 << KEY_BITS);
         if last - first + 1 < num::to_u64(count) || (count == 1 && last != first) {
             return None;
         }
         self.keys.resize(count, last);
         *self.keys.first_mut()? = first;
         if count > 2 {
-            bits.ascending(self.keys.get_mut(1..count - 1)?, first + 1, last - 1);
+            bits.read_ascending(self.keys.get_mut(1..count - 1)?, first + 1, last - 1);
         }
         for key in &self.keys {
-            let documents = bits.gamma();
-            let more = if *key < GRAMS { bits.gamma() - 1 } else { 0 };
-            let (low, high) = range.of(*key);
+            let documents = bits.read_gamma();
+            let more = if *key < FIRST_GRAM_KEY { bits.read_gamma() - 1 } else { 0 };
+            let (low, high) = range.key_range(*key);
             let parts = num::to_u64(PART_DOCUMENTS_MAX);
             if documents > (high - low + 1).min(parts) || more > 1 << 21 {
                 return None;
@@ -176,42 +176,42 @@ impl Group {
         for ((size, occurrences), key) in self.sizes.iter().zip(&self.keys) {
             let (own, rest) = documents.split_at_mut_checked(*size)?;
             documents = rest;
-            decode_documents(&mut bits, own, range.of(*key));
+            decode_documents(&mut bits, own, range.key_range(*key));
             let (own, rest) = counts.split_at_mut_checked(*size)?;
             counts = rest;
             if *occurrences > num::to_u64(*size) {
                 decode_counts(&mut bits, own, *occurrences);
             }
         }
-        (!bits.is_over()).then_some(())
+        (!bits.is_past_end()).then_some(())
     }
 
     /// Reads the positions of a group whose lists were read; `None`: there are none.
-    fn decode_positions(&mut self, bytes: &[u8], lengths: &Lengths) -> Option<()> {
+    fn decode_positions(&mut self, bytes: &[u8], lengths: &DocumentLengths) -> Option<()> {
         let mut bits = BitReader::new(bytes);
         let mut rows = self.documents.iter().zip(&self.counts);
         for ((size, _), key) in self.sizes.iter().zip(&self.keys) {
             for (document, count) in rows.by_ref().take(*size) {
-                if *key < BARE {
+                if *key < FIRST_POSITIONLESS_KEY {
                     let from = self.positions.len();
                     self.positions.resize(from.checked_add(num::to_usize(*count))?, 0);
-                    let high = lengths.bound(*document, *count) - 1;
-                    bits.ascending(self.positions.get_mut(from..)?, 0, high);
+                    let high = lengths.position_bound(*document, *count) - 1;
+                    bits.read_ascending(self.positions.get_mut(from..)?, 0, high);
                 }
             }
         }
-        (!bits.is_over()).then_some(())
+        (!bits.is_past_end()).then_some(())
     }
 }
 
 fn encode_documents(bits: &mut BitWriter, list: &[u64], (low, high): (u64, u64)) {
     match list {
         [first, inner @ .., last] if list.len() > BOUNDED_DOCUMENTS => {
-            bits.below(*first - low, high - low + 1);
-            bits.below(*last - *first, high - *first + 1);
-            bits.ascending(inner, *first + 1, *last - 1);
+            bits.write_bounded(*first - low, high - low + 1);
+            bits.write_bounded(*last - *first, high - *first + 1);
+            bits.write_ascending(inner, *first + 1, *last - 1);
         }
-        _ => bits.ascending(list, low, high),
+        _ => bits.write_ascending(list, low, high),
     }
 }
 
@@ -220,18 +220,18 @@ fn decode_documents(bits: &mut BitReader<'_>, list: &mut [u64], (low, high): (u6
     match list {
         [first, inner @ .., last] if count > BOUNDED_DOCUMENTS => {
             let rest = num::to_u64(count) - 1;
-            *first = (low + bits.below(high - low + 1)).min(high - rest);
-            *last = (*first + bits.below(high - *first + 1)).max(*first + rest);
-            bits.ascending(inner, *first + 1, *last - 1);
+            *first = (low + bits.read_bounded(high - low + 1)).min(high - rest);
+            *last = (*first + bits.read_bounded(high - *first + 1)).max(*first + rest);
+            bits.read_ascending(inner, *first + 1, *last - 1);
         }
-        _ => bits.ascending(list, low, high),
+        _ => bits.read_ascending(list, low, high),
     }
 }
 
 fn decode_counts(bits: &mut BitReader<'_>, counts: &mut [u64], occurrences: u64) {
     let Some((last, sums)) = counts.split_last_mut() else { return };
     if !sums.is_empty() {
-        bits.ascending(sums, 1, occurrences - 1);
+        bits.read_ascending(sums, 1, occurrences - 1);
     }
     let mut before = 0;
     for sum in sums {
@@ -242,7 +242,7 @@ fn decode_counts(bits: &mut BitReader<'_>, counts: &mut [u64], occurrences: u64)
 
 /// Appends numbers. Most lists have one or two, and in the guest a copy is a call of the host.
 #[inline]
-pub(crate) fn extend(list: &mut Vec<u64>, more: &[u64]) {
+pub(crate) fn extend_list(list: &mut Vec<u64>, more: &[u64]) {
     if more.len() > 16 {
         return list.extend_from_slice(more);
     }
@@ -254,11 +254,11 @@ pub(crate) fn extend(list: &mut Vec<u64>, more: &[u64]) {
 /// Makes blocks from ascending lists.
 #[derive(Debug)]
 pub struct BlockWriter<'a> {
-    range: Range,
-    lengths: &'a Lengths,
+    range: SegmentRange,
+    lengths: &'a DocumentLengths,
     /// Bytes from which on a block is closed.
     target: usize,
-    group: Group,
+    group: PostingGroup,
     bits: BitWriter,
     table: Vec<u8>,
     documents: Vec<u8>,
@@ -272,12 +272,12 @@ pub struct BlockWriter<'a> {
 impl<'a> BlockWriter<'a> {
     /// For blocks of a segment that covers `range`, of about `target` bytes.
     #[must_use]
-    pub fn new(range: Range, lengths: &'a Lengths, target: usize) -> Self {
+    pub fn new(range: SegmentRange, lengths: &'a DocumentLengths, target: usize) -> Self {
         Self {
             range,
             lengths,
             target,
-            group: Group::default(),
+            group: PostingGroup::default(),
             bits: BitWriter::default(),
             table: Vec::new(),
             documents: Vec::new(),
@@ -295,9 +295,9 @@ impl<'a> BlockWriter<'a> {
         }
         self.group.keys.push(key);
         self.group.sizes.push((documents.len(), counts.iter().sum()));
-        extend(&mut self.group.documents, documents);
-        extend(&mut self.group.counts, counts);
-        extend(&mut self.group.positions, positions);
+        extend_list(&mut self.group.documents, documents);
+        extend_list(&mut self.group.counts, counts);
+        extend_list(&mut self.group.positions, positions);
     }
 
     fn close_group(&mut self) {
@@ -317,7 +317,7 @@ impl<'a> BlockWriter<'a> {
     }
 
     fn close_block(&mut self) {
-        let Some(first) = key_of(&self.table) else { return };
+        let Some(first) = read_key(&self.table) else { return };
         let groups = u16::try_from(self.table.len() / TABLE_ROW).unwrap_or(u16::MAX);
         let mut block =
             Vec::with_capacity(2 + self.table.len() + self.documents.len() + self.positions.len());
@@ -337,19 +337,19 @@ impl<'a> BlockWriter<'a> {
 }
 
 /// The key that a row begins with.
-fn key_of(row: &[u8]) -> Option<u64> {
+fn read_key(row: &[u8]) -> Option<u64> {
     let bytes: &[u8; 6] = row.first_chunk()?;
     Some(bytes.iter().fold(0, |key, byte| (key << 8) | u64::from(*byte)))
 }
 
-fn size_of(row: &[u8], at: usize) -> Option<usize> {
+fn read_size(row: &[u8], at: usize) -> Option<usize> {
     let bytes: &[u8; 2] = row.get(at..)?.first_chunk()?;
     Some(usize::from(u16::from_le_bytes(*bytes)))
 }
 
 /// A block that cannot be read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Damaged;
+pub struct DamagedBlock;
 
 /// Takes the documents of a list, how often each has the key, and the positions in all of them.
 pub type EachList<'e> = &'e mut dyn FnMut(&[u64], &[u64], &[u64]);
@@ -360,20 +360,20 @@ pub struct BlockReader<'a> {
     table: &'a [u8],
     documents: &'a [u8],
     positions: &'a [u8],
-    range: Range,
+    range: SegmentRange,
 }
 
 impl<'a> BlockReader<'a> {
     /// Opens a block; `None`: it is none.
     #[must_use]
-    pub fn new(block: &'a [u8], range: Range) -> Option<Self> {
+    pub fn new(block: &'a [u8], range: SegmentRange) -> Option<Self> {
         let (groups, rest) = block.split_first_chunk::<2>()?;
         let rows = usize::from(u16::from_le_bytes(*groups)) * TABLE_ROW;
         let (table, rest) = rest.split_at_checked(rows)?;
         let (mut documents, mut positions) = (0, 0);
         for row in table.chunks_exact(TABLE_ROW) {
-            documents += size_of(row, 6)?;
-            positions += size_of(row, 8)?;
+            documents += read_size(row, 6)?;
+            positions += read_size(row, 8)?;
         }
         if documents + positions != rest.len() {
             return None;
@@ -384,25 +384,25 @@ impl<'a> BlockReader<'a> {
 
     /// First key of the next group; `None`: there is none.
     fn next_key(&self) -> Option<u64> {
-        key_of(self.table)
+        read_key(self.table)
     }
 
     /// Passes groups that end before a key.
     pub fn skip_below(&mut self, key: u64) {
-        while self.table.get(TABLE_ROW..).and_then(key_of).is_some_and(|next| next < key) {
-            if self.take().is_none() {
+        while self.table.get(TABLE_ROW..).and_then(read_key).is_some_and(|next| next < key) {
+            if self.take_group().is_none() {
                 return;
             }
         }
     }
 
     /// Takes the next group's bytes.
-    fn take(&mut self) -> Option<(u64, &'a [u8], &'a [u8])> {
+    fn take_group(&mut self) -> Option<(u64, &'a [u8], &'a [u8])> {
         let (row, table) = self.table.split_at_checked(TABLE_ROW)?;
-        let (documents, later) = self.documents.split_at_checked(size_of(row, 6)?)?;
-        let (positions, behind) = self.positions.split_at_checked(size_of(row, 8)?)?;
+        let (documents, later) = self.documents.split_at_checked(read_size(row, 6)?)?;
+        let (positions, behind) = self.positions.split_at_checked(read_size(row, 8)?)?;
         (self.table, self.documents, self.positions) = (table, later, behind);
-        let key = key_of(row).filter(|key| *key < 1 << KEY_BITS)?;
+        let key = read_key(row).filter(|key| *key < 1 << KEY_BITS)?;
         Some((key, documents, positions))
     }
 
@@ -411,14 +411,18 @@ impl<'a> BlockReader<'a> {
     /// # Errors
     ///
     /// It cannot be read.
-    pub fn next(&mut self, lengths: Option<&Lengths>, into: &mut Group) -> Result<bool, Damaged> {
+    pub fn next_group(
+        &mut self,
+        lengths: Option<&DocumentLengths>,
+        into: &mut PostingGroup,
+    ) -> Result<bool, DamagedBlock> {
         if self.table.is_empty() {
             return Ok(false);
         }
-        let (key, documents, positions) = self.take().ok_or(Damaged)?;
-        into.decode(documents, key, &self.range).ok_or(Damaged)?;
+        let (key, documents, positions) = self.take_group().ok_or(DamagedBlock)?;
+        into.decode(documents, key, &self.range).ok_or(DamagedBlock)?;
         if let Some(lengths) = lengths {
-            into.decode_positions(positions, lengths).ok_or(Damaged)?;
+            into.decode_positions(positions, lengths).ok_or(DamagedBlock)?;
         }
         Ok(true)
     }
@@ -428,26 +432,28 @@ impl<'a> BlockReader<'a> {
     /// # Errors
     ///
     /// A group cannot be read.
-    pub fn find(
+    pub fn find_lists(
         &mut self,
         key: u64,
-        lengths: Option<&Lengths>,
+        lengths: Option<&DocumentLengths>,
         each: EachList<'_>,
-    ) -> Result<(), Damaged> {
-        let mut group = Group::default();
+    ) -> Result<(), DamagedBlock> {
+        let mut group = PostingGroup::default();
         while let Some(first) = self.next_key().filter(|first| *first <= key) {
-            let next = self.table.get(TABLE_ROW..).and_then(key_of);
-            if first < key && next.is_some_and(|next| next <= key) && !self.may_hold(key, next) {
-                self.take().ok_or(Damaged)?;
+            let next = self.table.get(TABLE_ROW..).and_then(read_key);
+            if first < key && next.is_some_and(|next| next <= key) && !self.may_contain(key, next) {
+                self.take_group().ok_or(DamagedBlock)?;
                 continue;
             }
-            self.next(lengths, &mut group)?;
+            self.next_group(lengths, &mut group)?;
             let Some(at) = group.keys.iter().position(|known| *known == key) else { continue };
             let from: usize = group.sizes.iter().take(at).map(|(size, _)| size).sum();
             let (size, occurrences) = group.sizes.get(at).copied().unwrap_or_default();
             let before = group.sizes.iter().zip(&group.keys).take(at);
-            let skipped: u64 =
-                before.filter(|(_, key)| **key < BARE).map(|((_, sum), _)| *sum).sum();
+            let skipped: u64 = before
+                .filter(|(_, key)| **key < FIRST_POSITIONLESS_KEY)
+                .map(|((_, sum), _)| *sum)
+                .sum();
             let skipped = num::to_usize(skipped);
             let to = skipped.saturating_add(num::to_usize(occurrences));
             each(
@@ -461,7 +467,7 @@ impl<'a> BlockReader<'a> {
 
     /// Whether the next group, which begins below the key, can hold it although the one behind it
     /// begins at or below the key: only when the list is continued there.
-    const fn may_hold(&self, key: u64, next: Option<u64>) -> bool {
+    const fn may_contain(&self, key: u64, next: Option<u64>) -> bool {
         matches!(next, Some(next) if next == key)
     }
 }

@@ -20,17 +20,17 @@ const CJK: [(u32, u32); 8] = [
 #[must_use]
 pub const fn is_cjk(c: char) -> bool {
     let [radicals, kana, extension_a, unified, hangul, compatibility, full_width, astral] = CJK;
-    within(c, radicals)
-        || within(c, kana)
-        || within(c, extension_a)
-        || within(c, unified)
-        || within(c, hangul)
-        || within(c, compatibility)
-        || within(c, full_width)
-        || (within(c, astral) && !within(c, (0x2A6E0, 0x2A6FF)))
+    is_in_range(c, radicals)
+        || is_in_range(c, kana)
+        || is_in_range(c, extension_a)
+        || is_in_range(c, unified)
+        || is_in_range(c, hangul)
+        || is_in_range(c, compatibility)
+        || is_in_range(c, full_width)
+        || (is_in_range(c, astral) && !is_in_range(c, (0x2A6E0, 0x2A6FF)))
 }
 
-const fn within(c: char, range: (u32, u32)) -> bool {
+const fn is_in_range(c: char, range: (u32, u32)) -> bool {
     #[expect(clippy::as_conversions, reason = "lossless; `From` is not const")]
     let code = c as u32;
     range.0 <= code && code <= range.1

@@ -7,9 +7,11 @@
 use alloc::vec::Vec;
 
 use crate::{
-    block::{BARE, BlockWriter, EVERY_GRAM, GRAMS, KEY_BITS, Range},
-    lengths::{Lengths, quantise},
-    list::List,
+    block::{
+        BlockWriter, EVERY_GRAM_KEY, FIRST_GRAM_KEY, FIRST_POSITIONLESS_KEY, KEY_BITS, SegmentRange,
+    },
+    lengths::{DocumentLengths, quantize_length},
+    list::PostingListBuilder,
     num, sort, walk,
 };
 
@@ -25,16 +27,16 @@ const POSITION_MAX: u64 = (1 << POSITION_BITS) - 1;
 
 /// The key of a term.
 #[must_use]
-pub fn key_of(term: &[u8]) -> u64 {
-    let key = walk::hash(term) >> 24;
-    if walk::has_positions(term) { key } else { BARE + key }
+pub fn term_key(term: &[u8]) -> u64 {
+    let key = walk::hash_bytes(term) >> 24;
+    if walk::has_positions(term) { key } else { FIRST_POSITIONLESS_KEY + key }
 }
 
 /// The key of a gram.
 #[must_use]
-pub fn key_of_gram(gram: [u8; 3]) -> u64 {
+pub fn gram_key(gram: [u8; 3]) -> u64 {
     let [a, b, c] = gram;
-    GRAMS + u64::from(u32::from_be_bytes([0, a, b, c]))
+    FIRST_GRAM_KEY + u64::from(u32::from_be_bytes([0, a, b, c]))
 }
 
 /// Numbers given to keys, in the order of their first occurrence.
@@ -46,18 +48,18 @@ struct KeyTable {
 }
 
 impl KeyTable {
-    fn place(&self, key: u64) -> usize {
+    fn find_slot(&self, key: u64) -> usize {
         // Grams are not spread by themselves.
         let spread = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         num::to_usize(spread >> 32) & self.slots.len().wrapping_sub(1)
     }
 
     /// The number of a key, and whether it is new.
-    fn number(&mut self, key: u64) -> (u32, bool) {
+    fn intern_key(&mut self, key: u64) -> (u32, bool) {
         if self.keys.len() * 2 >= self.slots.len() {
-            self.grow();
+            self.grow_slots();
         }
-        let mut at = self.place(key);
+        let mut at = self.find_slot(key);
         loop {
             let slot = self.slots.get(at).copied().unwrap_or(0);
             let Some(number) = slot.checked_sub(1) else { break };
@@ -74,11 +76,11 @@ impl KeyTable {
         (number, true)
     }
 
-    fn grow(&mut self) {
+    fn grow_slots(&mut self) {
         let size = (self.slots.len() * 2).max(8_192);
         self.slots = alloc::vec![0; size];
         for (number, key) in (1u32..).zip(&self.keys) {
-            let mut at = self.place(*key);
+            let mut at = self.find_slot(*key);
             while self.slots.get(at).is_some_and(|slot| *slot != 0) {
                 at = (at + 1) & (size - 1);
             }
@@ -103,23 +105,23 @@ struct UnitGrams {
     touched: Vec<u64>,
     others: KeyTable,
     /// The units that were read, with their grams in order; `None`: too many.
-    done: Vec<(u64, Option<Vec<u64>>)>,
+    finished_units: Vec<(u64, Option<Vec<u64>>)>,
     keeps_all: bool,
 }
 
 impl UnitGrams {
-    fn enter(&mut self, unit: u64) {
+    fn enter_unit(&mut self, unit: u64) {
         if self.unit == Some(unit) {
             return;
         }
-        self.finish();
+        self.finish_unit();
         self.unit = Some(unit);
         if self.ascii.is_empty() {
             self.ascii = alloc::vec![0; 1 << 15];
         }
     }
 
-    fn add(&mut self, text: &str) {
+    fn add_text(&mut self, text: &str) {
         let mut bytes = text.bytes().map(|byte| byte.to_ascii_lowercase());
         let (Some(first), Some(second)) = (bytes.next(), bytes.next()) else { return };
         let mut window = (u32::from(first) << 8) | u32::from(second);
@@ -134,16 +136,16 @@ impl UnitGrams {
                     *word |= 1 << (code & 63);
                 }
             } else {
-                self.others.number(GRAMS + u64::from(window));
+                self.others.intern_key(FIRST_GRAM_KEY + u64::from(window));
             }
         }
     }
 
     /// Collects the grams of the unit, in order.
-    fn finish(&mut self) {
+    fn finish_unit(&mut self) {
         let Some(unit) = self.unit.take() else { return };
         let mut grams = Vec::with_capacity(4_096);
-        sort::numbers(&mut self.touched);
+        sort::sort_numbers(&mut self.touched);
         for index in self.touched.drain(..) {
             let Some(word) = self.ascii.get_mut(num::to_usize(index)) else { continue };
             let mut bits = core::mem::take(word);
@@ -151,22 +153,25 @@ impl UnitGrams {
                 let code = index * 64 + u64::from(bits.trailing_zeros());
                 bits &= bits - 1;
                 let [a, b, c] = [code >> 14, (code >> 7) & 0x7f, code & 0x7f];
-                grams.push(GRAMS + ((a << 16) | (b << 8) | c));
+                grams.push(FIRST_GRAM_KEY + ((a << 16) | (b << 8) | c));
             }
         }
         if !self.others.keys.is_empty() {
             grams.extend_from_slice(&self.others.keys);
-            sort::numbers(&mut grams);
+            sort::sort_numbers(&mut grams);
             self.others.clear();
         }
         let kept = self.keeps_all || grams.len() <= UNIT_GRAMS_MAX;
-        self.done.push((unit, kept.then_some(grams)));
+        self.finished_units.push((unit, kept.then_some(grams)));
     }
 
     /// Writes the units of each gram.
-    fn write(&self, writer: &mut BlockWriter<'_>) {
-        let mut rests: Vec<(u64, &[u64])> =
-            self.done.iter().filter_map(|(unit, grams)| Some((*unit, grams.as_deref()?))).collect();
+    fn write_lists(&self, writer: &mut BlockWriter<'_>) {
+        let mut rests: Vec<(u64, &[u64])> = self
+            .finished_units
+            .iter()
+            .filter_map(|(unit, grams)| Some((*unit, grams.as_deref()?)))
+            .collect();
         let mut units = Vec::new();
         let mut counts = Vec::new();
         while let Some(key) = rests.iter().filter_map(|(_, rest)| rest.first()).min().copied() {
@@ -182,31 +187,35 @@ impl UnitGrams {
             counts.resize(units.len(), 1);
             writer.push(key, &units, &counts, &[]);
         }
-        let every: Vec<u64> =
-            self.done.iter().filter(|(_, grams)| grams.is_none()).map(|(unit, _)| *unit).collect();
+        let every: Vec<u64> = self
+            .finished_units
+            .iter()
+            .filter(|(_, grams)| grams.is_none())
+            .map(|(unit, _)| *unit)
+            .collect();
         if !every.is_empty() {
-            writer.push(EVERY_GRAM, &every, &alloc::vec![1; every.len()], &[]);
+            writer.push(EVERY_GRAM_KEY, &every, &alloc::vec![1; every.len()], &[]);
         }
     }
 }
 
 /// Postings of consecutive documents.
 #[derive(Debug)]
-pub struct Collector {
+pub struct PostingCollector {
     /// Lengths of the documents that were closed.
-    pub lengths: Lengths,
+    pub lengths: DocumentLengths,
     keys: KeyTable,
     /// Number of the key, and document (counted from the first one) with position.
     occurrences: Vec<(u32, u32)>,
     grams: UnitGrams,
 }
 
-impl Collector {
+impl PostingCollector {
     /// Nothing yet; the first document will be `first`.
     #[must_use]
     pub fn new(first: u64) -> Self {
         Self {
-            lengths: Lengths { first, bytes: Vec::new() },
+            lengths: DocumentLengths { first, bytes: Vec::new() },
             keys: KeyTable::default(),
             occurrences: Vec::new(),
             grams: UnitGrams::default(),
@@ -214,45 +223,45 @@ impl Collector {
     }
 
     /// Begins anew with another first document; the memory is used again.
-    pub fn restart(&mut self, first: u64) {
+    pub fn reset(&mut self, first: u64) {
         self.lengths.first = first;
         self.lengths.bytes.clear();
         if !self.keys.keys.is_empty() {
             self.keys.clear();
         }
         self.occurrences.clear();
-        self.grams.finish();
-        self.grams.done.clear();
+        self.grams.finish_unit();
+        self.grams.finished_units.clear();
     }
 
     /// Number of the document that comes next.
     #[must_use]
-    pub fn next(&self) -> u64 {
+    pub fn next_document(&self) -> u64 {
         self.lengths.first + num::to_u64(self.lengths.bytes.len())
     }
 
     /// What follows belongs to this unit.
-    pub fn enter(&mut self, unit: u64) {
-        self.grams.enter(unit);
+    pub fn enter_unit(&mut self, unit: u64) {
+        self.grams.enter_unit(unit);
     }
 
     /// Adds the grams of a text to the unit.
-    pub fn grams(&mut self, text: &str) {
-        self.grams.add(text);
+    pub fn add_grams(&mut self, text: &str) {
+        self.grams.add_text(text);
     }
 
     /// Adds an occurrence of a term in the next document.
-    pub fn term(&mut self, term: &[u8], position: u32) {
+    pub fn add_term(&mut self, term: &[u8], position: u32) {
         let document = num::to_u32(self.lengths.bytes.len()) << POSITION_BITS;
-        let (number, _) = self.keys.number(key_of(term));
+        let (number, _) = self.keys.intern_key(term_key(term));
         let position = u64::from(position).min(POSITION_MAX);
         self.occurrences.push((number, document | num::to_u32(num::to_usize(position))));
     }
 
     /// Ends the next document, which has so many positions.
-    pub fn close(&mut self, positions: u32) {
+    pub fn close_document(&mut self, positions: u32) {
         let length = u64::from(positions).min(POSITION_MAX + 1);
-        self.lengths.bytes.push(quantise(length));
+        self.lengths.bytes.push(quantize_length(length));
     }
 
     /// No unit has too many grams.
@@ -268,14 +277,14 @@ impl Collector {
     /// The blocks of a segment that covers `range`, in the order of the keys; one of over `target`
     /// bytes is closed.
     #[inline(never)]
-    pub fn blocks(&mut self, range: Range, target: usize) -> Vec<(u64, Vec<u8>)> {
-        self.grams.finish();
+    pub fn build_blocks(&mut self, range: SegmentRange, target: usize) -> Vec<(u64, Vec<u8>)> {
+        self.grams.finish_unit();
         let numbered = self.keys.keys.iter().zip(0u64..);
         let mut order: Vec<u64> = numbered.map(|(key, n)| (key << NUMBER_BITS) | n).collect();
-        sort::numbers(&mut order);
-        let (starts, sorted) = self.by_key();
+        sort::sort_numbers(&mut order);
+        let (starts, sorted) = self.order_by_key();
         let mut writer = BlockWriter::new(range, &self.lengths, target);
-        let mut list = List::default();
+        let mut list = PostingListBuilder::default();
         for place in order {
             let key = place >> NUMBER_BITS;
             let number = num::to_usize(place & ((1 << NUMBER_BITS) - 1));
@@ -284,16 +293,16 @@ impl Collector {
             for place in sorted.get(from..to).unwrap_or_default() {
                 let document = self.lengths.first + u64::from(*place >> POSITION_BITS);
                 let position = u64::from(*place) & POSITION_MAX;
-                list.add(key, document, position, &mut writer);
+                list.add_occurrence(key, document, position, &mut writer);
             }
             list.flush(key, &mut writer);
         }
-        self.grams.write(&mut writer);
+        self.grams.write_lists(&mut writer);
         writer.finish()
     }
 
     /// The places of all occurrences ordered by key number, and where those of each number begin.
-    fn by_key(&self) -> (Vec<usize>, Vec<u32>) {
+    fn order_by_key(&self) -> (Vec<usize>, Vec<u32>) {
         let mut starts = alloc::vec![0usize; self.keys.keys.len() + 1];
         for (number, _) in &self.occurrences {
             if let Some(start) = starts.get_mut(num::to_usize(u64::from(*number)) + 1) {

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::num;
 
 /// A length as one byte: exact below 16, then rounded up to one of 16 steps for each doubling.
-pub fn quantise(length: u64) -> u8 {
+pub fn quantize_length(length: u64) -> u8 {
     if length < 16 {
         return u8::try_from(length).unwrap_or(0);
     }
@@ -20,7 +20,7 @@ pub fn quantise(length: u64) -> u8 {
 }
 
 /// The length that a byte stands for.
-pub fn length(byte: u8) -> u64 {
+pub fn dequantize_length(byte: u8) -> u64 {
     match byte.checked_sub(16) {
         None => u64::from(byte),
         Some(above) => (17 + u64::from(above % 16)) << (above / 16),
@@ -29,23 +29,23 @@ pub fn length(byte: u8) -> u64 {
 
 /// Lengths of consecutive documents.
 #[derive(Debug, Default)]
-pub struct Lengths {
+pub struct DocumentLengths {
     /// The first document.
     pub first: u64,
     /// A byte for each document.
     pub bytes: Vec<u8>,
 }
 
-impl Lengths {
+impl DocumentLengths {
     /// Bound of the positions in a document with so many of them: at least that many.
-    pub fn bound(&self, document: u64, count: u64) -> u64 {
+    pub fn position_bound(&self, document: u64, count: u64) -> u64 {
         let at = document.checked_sub(self.first).map(num::to_usize);
         let byte = at.and_then(|at| self.bytes.get(at)).copied().unwrap_or(0);
-        length(byte).max(count).max(1)
+        dequantize_length(byte).max(count).max(1)
     }
 }
 
-impl Lengths {
+impl DocumentLengths {
     /// Whether a document has no positions at all.
     pub fn is_zero(&self, document: u64) -> bool {
         let at = document.checked_sub(self.first).map(num::to_usize);
@@ -60,10 +60,12 @@ mod tests {
     #[test]
     fn lengths_are_rounded_up_by_at_most_a_sixteenth() {
         for exact in (0..3_000).chain((3_000..524_288).step_by(97)) {
-            let rounded = length(quantise(exact));
+            let rounded = dequantize_length(quantize_length(exact));
             assert!(rounded >= exact && rounded <= exact + exact / 16 + 1, "{exact}: {rounded}");
         }
-        assert_eq!(quantise(u64::MAX), 255);
-        assert!((0..255).all(|byte| quantise(length(byte)) == byte || byte == 16));
+        assert_eq!(quantize_length(u64::MAX), 255);
+        assert!(
+            (0..255).all(|byte| quantize_length(dequantize_length(byte)) == byte || byte == 16)
+        );
     }
 }

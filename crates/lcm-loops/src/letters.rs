@@ -11,20 +11,20 @@ use crate::{cjk::is_cjk, num};
 
 /// Letters and digits of a text, and its boundaries.
 #[derive(Debug, Default)]
-pub struct Folded {
+pub struct FoldedText {
     /// The letters and digits.
     pub text: String,
     /// Places where something begins, ascending.
     pub starts: Vec<u32>,
-    last: Kind,
+    last: CharKind,
     /// Whether something was left out since the last letter.
-    gap: bool,
+    has_gap: bool,
     /// Capitals in a row at the end.
     capitals: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Kind {
+enum CharKind {
     #[default]
     None,
     Lower,
@@ -34,49 +34,49 @@ enum Kind {
     Ideograph,
 }
 
-impl Folded {
+impl FoldedText {
     /// Folds a text.
     #[inline(never)]
     #[must_use]
-    pub fn of(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         let mut this = Self { text: String::with_capacity(text.len()), ..Self::default() };
         for c in text.chars() {
-            this.push(c);
+            this.push_char(c);
         }
         this
     }
 
     /// Appends a character.
-    fn push(&mut self, c: char) {
+    fn push_char(&mut self, c: char) {
         let kind = match c {
-            'a'..='z' => Kind::Lower,
-            'A'..='Z' => Kind::Upper,
-            '0'..='9' => Kind::Digit,
-            _ if c.is_ascii() => Kind::None,
-            '\u{ff10}'..='\u{ff19}' => Kind::Digit,
-            _ if !c.is_alphanumeric() => Kind::None,
-            _ if is_cjk(c) => Kind::Ideograph,
-            _ if c.is_uppercase() => Kind::Upper,
-            _ => Kind::Lower,
+            'a'..='z' => CharKind::Lower,
+            'A'..='Z' => CharKind::Upper,
+            '0'..='9' => CharKind::Digit,
+            _ if c.is_ascii() => CharKind::None,
+            '\u{ff10}'..='\u{ff19}' => CharKind::Digit,
+            _ if !c.is_alphanumeric() => CharKind::None,
+            _ if is_cjk(c) => CharKind::Ideograph,
+            _ if c.is_uppercase() => CharKind::Upper,
+            _ => CharKind::Lower,
         };
-        if kind == Kind::None {
-            self.gap = true;
+        if kind == CharKind::None {
+            self.has_gap = true;
             return;
         }
-        let same = kind == self.last && kind != Kind::Ideograph;
-        let goes_on = same || (self.last == Kind::Upper && kind == Kind::Lower);
-        if self.gap && kind == Kind::Digit && self.last == Kind::Digit {
+        let same = kind == self.last && kind != CharKind::Ideograph;
+        let goes_on = same || (self.last == CharKind::Upper && kind == CharKind::Lower);
+        if self.has_gap && kind == CharKind::Digit && self.last == CharKind::Digit {
             self.text.push('.');
         }
-        if self.gap || !goes_on {
+        if self.has_gap || !goes_on {
             self.starts.push(num::to_u32(self.text.len()));
             self.capitals = 0;
-        } else if kind == Kind::Lower && self.capitals > 1 {
+        } else if kind == CharKind::Lower && self.capitals > 1 {
             // `HTTPServer`: the last capital begins a part.
             self.starts.push(num::to_u32(self.text.len() - 1));
-            order_last(&mut self.starts);
+            keep_starts_sorted(&mut self.starts);
         }
-        self.capitals = if kind == Kind::Upper && c.is_ascii() { self.capitals + 1 } else { 0 };
+        self.capitals = if kind == CharKind::Upper && c.is_ascii() { self.capitals + 1 } else { 0 };
         match c {
             '\u{ff10}'..='\u{ff19}' => {
                 let digit = u32::from(c) - 0xff10;
@@ -85,12 +85,12 @@ impl Folded {
             _ if c.is_ascii() => self.text.push(c.to_ascii_lowercase()),
             _ => self.text.extend(c.to_lowercase()),
         }
-        (self.last, self.gap) = (kind, false);
+        (self.last, self.has_gap) = (kind, false);
     }
 }
 
 /// Keeps the places ascending and distinct after one that lies before the last was added.
-fn order_last(starts: &mut Vec<u32>) {
+fn keep_starts_sorted(starts: &mut Vec<u32>) {
     let length = starts.len();
     if let Some([before, last]) = starts.get_mut(length.saturating_sub(2)..)
         && *last <= *before

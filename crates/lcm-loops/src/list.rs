@@ -4,20 +4,28 @@
 
 use alloc::vec::Vec;
 
-use crate::block::{BARE, BlockWriter, PART_DOCUMENTS_MAX, PART_OCCURRENCES_MAX, extend};
+use crate::block::{
+    BlockWriter, FIRST_POSITIONLESS_KEY, PART_DOCUMENTS_MAX, PART_OCCURRENCES_MAX, extend_list,
+};
 
 /// The list of one key that is being made, parted where it is long.
 #[derive(Debug, Default)]
-pub struct List {
+pub struct PostingListBuilder {
     documents: Vec<u64>,
     counts: Vec<u64>,
     positions: Vec<u64>,
     occurrences: u64,
 }
 
-impl List {
+impl PostingListBuilder {
     /// Adds one occurrence.
-    pub fn add(&mut self, key: u64, document: u64, position: u64, writer: &mut BlockWriter<'_>) {
+    pub fn add_occurrence(
+        &mut self,
+        key: u64,
+        document: u64,
+        position: u64,
+        writer: &mut BlockWriter<'_>,
+    ) {
         if self.documents.last() == Some(&document) {
             let Some(count) = self.counts.last_mut() else { return };
             *count += 1;
@@ -29,7 +37,7 @@ impl List {
             self.counts.push(1);
         }
         self.occurrences += 1;
-        if key < BARE {
+        if key < FIRST_POSITIONLESS_KEY {
             self.positions.push(position);
         }
     }
@@ -51,7 +59,7 @@ impl List {
         }
         self.documents.push(document);
         self.counts.push(count);
-        extend(&mut self.positions, positions);
+        extend_list(&mut self.positions, positions);
         self.occurrences += count;
     }
 

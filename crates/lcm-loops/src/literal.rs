@@ -5,22 +5,22 @@
 
 use alloc::{borrow::Cow, string::String};
 
-use crate::scan::{plain_length, string_end};
+use crate::scan::{count_plain_bytes, string_end};
 
 /// A stretch of decoded text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Piece<'a> {
+pub enum StringPiece<'a> {
     /// As it stands in the literal.
     Plain(&'a str),
     /// An escaped character.
     Char(char),
     /// Half a surrogate pair, U+D800 to U+DFFF.
-    Lone(u16),
+    LoneSurrogate(u16),
 }
 
 /// What stands between the quotes of a literal; `None`: it is no string.
 #[must_use]
-pub fn inner(literal: &str) -> Option<&str> {
+pub fn string_body(literal: &str) -> Option<&str> {
     match literal.as_bytes() {
         [b'"', .., b'"'] => literal.get(1..literal.len() - 1),
         _ => None,
@@ -30,22 +30,22 @@ pub fn inner(literal: &str) -> Option<&str> {
 /// The first stretch of what stands between the quotes of a literal, and the bytes it takes there;
 /// `None`: nothing is left.
 #[must_use]
-pub fn first_piece(written: &str) -> Option<(Piece<'_>, usize)> {
+pub fn first_piece(written: &str) -> Option<(StringPiece<'_>, usize)> {
     match written.split_once('\\') {
         Some(("", escape)) => {
-            let (piece, used) = unescape(escape);
+            let (piece, used) = decode_escape(escape);
             Some((piece, used + 1))
         }
-        Some((plain, _)) => Some((Piece::Plain(plain), plain.len())),
-        None => (!written.is_empty()).then_some((Piece::Plain(written), written.len())),
+        Some((plain, _)) => Some((StringPiece::Plain(plain), plain.len())),
+        None => (!written.is_empty()).then_some((StringPiece::Plain(written), written.len())),
     }
 }
 
 /// Hands out the decoded text of a JSON value piece by piece; a value that is no string is one
 /// piece.
-pub fn each_piece<'a>(value: &'a str, emit: &mut dyn FnMut(Piece<'a>)) {
-    let Some(mut rest) = inner(value) else {
-        return emit(Piece::Plain(value));
+pub fn each_piece<'a>(value: &'a str, emit: &mut dyn FnMut(StringPiece<'a>)) {
+    let Some(mut rest) = string_body(value) else {
+        return emit(StringPiece::Plain(value));
     };
     while let Some((piece, used)) = first_piece(rest) {
         emit(piece);
@@ -56,16 +56,16 @@ pub fn each_piece<'a>(value: &'a str, emit: &mut dyn FnMut(Piece<'a>)) {
 /// As [`each_piece`], with U+FFFD for each half of a surrogate pair.
 pub fn each_text(value: &str, emit: &mut dyn FnMut(&str)) {
     each_piece(value, &mut |piece| match piece {
-        Piece::Plain(plain) => emit(plain),
-        Piece::Char(c) => emit(c.encode_utf8(&mut [0; 4])),
-        Piece::Lone(_) => emit("\u{fffd}"),
+        StringPiece::Plain(plain) => emit(plain),
+        StringPiece::Char(c) => emit(c.encode_utf8(&mut [0; 4])),
+        StringPiece::LoneSurrogate(_) => emit("\u{fffd}"),
     });
 }
 
 /// The text of a JSON value: a string decoded, anything else as it stands.
 #[must_use]
-pub fn decode(value: &str) -> Cow<'_, str> {
-    match inner(value) {
+pub fn decode_string(value: &str) -> Cow<'_, str> {
+    match string_body(value) {
         None => Cow::Borrowed(value),
         Some(plain) if !plain.contains('\\') => Cow::Borrowed(plain),
         Some(escaped) => {
@@ -77,7 +77,7 @@ pub fn decode(value: &str) -> Cow<'_, str> {
 }
 
 /// Hands out a JSON value without the whitespace outside its strings, piece by piece.
-pub fn each_compact<'a>(value: &'a str, emit: &mut dyn FnMut(&'a str)) {
+pub fn each_compact_piece<'a>(value: &'a str, emit: &mut dyn FnMut(&'a str)) {
     let bytes = value.as_bytes();
     let (mut from, mut at) = (0, 0);
     while let Some(byte) = bytes.get(at) {
@@ -100,7 +100,7 @@ pub fn write_string(out: &mut String, text: &str) {
     let mut rest = text;
     loop {
         let (plain, from) =
-            rest.split_at_checked(plain_length(rest.as_bytes())).unwrap_or((rest, ""));
+            rest.split_at_checked(count_plain_bytes(rest.as_bytes())).unwrap_or((rest, ""));
         out.push_str(plain);
         if from.is_empty() {
             break;
@@ -125,38 +125,38 @@ pub fn write_string(out: &mut String, text: &str) {
 }
 
 /// What the escape means whose backslash was just passed, and the bytes it takes.
-fn unescape(escape: &str) -> (Piece<'_>, usize) {
+fn decode_escape(escape: &str) -> (StringPiece<'_>, usize) {
     let c = match escape.as_bytes().first() {
         Some(b'b') => '\u{8}',
         Some(b'f') => '\u{c}',
         Some(b'n') => '\n',
         Some(b'r') => '\r',
         Some(b't') => '\t',
-        Some(b'u') => return unescape_unicode(escape),
+        Some(b'u') => return decode_unicode_escape(escape),
         Some(_) => match escape.chars().next() {
-            Some(c) => return (Piece::Char(c), c.len_utf8()),
+            Some(c) => return (StringPiece::Char(c), c.len_utf8()),
             None => '\u{fffd}',
         },
         None => '\u{fffd}',
     };
-    (Piece::Char(c), 1)
+    (StringPiece::Char(c), 1)
 }
 
 /// As [`unescape`], for `u` and its hex digits; joins the two escapes of a surrogate pair.
-fn unescape_unicode(escape: &str) -> (Piece<'_>, usize) {
+fn decode_unicode_escape(escape: &str) -> (StringPiece<'_>, usize) {
     let Some(unit) = escape.get(1..5).and_then(|hex| u16::from_str_radix(hex, 16).ok()) else {
-        return (Piece::Char('\u{fffd}'), 1);
+        return (StringPiece::Char('\u{fffd}'), 1);
     };
     let second = escape
         .get(5..11)
         .and_then(|second| second.strip_prefix("\\u"))
         .and_then(|hex| u16::from_str_radix(hex, 16).ok());
     if let Some(c) = char::from_u32(u32::from(unit)) {
-        return (Piece::Char(c), 5);
+        return (StringPiece::Char(c), 5);
     }
     let pair = second.and_then(|second| char::decode_utf16([unit, second]).next()?.ok());
     match pair {
-        Some(c) => (Piece::Char(c), 11),
-        None => (Piece::Lone(unit), 5),
+        Some(c) => (StringPiece::Char(c), 11),
+        None => (StringPiece::LoneSurrogate(unit), 5),
     }
 }

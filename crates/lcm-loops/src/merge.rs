@@ -6,26 +6,28 @@
 use alloc::vec::Vec;
 
 use crate::{
-    block::{BARE, BlockReader, BlockWriter, Damaged, Group, Range},
-    lengths::Lengths,
-    list::List,
+    block::{
+        BlockReader, BlockWriter, DamagedBlock, FIRST_POSITIONLESS_KEY, PostingGroup, SegmentRange,
+    },
+    lengths::DocumentLengths,
+    list::PostingListBuilder,
     num,
 };
 
 /// Bits of the place of an input: there are far fewer, and with a key they fit 64.
 const PLACE_BITS: u32 = 16;
 /// Inputs whose least key is kept together: about the root of their number.
-const FEW: usize = 4;
+const INPUTS_PER_GROUP: usize = 4;
 
 /// One input, read entry by entry.
 #[derive(Debug)]
-pub struct Cursor<'a> {
-    range: Range,
+pub struct MergeCursor<'a> {
+    range: SegmentRange,
     blocks: Vec<&'a [u8]>,
     /// Block that is read, counted from the first one given.
     pub at: usize,
     reader: Option<BlockReader<'a>>,
-    group: Group,
+    group: PostingGroup,
     /// Key, first document and first position that were not taken.
     entry: usize,
     document: usize,
@@ -37,18 +39,18 @@ pub struct Cursor<'a> {
     is_starved: bool,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> MergeCursor<'a> {
     /// At the beginning of these blocks of an input that covers `range`; `has_more`: it has blocks
     /// behind them.
     #[must_use]
-    pub fn new(range: Range, blocks: Vec<&'a [u8]>, has_more: bool) -> Self {
+    pub fn new(range: SegmentRange, blocks: Vec<&'a [u8]>, has_more: bool) -> Self {
         let is_empty = blocks.is_empty();
         Self {
             range,
             blocks,
             at: 0,
             reader: None,
-            group: Group::default(),
+            group: PostingGroup::default(),
             entry: 0,
             document: 0,
             position: 0,
@@ -59,14 +61,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// Goes to the next entry behind `done`; `None`: a block cannot be read.
-    fn load(&mut self, lengths: &Lengths, done: (u64, u64)) -> Option<()> {
+    fn seek_entry(&mut self, lengths: &DocumentLengths, done: (u64, u64)) -> Option<()> {
         while !self.is_finished && !self.is_starved {
             if let Some((size, _)) = self.group.sizes.get(self.entry) {
                 let last = self.group.documents.get(self.document + size.checked_sub(1)?)?;
                 if (*self.group.keys.get(self.entry)?, *last) > done {
                     return Some(());
                 }
-                self.advance();
+                self.advance_entry();
                 continue;
             }
             if self.reader.is_none() {
@@ -79,14 +81,14 @@ impl<'a> Cursor<'a> {
             let Some(reader) = &mut self.reader else { return None };
             reader.skip_below(done.0);
             (self.entry, self.document, self.position) = (0, 0, 0);
-            match reader.next(Some(lengths), &mut self.group) {
+            match reader.next_group(Some(lengths), &mut self.group) {
                 Ok(true) => {}
                 Ok(false) => {
                     self.group.clear();
                     self.reader = None;
                     self.at += 1;
                 }
-                Err(Damaged) => return None,
+                Err(DamagedBlock) => return None,
             }
         }
         Some(())
@@ -97,10 +99,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// Passes the current entry.
-    fn advance(&mut self) {
+    fn advance_entry(&mut self) {
         if let Some((size, occurrences)) = self.group.sizes.get(self.entry) {
             self.document += size;
-            if self.key().is_some_and(|key| key < BARE) {
+            if self.key().is_some_and(|key| key < FIRST_POSITIONLESS_KEY) {
                 self.position += num::to_usize(*occurrences);
             }
         }
@@ -108,7 +110,12 @@ impl<'a> Cursor<'a> {
     }
 
     /// Adds the documents of the current entry that are behind `done` to a list.
-    fn emit(&self, done: (u64, u64), list: &mut List, writer: &mut BlockWriter<'_>) -> (u64, u64) {
+    fn emit_entry(
+        &self,
+        done: (u64, u64),
+        list: &mut PostingListBuilder,
+        writer: &mut BlockWriter<'_>,
+    ) -> (u64, u64) {
         let mut last = done;
         let Some(key) = self.key() else { return last };
         let size = self.group.sizes.get(self.entry).map_or(0, |(size, _)| *size);
@@ -117,7 +124,7 @@ impl<'a> Cursor<'a> {
         let counts = self.group.counts.get(self.document..to).unwrap_or_default();
         let mut positions = self.group.positions.get(self.position..).unwrap_or_default();
         for (document, count) in documents.iter().zip(counts) {
-            let take = if key < BARE { num::to_usize(*count) } else { 0 };
+            let take = if key < FIRST_POSITIONLESS_KEY { num::to_usize(*count) } else { 0 };
             let (own, rest) = positions.split_at_checked(take).unwrap_or_default();
             positions = rest;
             if (key, *document) > done {
@@ -136,28 +143,28 @@ impl<'a> Cursor<'a> {
 ///
 /// The place of an input that cannot be read.
 #[inline(never)]
-pub fn run(
-    cursors: &mut [Cursor<'_>],
-    lengths: &Lengths,
+pub fn merge_cursors(
+    cursors: &mut [MergeCursor<'_>],
+    lengths: &DocumentLengths,
     mut done: (u64, u64),
     bytes_max: usize,
     writer: &mut BlockWriter<'_>,
 ) -> core::result::Result<(u64, u64), usize> {
     // The next key of each input with the input's place below it: the least is what comes next.
-    let head = |cursor: &Cursor<'_>, at: usize| match cursor.key() {
+    let head = |cursor: &MergeCursor<'_>, at: usize| match cursor.key() {
         Some(key) => (key << PLACE_BITS) | num::to_u64(at),
         None => u64::MAX,
     };
     let mut heads = Vec::with_capacity(cursors.len());
     for (at, cursor) in cursors.iter_mut().enumerate() {
-        cursor.load(lengths, done).ok_or(at)?;
+        cursor.seek_entry(lengths, done).ok_or(at)?;
         heads.push(head(cursor, at));
     }
     // Of every few inputs the least, so that not all are looked at for each entry.
     let least_of = |few: &[u64]| few.iter().fold(u64::MAX, |least, head| least.min(*head));
-    let mut leasts: Vec<u64> = heads.chunks(FEW).map(least_of).collect();
+    let mut leasts: Vec<u64> = heads.chunks(INPUTS_PER_GROUP).map(least_of).collect();
     let mut starved = cursors.iter().any(|cursor| cursor.is_starved);
-    let mut list = List::default();
+    let mut list = PostingListBuilder::default();
     let mut current = 0;
     while writer.bytes < bytes_max && !starved {
         let least = least_of(&leasts);
@@ -170,13 +177,13 @@ pub fn run(
             current = key;
         }
         let Some(cursor) = cursors.get_mut(at) else { break };
-        done = cursor.emit(done, &mut list, writer);
-        cursor.advance();
-        cursor.load(lengths, done).ok_or(at)?;
+        done = cursor.emit_entry(done, &mut list, writer);
+        cursor.advance_entry();
+        cursor.seek_entry(lengths, done).ok_or(at)?;
         starved = cursor.is_starved;
-        if let Some(few) = heads.chunks_mut(FEW).nth(at / FEW)
-            && let Some(slot) = few.get_mut(at % FEW)
-            && let Some(of_few) = leasts.get_mut(at / FEW)
+        if let Some(few) = heads.chunks_mut(INPUTS_PER_GROUP).nth(at / INPUTS_PER_GROUP)
+            && let Some(slot) = few.get_mut(at % INPUTS_PER_GROUP)
+            && let Some(of_few) = leasts.get_mut(at / INPUTS_PER_GROUP)
         {
             *slot = head(cursor, at);
             *of_few = least_of(few);

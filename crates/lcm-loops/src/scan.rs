@@ -10,7 +10,7 @@ pub const DEPTH_MAX: u32 = 512;
 
 /// The first thing in a text that is not JSON.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Fault {
+pub struct JsonFault {
     /// What is wrong, to stand before "at byte".
     pub what: &'static str,
     /// Byte offset.
@@ -19,7 +19,7 @@ pub struct Fault {
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum TokenKind {
+pub enum JsonTokenKind {
     /// `{`.
     ObjectStart,
     /// `}`.
@@ -44,9 +44,9 @@ pub enum TokenKind {
 
 /// One token. Colons and commas are none.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Token {
+pub struct JsonToken {
     /// What it is.
-    pub kind: TokenKind,
+    pub kind: JsonTokenKind,
     /// Offset of its first byte.
     pub start: usize,
     /// Offset behind its last byte.
@@ -56,7 +56,7 @@ pub struct Token {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Expect {
+enum ExpectedToken {
     Value,
     ElementOrEnd,
     Key,
@@ -67,29 +67,41 @@ enum Expect {
 
 /// Reads one JSON value with whitespace around it, token by token.
 #[derive(Debug)]
-pub struct Scanner<'a> {
+pub struct JsonScanner<'a> {
     bytes: &'a [u8],
     at: usize,
     depth: u32,
     /// One bit per open container, set for an object; the outermost is bit 0.
     objects: [u64; 8],
-    expect: Expect,
+    expect: ExpectedToken,
 }
 
-type Result<T> = core::result::Result<T, Fault>;
+type ScanResult<T> = core::result::Result<T, JsonFault>;
 
-impl<'a> Scanner<'a> {
+impl<'a> JsonScanner<'a> {
     /// At the beginning of a text.
     #[must_use]
     pub const fn new(text: &'a str) -> Self {
-        Self { bytes: text.as_bytes(), at: 0, depth: 0, objects: [0; 8], expect: Expect::Value }
+        Self {
+            bytes: text.as_bytes(),
+            at: 0,
+            depth: 0,
+            objects: [0; 8],
+            expect: ExpectedToken::Value,
+        }
     }
 
     /// Reads values with commas between, as they stand inside an array, which counts as open. The
     /// end of the text is a fault; what is read before it is sound.
     #[must_use]
     pub const fn inside_array(text: &'a str) -> Self {
-        Self { bytes: text.as_bytes(), at: 0, depth: 1, objects: [0; 8], expect: Expect::Value }
+        Self {
+            bytes: text.as_bytes(),
+            at: 0,
+            depth: 1,
+            objects: [0; 8],
+            expect: ExpectedToken::Value,
+        }
     }
 
     /// The next token; `None` once, and whenever, the text is over.
@@ -97,31 +109,40 @@ impl<'a> Scanner<'a> {
     /// # Errors
     ///
     /// The first thing that is not JSON.
-    pub fn next_token(&mut self) -> Result<Option<Token>> {
+    pub fn next_token(&mut self) -> ScanResult<Option<JsonToken>> {
         loop {
             self.skip_whitespace();
             let Some(&byte) = self.bytes.get(self.at) else {
-                return if self.expect == Expect::Nothing {
+                return if self.expect == ExpectedToken::Nothing {
                     Ok(None)
                 } else {
                     Err(self.fault("unexpected end"))
                 };
             };
             let token = match (self.expect, byte) {
-                (Expect::Nothing, _) => return Err(self.fault("unexpected text after the value")),
-                (Expect::ElementOrEnd, b']') => self.close(TokenKind::ArrayEnd),
-                (Expect::KeyOrEnd, b'}') => self.close(TokenKind::ObjectEnd),
-                (Expect::CommaOrEnd, b']') if !self.in_object() => self.close(TokenKind::ArrayEnd),
-                (Expect::CommaOrEnd, b'}') if self.in_object() => self.close(TokenKind::ObjectEnd),
-                (Expect::CommaOrEnd, b',') => {
+                (ExpectedToken::Nothing, _) => {
+                    return Err(self.fault("unexpected text after the value"));
+                }
+                (ExpectedToken::ElementOrEnd, b']') => self.close(JsonTokenKind::ArrayEnd),
+                (ExpectedToken::KeyOrEnd, b'}') => self.close(JsonTokenKind::ObjectEnd),
+                (ExpectedToken::CommaOrEnd, b']') if !self.in_object() => {
+                    self.close(JsonTokenKind::ArrayEnd)
+                }
+                (ExpectedToken::CommaOrEnd, b'}') if self.in_object() => {
+                    self.close(JsonTokenKind::ObjectEnd)
+                }
+                (ExpectedToken::CommaOrEnd, b',') => {
                     self.at += 1;
-                    self.expect = if self.in_object() { Expect::Key } else { Expect::Value };
+                    self.expect =
+                        if self.in_object() { ExpectedToken::Key } else { ExpectedToken::Value };
                     continue;
                 }
-                (Expect::CommaOrEnd, _) => return Err(self.fault("expected `,` or the end")),
-                (Expect::Key | Expect::KeyOrEnd, b'"') => self.key()?,
-                (Expect::Key | Expect::KeyOrEnd, _) => return Err(self.fault("expected a key")),
-                (Expect::Value | Expect::ElementOrEnd, _) => self.value(byte)?,
+                (ExpectedToken::CommaOrEnd, _) => return Err(self.fault("expected `,` or the end")),
+                (ExpectedToken::Key | ExpectedToken::KeyOrEnd, b'"') => self.key()?,
+                (ExpectedToken::Key | ExpectedToken::KeyOrEnd, _) => {
+                    return Err(self.fault("expected a key"));
+                }
+                (ExpectedToken::Value | ExpectedToken::ElementOrEnd, _) => self.value(byte)?,
             };
             return Ok(Some(token));
         }
@@ -133,19 +154,20 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    const fn fault(&self, what: &'static str) -> Fault {
-        Fault { what, at: self.at }
+    const fn fault(&self, what: &'static str) -> JsonFault {
+        JsonFault { what, at: self.at }
     }
 
     /// The token from the current offset to `end`, which is passed.
-    const fn token(&mut self, kind: TokenKind, end: usize) -> Token {
-        let token = Token { kind, start: self.at, end, depth: self.depth };
+    const fn token(&mut self, kind: JsonTokenKind, end: usize) -> JsonToken {
+        let token = JsonToken { kind, start: self.at, end, depth: self.depth };
         self.at = end;
         token
     }
 
     fn after_value(&mut self) {
-        self.expect = if self.depth == 0 { Expect::Nothing } else { Expect::CommaOrEnd };
+        self.expect =
+            if self.depth == 0 { ExpectedToken::Nothing } else { ExpectedToken::CommaOrEnd };
     }
 
     fn in_object(&self) -> bool {
@@ -154,11 +176,11 @@ impl<'a> Scanner<'a> {
         self.objects.get(word).is_some_and(|word| (word >> (innermost % 64)) & 1 == 1)
     }
 
-    fn open(&mut self, kind: TokenKind) -> Result<Token> {
+    fn open(&mut self, kind: JsonTokenKind) -> ScanResult<JsonToken> {
         if self.depth >= DEPTH_MAX {
             return Err(self.fault("nesting deeper than 512"));
         }
-        let is_object = kind == TokenKind::ObjectStart;
+        let is_object = kind == JsonTokenKind::ObjectStart;
         let token = self.token(kind, self.at + 1);
         let word = usize::try_from(self.depth / 64).unwrap_or(usize::MAX);
         if let Some(word) = self.objects.get_mut(word) {
@@ -166,44 +188,44 @@ impl<'a> Scanner<'a> {
             *word = if is_object { *word | bit } else { *word & !bit };
         }
         self.depth += 1;
-        self.expect = if is_object { Expect::KeyOrEnd } else { Expect::ElementOrEnd };
+        self.expect = if is_object { ExpectedToken::KeyOrEnd } else { ExpectedToken::ElementOrEnd };
         Ok(token)
     }
 
-    fn close(&mut self, kind: TokenKind) -> Token {
+    fn close(&mut self, kind: JsonTokenKind) -> JsonToken {
         self.depth = self.depth.saturating_sub(1);
         self.after_value();
         self.token(kind, self.at + 1)
     }
 
-    fn key(&mut self) -> Result<Token> {
+    fn key(&mut self) -> ScanResult<JsonToken> {
         let end = string_end(self.bytes, self.at)?;
-        let token = self.token(TokenKind::Key, end);
+        let token = self.token(JsonTokenKind::Key, end);
         self.skip_whitespace();
         if self.bytes.get(self.at) != Some(&b':') {
             return Err(self.fault("expected `:`"));
         }
         self.at += 1;
-        self.expect = Expect::Value;
+        self.expect = ExpectedToken::Value;
         Ok(token)
     }
 
-    fn value(&mut self, first: u8) -> Result<Token> {
+    fn value(&mut self, first: u8) -> ScanResult<JsonToken> {
         let (kind, end) = match first {
-            b'{' => return self.open(TokenKind::ObjectStart),
-            b'[' => return self.open(TokenKind::ArrayStart),
-            b'"' => (TokenKind::String, string_end(self.bytes, self.at)?),
-            b'-' | b'0'..=b'9' => (TokenKind::Number, number_end(self.bytes, self.at)?),
-            b't' => (TokenKind::True, self.literal_end(b"true")?),
-            b'f' => (TokenKind::False, self.literal_end(b"false")?),
-            b'n' => (TokenKind::Null, self.literal_end(b"null")?),
+            b'{' => return self.open(JsonTokenKind::ObjectStart),
+            b'[' => return self.open(JsonTokenKind::ArrayStart),
+            b'"' => (JsonTokenKind::String, string_end(self.bytes, self.at)?),
+            b'-' | b'0'..=b'9' => (JsonTokenKind::Number, number_end(self.bytes, self.at)?),
+            b't' => (JsonTokenKind::True, self.literal_end(b"true")?),
+            b'f' => (JsonTokenKind::False, self.literal_end(b"false")?),
+            b'n' => (JsonTokenKind::Null, self.literal_end(b"null")?),
             _ => return Err(self.fault("expected a value")),
         };
         self.after_value();
         Ok(self.token(kind, end))
     }
 
-    fn literal_end(&self, literal: &[u8]) -> Result<usize> {
+    fn literal_end(&self, literal: &[u8]) -> ScanResult<usize> {
         let end = self.at.saturating_add(literal.len());
         if self.bytes.get(self.at..end) == Some(literal) {
             Ok(end)
@@ -214,25 +236,25 @@ impl<'a> Scanner<'a> {
 }
 
 /// Offset behind the string literal that starts at `start`.
-pub(crate) fn string_end(bytes: &[u8], start: usize) -> Result<usize> {
+pub(crate) fn string_end(bytes: &[u8], start: usize) -> ScanResult<usize> {
     let mut at = start + 1;
     loop {
-        at += plain_length(bytes.get(at..).unwrap_or_default());
+        at += count_plain_bytes(bytes.get(at..).unwrap_or_default());
         match (bytes.get(at), bytes.get(at + 1)) {
             (None, _) => {
-                return Err(Fault { what: "unexpected end of a string", at: bytes.len() });
+                return Err(JsonFault { what: "unexpected end of a string", at: bytes.len() });
             }
             (Some(b'"'), _) => return Ok(at + 1),
             (Some(b'\\'), Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't')) => at += 2,
             (Some(b'\\'), Some(b'u')) => {
                 let digits = bytes.get(at + 2..at + 6).unwrap_or_default();
                 if digits.len() != 4 || !digits.iter().all(u8::is_ascii_hexdigit) {
-                    return Err(Fault { what: "no four hex digits after `\\u`", at });
+                    return Err(JsonFault { what: "no four hex digits after `\\u`", at });
                 }
                 at += 6;
             }
-            (Some(b'\\'), _) => return Err(Fault { what: "unknown escape", at }),
-            _ => return Err(Fault { what: "control character in a string", at }),
+            (Some(b'\\'), _) => return Err(JsonFault { what: "unknown escape", at }),
+            _ => return Err(JsonFault { what: "control character in a string", at }),
         }
     }
 }
@@ -240,7 +262,7 @@ pub(crate) fn string_end(bytes: &[u8], start: usize) -> Result<usize> {
 /// How many bytes at the beginning stand for themselves in a string.
 ///
 /// Most of what is scanned is text, and every text is scanned several times: eight bytes at once.
-pub(crate) fn plain_length(bytes: &[u8]) -> usize {
+pub(crate) fn count_plain_bytes(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let mut at = 0;
     let (words, rest) = bytes.as_chunks::<8>();
@@ -264,7 +286,7 @@ pub(crate) fn plain_length(bytes: &[u8]) -> usize {
 }
 
 /// Offset behind the number that starts at `start`.
-fn number_end(bytes: &[u8], start: usize) -> Result<usize> {
+fn number_end(bytes: &[u8], start: usize) -> ScanResult<usize> {
     let mut at = start;
     if bytes.get(at) == Some(&b'-') {
         at += 1;
@@ -288,10 +310,10 @@ fn number_end(bytes: &[u8], start: usize) -> Result<usize> {
 }
 
 /// Offset behind one or more digits.
-fn digits_end(bytes: &[u8], start: usize) -> Result<usize> {
+fn digits_end(bytes: &[u8], start: usize) -> ScanResult<usize> {
     let rest = bytes.get(start..).unwrap_or_default();
     match rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len()) {
-        0 => Err(Fault { what: "expected a digit", at: start }),
+        0 => Err(JsonFault { what: "expected a digit", at: start }),
         digits => Ok(start + digits),
     }
 }

@@ -11,9 +11,9 @@ const FEW_MAX: usize = 48;
 
 /// Sorts numbers: a few by moving each to its place, more byte by byte from the lowest.
 #[inline(never)]
-pub fn numbers(numbers: &mut Vec<u64>) {
+pub fn sort_numbers(numbers: &mut Vec<u64>) {
     if numbers.len() <= FEW_MAX {
-        return few(numbers);
+        return insertion_sort(numbers);
     }
     let all = numbers.iter().fold(0, |all, number| all | number);
     let mut other = alloc::vec![0; numbers.len()];
@@ -44,7 +44,7 @@ pub fn numbers(numbers: &mut Vec<u64>) {
     }
 }
 
-fn few(numbers: &mut [u64]) {
+fn insertion_sort(numbers: &mut [u64]) {
     for last in 1..numbers.len() {
         let mut at = last;
         while let Some([left, right]) = numbers.get_mut(at - 1..=at)
@@ -74,7 +74,7 @@ mod tests {
             }
             let mut expected = list.clone();
             expected.sort_unstable();
-            numbers(&mut list);
+            sort_numbers(&mut list);
             assert_eq!(list, expected);
         }
     }

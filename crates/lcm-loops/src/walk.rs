@@ -27,9 +27,9 @@ const DIGIT: u8 = 3;
 const HIGH: u8 = 4;
 const JOINER: u8 = 5;
 
-const CLASSES: [u8; 256] = classes();
+const CLASSES: [u8; 256] = build_classes();
 
-const fn classes() -> [u8; 256] {
+const fn build_classes() -> [u8; 256] {
     let mut table = [SEPARATOR; 256];
     let mut byte = 0u8;
     loop {
@@ -51,12 +51,12 @@ const fn classes() -> [u8; 256] {
     }
 }
 
-fn class(bytes: &[u8], at: usize) -> u8 {
+fn byte_class(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).and_then(|byte| CLASSES.get(usize::from(*byte))).copied().unwrap_or(SEPARATOR)
 }
 
 /// A hash of bytes: the same everywhere, and not meant to withstand whoever wants collisions.
-pub fn hash(bytes: &[u8]) -> u64 {
+pub fn hash_bytes(bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9FB2_1C65_1E98_DF25;
     let mut hash = num::to_u64(bytes.len()).wrapping_mul(FACTOR);
     let (words, rest) = bytes.as_chunks::<8>();
@@ -91,40 +91,47 @@ pub fn has_positions(term: &[u8]) -> bool {
 pub type EachTerm<'e> = &'e mut dyn FnMut(&[u8], u32, Range<usize>);
 
 /// Reads texts for terms.
-pub struct Walk<'e> {
+pub struct TermTokenizer<'e> {
     each: EachTerm<'e>,
     /// Position of the next word.
     pub position: u32,
     /// Where the text that is read begins in the text that was given.
-    pub shift: usize,
+    pub text_offset: usize,
     /// What every term stands for, when its own place is unknown.
-    pub whole: Option<Range<usize>>,
+    pub fixed_range: Option<Range<usize>>,
     /// The term that is made.
     term: Vec<u8>,
     /// The stem of a word.
     stem: Vec<u8>,
 }
 
-impl<'e> Walk<'e> {
+impl<'e> TermTokenizer<'e> {
     /// At position 0, handing terms to `each`.
     pub fn new(each: EachTerm<'e>) -> Self {
-        Self { each, position: 0, shift: 0, whole: None, term: Vec::new(), stem: Vec::new() }
+        Self {
+            each,
+            position: 0,
+            text_offset: 0,
+            fixed_range: None,
+            term: Vec::new(),
+            stem: Vec::new(),
+        }
     }
 
     /// Hands out a whole text as one term of a kind, at the next position, which stays the next.
-    pub fn folded_whole(&mut self, kind: u8, text: &str) {
-        self.start(kind);
-        self.folded(text);
-        self.emit(self.position, 0, text.len());
+    pub fn emit_folded_whole(&mut self, kind: u8, text: &str) {
+        self.start_term(kind);
+        self.push_folded(text);
+        self.emit_term(self.position, 0, text.len());
     }
 
-    fn start(&mut self, kind: u8) {
+    fn start_term(&mut self, kind: u8) {
         self.term.clear();
         self.term.push(kind);
     }
 
     /// Adds text to the term, in lower case and without accents.
-    fn folded(&mut self, text: &str) {
+    fn push_folded(&mut self, text: &str) {
         for c in text.chars() {
             if self.term.len() > TERM_BYTES_MAX {
                 break;
@@ -137,135 +144,135 @@ impl<'e> Walk<'e> {
         self.term.truncate(TERM_BYTES_MAX + 1);
     }
 
-    fn emit(&mut self, position: u32, from: usize, to: usize) {
-        let range = match &self.whole {
-            None => self.shift + from..self.shift + to,
+    fn emit_term(&mut self, position: u32, from: usize, to: usize) {
+        let range = match &self.fixed_range {
+            None => self.text_offset + from..self.text_offset + to,
             Some(whole) => whole.clone(),
         };
         (self.each)(&self.term, position, range);
     }
 
     /// Hands out ASCII as a term of a kind, at a position.
-    fn ascii(&mut self, kind: u8, bytes: &[u8], position: u32, from: usize, to: usize) {
+    fn emit_ascii(&mut self, kind: u8, bytes: &[u8], position: u32, from: usize, to: usize) {
         let to_cut = to.min(from + TERM_BYTES_MAX);
         let source = bytes.get(from..to_cut).unwrap_or_default();
-        self.start(kind);
+        self.start_term(kind);
         // Byte by byte: to copy so few at once is a call of the host.
         for byte in source {
             self.term.push(byte.to_ascii_lowercase());
         }
-        self.emit(position, from, to);
+        self.emit_term(position, from, to);
     }
 
-    fn word(&mut self, bytes: &[u8], from: usize, to: usize) {
-        self.ascii(b'w', bytes, self.position, from, to);
+    fn emit_word(&mut self, bytes: &[u8], from: usize, to: usize) {
+        self.emit_ascii(b'w', bytes, self.position, from, to);
         let word = self.term.get(1..).unwrap_or_default();
         if stem::stem(word, &mut self.stem) {
-            self.start(b's');
+            self.start_term(b's');
             self.term.extend_from_slice(&self.stem);
-            self.emit(self.position, from, to);
+            self.emit_term(self.position, from, to);
         }
         self.position += 1;
     }
 
     /// Hands out the terms of a text.
-    pub fn text(&mut self, text: &str) {
+    pub fn tokenize_text(&mut self, text: &str) {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
-            let first = class(bytes, at);
+            let first = byte_class(bytes, at);
             if first == SEPARATOR || first == JOINER {
                 at += 1;
                 continue;
             }
-            let run = run(bytes, at);
-            if run.high {
-                self.mixed(text, at, run.end);
-            } else if run.joined || run.camel {
-                self.identifier(bytes, at, run.end, run.joined);
+            let run = scan_run(bytes, at);
+            if run.has_non_ascii {
+                self.emit_mixed(text, at, run.end);
+            } else if run.is_joined || run.is_camel_case {
+                self.emit_identifier(bytes, at, run.end, run.is_joined);
             } else {
-                self.word(bytes, at, run.end);
+                self.emit_word(bytes, at, run.end);
             }
             at = run.end;
         }
     }
 
     /// An ASCII run with inner punctuation or camel case: the whole, and its words.
-    fn identifier(&mut self, bytes: &[u8], from: usize, to: usize, joined: bool) {
+    fn emit_identifier(&mut self, bytes: &[u8], from: usize, to: usize, joined: bool) {
         if joined && to - from <= IDENTIFIER_BYTES_MAX {
-            self.ascii(b'i', bytes, self.position, from, to);
+            self.emit_ascii(b'i', bytes, self.position, from, to);
         }
         let mut at = from;
         while at < to {
-            if class(bytes, at) == JOINER {
+            if byte_class(bytes, at) == JOINER {
                 at += 1;
                 continue;
             }
             let mut end = at;
-            while end < to && class(bytes, end) != JOINER {
+            while end < to && byte_class(bytes, end) != JOINER {
                 end += 1;
             }
-            self.camel(bytes, at, end);
+            self.emit_camel_case(bytes, at, end);
             at = end;
         }
     }
 
     /// Letters and digits, parted where camel case begins a word.
-    fn camel(&mut self, bytes: &[u8], from: usize, to: usize) {
+    fn emit_camel_case(&mut self, bytes: &[u8], from: usize, to: usize) {
         let begins = |at: usize| {
-            let (before, here) = (class(bytes, at - 1), class(bytes, at));
-            let next_lower = at + 1 < to && class(bytes, at + 1) == LOWER;
+            let (before, here) = (byte_class(bytes, at - 1), byte_class(bytes, at));
+            let next_lower = at + 1 < to && byte_class(bytes, at + 1) == LOWER;
             here == UPPER && (before == LOWER || (before == UPPER && next_lower))
         };
         let parts = 1 + (from + 1..to).filter(|at| begins(*at)).count();
         if parts == 1 || parts > CAMEL_PARTS_MAX || to - from > TERM_BYTES_MAX {
-            return self.word(bytes, from, to);
+            return self.emit_word(bytes, from, to);
         }
-        self.ascii(b'i', bytes, self.position, from, to);
+        self.emit_ascii(b'i', bytes, self.position, from, to);
         let mut start = from;
         for at in from + 1..to {
             if begins(at) {
-                self.word(bytes, start, at);
+                self.emit_word(bytes, start, at);
                 start = at;
             }
         }
-        self.word(bytes, start, to);
+        self.emit_word(bytes, start, to);
     }
 
     /// A run with characters beyond ASCII: parted at those that are no part of a word.
-    fn mixed(&mut self, text: &str, from: usize, to: usize) {
+    fn emit_mixed(&mut self, text: &str, from: usize, to: usize) {
         let run = text.get(from..to).unwrap_or_default();
         let mut start = None;
         for (offset, c) in run.char_indices() {
-            let inside = c.is_ascii() || is_word(c) || fold::is_mark(c);
+            let inside = c.is_ascii() || is_word_char(c) || fold::is_mark(c);
             match (inside, start) {
                 (true, None) => start = Some(from + offset),
                 (false, Some(begin)) => {
-                    self.piece(text, begin, from + offset);
+                    self.emit_mixed_piece(text, begin, from + offset);
                     start = None;
                 }
                 _ => {}
             }
         }
         if let Some(begin) = start {
-            self.piece(text, begin, to);
+            self.emit_mixed_piece(text, begin, to);
         }
     }
 
     /// Word characters, marks and joiners only.
-    fn piece(&mut self, text: &str, from: usize, to: usize) {
+    fn emit_mixed_piece(&mut self, text: &str, from: usize, to: usize) {
         let whole = text.get(from..to).unwrap_or_default();
         if whole.is_ascii() {
             // What is left may begin or end with a joiner.
             let bytes = text.as_bytes();
             let mut at = from;
             while at < to {
-                if class(bytes, at) == JOINER {
+                if byte_class(bytes, at) == JOINER {
                     at += 1;
                     continue;
                 }
-                let end = run(bytes, at).end.min(to);
-                self.identifier(bytes, at, end, end_is_joined(bytes, at, end));
+                let end = scan_run(bytes, at).end.min(to);
+                self.emit_identifier(bytes, at, end, has_joiner(bytes, at, end));
                 at = end;
             }
             return;
@@ -275,19 +282,19 @@ impl<'e> Walk<'e> {
         let spaced = !trimmed.chars().any(is_unspaced);
         if spaced && trimmed.contains(joiner) && trimmed.len() <= IDENTIFIER_BYTES_MAX {
             let begin = from + (whole.len() - whole.trim_start_matches(joiner).len());
-            self.start(b'i');
-            self.folded(trimmed);
-            self.emit(self.position, begin, begin + trimmed.len());
+            self.start_term(b'i');
+            self.push_folded(trimmed);
+            self.emit_term(self.position, begin, begin + trimmed.len());
         }
         let mut at = from;
         for part in whole.split(joiner) {
-            self.scripts(text, at, at + part.len());
+            self.emit_scripts(text, at, at + part.len());
             at += part.len() + 1;
         }
     }
 
     /// Word characters and marks: words, and characters of scripts without spaces.
-    fn scripts(&mut self, text: &str, from: usize, to: usize) {
+    fn emit_scripts(&mut self, text: &str, from: usize, to: usize) {
         let part = text.get(from..to).unwrap_or_default();
         let mut start = None;
         // Where the last character without spaces begins and ends.
@@ -295,74 +302,75 @@ impl<'e> Walk<'e> {
         for (offset, c) in part.char_indices() {
             let at = from + offset;
             if is_unspaced(c) {
-                self.finish(text, &mut start, at);
+                self.finish_word(text, &mut start, at);
                 let end = at + c.len_utf8();
                 if let Some((begin, _)) = last.filter(|(_, end)| *end == at) {
-                    self.characters(text, self.position - 1, begin, end);
+                    self.emit_characters(text, self.position - 1, begin, end);
                 }
-                self.characters(text, self.position, at, end);
+                self.emit_characters(text, self.position, at, end);
                 self.position += 1;
                 last = Some((at, end));
             } else if start.is_none() && !fold::is_mark(c) {
                 start = Some(at);
             }
         }
-        self.finish(text, &mut start, to);
+        self.finish_word(text, &mut start, to);
     }
 
     /// One character of a script without spaces, or two.
-    fn characters(&mut self, text: &str, position: u32, from: usize, to: usize) {
-        self.start(b'c');
+    fn emit_characters(&mut self, text: &str, position: u32, from: usize, to: usize) {
+        self.start_term(b'c');
         self.term.extend_from_slice(text.get(from..to).unwrap_or_default().as_bytes());
-        self.emit(position, from, to);
+        self.emit_term(position, from, to);
     }
 
     /// The end of a word. One of ASCII has the terms it has between spaces, whatever stands beside
     /// it, so that `GitHub` is found in a sentence of Chinese as in one of English.
-    fn finish(&mut self, text: &str, start: &mut Option<usize>, to: usize) {
+    fn finish_word(&mut self, text: &str, start: &mut Option<usize>, to: usize) {
         if let Some(from) = start.take() {
             if text.get(from..to).is_some_and(str::is_ascii) {
-                return self.camel(text.as_bytes(), from, to);
+                return self.emit_camel_case(text.as_bytes(), from, to);
             }
-            self.start(b'w');
-            self.folded(text.get(from..to).unwrap_or_default());
-            self.emit(self.position, from, to);
+            self.start_term(b'w');
+            self.push_folded(text.get(from..to).unwrap_or_default());
+            self.emit_term(self.position, from, to);
             self.position += 1;
         }
     }
 }
 
 /// A run of word characters with single joiners between them.
-struct Run {
+struct WordRun {
     end: usize,
     /// It has bytes beyond ASCII.
-    high: bool,
-    joined: bool,
+    has_non_ascii: bool,
+    is_joined: bool,
     /// A capital follows a letter.
-    camel: bool,
+    is_camel_case: bool,
 }
 
-fn run(bytes: &[u8], from: usize) -> Run {
-    let mut run = Run { end: from, high: false, joined: false, camel: false };
+fn scan_run(bytes: &[u8], from: usize) -> WordRun {
+    let mut run =
+        WordRun { end: from, has_non_ascii: false, is_joined: false, is_camel_case: false };
     let mut before = SEPARATOR;
     loop {
-        let here = class(bytes, run.end);
+        let here = byte_class(bytes, run.end);
         match here {
             LOWER | DIGIT => run.end += 1,
             UPPER => {
-                run.camel |= before == LOWER || before == UPPER;
+                run.is_camel_case |= before == LOWER || before == UPPER;
                 run.end += 1;
             }
             HIGH => {
-                run.high = true;
+                run.has_non_ascii = true;
                 run.end += 1;
             }
             JOINER => {
-                let width = joiner(bytes, run.end);
+                let width = joiner_width(bytes, run.end);
                 if width == 0 {
                     return run;
                 }
-                run.joined = true;
+                run.is_joined = true;
                 run.end += width;
             }
             _ => return run,
@@ -372,22 +380,22 @@ fn run(bytes: &[u8], from: usize) -> Run {
 }
 
 /// Bytes of the joiner at an offset: one, `::` or `://`, with a word character behind it; else 0.
-fn joiner(bytes: &[u8], at: usize) -> usize {
+fn joiner_width(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
     let width = match rest {
         [b':', b'/', b'/', ..] => 3,
         [b':', b':', ..] => 2,
         _ => 1,
     };
-    let follows = matches!(class(bytes, at + width), LOWER | UPPER | DIGIT | HIGH);
+    let follows = matches!(byte_class(bytes, at + width), LOWER | UPPER | DIGIT | HIGH);
     if follows { width } else { 0 }
 }
 
-fn end_is_joined(bytes: &[u8], from: usize, to: usize) -> bool {
-    (from..to).any(|at| class(bytes, at) == JOINER)
+fn has_joiner(bytes: &[u8], from: usize, to: usize) -> bool {
+    (from..to).any(|at| byte_class(bytes, at) == JOINER)
 }
 
-fn is_word(c: char) -> bool {
+fn is_word_char(c: char) -> bool {
     c.is_alphanumeric()
 }
 

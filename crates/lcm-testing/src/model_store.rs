@@ -166,7 +166,7 @@ impl Store for ModelStore {
         check_commit(guards, puts);
         self.counts.commit += 1;
         if !guards.iter().all(|guard| self.guard_holds(guard)) {
-            return Err(Error::conflict("a guard did not hold"));
+            return Err(Error::revision_conflict("a guard did not hold"));
         }
         self.counts.puts += puts.len() as u32;
         self.counts.bytes_written += put_bytes(puts) as u64;

@@ -6,7 +6,7 @@
 
 use lcm_core::Engine;
 use lcm_text::types::{
-    api::{ApplyOptions, CompactionOptions, Outcome, PlanStatus, Timestamp},
+    api::{ApplyOptions, ApplyOutcome, CompactionOptions, PlanStatus, Timestamp},
     model::{Completion, CompletionRequest, CompletionResult},
 };
 
@@ -20,7 +20,7 @@ pub struct Applied<'a> {
     /// What was answered.
     pub answer: &'a Completion,
     /// What came of it.
-    pub outcome: &'a Outcome,
+    pub outcome: &'a ApplyOutcome,
 }
 
 /// Compacts until nothing is due; `each` is told of every completion.

@@ -12,8 +12,8 @@ use lcm_testing::{
 };
 use lcm_text::types::{
     api::{
-        AppendOptions, Applied, ApplyOptions, AssembleOptions, CompactionMode, CompactionOptions,
-        Dialect, IngestMode, Item, Outcome, PlanStatus,
+        AppendOptions, ApplyOptions, ApplyOutcome, ApplyStatus, AssembleOptions, AssembledItem,
+        CompactionMode, CompactionOptions, Dialect, IngestMode, PlanStatus,
     },
     model::{CompletionRequest, CompletionResult},
 };
@@ -215,7 +215,7 @@ impl Life {
                 tasks.insert(sources(&request));
                 for outcome in self.serve(request) {
                     served = true;
-                    committed += u64::from(outcome.applied == Applied::Committed);
+                    committed += u64::from(outcome.applied == ApplyStatus::Committed);
                     refused += u64::from(outcome.reason == "no-progress");
                 }
             }
@@ -244,7 +244,7 @@ impl Life {
     }
 
     /// Answers a request and what follows from it.
-    fn serve(&mut self, request: CompletionRequest) -> Vec<Outcome> {
+    fn serve(&mut self, request: CompletionRequest) -> Vec<ApplyOutcome> {
         let mut outcomes = Vec::new();
         let mut next = Some(request);
         while let Some(request) = next.take() {
@@ -264,7 +264,7 @@ impl Life {
             let outcome = self.apply(&asked, &answer);
             if malice == Malice::Twice {
                 let again = self.apply(&asked, &answer);
-                if outcome.applied == Applied::Committed {
+                if outcome.applied == ApplyStatus::Committed {
                     assert_eq!(again.summary, outcome.summary);
                     assert_eq!(again.tokens_after, outcome.tokens_after);
                 }
@@ -275,7 +275,7 @@ impl Life {
         outcomes
     }
 
-    fn apply(&mut self, request: &CompletionRequest, answer: &CompletionResult) -> Outcome {
+    fn apply(&mut self, request: &CompletionRequest, answer: &CompletionResult) -> ApplyOutcome {
         let give_up = matches!(answer, CompletionResult::Failed(_)) && self.random.chance(300);
         let fallback_over_tokens = give_up.then_some(self.budget);
         let options = ApplyOptions { fallback_over_tokens, extra_json: None };
@@ -291,10 +291,10 @@ impl Life {
         assert_eq!(outcome.tokens_after, self.context_tokens());
         match outcome.applied {
             // An answer that was applied before changes nothing.
-            Applied::Committed => assert!(outcome.tokens_after <= before, "{outcome:?}"),
+            ApplyStatus::Committed => assert!(outcome.tokens_after <= before, "{outcome:?}"),
             _ => assert_eq!(outcome.tokens_after, before, "{outcome:?}"),
         }
-        if outcome.applied == Applied::Retry {
+        if outcome.applied == ApplyStatus::Retry {
             let judged = self.judged.entry(sources(request)).or_default();
             *judged += 1;
             assert!(*judged < ATTEMPTS_MAX, "{request:?}");
@@ -309,11 +309,11 @@ impl Life {
         self.engine.evaluate(store, CONVERSATION, self.budget, &options, now).unwrap().tokens
     }
 
-    fn items(&mut self) -> Vec<Item> {
+    fn items(&mut self) -> Vec<AssembledItem> {
         self.assemble(u32::MAX).items
     }
 
-    fn assemble(&mut self, budget: u32) -> lcm_text::types::api::Assembled {
+    fn assemble(&mut self, budget: u32) -> lcm_text::types::api::AssembledContext {
         let options = AssembleOptions { explain: true, ..AssembleOptions::default() };
         self.store.begin_call();
         self.engine
@@ -352,7 +352,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn of(items: &[Item]) -> Self {
+    fn of(items: &[AssembledItem]) -> Self {
         let mut messages = 0;
         let mut summaries = 0;
         for item in items {

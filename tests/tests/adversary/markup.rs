@@ -1,9 +1,9 @@
 //! Reads assembled summaries strictly: what is not our form is a fault.
 
-use lcm_text::types::api::Assembled;
+use lcm_text::types::api::AssembledContext;
 
 /// Checks every summary of an assembly in the dialect `lcm`; returns how many there were.
-pub(crate) fn check(assembled: &Assembled) -> usize {
+pub(crate) fn check(assembled: &AssembledContext) -> usize {
     let messages: Vec<serde_json::Value> = serde_json::from_str(&assembled.messages_json).unwrap();
     let ids: Vec<&str> = assembled
         .items

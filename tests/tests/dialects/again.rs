@@ -7,7 +7,7 @@
 
 use lcm_text::{
     message,
-    types::api::{Assembled, Dialect},
+    types::api::{AssembledContext, Dialect},
 };
 use serde_json::value::RawValue;
 
@@ -30,8 +30,8 @@ const WITH_WHOLE: &str = r#"{"fresh_tail_messages_max": 9, "large_payload_tokens
 /// The tokens that are said to be equal are those of the bytes that are. Another dialect may have
 /// equal bytes for what is another element in it.
 fn what_is_said_to_be_equal_is(
-    (earlier, before): &(Dialect, Assembled),
-    after: &Assembled,
+    (earlier, before): &(Dialect, AssembledContext),
+    after: &AssembledContext,
     dialect: Dialect,
 ) {
     let said = after.prefix.stable_tokens.unwrap();
@@ -42,7 +42,7 @@ fn what_is_said_to_be_equal_is(
     let pairs = before.messages_json.bytes().zip(after.messages_json.bytes());
     let equal = pairs.take_while(|(one, other)| one == other).count();
     let list: Vec<&RawValue> = serde_json::from_str(&after.messages_json).unwrap();
-    let tokens = |raw: &&RawValue| message::project(dialect, raw.get()).unwrap().tokens;
+    let tokens = |raw: &&RawValue| message::parse(dialect, raw.get()).unwrap().tokens;
     let start = after.messages_json.as_ptr().addr();
     let end_of = |raw: &&RawValue| raw.get().as_ptr().addr() + raw.get().len() - start;
     let whole: u32 = list.iter().take_while(|raw| end_of(raw) <= equal).map(tokens).sum();
@@ -64,7 +64,7 @@ fn run(seed: u64) {
     let mut earlier = None;
     let (mut last, mut budget) = (*generator.random.pick(&DIALECTS), LARGE);
     let mut shape = last;
-    let mut previous: Option<(Dialect, Assembled)> = None;
+    let mut previous: Option<(Dialect, AssembledContext)> = None;
     chat.append(Dialect::OpenaiChat, &[r#"{"role":"user","content":"w0x"}"#.into()]);
     for step in 0..generator.random.between(8, 30) {
         for mut event in generator.next() {

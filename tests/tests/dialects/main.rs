@@ -21,11 +21,11 @@ mod write;
 use lcm_core::Engine;
 use lcm_testing::ModelStore;
 use lcm_text::{
-    message::{self, Message, Part, Role},
+    message::{self, ParsedMessage, Part, Role},
     types::{
         api::{
-            AppendOptions, AssembleOptions, Assembled, CompactionMode, CompactionOptions, Dialect,
-            IngestMode, PlanStatus, Policy,
+            AppendOptions, AssembleOptions, AssembledContext, CompactionMode, CompactionOptions,
+            Dialect, EvictionPolicy, IngestMode, PlanStatus,
         },
         model::CompletionResult,
     },
@@ -60,8 +60,12 @@ const PAYLOAD_TOKENS_MIN: u32 = 1_000;
 
 /// What is assembled with: every policy has its turn; the generator's words are numbered.
 fn options(budget: u32) -> AssembleOptions {
-    let policies =
-        [None, Some(Policy::Chronological), Some(Policy::PromptAware), Some(Policy::Layered)];
+    let policies = [
+        None,
+        Some(EvictionPolicy::Chronological),
+        Some(EvictionPolicy::PromptAware),
+        Some(EvictionPolicy::Layered),
+    ];
     AssembleOptions {
         policy: policies[budget as usize % policies.len()],
         prompt: Some(format!("w{}x w{}x?", budget % 7, budget % 30)),
@@ -82,7 +86,7 @@ struct Said {
 }
 
 impl Said {
-    fn new(dialect: Dialect, raw: &str, message: &Message) -> Self {
+    fn new(dialect: Dialect, raw: &str, message: &ParsedMessage) -> Self {
         let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
         let has_result = message.parts.iter().any(is_result);
         let is_item = dialect == Dialect::OpenaiResponses && message.role == Role::Assistant;
@@ -96,7 +100,7 @@ impl Said {
 }
 
 /// The generator's numbered words in what a message says and what its tools returned.
-fn words(raw: &str, message: &Message) -> Vec<String> {
+fn words(raw: &str, message: &ParsedMessage) -> Vec<String> {
     let span = |part: &Part| match part {
         Part::Text { text } => Some(*text),
         Part::ToolResult { output, .. } => *output,
@@ -136,7 +140,7 @@ impl Chat {
         let stored = engine.messages(store, "c", known + 1, last, u32::MAX).unwrap();
         assert_eq!(stored.len() as u64, last - known);
         self.said.extend(stored.iter().map(|raw| {
-            let message = message::project(dialect, raw).unwrap();
+            let message = message::parse(dialect, raw).unwrap();
             Said::new(dialect, raw, &message)
         }));
     }
@@ -153,7 +157,7 @@ impl Chat {
     pub(crate) fn newest_words(&self, dialect: Dialect) -> Vec<String> {
         let mut out = self.said.last().map(|said| said.words.clone()).unwrap_or_default();
         for raw in &self.live {
-            out.extend(words(raw, &message::project(dialect, raw).unwrap()));
+            out.extend(words(raw, &message::parse(dialect, raw).unwrap()));
         }
         out
     }
@@ -174,12 +178,12 @@ impl Chat {
         dialect: Dialect,
         budget: u32,
         previous: Option<String>,
-    ) -> Assembled {
+    ) -> AssembledContext {
         self.assemble_with(dialect, budget, previous, self.live.clone())
     }
 
     /// As [`Self::assemble`], with the marks of the provider's cache.
-    pub(crate) fn assemble_marked(&mut self, dialect: Dialect, budget: u32) -> Assembled {
+    pub(crate) fn assemble_marked(&mut self, dialect: Dialect, budget: u32) -> AssembledContext {
         let options = AssembleOptions {
             live_messages: self.live.clone(),
             extra_json: Some(r#"{"mark_caches": true}"#.into()),
@@ -196,7 +200,7 @@ impl Chat {
         budget: u32,
         previous: Option<String>,
         live_messages: Vec<String>,
-    ) -> Assembled {
+    ) -> AssembledContext {
         let options = AssembleOptions { previous, live_messages, ..options(budget) };
         let Self { engine, store, .. } = self;
         store.begin_call();

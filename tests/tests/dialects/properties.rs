@@ -11,7 +11,7 @@ use std::{
 
 use lcm_text::{
     message,
-    types::api::{Assembled, Dialect},
+    types::api::{AssembledContext, Dialect},
 };
 use serde_json::Value;
 
@@ -69,12 +69,12 @@ fn history_of(mut generator: Generator, dialects: &[Dialect]) -> History {
     History { chat, events, generator }
 }
 
-fn messages(assembled: &Assembled) -> Vec<Value> {
+fn messages(assembled: &AssembledContext) -> Vec<Value> {
     serde_json::from_str(&assembled.messages_json).unwrap()
 }
 
 /// What is true of every assembly.
-pub(crate) fn check(chat: &mut Chat, dialect: Dialect, budget: u32) -> Assembled {
+pub(crate) fn check(chat: &mut Chat, dialect: Dialect, budget: u32) -> AssembledContext {
     let assembled = chat.assemble(dialect, budget, None);
     assert_eq!(assembled.tokens > budget, is_over(&assembled), "{:?}", assembled.warnings);
     if assembled.tokens > budget {
@@ -91,7 +91,7 @@ pub(crate) fn check(chat: &mut Chat, dialect: Dialect, budget: u32) -> Assembled
     }
     let counted: u32 = elements(&assembled.messages_json)
         .iter()
-        .map(|raw| message::project(dialect, raw).unwrap().tokens)
+        .map(|raw| message::parse(dialect, raw).unwrap().tokens)
         .sum();
     if assembled.system.is_none() {
         assert_eq!(assembled.tokens, counted);
@@ -109,7 +109,7 @@ pub(crate) fn check(chat: &mut Chat, dialect: Dialect, budget: u32) -> Assembled
 }
 
 /// What was said last, and what the host holds, belongs to every context, whatever it was.
-fn the_newest_words_are_there(chat: &Chat, dialect: Dialect, assembled: &Assembled) {
+fn the_newest_words_are_there(chat: &Chat, dialect: Dialect, assembled: &AssembledContext) {
     // A second result of one call is left out.
     if assembled.warnings.iter().any(|line| line.starts_with("dropped-duplicate-result")) {
         return;
@@ -123,7 +123,7 @@ fn the_newest_words_are_there(chat: &Chat, dialect: Dialect, assembled: &Assembl
 
 /// The marks of a cache stand on the messages of the breakpoints, change nothing else, and are
 /// taken by the provider.
-fn marks_are_at_the_breakpoints(chat: &mut Chat, budget: u32, plain: &Assembled) {
+fn marks_are_at_the_breakpoints(chat: &mut Chat, budget: u32, plain: &AssembledContext) {
     let marked = chat.assemble_marked(Dialect::Anthropic, budget);
     assert_eq!(marked.prefix, plain.prefix);
     assert_eq!(marked.tokens, plain.tokens);
@@ -153,7 +153,7 @@ fn marks_are_at_the_breakpoints(chat: &mut Chat, budget: u32, plain: &Assembled)
 }
 
 /// What is left out of a run has the tokens of its messages.
-fn what_is_left_out_has_its_tokens(chat: &Chat, assembled: &Assembled) {
+fn what_is_left_out_has_its_tokens(chat: &Chat, assembled: &AssembledContext) {
     let of_messages = assembled.items.iter().filter(|item| item.kind == "message");
     for item in of_messages.filter(|item| !item.included) {
         let (tokens, has_large) = chat.tokens_of(item.seq_first.unwrap(), item.seq_last.unwrap());
@@ -163,7 +163,7 @@ fn what_is_left_out_has_its_tokens(chat: &Chat, assembled: &Assembled) {
 
 /// What is left of a context that is over its budget belongs to every context, by what the test
 /// itself knows of the messages.
-fn nothing_else_is_left(chat: &Chat, assembled: &Assembled) {
+fn nothing_else_is_left(chat: &Chat, assembled: &AssembledContext) {
     let first = chat.always_from(TAIL_MESSAGES);
     for item in assembled.items.iter().filter(|item| item.included) {
         let belongs = match &*item.kind {
@@ -175,7 +175,7 @@ fn nothing_else_is_left(chat: &Chat, assembled: &Assembled) {
     }
 }
 
-fn is_over(assembled: &Assembled) -> bool {
+fn is_over(assembled: &AssembledContext) -> bool {
     assembled.warnings.iter().any(|line| line.starts_with("tail-over-budget"))
 }
 
@@ -280,7 +280,7 @@ fn results_follow_their_response(items: &[Value]) {
 
 /// Every text that was said is in a context that leaves nothing out; so is every call and result
 /// of a clean history.
-fn everything_survives(history: &History, dialect: Dialect, assembled: &Assembled) {
+fn everything_survives(history: &History, dialect: Dialect, assembled: &AssembledContext) {
     let all = format!("{}{}", assembled.messages_json, assembled.system.as_deref().unwrap_or(""));
     let has = |word: &str| {
         let word = word.split(' ').next().unwrap();

@@ -1,11 +1,11 @@
 //! Every block type that the providers publish comes back as it went in.
 
-use lcm_text::types::api::{Assembled, Dialect};
+use lcm_text::types::api::{AssembledContext, Dialect};
 use serde_json::{Value, json};
 
 use crate::Chat;
 
-fn through(dialect: Dialect, messages: &[Value]) -> Assembled {
+fn through(dialect: Dialect, messages: &[Value]) -> AssembledContext {
     let mut chat = Chat::new("{}");
     let lines: Vec<String> = messages.iter().map(Value::to_string).collect();
     chat.append(dialect, &lines);

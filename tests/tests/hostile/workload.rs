@@ -5,7 +5,7 @@
 
 use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline, simulation::random::Random};
-use lcm_text::types::api::{AppendOptions, Applied, CompactionOptions, Dialect, IngestMode};
+use lcm_text::types::api::{AppendOptions, ApplyStatus, CompactionOptions, Dialect, IngestMode};
 use serde_json::json;
 
 /// 2026-01-01T00:00:00Z in milliseconds.
@@ -122,7 +122,7 @@ pub(crate) fn stored(messages: u64, has_files: bool) -> (Engine, ModelStore) {
 pub(crate) fn compact(engine: &mut Engine, store: &mut ModelStore, budget: u32) {
     let options = CompactionOptions::default();
     offline::compact((engine, store), (CONVERSATION, budget), options, NOW_MS, &mut |applied| {
-        assert!(applied.outcome.applied != Applied::Stale);
+        assert!(applied.outcome.applied != ApplyStatus::Stale);
     });
 }
 

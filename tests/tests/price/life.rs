@@ -3,7 +3,7 @@
 use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline};
 use lcm_text::types::api::{
-    AppendOptions, Applied, AssembleOptions, CompactionOptions, Dialect, IngestMode,
+    AppendOptions, ApplyStatus, AssembleOptions, CompactionOptions, Dialect, IngestMode,
 };
 use serde_json::Value;
 
@@ -163,7 +163,7 @@ impl Life {
             self.completions += 1;
             self.input_tokens += u64::from(answer.input_tokens);
             self.output_tokens += u64::from(answer.output_tokens);
-            if outcome.applied == Applied::Committed {
+            if outcome.applied == ApplyStatus::Committed {
                 self.passes += 1;
                 self.saved_tokens += u64::from(outcome.tokens_before - outcome.tokens_after);
             }

@@ -3,7 +3,7 @@
 use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline};
 use lcm_text::types::api::{
-    AppendOptions, Applied, AssembleOptions, CompactionOptions, Dialect, IngestMode,
+    AppendOptions, ApplyStatus, AssembleOptions, CompactionOptions, Dialect, IngestMode,
 };
 
 use crate::bill::{BLOCK_TOKENS, Bill, TOKEN_BYTES};
@@ -165,7 +165,7 @@ impl Life {
         offline::compact((engine, store), ("c", BUDGET), options, self.now, &mut |applied| {
             let answer = applied.answer;
             self.bill.completion(answer.input_tokens, answer.output_tokens);
-            self.passes += u64::from(applied.outcome.applied == Applied::Committed);
+            self.passes += u64::from(applied.outcome.applied == ApplyStatus::Committed);
         });
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline};
 use lcm_text::types::api::{
-    AppendOptions, Applied, AssembleOptions, CompactionOptions, Dialect, IngestMode,
+    AppendOptions, ApplyStatus, AssembleOptions, CompactionOptions, Dialect, IngestMode,
 };
 
 use crate::{bill::Bill, facts};
@@ -131,7 +131,7 @@ fn compact(
     };
     offline::compact((engine, store), ("c", BUDGET), options, now, &mut |applied| {
         life.bill.completion(applied.request.input_tokens, applied.answer.output_tokens);
-        life.passes += u64::from(applied.outcome.applied == Applied::Committed);
+        life.passes += u64::from(applied.outcome.applied == ApplyStatus::Committed);
     });
 }
 
@@ -223,5 +223,5 @@ fn texts(json: &str) -> String {
 }
 
 fn tokens(message: &str) -> u64 {
-    u64::from(lcm_text::message::project(Dialect::Lcm, message).unwrap().tokens)
+    u64::from(lcm_text::message::parse(Dialect::Lcm, message).unwrap().tokens)
 }

@@ -3,9 +3,9 @@
 use std::{fmt, fs, path::Path};
 
 use lcm_text::{
-    base::tokens::{estimate, truncate},
+    base::tokens::{estimate, truncate_to_tokens},
     message,
-    summary::{offline_summary::extract, transcript},
+    summary::{offline_summary::summarize_extractively, transcript},
     types::api::Dialect,
 };
 
@@ -153,7 +153,7 @@ pub(crate) fn sources(conversations: &[Vec<String>]) -> Vec<String> {
 fn blocks(lines: &[String]) -> Vec<Block> {
     let mut out = Vec::new();
     for raw in lines.iter().filter(|line| !line.trim().is_empty()) {
-        let message = message::project(Dialect::Lcm, raw).unwrap();
+        let message = message::parse(Dialect::Lcm, raw).unwrap();
         let mut text = String::new();
         let time = message.timestamp.unwrap_or(0);
         if transcript::render_message(
@@ -162,7 +162,7 @@ fn blocks(lines: &[String]) -> Vec<Block> {
             message.role,
             &message.parts,
             time,
-            transcript::Reading { part_tokens_max: PART_TOKENS_MAX, injected_tags: &[] },
+            transcript::TranscriptOptions { part_tokens_max: PART_TOKENS_MAX, injected_tags: &[] },
         ) {
             out.push(Block { tokens: estimate(&text), text });
         }
@@ -194,11 +194,11 @@ impl Measured {
         let texts: Vec<&str> = chunk.iter().map(|block| block.text.as_str()).collect();
         let source = texts.join("\n\n");
         let target = estimate(&source) * SUMMARY_PERCENT / 100;
-        let summary = extract(&source, target);
+        let summary = summarize_extractively(&source, target);
         assert_summary(&summary, &texts, target);
-        assert_eq!(summary, extract(&source, target));
+        assert_eq!(summary, summarize_extractively(&source, target));
         let body = summary.rsplit_once('\n').unwrap().0;
-        let cut = truncate(&source, target);
+        let cut = truncate_to_tokens(&source, target);
         let bodies: Vec<&str> =
             texts.iter().map(|text| text.split_once('\n').map_or("", |(_, body)| body)).collect();
         let pairs = source.chars().filter(|c| ('\u{4e00}'..='\u{9fff}').contains(c)).count();

@@ -10,7 +10,7 @@ use lcm_host::{
     types::{Completion, CompletionRequest, CompletionResult, Dialect, Finish, Level, Purpose},
     work,
 };
-use lcm_text::{base::tokens, summary::prompts, types::api::Piece};
+use lcm_text::{base::tokens, summary::prompts, types::api::UploadChunk};
 
 use super::{
     Assembled, CONVERSATION, Engine, Load, NOW_MS, Taken,
@@ -121,8 +121,8 @@ impl Engine for OfComponent {
         Ok(Taken { ingested: receipt.ingested.into(), skipped: receipt.skipped.into() })
     }
 
-    fn stage(&mut self, piece: &Piece<'_>) -> Result<u64> {
-        let Piece { upload, offset, text, extra_json } = *piece;
+    fn stage(&mut self, piece: &UploadChunk<'_>) -> Result<u64> {
+        let UploadChunk { upload, offset, text, extra_json } = *piece;
         Ok(self.lcm.stage(CONVERSATION, upload, offset, text, extra_json, NOW_MS)?)
     }
 

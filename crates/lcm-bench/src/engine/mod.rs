@@ -21,7 +21,7 @@ use std::{
 };
 
 use lcm_host::store::{KeyValueStore, Memory, Sqlite};
-use lcm_text::types::api::Piece;
+use lcm_text::types::api::UploadChunk;
 
 use crate::{
     arguments::{Engine as Arguments, Store},
@@ -65,7 +65,7 @@ trait Engine {
     /// Stores new messages in one call, as many as fit it.
     fn append(&mut self, messages: &[String]) -> Result<Taken>;
     /// Hands over a piece of a message too large for a call; returns the next offset.
-    fn stage(&mut self, piece: &Piece<'_>) -> Result<u64>;
+    fn stage(&mut self, piece: &UploadChunk<'_>) -> Result<u64>;
     /// How things stand for a budget.
     fn load(&mut self, budget: u32) -> Result<Load>;
     /// Compacts until nothing is due, or the passes are used up.

@@ -12,8 +12,8 @@ use lcm_text::{
     summary::prompts,
     types::{
         api::{
-            AppendOptions, Applied, ApplyOptions, AssembleOptions, CompactionMode,
-            CompactionOptions, Dialect, IngestMode, Piece, PlanStatus,
+            AppendOptions, ApplyOptions, ApplyStatus, AssembleOptions, CompactionMode,
+            CompactionOptions, Dialect, IngestMode, PlanStatus, UploadChunk,
         },
         model::{Completion, CompletionRequest, CompletionResult, Finish, Level, Purpose},
     },
@@ -124,10 +124,10 @@ impl Native {
                     let apply = ApplyOptions::default();
                     let outcome =
                         core.apply(store, CONVERSATION, &request.id, &answer, &apply, NOW_MS)?;
-                    if outcome.applied == Applied::Committed {
+                    if outcome.applied == ApplyStatus::Committed {
                         stopwatch.lap(outcome.depth > 0);
                     }
-                    next = outcome.next.filter(|_| outcome.applied == Applied::Retry);
+                    next = outcome.next.filter(|_| outcome.applied == ApplyStatus::Retry);
                 }
                 if stopwatch.done.passes.len() >= passes_max {
                     return Ok(false);
@@ -161,7 +161,7 @@ impl Engine for Native {
         Ok(Taken { ingested: receipt.ingested.into(), skipped: receipt.skipped.into() })
     }
 
-    fn stage(&mut self, piece: &Piece<'_>) -> Result<u64> {
+    fn stage(&mut self, piece: &UploadChunk<'_>) -> Result<u64> {
         Ok(self.core.stage(&mut self.store, CONVERSATION, piece, NOW_MS)?)
     }
 

@@ -7,7 +7,7 @@
 
 use std::{path::PathBuf, time::Instant};
 
-use lcm_text::types::api::Piece;
+use lcm_text::types::api::UploadChunk;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
 use sha2::{Digest as _, Sha256};
@@ -247,7 +247,8 @@ impl Opened {
         while !rest.is_empty() {
             let (text, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES_MAX));
             let extra_json = Some(extra_json.as_str());
-            offset = self.engine.stage(&Piece { upload: &upload, offset, text, extra_json })?;
+            offset =
+                self.engine.stage(&UploadChunk { upload: &upload, offset, text, extra_json })?;
             rest = after;
         }
         self.append(&[format!("@upload {upload}")])

@@ -8,7 +8,7 @@ use lcm_text::base::hash;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::storage::codec::{self, Sound};
+use crate::storage::codec::{self, SoundRecord};
 use lcm_text::base::error::Result;
 
 /// The cursor of a state.
@@ -21,6 +21,6 @@ pub(super) fn write<T: Serialize>(state: &T) -> Result<String> {
 }
 
 /// The state of a cursor; `None`: it is of something else.
-pub(super) fn read<T: DeserializeOwned + Sound>(cursor: &str) -> Option<T> {
-    codec::decode("cursor", &hash::unhex(cursor)?).ok()
+pub(super) fn read<T: DeserializeOwned + SoundRecord>(cursor: &str) -> Option<T> {
+    codec::decode("cursor", &hash::decode_hex(cursor)?).ok()
 }

@@ -3,43 +3,49 @@
 use crate::storage::session;
 use alloc::{string::String, vec};
 
-use crate::storage::{codec, head::Act, records::focus::Brief, store::Put};
-use lcm_text::base::{error::Result, json::Writer};
+use crate::storage::{codec, head::JournalAction, records::focus::FocusBrief, store::Put};
+use lcm_text::base::{error::Result, json::JsonWriter};
 
-use super::verbs::Session;
+use super::verbs::CommandContext;
 
-impl Session<'_, '_> {
+impl CommandContext<'_, '_> {
     /// Sets the brief; `text`: `None` takes it away.
-    pub(super) fn focus(mut self, text: Option<String>, seq_last: Option<u64>) -> Result<Writer> {
-        if self.is_stored {
-            self.loaded = self.loaded.existing()?;
-            session::goes_on(self.reader, &self.loaded.head)?;
+    pub(super) fn set_focus(
+        mut self,
+        text: Option<String>,
+        seq_last: Option<u64>,
+    ) -> Result<JsonWriter> {
+        if self.is_writable {
+            self.loaded = self.loaded.require_existing()?;
+            session::ensure_not_archived(self.reader, &self.loaded.head)?;
         }
-        let key = self.keys.focus();
-        let found = self.reader.fresh_one(&key)?;
-        let old = found.map(|value| Brief::read(&key, &value)).transpose()?;
+        let key = self.keys.focus_key();
+        let found = self.reader.read_one_uncached(&key)?;
+        let old = found.map(|value| FocusBrief::read(&key, &value)).transpose()?;
         let messages = self.loaded.head.messages;
         // A session that is passed over has no message that a brief could cover.
-        let text = text.filter(|_| self.is_stored);
-        let new = text.map(|text| Brief::new(text, seq_last, messages, self.now)).transpose()?;
-        let same =
-            |old: &Brief, new: &Brief| (&old.text, old.seq_last) == (&new.text, new.seq_last);
+        let text = text.filter(|_| self.is_writable);
+        let new =
+            text.map(|text| FocusBrief::new(text, seq_last, messages, self.now)).transpose()?;
+        let same = |old: &FocusBrief, new: &FocusBrief| {
+            (&old.text, old.seq_last) == (&new.text, new.seq_last)
+        };
         let is_same = match (&old, &new) {
             (Some(old), Some(new)) => same(old, new),
             (old, new) => old.is_none() && new.is_none(),
         };
-        let changed = !is_same && self.is_stored;
-        let mut answer = Writer::object();
-        answer.flag("changed", changed);
-        answer.text("conversation", &self.loaded.head.conversation);
+        let changed = !is_same && self.is_writable;
+        let mut answer = JsonWriter::new_object();
+        answer.add_flag("changed", changed);
+        answer.add_text("conversation", &self.loaded.head.conversation);
         // What stays keeps its time.
         match if changed { &new } else { &old } {
-            Some(brief) => answer.object_at("focus", brief.object()),
-            None => answer.null("focus"),
+            Some(brief) => answer.add_object("focus", brief.to_object()),
+            None => answer.add_null("focus"),
         }
         if changed {
             let value = new.as_ref().map(codec::encode).transpose()?;
-            self.commit(Act::Focus, vec![Put { key, value }])?;
+            self.commit(JournalAction::Focus, vec![Put { key, value }])?;
         }
         Ok(answer)
     }

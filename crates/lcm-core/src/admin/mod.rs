@@ -21,6 +21,6 @@ pub(crate) use check::check;
 pub(crate) use digest::digest;
 pub(crate) use export::export_page;
 pub(crate) use import::import_page;
-pub(crate) use listing::listing;
+pub(crate) use listing::list_page;
 pub(crate) use status::status;
-pub(crate) use verbs::call;
+pub(crate) use verbs::run_command;

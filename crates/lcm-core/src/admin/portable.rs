@@ -6,21 +6,21 @@
 //! is the first that does not fit. No line passes [`LINE_BYTES_MAX`]: a large text follows its
 //! message in pieces.
 
-use crate::storage::records::session::{Archived, Cause};
-use crate::storage::session::Life;
+use crate::storage::records::session::{ArchiveCause, ArchiveRecord};
+use crate::storage::session::SessionLifecycle;
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 use lcm_text::base::hash;
 
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{
-    codec::{self, Sound},
-    summary::{self, SourceRef, Sources, StoredFinish, StoredLevel, Summary},
+    codec::{self, SoundRecord},
+    summary::{self, SourceRef, StoredFinish, StoredLevel, Summary, SummarySources},
 };
 use lcm_text::{
     base::{
         error::{Error, Result},
-        json::{self, Fields, Writer},
+        json::{self, JsonFields, JsonWriter},
         limits, time,
     },
     message::trust::Trust,
@@ -36,15 +36,15 @@ pub(super) const LINE_BYTES_MAX: usize = 768 << 10;
 /// Items of the context that stand in one line.
 pub(super) const ITEMS_PER_LINE: usize = 128;
 /// What comes before the sum in a line, after the line's content without its closing brace.
-const SUM: &str = ",\"sum\":\"";
+const CHECKSUM_PREFIX: &str = ",\"sum\":\"";
 /// Bytes from there to the end: 16 hex digits, quote, brace.
-const SUM_BYTES: usize = SUM.len() + 18;
+const CHECKSUM_SUFFIX_BYTES: usize = CHECKSUM_PREFIX.len() + 18;
 
 /// What a line is that cannot be read.
-const NO_LINE: &str = "is no line of an export";
+const NOT_A_LINE: &str = "is no line of an export";
 
 /// The running sum.
-pub(super) type Sum = [u8; 8];
+pub(super) type LineChecksum = [u8; 8];
 
 /// Dialects by name.
 const DIALECTS: [(&str, Dialect); 5] = [
@@ -60,19 +60,19 @@ const FINISHES: [StoredFinish; 3] =
     [StoredFinish::Stop, StoredFinish::Length, StoredFinish::Refusal];
 
 /// One line without its sum.
-pub(super) enum Line {
-    Header(Header),
+pub(super) enum ExportLine {
+    Header(HeaderLine),
     Message(MessageLine),
-    Large(LargeLine),
-    Piece(PieceLine),
+    LargeMessage(LargeMessageLine),
+    Chunk(ChunkLine),
     Summary(Box<SummaryLine>),
     /// Items of the context, oldest first.
-    Context(Vec<ItemLine>),
+    Context(Vec<ExportedItem>),
     End(EndLine),
 }
 
 /// Begins a conversation.
-pub(super) struct Header {
+pub(super) struct HeaderLine {
     pub(super) format: String,
     pub(super) conversation: String,
     /// Which conversation of the export it is, from 1.
@@ -85,7 +85,7 @@ pub(super) struct Header {
     /// Items of the context.
     pub(super) items: u64,
     /// Family and archive; absent where there are none.
-    pub(super) life: Life,
+    pub(super) life: SessionLifecycle,
 }
 
 /// A message.
@@ -100,7 +100,7 @@ pub(super) struct MessageLine {
 
 /// A message whose text follows in pieces.
 #[derive(Clone, Copy, Deserialize, Serialize)]
-pub(super) struct LargeLine {
+pub(super) struct LargeMessageLine {
     pub(super) seq: u64,
     pub(super) dialect: Dialect,
     pub(super) time: Timestamp,
@@ -112,14 +112,14 @@ pub(super) struct LargeLine {
     pub(super) frontier: [u8; 16],
 }
 
-impl Sound for LargeLine {
+impl SoundRecord for LargeMessageLine {
     fn is_sound(&self) -> bool {
-        codec::countable(&[self.seq, self.bytes]) && self.time <= time::MS_MAX
+        codec::are_countable(&[self.seq, self.bytes]) && self.time <= time::MS_MAX
     }
 }
 
 /// A piece of a large text.
-pub(super) struct PieceLine {
+pub(super) struct ChunkLine {
     pub(super) seq: u64,
     pub(super) offset: u64,
     pub(super) text: String,
@@ -135,7 +135,7 @@ pub(super) struct SummaryLine {
 
 /// A summary, or without one a run of raw messages, or what was withdrawn.
 #[derive(Clone, Copy)]
-pub(super) struct ItemLine {
+pub(super) struct ExportedItem {
     pub(super) summary: Option<[u8; 8]>,
     pub(super) seq_first: u64,
     pub(super) seq_last: u64,
@@ -152,15 +152,15 @@ pub(super) struct EndLine {
 }
 
 /// A line of this kind, to be filled.
-pub(super) fn line(kind: &str) -> Writer {
-    Writer::on(&format!("{{\"{kind}\":{{"))
+pub(super) fn begin_line(kind: &str) -> JsonWriter {
+    JsonWriter::from_open_text(&format!("{{\"{kind}\":{{"))
 }
 
 /// The line as it is written, and the sum after it.
-pub(super) fn close(line: Writer, before: &Sum) -> (String, Sum) {
+pub(super) fn close_line(line: JsonWriter, before: &LineChecksum) -> (String, LineChecksum) {
     let mut text = line.end_object();
-    let sum = advance(before, &text);
-    text.push_str(SUM);
+    let sum = advance_checksum(before, &text);
+    text.push_str(CHECKSUM_PREFIX);
     text.push_str(&hash::hex(&sum));
     text.push_str("\"}");
     (text, sum)
@@ -171,136 +171,137 @@ pub(super) fn close(line: Writer, before: &Sum) -> (String, Sum) {
 /// # Errors
 ///
 /// `invalid-input`: what is wrong with it, without its number.
-pub(super) fn open(text: &str, before: &Sum) -> Result<(Line, Sum)> {
+pub(super) fn parse_line(text: &str, before: &LineChecksum) -> Result<(ExportLine, LineChecksum)> {
     if text.len() > LINE_BYTES_MAX {
-        return Err(Error::invalid("is longer than any line of an export"));
+        return Err(Error::invalid_input("is longer than any line of an export"));
     }
-    let parts = text.len().checked_sub(SUM_BYTES).and_then(|at| text.split_at_checked(at));
+    let parts =
+        text.len().checked_sub(CHECKSUM_SUFFIX_BYTES).and_then(|at| text.split_at_checked(at));
     let (content, rest) = parts.unwrap_or_default();
     let sum = rest
-        .strip_prefix(SUM)
+        .strip_prefix(CHECKSUM_PREFIX)
         .and_then(|rest| rest.strip_suffix("\"}"))
-        .and_then(hash::unhex)
-        .ok_or_else(|| Error::invalid(NO_LINE))?;
-    let expected = advance(before, content);
+        .and_then(hash::decode_hex)
+        .ok_or_else(|| Error::invalid_input(NOT_A_LINE))?;
+    let expected = advance_checksum(before, content);
     if sum != expected {
-        return Err(Error::invalid("was changed, or a line before it is missing"));
+        return Err(Error::invalid_input("was changed, or a line before it is missing"));
     }
-    Ok((read(text)?, expected))
+    Ok((parse_content(text)?, expected))
 }
 
-fn advance(before: &Sum, content: &str) -> Sum {
-    hash::prefix(&hash::hash(&[b"lcm export", before, content.as_bytes()]))
+fn advance_checksum(before: &LineChecksum, content: &str) -> LineChecksum {
+    hash::hash_prefix(&hash::hash_fields(&[b"lcm export", before, content.as_bytes()]))
 }
 
 /// Reads the content of a line; its other member is the sum.
-fn read(text: &str) -> Result<Line> {
-    let members = json::object(text)?;
+fn parse_content(text: &str) -> Result<ExportLine> {
+    let members = json::parse_object(text)?;
     let [content, _] = members.as_slice() else {
-        return Err(Error::invalid(NO_LINE));
+        return Err(Error::invalid_input(NOT_A_LINE));
     };
-    let mut fields = Fields::new(text, json::members(text, content.value));
+    let mut fields = JsonFields::new(text, json::list_members(text, content.value));
     let f = &mut fields;
     let line = match &*json::text(text, content.key) {
-        "header" => Line::Header(Header {
-            format: f.text("format"),
-            conversation: f.text("conversation"),
-            part: f.number("part"),
-            parts: f.number("parts"),
-            messages: f.number("messages"),
-            frontier: hash(f, "frontier"),
-            summaries: f.number("summaries"),
-            items: f.number("items"),
-            life: life(f),
+        "header" => ExportLine::Header(HeaderLine {
+            format: f.take_text("format"),
+            conversation: f.take_text("conversation"),
+            part: f.take_u64("part"),
+            parts: f.take_u64("parts"),
+            messages: f.take_u64("messages"),
+            frontier: read_hash(f, "frontier"),
+            summaries: f.take_u64("summaries"),
+            items: f.take_u64("items"),
+            life: read_session(f),
         }),
-        "message" => Line::Message(MessageLine {
-            seq: f.number("seq"),
-            dialect: dialect(f),
-            time: timestamp(f, "time"),
-            payload_tokens_min: f.small_or_none("payload_tokens_min"),
-            text: f.text("text"),
+        "message" => ExportLine::Message(MessageLine {
+            seq: f.take_u64("seq"),
+            dialect: read_dialect(f),
+            time: read_timestamp(f, "time"),
+            payload_tokens_min: f.take_optional_u32("payload_tokens_min"),
+            text: f.take_text("text"),
         }),
-        "large" => Line::Large(LargeLine {
-            seq: f.number("seq"),
-            dialect: dialect(f),
-            time: timestamp(f, "time"),
-            payload_tokens_min: f.small_or_none("payload_tokens_min"),
-            bytes: f.number("bytes"),
-            sha256: hash(f, "sha256"),
-            frontier: hash(f, "frontier"),
+        "large" => ExportLine::LargeMessage(LargeMessageLine {
+            seq: f.take_u64("seq"),
+            dialect: read_dialect(f),
+            time: read_timestamp(f, "time"),
+            payload_tokens_min: f.take_optional_u32("payload_tokens_min"),
+            bytes: f.take_u64("bytes"),
+            sha256: read_hash(f, "sha256"),
+            frontier: read_hash(f, "frontier"),
         }),
-        "piece" => Line::Piece(PieceLine {
-            seq: f.number("seq"),
-            offset: f.number("offset"),
-            text: f.text("text"),
+        "piece" => ExportLine::Chunk(ChunkLine {
+            seq: f.take_u64("seq"),
+            offset: f.take_u64("offset"),
+            text: f.take_text("text"),
         }),
-        "summary" => Line::Summary(Box::new(summary_line(f))),
-        "context" => Line::Context(items(text, f)?),
-        "end" => Line::End(EndLine {
-            part: f.number("part"),
-            parts: f.number("parts"),
-            lines: f.number("lines"),
+        "summary" => ExportLine::Summary(Box::new(read_summary(f))),
+        "context" => ExportLine::Context(read_items(text, f)?),
+        "end" => ExportLine::End(EndLine {
+            part: f.take_u64("part"),
+            parts: f.take_u64("parts"),
+            lines: f.take_u64("lines"),
         }),
-        _ => return Err(Error::invalid(NO_LINE)),
+        _ => return Err(Error::invalid_input(NOT_A_LINE)),
     };
-    fields.end(NO_LINE)?;
+    fields.finish(NOT_A_LINE)?;
     Ok(line)
 }
 
 /// Family and archive of a conversation.
-fn life(f: &mut Fields<'_>) -> Life {
-    let family = f.text_or_none("family");
-    let cause = f.choice("archived_cause", &Cause::NAMES);
+fn read_session(f: &mut JsonFields<'_>) -> SessionLifecycle {
+    let family = f.take_optional_text("family");
+    let cause = f.take_optional_choice("archived_cause", &ArchiveCause::NAMES);
     let archived = cause.map(|place| {
-        let (cause, time) = (Cause::at(place), timestamp(f, "archived_at"));
-        (Archived { cause, time, successor: None }, f.text_or_none("successor"))
+        let (cause, time) = (ArchiveCause::from_index(place), read_timestamp(f, "archived_at"));
+        (ArchiveRecord { cause, time, successor: None }, f.take_optional_text("successor"))
     });
-    Life { family, archived }
+    SessionLifecycle { family, archived }
 }
 
 /// Writes what [`life`] reads.
-pub(super) fn write_life(line: &mut Writer, life: &Life) {
+pub(super) fn write_session(line: &mut JsonWriter, life: &SessionLifecycle) {
     if let Some(family) = &life.family {
-        line.text("family", family);
+        line.add_text("family", family);
     }
     if let Some((archived, successor)) = &life.archived {
-        line.text("archived_cause", archived.cause.as_str());
-        line.time("archived_at", archived.time);
+        line.add_text("archived_cause", archived.cause.as_str());
+        line.add_time("archived_at", archived.time);
         if let Some(successor) = successor {
-            line.text("successor", successor);
+            line.add_text("successor", successor);
         }
     }
 }
 
 /// Bytes in hex.
-fn hash<const N: usize>(fields: &mut Fields<'_>, key: &str) -> [u8; N] {
-    hash_or_none(fields, key).unwrap_or_else(|| {
-        fields.must_be(key, "a hash in hex");
+fn read_hash<const N: usize>(fields: &mut JsonFields<'_>, key: &str) -> [u8; N] {
+    read_optional_hash(fields, key).unwrap_or_else(|| {
+        fields.reject_field(key, "a hash in hex");
         [0; N]
     })
 }
 
 /// Bytes in hex; `None`: the field is not there.
-fn hash_or_none<const N: usize>(fields: &mut Fields<'_>, key: &str) -> Option<[u8; N]> {
-    let text = fields.text_or_none(key)?;
-    let bytes = hash::unhex(&text).unwrap_or_default();
+fn read_optional_hash<const N: usize>(fields: &mut JsonFields<'_>, key: &str) -> Option<[u8; N]> {
+    let text = fields.take_optional_text(key)?;
+    let bytes = hash::decode_hex(&text).unwrap_or_default();
     if bytes.len() != N {
-        fields.must_be(key, "a hash in hex");
+        fields.reject_field(key, "a hash in hex");
     }
-    Some(hash::prefix(&bytes))
+    Some(hash::hash_prefix(&bytes))
 }
 
 /// A time in ISO 8601.
-fn timestamp(fields: &mut Fields<'_>, key: &str) -> Timestamp {
-    let time = time::parse(&fields.text(key)).filter(|time| *time <= time::MS_MAX);
+fn read_timestamp(fields: &mut JsonFields<'_>, key: &str) -> Timestamp {
+    let time = time::parse(&fields.take_text(key)).filter(|time| *time <= time::MS_MAX);
     time.unwrap_or_else(|| {
-        fields.must_be(key, "a time");
+        fields.reject_field(key, "a time");
         0
     })
 }
 
-fn dialect(fields: &mut Fields<'_>) -> Dialect {
-    let place = fields.place("dialect", &DIALECTS.map(|(name, _)| name));
+fn read_dialect(fields: &mut JsonFields<'_>) -> Dialect {
+    let place = fields.take_choice("dialect", &DIALECTS.map(|(name, _)| name));
     DIALECTS.get(place).map_or(Dialect::Lcm, |(_, dialect)| *dialect)
 }
 
@@ -310,143 +311,144 @@ pub(super) fn dialect_name(dialect: Dialect) -> &'static str {
 }
 
 /// The id of a summary, from its name.
-fn id(fields: &mut Fields<'_>, key: &str, name: &str) -> [u8; 8] {
-    summary::parse_name(name).unwrap_or_else(|_| {
-        fields.must_be(key, "the id of a summary");
+fn parse_summary_id(fields: &mut JsonFields<'_>, key: &str, name: &str) -> [u8; 8] {
+    summary::parse_summary_id(name).unwrap_or_else(|_| {
+        fields.reject_field(key, "the id of a summary");
         [0; 8]
     })
 }
 
-fn items(text: &str, fields: &mut Fields<'_>) -> Result<Vec<ItemLine>> {
+fn read_items(text: &str, fields: &mut JsonFields<'_>) -> Result<Vec<ExportedItem>> {
     let mut items = Vec::new();
-    for value in fields.list("items") {
-        let mut item = Fields::new(text, json::members(text, value.span));
-        let name = item.text_or_none("summary");
-        items.push(ItemLine {
-            summary: name.map(|name| id(&mut item, "summary", &name)),
-            seq_first: item.number("seq_first"),
-            seq_last: item.number("seq_last"),
-            withdrawn: item.flag("withdrawn"),
+    for value in fields.take_list("items") {
+        let mut item = JsonFields::new(text, json::list_members(text, value.span));
+        let name = item.take_optional_text("summary");
+        items.push(ExportedItem {
+            summary: name.map(|name| parse_summary_id(&mut item, "summary", &name)),
+            seq_first: item.take_u64("seq_first"),
+            seq_last: item.take_u64("seq_last"),
+            withdrawn: item.take_flag("withdrawn"),
         });
-        item.end(NO_LINE)?;
+        item.finish(NOT_A_LINE)?;
     }
     Ok(items)
 }
 
-fn summary_line(f: &mut Fields<'_>) -> SummaryLine {
-    let (seq_first, seq_last) = (f.number("seq_first"), f.number("seq_last"));
-    let level = f.place("level", &LEVELS.map(StoredLevel::as_str));
-    let trust = f.place("trust", &Trust::ALL.map(Trust::as_str));
-    let name = f.text("id");
+fn read_summary(f: &mut JsonFields<'_>) -> SummaryLine {
+    let (seq_first, seq_last) = (f.take_u64("seq_first"), f.take_u64("seq_last"));
+    let level = f.take_choice("level", &LEVELS.map(StoredLevel::as_str));
+    let trust = f.take_choice("trust", &Trust::ALL.map(Trust::as_str));
+    let name = f.take_text("id");
     SummaryLine {
-        id: id(f, "id", &name),
+        id: parse_summary_id(f, "id", &name),
         record: Summary {
-            rules: f.small("rules"),
-            depth: f.small("depth"),
+            derivation_version: f.take_u32("rules"),
+            depth: f.take_u32("depth"),
             level: LEVELS.get(level).copied().unwrap_or(StoredLevel::Normal),
-            capped: f.flag("capped"),
-            sources: sources(f, seq_first, seq_last),
-            task: hash(f, "task"),
+            capped: f.take_flag("capped"),
+            sources: read_sources(f, seq_first, seq_last),
+            task: read_hash(f, "task"),
             seq_first,
             seq_last,
-            text: plain_text(f),
-            tokens: f.small("tokens"),
-            source_tokens: f.number("source_tokens"),
-            message_tokens: f.number("message_tokens"),
-            descendant_count: f.number("descendant_count"),
-            descendant_tokens: f.number("descendant_tokens"),
-            earliest_at: timestamp(f, "earliest_at"),
-            latest_at: timestamp(f, "latest_at"),
-            created_at: timestamp(f, "created_at"),
-            model: f.text("model"),
-            finish: finish(f),
-            prompt_version: f.small("prompt_version"),
+            text: read_summary_text(f),
+            tokens: f.take_u32("tokens"),
+            source_tokens: f.take_u64("source_tokens"),
+            message_tokens: f.take_u64("message_tokens"),
+            descendant_count: f.take_u64("descendant_count"),
+            descendant_tokens: f.take_u64("descendant_tokens"),
+            earliest_at: read_timestamp(f, "earliest_at"),
+            latest_at: read_timestamp(f, "latest_at"),
+            created_at: read_timestamp(f, "created_at"),
+            model: f.take_text("model"),
+            finish: read_finish(f),
+            prompt_version: f.take_u32("prompt_version"),
             trust: Trust::ALL.get(trust).copied().unwrap_or(Trust::Untrusted),
-            findings: f.texts("findings"),
-            file_ids: f.texts("file_ids"),
+            findings: f.take_texts("findings"),
+            file_ids: f.take_texts("file_ids"),
         },
     }
 }
 
-fn finish(f: &mut Fields<'_>) -> Option<StoredFinish> {
-    let name = f.text_or_none("finish")?;
+fn read_finish(f: &mut JsonFields<'_>) -> Option<StoredFinish> {
+    let name = f.take_optional_text("finish")?;
     let found = FINISHES.into_iter().find(|finish| finish.as_str() == name);
     if found.is_none() {
-        f.must_be("finish", "`stop`, `length`, `refusal` or null");
+        f.reject_field("finish", "`stop`, `length`, `refusal` or null");
     }
     found
 }
 
-fn sources(f: &mut Fields<'_>, seq_first: u64, seq_last: u64) -> Sources {
-    match (hash_or_none(f, "frontier"), f.texts_or_none("sources")) {
-        (Some(frontier), None) => Sources::Messages { seq_first, seq_last, frontier },
+fn read_sources(f: &mut JsonFields<'_>, seq_first: u64, seq_last: u64) -> SummarySources {
+    match (read_optional_hash(f, "frontier"), f.take_optional_texts("sources")) {
+        (Some(frontier), None) => SummarySources::Messages { seq_first, seq_last, frontier },
         (None, Some(names)) => {
-            let source = |name: &String| SourceRef { id: id(f, "sources", name), bytes: 0 };
-            Sources::Summaries(names.iter().map(source).collect())
+            let source =
+                |name: &String| SourceRef { id: parse_summary_id(f, "sources", name), bytes: 0 };
+            SummarySources::Summaries(names.iter().map(source).collect())
         }
         _ => {
-            f.must_be("sources", "given, or `frontier`");
-            Sources::Summaries(Vec::new())
+            f.reject_field("sources", "given, or `frontier`");
+            SummarySources::Summaries(Vec::new())
         }
     }
 }
 
 /// The text as it was summarised: `hex` says whether it is written in hex.
-fn plain_text(f: &mut Fields<'_>) -> String {
-    let text = f.text("text");
-    if !f.flag("hex") {
+fn read_summary_text(f: &mut JsonFields<'_>) -> String {
+    let text = f.take_text("text");
+    if !f.take_flag("hex") {
         return text;
     }
-    let plain = hash::unhex(&text).and_then(|bytes| String::from_utf8(bytes).ok());
+    let plain = hash::decode_hex(&text).and_then(|bytes| String::from_utf8(bytes).ok());
     plain.unwrap_or_else(|| {
-        f.must_be("text", "a text in hex");
+        f.reject_field("text", "a text in hex");
         String::new()
     })
 }
 
 /// Writes the line of a summary. Its text is written in hex where JSON would more than double it.
-pub(super) fn write_summary(record: &Summary) -> Writer {
+pub(super) fn write_summary(record: &Summary) -> JsonWriter {
     let escaped: usize = record.text.bytes().map(escaped_bytes).sum();
     let hex = escaped > 2 * record.text.len();
-    let mut w = line("summary");
-    w.text("id", &summary::name(record.id()));
-    w.number("rules", record.rules.into());
-    w.number("depth", record.depth.into());
-    w.text("level", record.level.as_str());
-    w.flag("capped", record.capped);
-    w.number("seq_first", record.seq_first);
-    w.number("seq_last", record.seq_last);
+    let mut w = begin_line("summary");
+    w.add_text("id", &summary::format_summary_id(record.id()));
+    w.add_number("rules", record.derivation_version.into());
+    w.add_number("depth", record.depth.into());
+    w.add_text("level", record.level.as_str());
+    w.add_flag("capped", record.capped);
+    w.add_number("seq_first", record.seq_first);
+    w.add_number("seq_last", record.seq_last);
     match &record.sources {
-        Sources::Messages { frontier, .. } => {
-            w.text("frontier", &hash::hex(frontier));
-            w.null("sources");
+        SummarySources::Messages { frontier, .. } => {
+            w.add_text("frontier", &hash::hex(frontier));
+            w.add_null("sources");
         }
-        Sources::Summaries(_) => {
-            w.null("frontier");
-            w.texts("sources", &record.source_names());
+        SummarySources::Summaries(_) => {
+            w.add_null("frontier");
+            w.add_texts("sources", &record.source_ids());
         }
     }
-    w.text("task", &hash::hex(&record.task));
+    w.add_text("task", &hash::hex(&record.task));
     if hex {
-        w.text("text", &hash::hex(record.text.as_bytes()));
+        w.add_text("text", &hash::hex(record.text.as_bytes()));
     } else {
-        w.text("text", &record.text);
+        w.add_text("text", &record.text);
     }
-    w.flag("hex", hex);
-    w.number("tokens", record.tokens.into());
-    w.number("source_tokens", record.source_tokens);
-    w.number("message_tokens", record.message_tokens);
-    w.number("descendant_count", record.descendant_count);
-    w.number("descendant_tokens", record.descendant_tokens);
-    w.time("earliest_at", record.earliest_at);
-    w.time("latest_at", record.latest_at);
-    w.time("created_at", record.created_at);
-    w.text("model", &record.model);
-    w.text_or_null("finish", record.finish.map(StoredFinish::as_str));
-    w.number("prompt_version", record.prompt_version.into());
-    w.text("trust", record.trust.as_str());
-    w.texts("findings", &record.findings);
-    w.texts("file_ids", &record.file_ids);
+    w.add_flag("hex", hex);
+    w.add_number("tokens", record.tokens.into());
+    w.add_number("source_tokens", record.source_tokens);
+    w.add_number("message_tokens", record.message_tokens);
+    w.add_number("descendant_count", record.descendant_count);
+    w.add_number("descendant_tokens", record.descendant_tokens);
+    w.add_time("earliest_at", record.earliest_at);
+    w.add_time("latest_at", record.latest_at);
+    w.add_time("created_at", record.created_at);
+    w.add_text("model", &record.model);
+    w.add_optional_text("finish", record.finish.map(StoredFinish::as_str));
+    w.add_number("prompt_version", record.prompt_version.into());
+    w.add_text("trust", record.trust.as_str());
+    w.add_texts("findings", &record.findings);
+    w.add_texts("file_ids", &record.file_ids);
     w
 }
 
@@ -464,10 +466,10 @@ mod tests {
     use super::*;
 
     /// The first line as `text`, with the sum that it then has.
-    fn read(text: &str) -> Result<Line> {
-        let sum = Sum::default();
-        let hex = hash::hex(&advance(&sum, text));
-        open(&format!("{text}{SUM}{hex}\"}}"), &sum).map(|(line, _)| line)
+    fn read(text: &str) -> Result<ExportLine> {
+        let sum = LineChecksum::default();
+        let hex = hash::hex(&advance_checksum(&sum, text));
+        parse_line(&format!("{text}{CHECKSUM_PREFIX}{hex}\"}}"), &sum).map(|(line, _)| line)
     }
 
     #[test]
@@ -480,8 +482,8 @@ mod tests {
             "earliest_at":"2026-01-02T03:04:05.000Z","latest_at":"2026-01-02T03:04:05.000Z",
             "created_at":"2026-01-02T03:04:05.000Z","model":"m","prompt_version":1,
             "trust":"untrusted","findings":[],"file_ids":[]}"#;
-        let Ok(Line::Summary(found)) = read(line) else { panic!("no summary") };
-        assert_eq!(found.record.rules, 7);
+        let Ok(ExportLine::Summary(found)) = read(line) else { panic!("no summary") };
+        assert_eq!(found.record.derivation_version, 7);
         let without = line.replace("\"rules\":7,", "");
         assert!(read(&without).is_err_and(|error| error.message.contains("rules")));
     }

@@ -7,7 +7,7 @@
 
 use crate::compaction;
 use lcm_text::{
-    base::{error::Result, json::Writer, tokens},
+    base::{error::Result, json::JsonWriter, tokens},
     config::Config,
     summary::prompts::{self, PromptInput, Wording},
     types::model::{Level, Purpose},
@@ -17,22 +17,22 @@ use lcm_text::{
 const BUDGET_WIDE: u32 = 1_000_000;
 
 /// All prompts.
-pub(super) fn prompts(config: &Config) -> Result<Writer> {
-    let mut list = Writer::array();
+pub(super) fn list_prompts(config: &Config) -> Result<JsonWriter> {
+    let mut list = JsonWriter::new_array();
     for wording in Wording::ALL {
-        list.push_object(prompt(config, wording)?);
+        list.push_object(describe_prompt(config, wording)?);
     }
-    let mut answer = Writer::object();
-    answer.flag("changed", false);
-    answer.array_at("prompts", list);
+    let mut answer = JsonWriter::new_object();
+    answer.add_flag("changed", false);
+    answer.add_array("prompts", list);
     Ok(answer)
 }
 
-fn prompt(config: &Config, wording: Wording) -> Result<Writer> {
+fn describe_prompt(config: &Config, wording: Wording) -> Result<JsonWriter> {
     let own = wording.own(&config.prompt_overrides);
     let (purpose, depth, level) = wording.example();
     let aggressive = level == Level::Aggressive;
-    let policy = config.policy(BUDGET_WIDE)?;
+    let policy = config.derive_policy(BUDGET_WIDE)?;
     let source_tokens = policy.leaf_chunk_tokens_max;
     let sent = prompts::build(&PromptInput {
         purpose,
@@ -45,20 +45,20 @@ fn prompt(config: &Config, wording: Wording) -> Result<Writer> {
         task: own,
         source: "[material]",
         source_tokens,
-        previous: compaction::is_told_of_before(depth).then_some("[what stands before it]"),
+        previous: compaction::has_previous_context(depth).then_some("[what stands before it]"),
         instructions: &config.custom_instructions,
         findings: None,
         boundary: "0000000000000000",
     });
     let size = tokens::estimate(&sent.system).saturating_add(tokens::estimate(&sent.prompt));
-    let mut row = Writer::object();
-    row.text("built_in", wording.built_in());
-    row.text("name", wording.as_str());
-    row.flag("overridden", own.is_some());
-    row.text("prompt", &sent.prompt);
-    row.text("system", &sent.system);
-    row.text("text", own.unwrap_or(wording.built_in()));
-    row.number("tokens", size.into());
-    row.number("version", wording.version(&config.prompt_overrides).into());
+    let mut row = JsonWriter::new_object();
+    row.add_text("built_in", wording.built_in());
+    row.add_text("name", wording.as_str());
+    row.add_flag("overridden", own.is_some());
+    row.add_text("prompt", &sent.prompt);
+    row.add_text("system", &sent.system);
+    row.add_text("text", own.unwrap_or(wording.built_in()));
+    row.add_number("tokens", size.into());
+    row.add_number("version", wording.version(&config.prompt_overrides).into());
     Ok(row)
 }

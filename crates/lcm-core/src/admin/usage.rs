@@ -11,34 +11,34 @@ use crate::{
     compaction,
     storage::{
         codec,
-        head::Act,
-        records::usage::{Report, Usage},
+        head::JournalAction,
+        records::usage::{Usage, UsageReport},
         store::Put,
     },
 };
 use lcm_text::{
-    base::{error::Result, json::Writer},
+    base::{error::Result, json::JsonWriter},
     config::Config,
 };
 
-use super::verbs::Session;
+use super::verbs::CommandContext;
 
-impl Session<'_, '_> {
+impl CommandContext<'_, '_> {
     /// Takes a report of what one answer of a model took.
-    pub(super) fn usage(mut self, report: &Report) -> Result<Writer> {
-        if self.is_stored {
-            self.loaded = self.loaded.existing()?;
-            session::goes_on(self.reader, &self.loaded.head)?;
+    pub(super) fn record_usage(mut self, report: &UsageReport) -> Result<JsonWriter> {
+        if self.is_writable {
+            self.loaded = self.loaded.require_existing()?;
+            session::ensure_not_archived(self.reader, &self.loaded.head)?;
         }
         let mut usage = Usage::load(self.reader, &self.keys)?;
-        let changed = usage.report(report, self.now) && self.is_stored;
-        let mut answer = Writer::object();
-        answer.flag("changed", changed);
-        answer.text("conversation", &self.loaded.head.conversation);
-        answer.object_at("usage", usage.object());
+        let changed = usage.report(report, self.now) && self.is_writable;
+        let mut answer = JsonWriter::new_object();
+        answer.add_flag("changed", changed);
+        answer.add_text("conversation", &self.loaded.head.conversation);
+        answer.add_object("usage", usage.object());
         if changed {
-            let put = Put { key: self.keys.usage(), value: Some(codec::encode(&usage)?) };
-            self.commit(Act::Usage, vec![put])?;
+            let put = Put { key: self.keys.usage_key(), value: Some(codec::encode(&usage)?) };
+            self.commit(JournalAction::Usage, vec![put])?;
         }
         Ok(answer)
     }
@@ -47,8 +47,8 @@ impl Session<'_, '_> {
     pub(super) fn advise(
         self,
         config: &Config,
-        asked: &compaction::advise::Asked,
-    ) -> Result<Writer> {
+        asked: &compaction::advise::AdviseRequest,
+    ) -> Result<JsonWriter> {
         let conversation = &self.loaded.head.conversation;
         compaction::advise::advise(self.reader, config, conversation, asked, self.now)
     }

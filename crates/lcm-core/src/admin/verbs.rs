@@ -5,36 +5,36 @@
 //! Here they are read and begun; what they do is in [`super::life`], [`super::calibrate`],
 //! [`super::focus`], [`super::maintain`], [`super::prompts`] and [`super::usage`].
 
-use crate::storage::records::session::Cause;
+use crate::storage::records::session::ArchiveCause;
 use crate::storage::session;
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    compaction::advise::Asked as Asking,
+    compaction::advise::AdviseRequest as Asking,
     storage::{
-        head::{Act, Journal, Loaded},
-        keys::Keys,
-        records::usage::Report,
+        head::{JournalAction, JournalEntry, LoadedHead},
+        keys::ConversationKeys,
+        records::usage::UsageReport,
         store::{Guard, Put},
-        store_session::Reader,
+        store_session::StoreSession,
     },
 };
 use lcm_text::{
     base::{
         error::{Error, Result},
-        json::{Fields, Kind},
+        json::{JsonFields, JsonKind},
     },
     config::Config,
     types::api::Timestamp,
 };
 
-use super::{maintain::Maintain, prompts};
+use super::{maintain::MaintainRequest, prompts};
 
 /// Name of the argument that holds the verb's own.
 const ARGUMENTS: &str = "arguments-json";
 
 /// A verb with its arguments.
-enum Asked {
+enum CommandRequest {
     Family {
         key: String,
     },
@@ -46,15 +46,15 @@ enum Asked {
         retain_depth: Option<u32>,
     },
     Archive {
-        cause: Cause,
+        cause: ArchiveCause,
     },
     Calibrate {
         model: String,
         estimated_tokens: u32,
         prompt_tokens: u32,
     },
-    Maintain(Maintain),
-    Usage(Report),
+    Maintain(MaintainRequest),
+    Usage(UsageReport),
     Advise(Asking),
     /// `text`: `None` takes the brief away.
     Focus {
@@ -69,8 +69,8 @@ enum Asked {
 ///
 /// `unsupported`: no such verb; `invalid-input`: its arguments; `not-found`, `exists`, `denied` as
 /// the verb says; `conflict`; errors of the store.
-pub(crate) fn call(
-    reader: &mut Reader<'_>,
+pub(crate) fn run_command(
+    reader: &mut StoreSession<'_>,
     config: &Config,
     conversation: &str,
     verb: &str,
@@ -78,100 +78,109 @@ pub(crate) fn call(
     now: Timestamp,
 ) -> Result<String> {
     let none = arguments_json.trim().is_empty();
-    let mut fields = Fields::of_argument(ARGUMENTS, if none { "{}" } else { arguments_json })?;
+    let mut fields =
+        JsonFields::parse_argument(ARGUMENTS, if none { "{}" } else { arguments_json })?;
     // What is configured says nothing of any conversation.
     if verb == "prompts" {
-        fields.end(ARGUMENTS)?;
-        return Ok(prompts::prompts(config)?.end_object());
+        fields.finish(ARGUMENTS)?;
+        return Ok(prompts::list_prompts(config)?.end_object());
     }
-    let keys = Keys::new(conversation)?;
+    let keys = ConversationKeys::new(conversation)?;
     let asked = match verb {
-        "family" => Asked::Family { key: fields.text("key") },
-        "reset" => Asked::Reset { successor: fields.text_or_none("successor") },
-        "new" => Asked::New { retain_depth: retain_depth(&mut fields, config)? },
-        "archive" => Asked::Archive { cause: Cause::at(fields.place("cause", &Cause::NAMES)) },
-        "calibrate" => Asked::Calibrate {
-            model: fields.text("model"),
-            estimated_tokens: fields.small("estimated_tokens"),
-            prompt_tokens: fields.small("prompt_tokens"),
+        "family" => CommandRequest::Family { key: fields.take_text("key") },
+        "reset" => CommandRequest::Reset { successor: fields.take_optional_text("successor") },
+        "new" => CommandRequest::New { retain_depth: read_retain_depth(&mut fields, config)? },
+        "archive" => CommandRequest::Archive {
+            cause: ArchiveCause::from_index(fields.take_choice("cause", &ArchiveCause::NAMES)),
         },
-        "maintain" => Asked::Maintain(Maintain::read(&mut fields)),
-        "usage" => Asked::Usage(Report::read(&mut fields)),
-        "advise" => Asked::Advise(Asking::read(&mut fields)?),
-        "focus" => Asked::Focus {
-            text: fields.text_or_none("text"),
-            seq_last: fields.number_or_none("seq_last"),
+        "calibrate" => CommandRequest::Calibrate {
+            model: fields.take_text("model"),
+            estimated_tokens: fields.take_u32("estimated_tokens"),
+            prompt_tokens: fields.take_u32("prompt_tokens"),
         },
-        _ => return Err(Error::unsupported(format_args!("verb: there is no `{verb}`"))),
+        "maintain" => CommandRequest::Maintain(MaintainRequest::read(&mut fields)),
+        "usage" => CommandRequest::Usage(UsageReport::read(&mut fields)),
+        "advise" => CommandRequest::Advise(Asking::read(&mut fields)?),
+        "focus" => CommandRequest::Focus {
+            text: fields.take_optional_text("text"),
+            seq_last: fields.take_optional_u64("seq_last"),
+        },
+        _ => return Err(Error::not_supported(format_args!("verb: there is no `{verb}`"))),
     };
-    let dry_run = fields.flag("dry_run");
-    fields.end(ARGUMENTS)?;
-    let grants = matches!(asked, Asked::Maintain(_)).then(|| keys.grants());
-    let (loaded, mut rest) = Loaded::read(reader, &keys, conversation, grants.as_slice())?;
-    let now = loaded.now(now)?;
+    let dry_run = fields.take_flag("dry_run");
+    fields.finish(ARGUMENTS)?;
+    let grants = matches!(asked, CommandRequest::Maintain(_)).then(|| keys.grants_key());
+    let (loaded, mut rest) =
+        LoadedHead::read_with_keys(reader, &keys, conversation, grants.as_slice())?;
+    let now = loaded.effective_time(now)?;
     let family = match &asked {
-        Asked::Family { key } => Some(key.as_str()),
+        CommandRequest::Family { key } => Some(key.as_str()),
         _ => None,
     };
-    let passed_over = session::passed_over(reader, config, &keys, &loaded.head, family)?;
+    let passed_over = session::find_skip_reason(reader, config, &keys, &loaded.head, family)?;
     let is_stored = passed_over.is_none();
-    let session = Session { reader, keys, loaded, now, is_stored, dry_run };
+    let session = CommandContext { reader, keys, loaded, now, is_writable: is_stored, dry_run };
     let mut answer = match asked {
-        Asked::Family { key } => session.family(&key),
-        Asked::Reset { successor } => session.reset(successor),
-        Asked::New { retain_depth } => session.new_session(retain_depth),
-        Asked::Archive { cause } => session.archive(cause),
-        Asked::Calibrate { model, estimated_tokens, prompt_tokens } => {
-            session.calibrate(model, (estimated_tokens, prompt_tokens))
+        CommandRequest::Family { key } => session.join_family(&key),
+        CommandRequest::Reset { successor } => session.reset(successor),
+        CommandRequest::New { retain_depth } => session.start_new_session(retain_depth),
+        CommandRequest::Archive { cause } => session.archive(cause),
+        CommandRequest::Calibrate { model, estimated_tokens, prompt_tokens } => {
+            session.record_calibration(model, (estimated_tokens, prompt_tokens))
         }
-        Asked::Maintain(asked) => session.maintain(config, &asked, rest.pop().flatten()),
-        Asked::Usage(report) => session.usage(&report.sound()?),
-        Asked::Advise(asked) => session.advise(config, &asked),
-        Asked::Focus { text, seq_last } => session.focus(text, seq_last),
+        CommandRequest::Maintain(asked) => session.maintain(config, &asked, rest.pop().flatten()),
+        CommandRequest::Usage(report) => session.record_usage(&report.validate()?),
+        CommandRequest::Advise(asked) => session.advise(config, &asked),
+        CommandRequest::Focus { text, seq_last } => session.set_focus(text, seq_last),
     }?;
     if let Some(reason) = passed_over {
-        answer.texts("warnings", &[session::warning(reason)]);
+        answer.add_texts("warnings", &[session::build_skip_warning(reason)]);
     }
     Ok(answer.end_object())
 }
 
 /// The argument of `new`, or what is configured.
-fn retain_depth(fields: &mut Fields<'_>, config: &Config) -> Result<Option<u32>> {
-    match fields.any("retain_depth") {
-        None | Some((_, Kind::Null)) => Ok(config.new_session_retain_depth),
-        Some((text, Kind::Number)) if text == "-1" => Ok(None),
+fn read_retain_depth(fields: &mut JsonFields<'_>, config: &Config) -> Result<Option<u32>> {
+    match fields.take_any("retain_depth") {
+        None | Some((_, JsonKind::Null)) => Ok(config.new_session_retain_depth),
+        Some((text, JsonKind::Number)) if text == "-1" => Ok(None),
         Some((text, kind)) => {
-            let depth = text.parse().ok().filter(|_| kind == Kind::Number);
-            let wrong = || Error::invalid("retain_depth: a whole number from -1");
+            let depth = text.parse().ok().filter(|_| kind == JsonKind::Number);
+            let wrong = || Error::invalid_input("retain_depth: a whole number from -1");
             depth.map(Some).ok_or_else(wrong)
         }
     }
 }
 
 /// One conversation, read.
-pub(super) struct Session<'a, 's> {
-    pub(super) reader: &'a mut Reader<'s>,
-    pub(super) keys: Keys,
-    pub(super) loaded: Loaded,
+pub(super) struct CommandContext<'a, 's> {
+    pub(super) reader: &'a mut StoreSession<'s>,
+    pub(super) keys: ConversationKeys,
+    pub(super) loaded: LoadedHead,
     pub(super) now: Timestamp,
     /// Whether the configuration lets anything of it be stored.
-    pub(super) is_stored: bool,
+    pub(super) is_writable: bool,
     /// Whether somebody only asks what would be done.
     pub(super) dry_run: bool,
 }
 
-impl Session<'_, '_> {
+impl CommandContext<'_, '_> {
     /// Commits what was done to the conversation, unless nobody wants that.
-    pub(super) fn commit(self, act: Act, puts: Vec<Put>) -> Result<()> {
+    pub(super) fn commit(self, act: JournalAction, puts: Vec<Put>) -> Result<()> {
         self.commit_guarded(act, puts, Vec::new())
     }
 
     /// As [`Session::commit`], where further keys must be as they were read.
-    pub(super) fn commit_guarded(self, act: Act, puts: Vec<Put>, guards: Vec<Guard>) -> Result<()> {
-        if self.dry_run || !self.is_stored {
+    pub(super) fn commit_guarded(
+        self,
+        act: JournalAction,
+        puts: Vec<Put>,
+        guards: Vec<Guard>,
+    ) -> Result<()> {
+        if self.dry_run || !self.is_writable {
             return Ok(());
         }
-        let entry = Journal { time: self.now, act };
+        let entry = JournalEntry { time: self.now, act };
         self.loaded.commit(self.reader, &self.keys, self.now, &entry, puts, guards)?;
         Ok(())
     }

@@ -8,29 +8,29 @@ use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use lcm_text::base::{
     error::{Error, Result},
-    json::{self, Kind, Writer},
+    json::{self, JsonKind, JsonWriter},
 };
 
 /// Greatest number of an argument that is bounded by what is stored: that of 32 bits.
 pub(super) const NUMBER_MAX: u64 = 4_294_967_295;
 
 /// A tool as a model sees it.
-pub(super) struct Tool {
+pub(super) struct ToolDefinition {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
-    pub(super) arguments: &'static [Argument],
+    pub(super) arguments: &'static [ToolArgument],
 }
 
 /// An argument of a tool.
-pub(super) struct Argument {
+pub(super) struct ToolArgument {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
-    pub(super) form: Form,
-    pub(super) needed: bool,
+    pub(super) value_type: ArgumentType,
+    pub(super) is_required: bool,
 }
 
 /// What an argument may be.
-pub(super) enum Form {
+pub(super) enum ArgumentType {
     Text,
     Flag,
     /// A whole number from the first to the second.
@@ -41,51 +41,53 @@ pub(super) enum Form {
 }
 
 /// A value that was read.
-enum Value {
+enum ArgumentValue {
     Text(String),
     Flag(bool),
     Number(u64),
     Texts(Vec<String>),
 }
 
-impl Form {
+impl ArgumentType {
     /// The value in a text of this type; `None`: it is not one of this form.
     ///
     /// `list` gives the elements of an array.
-    fn value(
+    fn parse_value(
         &self,
         text: Cow<'_, str>,
-        kind: Kind,
+        kind: JsonKind,
         list: &dyn Fn() -> Option<Vec<String>>,
-    ) -> Option<Value> {
-        let is_text = kind == Kind::String;
+    ) -> Option<ArgumentValue> {
+        let is_text = kind == JsonKind::String;
         match self {
-            Self::Text => (is_text && !text.is_empty()).then(|| Value::Text(text.into_owned())),
-            Self::Flag if is_text || kind == Kind::Bool => match &*text {
-                "true" => Some(Value::Flag(true)),
-                "false" => Some(Value::Flag(false)),
+            Self::Text => {
+                (is_text && !text.is_empty()).then(|| ArgumentValue::Text(text.into_owned()))
+            }
+            Self::Flag if is_text || kind == JsonKind::Bool => match &*text {
+                "true" => Some(ArgumentValue::Flag(true)),
+                "false" => Some(ArgumentValue::Flag(false)),
                 _ => None,
             },
-            Self::Number(min, max) if is_text || kind == Kind::Number => {
+            Self::Number(min, max) if is_text || kind == JsonKind::Number => {
                 let number = text.parse().ok().filter(|number| (*min..=*max).contains(number));
-                number.map(Value::Number)
+                number.map(ArgumentValue::Number)
             }
             Self::Choice(names) if is_text => {
                 // Both spellings are in use.
                 let text = text.replace('-', "_");
-                names.contains(&text.as_str()).then_some(Value::Text(text))
+                names.contains(&text.as_str()).then_some(ArgumentValue::Text(text))
             }
             Self::Texts(count_max) => {
                 let texts = if is_text { Some(alloc::vec![text.into_owned()]) } else { list() };
                 let fits = |texts: &Vec<String>| (1..=*count_max).contains(&texts.len());
-                texts.filter(fits).map(Value::Texts)
+                texts.filter(fits).map(ArgumentValue::Texts)
             }
             _ => None,
         }
     }
 
     /// What an argument of this form must be.
-    fn wanted(&self) -> String {
+    fn describe_type(&self) -> String {
         match self {
             Self::Text => String::from("a string that is not empty"),
             Self::Flag => String::from("true or false"),
@@ -96,43 +98,43 @@ impl Form {
     }
 }
 
-impl Tool {
+impl ToolDefinition {
     /// The arguments as a JSON Schema of the subset that all providers take.
-    pub(super) fn schema(&self) -> Writer {
-        let mut properties = Writer::object();
+    pub(super) fn build_schema(&self) -> JsonWriter {
+        let mut properties = JsonWriter::new_object();
         for argument in self.arguments {
-            let mut property = Writer::object();
-            property.text("description", argument.description);
-            property.text(
+            let mut property = JsonWriter::new_object();
+            property.add_text("description", argument.description);
+            property.add_text(
                 "type",
-                match argument.form {
-                    Form::Text | Form::Choice(_) => "string",
-                    Form::Flag => "boolean",
-                    Form::Number(..) => "integer",
-                    Form::Texts(_) => "array",
+                match argument.value_type {
+                    ArgumentType::Text | ArgumentType::Choice(_) => "string",
+                    ArgumentType::Flag => "boolean",
+                    ArgumentType::Number(..) => "integer",
+                    ArgumentType::Texts(_) => "array",
                 },
             );
-            match argument.form {
-                Form::Choice(names) => property.texts("enum", names),
-                Form::Number(min, max) => {
-                    property.number("minimum", min);
-                    property.number("maximum", max);
+            match argument.value_type {
+                ArgumentType::Choice(names) => property.add_texts("enum", names),
+                ArgumentType::Number(min, max) => {
+                    property.add_number("minimum", min);
+                    property.add_number("maximum", max);
                 }
-                Form::Texts(_) => {
-                    let mut items = Writer::object();
-                    items.text("type", "string");
-                    property.object_at("items", items);
+                ArgumentType::Texts(_) => {
+                    let mut items = JsonWriter::new_object();
+                    items.add_text("type", "string");
+                    property.add_object("items", items);
                 }
-                Form::Text | Form::Flag => {}
+                ArgumentType::Text | ArgumentType::Flag => {}
             }
-            properties.object_at(argument.name, property);
+            properties.add_object(argument.name, property);
         }
-        let needed = self.arguments.iter().filter(|argument| argument.needed);
+        let needed = self.arguments.iter().filter(|argument| argument.is_required);
         let needed: Vec<&str> = needed.map(|argument| argument.name).collect();
-        let mut schema = Writer::object();
-        schema.text("type", "object");
-        schema.object_at("properties", properties);
-        schema.texts("required", &needed);
+        let mut schema = JsonWriter::new_object();
+        schema.add_text("type", "object");
+        schema.add_object("properties", properties);
+        schema.add_texts("required", &needed);
         schema
     }
 
@@ -142,112 +144,112 @@ impl Tool {
     ///
     /// `invalid-input`: no JSON object, an argument of another form or name, or one that is needed
     /// and missing.
-    pub(super) fn read(&self, raw: &str) -> Result<Arguments> {
+    pub(super) fn read_arguments(&self, raw: &str) -> Result<ToolArguments> {
         let raw = if raw.trim().is_empty() { "{}" } else { raw };
-        let Ok(members) = json::object(raw) else {
-            return Err(Error::invalid("the arguments must be one JSON object"));
+        let Ok(members) = json::parse_object(raw) else {
+            return Err(Error::invalid_input("the arguments must be one JSON object"));
         };
         let mut values = Vec::new();
         for member in members {
             let key = json::text(raw, member.key);
             let Some(argument) = self.arguments.iter().find(|argument| argument.name == key) else {
                 let names: Vec<&str> = self.arguments.iter().map(|one| one.name).collect();
-                return Err(Error::invalid(format_args!(
+                return Err(Error::invalid_input(format_args!(
                     "`{key}` is no argument; allowed are `{}`",
                     names.join("`, `")
                 )));
             };
             let text = json::text(raw, member.value);
-            let is_unsaid =
-                member.kind == Kind::Null || (matches!(&*text, "" | "[]") && !argument.needed);
+            let is_unsaid = member.kind == JsonKind::Null
+                || (matches!(&*text, "" | "[]") && !argument.is_required);
             if is_unsaid {
                 continue;
             }
-            let list = || texts(raw, &member);
-            match argument.form.value(text, member.kind, &list) {
+            let list = || read_string_array(raw, &member);
+            match argument.value_type.parse_value(text, member.kind, &list) {
                 Some(value) => values.push((argument.name, value)),
-                None => return Err(must_be(argument)),
+                None => return Err(argument_error(argument)),
             }
         }
-        let is_missing = |argument: &&Argument| {
-            argument.needed && !values.iter().any(|(name, _)| *name == argument.name)
+        let is_missing = |argument: &&ToolArgument| {
+            argument.is_required && !values.iter().any(|(name, _)| *name == argument.name)
         };
         match self.arguments.iter().find(is_missing) {
-            Some(argument) => Err(must_be(argument)),
-            None => Ok(Arguments(values)),
+            Some(argument) => Err(argument_error(argument)),
+            None => Ok(ToolArguments(values)),
         }
     }
 }
 
 /// The elements of a member that is an array of strings, without empty ones.
-fn texts(raw: &str, member: &json::Member) -> Option<Vec<String>> {
-    if member.kind != Kind::Array {
+fn read_string_array(raw: &str, member: &json::JsonMember) -> Option<Vec<String>> {
+    if member.kind != JsonKind::Array {
         return None;
     }
     let mut texts = Vec::new();
-    for element in json::elements(raw, member.value) {
+    for element in json::list_elements(raw, member.value) {
         let text = json::text(raw, element.span);
         match element.kind {
-            Kind::String if text.is_empty() => {}
-            Kind::String => texts.push(text.into_owned()),
+            JsonKind::String if text.is_empty() => {}
+            JsonKind::String => texts.push(text.into_owned()),
             _ => return None,
         }
     }
     Some(texts)
 }
 
-fn must_be(argument: &Argument) -> Error {
-    let wanted = argument.form.wanted();
-    let needed = if argument.needed { " and is needed" } else { "" };
-    Error::invalid(format_args!("`{}` must be {wanted}{needed}", argument.name))
+fn argument_error(argument: &ToolArgument) -> Error {
+    let wanted = argument.value_type.describe_type();
+    let needed = if argument.is_required { " and is needed" } else { "" };
+    Error::invalid_input(format_args!("`{}` must be {wanted}{needed}", argument.name))
 }
 
 /// What a call says.
-pub(super) struct Arguments(Vec<(&'static str, Value)>);
+pub(super) struct ToolArguments(Vec<(&'static str, ArgumentValue)>);
 
-impl Arguments {
+impl ToolArguments {
     /// Of arguments that are given twice the last counts.
-    fn value(&self, name: &str) -> Option<&Value> {
+    fn find_value(&self, name: &str) -> Option<&ArgumentValue> {
         self.0.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
     /// A string; `None`: it was not given.
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
-        match self.value(name) {
-            Some(Value::Text(text)) => Some(text),
+    pub(super) fn get_text(&self, name: &str) -> Option<&str> {
+        match self.find_value(name) {
+            Some(ArgumentValue::Text(text)) => Some(text),
             _ => None,
         }
     }
 
     /// A list of strings; empty: it was not given.
-    pub(super) fn texts(&self, name: &str) -> &[String] {
-        match self.value(name) {
-            Some(Value::Texts(texts)) => texts,
+    pub(super) fn get_texts(&self, name: &str) -> &[String] {
+        match self.find_value(name) {
+            Some(ArgumentValue::Texts(texts)) => texts,
             _ => &[],
         }
     }
 
     /// Whether a flag was set.
-    pub(super) fn flag(&self, name: &str) -> bool {
-        matches!(self.value(name), Some(Value::Flag(true)))
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        matches!(self.find_value(name), Some(ArgumentValue::Flag(true)))
     }
 
     /// A number; `None`: it was not given.
-    pub(super) fn number(&self, name: &str) -> Option<u64> {
-        match self.value(name) {
-            Some(Value::Number(number)) => Some(*number),
+    pub(super) fn get_number(&self, name: &str) -> Option<u64> {
+        match self.find_value(name) {
+            Some(ArgumentValue::Number(number)) => Some(*number),
             _ => None,
         }
     }
 
     /// Adds what was given under these names to an object, under the other ones.
-    pub(super) fn copy(&self, names: &[(&str, &str)], to: &mut Writer) {
+    pub(super) fn copy_into(&self, names: &[(&str, &str)], to: &mut JsonWriter) {
         for (from, key) in names {
-            match self.value(from) {
-                Some(Value::Text(text)) => to.text(key, text),
-                Some(Value::Number(number)) => to.number(key, *number),
-                Some(Value::Flag(flag)) => to.flag(key, *flag),
-                Some(Value::Texts(texts)) => to.texts(key, texts),
+            match self.find_value(from) {
+                Some(ArgumentValue::Text(text)) => to.add_text(key, text),
+                Some(ArgumentValue::Number(number)) => to.add_number(key, *number),
+                Some(ArgumentValue::Flag(flag)) => to.add_flag(key, *flag),
+                Some(ArgumentValue::Texts(texts)) => to.add_texts(key, texts),
                 None => {}
             }
         }

@@ -4,17 +4,17 @@
 //! text. Not here: evidence and citations ([`crate::ask`]).
 
 use alloc::{format, string::String};
-use lcm_text::message::trust::BACKGROUND;
+use lcm_text::message::trust::BACKGROUND_LINE;
 
-use super::{CLOSING_TOKENS, Call, TOKENS_MAX, about, mistake, next, one_line};
+use super::{CLOSING_TOKENS, TOKENS_MAX, ToolInvocation, about, mistake, next, one_line};
 use crate::{
-    ask::{self, Step},
-    storage::store_session::Reader,
+    ask::{self, AskStep},
+    storage::store_session::StoreSession,
 };
 use lcm_text::{
     base::{
         error::{Error, Result},
-        json::{Fields, Writer},
+        json::{JsonFields, JsonWriter},
         tokens,
     },
     config::Config,
@@ -25,12 +25,12 @@ use lcm_text::{
 };
 
 /// The tool.
-const NAME: &str = "lcm_expand_query";
+const TOOL_NAME: &str = "lcm_expand_query";
 /// Stands between the continuation of a question and its conversation.
-const PLACE: char = '@';
+const CONVERSATION_SEPARATOR: char = '@';
 
 /// Arguments and what they are called in a question.
-const QUESTION: [(&str, &str); 7] = [
+const QUESTION_ARGUMENTS: [(&str, &str); 7] = [
     ("prompt", "question"),
     ("query", "query"),
     ("summaryIds", "summaries"),
@@ -45,10 +45,10 @@ const QUESTION: [(&str, &str); 7] = [
 /// # Errors
 ///
 /// As [`ask::plan`].
-pub(super) fn ask(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<ToolOutcome> {
-    let place = &call.place;
-    let step = ask::plan(reader, call.config, place, &question(call), call.now)?;
-    outcome(step, place, call.conversation)
+pub(super) fn ask(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> Result<ToolOutcome> {
+    let place = &call.target_conversation;
+    let step = ask::plan(reader, call.config, place, &build_question(call), call.now)?;
+    build_outcome(step, place, call.conversation)
 }
 
 /// Goes on with a question.
@@ -57,7 +57,7 @@ pub(super) fn ask(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<ToolOutcom
 ///
 /// As [`ask::apply`].
 pub(super) fn resume(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     config: &Config,
     conversation: &str,
     continuation: &str,
@@ -65,16 +65,20 @@ pub(super) fn resume(
     now: Timestamp,
 ) -> Result<ToolOutcome> {
     let (continuation, place) = continuation
-        .split_once(PLACE)
-        .ok_or_else(|| Error::invalid("continuation: none of a tool"))?;
-    outcome(ask::apply(reader, config, place, continuation, answers, now)?, place, conversation)
+        .split_once(CONVERSATION_SEPARATOR)
+        .ok_or_else(|| Error::invalid_input("continuation: none of a tool"))?;
+    build_outcome(
+        ask::apply(reader, config, place, continuation, answers, now)?,
+        place,
+        conversation,
+    )
 }
 
 /// The question of a call.
-fn question(call: &Call<'_>) -> String {
-    let mut question = Writer::object();
-    call.arguments.copy(&QUESTION, &mut question);
-    question.flag("only", call.only());
+fn build_question(call: &ToolInvocation<'_>) -> String {
+    let mut question = JsonWriter::new_object();
+    call.arguments.copy_into(&QUESTION_ARGUMENTS, &mut question);
+    question.add_flag("only", call.is_single_conversation());
     question.end_object()
 }
 
@@ -83,32 +87,32 @@ fn question(call: &Call<'_>) -> String {
 /// # Errors
 ///
 /// `invalid-input`: its document cannot be read, which would be a mistake of the engine.
-fn outcome(step: Step, place: &str, conversation: &str) -> Result<ToolOutcome> {
-    let mut fields = Fields::of_argument("document", &step.document)?;
+fn build_outcome(step: AskStep, place: &str, conversation: &str) -> Result<ToolOutcome> {
+    let mut fields = JsonFields::parse_argument("document", &step.document)?;
     if !step.requests.is_empty() {
-        let continuation = format!("{}{PLACE}{place}", step.continuation);
-        let (requests, timeout_ms) = (step.requests, fields.number("timeout_ms"));
+        let continuation = format!("{}{CONVERSATION_SEPARATOR}{place}", step.continuation);
+        let (requests, timeout_ms) = (step.requests, fields.take_u64("timeout_ms"));
         return Ok(ToolOutcome::NeedsCompletions { requests, continuation, timeout_ms });
     }
-    let status = fields.text("status");
+    let status = fields.take_text("status");
     Ok(ToolOutcome::Done(match status.as_str() {
         "answered" | "uncited" => told(answered(&mut fields, conversation)),
         "not-found" => told(nothing("The passages that were found do not hold the answer.")),
-        "no-evidence" if fields.flag("truncated") => told(format!(
-            "{BACKGROUND}\nWhat was found does not fit into the tokens that may be read.\nNext: \
+        "no-evidence" if fields.take_flag("truncated") => told(format!(
+            "{BACKGROUND_LINE}\nWhat was found does not fit into the tokens that may be read.\nNext: \
              the same question with a greater tokenCap, or lcm_grep\n"
         )),
         "no-evidence" => told(nothing("Nothing was found for the question.")),
         "busy" => mistake(
-            NAME,
+            TOOL_NAME,
             &format!(
                 "another question of this conversation is being answered, at most until {}; use \
                  lcm_grep meanwhile",
-                fields.text("expires_at")
+                fields.take_text("expires_at")
             ),
         ),
         _ => mistake(
-            NAME,
+            TOOL_NAME,
             &format!("the model gave no answer ({status}); use lcm_grep and lcm_describe"),
         ),
     }))
@@ -119,13 +123,13 @@ fn told(text: String) -> ToolAnswer {
 }
 
 /// The answer, after what it rests on.
-fn answered(fields: &mut Fields<'_>, conversation: &str) -> String {
-    let cited = fields.texts("cited_ids");
-    let places = fields.texts("cited_conversations");
+fn answered(fields: &mut JsonFields<'_>, conversation: &str) -> String {
+    let cited = fields.take_texts("cited_ids");
+    let places = fields.take_texts("cited_conversations");
     let elsewhere = places.first().filter(|place| *place != conversation);
-    let rejected = fields.texts("rejected_ids");
-    let conversations = fields.texts("source_conversations");
-    let mut out = format!("{BACKGROUND}\n");
+    let rejected = fields.take_texts("rejected_ids");
+    let conversations = fields.take_texts("source_conversations");
+    let mut out = format!("{BACKGROUND_LINE}\n");
     match cited.first() {
         Some(id) => {
             out.push_str(&format!("Cited: {}\n", cited.join(", ")));
@@ -140,21 +144,21 @@ fn answered(fields: &mut Fields<'_>, conversation: &str) -> String {
     if conversations.len() > 1 {
         out.push_str(&format!("Read in: {}\n", one_line(&conversations.join(", "))));
     }
-    if fields.flag("truncated") {
+    if fields.take_flag("truncated") {
         out.push_str("Not all that was found was read, or the answer was cut.\n");
     }
     out.push_str("What a model answers from what was read:\n");
-    let answer = fields.text("answer");
+    let answer = fields.take_text("answer");
     let left = TOKENS_MAX.saturating_sub(tokens::estimate(&out));
-    let cut = tokens::truncate(&answer, left);
+    let cut = tokens::truncate_to_tokens(&answer, left);
     out.push_str(cut);
     if cut.len() < answer.len() {
-        out = tokens::truncate(&out, TOKENS_MAX - CLOSING_TOKENS).into();
+        out = tokens::truncate_to_tokens(&out, TOKENS_MAX - CLOSING_TOKENS).into();
         out.push_str("\n[cut: ask with a smaller maxTokens]");
     }
     out
 }
 
 fn nothing(line: &str) -> String {
-    format!("{BACKGROUND}\n{line}\nNext: lcm_grep with fewer or other words\n")
+    format!("{BACKGROUND_LINE}\n{line}\nNext: lcm_grep with fewer or other words\n")
 }

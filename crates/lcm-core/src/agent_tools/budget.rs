@@ -7,12 +7,12 @@
 use crate::storage::session;
 use alloc::{format, string::String};
 
-use super::{Call, Told};
+use super::{ToolInvocation, ToolReply};
 use crate::storage::{
-    head::{Head, Loaded},
-    keys::Keys,
+    head::{ConversationHead, LoadedHead},
+    keys::ConversationKeys,
     records::usage::Usage,
-    store_session::Reader,
+    store_session::StoreSession,
 };
 use lcm_text::{
     base::{error::Result, time},
@@ -25,20 +25,23 @@ use lcm_text::{
 /// # Errors
 ///
 /// `not-found`: the conversation; errors of the store, and `corrupt`.
-pub(super) fn budget(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
-    let keys = Keys::new(&call.place)?;
-    let loaded = Loaded::of_existing(reader, &keys, &call.place)?;
+pub(super) fn report_budget(
+    reader: &mut StoreSession<'_>,
+    call: &ToolInvocation<'_>,
+) -> Result<ToolReply> {
+    let keys = ConversationKeys::new(&call.target_conversation)?;
+    let loaded = LoadedHead::load_existing(reader, &keys, &call.target_conversation)?;
     let head = &loaded.head;
     let usage = Usage::load(reader, &keys)?;
     let mut out = format!(
         "Context: {} tokens stand for {} messages of {} tokens\n",
         head.context.tokens, head.messages, head.raw_tokens
     );
-    let asked = call.arguments.number("budget").and_then(|budget| u32::try_from(budget).ok());
+    let asked = call.arguments.get_number("budget").and_then(|budget| u32::try_from(budget).ok());
     match asked.or(call.config.assembly_tokens_max) {
         Some(budget) => {
             let (policy, _) =
-                session::policy(reader, call.config, &keys, head, None, (budget, budget))?;
+                session::select_policy(reader, call.config, &keys, head, None, (budget, budget))?;
             let left = u64::from(policy.budget).saturating_sub(head.context.tokens);
             out.push_str(&format!("Budget: {} tokens, {left} left\n", policy.budget));
             out.push_str(&next_compaction(call.config, head, policy.threshold.into(), call.now));
@@ -55,11 +58,16 @@ pub(super) fn budget(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
         ledger.completions, ledger.input_tokens, ledger.output_tokens, ledger.saved_tokens
     ));
     out.push_str(&usage.told());
-    Ok(Told { text: out, tokens: 0 })
+    Ok(ToolReply { text: out, tokens: 0 })
 }
 
 /// The line that says when compaction is due.
-fn next_compaction(config: &Config, head: &Head, threshold: u64, now: Timestamp) -> String {
+fn next_compaction(
+    config: &Config,
+    head: &ConversationHead,
+    threshold: u64,
+    now: Timestamp,
+) -> String {
     if !config.enabled {
         return "Compaction: switched off; the oldest messages are left out\n".into();
     }

@@ -6,203 +6,206 @@
 use crate::{search::grep, storage::file_range};
 use alloc::string::String;
 
-use super::arguments::{Argument, Form, NUMBER_MAX, Tool};
+use super::arguments::{ArgumentType, NUMBER_MAX, ToolArgument, ToolDefinition};
 use crate::ask;
 use lcm_text::{
-    base::{json::Writer, limits},
+    base::{json::JsonWriter, limits},
     types::api::Dialect,
 };
 
 /// Searches.
-pub(super) static GREP: Tool = Tool {
+pub(super) static GREP: ToolDefinition = ToolDefinition {
     name: "lcm_grep",
     description: "Searches everything that was said in this conversation and in those of its \
                   family, also what summaries stand for. Answers with ids for lcm_describe.",
     arguments: &[
-        Argument {
+        ToolArgument {
             name: "pattern",
             description: "1 to 3 distinctive words, a \"quoted phrase\", or a regular expression. \
                           +word must occur, -word must not; speaker:, tool: and role: filter.",
-            form: Form::Text,
-            needed: true,
+            value_type: ArgumentType::Text,
+            is_required: true,
         },
-        Argument {
+        ToolArgument {
             name: "mode",
             description: "How to take the pattern; by default by its looks.",
-            form: Form::Choice(&["auto", "regex", "full_text"]),
-            needed: false,
+            value_type: ArgumentType::Choice(&["auto", "regex", "full_text"]),
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "scope",
             description: "What to search; default both. files: all of the texts of large files \
                           and tool outputs.",
-            form: Form::Choice(&["messages", "summaries", "both", "files"]),
-            needed: false,
+            value_type: ArgumentType::Choice(&["messages", "summaries", "both", "files"]),
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "fileIds",
             description: "With scope files: only these ids, which begin with file_.",
-            form: Form::Texts(limits::FILE_IDS_MAX),
-            needed: false,
+            value_type: ArgumentType::Texts(limits::FILE_IDS_MAX),
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "startId",
             description: "What to go on with, as an answer to the same search says.",
-            form: Form::Text,
-            needed: false,
+            value_type: ArgumentType::Text,
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "startByte",
             description: "With startId or one of fileIds: where in it to begin.",
-            form: Form::Number(0, NUMBER_MAX),
-            needed: false,
+            value_type: ArgumentType::Number(0, NUMBER_MAX),
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "neighbours",
             description: "Show so many messages before and after each one found, too.",
-            form: Form::Number(0, grep::NEIGHBOURS_MAX),
-            needed: false,
+            value_type: ArgumentType::Number(0, grep::NEIGHBOURS_MAX),
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "sort",
             description: "What comes first; default relevance.",
-            form: Form::Choice(&["recency", "relevance", "hybrid"]),
-            needed: false,
+            value_type: ArgumentType::Choice(&["recency", "relevance", "hybrid"]),
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "since",
             description: "ISO 8601: nothing earlier.",
-            form: Form::Text,
-            needed: false,
+            value_type: ArgumentType::Text,
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "before",
             description: "ISO 8601: only what is earlier.",
-            form: Form::Text,
-            needed: false,
+            value_type: ArgumentType::Text,
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "limit",
             description: "Most matches; default 50.",
-            form: Form::Number(1, grep::LIMIT_MAX),
-            needed: false,
+            value_type: ArgumentType::Number(1, grep::LIMIT_MAX),
+            is_required: false,
         },
         CONVERSATION_ID,
-        Argument {
+        ToolArgument {
             name: "allConversations",
             description: "Search every conversation that is stored.",
-            form: Form::Flag,
-            needed: false,
+            value_type: ArgumentType::Flag,
+            is_required: false,
         },
     ],
 };
 
 /// Describes.
-pub(super) static DESCRIBE: Tool = Tool {
+pub(super) static DESCRIBE: ToolDefinition = ToolDefinition {
     name: "lcm_describe",
     description: "What an id stands for. Of a summary its text, what it was made from and what \
                   reading that would cost; of a message its words; of a file what it is and, with \
                   expandFile, any range of it.",
     arguments: &[
-        Argument {
+        ToolArgument {
             name: "id",
             description: "An id that begins with sum_, msg_ or file_, or that of the conversation.",
-            form: Form::Text,
-            needed: true,
+            value_type: ArgumentType::Text,
+            is_required: true,
         },
         CONVERSATION_ID,
-        Argument {
+        ToolArgument {
             name: "allConversations",
             description: "Look for the id in every conversation that is stored.",
-            form: Form::Flag,
-            needed: false,
+            value_type: ArgumentType::Flag,
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "tokenCap",
             description: "Marks the sources of a summary that can be read with so many tokens.",
-            form: Form::Number(1, NUMBER_MAX),
-            needed: false,
+            value_type: ArgumentType::Number(1, NUMBER_MAX),
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "expandFile",
             description: "Give the content of a file, too.",
-            form: Form::Flag,
-            needed: false,
+            value_type: ArgumentType::Flag,
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "expandFileMaxBytes",
             description: "Most bytes of content; default 32768.",
-            form: Form::Number(file_range::CONTENT_BYTES_MIN, file_range::CONTENT_BYTES_MAX),
-            needed: false,
+            value_type: ArgumentType::Number(
+                file_range::CONTENT_BYTES_MIN,
+                file_range::CONTENT_BYTES_MAX,
+            ),
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "startLine",
             description: "First line of a file, from 1.",
-            form: Form::Number(1, NUMBER_MAX),
-            needed: false,
+            value_type: ArgumentType::Number(1, NUMBER_MAX),
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "endLine",
             description: "Last line of a file.",
-            form: Form::Number(1, NUMBER_MAX),
-            needed: false,
+            value_type: ArgumentType::Number(1, NUMBER_MAX),
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "startByte",
             description: "Where to go on in a text that was cut; not with lines.",
-            form: Form::Number(0, NUMBER_MAX),
-            needed: false,
+            value_type: ArgumentType::Number(0, NUMBER_MAX),
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "endByte",
             description: "Byte of a file to stop before.",
-            form: Form::Number(0, NUMBER_MAX),
-            needed: false,
+            value_type: ArgumentType::Number(0, NUMBER_MAX),
+            is_required: false,
         },
     ],
 };
 
 /// Expands.
-pub(super) static EXPAND: Tool = Tool {
+pub(super) static EXPAND: ToolDefinition = ToolDefinition {
     name: "lcm_expand",
     description: "Reads what summaries were made from, down to the messages themselves, within \
                   the tokens that you were given. Name the summaries or a query that finds them.",
     arguments: &[
-        Argument {
+        ToolArgument {
             name: "summaryIds",
             description: "Ids that begin with sum_.",
-            form: Form::Texts(EXPANDED_MAX),
-            needed: false,
+            value_type: ArgumentType::Texts(EXPANDED_MAX),
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "query",
             description: "Words that find summaries, in place of ids.",
-            form: Form::Text,
-            needed: false,
+            value_type: ArgumentType::Text,
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "after",
             description: "An id below the first of summaryIds: go on behind it.",
-            form: Form::Text,
-            needed: false,
+            value_type: ArgumentType::Text,
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "maxDepth",
             description: "Steps down from each; default 3.",
-            form: Form::Number(1, 10),
-            needed: false,
+            value_type: ArgumentType::Number(1, 10),
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "tokenCap",
             description: "Most tokens of text in the answer.",
-            form: Form::Number(1, NUMBER_MAX),
-            needed: false,
+            value_type: ArgumentType::Number(1, NUMBER_MAX),
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "includeMessages",
             description: "Give the messages below the summaries, too.",
-            form: Form::Flag,
-            needed: false,
+            value_type: ArgumentType::Flag,
+            is_required: false,
         },
         CONVERSATION_ID,
     ],
@@ -212,69 +215,69 @@ pub(super) static EXPAND: Tool = Tool {
 const EXPANDED_MAX: usize = 32;
 
 /// Asks.
-pub(super) static EXPAND_QUERY: Tool = Tool {
+pub(super) static EXPAND_QUERY: ToolDefinition = ToolDefinition {
     name: "lcm_expand_query",
     description: "Answers a question from what was said, with the ids of the messages and \
                   summaries that say so. A model reads for it, so it costs more than lcm_grep: use \
                   it for what takes several messages.",
     arguments: &[
-        Argument {
+        ToolArgument {
             name: "prompt",
             description: "The question, complete in itself.",
-            form: Form::Text,
-            needed: true,
+            value_type: ArgumentType::Text,
+            is_required: true,
         },
-        Argument {
+        ToolArgument {
             name: "query",
             description: "What to search for; by default the question's words.",
-            form: Form::Text,
-            needed: false,
+            value_type: ArgumentType::Text,
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "summaryIds",
             description: "Summaries to answer from.",
-            form: Form::Texts(NAMED_MAX),
-            needed: false,
+            value_type: ArgumentType::Texts(NAMED_MAX),
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "maxTokens",
             description: "Most tokens of the answer; default 2000.",
-            form: Form::Number(1, 2_000),
-            needed: false,
+            value_type: ArgumentType::Number(1, 2_000),
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "tokenCap",
             description: "Most tokens that are read.",
-            form: Form::Number(1, NUMBER_MAX),
-            needed: false,
+            value_type: ArgumentType::Number(1, NUMBER_MAX),
+            is_required: false,
         },
         CONVERSATION_ID,
-        Argument {
+        ToolArgument {
             name: "allConversations",
             description: "Read in every conversation that is stored.",
-            form: Form::Flag,
-            needed: false,
+            value_type: ArgumentType::Flag,
+            is_required: false,
         },
-        Argument {
+        ToolArgument {
             name: "timeoutMs",
             description: "How long the answer may take; default 150000.",
-            form: Form::Number(1, ask::TIMEOUT_MS_MAX),
-            needed: false,
+            value_type: ArgumentType::Number(1, ask::TIMEOUT_MS_MAX),
+            is_required: false,
         },
     ],
 };
 
 /// Says what is left.
-pub(super) static BUDGET: Tool = Tool {
+pub(super) static BUDGET: ToolDefinition = ToolDefinition {
     name: "lcm_budget",
     description: "How many tokens the context has and how many are left, when older messages are \
                   summarised next, and what that has cost so far.",
     arguments: &[
-        Argument {
+        ToolArgument {
             name: "budget",
             description: "Tokens that the context may have; by default what the host configured.",
-            form: Form::Number(1, NUMBER_MAX),
-            needed: false,
+            value_type: ArgumentType::Number(1, NUMBER_MAX),
+            is_required: false,
         },
         CONVERSATION_ID,
     ],
@@ -284,50 +287,50 @@ pub(super) static BUDGET: Tool = Tool {
 const NAMED_MAX: usize = 32;
 
 /// Names a conversation.
-const CONVERSATION_ID: Argument = Argument {
+const CONVERSATION_ID: ToolArgument = ToolArgument {
     name: "conversationId",
     description: "Another conversation, as lcm_grep names it.",
-    form: Form::Text,
-    needed: false,
+    value_type: ArgumentType::Text,
+    is_required: false,
 };
 
 /// The tools that a main agent can call.
-const OFFERED: [&Tool; 4] = [&GREP, &DESCRIBE, &EXPAND_QUERY, &BUDGET];
+const OFFERED: [&ToolDefinition; 4] = [&GREP, &DESCRIBE, &EXPAND_QUERY, &BUDGET];
 /// Those of an agent that reads on a grant: it reads itself and has nobody asked.
-const ON_A_GRANT: [&Tool; 3] = [&GREP, &DESCRIBE, &EXPAND];
+const ON_A_GRANT: [&ToolDefinition; 3] = [&GREP, &DESCRIBE, &EXPAND];
 
 /// The tools as a JSON array in the format of a dialect's provider; `lcm`: of the Model Context
 /// Protocol. `has_grant`: for an agent that reads on a grant.
 pub(crate) fn definitions(dialect: Dialect, has_grant: bool) -> String {
-    let mut list = Writer::array();
-    let tools: &[&Tool] = if has_grant { &ON_A_GRANT } else { &OFFERED };
+    let mut list = JsonWriter::new_array();
+    let tools: &[&ToolDefinition] = if has_grant { &ON_A_GRANT } else { &OFFERED };
     for tool in tools {
-        let mut w = Writer::object();
+        let mut w = JsonWriter::new_object();
         if dialect == Dialect::OpenaiResponses {
-            w.text("type", "function");
+            w.add_text("type", "function");
             // Strict is the default there and asks for every argument.
-            w.flag("strict", false);
+            w.add_flag("strict", false);
         }
-        w.text("name", tool.name);
-        w.text("description", tool.description);
+        w.add_text("name", tool.name);
+        w.add_text("description", tool.description);
         let schema = match dialect {
             Dialect::Lcm => "inputSchema",
             Dialect::Anthropic => "input_schema",
             Dialect::OpenaiChat | Dialect::OpenaiResponses | Dialect::Gemini => "parameters",
         };
-        w.object_at(schema, tool.schema());
+        w.add_object(schema, tool.build_schema());
         if dialect == Dialect::OpenaiChat {
-            let mut function = Writer::object();
-            function.text("type", "function");
-            function.object_at("function", w);
+            let mut function = JsonWriter::new_object();
+            function.add_text("type", "function");
+            function.add_object("function", w);
             w = function;
         }
         list.push_object(w);
     }
     if dialect == Dialect::Gemini {
-        let mut tool = Writer::object();
-        tool.array_at("functionDeclarations", list);
-        list = Writer::array();
+        let mut tool = JsonWriter::new_object();
+        tool.add_array("functionDeclarations", list);
+        list = JsonWriter::new_array();
         list.push_object(tool);
     }
     list.end_array()

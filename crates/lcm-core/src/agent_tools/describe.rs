@@ -4,14 +4,14 @@
 //! an id (`recall::describe`).
 
 use alloc::{format, string::String, vec::Vec};
-use lcm_text::message::trust::BACKGROUND;
+use lcm_text::message::trust::BACKGROUND_LINE;
 
-use super::{CLOSING_TOKENS, Call, TOKENS_MAX, Told, about, next, one_line};
-use crate::{recall, storage::store_session::Reader};
+use super::{CLOSING_TOKENS, TOKENS_MAX, ToolInvocation, ToolReply, about, next, one_line};
+use crate::{recall, storage::store_session::StoreSession};
 use lcm_text::base::{
     error::{Error, Result},
     int,
-    json::{self, Fields, Writer},
+    json::{self, JsonFields, JsonWriter},
     tokens,
 };
 
@@ -29,7 +29,7 @@ const PIECE_TOKENS_MIN: u32 = 200;
 const FINDINGS_TOKENS_MAX: u32 = 200;
 
 /// Arguments and what they are called in options.
-const OPTIONS: [(&str, &str); 5] = [
+const OPTION_ARGUMENTS: [(&str, &str); 5] = [
     ("expandFileMaxBytes", "bytes_max"),
     ("startLine", "start_line"),
     ("endLine", "end_line"),
@@ -42,28 +42,38 @@ const OPTIONS: [(&str, &str); 5] = [
 /// # Errors
 ///
 /// As [`recall::described`], and `invalid-input`: a range that is none.
-pub(super) fn describe(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
+pub(super) fn describe(
+    reader: &mut StoreSession<'_>,
+    call: &ToolInvocation<'_>,
+) -> Result<ToolReply> {
     let asked = &call.arguments;
-    range(call)?;
-    let ranged = OPTIONS.iter().any(|(name, _)| asked.number(name).is_some());
-    let mut options = Writer::object();
+    ensure_valid_range(call)?;
+    let ranged = OPTION_ARGUMENTS.iter().any(|(name, _)| asked.get_number(name).is_some());
+    let mut options = JsonWriter::new_object();
     // Who names a range wants to read it.
-    options.flag("all", asked.flag("allConversations"));
-    options.flag("content", asked.flag("expandFile") || ranged);
-    asked.copy(&OPTIONS, &mut options);
+    options.add_flag("all", asked.is_set("allConversations"));
+    options.add_flag("content", asked.is_set("expandFile") || ranged);
+    asked.copy_into(&OPTION_ARGUMENTS, &mut options);
     let options = options.end_object();
-    let id = asked.text("id").unwrap_or_default();
-    let found = recall::described(reader, &call.place, id, &options, call.within())?.json;
-    let mut fields = Fields::of_argument("described", &found)?;
-    let is_conversation = id == call.place;
-    let id = fields.text("id");
+    let id = asked.get_text("id").unwrap_or_default();
+    let found = recall::describe_uncharged(
+        reader,
+        &call.target_conversation,
+        id,
+        &options,
+        call.read_bounds(),
+    )?
+    .json;
+    let mut fields = JsonFields::parse_argument("described", &found)?;
+    let is_conversation = id == call.target_conversation;
+    let id = fields.take_text("id");
     if is_conversation {
-        return Ok(conversation(&found, &mut fields, &id, call));
+        return Ok(describe_conversation(&found, &mut fields, &id, call));
     }
     if id.starts_with("file_") {
         return Ok(file(&mut fields, &id, call));
     }
-    let mut out = String::from(BACKGROUND);
+    let mut out = String::from(BACKGROUND_LINE);
     out.push('\n');
     let text = if id.starts_with("msg_") {
         message(&mut fields, &id, &mut out)
@@ -71,114 +81,121 @@ pub(super) fn describe(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told>
         summary(&found, &mut fields, &id, call, &mut out)
     };
     let tokens = piece(&text, &id, call, &mut out);
-    Ok(Told { text: out, tokens })
+    Ok(ToolReply { text: out, tokens })
 }
 
 /// Refuses a range that is none, by the names that the model knows.
-fn range(call: &Call<'_>) -> Result<()> {
-    let number = |name| call.arguments.number(name);
+fn ensure_valid_range(call: &ToolInvocation<'_>) -> Result<()> {
+    let number = |name| call.arguments.get_number(name);
     let lines = [number("startLine"), number("endLine")];
     let bytes = [number("startByte"), number("endByte")];
     if lines.iter().any(Option::is_some) && bytes.iter().any(Option::is_some) {
-        return Err(Error::invalid(
+        return Err(Error::invalid_input(
             "`startByte` and `endByte` must not be given with `startLine` or `endLine`",
         ));
     }
     for ([start, end], name) in [(lines, "endLine"), (bytes, "endByte")] {
         if end.is_some_and(|end| end < start.unwrap_or(0)) {
-            return Err(Error::invalid(format_args!("`{name}` must not lie before its start")));
+            return Err(Error::invalid_input(format_args!(
+                "`{name}` must not lie before its start"
+            )));
         }
     }
     Ok(())
 }
 
 /// Where a call that goes on finds the id: where this one did.
-fn on<'a>(id: &str, call: &'a Call<'a>) -> Writer {
-    let mut arguments = about(id, call.arguments.text("conversationId"));
-    if call.arguments.flag("allConversations") {
-        arguments.flag("allConversations", true);
+fn follow_up_arguments<'a>(id: &str, call: &'a ToolInvocation<'a>) -> JsonWriter {
+    let mut arguments = about(id, call.arguments.get_text("conversationId"));
+    if call.arguments.is_set("allConversations") {
+        arguments.add_flag("allConversations", true);
     }
     arguments
 }
 
 /// What a conversation has, and the summaries of its context with what reading them costs.
-fn conversation(found: &str, fields: &mut Fields<'_>, id: &str, call: &Call<'_>) -> Told {
+fn describe_conversation(
+    found: &str,
+    fields: &mut JsonFields<'_>,
+    id: &str,
+    call: &ToolInvocation<'_>,
+) -> ToolReply {
     let mut text = format!(
-        "{BACKGROUND}\nConversation {}: {} messages of {} tokens, {} to {}; {} summaries, context \
+        "{BACKGROUND_LINE}\nConversation {}: {} messages of {} tokens, {} to {}; {} summaries, context \
          of {} tokens\n",
         shown(id),
-        fields.number("messages"),
-        fields.number("message_tokens"),
-        fields.text_or_none("earliest_at").unwrap_or_else(|| String::from("never")),
-        fields.text_or_none("latest_at").unwrap_or_else(|| String::from("never")),
-        fields.number("summaries"),
-        fields.number("context_tokens"),
+        fields.take_u64("messages"),
+        fields.take_u64("message_tokens"),
+        fields.take_optional_text("earliest_at").unwrap_or_else(|| String::from("never")),
+        fields.take_optional_text("latest_at").unwrap_or_else(|| String::from("never")),
+        fields.take_u64("summaries"),
+        fields.take_u64("context_tokens"),
     );
-    let rows = fields.list("subtree");
+    let rows = fields.take_list("subtree");
     let Some(first) = rows.first() else {
         text.push_str("No summary stands in its context.\n");
-        return Told { text, tokens: 0 };
+        return ToolReply { text, tokens: 0 };
     };
     text.push_str("What is older is summarised, oldest first. ");
     subtree(found, &rows, call, &mut text);
-    let first = Fields::new(found, json::members(found, first.span)).text("id");
-    text.push_str(&next(on(&first, call), "gives the oldest summary"));
-    Told { text, tokens: 0 }
+    let first = JsonFields::new(found, json::list_members(found, first.span)).take_text("id");
+    text.push_str(&next(follow_up_arguments(&first, call), "gives the oldest summary"));
+    ToolReply { text, tokens: 0 }
 }
 
 /// The words of a message, after what is known of it.
-fn message(fields: &mut Fields<'_>, id: &str, out: &mut String) -> String {
+fn message(fields: &mut JsonFields<'_>, id: &str, out: &mut String) -> String {
     out.push_str(&format!(
         "Message {id}: {}, seq {}, {}, {} tokens, {}\n",
-        fields.text("role"),
-        fields.number("seq"),
-        fields.text("created_at"),
-        fields.number("tokens"),
-        fields.text("trust"),
+        fields.take_text("role"),
+        fields.take_u64("seq"),
+        fields.take_text("created_at"),
+        fields.take_u64("tokens"),
+        fields.take_text("trust"),
     ));
-    fields.text("raw")
+    fields.take_text("raw")
 }
 
 /// The text of a summary, after what it was made from and what reading that costs.
 fn summary(
     found: &str,
-    fields: &mut Fields<'_>,
+    fields: &mut JsonFields<'_>,
     id: &str,
-    call: &Call<'_>,
+    call: &ToolInvocation<'_>,
     out: &mut String,
 ) -> String {
-    let capped = if fields.flag("capped") { ", cut to its limit" } else { "" };
+    let capped = if fields.take_flag("capped") { ", cut to its limit" } else { "" };
     out.push_str(&format!(
         "Summary {id}: {}, depth {}, level {}{capped}, {}; messages {} to {}, {} to {}\n",
-        fields.text("kind"),
-        fields.number("depth"),
-        fields.text("level"),
-        fields.text("trust"),
-        fields.number("seq_first"),
-        fields.number("seq_last"),
-        fields.text("earliest_at"),
-        fields.text("latest_at"),
+        fields.take_text("kind"),
+        fields.take_u64("depth"),
+        fields.take_text("level"),
+        fields.take_text("trust"),
+        fields.take_u64("seq_first"),
+        fields.take_u64("seq_last"),
+        fields.take_text("earliest_at"),
+        fields.take_text("latest_at"),
     ));
-    let derived = fields.texts("derived");
+    let derived = fields.take_texts("derived");
     if !derived.is_empty() {
         let (listed, cut) = cut(&derived, DERIVED_MAX);
         out.push_str(&format!("Part of {}{cut}\n", listed.join(", ")));
     }
-    let files = fields.texts("file_ids");
+    let files = fields.take_texts("file_ids");
     if !files.is_empty() {
         let (listed, cut) = cut(&files, FILES_MAX);
         out.push_str(&format!("Files: {}{cut}\n", listed.join(", ")));
     }
-    let findings = fields.texts("findings");
+    let findings = fields.take_texts("findings");
     if !findings.is_empty() {
         let findings = one_line(&findings.join("; "));
-        let shown = tokens::truncate(&findings, FINDINGS_TOKENS_MAX);
+        let shown = tokens::truncate_to_tokens(&findings, FINDINGS_TOKENS_MAX);
         let cut = if shown.len() < findings.len() { " (cut)" } else { "" };
         out.push_str(&format!("Doubts, found by a check: {shown}{cut}\n"));
     }
-    let sources = fields.texts("sources");
-    let ids = fields.texts("message_ids");
-    subtree(found, &fields.list("subtree"), call, out);
+    let sources = fields.take_texts("sources");
+    let ids = fields.take_texts("message_ids");
+    subtree(found, &fields.take_list("subtree"), call, out);
     if let Some(first) = ids.first() {
         out.push_str(&format!(
             "Made from those messages, {first} and on; the last 10 digits of their ids count in \
@@ -188,10 +205,10 @@ fn summary(
     let (source, what) = match (sources.first(), ids.first()) {
         (Some(source), _) => (source, "gives the first source"),
         (None, Some(message)) => (message, "gives the first message"),
-        (None, None) => return fields.text("text"),
+        (None, None) => return fields.take_text("text"),
     };
-    out.push_str(&next(on(source, call), what));
-    fields.text("text")
+    out.push_str(&next(follow_up_arguments(source, call), what));
+    fields.take_text("text")
 }
 
 /// What is listed of a list, and the note on what is not.
@@ -203,22 +220,22 @@ fn cut(list: &[String], max: usize) -> (Vec<&str>, String) {
 }
 
 /// What reading the summary and those under it costs.
-fn subtree(found: &str, rows: &[json::Value], call: &Call<'_>, out: &mut String) {
+fn subtree(found: &str, rows: &[json::JsonValue], call: &ToolInvocation<'_>, out: &mut String) {
     out.push_str("Tokens: of a summary alone, with the summaries under it, of all its messages\n");
     for row in rows.iter().take(SUBTREE_MAX) {
-        let mut fields = Fields::new(found, json::members(found, row.span));
-        let subtree_tokens = fields.number("subtree_tokens");
-        let fits = match call.arguments.number("tokenCap") {
+        let mut fields = JsonFields::new(found, json::list_members(found, row.span));
+        let subtree_tokens = fields.take_u64("subtree_tokens");
+        let fits = match call.arguments.get_number("tokenCap") {
             Some(cap) if subtree_tokens <= cap => ", fits",
             Some(_) => ", over tokenCap",
             None => "",
         };
         out.push_str(&format!(
             "- {} depth {}: {}, {subtree_tokens}, {}{fits}\n",
-            fields.text("id"),
-            fields.number("depth"),
-            fields.number("tokens"),
-            fields.number("message_tokens"),
+            fields.take_text("id"),
+            fields.take_u64("depth"),
+            fields.take_u64("tokens"),
+            fields.take_u64("message_tokens"),
         ));
     }
     if rows.len() > SUBTREE_MAX {
@@ -227,20 +244,21 @@ fn subtree(found: &str, rows: &[json::Value], call: &Call<'_>, out: &mut String)
 }
 
 /// Adds of a text what the answer still holds, from `startByte` on; returns the tokens of that.
-fn piece(text: &str, id: &str, call: &Call<'_>, out: &mut String) -> u32 {
-    let closing = CLOSING_TOKENS + tokens::estimate(&on(id, call).end_object());
+fn piece(text: &str, id: &str, call: &ToolInvocation<'_>, out: &mut String) -> u32 {
+    let closing = CLOSING_TOKENS + tokens::estimate(&follow_up_arguments(id, call).end_object());
     let left = TOKENS_MAX.saturating_sub(tokens::estimate(out) + closing).max(PIECE_TOKENS_MIN);
-    let left = left.min(call.left());
-    let mut start = int::to_usize(call.arguments.number("startByte").unwrap_or(0)).min(text.len());
+    let left = left.min(call.tokens_left());
+    let mut start =
+        int::to_usize(call.arguments.get_number("startByte").unwrap_or(0)).min(text.len());
     while !text.is_char_boundary(start) {
         start -= 1;
     }
     let rest = text.get(start..).unwrap_or_default();
-    let shown = tokens::truncate(rest, left);
+    let shown = tokens::truncate_to_tokens(rest, left);
     let end = start + shown.len();
     if end < text.len() {
-        let mut arguments = on(id, call);
-        arguments.number("startByte", int::to_u64(end));
+        let mut arguments = follow_up_arguments(id, call);
+        arguments.add_number("startByte", int::to_u64(end));
         out.push_str(&next(arguments, "goes on where the text was cut"));
     }
     out.push_str(&format!("Text, bytes {start} to {end} of {}:\n{shown}", text.len()));
@@ -249,40 +267,40 @@ fn piece(text: &str, id: &str, call: &Call<'_>, out: &mut String) -> u32 {
 
 /// A name as it stands in a line.
 fn shown(name: &str) -> String {
-    one_line(tokens::truncate(name, NAME_TOKENS_MAX))
+    one_line(tokens::truncate_to_tokens(name, NAME_TOKENS_MAX))
 }
 
 /// What a file is, and the range of it that was asked for.
-fn file(fields: &mut Fields<'_>, id: &str, call: &Call<'_>) -> Told {
-    let name = fields.text_or_none("name").unwrap_or_else(|| String::from("unnamed"));
-    let bytes = fields.number("bytes");
+fn file(fields: &mut JsonFields<'_>, id: &str, call: &ToolInvocation<'_>) -> ToolReply {
+    let name = fields.take_optional_text("name").unwrap_or_else(|| String::from("unnamed"));
+    let bytes = fields.take_u64("bytes");
     let mut text = format!(
-        "{BACKGROUND}\nFile {id}: {}, {}, {}, {bytes} bytes, {} lines, from message {} (seq {})\n",
+        "{BACKGROUND_LINE}\nFile {id}: {}, {}, {}, {bytes} bytes, {} lines, from message {} (seq {})\n",
         shown(&name),
-        fields.text("kind"),
-        shown(&fields.text("mime")),
-        fields.number("lines"),
-        fields.text("message"),
-        fields.number("seq"),
+        fields.take_text("kind"),
+        shown(&fields.take_text("mime")),
+        fields.take_u64("lines"),
+        fields.take_text("message"),
+        fields.take_u64("seq"),
     );
-    let mut arguments = on(id, call);
-    arguments.flag("expandFile", true);
-    let Some(content) = fields.text_or_none("content") else {
+    let mut arguments = follow_up_arguments(id, call);
+    arguments.add_flag("expandFile", true);
+    let Some(content) = fields.take_optional_text("content") else {
         text.push_str(&next(arguments, "gives the content"));
         text.push_str("Exploration:\n");
-        let exploration = fields.text("exploration");
-        let exploration = tokens::truncate(&exploration, call.left());
+        let exploration = fields.take_text("exploration");
+        let exploration = tokens::truncate_to_tokens(&exploration, call.tokens_left());
         text.push_str(exploration);
-        return Told { text, tokens: tokens::estimate(exploration) };
+        return ToolReply { text, tokens: tokens::estimate(exploration) };
     };
-    let (start, end) = (fields.number("start_byte"), fields.number("end_byte"));
-    let part = tokens::truncate(&content, call.left());
+    let (start, end) = (fields.take_u64("start_byte"), fields.take_u64("end_byte"));
+    let part = tokens::truncate_to_tokens(&content, call.tokens_left());
     let is_cut = part.len() < content.len();
     let end = if is_cut { start + int::to_u64(part.len()) } else { end };
-    if is_cut || fields.flag("truncated") {
-        arguments.number("startByte", end);
+    if is_cut || fields.take_flag("truncated") {
+        arguments.add_number("startByte", end);
         text.push_str(&next(arguments, "goes on where the content was cut"));
     }
     text.push_str(&format!("Content, bytes {start} to {end} of {bytes}:\n{part}"));
-    Told { text, tokens: tokens::estimate(part) }
+    ToolReply { text, tokens: tokens::estimate(part) }
 }

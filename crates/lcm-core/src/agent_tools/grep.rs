@@ -5,14 +5,14 @@
 
 use crate::search;
 use alloc::{format, string::String};
-use lcm_text::message::trust::BACKGROUND;
+use lcm_text::message::trust::BACKGROUND_LINE;
 
-use super::{CLOSING_TOKENS, Call, Told, about, next, one_line};
-use crate::storage::store_session::Reader;
+use super::{CLOSING_TOKENS, ToolInvocation, ToolReply, about, next, one_line};
+use crate::storage::store_session::StoreSession;
 use lcm_text::base::{
     error::Result,
     int,
-    json::{self, Fields, Writer},
+    json::{self, JsonFields, JsonWriter},
     tokens,
 };
 
@@ -21,7 +21,7 @@ use lcm_text::base::{
 const TOKENS_MAX: u32 = 1_500;
 
 /// Arguments and what they are called in a query.
-const QUERY: [(&str, &str); 12] = [
+const QUERY_ARGUMENTS: [(&str, &str); 12] = [
     ("pattern", "pattern"),
     ("mode", "mode"),
     ("scope", "scope"),
@@ -45,49 +45,58 @@ const AROUND_BYTES: u64 = 4_000;
 /// # Errors
 ///
 /// As [`search::grep::searched`].
-pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
-    let mut query = Writer::object();
-    call.arguments.copy(&QUERY, &mut query);
-    query.flag("only", call.only());
+pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> Result<ToolReply> {
+    let mut query = JsonWriter::new_object();
+    call.arguments.copy_into(&QUERY_ARGUMENTS, &mut query);
+    query.add_flag("only", call.is_single_conversation());
     let query = query.end_object();
-    let answer = search::grep::searched(reader, &call.place, &query, call.within(), call.now)?;
+    let answer = search::grep::grep_uncharged(
+        reader,
+        &call.target_conversation,
+        &query,
+        call.read_bounds(),
+        call.now,
+    )?;
     let found = answer.json;
-    let mut fields = Fields::of_argument("matches", &found)?;
-    let mut total = fields.number("total");
-    let notes = fields.texts("notes").join(", ");
-    let mut unscanned = unscanned(&mut fields)?;
-    let matches = fields.list("matches");
+    let mut fields = JsonFields::parse_argument("matches", &found)?;
+    let mut total = fields.take_u64("total");
+    let notes = fields.take_texts("notes").join(", ");
+    let mut unscanned = read_resume_hint(&mut fields)?;
+    let matches = fields.take_list("matches");
     let (mut lines, mut shown, mut first) = (String::new(), 0, None);
     let mut left = TOKENS_MAX - CLOSING_TOKENS;
     let mut charged = 0u32;
     for one in matches {
-        let mut fields = Fields::new(&found, json::members(&found, one.span));
-        let one = one_match(&found, &mut fields, call.conversation);
+        let mut fields = JsonFields::new(&found, json::list_members(&found, one.span));
+        let one = read_match(&found, &mut fields, call.conversation);
         let mut cost = 0;
         if first.is_none() {
-            cost = tokens::estimate(&one.arguments.clone().end_object());
+            cost = tokens::estimate(&one.next_arguments.clone().end_object());
         }
         // Without its neighbours if it does not fit with them.
-        let fits = [(&one.line, &one.beside, one.charged), (&one.line, &String::new(), one.alone)]
-            .into_iter()
-            .find_map(|(line, beside, charge)| {
-                let text = [line.as_str(), beside.as_str()].concat();
-                let cost = cost + tokens::estimate(&text);
-                let with_it = charged.saturating_add(charge);
-                (cost <= left && with_it <= call.left()).then_some((text, cost, with_it))
-            });
+        let fits = [
+            (&one.line, &one.neighbour_lines, one.tokens_with_neighbours),
+            (&one.line, &String::new(), one.tokens_alone),
+        ]
+        .into_iter()
+        .find_map(|(line, beside, charge)| {
+            let text = [line.as_str(), beside.as_str()].concat();
+            let cost = cost + tokens::estimate(&text);
+            let with_it = charged.saturating_add(charge);
+            (cost <= left && with_it <= call.tokens_left()).then_some((text, cost, with_it))
+        });
         let Some((text, cost, with_it)) = fits else { break };
-        first.get_or_insert((one.arguments, one.what));
+        first.get_or_insert((one.next_arguments, one.next_purpose));
         left -= cost;
         charged = with_it;
         lines.push_str(&text);
         shown += 1;
     }
-    if let Some(start) = answer.starts.get(shown) {
+    if let Some(start) = answer.cursors.get(shown) {
         // What is not shown comes next.
-        (total, unscanned) = (int::to_u64(shown), goes_on(start, 0));
+        (total, unscanned) = (int::to_u64(shown), resume_hint(start, 0));
     }
-    let mut out = format!("{BACKGROUND}\nMatches: {total}");
+    let mut out = format!("{BACKGROUND_LINE}\nMatches: {total}");
     if !notes.is_empty() {
         out.push_str(&format!(" ({notes})"));
     }
@@ -104,7 +113,7 @@ pub(super) fn grep(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<Told> {
         None => out.push_str(otherwise(!unscanned.is_empty(), &notes)),
     }
     out.push_str(&lines);
-    Ok(Told { text: out, tokens: charged })
+    Ok(ToolReply { text: out, tokens: charged })
 }
 
 /// What to do when there is no match.
@@ -121,14 +130,14 @@ fn otherwise(goes_on: bool, notes: &str) -> &'static str {
 }
 
 /// What goes on with a search that ended before all was looked through.
-fn unscanned(fields: &mut Fields<'_>) -> Result<String> {
-    let Some((from, _)) = fields.any("unscanned_from") else { return Ok(String::new()) };
-    let mut fields = Fields::of_argument("unscanned_from", &from)?;
-    Ok(goes_on(&fields.text("id"), fields.number("byte")))
+fn read_resume_hint(fields: &mut JsonFields<'_>) -> Result<String> {
+    let Some((from, _)) = fields.take_any("unscanned_from") else { return Ok(String::new()) };
+    let mut fields = JsonFields::parse_argument("unscanned_from", &from)?;
+    Ok(resume_hint(&fields.take_text("id"), fields.take_u64("byte")))
 }
 
 /// How the same search goes on at a place.
-fn goes_on(id: &str, byte: u64) -> String {
+fn resume_hint(id: &str, byte: u64) -> String {
     let mut out = format!("; what is left is searched with \"startId\":\"{id}\"");
     if byte > 0 {
         out.push_str(&format!(",\"startByte\":{byte}"));
@@ -137,68 +146,75 @@ fn goes_on(id: &str, byte: u64) -> String {
 }
 
 /// A match as a model is told of it.
-struct Match {
+struct ToolMatch {
     line: String,
     /// The messages beside it, a line each.
-    beside: String,
+    neighbour_lines: String,
     /// What is charged for both, and for the match alone.
-    charged: u32,
-    alone: u32,
+    tokens_with_neighbours: u32,
+    tokens_alone: u32,
     /// What gives more of it, and what that is: all of it, or of a file what is around it.
-    arguments: Writer,
-    what: &'static str,
+    next_arguments: JsonWriter,
+    next_purpose: &'static str,
 }
 
 /// Reads a match of an answer, which is found from the conversation that is named.
-fn one_match(found: &str, fields: &mut Fields<'_>, here: &str) -> Match {
-    let snippet = fields.text("snippet");
-    let id = fields.text("id");
-    let conversation = fields.text("conversation");
+fn read_match(found: &str, fields: &mut JsonFields<'_>, here: &str) -> ToolMatch {
+    let snippet = fields.take_text("snippet");
+    let id = fields.take_text("id");
+    let conversation = fields.take_text("conversation");
     let elsewhere = (conversation != here).then_some(conversation);
-    let byte = fields.number_or_none("byte");
+    let byte = fields.take_optional_u64("byte");
     let mut arguments = about(&id, elsewhere.as_deref());
     let mut what = "gives the whole of the first";
     if let Some(byte) = byte {
         what = "gives what is around the first";
-        arguments.flag("expandFile", true);
-        arguments.number("startByte", byte.saturating_sub(BEFORE_BYTES));
-        arguments.number("expandFileMaxBytes", AROUND_BYTES);
+        arguments.add_flag("expandFile", true);
+        arguments.add_number("startByte", byte.saturating_sub(BEFORE_BYTES));
+        arguments.add_number("expandFileMaxBytes", AROUND_BYTES);
     }
-    let line = line(fields, &id, elsewhere.as_deref(), byte, &snippet);
+    let line = format_match_line(fields, &id, elsewhere.as_deref(), byte, &snippet);
     let alone = tokens::estimate(&snippet);
     let (mut beside, mut charged) = (String::new(), alone);
     for side in ["before", "after"] {
-        for one in fields.list(side) {
-            let mut fields = Fields::new(found, json::members(found, one.span));
-            let snippet = fields.text("snippet");
+        for one in fields.take_list(side) {
+            let mut fields = JsonFields::new(found, json::list_members(found, one.span));
+            let snippet = fields.take_text("snippet");
             charged = charged.saturating_add(tokens::estimate(&snippet));
-            let (id, role) = (fields.text("id"), fields.text("role"));
+            let (id, role) = (fields.take_text("id"), fields.take_text("role"));
             beside.push_str(&format!("  {side} {id} {role}: {}\n", one_line(&snippet)));
         }
     }
-    Match { line, beside, charged, alone, arguments, what }
+    ToolMatch {
+        line,
+        neighbour_lines: beside,
+        tokens_with_neighbours: charged,
+        tokens_alone: alone,
+        next_arguments: arguments,
+        next_purpose: what,
+    }
 }
 
 /// The line of a match.
-fn line(
-    fields: &mut Fields<'_>,
+fn format_match_line(
+    fields: &mut JsonFields<'_>,
     id: &str,
     conversation: Option<&str>,
     byte: Option<u64>,
     snippet: &str,
 ) -> String {
-    let mut line = format!("- {id} {}", fields.text("created_at"));
-    if let Some(seq) = fields.number_or_none("seq") {
-        line.push_str(&format!(" {} seq {seq}", fields.text("role")));
+    let mut line = format!("- {id} {}", fields.take_text("created_at"));
+    if let Some(seq) = fields.take_optional_u64("seq") {
+        line.push_str(&format!(" {} seq {seq}", fields.take_text("role")));
     }
     if let Some(byte) = byte {
-        line.push_str(&format!(" line {} byte {byte}", fields.number("line")));
+        line.push_str(&format!(" line {} byte {byte}", fields.take_u64("line")));
     }
-    if let Some(name) = fields.text_or_none("name") {
+    if let Some(name) = fields.take_optional_text("name") {
         line.push_str(&format!(" {}", one_line(&name)));
     }
-    if let Some(depth) = fields.number_or_none("depth") {
-        line.push_str(&format!(" {} depth {depth}", fields.text("kind")));
+    if let Some(depth) = fields.take_optional_u64("depth") {
+        line.push_str(&format!(" {} depth {depth}", fields.take_text("kind")));
     }
     if let Some(conversation) = conversation {
         line.push_str(&format!(" of {}", one_line(conversation)));

@@ -19,15 +19,16 @@ mod tests;
 use alloc::{format, string::String};
 
 use crate::storage::{
-    keys::Keys, read_scope::Within, records::grants::Permit, store_session::Reader,
+    keys::ConversationKeys, read_scope::ReadLimits, records::grants::GrantAccess,
+    store_session::StoreSession,
 };
-use arguments::Arguments;
+use arguments::ToolArguments;
 use definitions::{BUDGET, DESCRIBE, EXPAND, EXPAND_QUERY, GREP};
 pub(crate) use definitions::{definitions, instructions};
 use lcm_text::{
     base::{
         error::{ErrorCode, Result},
-        json::Writer,
+        json::JsonWriter,
         tokens,
     },
     config::Config,
@@ -45,45 +46,45 @@ const CLOSING_TOKENS: u32 = 100;
 /// Tokens of an error, which may quote what the model wrote.
 const ERROR_TOKENS_MAX: u32 = 200;
 /// A call of a tool.
-struct Call<'a> {
+struct ToolInvocation<'a> {
     conversation: &'a str,
-    arguments: Arguments,
+    arguments: ToolArguments,
     /// What the caller may read; `None`: everything.
-    permit: Option<Permit>,
+    permit: Option<GrantAccess>,
     /// The conversation that is read.
-    place: String,
+    target_conversation: String,
     config: &'a Config,
     now: Timestamp,
 }
 
-impl Call<'_> {
+impl ToolInvocation<'_> {
     /// What may be read. Texts are cut by the tools.
-    fn within(&self) -> Within<'_> {
-        Within { permit: self.permit.as_ref(), tokens_max: None, searched: None }
+    fn read_bounds(&self) -> ReadLimits<'_> {
+        ReadLimits { permit: self.permit.as_ref(), tokens_max: None, searched_ranges: None }
     }
 
     /// Whether one conversation alone is searched: who names one means it without its family,
     /// unless every one is asked for.
-    fn only(&self) -> bool {
-        let is_named = self.arguments.text("conversationId").is_some();
-        is_named && !self.arguments.flag("allConversations")
+    fn is_single_conversation(&self) -> bool {
+        let is_named = self.arguments.get_text("conversationId").is_some();
+        is_named && !self.arguments.is_set("allConversations")
     }
 
     /// Tokens of stored text that the answer may have.
-    fn left(&self) -> u32 {
-        self.within().left()
+    fn tokens_left(&self) -> u32 {
+        self.read_bounds().tokens_left()
     }
 }
 
 /// What a tool says.
-struct Told {
+struct ToolReply {
     text: String,
     /// Of the stored text in it, for which a grant is charged.
     tokens: u32,
 }
 
 /// A tool's answer to a call.
-type Answers = fn(&mut Reader<'_>, &Call<'_>) -> Result<Told>;
+type ToolHandler = fn(&mut StoreSession<'_>, &ToolInvocation<'_>) -> Result<ToolReply>;
 
 /// Answers a call.
 ///
@@ -91,8 +92,8 @@ type Answers = fn(&mut Reader<'_>, &Call<'_>) -> Result<Told>;
 ///
 /// `invalid-input`: the conversation is no id; `conflict`: another call on the grant was faster;
 /// errors of the store, and `corrupt`.
-pub(crate) fn call(
-    reader: &mut Reader<'_>,
+pub(crate) fn call_tool(
+    reader: &mut StoreSession<'_>,
     config: &Config,
     conversation: &str,
     name: &str,
@@ -100,8 +101,8 @@ pub(crate) fn call(
     caller: Option<&str>,
     now: Timestamp,
 ) -> Result<ToolOutcome> {
-    Keys::new(conversation)?;
-    let (tool, answers): (_, Option<Answers>) = match name {
+    ConversationKeys::new(conversation)?;
+    let (tool, answers): (_, Option<ToolHandler>) = match name {
         "lcm_grep" => (&GREP, Some(grep::grep)),
         "lcm_describe" => (&DESCRIBE, Some(describe::describe)),
         "lcm_expand" if caller.is_some() => (&EXPAND, Some(expand::expand)),
@@ -115,7 +116,7 @@ pub(crate) fn call(
             let line = "is for the main agent; read with lcm_expand";
             return Ok(ToolOutcome::Done(mistake(name, line)));
         }
-        "lcm_budget" if caller.is_none() => (&BUDGET, Some(budget::budget)),
+        "lcm_budget" if caller.is_none() => (&BUDGET, Some(budget::report_budget)),
         "lcm_budget" => {
             let line = "is for the main agent; every answer says what is left of the grant";
             return Ok(ToolOutcome::Done(mistake(name, line)));
@@ -126,15 +127,22 @@ pub(crate) fn call(
             return Ok(ToolOutcome::Done(mistake(name, line)));
         }
     };
-    let answered = tool.read(arguments_json).and_then(|arguments| {
+    let answered = tool.read_arguments(arguments_json).and_then(|arguments| {
         let (permit, place) = allowed(reader, conversation, &arguments, caller, now)?;
-        let call = Call { conversation, arguments, permit, place, config, now };
+        let call = ToolInvocation {
+            conversation,
+            arguments,
+            permit,
+            target_conversation: place,
+            config,
+            now,
+        };
         let Some(answers) = answers else { return ask::ask(reader, &call) };
         let mut told = answers(reader, &call)?;
         if let Some(permit) = call.permit {
             told.text
                 .insert_str(told.text.find('\n').map_or(0, |at| at + 1), &spent(&permit, &told));
-            permit.spend(reader, told.tokens)?;
+            permit.commit_charge(reader, told.tokens)?;
         }
         Ok(ToolOutcome::Done(ToolAnswer { text: told.text, is_error: false }))
     });
@@ -148,14 +156,14 @@ pub(crate) fn call(
 /// `invalid-input`: the conversation is no id, the continuation is none, or there is not one answer
 /// for each request; errors of the store, and `corrupt`.
 pub(crate) fn resume(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     config: &Config,
     conversation: &str,
     continuation: &str,
     answers: &[CompletionResult],
     now: Timestamp,
 ) -> Result<ToolOutcome> {
-    Keys::new(conversation)?;
+    ConversationKeys::new(conversation)?;
     ask::resume(reader, config, conversation, continuation, answers, now)
 }
 
@@ -186,35 +194,35 @@ fn or_mistake(name: &str, answered: Result<ToolOutcome>) -> Result<ToolOutcome> 
 ///
 /// `denied`: the grant; `invalid-input`: an id; errors of the store.
 fn allowed(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     conversation: &str,
-    arguments: &Arguments,
+    arguments: &ToolArguments,
     caller: Option<&str>,
     now: Timestamp,
-) -> Result<(Option<Permit>, String)> {
-    let named = arguments.text("conversationId");
+) -> Result<(Option<GrantAccess>, String)> {
+    let named = arguments.get_text("conversationId");
     let place = String::from(named.unwrap_or(conversation));
     let Some(caller) = caller else { return Ok((None, place)) };
-    let permit = Permit::of(reader, conversation, caller, now)?;
+    let permit = GrantAccess::from_grant(reader, conversation, caller, now)?;
     if named.is_some() {
-        permit.must_cover(reader, &place)?;
+        permit.ensure_covers(reader, &place)?;
         return Ok((Some(permit), place));
     }
-    let covered = permit.conversations(reader)?;
+    let covered = permit.list_conversations(reader)?;
     let place = covered.iter().find(|one| **one == place).or(covered.first()).cloned();
     Ok((Some(permit), place.unwrap_or_default()))
 }
 
 /// The line that says what an answer takes of the grant.
-fn spent(permit: &Permit, told: &Told) -> String {
-    let left = permit.left().saturating_sub(told.tokens);
+fn spent(permit: &GrantAccess, told: &ToolReply) -> String {
+    let left = permit.tokens_left().saturating_sub(told.tokens);
     format!("Tokens: {} for this, {left} left\n", told.tokens)
 }
 
 /// An answer that says what the model did wrong, in one line.
 fn mistake(name: &str, message: &str) -> ToolAnswer {
     let line = one_line(&format!("{name}: {message}"));
-    ToolAnswer { text: tokens::truncate(&line, ERROR_TOKENS_MAX).into(), is_error: true }
+    ToolAnswer { text: tokens::truncate_to_tokens(&line, ERROR_TOKENS_MAX).into(), is_error: true }
 }
 
 /// A text as it can stand in a line.
@@ -225,16 +233,16 @@ fn one_line(text: &str) -> String {
 }
 
 /// Arguments that name an id, for the line that says which call goes on.
-fn about(id: &str, conversation: Option<&str>) -> Writer {
-    let mut arguments = Writer::object();
-    arguments.text("id", id);
+fn about(id: &str, conversation: Option<&str>) -> JsonWriter {
+    let mut arguments = JsonWriter::new_object();
+    arguments.add_text("id", id);
     if let Some(conversation) = conversation {
-        arguments.text("conversationId", conversation);
+        arguments.add_text("conversationId", conversation);
     }
     arguments
 }
 
 /// The line that says which call goes on.
-fn next(arguments: Writer, what_for: &str) -> String {
+fn next(arguments: JsonWriter, what_for: &str) -> String {
     format!("Next: lcm_describe {} {what_for}\n", arguments.end_object())
 }

@@ -3,17 +3,17 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    arguments::{Arguments, Tool},
+    arguments::{ToolArguments, ToolDefinition},
     definitions::{DESCRIBE, GREP, definitions},
     one_line,
 };
 use lcm_text::{
-    base::json::{self, Kind, Span},
+    base::json::{self, ByteSpan, JsonKind},
     types::api::Dialect,
 };
 
-fn read(tool: &Tool, raw: &str) -> Result<Arguments, String> {
-    tool.read(raw).map_err(|error| error.into_failure().message)
+fn read(tool: &ToolDefinition, raw: &str) -> Result<ToolArguments, String> {
+    tool.read_arguments(raw).map_err(|error| error.into_failure().message)
 }
 
 fn refused(raw: &str) -> String {
@@ -25,12 +25,12 @@ fn what_a_model_need_not_say_may_be_null_or_empty() {
     let raw =
         r#"{"pattern":"x","limit":null,"since":"","allConversations":"true","mode":"full-text"}"#;
     let read = read(&GREP, raw).unwrap();
-    assert_eq!(read.text("pattern"), Some("x"));
-    assert_eq!((read.number("limit"), read.text("since")), (None, None));
-    assert!(read.flag("allConversations"));
-    assert_eq!(read.text("mode"), Some("full_text"));
+    assert_eq!(read.get_text("pattern"), Some("x"));
+    assert_eq!((read.get_number("limit"), read.get_text("since")), (None, None));
+    assert!(read.is_set("allConversations"));
+    assert_eq!(read.get_text("mode"), Some("full_text"));
     assert_eq!(
-        self::read(&GREP, r#"{"pattern":"x","limit":"7"}"#).unwrap().number("limit"),
+        self::read(&GREP, r#"{"pattern":"x","limit":"7"}"#).unwrap().get_number("limit"),
         Some(7)
     );
 }
@@ -56,8 +56,11 @@ fn a_wrong_argument_is_named_with_what_is_allowed() {
 /// The names at the outermost places of each format, as the providers publish them.
 #[test]
 fn every_dialect_has_its_own_format() {
-    let keys = |raw: &str, span: Span| -> Vec<String> {
-        json::members(raw, span).iter().map(|one| json::text(raw, one.key).into_owned()).collect()
+    let keys = |raw: &str, span: ByteSpan| -> Vec<String> {
+        json::list_members(raw, span)
+            .iter()
+            .map(|one| json::text(raw, one.key).into_owned())
+            .collect()
     };
     for (dialect, wanted) in [
         (Dialect::Lcm, "name description inputSchema"),
@@ -67,9 +70,9 @@ fn every_dialect_has_its_own_format() {
         (Dialect::Gemini, "functionDeclarations"),
     ] {
         let raw = definitions(dialect, false);
-        let whole = Span::between(0, raw.len());
-        assert_eq!(json::kind(&raw, whole), Kind::Array);
-        let list = json::elements(&raw, whole);
+        let whole = ByteSpan::from_range(0, raw.len());
+        assert_eq!(json::kind(&raw, whole), JsonKind::Array);
+        let list = json::list_elements(&raw, whole);
         assert_eq!(list.len(), if dialect == Dialect::Gemini { 1 } else { 4 });
         for one in &list {
             assert_eq!(keys(&raw, one.span).join(" "), wanted, "{dialect:?}");

@@ -6,17 +6,17 @@
 use alloc::{string::String, vec::Vec};
 
 use lcm_text::{
-    base::json::{self, Kind, Span},
+    base::json::{self, ByteSpan, JsonKind},
     summary::transcript,
     types::model::{Completion, Finish},
 };
 
 /// Begins an answer when the passages do not hold it.
-pub(super) const NOT_FOUND: &str = "NOT FOUND";
+pub(super) const NOT_FOUND_PREFIX: &str = "NOT FOUND";
 /// Begins the line with the words that a model wants searched.
-pub(super) const SEARCH: &str = "SEARCH:";
+pub(super) const SEARCH_PREFIX: &str = "SEARCH:";
 /// Words that are searched at a model's wish.
-const SEARCH_BYTES_MAX: usize = 400;
+const SEARCH_WORDS_BYTES_MAX: usize = 400;
 /// Ids of one answer that are looked at.
 const IDS_MAX: usize = 64;
 /// Hex digits of an id.
@@ -24,19 +24,19 @@ const ID_DIGITS: usize = 16;
 
 /// What came of an answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Read {
+pub(super) enum ParsedAnswer {
     /// Words, and the ids that it names, each once, in order.
     Answer { text: String, ids: Vec<String> },
     /// The passages do not hold it; what to search for instead, if the model says.
     NotFound { search: Option<String> },
     /// Nothing, or a refusal.
-    Nothing,
+    Unusable,
 }
 
 /// Reads an answer.
-pub(super) fn read(completion: &Completion) -> Read {
+pub(super) fn parse_answer(completion: &Completion) -> ParsedAnswer {
     if completion.finish == Finish::Refusal {
-        return Read::Nothing;
+        return ParsedAnswer::Unusable;
     }
     let bare = transcript::strip_reasoning(&completion.text);
     let (text, mut claimed) = match unwrapped(&bare) {
@@ -45,16 +45,16 @@ pub(super) fn read(completion: &Completion) -> Read {
     };
     let text = text.trim();
     if text.is_empty() {
-        return Read::Nothing;
+        return ParsedAnswer::Unusable;
     }
-    if let Some(search) = not_found(text) {
-        return Read::NotFound { search };
+    if let Some(search) = parse_not_found(text) {
+        return ParsedAnswer::NotFound { search };
     }
     let mut ids = ids(text);
     claimed.retain(|id| !ids.contains(id));
     ids.extend(claimed);
     ids.truncate(IDS_MAX);
-    Read::Answer { text: text.into(), ids }
+    ParsedAnswer::Answer { text: text.into(), ids }
 }
 
 /// Reads an answer that the passages do not hold it: what to search for instead, if it says.
@@ -63,41 +63,46 @@ pub(super) fn read(completion: &Completion) -> Read {
 /// set off, unless it is in capitals: an answer may begin "Not found in the cellar, but in the
 /// attic". So is a last line of words to search for, in capitals if it is not all there is: an
 /// answer may have a line "Search: enabled".
-fn not_found(text: &str) -> Option<Option<String>> {
-    let first = bare(text.lines().next()?);
+fn parse_not_found(text: &str) -> Option<Option<String>> {
+    let first = trim_markup(text.lines().next()?);
     let cites = !ids(text).is_empty();
-    let behind = after(first, NOT_FOUND);
+    let behind = strip_word_ignore_case(first, NOT_FOUND_PREFIX);
     let is_set_off = |behind: &str| {
-        let is_capitals = first.starts_with(NOT_FOUND);
+        let is_capitals = first.starts_with(NOT_FOUND_PREFIX);
         !cites && !behind.starts_with(|c: char| c.is_alphanumeric() || c == ' ' && !is_capitals)
     };
-    let is_all = |behind: &str| behind.is_empty() && (!cites || first.starts_with(NOT_FOUND));
+    let is_all =
+        |behind: &str| behind.is_empty() && (!cites || first.starts_with(NOT_FOUND_PREFIX));
     if behind.is_some_and(|behind| is_all(behind) || is_set_off(behind)) {
-        let beside = behind.and_then(|behind| Some(behind.split_once(SEARCH)?.1));
-        let line = text.lines().skip(1).find_map(|line| after(bare(line), SEARCH));
-        return Some(beside.or(line).and_then(words));
+        let beside = behind.and_then(|behind| Some(behind.split_once(SEARCH_PREFIX)?.1));
+        let line = text
+            .lines()
+            .skip(1)
+            .find_map(|line| strip_word_ignore_case(trim_markup(line), SEARCH_PREFIX));
+        return Some(beside.or(line).and_then(parse_search_words));
     }
-    let last = bare(text.lines().next_back()?);
+    let last = trim_markup(text.lines().next_back()?);
     let is_alone = text.lines().count() == 1;
-    let search = after(last, SEARCH).filter(|_| is_alone || last.starts_with(SEARCH) && !cites);
-    search.map(words)
+    let search = strip_word_ignore_case(last, SEARCH_PREFIX)
+        .filter(|_| is_alone || last.starts_with(SEARCH_PREFIX) && !cites);
+    search.map(parse_search_words)
 }
 
 /// What stands behind a word, in whatever case, at the beginning of a line.
-fn after<'l>(line: &'l str, word: &str) -> Option<&'l str> {
+fn strip_word_ignore_case<'l>(line: &'l str, word: &str) -> Option<&'l str> {
     let (begin, behind) = line.split_at_checked(word.len())?;
     begin.eq_ignore_ascii_case(word).then_some(behind)
 }
 
 /// Words to search for.
-fn words(text: &str) -> Option<String> {
-    let words = bare(text);
-    let words = words.get(..words.floor_char_boundary(SEARCH_BYTES_MAX)).unwrap_or("");
+fn parse_search_words(text: &str) -> Option<String> {
+    let words = trim_markup(text);
+    let words = words.get(..words.floor_char_boundary(SEARCH_WORDS_BYTES_MAX)).unwrap_or("");
     (!words.is_empty()).then(|| words.into())
 }
 
 /// A line without what models put around words to set them off.
-fn bare(line: &str) -> &str {
+fn trim_markup(line: &str) -> &str {
     let marks = |c: char| c.is_whitespace() || matches!(c, '*' | '#' | '_' | '`' | '>' | '"');
     line.trim_matches(marks).trim_end_matches(['.', '!']).trim_end_matches(marks)
 }
@@ -129,15 +134,15 @@ fn unwrapped(text: &str) -> Option<(String, Vec<String>)> {
     if !stands_alone || !ids(before).is_empty() || !ids(behind).is_empty() {
         return None;
     }
-    let members = json::object(object).ok()?;
+    let members = json::parse_object(object).ok()?;
     let string = |key: &str| {
-        let member = json::member(&members, object, key)?;
-        (member.kind == Kind::String).then(|| json::text(object, member.value).into_owned())
+        let member = json::find_member(&members, object, key)?;
+        (member.kind == JsonKind::String).then(|| json::text(object, member.value).into_owned())
     };
     let answer = string("answer")?;
-    let list = |key: &str| Some(json::member(&members, object, key)?.value);
+    let list = |key: &str| Some(json::find_member(&members, object, key)?.value);
     let cited = list("cited_ids").or_else(|| list("citedIds"));
-    let cited = cited.map_or_else(Vec::new, |span: Span| ids(json::slice(object, span)));
+    let cited = cited.map_or_else(Vec::new, |span: ByteSpan| ids(json::slice(object, span)));
     Some((answer, cited))
 }
 
@@ -164,8 +169,8 @@ mod tests {
     const ONE: &str = "msg_00000000000000a1";
     const TWO: &str = "sum_00000000000000b2";
 
-    fn of(text: &str) -> Read {
-        read(&Completion {
+    fn of(text: &str) -> ParsedAnswer {
+        parse_answer(&Completion {
             text: text.into(),
             finish: Finish::Stop,
             model: "m".into(),
@@ -174,8 +179,8 @@ mod tests {
         })
     }
 
-    fn answer(text: &str, ids: &[&str]) -> Read {
-        Read::Answer { text: text.into(), ids: ids.iter().map(|id| (*id).into()).collect() }
+    fn answer(text: &str, ids: &[&str]) -> ParsedAnswer {
+        ParsedAnswer::Answer { text: text.into(), ids: ids.iter().map(|id| (*id).into()).collect() }
     }
 
     #[test]
@@ -226,27 +231,27 @@ mod tests {
 
     #[test]
     fn that_there_is_no_answer_is_told_apart_from_nothing() {
-        assert_eq!(of("NOT FOUND"), Read::NotFound { search: None });
+        assert_eq!(of("NOT FOUND"), ParsedAnswer::NotFound { search: None });
         let search = Some("tide table harbour".into());
-        assert_eq!(of("Not found.\nSEARCH: tide table harbour"), Read::NotFound { search });
+        assert_eq!(of("Not found.\nSEARCH: tide table harbour"), ParsedAnswer::NotFound { search });
         let long = alloc::format!("SEARCH: {}", "\u{e9}".repeat(999));
-        let Read::NotFound { search: Some(words) } = of(&long) else { panic!("{long}") };
-        assert_eq!(words.len(), SEARCH_BYTES_MAX);
+        let ParsedAnswer::NotFound { search: Some(words) } = of(&long) else { panic!("{long}") };
+        assert_eq!(words.len(), SEARCH_WORDS_BYTES_MAX);
         for text in [
             "**NOT FOUND**",
             "NOT FOUND. The passages say nothing of it.",
             "NOT FOUND in the passages",
             "not found: no passage has it",
         ] {
-            assert_eq!(of(text), Read::NotFound { search: None }, "{text}");
+            assert_eq!(of(text), ParsedAnswer::NotFound { search: None }, "{text}");
         }
         for text in
             ["NOT FOUND. SEARCH: tide", "It is not there.\nSEARCH: **tide**", "search: tide"]
         {
-            assert_eq!(of(text), Read::NotFound { search: Some("tide".into()) }, "{text}");
+            assert_eq!(of(text), ParsedAnswer::NotFound { search: Some("tide".into()) }, "{text}");
         }
         for nothing in ["", " \n", "<think>only thoughts", "```\n```", "{\"answer\":\" \"}"] {
-            assert_eq!(of(nothing), Read::Nothing, "{nothing}");
+            assert_eq!(of(nothing), ParsedAnswer::Unusable, "{nothing}");
         }
     }
 }

@@ -20,12 +20,13 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 
 pub(crate) use self::question::TIMEOUT_MS_MAX;
 use crate::{
-    storage::read_scope::{self, Within},
+    storage::read_scope::{self, ReadLimits},
     storage::{
-        head::Loaded, history::History, keys::Keys, records::grants::Permit, store_session::Reader,
+        head::LoadedHead, history::MessageHistory, keys::ConversationKeys,
+        records::grants::GrantAccess, store_session::StoreSession,
     },
 };
-use evidence::{Evidence, Named, Wanted, What};
+use evidence::{Evidence, EvidenceRequest, EvidenceSource, NamedSummary};
 use lcm_text::{
     base::{
         error::{Error, ErrorCode, Result},
@@ -39,12 +40,14 @@ use lcm_text::{
         },
     },
 };
-pub(crate) use outcome::Step;
-use outcome::{Ending, Status};
+pub(crate) use outcome::AskStep;
+use outcome::{AskOutcome, AskStatus};
 use prompt::Remark;
 pub(crate) use prompt::offline;
 use question::Question;
-use record::{Held, Open, Paid, Record, Slot, State};
+use record::{
+    GrantCharge, OpenQuestion, QuestionGrant, QuestionRecord, QuestionSlot, QuestionState,
+};
 
 /// Completions for one question.
 const COMPLETIONS_MAX: u32 = 2;
@@ -57,130 +60,133 @@ const COMPLETIONS_MAX: u32 = 2;
 /// or nothing is stored for the session; `conflict`: another question, or a call on the grant, was
 /// faster; errors of the store.
 pub(crate) fn plan(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     config: &Config,
     conversation: &str,
     question_json: &str,
     now: Timestamp,
-) -> Result<Step> {
-    match begin(reader, config, conversation, question_json, now)? {
-        Begun::Ended(step) => Ok(step),
-        Begun::Asks(asks) => {
-            let Asks { asked, text, now } = *asks;
-            let request = asked.request(config, &text, Remark::First);
-            asked.hand_out(reader, request, now)
+) -> Result<AskStep> {
+    match prepare_question(reader, config, conversation, question_json, now)? {
+        AskPreparation::Ended(step) => Ok(step),
+        AskPreparation::NeedsModel(asks) => {
+            let PreparedQuestion { asked, text, now } = *asks;
+            let request = asked.build_request(config, &text, Remark::First);
+            asked.commit_request(reader, request, now)
         }
     }
 }
 
 /// How a question begins.
-enum Begun {
+enum AskPreparation {
     /// No model is needed.
-    Ended(Step),
-    Asks(Box<Asks>),
+    Ended(AskStep),
+    NeedsModel(Box<PreparedQuestion>),
 }
 
 /// A question with the passages that a model is to be asked about; nothing is written yet.
-struct Asks {
-    asked: Asked,
+struct PreparedQuestion {
+    asked: PendingQuestion,
     text: String,
     /// The effective time.
     now: Timestamp,
 }
 
 /// A question that is open, with what the call about it is going to write.
-struct Asked {
-    slot: Slot,
-    record: Record,
-    open: Open,
-    paid: Paid,
+struct PendingQuestion {
+    slot: QuestionSlot,
+    record: QuestionRecord,
+    open: OpenQuestion,
+    charge: GrantCharge,
 }
 
 /// What comes before a model is asked, whoever asks it.
-fn begin(
-    reader: &mut Reader<'_>,
+fn prepare_question(
+    reader: &mut StoreSession<'_>,
     config: &Config,
     conversation: &str,
     question_json: &str,
     now: Timestamp,
-) -> Result<Begun> {
+) -> Result<AskPreparation> {
     let question = Question::read(question_json, config)?;
-    let keys = Keys::new(conversation)?;
-    let permit = Permit::for_call(reader, conversation, question.grant.as_deref(), now)?;
-    let loaded = Loaded::of_existing(reader, &keys, conversation)?;
-    let now = loaded.now(now)?;
-    let slot = Slot::read(reader, &keys)?;
+    let keys = ConversationKeys::new(conversation)?;
+    let permit = GrantAccess::for_call(reader, conversation, question.grant.as_deref(), now)?;
+    let loaded = LoadedHead::load_existing(reader, &keys, conversation)?;
+    let now = loaded.effective_time(now)?;
+    let slot = QuestionSlot::read(reader, &keys)?;
     if !question.plan_only {
-        session::must_be_stored(reader, config, &keys, &loaded.head)?;
-        if let Some(other) = slot.open(now)
-            && is_held(reader, conversation, other, now)?
+        session::ensure_not_skipped(reader, config, &keys, &loaded.head)?;
+        if let Some(other) = slot.find_open_question(now)
+            && is_blocking(reader, conversation, other, now)?
         {
-            return Ok(Begun::Ended(outcome::busy(other)));
+            return Ok(AskPreparation::Ended(outcome::build_busy_step(other)));
         }
     }
-    let within = Within { permit: permit.as_ref(), ..Within::default() };
-    let named = named(reader, conversation, &question, within)?;
-    let evidence = first_evidence(reader, conversation, &question, &named, within, now)?;
-    let truncated = evidence.truncated && within.left() < question.evidence_tokens_max;
-    let mut paid = Paid { permit, tokens: 0, truncated };
+    let within = ReadLimits { permit: permit.as_ref(), ..ReadLimits::default() };
+    let named = resolve_named_summaries(reader, conversation, &question, within)?;
+    let evidence = gather_first_evidence(reader, conversation, &question, &named, within, now)?;
+    let truncated = evidence.truncated && within.tokens_left() < question.evidence_tokens_max;
+    let mut paid = GrantCharge { permit, tokens: 0, truncated };
     if question.plan_only {
-        let note = paid.note(0);
-        return Ok(Begun::Ended(outcome::planned(&question, &evidence, note)));
+        let note = paid.build_grant_note(0);
+        return Ok(AskPreparation::Ended(outcome::build_plan_step(&question, &evidence, note)));
     }
-    let record = Record::after(&slot, &keys, now, question.timeout_ms);
-    let open = open(&question, evidence, truncated);
+    let record = QuestionRecord::new_after_slot(&slot, &keys, now, question.timeout_ms);
+    let open = build_open_question(&question, evidence, truncated);
     if open.passages.is_empty() {
-        let ending = Ending::of(&open, Status::NoEvidence, 0);
-        return Ok(Begun::Ended(outcome::ended(&ending, paid.note(0))));
+        let ending = AskOutcome::without_answer(&open, AskStatus::NoEvidence, 0);
+        return Ok(AskPreparation::Ended(outcome::build_outcome_step(
+            &ending,
+            paid.build_grant_note(0),
+        )));
     }
-    let text = text(reader, &open)?;
+    let text = render_evidence(reader, &open)?;
     paid.tokens = open.evidence_tokens;
-    let asked = Asked { slot, record, open, paid };
-    Ok(Begun::Asks(Box::new(Asks { asked, text, now })))
+    let asked = PendingQuestion { slot, record, open, charge: paid };
+    Ok(AskPreparation::NeedsModel(Box::new(PreparedQuestion { asked, text, now })))
 }
 
 /// Whether an open question keeps another one out. One that is read on a grant which does not stand
 /// any more will not be answered.
-fn is_held(
-    reader: &mut Reader<'_>,
+fn is_blocking(
+    reader: &mut StoreSession<'_>,
     conversation: &str,
-    record: &Record,
+    record: &QuestionRecord,
     now: Timestamp,
 ) -> Result<bool> {
-    let State::Open(open) = &record.state else { return Ok(false) };
+    let QuestionState::Open(open) = &record.state else { return Ok(false) };
     let grant = open.grant.as_ref().map(|grant| grant.id.as_str());
-    match Permit::for_call(reader, conversation, grant, now) {
+    match GrantAccess::for_call(reader, conversation, grant, now) {
         Ok(_) => Ok(true),
         Err(error) if error.code == ErrorCode::Denied => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-impl Asked {
-    fn request(&self, config: &Config, text: &str, remark: Remark) -> CompletionRequest {
+impl PendingQuestion {
+    fn build_request(&self, config: &Config, text: &str, remark: Remark) -> CompletionRequest {
         prompt::request(config, &self.record, &self.open, text, remark)
     }
 
     /// Writes that a model is asked, and tells what.
-    fn hand_out(
+    fn commit_request(
         self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         request: CompletionRequest,
         now: Timestamp,
-    ) -> Result<Step> {
-        let Self { slot, mut record, open, paid } = self;
-        let note = paid.note(open.evidence_tokens);
-        let step = outcome::asked(&record, &open, request, note, now);
-        record.state = State::Open(open);
+    ) -> Result<AskStep> {
+        let Self { slot, mut record, open, charge: paid } = self;
+        let note = paid.build_grant_note(open.evidence_tokens);
+        let step = outcome::build_request_step(&record, &open, request, note, now);
+        record.state = QuestionState::Open(open);
         slot.write(reader, &record, paid)?;
         Ok(step)
     }
 
     /// Writes how a question ended, and tells it.
-    fn settle(self, reader: &mut Reader<'_>, ending: &Ending) -> Result<Step> {
-        let Self { slot, mut record, paid, .. } = self;
-        let step = outcome::ended(ending, paid.note(ending.source_tokens));
-        record.state = State::Ended(step.document.clone());
+    fn commit_outcome(self, reader: &mut StoreSession<'_>, ending: &AskOutcome) -> Result<AskStep> {
+        let Self { slot, mut record, charge: paid, .. } = self;
+        let step = outcome::build_outcome_step(ending, paid.build_grant_note(ending.source_tokens));
+        record.state = QuestionState::Ended(step.document.clone());
         slot.write(reader, &record, paid)?;
         Ok(step)
     }
@@ -194,48 +200,58 @@ impl Asked {
 /// more; `denied`: the grant on which it is read does not stand any more; `conflict`: it was
 /// answered meanwhile; errors of the store.
 pub(crate) fn apply(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     config: &Config,
     conversation: &str,
     continuation: &str,
     answers: &[CompletionResult],
     now: Timestamp,
-) -> Result<Step> {
-    let keys = Keys::new(conversation)?;
-    let now = Loaded::of_existing(reader, &keys, conversation)?.now(now)?;
-    let mut slot = Slot::read(reader, &keys)?;
-    let mut record = slot.continued(continuation)?;
-    let open = match core::mem::replace(&mut record.state, State::Ended(String::new())) {
-        State::Ended(document) => return Ok(Step::done(document)),
-        State::Open(open) => open,
+) -> Result<AskStep> {
+    let keys = ConversationKeys::new(conversation)?;
+    let now = LoadedHead::load_existing(reader, &keys, conversation)?.effective_time(now)?;
+    let mut slot = QuestionSlot::read(reader, &keys)?;
+    let mut record = slot.take_by_continuation(continuation)?;
+    let open = match core::mem::replace(&mut record.state, QuestionState::Ended(String::new())) {
+        QuestionState::Ended(document) => return Ok(AskStep::from_document(document)),
+        QuestionState::Open(open) => open,
     };
     let [answer] = answers else {
-        return Err(Error::invalid(format_args!(
+        return Err(Error::invalid_input(format_args!(
             "answers: {} came, one was asked for",
             answers.len()
         )));
     };
     let grant = open.grant.as_ref();
     let truncated = grant.is_some_and(|grant| grant.truncated);
-    let permit = Permit::for_call(reader, conversation, grant.map(|grant| grant.id.as_str()), now)?;
-    let mut asked = Asked { slot, record, open, paid: Paid { permit, tokens: 0, truncated } };
+    let permit =
+        GrantAccess::for_call(reader, conversation, grant.map(|grant| grant.id.as_str()), now)?;
+    let mut asked = PendingQuestion {
+        slot,
+        record,
+        open,
+        charge: GrantCharge { permit, tokens: 0, truncated },
+    };
     let is_in_time = now < asked.record.expires_at;
     let may_ask = asked.open.attempt < COMPLETIONS_MAX && is_in_time;
-    let remark = match judge(&asked.open, answer, may_ask, is_in_time) {
-        Judged::Ended(ending) => return asked.settle(reader, &ending),
-        Judged::Again => Remark::Again,
-        Judged::Search(words) => {
-            if !asked.search(reader, conversation, &words, now)? {
-                let ending = Ending::of(&asked.open, Status::NotFound, asked.open.attempt);
-                return asked.settle(reader, &ending);
+    let remark = match judge_answer(&asked.open, answer, may_ask, is_in_time) {
+        AnswerVerdict::Ended(ending) => return asked.commit_outcome(reader, &ending),
+        AnswerVerdict::Retry => Remark::Again,
+        AnswerVerdict::Search(words) => {
+            if !asked.add_search_evidence(reader, conversation, &words, now)? {
+                let ending = AskOutcome::without_answer(
+                    &asked.open,
+                    AskStatus::NotFound,
+                    asked.open.attempt,
+                );
+                return asked.commit_outcome(reader, &ending);
             }
             Remark::Searched
         }
     };
     asked.open.attempt += 1;
-    let text = text(reader, &asked.open)?;
-    let request = asked.request(config, &text, remark);
-    asked.hand_out(reader, request, now)
+    let text = render_evidence(reader, &asked.open)?;
+    let request = asked.build_request(config, &text, remark);
+    asked.commit_request(reader, request, now)
 }
 
 /// Answers a question through a model that may block. All reads come before it is asked, so that a
@@ -245,29 +261,31 @@ pub(crate) fn apply(
 ///
 /// As [`plan`].
 pub(crate) fn run(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     model: &mut dyn Model,
     config: &Config,
     conversation: &str,
     question_json: &str,
     now: Timestamp,
-) -> Result<Step> {
-    let asks = match begin(reader, config, conversation, question_json, now)? {
-        Begun::Ended(step) => return Ok(step),
-        Begun::Asks(asks) => asks,
+) -> Result<AskStep> {
+    let asks = match prepare_question(reader, config, conversation, question_json, now)? {
+        AskPreparation::Ended(step) => return Ok(step),
+        AskPreparation::NeedsModel(asks) => asks,
     };
-    let Asks { mut asked, text, .. } = *asks;
+    let PreparedQuestion { mut asked, text, .. } = *asks;
     let mut remark = Remark::First;
     let ending = loop {
-        let answer = model.complete(&asked.request(config, &text, remark));
+        let answer = model.complete(&asked.build_request(config, &text, remark));
         let attempt = asked.open.attempt;
-        match judge(&asked.open, &answer, attempt < COMPLETIONS_MAX, true) {
-            Judged::Ended(ending) => break ending,
-            Judged::Search(_) => break Ending::of(&asked.open, Status::NotFound, attempt),
-            Judged::Again => (remark, asked.open.attempt) = (Remark::Again, attempt + 1),
+        match judge_answer(&asked.open, &answer, attempt < COMPLETIONS_MAX, true) {
+            AnswerVerdict::Ended(ending) => break ending,
+            AnswerVerdict::Search(_) => {
+                break AskOutcome::without_answer(&asked.open, AskStatus::NotFound, attempt);
+            }
+            AnswerVerdict::Retry => (remark, asked.open.attempt) = (Remark::Again, attempt + 1),
         }
     };
-    asked.settle(reader, &ending)
+    asked.commit_outcome(reader, &ending)
 }
 
 /// Reads the record of a question, if there is one.
@@ -275,55 +293,55 @@ pub(crate) fn run(
 /// # Errors
 ///
 /// `corrupt`: it cannot be read; errors of the store.
-pub(crate) fn check(reader: &mut Reader<'_>, keys: &Keys) -> Result<()> {
-    Slot::read(reader, keys).map(|_| ())
+pub(crate) fn check(reader: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<()> {
+    QuestionSlot::read(reader, keys).map(|_| ())
 }
 
 /// The summaries that a question names, with their conversations.
-fn named(
-    reader: &mut Reader<'_>,
+fn resolve_named_summaries(
+    reader: &mut StoreSession<'_>,
     conversation: &str,
     question: &Question,
-    within: Within<'_>,
-) -> Result<Vec<Named>> {
-    let mut found: Vec<Named> = Vec::new();
+    within: ReadLimits<'_>,
+) -> Result<Vec<NamedSummary>> {
+    let mut found: Vec<NamedSummary> = Vec::new();
     for text in &question.summaries {
         let (conversation, id, record) =
             read_scope::summary_in_family(reader, conversation, text, within)?;
         if !found.iter().any(|named| named.id == id) {
-            found.push(Named { conversation, id, record });
+            found.push(NamedSummary { conversation, id, record });
         }
     }
     Ok(found)
 }
 
-fn first_evidence(
-    reader: &mut Reader<'_>,
+fn gather_first_evidence(
+    reader: &mut StoreSession<'_>,
     conversation: &str,
     question: &Question,
-    named: &[Named],
-    within: Within<'_>,
+    named: &[NamedSummary],
+    within: ReadLimits<'_>,
     now: Timestamp,
 ) -> Result<Evidence> {
-    let wanted = Wanted {
+    let wanted = EvidenceRequest {
         conversation,
-        sought: question.sought(),
+        search_text: question.search_text(),
         is_query: question.query.is_some(),
         named,
         is_within_named: !named.is_empty() && question.query.is_none(),
-        tokens_max: question.evidence_tokens_max.min(within.left()),
+        tokens_max: question.evidence_tokens_max.min(within.tokens_left()),
         all: question.all,
         only: question.only,
         within,
         now,
     };
-    evidence::gather(reader, &wanted, (&[], &[]))
+    evidence::gather_evidence(reader, &wanted, (&[], &[]))
 }
 
 /// `truncated`: evidence was left out for want of tokens of the grant.
-fn open(question: &Question, evidence: Evidence, truncated: bool) -> Open {
-    let held = |id: &String| Held { id: id.clone(), truncated };
-    Open {
+fn build_open_question(question: &Question, evidence: Evidence, truncated: bool) -> OpenQuestion {
+    let held = |id: &String| QuestionGrant { id: id.clone(), truncated };
+    OpenQuestion {
         question: question.question.clone(),
         tokens_max: question.tokens_max,
         evidence_tokens_max: question.evidence_tokens_max,
@@ -338,36 +356,36 @@ fn open(question: &Question, evidence: Evidence, truncated: bool) -> Open {
     }
 }
 
-impl Asked {
+impl PendingQuestion {
     /// Adds what a search at the model's wish finds; `false`: nothing that is not there, or nothing
     /// is left to read with.
-    fn search(
+    fn add_search_evidence(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         conversation: &str,
         words: &str,
         now: Timestamp,
     ) -> Result<bool> {
-        let Self { open, paid, .. } = self;
-        let within = Within { permit: paid.permit.as_ref(), ..Within::default() };
-        if within.left() == 0 {
+        let Self { open, charge: paid, .. } = self;
+        let within = ReadLimits { permit: paid.permit.as_ref(), ..ReadLimits::default() };
+        if within.tokens_left() == 0 {
             return Ok(false);
         }
-        let wanted = Wanted {
+        let wanted = EvidenceRequest {
             conversation,
-            sought: words,
+            search_text: words,
             is_query: false,
             named: &[],
             is_within_named: false,
-            tokens_max: open.evidence_tokens_max.min(within.left()),
+            tokens_max: open.evidence_tokens_max.min(within.tokens_left()),
             all: open.all,
             only: open.only,
             within,
             now,
         };
-        let found = evidence::gather(reader, &wanted, (&open.shares, &open.passages))?;
+        let found = evidence::gather_evidence(reader, &wanted, (&open.shares, &open.passages))?;
         let is_new = !found.passages.is_empty();
-        paid.truncated |= found.truncated && within.left() < open.evidence_tokens_max;
+        paid.truncated |= found.truncated && within.tokens_left() < open.evidence_tokens_max;
         paid.tokens = found.tokens;
         open.shares = found.shares;
         open.passages.extend(found.passages);
@@ -381,21 +399,21 @@ impl Asked {
 }
 
 /// The passages as the model reads them, by conversation and in the order of time.
-fn text(reader: &mut Reader<'_>, open: &Open) -> Result<String> {
+fn render_evidence(reader: &mut StoreSession<'_>, open: &OpenQuestion) -> Result<String> {
     let mut out = String::new();
     for (number, share) in open.shares.iter().enumerate() {
-        let mut passages = open.passages.iter().filter(|passage| passage.place() == number);
+        let mut passages = open.passages.iter().filter(|passage| passage.share_index() == number);
         if passages.clone().next().is_none() {
             continue;
         }
-        let keys = Keys::new(&share.conversation)?;
-        let loaded = Loaded::of_existing(reader, &keys, &share.conversation)?;
-        reader.enter(&keys, loaded.head.revision, loaded.bytes.as_deref());
-        let history = History { keys: &keys, head: &loaded.head };
+        let keys = ConversationKeys::new(&share.conversation)?;
+        let loaded = LoadedHead::load_existing(reader, &keys, &share.conversation)?;
+        reader.bind_head(&keys, loaded.head.revision, loaded.bytes.as_deref());
+        let history = MessageHistory { keys: &keys, head: &loaded.head };
         let mut blocks: Vec<(u64, String)> = Vec::new();
         passages.try_for_each(|passage| -> Result<()> {
-            if let Some(whole) = passage::whole(reader, &history, passage.what)? {
-                let text = whole.text(int::to_usize(passage.at), passage.tokens_max);
+            if let Some(whole) = passage::read_passage_source(reader, &history, passage.source)? {
+                let text = whole.render_passage(int::to_usize(passage.offset), passage.tokens_max);
                 blocks.push((whole.seq, text));
             }
             Ok(())
@@ -412,61 +430,73 @@ fn text(reader: &mut Reader<'_>, open: &Open) -> Result<String> {
 }
 
 /// The printed id of something in a conversation.
-fn id_of(conversation: &str, what: What) -> String {
+fn format_source_id(conversation: &str, what: EvidenceSource) -> String {
     match what {
-        What::Message(seq) => {
-            Keys::new(conversation).map(|keys| keys.message_name(seq)).unwrap_or_default()
+        EvidenceSource::Message(seq) => {
+            ConversationKeys::new(conversation).map(|keys| keys.message_id(seq)).unwrap_or_default()
         }
-        What::Summary(id) => crate::storage::summary::name(id),
+        EvidenceSource::Summary(id) => crate::storage::summary::format_summary_id(id),
     }
 }
 
 /// The printed ids of what the model was shown, each with its conversation.
-fn shown(open: &Open) -> Vec<(String, &str)> {
-    let of = |passage: &evidence::Passage| {
-        let share = open.shares.get(passage.place())?;
-        Some((id_of(&share.conversation, passage.what), share.conversation.as_str()))
+fn list_shown_ids(open: &OpenQuestion) -> Vec<(String, &str)> {
+    let of = |passage: &evidence::EvidencePassage| {
+        let share = open.shares.get(passage.share_index())?;
+        Some((format_source_id(&share.conversation, passage.source), share.conversation.as_str()))
     };
     open.passages.iter().filter_map(of).collect()
 }
 
 /// What an answer leads to.
-enum Judged {
-    Ended(Ending),
+enum AnswerVerdict {
+    Ended(AskOutcome),
     /// The same is asked again.
-    Again,
+    Retry,
     /// These words are searched, and then it is asked again.
     Search(String),
 }
 
-fn judge(open: &Open, answer: &CompletionResult, may_ask: bool, is_in_time: bool) -> Judged {
-    let without = |status| Judged::Ended(Ending::of(open, status, open.attempt));
+fn judge_answer(
+    open: &OpenQuestion,
+    answer: &CompletionResult,
+    may_ask: bool,
+    is_in_time: bool,
+) -> AnswerVerdict {
+    let without =
+        |status| AnswerVerdict::Ended(AskOutcome::without_answer(open, status, open.attempt));
     let completion = match answer {
         CompletionResult::Done(completion) => completion,
         CompletionResult::Failed(error) => {
             let is_late = !is_in_time || error.code == CompletionErrorCode::Timeout;
-            let status = if is_late { Status::TimedOut } else { Status::ModelFailed };
-            return Judged::Ended(Ending::of(open, status, open.attempt).failed(error));
+            let status = if is_late { AskStatus::TimedOut } else { AskStatus::ModelFailed };
+            return AnswerVerdict::Ended(
+                AskOutcome::without_answer(open, status, open.attempt).with_failure(error),
+            );
         }
     };
-    match answer::read(completion) {
-        answer::Read::NotFound { search: Some(words) } if may_ask => Judged::Search(words),
-        answer::Read::NotFound { .. } => without(Status::NotFound),
-        answer::Read::Nothing if may_ask => Judged::Again,
-        answer::Read::Nothing => without(Status::NoAnswer),
-        answer::Read::Answer { text, ids } => answered(open, completion, text, ids, may_ask),
+    match answer::parse_answer(completion) {
+        answer::ParsedAnswer::NotFound { search: Some(words) } if may_ask => {
+            AnswerVerdict::Search(words)
+        }
+        answer::ParsedAnswer::NotFound { .. } => without(AskStatus::NotFound),
+        answer::ParsedAnswer::Unusable if may_ask => AnswerVerdict::Retry,
+        answer::ParsedAnswer::Unusable => without(AskStatus::NoAnswer),
+        answer::ParsedAnswer::Answer { text, ids } => {
+            check_citations(open, completion, text, ids, may_ask)
+        }
     }
 }
 
 /// An answer in words: what it cites counts only if the model was shown it.
-fn answered(
-    open: &Open,
+fn check_citations(
+    open: &OpenQuestion,
     completion: &Completion,
     text: String,
     ids: Vec<String>,
     may_ask: bool,
-) -> Judged {
-    let shown = shown(open);
+) -> AnswerVerdict {
+    let shown = list_shown_ids(open);
     let (mut cited, mut rejected) = (Vec::new(), Vec::new());
     for id in ids {
         match shown.iter().find(|(shown, _)| *shown == id) {
@@ -475,15 +505,15 @@ fn answered(
         }
     }
     if cited.is_empty() && may_ask {
-        return Judged::Again;
+        return AnswerVerdict::Retry;
     }
-    let status = if cited.is_empty() { Status::Uncited } else { Status::Answered };
-    let cut = tokens::truncate(&text, open.tokens_max);
+    let status = if cited.is_empty() { AskStatus::Uncited } else { AskStatus::Answered };
+    let cut = tokens::truncate_to_tokens(&text, open.tokens_max);
     let is_cut = cut.len() < text.len() || completion.finish == Finish::Length;
-    let mut ending = Ending::of(open, status, open.attempt);
+    let mut ending = AskOutcome::without_answer(open, status, open.attempt);
     ending.answer = Some(cut.into());
     ending.cited = cited;
     ending.rejected = rejected;
     ending.truncated |= is_cut;
-    Judged::Ended(ending)
+    AnswerVerdict::Ended(ending)
 }

@@ -6,7 +6,7 @@ use alloc::{string::String, vec::Vec};
 
 use crate::storage::summary::StoredLevel;
 use lcm_text::{
-    base::{int, json::Writer},
+    base::{int, json::JsonWriter},
     types::{
         api::Timestamp,
         model::{CompletionError, CompletionErrorCode, CompletionRequest},
@@ -14,15 +14,15 @@ use lcm_text::{
 };
 
 use super::{
-    evidence::{Evidence, What},
+    evidence::{Evidence, EvidenceSource},
     question::Question,
-    record::{Open, Record},
-    routing::Route,
+    record::{OpenQuestion, QuestionRecord},
+    routing::RoutingInput,
 };
 
 /// How a question ended. Closed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Status {
+pub(super) enum AskStatus {
     Answered,
     /// Another question of the conversation is open.
     Busy,
@@ -38,7 +38,7 @@ pub(super) enum Status {
     TimedOut,
 }
 
-impl Status {
+impl AskStatus {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Answered => "answered",
@@ -55,7 +55,7 @@ impl Status {
 
 /// What a call about a question answers.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
+pub(crate) struct AskStep {
     /// What a host reads.
     pub(crate) document: String,
     /// What has to be completed; none: the question ended.
@@ -64,16 +64,16 @@ pub(crate) struct Step {
     pub(crate) continuation: String,
 }
 
-impl Step {
+impl AskStep {
     /// The step of a question that ended.
-    pub(super) const fn done(document: String) -> Self {
+    pub(super) const fn from_document(document: String) -> Self {
         Self { document, requests: Vec::new(), continuation: String::new() }
     }
 }
 
 /// How a question ended, with what is told of it.
-pub(super) struct Ending {
-    status: Status,
+pub(super) struct AskOutcome {
+    status: AskStatus,
     pub(super) answer: Option<String>,
     /// Ids, each with its conversation.
     pub(super) cited: Vec<(String, String)>,
@@ -83,18 +83,18 @@ pub(super) struct Ending {
     failure: Option<(CompletionErrorCode, String)>,
     conversations: String,
     sources: Vec<String>,
-    expanded: usize,
+    expanded_count: usize,
     pub(super) source_tokens: u32,
     /// Until when another question is open.
     expires_at: Option<Timestamp>,
 }
 
-impl Ending {
+impl AskOutcome {
     /// One without an answer, after so many completions.
-    pub(super) fn of(open: &Open, status: Status, completions: u32) -> Self {
-        let is_source = |number: usize| open.passages.iter().any(|one| one.place() == number);
+    pub(super) fn without_answer(open: &OpenQuestion, status: AskStatus, completions: u32) -> Self {
+        let is_source = |number: usize| open.passages.iter().any(|one| one.share_index() == number);
         let sources = open.shares.iter().enumerate().filter(|(number, _)| is_source(*number));
-        let is_summary = |what: &What| matches!(what, What::Summary(_));
+        let is_summary = |what: &EvidenceSource| matches!(what, EvidenceSource::Summary(_));
         Self {
             status,
             answer: None,
@@ -103,84 +103,88 @@ impl Ending {
             truncated: open.truncated,
             completions,
             failure: None,
-            conversations: conversations(open).end_array(),
+            conversations: render_conversations(open).end_array(),
             sources: sources.map(|(_, share)| share.conversation.clone()).collect(),
-            expanded: open.passages.iter().filter(|passage| is_summary(&passage.what)).count(),
+            expanded_count: open
+                .passages
+                .iter()
+                .filter(|passage| is_summary(&passage.source))
+                .count(),
             source_tokens: open.evidence_tokens,
             expires_at: None,
         }
     }
 
     /// Because a completion failed.
-    pub(super) fn failed(mut self, error: &CompletionError) -> Self {
+    pub(super) fn with_failure(mut self, error: &CompletionError) -> Self {
         self.failure = Some((error.code, error.message.clone()));
         self
     }
 }
 
 /// The document of a question that ended.
-pub(super) fn ended(ending: &Ending, note: Option<Writer>) -> Step {
-    let mut w = Writer::object();
-    w.text_or_null("answer", ending.answer.as_deref());
-    let (mut ids, mut places) = (Writer::array(), Writer::array());
+pub(super) fn build_outcome_step(ending: &AskOutcome, note: Option<JsonWriter>) -> AskStep {
+    let mut w = JsonWriter::new_object();
+    w.add_optional_text("answer", ending.answer.as_deref());
+    let (mut ids, mut places) = (JsonWriter::new_array(), JsonWriter::new_array());
     for (id, conversation) in &ending.cited {
         ids.push_text(id);
         places.push_text(conversation);
     }
-    w.array_at("cited_conversations", places);
-    w.array_at("cited_ids", ids);
-    w.number("completions", ending.completions.into());
-    w.json("conversations", &ending.conversations);
-    w.number("expanded_summaries", int::to_u64(ending.expanded));
+    w.add_array("cited_conversations", places);
+    w.add_array("cited_ids", ids);
+    w.add_number("completions", ending.completions.into());
+    w.add_json("conversations", &ending.conversations);
+    w.add_number("expanded_summaries", int::to_u64(ending.expanded_count));
     if let Some(expires_at) = ending.expires_at {
-        w.time("expires_at", expires_at);
+        w.add_time("expires_at", expires_at);
     }
     match &ending.failure {
-        None => w.null("failure"),
+        None => w.add_null("failure"),
         Some((code, message)) => {
-            let mut failure = Writer::object();
-            failure.text("code", code.as_str());
-            failure.text("message", message);
-            w.object_at("failure", failure);
+            let mut failure = JsonWriter::new_object();
+            failure.add_text("code", code.as_str());
+            failure.add_text("message", message);
+            w.add_object("failure", failure);
         }
     }
-    granted(note, &mut w);
-    w.texts("rejected_ids", &ending.rejected);
-    w.texts("source_conversations", &ending.sources);
-    w.number("source_tokens", ending.source_tokens.into());
-    w.text("status", ending.status.as_str());
-    w.flag("truncated", ending.truncated);
-    Step::done(w.end_object())
+    write_grant_note(note, &mut w);
+    w.add_texts("rejected_ids", &ending.rejected);
+    w.add_texts("source_conversations", &ending.sources);
+    w.add_number("source_tokens", ending.source_tokens.into());
+    w.add_text("status", ending.status.as_str());
+    w.add_flag("truncated", ending.truncated);
+    AskStep::from_document(w.end_object())
 }
 
 /// The document of a question that waits for a completion.
-pub(super) fn asked(
-    record: &Record,
-    open: &Open,
+pub(super) fn build_request_step(
+    record: &QuestionRecord,
+    open: &OpenQuestion,
     request: CompletionRequest,
-    note: Option<Writer>,
+    note: Option<JsonWriter>,
     now: Timestamp,
-) -> Step {
-    let mut requests = Writer::array();
-    requests.push_object(request_json(&request));
-    let mut w = Writer::object();
-    w.text("continuation", &record.continuation());
-    w.array_at("conversations", conversations(open));
-    w.time("expires_at", record.expires_at);
-    granted(note, &mut w);
-    w.array_at("requests", requests);
-    w.number("source_tokens", open.evidence_tokens.into());
-    w.text("status", "asked");
-    w.number("timeout_ms", record.expires_at.saturating_sub(now));
-    w.flag("truncated", open.truncated);
-    let continuation = record.continuation();
-    Step { document: w.end_object(), requests: alloc::vec![request], continuation }
+) -> AskStep {
+    let mut requests = JsonWriter::new_array();
+    requests.push_object(render_request(&request));
+    let mut w = JsonWriter::new_object();
+    w.add_text("continuation", &record.format_continuation());
+    w.add_array("conversations", render_conversations(open));
+    w.add_time("expires_at", record.expires_at);
+    write_grant_note(note, &mut w);
+    w.add_array("requests", requests);
+    w.add_number("source_tokens", open.evidence_tokens.into());
+    w.add_text("status", "asked");
+    w.add_number("timeout_ms", record.expires_at.saturating_sub(now));
+    w.add_flag("truncated", open.truncated);
+    let continuation = record.format_continuation();
+    AskStep { document: w.end_object(), requests: alloc::vec![request], continuation }
 }
 
 /// The document of a question that another one of the same conversation keeps out.
-pub(super) fn busy(other: &Record) -> Step {
-    let ending = Ending {
-        status: Status::Busy,
+pub(super) fn build_busy_step(other: &QuestionRecord) -> AskStep {
+    let ending = AskOutcome {
+        status: AskStatus::Busy,
         answer: None,
         cited: Vec::new(),
         rejected: Vec::new(),
@@ -189,81 +193,85 @@ pub(super) fn busy(other: &Record) -> Step {
         failure: None,
         conversations: String::from("[]"),
         sources: Vec::new(),
-        expanded: 0,
+        expanded_count: 0,
         source_tokens: 0,
         expires_at: Some(other.expires_at),
     };
-    ended(&ending, None)
+    build_outcome_step(&ending, None)
 }
 
 /// What would be read for a question, for a host that has somebody else read it.
-pub(super) fn planned(question: &Question, evidence: &Evidence, note: Option<Writer>) -> Step {
+pub(super) fn build_plan_step(
+    question: &Question,
+    evidence: &Evidence,
+    note: Option<JsonWriter>,
+) -> AskStep {
     let candidates: u32 = evidence.shares.iter().map(|share| share.candidates).sum();
-    let is_message = |what: &What| matches!(what, What::Message(_));
-    let route = Route {
+    let is_message = |what: &EvidenceSource| matches!(what, EvidenceSource::Message(_));
+    let route = RoutingInput {
         text: &question.question,
         depth: None,
         candidates: int::to_usize(candidates.into()),
         tokens_max: question.evidence_tokens_max,
-        has_messages: evidence.passages.iter().any(|passage| is_message(&passage.what)),
+        has_messages: evidence.passages.iter().any(|passage| is_message(&passage.source)),
         is_probe: question.summaries.is_empty(),
     };
-    let mut conversations = Writer::array();
+    let mut conversations = JsonWriter::new_array();
     for (number, share) in evidence.shares.iter().enumerate() {
-        let mut row = row(share);
-        let mut ids = Writer::array();
-        for passage in evidence.passages.iter().filter(|passage| passage.place() == number) {
-            ids.push_text(&super::id_of(&share.conversation, passage.what));
+        let mut row = render_share(share);
+        let mut ids = JsonWriter::new_array();
+        for passage in evidence.passages.iter().filter(|passage| passage.share_index() == number) {
+            ids.push_text(&super::format_source_id(&share.conversation, passage.source));
         }
-        row.array_at("ids", ids);
-        row.number("token_cap", share.tokens_max.into());
+        row.add_array("ids", ids);
+        row.add_number("token_cap", share.tokens_max.into());
         conversations.push_object(row);
     }
-    let mut w = Writer::object();
-    w.array_at("conversations", conversations);
-    granted(note, &mut w);
-    w.object_at("routing", route.json());
-    w.number("source_tokens", evidence.tokens.into());
-    w.text("status", "planned");
-    w.flag("truncated", evidence.truncated);
-    Step::done(w.end_object())
+    let mut w = JsonWriter::new_object();
+    w.add_array("conversations", conversations);
+    write_grant_note(note, &mut w);
+    w.add_object("routing", route.render_json());
+    w.add_number("source_tokens", evidence.tokens.into());
+    w.add_text("status", "planned");
+    w.add_flag("truncated", evidence.truncated);
+    AskStep::from_document(w.end_object())
 }
 
 /// What is told of the grant on which was read.
-fn granted(note: Option<Writer>, to: &mut Writer) {
+fn write_grant_note(note: Option<JsonWriter>, to: &mut JsonWriter) {
     if let Some(note) = note {
-        to.object_at("grant", note);
+        to.add_object("grant", note);
     }
 }
 
 /// The conversations with what was taken from each.
-fn conversations(open: &Open) -> Writer {
-    let mut list = Writer::array();
-    open.shares.iter().for_each(|share| list.push_object(row(share)));
+fn render_conversations(open: &OpenQuestion) -> JsonWriter {
+    let mut list = JsonWriter::new_array();
+    open.shares.iter().for_each(|share| list.push_object(render_share(share)));
     list
 }
 
-fn row(share: &super::evidence::Share) -> Writer {
-    let mut row = Writer::object();
-    row.number("candidates", share.candidates.into());
-    row.text("conversation", &share.conversation);
-    row.number("named", share.named.into());
-    row.text("status", if share.tokens == 0 { "skipped" } else { "used" });
-    row.number("tokens", share.tokens.into());
+fn render_share(share: &super::evidence::ConversationShare) -> JsonWriter {
+    let mut row = JsonWriter::new_object();
+    row.add_number("candidates", share.candidates.into());
+    row.add_text("conversation", &share.conversation);
+    row.add_number("named", share.named.into());
+    row.add_text("status", if share.tokens == 0 { "skipped" } else { "used" });
+    row.add_number("tokens", share.tokens.into());
     row
 }
 
 /// The request of a question as programs read it.
-fn request_json(request: &CompletionRequest) -> Writer {
-    let mut w = Writer::object();
-    w.text("id", &request.id);
-    w.number("input_tokens", request.input_tokens.into());
-    w.text("level", StoredLevel::from(request.level).as_str());
-    w.text_or_null("model", request.model.as_deref());
-    w.number("output_tokens_max", request.output_tokens_max.into());
-    w.text("prompt", &request.prompt);
-    w.text("purpose", "ask");
-    w.text("system", &request.system);
-    w.number("temperature_permille", request.temperature_permille.into());
+fn render_request(request: &CompletionRequest) -> JsonWriter {
+    let mut w = JsonWriter::new_object();
+    w.add_text("id", &request.id);
+    w.add_number("input_tokens", request.input_tokens.into());
+    w.add_text("level", StoredLevel::from(request.level).as_str());
+    w.add_optional_text("model", request.model.as_deref());
+    w.add_number("output_tokens_max", request.output_tokens_max.into());
+    w.add_text("prompt", &request.prompt);
+    w.add_text("purpose", "ask");
+    w.add_text("system", &request.system);
+    w.add_number("temperature_permille", request.temperature_permille.into());
     w
 }

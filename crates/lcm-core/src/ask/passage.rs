@@ -5,35 +5,35 @@
 //! for itself.
 
 use crate::search::grep;
-use crate::storage::pack::Placed;
+use crate::storage::pack::PlacedMessage;
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     search::{each_field, query::TextQuery},
-    storage::{codec, history::History, store_session::Reader, summary},
+    storage::{codec, history::MessageHistory, store_session::StoreSession, summary},
 };
 use lcm_text::{
     base::{error::Result, int, json, time, tokens},
     message::{Part, Role},
-    summary::transcript::{self, Reading},
+    summary::transcript::{self, TranscriptOptions},
 };
 
-use super::evidence::What;
+use super::evidence::EvidenceSource;
 
 /// Tokens from which a message is read as its texts alone: rendering would shorten what a tool
 /// said, and perhaps leave out what was found.
-const LARGE_TOKENS: u32 = 2_000;
+const LARGE_MESSAGE_TOKENS: u32 = 2_000;
 /// Stands for what was left out.
 const ELLIPSIS: &str = "\u{2026}";
 /// Begins the line of a call of one of the engine's own tools.
-const OWN_CALL: &str = "tool call lcm_";
+const OWN_CALL_PREFIX: &str = "tool call lcm_";
 /// Bytes before a text in a list of one.
-const LIST_BYTES_MAX: usize = 64;
+const LIST_PREFIX_BYTES_MAX: usize = 64;
 /// Bytes for a token, to guess how far back a passage begins.
-const TOKEN_BYTES: usize = 4;
+const BYTES_PER_TOKEN: usize = 4;
 
 /// A message or summary.
-pub(super) struct Whole {
+pub(super) struct PassageSource {
     /// Its seq, or the first that it stands for.
     pub(super) seq: u64,
     header: String,
@@ -45,61 +45,66 @@ pub(super) struct Whole {
 /// # Errors
 ///
 /// `not-found`: it does not exist; `corrupt`; errors of the store.
-pub(super) fn whole(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    what: What,
-) -> Result<Option<Whole>> {
+pub(super) fn read_passage_source(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    what: EvidenceSource,
+) -> Result<Option<PassageSource>> {
     let whole = match what {
-        What::Message(seq) => {
-            let placed = history.messages(reader, seq, seq)?;
-            history.fetch_texts(reader, &placed)?;
+        EvidenceSource::Message(seq) => {
+            let placed = history.read_messages(reader, seq, seq)?;
+            history.prefetch_texts(reader, &placed)?;
             let Some(placed) = placed.first() else { return Ok(None) };
-            message(reader, history, placed)?
+            read_message(reader, history, placed)?
         }
-        What::Summary(id) => {
-            let key = history.keys.summary(id);
-            let Some(value) = reader.fresh_one(&key)? else { return Ok(None) };
+        EvidenceSource::Summary(id) => {
+            let key = history.keys.summary_key(id);
+            let Some(value) = reader.read_one_uncached(&key)? else { return Ok(None) };
             let record: summary::Summary = codec::decode(&key, &value)?;
-            let (from, to) = (time::minutes(record.earliest_at), time::minutes(record.latest_at));
-            let (name, depth) = (summary::name(id), record.depth);
+            let (from, to) =
+                (time::iso_minutes(record.earliest_at), time::iso_minutes(record.latest_at));
+            let (name, depth) = (summary::format_summary_id(id), record.depth);
             let header = format!("[{name} {from} to {to} summary depth {depth}]");
-            Whole { seq: record.seq_first, header, body: record.text }
+            PassageSource { seq: record.seq_first, header, body: record.text }
         }
     };
     Ok((!whole.body.trim().is_empty()).then_some(whole))
 }
 
-fn message(reader: &mut Reader<'_>, history: &History<'_>, placed: &Placed) -> Result<Whole> {
+fn read_message(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    placed: &PlacedMessage,
+) -> Result<PassageSource> {
     let stored = &placed.stored;
-    let name = history.keys.message_name(placed.seq);
-    let header = format!("[{name} {} {}]", time::minutes(stored.time), stored.role.as_str());
-    let raw = history.text(reader, stored)?;
-    let is_own = |part: &&Part| is_own_answer(&raw, stored.role, part);
+    let name = history.keys.message_id(placed.seq);
+    let header = format!("[{name} {} {}]", time::iso_minutes(stored.time), stored.role.as_str());
+    let raw = history.read_text(reader, stored)?;
+    let is_own = |part: &&Part| is_engine_tool_result(&raw, stored.role, part);
     let parts: Vec<Part> = stored.parts.iter().filter(|part| !is_own(part)).cloned().collect();
     let mut body = String::new();
-    if stored.tokens > LARGE_TOKENS {
+    if stored.tokens > LARGE_MESSAGE_TOKENS {
         each_field(&raw, &parts, &mut |_, text| {
             body.push_str(&text);
             body.push('\n');
         });
     } else {
         let mut block = String::new();
-        let reading = Reading { part_tokens_max: u32::MAX, injected_tags: &[] };
+        let reading = TranscriptOptions { part_tokens_max: u32::MAX, injected_tags: &[] };
         transcript::render_message(&mut block, &raw, stored.role, &parts, stored.time, reading);
-        let lines = block.lines().skip(1).filter(|line| !line.starts_with(OWN_CALL));
+        let lines = block.lines().skip(1).filter(|line| !line.starts_with(OWN_CALL_PREFIX));
         for line in lines {
             body.push_str(line);
             body.push('\n');
         }
     }
     body.truncate(body.trim_end().len());
-    Ok(Whole { seq: placed.seq, header, body })
+    Ok(PassageSource { seq: placed.seq, header, body })
 }
 
 /// Whether a part is what a tool of this engine answered: that begins with its line, perhaps inside
 /// a list of texts. A message that quotes such an answer is evidence like any other.
-fn is_own_answer(raw: &str, role: Role, part: &Part) -> bool {
+fn is_engine_tool_result(raw: &str, role: Role, part: &Part) -> bool {
     let span = match part {
         Part::ToolResult { output, .. } => *output,
         Part::Text { text } if role == Role::Tool => Some(*text),
@@ -107,27 +112,27 @@ fn is_own_answer(raw: &str, role: Role, part: &Part) -> bool {
     };
     span.is_some_and(|span| {
         let text = json::text(raw, span);
-        let at = text.find(lcm_text::message::trust::BACKGROUND);
-        at.is_some_and(|at| at == 0 || at < LIST_BYTES_MAX && text.starts_with(['[', '{']))
+        let at = text.find(lcm_text::message::trust::BACKGROUND_LINE);
+        at.is_some_and(|at| at == 0 || at < LIST_PREFIX_BYTES_MAX && text.starts_with(['[', '{']))
     })
 }
 
-impl Whole {
+impl PassageSource {
     /// Where the part of so many tokens begins that shows best what is sought.
-    pub(super) fn best(&self, query: &TextQuery, tokens_max: u32) -> usize {
-        if tokens::estimate(&self.text(0, u32::MAX)) <= tokens_max {
+    pub(super) fn find_best_offset(&self, query: &TextQuery, tokens_max: u32) -> usize {
+        if tokens::estimate(&self.render_passage(0, u32::MAX)) <= tokens_max {
             return 0;
         }
         // A quarter of it stands before what was found.
-        let lead = int::to_usize(u64::from(tokens_max)) * TOKEN_BYTES / 4;
-        let at = grep::best_place(query, &self.body).saturating_sub(lead);
+        let lead = int::to_usize(u64::from(tokens_max)) * BYTES_PER_TOKEN / 4;
+        let at = grep::find_query_offset(query, &self.body).saturating_sub(lead);
         let at = self.body.floor_char_boundary(at);
         let word = self.body.get(at..).and_then(|rest| rest.find(char::is_whitespace));
         if at == 0 { 0 } else { at + word.filter(|word| *word < lead).map_or(0, |word| word + 1) }
     }
 
     /// The block: the header, and so much of the text from a place on as fits the tokens.
-    pub(super) fn text(&self, at: usize, tokens_max: u32) -> String {
+    pub(super) fn render_passage(&self, at: usize, tokens_max: u32) -> String {
         let mut out = self.header.clone();
         out.push('\n');
         if at > 0 {
@@ -141,9 +146,9 @@ impl Whole {
             }
             out.push_str(line);
         }
-        let fits = tokens::truncate(&out, tokens_max).len();
+        let fits = tokens::truncate_to_tokens(&out, tokens_max).len();
         if fits < out.len() {
-            let fits = tokens::truncate(&out, tokens_max.saturating_sub(1)).len();
+            let fits = tokens::truncate_to_tokens(&out, tokens_max.saturating_sub(1)).len();
             out.truncate(fits);
             out.push_str(ELLIPSIS);
         }

@@ -8,22 +8,22 @@ use crate::search::query::TextQuery;
 use lcm_text::{
     base::{
         error::{Error, Result},
-        json::Fields,
+        json::JsonFields,
     },
     config::Config,
 };
 
 /// Name of the argument that holds a question.
-pub(super) const QUESTION: &str = "question-json";
+pub(super) const QUESTION_ARGUMENT: &str = "question-json";
 /// Bytes of a question, and of what is searched for in its place.
 const QUESTION_BYTES_MAX: usize = 16 << 10;
 /// Summaries that one question names.
 const SUMMARIES_MAX: usize = 32;
 /// Tokens of an answer: as asked for, and at most (behaviour reference, 6.7).
-const ANSWER_TOKENS: u32 = 2_000;
+const ANSWER_TOKENS_DEFAULT: u32 = 2_000;
 const ANSWER_TOKENS_MAX: u32 = 8_000;
 /// How long a question stays open, and at most: 120 s and 30 of headroom (the same reference).
-const TIMEOUT_MS: u64 = 150_000;
+const TIMEOUT_MS_DEFAULT: u64 = 150_000;
 pub(crate) const TIMEOUT_MS_MAX: u64 = 600_000;
 
 /// A question.
@@ -56,26 +56,26 @@ impl Question {
     ///
     /// `invalid-input` naming the field.
     pub(super) fn read(question_json: &str, config: &Config) -> Result<Self> {
-        let mut fields = Fields::of_argument(QUESTION, question_json)?;
-        let tokens_max = fields.small_or_none("max_tokens").unwrap_or(ANSWER_TOKENS);
-        let token_cap = fields.small_or_none("token_cap").unwrap_or(config.expand_tokens_max);
+        let mut fields = JsonFields::parse_argument(QUESTION_ARGUMENT, question_json)?;
+        let tokens_max = fields.take_optional_u32("max_tokens").unwrap_or(ANSWER_TOKENS_DEFAULT);
+        let token_cap = fields.take_optional_u32("token_cap").unwrap_or(config.expand_tokens_max);
         let question = Self {
-            question: fields.text("question").trim().into(),
-            query: fields.text_or_none("query").filter(|query| !query.trim().is_empty()),
-            summaries: fields.texts_or_none("summaries").unwrap_or_default(),
+            question: fields.take_text("question").trim().into(),
+            query: fields.take_optional_text("query").filter(|query| !query.trim().is_empty()),
+            summaries: fields.take_optional_texts("summaries").unwrap_or_default(),
             tokens_max,
             evidence_tokens_max: token_cap.min(config.expand_tokens_max),
-            all: fields.flag("all"),
-            only: fields.flag("only"),
-            timeout_ms: fields.number_or_none("timeout_ms").unwrap_or(TIMEOUT_MS),
-            grant: fields.text_or_none("grant"),
-            plan_only: fields.flag("plan_only"),
+            all: fields.take_flag("all"),
+            only: fields.take_flag("only"),
+            timeout_ms: fields.take_optional_u64("timeout_ms").unwrap_or(TIMEOUT_MS_DEFAULT),
+            grant: fields.take_optional_text("grant"),
+            plan_only: fields.take_flag("plan_only"),
         };
-        fields.end(QUESTION)?;
-        question.bounded()
+        fields.finish(QUESTION_ARGUMENT)?;
+        question.ensure_within_bounds()
     }
 
-    fn bounded(self) -> Result<Self> {
+    fn ensure_within_bounds(self) -> Result<Self> {
         let bounds = [
             ("question", self.question.len(), 1, QUESTION_BYTES_MAX, "bytes"),
             ("query", self.query.as_ref().map_or(1, String::len), 1, QUESTION_BYTES_MAX, "bytes"),
@@ -83,7 +83,7 @@ impl Question {
         ];
         for (key, length, least, most, unit) in bounds {
             if length < least || length > most {
-                return Err(Error::invalid(format_args!(
+                return Err(Error::invalid_input(format_args!(
                     "{key}: {length} {unit}; it has {least} to {most}"
                 )));
             }
@@ -95,22 +95,24 @@ impl Question {
         ];
         for (key, number, most) in numbers {
             if number == 0 || number > most {
-                return Err(Error::invalid(format_args!(
+                return Err(Error::invalid_input(format_args!(
                     "{key}: {number} is not from 1 to {most}"
                 )));
             }
         }
         if self.all && self.only {
-            return Err(Error::invalid("only: it does not go with all"));
+            return Err(Error::invalid_input("only: it does not go with all"));
         }
         if self.query.as_ref().is_some_and(|query| TextQuery::parse(query).has_lost_conditions) {
-            return Err(Error::limit("query: so many conditions are not kept; name fewer"));
+            return Err(Error::limit_exceeded(
+                "query: so many conditions are not kept; name fewer",
+            ));
         }
         Ok(self)
     }
 
     /// What is searched for.
-    pub(super) fn sought(&self) -> &str {
+    pub(super) fn search_text(&self) -> &str {
         self.query.as_deref().unwrap_or(&self.question)
     }
 }

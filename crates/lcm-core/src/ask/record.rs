@@ -10,49 +10,49 @@ use lcm_text::base::hash;
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{
-    codec::{self, Sound},
-    keys::Keys,
-    records::grants::Permit,
+    codec::{self, SoundRecord},
+    keys::ConversationKeys,
+    records::grants::GrantAccess,
     store::{Guard, Put},
-    store_session::Reader,
+    store_session::StoreSession,
 };
 use lcm_text::{
     base::{
         error::{Error, Result},
-        json::Writer,
+        json::JsonWriter,
         time,
     },
     types::api::Timestamp,
 };
 
-use super::evidence::{Passage, Share};
+use super::evidence::{ConversationShare, EvidencePassage};
 
 /// First characters of a continuation.
-const CONTINUATION: &str = "ask1.";
+const CONTINUATION_PREFIX: &str = "ask1.";
 
 /// The record.
 #[derive(Debug, Deserialize, Serialize)]
-pub(super) struct Record {
+pub(super) struct QuestionRecord {
     /// Which question of the conversation it is, from 1.
     pub(super) number: u64,
     pub(super) id: [u8; 8],
     /// From when on another question may take its place.
     pub(super) expires_at: Timestamp,
-    pub(super) state: State,
+    pub(super) state: QuestionState,
 }
 
 /// How far a question is.
 #[derive(Debug, Deserialize, Serialize)]
-pub(super) enum State {
+pub(super) enum QuestionState {
     /// The model is asked.
-    Open(Open),
+    Open(OpenQuestion),
     /// The answer as JSON.
     Ended(String),
 }
 
 /// What is needed to go on.
 #[derive(Debug, Deserialize, Serialize)]
-pub(super) struct Open {
+pub(super) struct OpenQuestion {
     pub(super) question: String,
     pub(super) tokens_max: u32,
     pub(super) evidence_tokens_max: u32,
@@ -60,80 +60,85 @@ pub(super) struct Open {
     pub(super) only: bool,
     /// Number of the completion that is waited for, from 1.
     pub(super) attempt: u32,
-    pub(super) passages: Vec<Passage>,
-    pub(super) shares: Vec<Share>,
+    pub(super) passages: Vec<EvidencePassage>,
+    pub(super) shares: Vec<ConversationShare>,
     pub(super) evidence_tokens: u32,
     /// Whether evidence was left out.
     pub(super) truncated: bool,
-    pub(super) grant: Option<Held>,
+    pub(super) grant: Option<QuestionGrant>,
 }
 
 /// The grant on which a question is read.
 #[derive(Debug, Deserialize, Serialize)]
-pub(super) struct Held {
+pub(super) struct QuestionGrant {
     /// As it is printed.
     pub(super) id: String,
     /// Whether evidence was left out because no more tokens were left of it.
     pub(super) truncated: bool,
 }
 
-impl Sound for Record {
+impl SoundRecord for QuestionRecord {
     fn is_sound(&self) -> bool {
-        let is_open_sound = |open: &Open| {
+        let is_open_sound = |open: &OpenQuestion| {
             open.attempt != 0
-                && open.passages.iter().all(|passage| passage.place() < open.shares.len())
+                && open.passages.iter().all(|passage| passage.share_index() < open.shares.len())
         };
         self.expires_at <= time::MS_MAX
             && match &self.state {
-                State::Open(open) => is_open_sound(open),
-                State::Ended(_) => true,
+                QuestionState::Open(open) => is_open_sound(open),
+                QuestionState::Ended(_) => true,
             }
     }
 }
 
 /// What a call takes of the grant on which it reads.
 #[derive(Default)]
-pub(super) struct Paid {
+pub(super) struct GrantCharge {
     /// `None`: everything may be read.
-    pub(super) permit: Option<Permit>,
+    pub(super) permit: Option<GrantAccess>,
     /// Of this call.
     pub(super) tokens: u32,
     /// Whether evidence was left out for it.
     pub(super) truncated: bool,
 }
 
-impl Paid {
+impl GrantCharge {
     /// What an answer says of a grant of which a question has taken `tokens` in all.
-    pub(super) fn note(&self, tokens: u32) -> Option<Writer> {
+    pub(super) fn build_grant_note(&self, tokens: u32) -> Option<JsonWriter> {
         let permit = self.permit.as_ref()?;
-        Some(permit.note(tokens, permit.left().saturating_sub(self.tokens), self.truncated))
+        Some(permit.build_note(
+            tokens,
+            permit.tokens_left().saturating_sub(self.tokens),
+            self.truncated,
+        ))
     }
 }
 
 /// The place of the record, with what stands there.
-pub(super) struct Slot {
+pub(super) struct QuestionSlot {
     key: String,
     value: Option<Vec<u8>>,
-    pub(super) record: Option<Record>,
+    pub(super) record: Option<QuestionRecord>,
 }
 
-impl Slot {
+impl QuestionSlot {
     /// Reads it.
     ///
     /// # Errors
     ///
     /// `corrupt`; errors of the store.
-    pub(super) fn read(reader: &mut Reader<'_>, keys: &Keys) -> Result<Self> {
-        let key = keys.ask();
-        let value = reader.fresh_one(&key)?;
+    pub(super) fn read(reader: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<Self> {
+        let key = keys.ask_key();
+        let value = reader.read_one_uncached(&key)?;
         let record = value.as_ref().map(|value| codec::decode(&key, value)).transpose()?;
         Ok(Self { key, value, record })
     }
 
     /// The open question that stands there now.
-    pub(super) fn open(&self, now: Timestamp) -> Option<&Record> {
-        let is_open =
-            |record: &&Record| matches!(record.state, State::Open(_)) && now < record.expires_at;
+    pub(super) fn find_open_question(&self, now: Timestamp) -> Option<&QuestionRecord> {
+        let is_open = |record: &&QuestionRecord| {
+            matches!(record.state, QuestionState::Open(_)) && now < record.expires_at
+        };
         self.record.as_ref().filter(is_open)
     }
 
@@ -142,10 +147,10 @@ impl Slot {
     /// # Errors
     ///
     /// `invalid-input`: no continuation of this engine; `not-found`: the question was replaced.
-    pub(super) fn continued(&mut self, continuation: &str) -> Result<Record> {
-        let digits = continuation.strip_prefix(CONTINUATION).and_then(hash::unhex);
+    pub(super) fn take_by_continuation(&mut self, continuation: &str) -> Result<QuestionRecord> {
+        let digits = continuation.strip_prefix(CONTINUATION_PREFIX).and_then(hash::decode_hex);
         let Some(id) = digits.filter(|id| id.len() == 8) else {
-            return Err(Error::invalid("continuation: none of this engine"));
+            return Err(Error::invalid_input("continuation: none of this engine"));
         };
         self.record.take().filter(|record| record.id == *id).ok_or_else(|| {
             Error::not_found("continuation: the question is not there any more; ask again")
@@ -158,13 +163,18 @@ impl Slot {
     ///
     /// `conflict`: somebody was faster; `denied`: the grant has not so much left;
     /// `limit-exceeded`; errors of the store.
-    pub(super) fn write(self, reader: &mut Reader<'_>, record: &Record, paid: Paid) -> Result<()> {
-        let put = Put { key: self.key.clone(), value: Some(codec::encode_small(record)?) };
+    pub(super) fn write(
+        self,
+        reader: &mut StoreSession<'_>,
+        record: &QuestionRecord,
+        paid: GrantCharge,
+    ) -> Result<()> {
+        let put = Put { key: self.key.clone(), value: Some(codec::encode_compressed(record)?) };
         let mut guards = alloc::vec![Guard { key: self.key, value: self.value }];
         let mut puts = alloc::vec![put];
         if let Some(permit) = paid.permit {
             // The guard also when nothing is taken: who is answered has a grant that stands.
-            let (guard, put) = permit.charge(paid.tokens)?;
+            let (guard, put) = permit.build_charge(paid.tokens)?;
             guards.push(guard);
             puts.extend((paid.tokens > 0).then_some(put));
         }
@@ -172,21 +182,27 @@ impl Slot {
     }
 }
 
-impl Record {
+impl QuestionRecord {
     /// The record of the question after the one in a slot.
-    pub(super) fn after(slot: &Slot, keys: &Keys, now: Timestamp, timeout_ms: u64) -> Self {
+    pub(super) fn new_after_slot(
+        slot: &QuestionSlot,
+        keys: &ConversationKeys,
+        now: Timestamp,
+        timeout_ms: u64,
+    ) -> Self {
         let number = slot.record.as_ref().map_or(0, |record| record.number).saturating_add(1);
-        let parts: [&[u8]; 4] = [b"lcm ask", &keys.id(), &number.to_be_bytes(), &now.to_be_bytes()];
+        let parts: [&[u8]; 4] =
+            [b"lcm ask", &keys.conversation_hash(), &number.to_be_bytes(), &now.to_be_bytes()];
         Self {
             number,
-            id: hash::prefix(&hash::hash(&parts)),
+            id: hash::hash_prefix(&hash::hash_fields(&parts)),
             expires_at: now.saturating_add(timeout_ms).min(time::MS_MAX),
-            state: State::Ended(String::new()),
+            state: QuestionState::Ended(String::new()),
         }
     }
 
     /// By what a host names the question.
-    pub(super) fn continuation(&self) -> String {
-        [CONTINUATION, &hash::hex(&self.id)].concat()
+    pub(super) fn format_continuation(&self) -> String {
+        [CONTINUATION_PREFIX, &hash::hex(&self.id)].concat()
     }
 }

@@ -6,20 +6,20 @@
 
 use alloc::vec::Vec;
 
-use lcm_text::base::{int, json::Writer};
+use lcm_text::base::{int, json::JsonWriter};
 
 /// How deep a question goes without a word about it, and at most.
-const DEPTH: u32 = 3;
+const DEPTH_DEFAULT: u32 = 3;
 const DEPTH_MAX: u32 = 10;
 /// Tokens of a candidate; the further numbers are factors in hundredths.
 const CANDIDATE_TOKENS: u64 = 220;
-const WITH_MESSAGES: u64 = 190;
-const EACH_DEPTH: u64 = 65;
-const BROAD: u64 = 135;
-const MULTI_HOP: u64 = 125;
+const MESSAGES_FACTOR: u64 = 190;
+const DEPTH_FACTOR: u64 = 65;
+const BROAD_FACTOR: u64 = 135;
+const MULTI_HOP_FACTOR: u64 = 125;
 /// From how many hundredths of the cap on a risk is high or moderate.
-const HIGH: u64 = 70;
-const MODERATE: u64 = 35;
+const HIGH_RISK_PERCENT: u64 = 70;
+const MODERATE_RISK_PERCENT: u64 = 35;
 
 const MULTI_HOP_WORDS: [&str; 9] = [
     "root cause",
@@ -54,7 +54,7 @@ const BROAD_WORDS: [&str; 17] = [
 
 /// What is known of a question before anything is read for it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Route<'a> {
+pub(super) struct RoutingInput<'a> {
     pub(super) text: &'a str,
     /// `None`: nobody said.
     pub(super) depth: Option<u32>,
@@ -65,19 +65,19 @@ pub(super) struct Route<'a> {
     pub(super) is_probe: bool,
 }
 
-impl Route<'_> {
+impl RoutingInput<'_> {
     /// The action, what reading would take, how near that is to the cap, and why, as JSON.
-    pub(super) fn json(&self) -> Writer {
-        let depth = self.depth.unwrap_or(DEPTH).clamp(1, DEPTH_MAX);
+    pub(super) fn render_json(&self) -> JsonWriter {
+        let depth = self.depth.unwrap_or(DEPTH_DEFAULT).clamp(1, DEPTH_MAX);
         let text = self.text.to_lowercase();
         let mentions = |words: &[&str]| words.iter().any(|word| text.contains(word));
         let is_broad = mentions(&BROAD_WORDS) || spans_years(&text);
         let is_multi_hop = depth >= 3 || self.candidates >= 5 || mentions(&MULTI_HOP_WORDS);
         let factors = [
-            (self.has_messages, WITH_MESSAGES),
-            (true, 100 + u64::from(depth - 1) * EACH_DEPTH),
-            (is_broad, BROAD),
-            (is_multi_hop, MULTI_HOP),
+            (self.has_messages, MESSAGES_FACTOR),
+            (true, 100 + u64::from(depth - 1) * DEPTH_FACTOR),
+            (is_broad, BROAD_FACTOR),
+            (is_multi_hop, MULTI_HOP_FACTOR),
         ];
         let (mut estimate, mut unit) =
             (CANDIDATE_TOKENS.saturating_mul(int::to_u64(self.candidates)), 1u64);
@@ -87,12 +87,12 @@ impl Route<'_> {
         let estimate = estimate.div_ceil(unit);
         let ratio = estimate.saturating_mul(100) / u64::from(self.tokens_max.max(1));
         let (risk, is_high) = match ratio {
-            HIGH.. => ("high", true),
-            MODERATE.. => ("moderate", false),
+            HIGH_RISK_PERCENT.. => ("high", true),
+            MODERATE_RISK_PERCENT.. => ("moderate", false),
             _ => ("low", false),
         };
         let mut reasons: Vec<&str> = Vec::new();
-        let is_small = self.candidates <= 1 && depth <= 2 && ratio < MODERATE;
+        let is_small = self.candidates <= 1 && depth <= 2 && ratio < MODERATE_RISK_PERCENT;
         let action = if self.candidates == 0 {
             reasons.push("no-candidates");
             "answer-directly"
@@ -106,11 +106,11 @@ impl Route<'_> {
         };
         let further = [(is_high, "high-risk"), (is_broad, "broad"), (is_multi_hop, "multi-hop")];
         reasons.extend(further.into_iter().filter(|(holds, _)| *holds).map(|(_, reason)| reason));
-        let mut w = Writer::object();
-        w.text("action", action);
-        w.number("estimated_tokens", estimate);
-        w.texts("reasons", &reasons);
-        w.text("risk", risk);
+        let mut w = JsonWriter::new_object();
+        w.add_text("action", action);
+        w.add_number("estimated_tokens", estimate);
+        w.add_texts("reasons", &reasons);
+        w.add_text("risk", risk);
         w
     }
 }
@@ -135,8 +135,8 @@ mod tests {
 
     fn route(depth: u32, candidates: usize, is_probe: bool, text: &str) -> String {
         let (depth, tokens_max, has_messages) = (Some(depth), 4_000, false);
-        let route = Route { text, depth, candidates, tokens_max, has_messages, is_probe };
-        route.json().end_object()
+        let route = RoutingInput { text, depth, candidates, tokens_max, has_messages, is_probe };
+        route.render_json().end_object()
     }
 
     fn expected(action: &str, tokens: u32, reasons: &str, risk: &str) -> String {

@@ -9,30 +9,31 @@
 use alloc::{format, string::String, vec::Vec};
 
 use lcm_text::{
-    base::json::{self, Span, Value},
-    message::{Object, below, validate},
+    base::json::{self, ByteSpan, JsonValue},
+    message::{JsonObject, get_object_either, validate},
     types::api::Dialect,
 };
 
 /// What is left of an array.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) struct Accepted {
+pub(super) struct AcceptedArray {
     pub(super) messages_json: String,
     /// Indexes of the messages that are no longer in it, in order.
-    pub(super) left_out: Vec<usize>,
+    pub(super) removed_indexes: Vec<usize>,
     /// What was found, and how much is gone.
     pub(super) warning: String,
 }
 
 /// Checks an array; `None`: the provider takes all of it.
-pub(super) fn accepted(dialect: Dialect, messages_json: &str) -> Option<Accepted> {
-    let messages = json::elements(messages_json, Span::between(0, messages_json.len()));
+pub(super) fn check_array(dialect: Dialect, messages_json: &str) -> Option<AcceptedArray> {
+    let messages = json::list_elements(messages_json, ByteSpan::from_range(0, messages_json.len()));
     let findings = validate::check(dialect, messages_json, &messages);
     let first = findings.list.first()?;
-    let turns = turns(messages_json, &messages);
+    let turns = number_turns(messages_json, &messages);
     let mut left: Vec<usize> = (0..messages.len()).collect();
     let faults = |left: &[usize]| -> Vec<usize> {
-        let kept: Vec<Value> = left.iter().filter_map(|at| messages.get(*at)).copied().collect();
+        let kept: Vec<JsonValue> =
+            left.iter().filter_map(|at| messages.get(*at)).copied().collect();
         let at_fault = validate::check(dialect, messages_json, &kept).messages;
         at_fault.iter().filter_map(|at| left.get(*at)).copied().collect()
     };
@@ -55,33 +56,37 @@ pub(super) fn accepted(dialect: Dialect, messages_json: &str) -> Option<Accepted
     let left_out: Vec<usize> =
         (0..messages.len()).filter(|at| left.binary_search(at).is_err()).collect();
     let warning = format!("invalid-context: {first}; {} messages left out", left_out.len());
-    Some(Accepted { messages_json: format!("[{}]", texts.join(",")), left_out, warning })
+    Some(AcceptedArray {
+        messages_json: format!("[{}]", texts.join(",")),
+        removed_indexes: left_out,
+        warning,
+    })
 }
 
 /// The turn of each message, counted from 0.
-fn turns(raw: &str, messages: &[Value]) -> Vec<usize> {
+fn number_turns(raw: &str, messages: &[JsonValue]) -> Vec<usize> {
     let mut turn = 0;
     let mut out = Vec::new();
     for (at, value) in messages.iter().enumerate() {
-        turn += usize::from(at > 0 && begins_turn(raw, *value));
+        turn += usize::from(at > 0 && is_turn_start(raw, *value));
         out.push(turn);
     }
     out
 }
 
 /// Whether a user speaks, and returns nothing.
-fn begins_turn(raw: &str, value: Value) -> bool {
-    let Some(message) = Object::of(raw, value) else { return false };
-    let is_answer = |value: &Value| {
-        Object::of(raw, *value).is_some_and(|block| {
-            block.text("type") == "tool_result"
-                || below(&block, "functionResponse", "function_response").is_some()
+fn is_turn_start(raw: &str, value: JsonValue) -> bool {
+    let Some(message) = JsonObject::from_value(raw, value) else { return false };
+    let is_answer = |value: &JsonValue| {
+        JsonObject::from_value(raw, *value).is_some_and(|block| {
+            block.get_text("type") == "tool_result"
+                || get_object_either(&block, "functionResponse", "function_response").is_some()
         })
     };
     // A content of Gemini without a role is the user's.
-    let is_user = message.text("role") == "user"
-        || (message.any("role").is_none() && message.any("parts").is_some());
-    let blocks = || message.list("content").into_iter().chain(message.list("parts"));
+    let is_user = message.get_text("role") == "user"
+        || (message.get_value("role").is_none() && message.get_value("parts").is_some());
+    let blocks = || message.get_list("content").into_iter().chain(message.get_list("parts"));
     is_user && !blocks().any(|block| is_answer(&block))
 }
 
@@ -92,17 +97,17 @@ mod tests {
     /// Checks what is left of an array of these messages, by their indexes.
     fn left_of(dialect: Dialect, messages: &[&str], left: &[usize], first: &str) {
         let array = |of: &[&str]| format!("[{}]", of.join(","));
-        let found = accepted(dialect, &array(messages)).unwrap();
+        let found = check_array(dialect, &array(messages)).unwrap();
         let kept: Vec<&str> = left.iter().map(|at| messages[*at]).collect();
         assert_eq!(found.messages_json, array(&kept));
         let gone: Vec<usize> = (0..messages.len()).filter(|at| !left.contains(at)).collect();
-        assert_eq!(found.left_out, gone);
+        assert_eq!(found.removed_indexes, gone);
         let end = format!("; {} messages left out", gone.len());
         assert!(found.warning.starts_with(&format!("invalid-context: {first}")), "{found:?}");
         assert!(found.warning.ends_with(&end), "{found:?}");
         // What is left is taken as it is.
         if !kept.is_empty() {
-            assert_eq!(accepted(dialect, &found.messages_json), None);
+            assert_eq!(check_array(dialect, &found.messages_json), None);
         }
     }
 
@@ -113,7 +118,7 @@ mod tests {
     fn what_a_provider_takes_is_left_alone() {
         let array = format!("[{USER},{SAYS},{USER}]");
         for dialect in [Dialect::Anthropic, Dialect::OpenaiChat, Dialect::OpenaiResponses] {
-            assert_eq!(accepted(dialect, &array), None);
+            assert_eq!(check_array(dialect, &array), None);
         }
     }
 
@@ -124,7 +129,7 @@ mod tests {
         let result = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1",
             "content":"r"}]}"#;
         let both = &[USER, call, result, SAYS, USER, SAYS, USER];
-        assert_eq!(accepted(Dialect::Anthropic, &format!("[{}]", both.join(","))), None);
+        assert_eq!(check_array(Dialect::Anthropic, &format!("[{}]", both.join(","))), None);
         // A call without its result is at fault, not the message where that shows.
         let broken = &[USER, SAYS, USER, call, USER, SAYS, USER];
         left_of(Dialect::Anthropic, broken, &[0, 1, 2, 4, 5, 6], "messages[4]: no result");

@@ -8,12 +8,12 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    dialect::{self, Entry, Note, Notes, Origin},
+    dialect::{self, EntryOrigin, RenderEntry, RenderNote, RenderNotes},
     marks, prefix,
 };
 use lcm_text::{
     base::{
-        json::{self, Value},
+        json::{self, JsonValue},
         sort,
     },
     message::validate,
@@ -21,54 +21,54 @@ use lcm_text::{
 };
 
 /// Bytes of arrays that are kept: what a budget of a million tokens holds.
-const KEPT_BYTES_MAX: usize = 4 << 20;
+const ARRAYS_BYTES_MAX: usize = 4 << 20;
 /// Places where an array is tried to be cut. Each renders what is behind it once more, so that
 /// after a few it is cheaper to render all.
 const CUTS_MAX: usize = 3;
 /// Arrays that are kept, of one conversation or several: until one fits the budget, an assembly may
 /// render more than one.
-const KEPT_MAX: usize = 8;
+const CACHED_ARRAYS_MAX: usize = 8;
 
 /// The arrays of the last assemblies.
 #[derive(Debug, Default)]
-pub(crate) struct Renderings {
+pub(crate) struct RenderedArrays {
     /// Key root of the conversation that is assembled.
     root: String,
     /// The one used last stands last.
-    list: Vec<Rendering>,
+    arrays: Vec<ProviderArray>,
     /// How many of the last are of this assembly.
-    own: usize,
+    current_count: usize,
 }
 
 /// One array for a provider.
 #[derive(Debug, Default)]
-pub(super) struct Rendering {
+pub(super) struct ProviderArray {
     /// Key root of its conversation.
     root: String,
     dialect: Option<Dialect>,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<RenderEntry>,
     /// The messages with commas between, without the brackets.
     pub(super) json: String,
     /// Where each message begins in it.
     pub(super) starts: Vec<usize>,
-    pub(super) elements: Vec<Element>,
-    pub(super) notes: Notes,
+    pub(super) elements: Vec<ArrayElement>,
+    pub(super) notes: RenderNotes,
     /// Hashes of ids, each with the index of its entry.
     ids: Vec<(u64, usize)>,
     /// Entries of a call and of its answer, where they differ.
     pairs: Vec<(usize, usize)>,
     /// Where the first mark for a cache is; past the end: there is none.
-    marked: usize,
+    first_cache_mark: usize,
     /// What was before the elements, and the hash of all up to each of them.
     chain_start: [u8; 32],
     chain: Vec<[u8; 32]>,
     /// Messages of the beginning that the provider takes, whatever follows.
-    accepted: usize,
+    accepted_messages: usize,
 }
 
 /// What one entry became in one message.
 #[derive(Debug)]
-pub(super) struct Element {
+pub(super) struct ArrayElement {
     pub(super) hash: [u8; 32],
     pub(super) tokens: u64,
     /// Index of the entry.
@@ -81,67 +81,70 @@ pub(super) struct Element {
 
 /// Where an array can be cut: the first of these that are not kept.
 #[derive(Clone, Copy)]
-struct Cut {
+struct ArrayCut {
     entry: usize,
     message: usize,
     element: usize,
 }
 
-impl Renderings {
+impl RenderedArrays {
     /// Begins an assembly of a conversation.
-    pub(super) fn begin(&mut self, root: &str) {
-        (self.root, self.own) = (root.into(), 0);
+    pub(super) fn begin_assembly(&mut self, root: &str) {
+        (self.root, self.current_count) = (root.into(), 0);
     }
 
     /// A summary that was rendered, by its id and the size of its record.
-    pub(super) fn summary(&self, origin: Origin) -> Option<Entry> {
-        let own = self.list.iter().rev().filter(|kept| kept.root == self.root);
+    pub(super) fn find_summary(&self, origin: EntryOrigin) -> Option<RenderEntry> {
+        let own = self.arrays.iter().rev().filter(|kept| kept.root == self.root);
         // The summaries are the first, or nearly.
         own.flat_map(|kept| &kept.entries).find(|entry| entry.origin == origin).cloned()
     }
 
     /// Renders entries, and takes what was kept of them.
-    pub(super) fn render(&mut self, dialect: Dialect, entries: Vec<Entry>) -> Rendering {
-        let others = self.list.len().saturating_sub(self.own);
+    pub(super) fn render(&mut self, dialect: Dialect, entries: Vec<RenderEntry>) -> ProviderArray {
+        let others = self.arrays.len().saturating_sub(self.current_count);
         let mut best: Option<(usize, usize)> = None;
-        for (at, kept) in self.list.iter().enumerate().take(others) {
+        for (at, kept) in self.arrays.iter().enumerate().take(others) {
             if kept.root != self.root {
                 continue;
             }
-            let equal = kept.equal(dialect, &entries);
+            let equal = kept.count_equal_entries(dialect, &entries);
             if equal * 2 > entries.len() && best.is_none_or(|(_, most)| equal > most) {
                 best = Some((at, equal));
             }
         }
         if let Some((at, equal)) = best {
-            let mut kept = self.list.remove(at);
-            if kept.go_on(dialect, &entries, equal) {
+            let mut kept = self.arrays.remove(at);
+            if kept.extend_to(dialect, &entries, equal) {
                 kept.entries = entries;
                 return kept;
             }
         }
-        let mut rendering =
-            Rendering { root: self.root.clone(), dialect: Some(dialect), ..Rendering::default() };
-        rendering.push(dialect::render(dialect, &entries, false), 0);
+        let mut rendering = ProviderArray {
+            root: self.root.clone(),
+            dialect: Some(dialect),
+            ..ProviderArray::default()
+        };
+        rendering.append_output(dialect::render(dialect, &entries, false), 0);
         rendering.entries = entries;
         rendering
     }
 
     /// Keeps an array that was rendered in this assembly.
-    pub(super) fn keep(&mut self, rendering: Rendering) {
-        self.list.push(rendering);
-        self.own += 1;
-        let bytes = |list: &[Rendering]| list.iter().map(|kept| kept.json.len()).sum::<usize>();
-        while self.list.len() > KEPT_MAX || bytes(&self.list) > KEPT_BYTES_MAX {
-            self.list.remove(0);
+    pub(super) fn store_array(&mut self, rendering: ProviderArray) {
+        self.arrays.push(rendering);
+        self.current_count += 1;
+        let bytes = |list: &[ProviderArray]| list.iter().map(|kept| kept.json.len()).sum::<usize>();
+        while self.arrays.len() > CACHED_ARRAYS_MAX || bytes(&self.arrays) > ARRAYS_BYTES_MAX {
+            self.arrays.remove(0);
         }
-        self.own = self.own.min(self.list.len());
+        self.current_count = self.current_count.min(self.arrays.len());
     }
 }
 
-impl Rendering {
+impl ProviderArray {
     /// How many of the first entries are those of this array.
-    fn equal(&self, dialect: Dialect, entries: &[Entry]) -> usize {
+    fn count_equal_entries(&self, dialect: Dialect, entries: &[RenderEntry]) -> usize {
         if self.dialect != Some(dialect) {
             return 0;
         }
@@ -150,16 +153,16 @@ impl Rendering {
 
     /// Becomes the array of these entries, of which the first are its own; `false`: it has to be
     /// rendered anew.
-    fn go_on(&mut self, dialect: Dialect, entries: &[Entry], mut equal: usize) -> bool {
+    fn extend_to(&mut self, dialect: Dialect, entries: &[RenderEntry], mut equal: usize) -> bool {
         if equal == entries.len() && equal == self.entries.len() {
             return true;
         }
         for _ in 0..CUTS_MAX {
-            let Some(cut) = self.cut(equal) else { return false };
+            let Some(cut) = self.find_cut(equal) else { return false };
             let rest = entries.get(cut.entry..).unwrap_or_default();
             let output = dialect::render(dialect, rest, true);
-            if self.fits(dialect, cut, &output) {
-                self.replace(cut, output);
+            if self.can_append(dialect, cut, &output) {
+                self.replace_after(cut, output);
                 return true;
             }
             equal = cut.entry;
@@ -168,43 +171,43 @@ impl Rendering {
     }
 
     /// Whether what entries became without those before a cut is what they become with them.
-    fn fits(&self, dialect: Dialect, cut: Cut, output: &dialect::Output) -> bool {
+    fn can_append(&self, dialect: Dialect, cut: ArrayCut, output: &dialect::RenderOutput) -> bool {
         let merges = || {
-            let last = self.message(cut.message - 1).map(role).unwrap_or_default();
+            let last = self.message_json(cut.message - 1).map(role_prefix).unwrap_or_default();
             let is_same = output.json.starts_with(last);
             is_same && (dialect == Dialect::Anthropic || last.contains("\"model\""))
         };
         !output.json.is_empty()
-            && output.stands_alone
+            && output.is_independent
             // A provider counts its marks from the newest on.
-            && self.marked >= self.end(cut)
-            && self.keeps_pairs(cut)
-            && !(dialect == Dialect::OpenaiResponses && self.lost_reasoning(cut))
-            && !self.shares_ids(cut, &output.ids)
+            && self.first_cache_mark >= self.end_offset(cut)
+            && self.has_whole_pairs(cut)
+            && !(dialect == Dialect::OpenaiResponses && self.has_lost_reasoning(cut))
+            && !self.has_shared_ids(cut, &output.ids)
             && !(matches!(dialect, Dialect::Anthropic | Dialect::Gemini) && merges())
     }
 
     /// Where what is kept ends.
-    fn end(&self, cut: Cut) -> usize {
+    fn end_offset(&self, cut: ArrayCut) -> usize {
         self.starts.get(cut.message).map_or(self.json.len(), |start| start - 1)
     }
 
     /// Puts this behind what is kept.
-    fn replace(&mut self, cut: Cut, output: dialect::Output) {
-        self.json.truncate(self.end(cut));
+    fn replace_after(&mut self, cut: ArrayCut, output: dialect::RenderOutput) {
+        self.json.truncate(self.end_offset(cut));
         self.starts.truncate(cut.message);
         self.elements.truncate(cut.element);
         self.chain.truncate(cut.element);
         self.notes.retain_before(cut.entry);
         self.ids.retain(|(_, entry)| *entry < cut.entry);
         self.pairs.retain(|(call, _)| *call < cut.entry);
-        self.accepted = self.accepted.min(cut.message);
-        self.push(output, cut.entry);
+        self.accepted_messages = self.accepted_messages.min(cut.message);
+        self.append_output(output, cut.entry);
     }
 
     /// The last place up to which this array stays if its first `equal` entries do: behind a
     /// message whose entries and all before them are in no later one.
-    fn cut(&self, equal: usize) -> Option<Cut> {
+    fn find_cut(&self, equal: usize) -> Option<ArrayCut> {
         // The greatest entry before each element.
         let mut before = Vec::with_capacity(self.elements.len());
         let mut greatest = 0;
@@ -219,54 +222,55 @@ impl Rendering {
             let begins = at > 0
                 && self.elements.get(at - 1).is_some_and(|last| last.message < element.message);
             if begins && greatest < least && least < equal {
-                return Some(Cut { entry: least, message: element.message, element: at });
+                return Some(ArrayCut { entry: least, message: element.message, element: at });
             }
         }
         None
     }
 
     /// Whether an item of reasoning before a cut was left out: what follows it goes without its id.
-    fn lost_reasoning(&self, cut: Cut) -> bool {
+    fn has_lost_reasoning(&self, cut: ArrayCut) -> bool {
         let is_own = |at: usize| {
             let origin = self.entries.get(at).map(|entry| entry.origin);
-            matches!(origin, Some(Origin::Message { dialect: Dialect::OpenaiResponses, .. }))
+            matches!(origin, Some(EntryOrigin::Message { dialect: Dialect::OpenaiResponses, .. }))
         };
-        self.notes.has(Note::ReasoningLeftOut, &|at| at < cut.entry && is_own(at))
+        self.notes.has_note(RenderNote::ReasoningLeftOut, &|at| at < cut.entry && is_own(at))
     }
 
     /// Whether each call is on the same side of a cut as its answer: one that stayed alone would
     /// have none, for what goes may not come again.
-    fn keeps_pairs(&self, cut: Cut) -> bool {
+    fn has_whole_pairs(&self, cut: ArrayCut) -> bool {
         self.pairs.iter().all(|(call, answer)| (*call < cut.entry) == (*answer < cut.entry))
     }
 
     /// Whether what is kept has an id in common with what follows, or had with what goes.
-    fn shares_ids(&self, cut: Cut, rest: &[(u64, usize)]) -> bool {
+    fn has_shared_ids(&self, cut: ArrayCut, rest: &[(u64, usize)]) -> bool {
         let goes = self.ids.iter().filter(|(_, entry)| *entry >= cut.entry);
         let mut ids: Vec<u64> = rest.iter().chain(goes).map(|(id, _)| *id).collect();
-        sort::distinct_numbers(&mut ids);
+        sort::sort_and_dedup_numbers(&mut ids);
         let mut kept = self.ids.iter().filter(|(_, entry)| *entry < cut.entry);
         kept.any(|(id, _)| ids.binary_search(id).is_ok())
     }
 
     /// The JSON of a message.
-    pub(super) fn message(&self, at: usize) -> Option<&str> {
+    pub(super) fn message_json(&self, at: usize) -> Option<&str> {
         let end = self.starts.get(at + 1).map_or(self.json.len(), |next| next - 1);
         self.json.get(*self.starts.get(at)?..end)
     }
 
     /// Adds what entries from this index on became.
-    fn push(&mut self, output: dialect::Output, entry: usize) {
+    fn append_output(&mut self, output: dialect::RenderOutput, entry: usize) {
         if !self.json.is_empty() {
             self.json.push(',');
         }
         let (start, message) = (self.json.len(), self.starts.len());
-        if self.marked >= start {
+        if self.first_cache_mark >= start {
             // Also those that an array with more and newer ones has no room for.
-            let has_mark = |element: &&dialect::Element| element.text.contains("cache_control");
+            let has_mark =
+                |element: &&dialect::OutputElement| element.text.contains("cache_control");
             let first = output.elements.iter().find(has_mark);
             let at = first.and_then(|element| output.starts.get(element.message));
-            self.marked = at.map_or(usize::MAX, |at| at + start);
+            self.first_cache_mark = at.map_or(usize::MAX, |at| at + start);
         }
         if start == 0 {
             self.json = output.json;
@@ -274,8 +278,8 @@ impl Rendering {
             self.json.push_str(&output.json);
         }
         self.starts.extend(output.starts.iter().map(|at| at + start));
-        self.elements.extend(output.elements.iter().map(|element| Element {
-            hash: marks::hash(&element.text),
+        self.elements.extend(output.elements.iter().map(|element| ArrayElement {
+            hash: marks::hash_element(&element.text),
             tokens: element.tokens,
             entry: element.entry + entry,
             message: element.message + message,
@@ -287,13 +291,13 @@ impl Rendering {
     }
 
     /// The hash of all elements behind those of this hash, see [`prefix`].
-    pub(super) fn chain(&mut self, start: [u8; 32]) -> [u8; 32] {
+    pub(super) fn extend_chain(&mut self, start: [u8; 32]) -> [u8; 32] {
         if self.chain_start != start {
             (self.chain_start, self.chain) = (start, Vec::new());
         }
         let mut last = self.chain.last().copied().unwrap_or(start);
         for element in self.elements.iter().skip(self.chain.len()) {
-            last = prefix::chained(&last, &element.hash);
+            last = prefix::chain_next(&last, &element.hash);
             self.chain.push(last);
         }
         last
@@ -301,16 +305,17 @@ impl Rendering {
 
     /// Whether the provider takes what is new of the array, as it takes the rest.
     pub(super) fn is_accepted(&mut self, dialect: Dialect) -> bool {
-        let from = self.accepted;
+        let from = self.accepted_messages;
         if from == self.starts.len() {
             return true;
         }
-        let last = from.checked_sub(1).and_then(|last| self.message(last));
+        let last = from.checked_sub(1).and_then(|last| self.message_json(last));
         let start = self.starts.get(from).copied().unwrap_or_default();
         let rest = alloc::format!("[{}]", self.json.get(start..).unwrap_or_default());
-        let messages: Vec<Value> = json::elements(&rest, json::Span::between(0, rest.len()));
-        if validate::check_behind(dialect, last, &rest, &messages).list.is_empty() {
-            self.accepted = self.starts.len();
+        let messages: Vec<JsonValue> =
+            json::list_elements(&rest, json::ByteSpan::from_range(0, rest.len()));
+        if validate::check_after(dialect, last, &rest, &messages).list.is_empty() {
+            self.accepted_messages = self.starts.len();
             return true;
         }
         false
@@ -318,7 +323,7 @@ impl Rendering {
 }
 
 /// What a message begins with, where that is its role.
-fn role(message: &str) -> &str {
+fn role_prefix(message: &str) -> &str {
     message.split_once('[').map_or(message, |(role, _)| role)
 }
 
@@ -327,16 +332,16 @@ mod tests {
     use alloc::format;
 
     use super::*;
-    use lcm_text::message::project;
+    use lcm_text::message::parse;
 
-    fn entry(seq: u64, dialect: Dialect, raw: &str) -> Entry {
-        let message = project(dialect, raw).unwrap();
-        let origin = Origin::Message { dialect, role: message.role };
-        let text = dialect::Text::Own(raw.into(), message.parts.into());
-        Entry { index: 0, seq, origin, text }
+    fn entry(seq: u64, dialect: Dialect, raw: &str) -> RenderEntry {
+        let message = parse(dialect, raw).unwrap();
+        let origin = EntryOrigin::Message { dialect, role: message.role };
+        let text = dialect::EntryText::Own(raw.into(), message.parts.into());
+        RenderEntry { index: 0, seq, origin, text }
     }
 
-    fn entries(dialect: Dialect, raws: &[String]) -> Vec<Entry> {
+    fn entries(dialect: Dialect, raws: &[String]) -> Vec<RenderEntry> {
         (1..).zip(raws).map(|(seq, raw)| entry(seq, dialect, raw)).collect()
     }
 
@@ -344,21 +349,24 @@ mod tests {
     /// changes nothing.
     fn goes_on(dialect: Dialect, raws: &[String], first: usize) -> bool {
         let all = entries(dialect, raws);
-        let mut known = Renderings::default();
+        let mut known = RenderedArrays::default();
         let mut kept = known.render(dialect, all[..first].to_vec());
         kept.is_accepted(dialect);
-        kept.chain([7; 32]);
-        let went_on = kept.go_on(dialect, &all, first);
-        known.list.push(kept);
+        kept.extend_chain([7; 32]);
+        let went_on = kept.extend_to(dialect, &all, first);
+        known.arrays.push(kept);
         if went_on {
-            known.list[0].entries = all.clone();
+            known.arrays[0].entries = all.clone();
         }
         let mut again = known.render(dialect, all.clone());
-        let mut fresh = Renderings::default().render(dialect, all);
+        let mut fresh = RenderedArrays::default().render(dialect, all);
         assert_eq!(again.json, fresh.json, "{dialect:?}");
-        assert_eq!(again.chain([7; 32]), fresh.chain([7; 32]));
+        assert_eq!(again.extend_chain([7; 32]), fresh.extend_chain([7; 32]));
         assert_eq!(again.starts, fresh.starts);
-        assert_eq!(again.notes.warnings(&again.entries), fresh.notes.warnings(&fresh.entries));
+        assert_eq!(
+            again.notes.format_warnings(&again.entries),
+            fresh.notes.format_warnings(&fresh.entries)
+        );
         assert_eq!(again.is_accepted(dialect), fresh.is_accepted(dialect));
         went_on
     }
@@ -393,11 +401,11 @@ mod tests {
         for dialect in PROVIDERS {
             for first in 5..raws.len() {
                 let all = entries(Dialect::Lcm, &raws);
-                let mut kept = Renderings::default().render(dialect, all[..first].to_vec());
-                let cut = kept.cut(first).unwrap();
+                let mut kept = RenderedArrays::default().render(dialect, all[..first].to_vec());
+                let cut = kept.find_cut(first).unwrap();
                 assert!(cut.entry + 3 >= first, "{dialect:?}: {} of {first}", cut.entry);
-                assert!(kept.go_on(dialect, &all, first), "{dialect:?} {first}");
-                let fresh = Renderings::default().render(dialect, all);
+                assert!(kept.extend_to(dialect, &all, first), "{dialect:?} {first}");
+                let fresh = RenderedArrays::default().render(dialect, all);
                 assert_eq!(kept.json, fresh.json);
             }
         }
@@ -413,8 +421,8 @@ mod tests {
         let all = entries(Dialect::Lcm, &raws);
         for dialect in PROVIDERS {
             let first = raws.len() - 2;
-            let mut kept = Renderings::default().render(dialect, all[..first].to_vec());
-            assert!(!kept.go_on(dialect, &all, first), "{dialect:?}");
+            let mut kept = RenderedArrays::default().render(dialect, all[..first].to_vec());
+            assert!(!kept.extend_to(dialect, &all, first), "{dialect:?}");
         }
     }
 
@@ -445,12 +453,13 @@ mod tests {
                 let mut without = with.clone();
                 without.pop();
                 without.push(said("user", "z"));
-                let mut known = Renderings::default();
+                let mut known = RenderedArrays::default();
                 let mut kept = known.render(dialect, entries(Dialect::Lcm, &with));
                 assert!(kept.is_accepted(dialect));
-                known.list.push(kept);
+                known.arrays.push(kept);
                 let mut again = known.render(dialect, entries(Dialect::Lcm, &without));
-                let fresh = Renderings::default().render(dialect, entries(Dialect::Lcm, &without));
+                let fresh =
+                    RenderedArrays::default().render(dialect, entries(Dialect::Lcm, &without));
                 assert_eq!(again.json, fresh.json, "{dialect:?}");
                 assert!(again.is_accepted(dialect));
             }

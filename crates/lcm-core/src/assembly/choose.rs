@@ -6,38 +6,38 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::{Assembly, focus::Focus};
+use super::{Assembly, focus::FocusElement};
 use crate::storage::{
-    context::{Item, Run},
-    fresh_tail::{self, Tail, Unit},
-    history::{self, History},
+    context::{ContextItem, MessageRun},
+    fresh_tail::{self, FreshTail, MessageUnit},
+    history::{self, MessageHistory},
     pack::PackRef,
-    store_session::Reader,
+    store_session::StoreSession,
 };
 use lcm_text::{
     base::{error::Result, limits},
-    config::Policy,
+    config::BudgetPolicy,
 };
 
 /// What a context has beside the tail and the pin.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fill {
+pub(super) struct FillPlan {
     /// Tokens of what is taken newest first.
-    pub(super) left: u64,
+    pub(super) tokens_left: u64,
     /// What does not fit is passed over; else nothing older is taken.
-    pub(super) passes_over: bool,
+    pub(super) skips_oversized: bool,
     /// Index of the summary that belongs because it stands for the oldest messages.
     pub(super) oldest: Option<usize>,
     /// Index of the focus brief.
     pub(super) focus: Option<usize>,
     /// What belongs because it matches: indexes of summaries and units, both ascending.
     pub(super) summaries: Vec<usize>,
-    pub(super) units: Vec<Unit>,
+    pub(super) units: Vec<MessageUnit>,
 }
 
-impl Fill {
+impl FillPlan {
     /// Why a summary belongs whatever else fits; `None`: it does not.
-    fn keeps(&self, index: usize) -> Option<&'static str> {
+    fn required_reason(&self, index: usize) -> Option<&'static str> {
         match () {
             () if self.focus == Some(index) => Some("focus"),
             () if self.oldest == Some(index) => Some("oldest"),
@@ -47,7 +47,7 @@ impl Fill {
     }
 
     /// The units of a run that belong whatever else fits.
-    fn units_of(&self, run: &Run) -> &[Unit] {
+    fn units_in_run(&self, run: &MessageRun) -> &[MessageUnit] {
         let from = self.units.partition_point(|unit| unit.seq_first < run.seq_first);
         let to = self.units.partition_point(|unit| unit.seq_first <= run.seq_last);
         self.units.get(from..to).unwrap_or_default()
@@ -56,17 +56,17 @@ impl Fill {
 
 /// What was chosen.
 #[derive(Clone, Debug)]
-pub(super) struct Choice {
+pub(super) struct ContextChoice {
     /// Indexes of summaries, ascending, and why each belongs.
     summaries: Vec<(usize, &'static str)>,
     /// Ranges of messages with their tokens, ascending.
-    pub(super) ranges: Vec<Range>,
-    pub(super) tail: Tail,
+    pub(super) ranges: Vec<IncludedRange>,
+    pub(super) tail: FreshTail,
 }
 
 /// Messages of one run that are included.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Range {
+pub(super) struct IncludedRange {
     pub(super) index: usize,
     pub(super) seq_first: u64,
     pub(super) seq_last: u64,
@@ -79,11 +79,11 @@ pub(super) struct Range {
 /// # Errors
 ///
 /// As [`Reader::immutable`].
-pub(super) fn load(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    policy: &Policy,
-) -> Result<Vec<Item>> {
+pub(super) fn load_items(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    policy: &BudgetPolicy,
+) -> Result<Vec<ContextItem>> {
     let head = history.head;
     // How far back the budget reaches, going by the average message, and one node more.
     let average = (head.raw_tokens / head.messages.max(1)).max(1);
@@ -92,12 +92,12 @@ pub(super) fn load(
     let flushed = head.packs.first().map_or(head.messages + 1, |pack| pack.seq_first);
     let last = history::directory_node(flushed.saturating_sub(1));
     let nodes: Vec<u64> = if flushed > 1 {
-        (first.saturating_sub(1)..=last).rev().take(limits::CONTEXT_NODES_AHEAD).collect()
+        (first.saturating_sub(1)..=last).rev().take(limits::DIRECTORY_NODES_READAHEAD_MAX).collect()
     } else {
         Vec::new()
     };
-    reader.prefetch(history.keys, &head.context.node_keys(history.keys), &nodes)?;
-    head.context.load(reader, history.keys)
+    reader.prefetch_records(history.keys, &head.context.node_keys(history.keys), &nodes)?;
+    head.context.load_items(reader, history.keys)
 }
 
 /// Reads ahead what a context of this budget can hold at most: packs and summaries together.
@@ -105,27 +105,27 @@ pub(super) fn load(
 /// # Errors
 ///
 /// As [`Reader::immutable`].
-pub(super) fn prefetch(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    items: &[Item],
-    policy: &Policy,
-    focus: Option<&Focus>,
+pub(super) fn prefetch_context(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    items: &[ContextItem],
+    policy: &BudgetPolicy,
+    focus: Option<&FocusElement>,
 ) -> Result<()> {
     let mut left = u64::from(policy.budget);
     let mut wanted: Vec<(String, u32)> = Vec::new();
     let is_stored = |index: usize| focus.is_none_or(|focus| focus.index != index);
     for (index, item) in items.iter().enumerate().rev() {
         match item {
-            Item::Summary(summary) if is_stored(index) => {
-                wanted.push((history.keys.summary(summary.id), summary.bytes));
+            ContextItem::Summary(summary) if is_stored(index) => {
+                wanted.push((history.keys.summary_key(summary.id), summary.bytes));
             }
-            Item::Run(run) => {
-                for pack in newest_packs(reader, history, run, left)? {
+            ContextItem::Run(run) => {
+                for pack in load_newest_packs(reader, history, run, left)? {
                     wanted.push((pack.key(history.keys), pack.bytes));
                 }
             }
-            Item::Summary(_) | Item::Withdrawn { .. } => {}
+            ContextItem::Summary(_) | ContextItem::Withdrawn { .. } => {}
         }
         left = left.saturating_sub(item.rendered_tokens());
         if left == 0 {
@@ -134,20 +134,20 @@ pub(super) fn prefetch(
     }
     // The oldest summary may belong whatever else fits.
     let oldest = items.iter().enumerate().find_map(|(index, item)| match item {
-        Item::Summary(summary) if is_stored(index) => {
-            Some((history.keys.summary(summary.id), summary.bytes))
+        ContextItem::Summary(summary) if is_stored(index) => {
+            Some((history.keys.summary_key(summary.id), summary.bytes))
         }
-        Item::Summary(_) | Item::Run(_) | Item::Withdrawn { .. } => None,
+        ContextItem::Summary(_) | ContextItem::Run(_) | ContextItem::Withdrawn { .. } => None,
     });
     wanted.extend(oldest.filter(|oldest| left == 0 && !wanted.contains(oldest)));
-    reader.prefetch(history.keys, &wanted, &[])
+    reader.prefetch_records(history.keys, &wanted, &[])
 }
 
 /// The newest packs of a run that together hold up to `tokens`, newest first.
-fn newest_packs(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    run: &Run,
+fn load_newest_packs(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    run: &MessageRun,
     tokens: u64,
 ) -> Result<Vec<PackRef>> {
     let mut out = Vec::new();
@@ -155,7 +155,7 @@ fn newest_packs(
     let mut to = run.seq_last;
     loop {
         let from = run.seq_first.max(history::directory_node(to) * limits::DIRECTORY_SPAN + 1);
-        for pack in history.refs(reader, from, to)?.into_iter().rev() {
+        for pack in history.find_pack_refs(reader, from, to)?.into_iter().rev() {
             if sum > tokens {
                 return Ok(out);
             }
@@ -174,30 +174,32 @@ fn newest_packs(
 /// # Errors
 ///
 /// As [`Reader::immutable`].
-pub(super) fn choose(
-    reader: &mut Reader<'_>,
+pub(super) fn select_items(
+    reader: &mut StoreSession<'_>,
     context: &Assembly<'_>,
-    fill: &Fill,
-) -> Result<Choice> {
+    fill: &FillPlan,
+) -> Result<ContextChoice> {
     let Assembly { history, items, tail, .. } = *context;
-    let mut choice = Choice { summaries: Vec::new(), ranges: Vec::new(), tail: *tail };
-    let mut state = State { left: fill.left, open: true };
+    let mut choice = ContextChoice { summaries: Vec::new(), ranges: Vec::new(), tail: *tail };
+    let mut state = FillState { tokens_left: fill.tokens_left, is_open: true };
     for (index, item) in items.iter().enumerate().rev() {
         match item {
-            Item::Summary(_) => {
-                if let Some(why) = fill.keeps(index) {
+            ContextItem::Summary(_) => {
+                if let Some(why) = fill.required_reason(index) {
                     choice.summaries.push((index, why));
-                } else if state.takes(item.rendered_tokens(), fill) {
+                } else if state.try_take(item.rendered_tokens(), fill) {
                     choice.summaries.push((index, "fill"));
                 }
             }
-            Item::Run(run) => {
-                let kept = Kept { tail, units: fill.units_of(run) };
-                choice.ranges.extend(messages(reader, history, &kept, run, index, &mut state)?);
+            ContextItem::Run(run) => {
+                let kept = ProtectedUnits { tail, units: fill.units_in_run(run) };
+                choice
+                    .ranges
+                    .extend(select_messages(reader, history, &kept, run, index, &mut state)?);
                 // What is older than a run that was cut is passed over as a whole.
-                state.open |= fill.passes_over;
+                state.is_open |= fill.skips_oversized;
             }
-            Item::Withdrawn { .. } => {}
+            ContextItem::Withdrawn { .. } => {}
         }
     }
     choice.summaries.reverse();
@@ -206,38 +208,39 @@ pub(super) fn choose(
 }
 
 /// What may still be taken.
-struct State {
-    left: u64,
-    open: bool,
+struct FillState {
+    tokens_left: u64,
+    is_open: bool,
 }
 
-impl State {
-    fn takes(&mut self, tokens: u64, fill: &Fill) -> bool {
-        let fits = self.open && tokens <= self.left;
-        self.open &= fits || fill.passes_over;
-        self.left -= if fits { tokens } else { 0 };
+impl FillState {
+    fn try_take(&mut self, tokens: u64, fill: &FillPlan) -> bool {
+        let fits = self.is_open && tokens <= self.tokens_left;
+        self.is_open &= fits || fill.skips_oversized;
+        self.tokens_left -= if fits { tokens } else { 0 };
         fits
     }
 }
 
 /// What of a run belongs in any case.
-struct Kept<'a> {
-    tail: &'a Tail,
-    units: &'a [Unit],
+struct ProtectedUnits<'a> {
+    tail: &'a FreshTail,
+    units: &'a [MessageUnit],
 }
 
-impl Kept<'_> {
+impl ProtectedUnits<'_> {
     /// The pin and the units, ascending, as far as they begin before a seq.
-    fn before(&self, run: &Run, seq: u64) -> Vec<(Unit, &'static str)> {
-        let mut out: Vec<(Unit, &'static str)> = self
+    fn units_before(&self, run: &MessageRun, seq: u64) -> Vec<(MessageUnit, &'static str)> {
+        let mut out: Vec<(MessageUnit, &'static str)> = self
             .units
             .iter()
             .filter(|unit| unit.seq_first < seq)
             .map(|unit| (*unit, "matches-prompt"))
             .collect();
-        let pin = self.tail.pin.filter(|pin| run.seq_first <= pin.seq && pin.seq <= run.seq_last);
-        if let Some(pin) = pin.filter(|pin| pin.seq < seq && !self.has(pin.seq)) {
-            let unit = Unit { seq_first: pin.seq, seq_last: pin.seq, tokens: pin.tokens };
+        let pin =
+            self.tail.pinned.filter(|pin| run.seq_first <= pin.seq && pin.seq <= run.seq_last);
+        if let Some(pin) = pin.filter(|pin| pin.seq < seq && !self.contains_seq(pin.seq)) {
+            let unit = MessageUnit { seq_first: pin.seq, seq_last: pin.seq, tokens: pin.tokens };
             let at = out.partition_point(|(known, _)| known.seq_first < pin.seq);
             out.insert(at, (unit, "pinned"));
         }
@@ -245,56 +248,61 @@ impl Kept<'_> {
     }
 
     /// Whether a message is in one of the units.
-    fn has(&self, seq: u64) -> bool {
+    fn contains_seq(&self, seq: u64) -> bool {
         self.units.iter().any(|unit| unit.seq_first <= seq && seq <= unit.seq_last)
     }
 }
 
 /// The messages of a run that are included, newest range first.
-fn messages(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    kept: &Kept<'_>,
-    run: &Run,
+fn select_messages(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    kept: &ProtectedUnits<'_>,
+    run: &MessageRun,
     index: usize,
-    state: &mut State,
-) -> Result<Vec<Range>> {
+    state: &mut FillState,
+) -> Result<Vec<IncludedRange>> {
     let tail = kept.tail;
     let in_tail = if tail.seq_first <= run.seq_last { tail.tokens } else { 0 };
-    let apart = kept.before(run, tail.seq_first);
+    let apart = kept.units_before(run, tail.seq_first);
     let paid = in_tail + apart.iter().map(|(unit, _)| unit.tokens).sum::<u64>();
     let rest = run.tokens.saturating_sub(paid);
     let mut from = tail.seq_first.clamp(run.seq_first, run.seq_last + 1);
-    let range =
-        |seq_first, seq_last, tokens, why| Range { index, seq_first, seq_last, tokens, why };
+    let range = |seq_first, seq_last, tokens, why| IncludedRange {
+        index,
+        seq_first,
+        seq_last,
+        tokens,
+        why,
+    };
     // Messages without tokens may have some when they are rendered: where nothing is left of the
     // budget, they do not belong, either.
-    if state.open && state.left > 0 && rest <= state.left {
-        state.left -= rest;
+    if state.is_open && state.tokens_left > 0 && rest <= state.tokens_left {
+        state.tokens_left -= rest;
         return Ok(alloc::vec![range(run.seq_first, run.seq_last, run.tokens, "fill")]);
     }
     let mut tokens = in_tail;
-    if state.open {
+    if state.is_open {
         // The run is cut: unit by unit from its newest evictable message on.
-        let mut packs = newest_packs(reader, history, run, paid + state.left)?;
+        let mut packs = load_newest_packs(reader, history, run, paid + state.tokens_left)?;
         packs.reverse();
         packs.retain(|pack| pack.seq_first < from);
         let window = if from > run.seq_first {
-            fresh_tail::window(reader, history, run, packs, from - 1)?
+            fresh_tail::read_whole_units(reader, history, run, packs, from - 1)?
         } else {
             Vec::new()
         };
-        for unit in fresh_tail::units(&window).iter().rev() {
+        for unit in fresh_tail::group_units(&window).iter().rev() {
             let is_paid = apart.iter().any(|(known, _)| known.seq_first == unit.seq_first);
             let cost = if is_paid { 0 } else { unit.tokens };
-            if cost > state.left || state.left == 0 {
+            if cost > state.tokens_left || state.tokens_left == 0 {
                 break;
             }
-            state.left -= cost;
+            state.tokens_left -= cost;
             tokens += unit.tokens;
             from = unit.seq_first;
         }
-        state.open = false;
+        state.is_open = false;
     }
     let mut out = Vec::new();
     if from <= run.seq_last {
@@ -306,31 +314,31 @@ fn messages(
     Ok(out)
 }
 
-impl Choice {
+impl ContextChoice {
     /// Whether the summary at this index is included.
     pub(super) fn has_summary(&self, index: usize) -> bool {
-        self.why(index).is_some()
+        self.inclusion_reason(index).is_some()
     }
 
     /// Why the summary at this index is included; `None`: it is not.
-    pub(super) fn why(&self, index: usize) -> Option<&'static str> {
+    pub(super) fn inclusion_reason(&self, index: usize) -> Option<&'static str> {
         let at = self.summaries.binary_search_by_key(&index, |(index, _)| *index).ok()?;
         self.summaries.get(at).map(|(_, why)| *why)
     }
 
     /// Tokens of what was chosen beside what belongs in any case, as stored; `None`: nothing was.
-    pub(super) fn fill_tokens(&self, context: &Assembly<'_>) -> Option<u64> {
+    pub(super) fn count_fill_tokens(&self, context: &Assembly<'_>) -> Option<u64> {
         let items = context.items;
         let messages = self.ranges.iter().map(|range| range.seq_last + 1 - range.seq_first);
         let tail = (context.history.head.messages + 1).saturating_sub(self.tail.seq_first);
-        let kept = tail + u64::from(self.tail.pin.is_some());
+        let kept = tail + u64::from(self.tail.pinned.is_some());
         let is_kept = |(index, _): &(usize, _)| context.is_focus(*index);
         if messages.sum::<u64>() <= kept && self.summaries.iter().all(is_kept) {
             return None;
         }
         let summaries = self.summaries.iter().filter_map(|(index, _)| items.get(*index));
-        let tokens = summaries.map(Item::rendered_tokens).sum::<u64>()
+        let tokens = summaries.map(ContextItem::rendered_tokens).sum::<u64>()
             + self.ranges.iter().map(|range| range.tokens).sum::<u64>();
-        Some(tokens.saturating_sub(context.kept_items()))
+        Some(tokens.saturating_sub(context.protected_item_tokens()))
     }
 }

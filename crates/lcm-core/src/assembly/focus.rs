@@ -3,8 +3,8 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
-    context::{Item, SummaryItem},
-    records::focus::Brief,
+    context::{ContextItem, SummaryItem},
+    records::focus::FocusBrief,
     summary,
 };
 use lcm_text::{
@@ -14,7 +14,7 @@ use lcm_text::{
 
 /// A brief that stands for summaries.
 #[derive(Debug)]
-pub(super) struct Focus {
+pub(super) struct FocusElement {
     /// Index of its item, which is at the place of the first summary.
     pub(super) index: usize,
     /// Its element.
@@ -26,22 +26,27 @@ pub(super) struct Focus {
 
 /// Puts a brief in place of the summaries that it covers: those of no message behind its last one.
 /// `None`: there are none, and nothing was changed.
-pub(super) fn lay_over(brief: &Brief, items: &mut Vec<Item>, is_plain: bool) -> Option<Focus> {
-    let covered = |item: &Item| match item {
-        Item::Summary(summary) if summary.seq_last <= brief.seq_last => Some(*summary),
+pub(super) fn replace_covered_summaries(
+    brief: &FocusBrief,
+    items: &mut Vec<ContextItem>,
+    is_plain: bool,
+) -> Option<FocusElement> {
+    let covered = |item: &ContextItem| match item {
+        ContextItem::Summary(summary) if summary.seq_last <= brief.seq_last => Some(*summary),
         _ => None,
     };
     let index = items.iter().position(|item| covered(item).is_some())?;
     let summaries: Vec<SummaryItem> = items.iter().filter_map(covered).collect();
     let (first, last) = (summaries.first()?, summaries.last()?);
-    let names: Vec<String> = summaries.iter().map(|summary| summary::name(summary.id)).collect();
+    let names: Vec<String> =
+        summaries.iter().map(|summary| summary::format_summary_id(summary.id)).collect();
     let name = brief.name();
-    let form = if is_plain { transcript::focus_plain } else { transcript::focus_xml };
+    let form = if is_plain { transcript::render_focus_plain } else { transcript::render_focus_xml };
     let element = form(&name, &names, &brief.text);
     let tokens = tokens::estimate(&element);
-    let item = Item::Summary(SummaryItem {
+    let item = ContextItem::Summary(SummaryItem {
         // Of the element: the summaries in it may be others than in an earlier context.
-        id: lcm_text::base::hash::prefix(&lcm_text::base::hash::hash(&[
+        id: lcm_text::base::hash::hash_prefix(&lcm_text::base::hash::hash_fields(&[
             b"lcm focus element",
             element.as_bytes(),
         ])),
@@ -54,18 +59,18 @@ pub(super) fn lay_over(brief: &Brief, items: &mut Vec<Item>, is_plain: bool) -> 
     });
     items.retain(|item| covered(item).is_none());
     items.insert(index.min(items.len()), item);
-    Some(Focus { index, element, tokens: tokens.into(), name })
+    Some(FocusElement { index, element, tokens: tokens.into(), name })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::context::Run;
+    use crate::storage::context::MessageRun;
 
-    fn summary(number: u8, seq_first: u64, seq_last: u64) -> Item {
+    fn summary(number: u8, seq_first: u64, seq_last: u64) -> ContextItem {
         let (depth, tokens, rendered_tokens, bytes) = (0, 5, 9, 20);
         let id = [number; 8];
-        Item::Summary(SummaryItem {
+        ContextItem::Summary(SummaryItem {
             id,
             depth,
             tokens,
@@ -76,12 +81,12 @@ mod tests {
         })
     }
 
-    fn run(seq_first: u64, seq_last: u64) -> Item {
-        Item::Run(Run { seq_first, seq_last, tokens_before: 0, tokens: 7 })
+    fn run(seq_first: u64, seq_last: u64) -> ContextItem {
+        ContextItem::Run(MessageRun { seq_first, seq_last, tokens_before: 0, tokens: 7 })
     }
 
-    fn brief(seq_last: u64) -> Brief {
-        Brief { seq_last, time: 1, text: "a < b".into() }
+    fn brief(seq_last: u64) -> FocusBrief {
+        FocusBrief { seq_last, time: 1, text: "a < b".into() }
     }
 
     /// Case 64.
@@ -93,7 +98,7 @@ mod tests {
             summary(3, 101, 140),
             run(141, 150),
         ]);
-        let focus = lay_over(&brief(100), &mut items, false).unwrap();
+        let focus = replace_covered_summaries(&brief(100), &mut items, false).unwrap();
         assert_eq!((focus.index, items.len()), (0, 3));
         assert_eq!((items[0].seq_first(), items[0].seq_last()), (1, 100));
         assert_eq!(items[1], summary(3, 101, 140));
@@ -107,11 +112,11 @@ mod tests {
     #[test]
     fn what_lies_between_stays_and_without_a_summary_there_is_no_brief() {
         let mut items = Vec::from([run(1, 2), summary(1, 3, 60), run(61, 70), summary(2, 71, 90)]);
-        let focus = lay_over(&brief(90), &mut items, false).unwrap();
+        let focus = replace_covered_summaries(&brief(90), &mut items, false).unwrap();
         assert_eq!((focus.index, items.len()), (1, 3));
         assert_eq!(items[2], run(61, 70));
         let before = items.clone();
-        assert!(lay_over(&brief(59), &mut items, false).is_none());
+        assert!(replace_covered_summaries(&brief(59), &mut items, false).is_none());
         assert_eq!(items, before);
     }
 }

@@ -6,18 +6,18 @@
 use alloc::{string::String, vec::Vec};
 use lcm_text::message::batch_limit;
 
-use crate::storage::{context::Item, head::Head, pack};
+use crate::storage::{context::ContextItem, head::ConversationHead, pack};
 use lcm_text::{
     base::error::{Error, Result},
-    message::{self, Message},
+    message::{self, ParsedMessage},
     types::api::Dialect,
 };
 
 /// A message that is not stored.
 #[derive(Debug)]
-pub(super) struct Live {
+pub(super) struct PendingMessage {
     pub(super) raw: String,
-    pub(super) message: Message,
+    pub(super) message: ParsedMessage,
 }
 
 /// The messages that are not stored, without failed turns that have no content.
@@ -28,32 +28,33 @@ pub(super) struct Live {
 pub(super) fn read(
     dialect: Dialect,
     list: &[String],
-    head: &Head,
-    items: &[Item],
-) -> Result<Vec<Live>> {
+    head: &ConversationHead,
+    items: &[ContextItem],
+) -> Result<Vec<PendingMessage>> {
     let mut out = Vec::new();
     let mut hashes = Vec::new();
-    for (index, raw) in batch_limit::fitting(list, false)?.iter().enumerate() {
-        let message = message::project(dialect, raw).map_err(|error| {
+    for (index, raw) in batch_limit::take_fitting(list, false)?.iter().enumerate() {
+        let message = message::parse(dialect, raw).map_err(|error| {
             let message = &error.message;
             Error::new(error.code, format_args!("live-messages[{index}]: {message}"))
         })?;
-        if !message.failed_and_empty {
+        if !message.is_failed_and_empty {
             hashes.push(pack::message_hash(raw, &message));
-            out.push(Live { raw: raw.clone(), message });
+            out.push(PendingMessage { raw: raw.clone(), message });
         }
     }
     // What a new session left behind is in no context, so that it stands for nothing here.
-    let withdrawn = items.iter().rev().find(|item| matches!(item, Item::Withdrawn { .. }));
-    let messages = head.messages.saturating_sub(withdrawn.map_or(0, Item::seq_last));
-    let older = head.hashes.len().saturating_sub(usize::try_from(messages).unwrap_or(usize::MAX));
-    out.drain(..stored(&out, &hashes, head.hashes.get(older..).unwrap_or_default()));
+    let withdrawn = items.iter().rev().find(|item| matches!(item, ContextItem::Withdrawn { .. }));
+    let messages = head.messages.saturating_sub(withdrawn.map_or(0, ContextItem::seq_last));
+    let older =
+        head.recent_hashes.len().saturating_sub(usize::try_from(messages).unwrap_or(usize::MAX));
+    out.drain(..count_stored(&out, &hashes, head.recent_hashes.get(older..).unwrap_or_default()));
     Ok(out)
 }
 
 /// How many of the first are stored: the most that end as the stored messages do, as far back as
 /// these are known. Without one that is unlikely to be said twice they are new.
-fn stored(live: &[Live], hashes: &[[u8; 16]], known: &[[u8; 12]]) -> usize {
+fn count_stored(live: &[PendingMessage], hashes: &[[u8; 16]], known: &[[u8; 12]]) -> usize {
     let is_known = |count: usize| {
         let from = count.saturating_sub(known.len());
         let (of_live, of_hashes) = (live.get(from..count), hashes.get(from..count));
@@ -70,8 +71,8 @@ fn stored(live: &[Live], hashes: &[[u8; 16]], known: &[[u8; 12]]) -> usize {
 }
 
 /// Whether an equal message is evidence of being the same one.
-fn is_anchor(message: &Message) -> bool {
-    message.discriminating
+fn is_anchor(message: &ParsedMessage) -> bool {
+    message.is_discriminating
         || message.unique_call_id.is_some()
         || message.entry_id.is_some()
         || message.event_key.is_some()
@@ -82,12 +83,12 @@ mod tests {
     use super::*;
     use alloc::format;
 
-    fn live(texts: &[&str]) -> (Vec<Live>, Vec<[u8; 16]>) {
+    fn live(texts: &[&str]) -> (Vec<PendingMessage>, Vec<[u8; 16]>) {
         let of = |text: &&str| {
             let raw = format!(r#"{{"role":"user","content":"{text}"}}"#);
-            let message = message::project(Dialect::Lcm, &raw).unwrap();
+            let message = message::parse(Dialect::Lcm, &raw).unwrap();
             let hash = pack::message_hash(&raw, &message);
-            (Live { raw, message }, hash)
+            (PendingMessage { raw, message }, hash)
         };
         texts.iter().map(of).unzip()
     }
@@ -95,9 +96,9 @@ mod tests {
     /// How many of `texts` count as stored behind `known`.
     fn stored_of(texts: &[&str], known: &[&str]) -> usize {
         let known: Vec<[u8; 12]> =
-            live(known).1.iter().map(|hash| lcm_text::base::hash::prefix(hash)).collect();
+            live(known).1.iter().map(|hash| lcm_text::base::hash::hash_prefix(hash)).collect();
         let (live, hashes) = live(texts);
-        stored(&live, &hashes, &known)
+        count_stored(&live, &hashes, &known)
     }
 
     const LONG: &str = "a sentence of more than twenty-four letters";

@@ -22,32 +22,32 @@ use crate::storage::session;
 use alloc::{format, rc::Rc, string::String, vec::Vec};
 
 use crate::storage::{
-    context::{Item, Run},
-    fresh_tail::{self, Tail},
-    head::Loaded,
-    history::History,
-    keys::Keys,
-    records::{calibration, focus::Brief},
-    store_session::Reader,
+    context::{ContextItem, MessageRun},
+    fresh_tail::{self, FreshTail},
+    head::LoadedHead,
+    history::MessageHistory,
+    keys::ConversationKeys,
+    records::{calibration, focus::FocusBrief},
+    store_session::StoreSession,
 };
-use again::Renderings;
-use choose::Choice;
-use focus::Focus;
+use again::RenderedArrays;
+use choose::ContextChoice;
+use focus::FocusElement;
 use lcm_text::{
     base::{
         error::{Error, Result},
         int,
-        json::Fields,
+        json::JsonFields,
     },
     config::{self, Config},
     summary::transcript,
-    types::api::{AssembleOptions, Assembled, Dialect},
+    types::api::{AssembleOptions, AssembledContext, Dialect},
 };
-use live::Live;
-use marks::Marks;
-use policy::Keeping;
-use render::Rendered;
-use whole::Whole;
+use live::PendingMessage;
+use marks::ElementHashes;
+use policy::EvictionPlan;
+use render::RenderedContext;
+use whole::FullOutputs;
 
 /// What assemblies leave for the next one: element hashes and rendered provider arrays.
 #[derive(Debug, Default)]
@@ -55,9 +55,9 @@ pub(crate) struct RenderCache {
     /// Generation of the read cache under which the rest was made.
     generation: u64,
     /// Of the last assembly of any conversation.
-    marks: Rc<Marks>,
+    marks: Rc<ElementHashes>,
     /// Of the last assemblies of one conversation for providers.
-    renderings: Renderings,
+    arrays: RenderedArrays,
 }
 
 /// Assembles a context.
@@ -68,164 +68,172 @@ pub(crate) struct RenderCache {
 /// or nothing left of it, or a live message; `limit-exceeded`: too many of these; errors of the
 /// store.
 pub(crate) fn assemble(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     cache: &mut RenderCache,
     config: &Config,
     conversation: &str,
     budget: u32,
     dialect: Dialect,
     options: &AssembleOptions,
-) -> Result<Assembled> {
-    let keys = Keys::new(conversation)?;
-    config.policy(budget)?;
-    let extra = Extra::read(&keys, options.extra_json.as_deref())?;
+) -> Result<AssembledContext> {
+    let keys = ConversationKeys::new(conversation)?;
+    config.derive_policy(budget)?;
+    let extra = AssembleExtra::read(&keys, options.extra_json.as_deref())?;
     let model = extra.model.as_ref();
-    let mut further: Vec<String> = Vec::from([keys.focus()]);
+    let mut further: Vec<String> = Vec::from([keys.focus_key()]);
     further.extend(model.map(|model| model.key.clone()));
-    let (loaded, mut found) = Loaded::read(reader, &keys, conversation, &further)?;
+    let (loaded, mut found) = LoadedHead::read_with_keys(reader, &keys, conversation, &further)?;
     if cache.generation != reader.generation() {
         // Another store or a restored one: what was rendered from the old one is dropped.
         *cache = RenderCache { generation: reader.generation(), ..RenderCache::default() };
     }
     if options.live_messages.is_empty() {
-        loaded.must_exist()?;
+        loaded.ensure_exists()?;
     }
-    let calibration = calibration::Wanted::taken(model, &mut found)?;
-    let brief =
-        found.pop().flatten().map(|value| Brief::read(&keys.focus(), &value)).transpose()?;
+    let calibration = calibration::CalibratedModel::pop_calibration(model, &mut found)?;
+    let brief = found
+        .pop()
+        .flatten()
+        .map(|value| FocusBrief::read(&keys.focus_key(), &value))
+        .transpose()?;
     let head = &loaded.head;
-    let named = model.map(calibration::Wanted::model);
+    let named = model.map(calibration::CalibratedModel::model_name);
     let (estimated, reserved) = match &calibration {
-        Some(calibration) => {
-            (calibration.estimated(budget), calibration.estimated_of(options.reserve_tokens))
-        }
+        Some(calibration) => (
+            calibration.to_estimated_floor(budget),
+            calibration.to_estimated_ceil(options.reserve_tokens),
+        ),
         None => (budget, options.reserve_tokens),
     };
-    let (policy, _) = session::policy(reader, config, &keys, head, named, (budget, estimated))?;
-    let policy = less(policy, reserved)?;
-    let history = History { keys: &keys, head };
-    let mut items = choose::load(reader, &history, &policy)?;
+    let (policy, _) =
+        session::select_policy(reader, config, &keys, head, named, (budget, estimated))?;
+    let policy = subtract_reserve(policy, reserved)?;
+    let history = MessageHistory { keys: &keys, head };
+    let mut items = choose::load_items(reader, &history, &policy)?;
     let live = live::read(dialect, &options.live_messages, head, &items)?;
     let mut focus = None;
     if !config.enabled {
         // A disabled engine passes its summaries over: the newest messages that fit, as they are.
-        items = all_raw(reader, &history, &items)?;
+        items = load_raw_items(reader, &history, &items)?;
     } else if let Some(brief) = &brief {
-        focus = focus::lay_over(brief, &mut items, config.plain_summaries);
+        focus = focus::replace_covered_summaries(brief, &mut items, config.plain_summaries);
     }
-    let tail = fresh_tail::fresh_tail(reader, &history, &items, &policy)?;
-    choose::prefetch(reader, &history, &items, &policy, focus.as_ref())?;
+    let tail = fresh_tail::compute_fresh_tail(reader, &history, &items, &policy)?;
+    choose::prefetch_context(reader, &history, &items, &policy, focus.as_ref())?;
     let mut assembly = Assembly {
         history: &history,
         items: &items,
         tail: &tail,
         policy: &policy,
-        live: &live,
+        pending: &live,
         focus: focus.as_ref(),
-        form: if config.plain_summaries {
-            transcript::summary_plain
+        render_summary: if config.plain_summaries {
+            transcript::render_summary_plain
         } else {
-            transcript::summary_xml
+            transcript::render_summary_xml
         },
-        whole: Whole::default(),
+        full_outputs: FullOutputs::default(),
         is_enabled: config.enabled,
     };
     if config.stub_large_tool_payloads {
-        assembly.whole = Whole::of_tail(reader, &history, &tail, assembly.room())?;
+        assembly.full_outputs =
+            FullOutputs::select_from_tail(reader, &history, &tail, assembly.evictable_budget())?;
     }
-    let keeping = Keeping::new(reader, &assembly, config, options)?;
-    let (choice, mut rendered) = assembly.fit(reader, cache, dialect, &keeping)?;
+    let keeping = EvictionPlan::new(reader, &assembly, config, options)?;
+    let (choice, mut rendered) = assembly.fit_to_budget(reader, cache, dialect, &keeping)?;
     let assembled =
-        assembly.assembled(reader, (dialect, &extra), options, &choice, &mut rendered)?;
-    Ok(Assembled { messages_json: rendered.keep(cache), ..assembled })
+        assembly.build_assembled(reader, (dialect, &extra), options, &choice, &mut rendered)?;
+    Ok(AssembledContext { messages_json: rendered.keep(cache), ..assembled })
 }
 
 /// What `extra-json` asks for.
-struct Extra {
+struct AssembleExtra {
     /// By whose tokens the budget is meant.
-    model: Option<calibration::Wanted>,
+    model: Option<calibration::CalibratedModel>,
     mark_caches: bool,
 }
 
-impl Extra {
-    fn read(keys: &Keys, json: Option<&str>) -> Result<Self> {
+impl AssembleExtra {
+    fn read(keys: &ConversationKeys, json: Option<&str>) -> Result<Self> {
         const NAME: &str = "extra-json";
         let mut fields =
-            Fields::of_argument(NAME, json.filter(|json| !json.is_empty()).unwrap_or("{}"))?;
-        let (model, mark_caches) = (fields.text_or_none("model"), fields.flag("mark_caches"));
-        fields.end(NAME)?;
-        let model = model.map(|model| calibration::Wanted::of(keys, model)).transpose()?;
+            JsonFields::parse_argument(NAME, json.filter(|json| !json.is_empty()).unwrap_or("{}"))?;
+        let (model, mark_caches) =
+            (fields.take_optional_text("model"), fields.take_flag("mark_caches"));
+        fields.finish(NAME)?;
+        let model =
+            model.map(|model| calibration::CalibratedModel::new(keys, model)).transpose()?;
         Ok(Self { model, mark_caches })
     }
 }
 
 /// What there is to choose from, and by which rule.
 struct Assembly<'a> {
-    history: &'a History<'a>,
+    history: &'a MessageHistory<'a>,
     /// The stored context, with the focus brief in place of what it covers.
-    items: &'a [Item],
-    tail: &'a Tail,
-    policy: &'a config::Policy,
+    items: &'a [ContextItem],
+    tail: &'a FreshTail,
+    policy: &'a config::BudgetPolicy,
     /// What is not stored and ends the context.
-    live: &'a [Live],
-    focus: Option<&'a Focus>,
+    pending: &'a [PendingMessage],
+    focus: Option<&'a FocusElement>,
     /// How a summary is written.
-    form: fn(&transcript::SummaryElement<'_>) -> String,
-    whole: Whole,
+    render_summary: fn(&transcript::SummaryElement<'_>) -> String,
+    full_outputs: FullOutputs,
     /// Whether anything is ever compacted.
     is_enabled: bool,
 }
 
 impl Assembly<'_> {
     /// Tokens of what belongs whatever else fits: tail, pin, brief and live messages.
-    fn kept(&self) -> u64 {
-        let live = self.live.iter().map(|live| u64::from(live.message.tokens)).sum::<u64>();
-        self.kept_items() + live + self.whole.tokens
+    fn protected_tokens(&self) -> u64 {
+        let live = self.pending.iter().map(|live| u64::from(live.message.tokens)).sum::<u64>();
+        self.protected_item_tokens() + live + self.full_outputs.extra_tokens
     }
 
     /// Those of items of the stored context, as they are stored.
-    fn kept_items(&self) -> u64 {
-        let pinned = self.tail.pin.map_or(0, |pin| pin.tokens);
+    fn protected_item_tokens(&self) -> u64 {
+        let pinned = self.tail.pinned.map_or(0, |pin| pin.tokens);
         self.tail.tokens + pinned + self.focus.map_or(0, |focus| focus.tokens)
     }
 
     /// Tokens of items that may be left out.
-    fn evictable(&self) -> u64 {
-        let all = self.items.iter().map(Item::rendered_tokens).sum::<u64>();
-        all.saturating_sub(self.kept_items())
+    fn evictable_tokens(&self) -> u64 {
+        let all = self.items.iter().map(ContextItem::rendered_tokens).sum::<u64>();
+        all.saturating_sub(self.protected_item_tokens())
     }
 
     /// Tokens of the budget for them.
-    fn room(&self) -> u64 {
-        u64::from(self.policy.budget).saturating_sub(self.kept())
+    fn evictable_budget(&self) -> u64 {
+        u64::from(self.policy.budget).saturating_sub(self.protected_tokens())
     }
 
     /// Chooses and renders. What a dialect adds, the fill has to give back: less is chosen until
     /// what is rendered fits, or is nothing but what belongs in any case.
-    fn fit(
+    fn fit_to_budget(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         cache: &mut RenderCache,
         dialect: Dialect,
-        keeping: &Keeping,
-    ) -> Result<(Choice, Rendered)> {
-        cache.renderings.begin(self.history.keys.root());
+        keeping: &EvictionPlan,
+    ) -> Result<(ContextChoice, RenderedContext)> {
+        cache.arrays.begin_assembly(self.history.keys.key_prefix());
         let budget = u64::from(self.policy.budget);
-        let mut tokens = self.room();
+        let mut tokens = self.evictable_budget();
         loop {
-            let fill = keeping.fill(self, tokens);
-            let choice = choose::choose(reader, self, &fill)?;
+            let fill = keeping.plan_fill(self, tokens);
+            let choice = choose::select_items(reader, self, &fill)?;
             let mut rendered = render::render(reader, cache, self, &choice, dialect)?;
-            match choice.fill_tokens(self) {
+            match choice.count_fill_tokens(self) {
                 Some(chosen) if rendered.tokens > budget && tokens > 0 => {
                     let over = rendered.tokens - budget;
                     rendered.keep(cache);
                     tokens = chosen.saturating_sub(over).min(tokens.saturating_sub(1));
                 }
-                None if rendered.tokens > budget && self.whole.tokens > 0 => {
+                None if rendered.tokens > budget && self.full_outputs.extra_tokens > 0 => {
                     rendered.keep(cache);
-                    self.whole = Whole::default();
-                    tokens = self.room();
+                    self.full_outputs = FullOutputs::default();
+                    tokens = self.evictable_budget();
                 }
                 _ => {
                     rendered.close(dialect);
@@ -236,7 +244,7 @@ impl Assembly<'_> {
     }
 
     /// What is to be said of a context that waits for compaction.
-    fn debt(&self) -> Option<String> {
+    fn debt_warning(&self) -> Option<String> {
         let (tokens, threshold) = (self.history.head.context.tokens, self.policy.threshold);
         (tokens > u64::from(threshold) && self.is_enabled).then(|| {
             format!(
@@ -247,14 +255,14 @@ impl Assembly<'_> {
 
     /// What is to be said of a context that is over its budget: each part of it that belongs in any
     /// case, which is all of it, with its tokens.
-    fn over_budget(&self, rendered: &Rendered) -> Option<String> {
+    fn over_budget_warning(&self, rendered: &RenderedContext) -> Option<String> {
         let (budget, tokens) = (self.policy.budget, rendered.tokens);
         if tokens <= u64::from(budget) {
             return None;
         }
         let is_live = |(index, _): (usize, u64)| index == self.items.len();
         let is_tail = |(index, seq)| !is_live((index, seq)) && seq >= self.tail.seq_first;
-        let pin = self.tail.pin.map(|pin| pin.seq);
+        let pin = self.tail.pinned.map(|pin| pin.seq);
         let parts = [
             ("focus brief", rendered.tokens_of(&|(index, _)| self.is_focus(index))),
             ("pinned message", rendered.tokens_of(&|(_, seq)| Some(seq) == pin)),
@@ -268,38 +276,41 @@ impl Assembly<'_> {
     }
 
     /// What is returned.
-    fn assembled(
+    fn build_assembled(
         &self,
-        reader: &mut Reader<'_>,
-        (dialect, extra): (Dialect, &Extra),
+        reader: &mut StoreSession<'_>,
+        (dialect, extra): (Dialect, &AssembleExtra),
         options: &AssembleOptions,
-        choice: &Choice,
-        rendered: &mut Rendered,
-    ) -> Result<Assembled> {
+        choice: &ContextChoice,
+        rendered: &mut RenderedContext,
+    ) -> Result<AssembledContext> {
         let mut warnings = Vec::new();
-        warnings.extend(self.over_budget(rendered));
-        warnings.extend(self.debt());
+        warnings.extend(self.over_budget_warning(rendered));
+        warnings.extend(self.debt_warning());
         warnings.extend(rendered.warnings());
-        let pieces = choice.pieces(self.items);
-        let evicted = explain::left_out(&pieces, self.items);
+        let pieces = choice.split_pieces(self.items);
+        let evicted = explain::count_omitted_items(&pieces, self.items);
         let fresh = (self.history.head.messages + 1).saturating_sub(self.tail.seq_first);
-        let items =
-            if options.explain { self.explain(reader, &pieces, rendered)? } else { Vec::new() };
-        let text = options.explain.then(|| picture::explanation(&items, self.policy.budget));
+        let items = if options.explain {
+            self.explain_items(reader, &pieces, rendered)?
+        } else {
+            Vec::new()
+        };
+        let text = options.explain.then(|| picture::render_explanation(&items, self.policy.budget));
         let previous = options.previous.as_deref();
-        let prefix = self.prefix(rendered, dialect, previous);
+        let prefix = self.compare_prefix(rendered, dialect, previous);
         if previous.is_some() && prefix.stable_tokens.is_none() {
             warnings.push("previous-unknown: `previous` is no token of this conversation".into());
         }
         if extra.mark_caches {
             rendered.mark_caches(dialect, &prefix.breakpoints);
         }
-        Ok(Assembled {
+        Ok(AssembledContext {
             prefix,
-            tokens: int::tokens_u32(rendered.tokens),
+            tokens: int::saturate_tokens(rendered.tokens),
             summaries: rendered.summaries,
-            fresh_tail_messages: int::tokens_u32(fresh),
-            evicted: int::tokens_u32(evicted),
+            fresh_tail_messages: int::saturate_tokens(fresh),
+            evicted: int::saturate_tokens(evicted),
             items,
             explanation_text: text,
             system: rendered.system.clone(),
@@ -309,11 +320,13 @@ impl Assembly<'_> {
     }
 
     /// Id of an item; `seq`: the first message that is meant.
-    fn name(&self, index: usize, seq: u64) -> String {
+    fn item_name(&self, index: usize, seq: u64) -> String {
         match self.items.get(index) {
-            Some(Item::Summary(_)) if self.is_focus(index) => self.focus_name().into(),
-            Some(Item::Summary(summary)) => crate::storage::summary::name(summary.id),
-            Some(_) => self.history.keys.message_name(seq),
+            Some(ContextItem::Summary(_)) if self.is_focus(index) => self.focus_name().into(),
+            Some(ContextItem::Summary(summary)) => {
+                crate::storage::summary::format_summary_id(summary.id)
+            }
+            Some(_) => self.history.keys.message_id(seq),
             None => format!("live-{}", seq.saturating_sub(self.history.head.messages)),
         }
     }
@@ -328,27 +341,31 @@ impl Assembly<'_> {
 }
 
 /// The conversation as if nothing had been summarised, from its newest session on.
-fn all_raw(reader: &mut Reader<'_>, history: &History<'_>, items: &[Item]) -> Result<Vec<Item>> {
+fn load_raw_items(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    items: &[ContextItem],
+) -> Result<Vec<ContextItem>> {
     let head = history.head;
-    let withdrawn = items.iter().rev().find(|item| matches!(item, Item::Withdrawn { .. }));
-    let before = withdrawn.map_or(0, Item::seq_last);
+    let withdrawn = items.iter().rev().find(|item| matches!(item, ContextItem::Withdrawn { .. }));
+    let before = withdrawn.map_or(0, ContextItem::seq_last);
     let (seq_first, seq_last) = (before + 1, head.messages);
     if seq_first > seq_last {
         return Ok(Vec::new());
     }
     let first = match before {
         0 => None,
-        _ => history.messages(reader, seq_first, seq_first)?.pop(),
+        _ => history.read_messages(reader, seq_first, seq_first)?.pop(),
     };
     let tokens_before = first.map_or(0, |placed| placed.tokens_before);
     let tokens = head.raw_tokens.saturating_sub(tokens_before);
-    Ok(alloc::vec![Item::Run(Run { seq_first, seq_last, tokens_before, tokens })])
+    Ok(alloc::vec![ContextItem::Run(MessageRun { seq_first, seq_last, tokens_before, tokens })])
 }
 
 /// What is left of a policy beside what the host needs for itself.
-fn less(policy: config::Policy, reserved: u32) -> Result<config::Policy> {
+fn subtract_reserve(policy: config::BudgetPolicy, reserved: u32) -> Result<config::BudgetPolicy> {
     if reserved >= policy.budget {
-        return Err(Error::invalid("reserve-tokens: nothing is left of the budget"));
+        return Err(Error::invalid_input("reserve-tokens: nothing is left of the budget"));
     }
-    Ok(policy.less(reserved))
+    Ok(policy.with_reserve(reserved))
 }

@@ -9,37 +9,37 @@ use alloc::{
     vec::Vec,
 };
 
-use lcm_text::{base::int, types::api::Item};
+use lcm_text::{base::int, types::api::AssembledItem};
 
 /// Characters of the picture.
-const WIDTH: u64 = 64;
+const BAR_WIDTH: u64 = 64;
 /// Names of the columns.
 const HEADING: [&str; COLUMNS] = ["id", "kind", "messages", "tokens", "in", "why"];
 const COLUMNS: usize = 6;
 /// Columns of numbers, which are aligned to the right.
-const NUMBERS: [usize; 2] = [2, 3];
+const NUMERIC_COLUMNS: [usize; 2] = [2, 3];
 
 /// What stands where in a context of this budget.
-pub(super) fn explanation(items: &[Item], budget: u32) -> String {
-    let mut out = table(items);
+pub(super) fn render_explanation(items: &[AssembledItem], budget: u32) -> String {
+    let mut out = render_table(items);
     out.push('\n');
-    picture(items, u64::from(budget), &mut out);
+    draw_budget_bar(items, u64::from(budget), &mut out);
     out
 }
 
-fn table(items: &[Item]) -> String {
+fn render_table(items: &[AssembledItem]) -> String {
     let mut rows = Vec::from([HEADING.map(String::from)]);
-    rows.extend(items.iter().map(row));
+    rows.extend(items.iter().map(format_row));
     let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| characters(cell)).max()
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| count_characters(cell)).max()
     };
     let widths: Vec<usize> = (0..COLUMNS).map(|column| width(column).unwrap_or(0)).collect();
     let mut out = String::new();
     for row in &rows {
         let begin = out.len();
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let blank = width.saturating_sub(characters(cell));
-            let before = if NUMBERS.contains(&column) { blank } else { 0 };
+            let blank = width.saturating_sub(count_characters(cell));
+            let before = if NUMERIC_COLUMNS.contains(&column) { blank } else { 0 };
             out.extend(core::iter::repeat_n(' ', before));
             out.push_str(cell);
             out.extend(core::iter::repeat_n(' ', blank - before + 2));
@@ -50,7 +50,7 @@ fn table(items: &[Item]) -> String {
     out
 }
 
-fn row(item: &Item) -> [String; COLUMNS] {
+fn format_row(item: &AssembledItem) -> [String; COLUMNS] {
     let span = match (item.seq_first, item.seq_last) {
         (Some(first), Some(last)) if first != last => format!("{first}-{last}"),
         (Some(first), _) => first.to_string(),
@@ -61,33 +61,33 @@ fn row(item: &Item) -> [String; COLUMNS] {
         item.id.clone(),
         item.kind.clone(),
         span,
-        int::grouped(u64::from(item.tokens)),
+        int::format_with_thousands(u64::from(item.tokens)),
         included.into(),
         item.why.clone(),
     ]
 }
 
-fn characters(text: &str) -> usize {
+fn count_characters(text: &str) -> usize {
     text.chars().count()
 }
 
 /// The whole context as one line: a letter for each part of the budget that something takes. A
 /// context over its budget is drawn as a full one.
-fn picture(items: &[Item], budget: u64, out: &mut String) {
+fn draw_budget_bar(items: &[AssembledItem], budget: u64, out: &mut String) {
     let (mut tokens, mut drawn) = (0, 0);
     out.push('[');
     for item in items.iter().filter(|item| item.included) {
         tokens += u64::from(item.tokens);
-        let end = (tokens * WIDTH / budget.max(1)).min(WIDTH);
-        out.extend((drawn..end).map(|_| letter(item)));
+        let end = (tokens * BAR_WIDTH / budget.max(1)).min(BAR_WIDTH);
+        out.extend((drawn..end).map(|_| item_letter(item)));
         drawn = end;
     }
-    out.extend((drawn..WIDTH).map(|_| '.'));
-    out.push_str(&format!("]  of {} tokens\n", int::grouped(budget)));
+    out.extend((drawn..BAR_WIDTH).map(|_| '.'));
+    out.push_str(&format!("]  of {} tokens\n", int::format_with_thousands(budget)));
     out.push_str("C condensed, L leaf, F brief, m messages, t fresh tail, + not stored\n");
 }
 
-fn letter(item: &Item) -> char {
+fn item_letter(item: &AssembledItem) -> char {
     match item.kind.as_str() {
         "condensed" => 'C',
         "leaf" => 'L',
@@ -102,8 +102,8 @@ fn letter(item: &Item) -> char {
 mod tests {
     use super::*;
 
-    fn item(kind: &str, why: &str, tokens: u32, seqs: Option<(u64, u64)>) -> Item {
-        Item {
+    fn item(kind: &str, why: &str, tokens: u32, seqs: Option<(u64, u64)>) -> AssembledItem {
+        AssembledItem {
             id: "id".into(),
             kind: kind.into(),
             included: why != "over-budget",
@@ -134,10 +134,10 @@ id  live                    125  yes  live
 [CCCCCCCCCCCCCCCCmmmmmmmmtttt++++................................]  of 2,000 tokens
 C condensed, L leaf, F brief, m messages, t fresh tail, + not stored
 ";
-        assert_eq!(explanation(&items, 2_000), expected);
+        assert_eq!(render_explanation(&items, 2_000), expected);
         // Over the budget, and with a budget of nothing.
-        let full = explanation(&items, 700);
+        let full = render_explanation(&items, 700);
         assert!(full.contains(&format!("[{}m", "C".repeat(45))) && full.contains("m]"), "{full}");
-        assert!(explanation(&items, 0).contains(&format!("[{}]", "C".repeat(64))));
+        assert!(render_explanation(&items, 0).contains(&format!("[{}]", "C".repeat(64))));
     }
 }

@@ -5,58 +5,58 @@
 //! messages are returned beside the array in all of them.
 
 use super::RenderCache;
-use crate::storage::pack::Placed;
+use crate::storage::pack::PlacedMessage;
 use crate::storage::summary_items;
 use alloc::{borrow::Cow, rc::Rc, string::String, vec::Vec};
 
 use crate::storage::{
-    context::{Item, SummaryItem},
-    pack::Stored,
-    store_session::Reader,
+    context::{ContextItem, SummaryItem},
+    pack::StoredMessage,
+    store_session::StoreSession,
 };
 use lcm_text::{
     base::{error::Result, int, json, tokens},
-    message::{self, Message, Part, Role},
+    message::{self, ParsedMessage, Part, Role},
     types::api::Dialect,
 };
 
 use super::{
     Assembly, accepted,
-    again::Rendering,
-    choose::Choice,
-    dialect::{self, Entry, Note, Origin, Text},
-    explain::Piece,
-    marks::Marking,
+    again::ProviderArray,
+    choose::ContextChoice,
+    dialect::{self, EntryOrigin, EntryText, RenderEntry, RenderNote},
+    explain::ContextPiece,
+    marks::ElementHasher,
 };
 
 /// Bytes that an array may have more than the last one before it is copied.
-const CAPACITY_SPARED: usize = 32 << 10;
+const SPARE_CAPACITY_BYTES: usize = 32 << 10;
 
 /// A rendered context.
 #[derive(Debug, Default)]
-pub(super) struct Rendered {
+pub(super) struct RenderedContext {
     pub(super) messages_json: String,
     pub(super) system: Option<String>,
     pub(super) tokens: u64,
     pub(super) summaries: u32,
     /// Each element with its hash and tokens, for comparison with an earlier assembly.
-    pub(super) elements: Vec<Element>,
+    pub(super) elements: Vec<ContextElement>,
     /// The hash of all elements, see [`super::prefix`].
-    pub(super) chain: [u8; 32],
+    pub(super) chain_hash: [u8; 32],
     /// What there is for a provider; empty in the dialect `lcm`.
-    entries: Vec<Entry>,
+    entries: Vec<RenderEntry>,
     /// What they became.
-    array: Rendering,
-    marking: Marking,
+    array: ProviderArray,
+    hasher: ElementHasher,
     /// Whether nothing but system messages was added.
-    leading: bool,
+    is_leading: bool,
     /// What the check of the array found, if it did.
-    refused: Option<String>,
+    refusal: Option<String>,
 }
 
 /// What one message or summary became in one message of the array.
 #[derive(Debug)]
-pub(super) struct Element {
+pub(super) struct ContextElement {
     pub(super) hash: [u8; 32],
     pub(super) tokens: u64,
     /// Index of the item, and the first seq it stands for.
@@ -69,9 +69,9 @@ pub(super) struct Element {
     pub(super) is_synthetic: bool,
 }
 
-impl Element {
+impl ContextElement {
     /// One of a message or summary that has no entry.
-    const fn said(
+    const fn without_entry(
         hash: [u8; 32],
         tokens: u64,
         place: (usize, u64),
@@ -87,102 +87,110 @@ impl Element {
 ///
 /// As [`Reader::immutable`].
 pub(super) fn render(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     cache: &mut RenderCache,
     context: &Assembly<'_>,
-    choice: &Choice,
+    choice: &ContextChoice,
     dialect: Dialect,
-) -> Result<Rendered> {
-    let marking = Marking::new(Rc::clone(&cache.marks), context.history.keys.root());
+) -> Result<RenderedContext> {
+    let marking = ElementHasher::new(Rc::clone(&cache.marks), context.history.keys.key_prefix());
     // About as many bytes as last time: growing step by step would copy all of it several times.
-    let mut messages_json = String::with_capacity(marking.bytes() + CAPACITY_SPARED);
+    let mut messages_json = String::with_capacity(marking.previous_bytes() + SPARE_CAPACITY_BYTES);
     messages_json.push('[');
-    let mut out = Rendered { messages_json, marking, leading: true, ..Rendered::default() };
+    let mut out = RenderedContext {
+        messages_json,
+        hasher: marking,
+        is_leading: true,
+        ..RenderedContext::default()
+    };
     for (index, item) in context.items.iter().enumerate() {
         match item {
-            Item::Summary(summary) if choice.has_summary(index) => {
-                out.leading = false;
+            ContextItem::Summary(summary) if choice.has_summary(index) => {
+                out.is_leading = false;
                 out.add_summary(reader, cache, context, (index, summary), dialect)?;
             }
-            Item::Summary(_) => out.leading = false,
+            ContextItem::Summary(_) => out.is_leading = false,
             // What a new session left behind was before its beginning.
-            Item::Withdrawn { .. } => {}
-            Item::Run(run) => {
+            ContextItem::Withdrawn { .. } => {}
+            ContextItem::Run(run) => {
                 let within = |seq: u64| run.seq_first <= seq && seq <= run.seq_last;
                 let mut next = run.seq_first;
                 for range in choice.ranges.iter().filter(|range| within(range.seq_first)) {
                     // A system message behind something that is not shown leads nothing.
-                    out.leading &= range.seq_first == next;
+                    out.is_leading &= range.seq_first == next;
                     next = range.seq_last + 1;
                     let range = (range.seq_first, range.seq_last);
                     out.add_messages(reader, context, (index, range), dialect)?;
                 }
-                out.leading &= next > run.seq_last;
+                out.is_leading &= next > run.seq_last;
             }
         }
     }
-    for (seq, live) in (context.history.head.messages + 1..).zip(context.live) {
-        let Message { role, parts, tokens, .. } = &live.message;
+    for (seq, live) in (context.history.head.messages + 1..).zip(context.pending) {
+        let ParsedMessage { role, parts, tokens, .. } = &live.message;
         let place = (context.items.len(), seq);
-        out.leading &= *role == Role::System;
-        if out.leading {
+        out.is_leading &= *role == Role::System;
+        if out.is_leading {
             out.system_message(place, &live.raw, parts, *tokens);
         } else if dialect == Dialect::Lcm {
             out.push(&live.raw);
-            let hash = out.marking.text(&live.raw);
+            let hash = out.hasher.hash_text(&live.raw);
             out.element(place, hash, u64::from(*tokens));
         } else {
-            let origin = Origin::Message { dialect, role: *role };
-            let text = Text::Own(live.raw.as_str().into(), parts.as_slice().into());
-            out.entries.push(Entry { index: place.0, seq, origin, text });
+            let origin = EntryOrigin::Message { dialect, role: *role };
+            let text = EntryText::Own(live.raw.as_str().into(), parts.as_slice().into());
+            out.entries.push(RenderEntry { index: place.0, seq, origin, text });
         }
     }
-    out.chain = out.marking.chain(&mut out.elements.iter().map(|element| element.hash));
+    out.chain_hash = out.hasher.hash_chain(&mut out.elements.iter().map(|element| element.hash));
     if dialect != Dialect::Lcm {
         let entries = core::mem::take(&mut out.entries);
-        out.finish(cache.renderings.render(dialect, entries));
+        out.finish(cache.arrays.render(dialect, entries));
     }
     out.messages_json.push(']');
     let bytes = out.messages_json.len();
-    cache.marks = core::mem::take(&mut out.marking).finish(bytes);
+    cache.marks = core::mem::take(&mut out.hasher).finish(bytes);
     Ok(out)
 }
 
-impl Rendered {
+impl RenderedContext {
     /// Adds a summary, or the brief that is in its place.
     fn add_summary(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         cache: &RenderCache,
         context: &Assembly<'_>,
         (index, summary): (usize, &SummaryItem),
         dialect: Dialect,
     ) -> Result<()> {
         self.summaries += 1;
-        if dialect == Dialect::Lcm && self.repeat(summary, index) {
+        if dialect == Dialect::Lcm && self.push_known_summary(summary, index) {
             return Ok(());
         }
-        let origin = Origin::Summary(summary.id, summary.bytes);
+        let origin = EntryOrigin::Summary(summary.id, summary.bytes);
         if dialect != Dialect::Lcm
-            && let Some(entry) = cache.renderings.summary(origin)
+            && let Some(entry) = cache.arrays.find_summary(origin)
         {
-            self.entries.push(Entry { index, seq: summary.seq_first, ..entry });
+            self.entries.push(RenderEntry { index, seq: summary.seq_first, ..entry });
             return Ok(());
         }
         let raw = match context.focus.filter(|focus| focus.index == index) {
             Some(focus) => focus.element.clone(),
             None => {
-                let item = [Item::Summary(*summary)];
+                let item = [ContextItem::Summary(*summary)];
                 let records = summary_items::read_summaries(reader, context.history, &item)?;
-                let form = context.form;
-                records.first().map(|record| record.element(summary.id, form)).unwrap_or_default()
+                let form = context.render_summary;
+                records
+                    .first()
+                    .map(|record| record.render_element(summary.id, form))
+                    .unwrap_or_default()
             }
         };
         if dialect == Dialect::Lcm {
-            self.summary(summary, index, &raw);
+            self.push_summary(summary, index, &raw);
         } else {
-            let (seq, text) = (summary.seq_first, Text::Own(raw.into(), [].into()));
-            self.entries.push(Entry { index, seq, origin, text });
+            let (seq, text) = (summary.seq_first, EntryText::Own(raw.into(), [].into()));
+            self.entries.push(RenderEntry { index, seq, origin, text });
         }
         Ok(())
     }
@@ -190,42 +198,46 @@ impl Rendered {
     /// Adds consecutive messages of the run at this index.
     fn add_messages(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         context: &Assembly<'_>,
         (index, (from, to)): (usize, (u64, u64)),
         dialect: Dialect,
     ) -> Result<()> {
         let history = context.history;
-        let messages = history.messages(reader, from, to)?;
-        history.fetch_texts(reader, &messages)?;
-        for Placed { seq, dialect: shape, stored, .. } in messages {
-            let is_whole = context.whole.has(seq);
+        let messages = history.read_messages(reader, from, to)?;
+        history.prefetch_texts(reader, &messages)?;
+        for PlacedMessage { seq, dialect: shape, stored, .. } in messages {
+            let is_whole = context.full_outputs.contains_seq(seq);
             let (raw, parts, tokens) = if is_whole {
-                (history.text(reader, &stored)?, &*stored.parts, stored.message_tokens())
+                (history.read_text(reader, &stored)?, &*stored.parts, stored.message_tokens())
             } else {
-                (history.shown(reader, &stored)?, stored.shown().1, stored.tokens)
+                (
+                    history.read_rendered_text(reader, &stored)?,
+                    stored.rendered_content().1,
+                    stored.tokens,
+                )
             };
             let (role, place) = (stored.role, (index, seq));
-            self.leading &= role == Role::System;
-            if self.leading {
+            self.is_leading &= role == Role::System;
+            if self.is_leading {
                 self.system_message(place, &raw, parts, tokens);
             } else if dialect == Dialect::Lcm {
                 self.message(place, shape, (!is_whole).then_some(&stored), (role, &raw, tokens));
             } else {
                 let text = match raw {
-                    Cow::Borrowed(_) if !is_whole => Text::Stored(Rc::clone(&stored)),
-                    raw => Text::Own(raw.into(), parts.into()),
+                    Cow::Borrowed(_) if !is_whole => EntryText::Stored(Rc::clone(&stored)),
+                    raw => EntryText::Own(raw.into(), parts.into()),
                 };
-                let origin = Origin::Message { dialect: shape, role };
-                self.entries.push(Entry { index, seq, origin, text });
+                let origin = EntryOrigin::Message { dialect: shape, role };
+                self.entries.push(RenderEntry { index, seq, origin, text });
             }
         }
         Ok(())
     }
 
     /// Writes a summary that the last assembly wrote, too, if it did.
-    fn repeat(&mut self, summary: &SummaryItem, index: usize) -> bool {
-        let known = self.marking.known_summary(summary.id, summary.bytes);
+    fn push_known_summary(&mut self, summary: &SummaryItem, index: usize) -> bool {
+        let known = self.hasher.find_summary(summary.id, summary.bytes);
         let Some((json, hash, tokens)) = known else { return false };
         self.push(&json);
         self.element((index, summary.seq_first), hash, tokens);
@@ -233,14 +245,14 @@ impl Rendered {
     }
 
     /// Writes a summary from its element.
-    fn summary(&mut self, summary: &SummaryItem, index: usize, element: &str) {
+    fn push_summary(&mut self, summary: &SummaryItem, index: usize, element: &str) {
         let mut json = String::with_capacity(element.len() + element.len() / 8);
         json.push_str("{\"role\":\"user\",\"content\":");
         json::write_string(&mut json, element);
         json.push('}');
         let tokens = u64::from(tokens::estimate(element));
         self.push(&json);
-        let hash = self.marking.summary(summary.id, summary.bytes, &json, tokens);
+        let hash = self.hasher.hash_summary(summary.id, summary.bytes, &json, tokens);
         self.element((index, summary.seq_first), hash, tokens);
     }
 
@@ -249,21 +261,21 @@ impl Rendered {
         &mut self,
         place: (usize, u64),
         dialect: Dialect,
-        stored: Option<&Rc<Stored>>,
+        stored: Option<&Rc<StoredMessage>>,
         (role, raw, tokens): (Role, &str, u32),
     ) {
         if dialect == Dialect::Lcm {
             self.push(raw);
             let hash = match stored {
-                Some(stored) => self.marking.message(stored, raw),
-                None => self.marking.text(raw),
+                Some(stored) => self.hasher.hash_message(stored, raw),
+                None => self.hasher.hash_text(raw),
             };
             return self.element(place, hash, u64::from(tokens));
         }
         let json = dialect::from_provider(dialect, role, raw);
-        let tokens = tokens::from_quarters(message::quarters(Dialect::Lcm, &json));
+        let tokens = tokens::tokens_from_quarters(message::quarter_tokens(Dialect::Lcm, &json));
         self.push(&json);
-        let hash = self.marking.text(&json);
+        let hash = self.hasher.hash_text(&json);
         self.element(place, hash, u64::from(tokens));
     }
 
@@ -276,13 +288,13 @@ impl Rendered {
     }
 
     /// Takes an array for a provider.
-    fn finish(&mut self, mut array: Rendering) {
-        self.chain = array.chain(self.chain);
+    fn finish(&mut self, mut array: ProviderArray) {
+        self.chain_hash = array.extend_chain(self.chain_hash);
         self.elements.reserve(array.elements.len());
         for element in &array.elements {
             if let Some(entry) = array.entries.get(element.entry) {
                 self.tokens += element.tokens;
-                self.elements.push(Element {
+                self.elements.push(ContextElement {
                     hash: element.hash,
                     tokens: element.tokens,
                     place: (entry.index, entry.seq),
@@ -297,8 +309,8 @@ impl Rendered {
 
     /// Leaves the array for the next assembly, unless it was refused, and hands out its JSON.
     pub(super) fn keep(self, cache: &mut RenderCache) -> String {
-        if self.refused.is_none() && !self.array.entries.is_empty() {
-            cache.renderings.keep(self.array);
+        if self.refusal.is_none() && !self.array.entries.is_empty() {
+            cache.arrays.store_array(self.array);
         }
         self.messages_json
     }
@@ -306,14 +318,18 @@ impl Rendered {
     /// Marks the messages behind which a cache may end, for a provider that asks for marks, and
     /// takes all other marks away. They are no part of what is compared or counted.
     pub(super) fn mark_caches(&mut self, dialect: Dialect, breakpoints: &[u32]) {
-        if dialect != Dialect::Anthropic || self.refused.is_some() || self.array.json.is_empty() {
+        if dialect != Dialect::Anthropic || self.refusal.is_some() || self.array.json.is_empty() {
             return;
         }
         let mut out = String::with_capacity(self.messages_json.len() + 256);
         for at in 0..self.array.starts.len() {
             out.push(if at == 0 { '[' } else { ',' });
-            let Some(message) = self.array.message(at) else { continue };
-            dialect::push_marked(&mut out, message, breakpoints.contains(&int::to_u32(at)));
+            let Some(message) = self.array.message_json(at) else { continue };
+            dialect::push_with_cache_control(
+                &mut out,
+                message,
+                breakpoints.contains(&int::to_u32(at)),
+            );
         }
         out.push(']');
         self.messages_json = out;
@@ -324,14 +340,14 @@ impl Rendered {
         let message = self.elements.iter().rev().find_map(|element| element.message);
         let message = Some(message.map_or(0, |last| last + 1));
         self.tokens += tokens;
-        self.elements.push(Element::said(hash, tokens, place, message));
+        self.elements.push(ContextElement::without_entry(hash, tokens, place, message));
     }
 
     fn system_message(&mut self, place: (usize, u64), raw: &str, parts: &[Part], tokens: u32) {
-        let text = system_text(raw, parts);
-        let (hash, tokens) = (self.marking.text(&text), u64::from(tokens));
+        let text = join_system_text(raw, parts);
+        let (hash, tokens) = (self.hasher.hash_text(&text), u64::from(tokens));
         self.tokens += tokens;
-        self.elements.push(Element::said(hash, tokens, place, None));
+        self.elements.push(ContextElement::without_entry(hash, tokens, place, None));
         match &mut self.system {
             Some(system) => {
                 system.push_str("\n\n");
@@ -348,17 +364,20 @@ impl Rendered {
     }
 
     /// What was done to a piece of the context; empty: nothing.
-    pub(super) fn done_to(&self, piece: &Piece) -> String {
+    pub(super) fn done_to(&self, piece: &ContextPiece) -> String {
         let array = &self.array;
-        array.notes.counts(&|at| {
-            array.entries.get(at).is_some_and(|entry| piece.holds((entry.index, entry.seq)))
+        array.notes.format_counts(&|at| {
+            array
+                .entries
+                .get(at)
+                .is_some_and(|entry| piece.contains_place((entry.index, entry.seq)))
         })
     }
 
     /// What could not stay as it was, one line each.
     pub(super) fn warnings(&self) -> Vec<String> {
-        let mut out = self.array.notes.warnings(&self.array.entries);
-        out.extend(self.refused.clone());
+        let mut out = self.array.notes.format_warnings(&self.array.entries);
+        out.extend(self.refusal.clone());
         out
     }
 
@@ -378,33 +397,34 @@ impl Rendered {
 
     /// Leaves out what the provider would refuse, which is a defect of the rendering, and says so.
     fn leave_out(&mut self, dialect: Dialect) {
-        let Some(kept) = accepted::accepted(dialect, &self.messages_json) else { return };
-        let gone = |element: &Element| {
-            kept.left_out.binary_search(&element.message?).ok().and(element.entry)
+        let Some(kept) = accepted::check_array(dialect, &self.messages_json) else { return };
+        let gone = |element: &ContextElement| {
+            kept.removed_indexes.binary_search(&element.message?).ok().and(element.entry)
         };
         for entry in self.elements.iter().filter_map(gone) {
-            self.array.notes.add(entry, Note::Invalid);
+            self.array.notes.add_note(entry, RenderNote::Invalid);
         }
         self.elements.retain(|element| gone(element).is_none());
         for element in &mut self.elements {
-            let before = |at| kept.left_out.partition_point(|gone| *gone < at);
+            let before = |at| kept.removed_indexes.partition_point(|gone| *gone < at);
             element.message = element.message.map(|at| at - before(at));
         }
-        self.chain = super::prefix::chain(&mut self.elements.iter().map(|element| element.hash));
+        self.chain_hash =
+            super::prefix::chain_all(&mut self.elements.iter().map(|element| element.hash));
         self.tokens = self.elements.iter().map(|element| element.tokens).sum();
-        let is_summary = |element: &&Element| {
+        let is_summary = |element: &&ContextElement| {
             let entry = element.entry.and_then(|entry| self.array.entries.get(entry));
-            entry.is_some_and(|entry| matches!(entry.origin, Origin::Summary(..)))
+            entry.is_some_and(|entry| matches!(entry.origin, EntryOrigin::Summary(..)))
         };
         let summaries = self.elements.iter().filter(is_summary).count();
         self.summaries = u32::try_from(summaries).unwrap_or(u32::MAX);
         self.messages_json = kept.messages_json;
-        self.refused = Some(kept.warning);
+        self.refusal = Some(kept.warning);
     }
 }
 
 /// The text of a system message.
-fn system_text(raw: &str, parts: &[Part]) -> String {
+fn join_system_text(raw: &str, parts: &[Part]) -> String {
     let texts: Vec<_> = parts
         .iter()
         .filter_map(|part| match part {
@@ -427,15 +447,15 @@ mod tests {
         let call = "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"c1\",\
                     \"type\":\"function\",\"function\":{\"name\":\"n\",\"arguments\":\"{}\"}}]}";
         let entry = |seq, origin| {
-            let text = Text::Own("".into(), [].into());
-            Entry { index: 0, seq, origin, text }
+            let text = EntryText::Own("".into(), [].into());
+            RenderEntry { index: 0, seq, origin, text }
         };
-        let message = |role| Origin::Message { dialect: Dialect::OpenaiChat, role };
-        let mut rendered = Rendered { summaries: 1, ..Rendered::default() };
+        let message = |role| EntryOrigin::Message { dialect: Dialect::OpenaiChat, role };
+        let mut rendered = RenderedContext { summaries: 1, ..RenderedContext::default() };
         rendered.array.json = alloc::format!("{},{},{call}", user("summary"), user("q"));
         rendered.array.starts = Vec::from([0]);
         rendered.array.entries = Vec::from([
-            entry(1, Origin::Summary([0; 8], 0)),
+            entry(1, EntryOrigin::Summary([0; 8], 0)),
             entry(9, message(Role::User)),
             entry(10, message(Role::Assistant)),
         ]);
@@ -450,6 +470,6 @@ mod tests {
         assert_eq!(warnings.len(), 1);
         assert!(warnings[0].starts_with("invalid-context: messages[2]: no result of the calls"));
         assert!(warnings[0].ends_with("; 1 messages left out"), "{warnings:?}");
-        assert_eq!(rendered.array.notes.counts(&|at| at == 2), "invalid-context 1");
+        assert_eq!(rendered.array.notes.format_counts(&|at| at == 2), "invalid-context 1");
     }
 }

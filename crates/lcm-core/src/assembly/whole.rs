@@ -4,10 +4,13 @@
 //! does so only outside the fresh tail: in it the newest outputs are whole as far as the budget
 //! allows.
 
-use crate::storage::pack::Placed;
+use crate::storage::pack::PlacedMessage;
 use alloc::vec::Vec;
 
-use crate::storage::{fresh_tail::Tail, history::History, pack::Stored, store_session::Reader};
+use crate::storage::{
+    fresh_tail::FreshTail, history::MessageHistory, pack::StoredMessage,
+    store_session::StoreSession,
+};
 use lcm_text::{
     base::error::Result,
     message::{Part, Role},
@@ -15,47 +18,48 @@ use lcm_text::{
 
 /// What is whole.
 #[derive(Debug, Default)]
-pub(super) struct Whole {
+pub(super) struct FullOutputs {
     /// Seqs of the messages.
     seqs: Vec<u64>,
     /// Tokens that they have more than their references.
-    pub(super) tokens: u64,
+    pub(super) extra_tokens: u64,
 }
 
-impl Whole {
+impl FullOutputs {
     /// The messages of the tail that fit into so many tokens more, from the newest on.
     ///
     /// # Errors
     ///
     /// As [`History::messages`].
-    pub(super) fn of_tail(
-        reader: &mut Reader<'_>,
-        history: &History<'_>,
-        tail: &Tail,
+    pub(super) fn select_from_tail(
+        reader: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+        tail: &FreshTail,
         tokens_max: u64,
     ) -> Result<Self> {
         let mut out = Self::default();
         if tail.seq_first > history.head.messages {
             return Ok(out);
         }
-        let messages = history.messages(reader, tail.seq_first, history.head.messages)?;
-        for Placed { seq, stored, .. } in messages.iter().rev() {
+        let messages = history.read_messages(reader, tail.seq_first, history.head.messages)?;
+        for PlacedMessage { seq, stored, .. } in messages.iter().rev() {
             let more = u64::from(stored.message_tokens().saturating_sub(stored.tokens));
-            if is_stub(stored) && out.tokens + more <= tokens_max {
+            if is_tool_placeholder(stored) && out.extra_tokens + more <= tokens_max {
                 out.seqs.push(*seq);
-                out.tokens += more;
+                out.extra_tokens += more;
             }
         }
         Ok(out)
     }
 
-    pub(super) fn has(&self, seq: u64) -> bool {
+    pub(super) fn contains_seq(&self, seq: u64) -> bool {
         self.seqs.contains(&seq)
     }
 }
 
 /// Whether references stand for what a tool returned.
-fn is_stub(stored: &Stored) -> bool {
+fn is_tool_placeholder(stored: &StoredMessage) -> bool {
     let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
-    stored.stand_in.is_some() && (stored.role == Role::Tool || stored.parts.iter().any(is_result))
+    stored.placeholder.is_some()
+        && (stored.role == Role::Tool || stored.parts.iter().any(is_result))
 }

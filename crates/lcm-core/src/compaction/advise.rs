@@ -9,19 +9,22 @@
 
 use alloc::string::String;
 
-use crate::storage::{head::Head, keys::Keys, records::usage::Usage, store_session::Reader};
+use crate::storage::{
+    head::ConversationHead, keys::ConversationKeys, records::usage::Usage,
+    store_session::StoreSession,
+};
 use lcm_text::{
     base::{
         error::{Error, Result},
         int,
-        json::{Fields, Kind, Writer},
+        json::{JsonFields, JsonKind, JsonWriter},
         limits,
     },
-    config::{Config, Policy},
+    config::{BudgetPolicy, Config},
     types::api::{CompactionOptions, Timestamp},
 };
 
-use super::{Call, goal, plan::Planner, sweep::Sweep};
+use super::{CompactionCall, derive_goal, plan::Planner, sweep::SweepToken};
 
 /// Turns that are looked ahead at most. What is saved by then decides; beyond it both ways have
 /// compacted several times and differ by little.
@@ -32,7 +35,7 @@ const TURNS_MIN: u64 = 8;
 /// before, and from 96 on twice and more, where few conversations reach. With a period of `x` times
 /// the best one the part of the cost that depends on it is `(x + 1/x) / 2` times its least (the
 /// economic order quantity of Harris, 1913): mostly below 1.03 here.
-const SPANS: [u64; 15] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 192, TURNS_MAX];
+const TURN_SPANS: [u64; 15] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 192, TURNS_MAX];
 /// Messages of a turn: what the model said, and what came back from a person or a tool.
 const TURN_MESSAGES: u64 = 2;
 /// Tokens of a request for a summary beside its material: the five prompts have 582 to 732, by
@@ -48,77 +51,81 @@ const CACHE_MS: u64 = 5 * 60 * 1_000;
 
 /// Prices of a million tokens, in millionths of any currency.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Prices {
+pub(crate) struct TokenPrices {
     /// Of a prompt's tokens that were in the cache.
-    read: u64,
+    cache_read: u64,
     /// Of those that were not.
-    write: u64,
+    cache_write: u64,
     summary_input: u64,
     summary_output: u64,
 }
 
-impl Prices {
+impl TokenPrices {
     /// Reads the member `prices`.
-    fn read(fields: &mut Fields<'_>) -> Result<Self> {
+    fn read(fields: &mut JsonFields<'_>) -> Result<Self> {
         const NAME: &str = "prices";
-        let json = match fields.any(NAME) {
-            Some((text, Kind::Object)) => String::from(text),
-            _ => return Err(Error::invalid("prices: must be an object with `input` and `output`")),
+        let json = match fields.take_any(NAME) {
+            Some((text, JsonKind::Object)) => String::from(text),
+            _ => {
+                return Err(Error::invalid_input(
+                    "prices: must be an object with `input` and `output`",
+                ));
+            }
         };
-        let mut fields = Fields::of_argument(NAME, &json)?;
-        let (input, output) = (fields.number("input"), fields.number("output"));
-        let mut or = |key: &str, other: u64| fields.number_or_none(key).unwrap_or(other);
+        let mut fields = JsonFields::parse_argument(NAME, &json)?;
+        let (input, output) = (fields.take_u64("input"), fields.take_u64("output"));
+        let mut or = |key: &str, other: u64| fields.take_optional_u64(key).unwrap_or(other);
         let prices = Self {
-            read: or("cache_read", input),
-            write: or("cache_write", input),
+            cache_read: or("cache_read", input),
+            cache_write: or("cache_write", input),
             summary_input: or("summary_input", input),
             summary_output: or("summary_output", output),
         };
-        fields.end(NAME)?;
-        let all = [input, output, prices.read, prices.write];
+        fields.finish(NAME)?;
+        let all = [input, output, prices.cache_read, prices.cache_write];
         if all.iter().chain(&[prices.summary_input, prices.summary_output]).any(|p| *p > PRICE_MAX)
         {
             let message = format_args!("prices: at most {PRICE_MAX} for a million tokens");
-            return Err(Error::invalid(message));
+            return Err(Error::invalid_input(message));
         }
         Ok(prices)
     }
 }
 
 /// The arguments.
-pub(crate) struct Asked {
+pub(crate) struct AdviseRequest {
     budget: u32,
     observed_tokens: Option<u32>,
     model: Option<String>,
-    prices: Prices,
+    prices: TokenPrices,
     cache_ms: u64,
     /// Prompts that are still to come; `None`: as many as there were.
     turns: Option<u32>,
 }
 
-impl Asked {
+impl AdviseRequest {
     /// Reads them.
     ///
     /// # Errors
     ///
     /// `invalid-input`: the prices.
-    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self> {
-        let budget = fields.small("budget");
+    pub(crate) fn read(fields: &mut JsonFields<'_>) -> Result<Self> {
+        let budget = fields.take_u32("budget");
         if budget == 0 {
-            fields.must_be("budget", "at least 1");
+            fields.reject_field("budget", "at least 1");
         }
         Ok(Self {
             budget,
-            observed_tokens: fields.small_or_none("observed_tokens"),
-            model: fields.text_or_none("model"),
-            prices: Prices::read(fields)?,
-            cache_ms: fields.number_or_none("cache_ms").unwrap_or(CACHE_MS),
-            turns: fields.small_or_none("turns"),
+            observed_tokens: fields.take_optional_u32("observed_tokens"),
+            model: fields.take_optional_text("model"),
+            prices: TokenPrices::read(fields)?,
+            cache_ms: fields.take_optional_u64("cache_ms").unwrap_or(CACHE_MS),
+            turns: fields.take_optional_u32("turns"),
         })
     }
 
-    fn options(&self) -> CompactionOptions {
-        let extra_json = super::model_option(self.model.as_deref());
+    fn build_options(&self) -> CompactionOptions {
+        let extra_json = super::build_model_option(self.model.as_deref());
         let observed_tokens = self.observed_tokens;
         CompactionOptions { observed_tokens, extra_json, ..CompactionOptions::default() }
     }
@@ -130,27 +137,33 @@ impl Asked {
 ///
 /// `not-found`, `invalid-input`; errors of the store.
 pub(crate) fn advise(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     config: &Config,
     conversation: &str,
-    asked: &Asked,
+    asked: &AdviseRequest,
     now: Timestamp,
-) -> Result<Writer> {
-    let keys = Keys::new(conversation)?;
-    let options = asked.options();
-    let call =
-        Call::begin(reader, config, &keys, conversation, (asked.budget, &options), [].into())?;
-    let (policy, options) = (call.policy.less(0), &call.options);
-    let loaded = call.loaded.existing()?;
+) -> Result<JsonWriter> {
+    let keys = ConversationKeys::new(conversation)?;
+    let options = asked.build_options();
+    let call = CompactionCall::open(
+        reader,
+        config,
+        &keys,
+        conversation,
+        (asked.budget, &options),
+        [].into(),
+    )?;
+    let (policy, options) = (call.policy.with_reserve(0), &call.options);
+    let loaded = call.loaded.require_existing()?;
     let head = &loaded.head;
     let usage = Usage::load(reader, &keys)?;
-    let sweep = Sweep::begin(head.context.tokens, options.observed_tokens);
-    let goal = goal(head, &policy, options, &sweep);
-    let planner = Planner::prepare(reader, config, &keys, head, policy, goal, 1)?;
-    let state = State {
-        fixed: sweep.overhead + planner.kept(),
+    let sweep = SweepToken::start(head.context.tokens, options.observed_tokens);
+    let goal = derive_goal(head, &policy, options, &sweep);
+    let planner = Planner::open(reader, config, &keys, head, policy, goal, 1)?;
+    let state = ContextTokens {
+        fixed: sweep.overhead + planner.protected_tokens(),
         summaries: planner.summary_tokens(),
-        raw: planner.outside().tokens,
+        raw: planner.eligible_raw().tokens,
     };
     let is_cold = usage.turn_at().map(|turn_at| now.saturating_sub(turn_at) > asked.cache_ms);
     let so_far = usage.turns().max(head.messages / TURN_MESSAGES);
@@ -158,27 +171,39 @@ pub(crate) fn advise(
     // What is over the threshold is due; the question is then whether it can wait up to the budget.
     let due = state.tokens() > u64::from(policy.threshold);
     let bound = if due { policy.budget } else { policy.threshold };
-    let growth = growth(head);
+    let growth = estimate_growth(head);
     let prices = asked.prices;
     let cached = usage.cached_permille(growth);
-    let again = (prices.read * cached + prices.write * (1_000 - cached)) / 1_000;
-    let forecast = Forecast { policy, prices, growth, turns, bound: bound.into(), again };
-    Ok(answer(conversation, &forecast, &state, is_cold))
+    let again = (prices.cache_read * cached + prices.cache_write * (1_000 - cached)) / 1_000;
+    let forecast = CostForecast {
+        policy,
+        prices,
+        growth,
+        turns,
+        tokens_max: bound.into(),
+        reread_price: again,
+    };
+    Ok(build_advice(conversation, &forecast, &state, is_cold))
 }
 
 /// Tokens that a turn adds, by the newest messages.
-fn growth(head: &Head) -> u64 {
+fn estimate_growth(head: &ConversationHead) -> u64 {
     let messages: u64 = head.packs.iter().map(|pack| u64::from(pack.count)).sum();
     let tokens: u64 = head.packs.iter().map(|pack| pack.tokens).sum();
     (tokens * TURN_MESSAGES).checked_div(messages).unwrap_or(0).max(1)
 }
 
-fn answer(conversation: &str, forecast: &Forecast, state: &State, is_cold: Option<bool>) -> Writer {
+fn build_advice(
+    conversation: &str,
+    forecast: &CostForecast,
+    state: &ContextTokens,
+    is_cold: Option<bool>,
+) -> JsonWriter {
     let cold = is_cold.unwrap_or(false);
-    let forced_in = forecast.forced_in(state);
-    let (compacted, completions) = forecast.compacted(state);
-    let cost_now = forecast.best(state, 0, cold);
-    let (waiting, cost_wait) = forecast.least(state, cold);
+    let forced_in = forecast.turns_until_forced(state);
+    let (compacted, completions) = forecast.simulate_sweep(state);
+    let cost_now = forecast.least_cost_after(state, 0, cold);
+    let (waiting, cost_wait) = forecast.find_best_wait(state, cold);
     let shrinks = compacted.tokens() < state.tokens();
     let reason = match (shrinks, forced_in, cost_now < cost_wait) {
         (false, ..) => "nothing-to-compact",
@@ -187,33 +212,33 @@ fn answer(conversation: &str, forecast: &Forecast, state: &State, is_cold: Optio
         (true, _, false) => "costs-more-than-it-saves",
     };
     let pays = shrinks && (forced_in == Some(0) || cost_now < cost_wait);
-    let mut object = Writer::object();
-    object.text("advice", if pays { "compact" } else { "wait" });
+    let mut object = JsonWriter::new_object();
+    object.add_text("advice", if pays { "compact" } else { "wait" });
     let cache = match is_cold {
         None => "unknown",
         Some(true) => "cold",
         Some(false) => "warm",
     };
-    object.text("cache", cache);
-    object.flag("changed", false);
-    object.number("completions_cost_micros", completions / PRICE_TOKENS);
-    object.text("conversation", conversation);
-    object.number("cost_now_micros", cost_now / PRICE_TOKENS);
-    object.number("cost_wait_micros", cost_wait / PRICE_TOKENS);
-    object.number_or_null("forced_in_turns", forced_in);
-    object.text("reason", reason);
-    object.number("tokens", state.tokens());
-    object.number("tokens_after", compacted.tokens().min(state.tokens()));
-    object.number("turn_tokens", forecast.growth);
-    object.number("turns", forecast.turns);
+    object.add_text("cache", cache);
+    object.add_flag("changed", false);
+    object.add_number("completions_cost_micros", completions / PRICE_TOKENS);
+    object.add_text("conversation", conversation);
+    object.add_number("cost_now_micros", cost_now / PRICE_TOKENS);
+    object.add_number("cost_wait_micros", cost_wait / PRICE_TOKENS);
+    object.add_optional_number("forced_in_turns", forced_in);
+    object.add_text("reason", reason);
+    object.add_number("tokens", state.tokens());
+    object.add_number("tokens_after", compacted.tokens().min(state.tokens()));
+    object.add_number("turn_tokens", forecast.growth);
+    object.add_number("turns", forecast.turns);
     // As many as there are turns: never, the conversation ends before.
-    object.number_or_null("wait_turns", (!pays).then_some(waiting));
+    object.add_optional_number("wait_turns", (!pays).then_some(waiting));
     object
 }
 
 /// A context by what compaction does to its parts, in tokens.
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct ContextTokens {
     /// What the host adds, and the fresh tail.
     fixed: u64,
     summaries: u64,
@@ -221,7 +246,7 @@ struct State {
     raw: u64,
 }
 
-impl State {
+impl ContextTokens {
     fn tokens(&self) -> u64 {
         self.fixed.saturating_add(self.summaries).saturating_add(self.raw)
     }
@@ -230,41 +255,42 @@ impl State {
 /// What is supposed of the turns to come. Sums are tokens times prices, which saturate where no
 /// budget in use comes to: both ways cost the same there, and the advice is to wait.
 #[derive(Clone, Copy, Debug)]
-struct Forecast {
-    policy: Policy,
-    prices: Prices,
+struct CostForecast {
+    policy: BudgetPolicy,
+    prices: TokenPrices,
     /// Tokens that a turn adds.
     growth: u64,
     /// Prompts to come.
     turns: u64,
     /// Above so many tokens compaction cannot wait.
-    bound: u64,
+    tokens_max: u64,
     /// What a token costs that stood in the prompt before: of some it is not known whether the
     /// cache still has them.
-    again: u64,
+    reread_price: u64,
 }
 
-impl Forecast {
+impl CostForecast {
     /// After how many turns compaction cannot wait any longer; `None`: the conversation ends first.
-    fn forced_in(&self, state: &State) -> Option<u64> {
+    fn turns_until_forced(&self, state: &ContextTokens) -> Option<u64> {
         let tokens = state.tokens();
-        let room = self.bound.checked_sub(tokens).map(|room| room / self.growth + 1);
+        let room = self.tokens_max.checked_sub(tokens).map(|room| room / self.growth + 1);
         Some(room.unwrap_or(0)).filter(|turns| *turns < self.turns)
     }
 
     /// A sweep: what remains, and what its completions cost.
-    fn compacted(&self, state: &State) -> (State, u64) {
+    fn simulate_sweep(&self, state: &ContextTokens) -> (ContextTokens, u64) {
         if state.raw < limits::BRIDGE_TOKENS_MAX {
             return (*state, 0);
         }
         let policy = &self.policy;
         let chunk = u64::from(policy.leaf_chunk_tokens_max).max(1);
-        let target = |tokens: u64| u64::from(policy.leaf_target(int::tokens_u32(tokens), false));
+        let target =
+            |tokens: u64| u64::from(policy.leaf_target(int::saturate_tokens(tokens), false));
         let (full, rest) = (state.raw / chunk, state.raw % chunk);
         let last = if rest == 0 { 0 } else { target(rest).min(rest) };
         let leaves = full.saturating_mul(target(chunk).min(chunk)).saturating_add(last);
         let requests = full + u64::from(rest > 0);
-        let mut cost = self.completions(state.raw, leaves, requests);
+        let mut cost = self.completion_cost(state.raw, leaves, requests);
         let mut summaries = state.summaries.saturating_add(leaves);
         if summaries > u64::from(policy.summary_prefix_tokens_target) {
             let leaf = u64::from(policy.leaf_tokens_target);
@@ -273,13 +299,13 @@ impl Forecast {
             let condensed = u64::from(policy.condensed_tokens_target).max(1);
             let groups = summaries.div_ceil(run);
             let after = groups.saturating_mul(condensed).min(summaries);
-            cost = cost.saturating_add(self.completions(summaries, after, groups));
+            cost = cost.saturating_add(self.completion_cost(summaries, after, groups));
             summaries = after;
         }
-        (State { raw: 0, summaries, ..*state }, cost)
+        (ContextTokens { raw: 0, summaries, ..*state }, cost)
     }
 
-    fn completions(&self, input: u64, output: u64, requests: u64) -> u64 {
+    fn completion_cost(&self, input: u64, output: u64, requests: u64) -> u64 {
         let input = input.saturating_add(requests.saturating_mul(REQUEST_TOKENS));
         let input = input.saturating_mul(self.prices.summary_input);
         input.saturating_add(output.saturating_mul(self.prices.summary_output))
@@ -287,15 +313,15 @@ impl Forecast {
 
     /// What all prompts and summaries cost when the context is compacted after `wait` turns, from
     /// then on after every `period`, and whenever it cannot wait.
-    fn cost(&self, state: &State, (wait, period): (u64, u64), cold: bool) -> u64 {
+    fn compute_cost(&self, state: &ContextTokens, (wait, period): (u64, u64), cold: bool) -> u64 {
         let mut state = *state;
         let mut cost = 0u64;
         let mut next = wait;
         for turn in 0..self.turns {
             // All but what came since stood in the prompt before.
             let mut equal = state.tokens().saturating_sub(self.growth);
-            if turn == next || (turn > wait && state.tokens() > self.bound) {
-                let (compacted, completions) = self.compacted(&state);
+            if turn == next || (turn > wait && state.tokens() > self.tokens_max) {
+                let (compacted, completions) = self.simulate_sweep(&state);
                 cost = cost.saturating_add(completions);
                 let kept = compacted.summaries >= state.summaries;
                 equal = if kept { state.summaries } else { 0 };
@@ -303,11 +329,11 @@ impl Forecast {
                 next = turn + period;
             }
             let equal = equal.min(state.tokens());
-            let written = (state.tokens() - equal).saturating_mul(self.prices.write);
+            let written = (state.tokens() - equal).saturating_mul(self.prices.cache_write);
             let again = match (turn, cold) {
-                (0, true) => self.prices.write,
-                (0, false) => self.prices.read,
-                _ => self.again,
+                (0, true) => self.prices.cache_write,
+                (0, false) => self.prices.cache_read,
+                _ => self.reread_price,
             };
             let read = equal.saturating_mul(again);
             cost = cost.saturating_add(written).saturating_add(read);
@@ -317,16 +343,16 @@ impl Forecast {
     }
 
     /// The least that it can cost with a first compaction after `wait` turns.
-    fn best(&self, state: &State, wait: u64, cold: bool) -> u64 {
-        let costs = SPANS.iter().map(|period| self.cost(state, (wait, *period), cold));
+    fn least_cost_after(&self, state: &ContextTokens, wait: u64, cold: bool) -> u64 {
+        let costs = TURN_SPANS.iter().map(|period| self.compute_cost(state, (wait, *period), cold));
         costs.min().unwrap_or(u64::MAX)
     }
 
     /// After how many turns, at least one, a first compaction costs least, and what.
-    fn least(&self, state: &State, cold: bool) -> (u64, u64) {
-        let last = self.forced_in(state).unwrap_or(self.turns).max(1);
-        let waits = SPANS.iter().copied().filter(|wait| *wait < last).chain([last]);
-        let costs = waits.map(|wait| (wait, self.best(state, wait, cold)));
+    fn find_best_wait(&self, state: &ContextTokens, cold: bool) -> (u64, u64) {
+        let last = self.turns_until_forced(state).unwrap_or(self.turns).max(1);
+        let waits = TURN_SPANS.iter().copied().filter(|wait| *wait < last).chain([last]);
+        let costs = waits.map(|wait| (wait, self.least_cost_after(state, wait, cold)));
         costs.min_by_key(|(_, cost)| *cost).unwrap_or((1, u64::MAX))
     }
 }
@@ -336,25 +362,25 @@ mod tests {
     use super::*;
 
     /// Three currency units for a million tokens, read at a tenth and written at 1.25.
-    const PRICES: Prices = Prices {
-        read: 300_000,
-        write: 3_750_000,
+    const PRICES: TokenPrices = TokenPrices {
+        cache_read: 300_000,
+        cache_write: 3_750_000,
         summary_input: 3_000_000,
         summary_output: 15_000_000,
     };
 
-    fn forecast(turns: u64) -> Forecast {
-        let policy = Config::default().policy(100_000).unwrap();
-        let (prices, again) = (PRICES, PRICES.read);
-        Forecast { policy, prices, growth: 500, turns, bound: 75_000, again }
+    fn forecast(turns: u64) -> CostForecast {
+        let policy = Config::default().derive_policy(100_000).unwrap();
+        let (prices, again) = (PRICES, PRICES.cache_read);
+        CostForecast { policy, prices, growth: 500, turns, tokens_max: 75_000, reread_price: again }
     }
 
-    fn state(raw: u64) -> State {
-        State { fixed: 30_000, summaries: 2_000, raw }
+    fn state(raw: u64) -> ContextTokens {
+        ContextTokens { fixed: 30_000, summaries: 2_000, raw }
     }
 
-    fn advice(forecast: &Forecast, state: &State, cold: Option<bool>) -> String {
-        let answer = answer("c", forecast, state, cold).end_object();
+    fn advice(forecast: &CostForecast, state: &ContextTokens, cold: Option<bool>) -> String {
+        let answer = build_advice("c", forecast, state, cold).end_object();
         let value: serde_json::Value = serde_json::from_str(&answer).unwrap();
         alloc::format!(
             "{} {}",
@@ -374,7 +400,7 @@ mod tests {
     #[test]
     fn a_long_one_is_when_reading_it_again_costs_more() {
         // 40,000 raw tokens read 400 times at .3 are 4.80; summaries and writing the tail anew .35.
-        let dear = Forecast { bound: 1_000_000, ..forecast(400) };
+        let dear = CostForecast { tokens_max: 1_000_000, ..forecast(400) };
         assert_eq!(advice(&dear, &state(40_000), Some(false)), "compact saves-more-than-it-costs");
         assert_eq!(advice(&dear, &state(300), Some(false)), "wait costs-more-than-it-saves");
     }
@@ -385,7 +411,7 @@ mod tests {
         let mut sooner = 0;
         for turns in (4..=64).step_by(4) {
             for raw in (2_000..=40_000).step_by(2_000) {
-                let forecast = Forecast { bound: 100_000, ..forecast(turns) };
+                let forecast = CostForecast { tokens_max: 100_000, ..forecast(turns) };
                 let pays = |cold| advice(&forecast, &state(raw), Some(cold)).starts_with("compact");
                 assert!(pays(true) || !pays(false), "{turns} {raw}");
                 sooner += u32::from(pays(true) && !pays(false));
@@ -398,18 +424,19 @@ mod tests {
     fn what_is_over_its_bound_cannot_wait_and_a_tail_alone_cannot_shrink() {
         assert_eq!(advice(&forecast(3), &state(50_000), None), "compact over-budget");
         assert_eq!(advice(&forecast(90), &state(31), None), "wait nothing-to-compact");
-        assert_eq!(forecast(90).forced_in(&state(42_600)), Some(1));
-        assert_eq!(forecast(90).forced_in(&state(43_000)), Some(1));
-        assert_eq!(forecast(90).forced_in(&state(43_001)), Some(0));
-        assert_eq!(forecast(9).forced_in(&state(30_000)), None);
+        assert_eq!(forecast(90).turns_until_forced(&state(42_600)), Some(1));
+        assert_eq!(forecast(90).turns_until_forced(&state(43_000)), Some(1));
+        assert_eq!(forecast(90).turns_until_forced(&state(43_001)), Some(0));
+        assert_eq!(forecast(9).turns_until_forced(&state(30_000)), None);
     }
 
     #[test]
     fn nothing_overflows() {
-        let far = Prices { read: PRICE_MAX, write: PRICE_MAX, ..PRICES };
-        let forecast = Forecast { prices: far, growth: u64::MAX, turns: TURNS_MAX, ..forecast(9) };
-        let state = State { fixed: u64::MAX, summaries: u64::MAX, raw: u64::MAX };
-        assert_eq!(forecast.cost(&state, (0, 1), true), u64::MAX);
+        let far = TokenPrices { cache_read: PRICE_MAX, cache_write: PRICE_MAX, ..PRICES };
+        let forecast =
+            CostForecast { prices: far, growth: u64::MAX, turns: TURNS_MAX, ..forecast(9) };
+        let state = ContextTokens { fixed: u64::MAX, summaries: u64::MAX, raw: u64::MAX };
+        assert_eq!(forecast.compute_cost(&state, (0, 1), true), u64::MAX);
         assert_eq!(advice(&forecast, &state, Some(true)), "wait nothing-to-compact");
     }
 }

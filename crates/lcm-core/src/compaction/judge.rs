@@ -2,30 +2,30 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::storage::summary::{OFFLINE, StoredFinish, StoredLevel};
+use crate::storage::summary::{OFFLINE_MODEL, StoredFinish, StoredLevel};
 use lcm_text::{
     base::{limits, tokens},
     summary::{offline_summary, transcript, verify},
     types::model::{Completion, Finish, Level},
 };
 
-use super::{sources::Gathered, task::Task};
+use super::{sources::GatheredSources, task::SummaryTask};
 
 /// What follows from an answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum CompletionVerdict {
     /// It becomes the summary.
     Accept(Accepted),
     /// It is rejected; the model is asked again at this level and told what was found, one finding
     /// a line; empty: nothing was, it was too large.
-    Retry { rule: Rule, level: Level, findings: String },
+    Retry { rule: RejectionRule, level: Level, findings: String },
     /// It is rejected; the summary is made without the model.
-    Fallback { rule: Rule },
+    Fallback { rule: RejectionRule },
 }
 
 /// Why an answer is rejected.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Rule {
+pub(crate) enum RejectionRule {
     Refusal,
     Blank,
     TooLarge,
@@ -33,9 +33,9 @@ pub(crate) enum Rule {
     Findings,
 }
 
-impl Rule {
+impl RejectionRule {
     /// The warning of an outcome. The same for every answer, so that a host shows it once.
-    pub(crate) const fn warning(self) -> &'static str {
+    pub(crate) const fn warning_text(self) -> &'static str {
         match self {
             Self::Refusal => "answer-rejected: refusal: the model refused to summarise",
             Self::Blank => "answer-rejected: blank: nothing is left of it without its reasoning",
@@ -80,58 +80,71 @@ pub(crate) struct Answer<'a> {
 }
 
 /// The answer as it would be stored: reasoning stripped, cut to its cap.
-pub(crate) fn settle_text(task: &Task, completion: &Completion) -> (String, bool) {
+pub(crate) fn settle_text(task: &SummaryTask, completion: &Completion) -> (String, bool) {
     let text = transcript::strip_reasoning(&completion.text);
     let tokens = tokens::estimate(&text);
     if tokens > task.tokens_cap {
-        return (offline_summary::cap(&text, task.tokens_cap, tokens), true);
+        return (offline_summary::cap_summary(&text, task.tokens_cap, tokens), true);
     }
     (text, false)
 }
 
 /// Judges an answer (architecture, rules 4 and 5).
-pub(crate) fn judge(task: &Task, completion: &Completion, gathered: &Gathered) -> Verdict {
+pub(crate) fn judge(
+    task: &SummaryTask,
+    completion: &Completion,
+    gathered: &GatheredSources,
+) -> CompletionVerdict {
     let stripped = transcript::strip_reasoning(&completion.text);
     if completion.finish == Finish::Refusal {
-        return Verdict::Fallback { rule: Rule::Refusal };
+        return CompletionVerdict::Fallback { rule: RejectionRule::Refusal };
     }
     if stripped.trim().is_empty() {
-        return Verdict::Fallback { rule: Rule::Blank };
+        return CompletionVerdict::Fallback { rule: RejectionRule::Blank };
     }
     let too_large = u64::from(tokens::estimate(&stripped)) >= gathered.tokens;
     match task.level {
         Level::Normal if too_large || completion.finish == Finish::Length => {
-            let rule = if too_large { Rule::TooLarge } else { Rule::CutOff };
-            again(task, rule, Level::Aggressive, String::new())
+            let rule = if too_large { RejectionRule::TooLarge } else { RejectionRule::CutOff };
+            retry_or_fall_back(task, rule, Level::Aggressive, String::new())
         }
         Level::Aggressive | Level::Fallback if too_large => {
-            Verdict::Fallback { rule: Rule::TooLarge }
+            CompletionVerdict::Fallback { rule: RejectionRule::TooLarge }
         }
         _ => verified(task, completion, gathered),
     }
 }
 
 /// Judges the text that would be stored by what the verifier finds in it.
-fn verified(task: &Task, completion: &Completion, gathered: &Gathered) -> Verdict {
+fn verified(
+    task: &SummaryTask,
+    completion: &Completion,
+    gathered: &GatheredSources,
+) -> CompletionVerdict {
     let (text, capped) = settle_text(task, completion);
     // A cap that leaves nothing of an answer makes it no answer.
     if text.trim().is_empty() {
-        return Verdict::Fallback { rule: Rule::Blank };
+        return CompletionVerdict::Fallback { rule: RejectionRule::Blank };
     }
-    let findings = verify::lines(&verify::verify(&gathered.text, &text));
+    let findings = verify::format_findings(&verify::verify(&gathered.text, &text));
     // The offline summariser would say the same again.
-    if findings.is_empty() || completion.model == OFFLINE {
-        return Verdict::Accept(Accepted { text, capped, findings });
+    if findings.is_empty() || completion.model == OFFLINE_MODEL {
+        return CompletionVerdict::Accept(Accepted { text, capped, findings });
     }
     // A second attempt at the normal level can only be one that followed findings.
     let level = if task.attempt == 1 { task.level } else { Level::Aggressive };
-    again(task, Rule::Findings, level, findings.join("\n"))
+    retry_or_fall_back(task, RejectionRule::Findings, level, findings.join("\n"))
 }
 
 /// Asks again, unless that was the last time.
-fn again(task: &Task, rule: Rule, level: Level, findings: String) -> Verdict {
+fn retry_or_fall_back(
+    task: &SummaryTask,
+    rule: RejectionRule,
+    level: Level,
+    findings: String,
+) -> CompletionVerdict {
     if task.attempt >= limits::ATTEMPTS_MAX {
-        return Verdict::Fallback { rule };
+        return CompletionVerdict::Fallback { rule };
     }
-    Verdict::Retry { rule, level, findings }
+    CompletionVerdict::Retry { rule, level, findings }
 }

@@ -24,26 +24,26 @@ use crate::storage::session;
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
-    head::{Head, Loaded},
-    keys::Keys,
+    head::{ConversationHead, LoadedHead},
+    keys::ConversationKeys,
     records::calibration::{self, Calibration},
-    store_session::Reader,
+    store_session::StoreSession,
 };
 pub(crate) use apply::apply;
 pub(crate) use evaluate::evaluate;
 use lcm_text::{
     base::{
         error::{Error, Result},
-        json::Writer,
+        json::JsonWriter,
     },
-    config::{Config, Policy},
+    config::{BudgetPolicy, Config},
     types::api::{CompactionMode, CompactionOptions},
 };
 pub(crate) use plan::plan;
-pub(crate) use records::ModelGuard;
+pub(crate) use records::ModelBreaker;
 pub(crate) use run::run;
-pub(crate) use sources::is_told_of_before;
-use sweep::Sweep;
+pub(crate) use sources::has_previous_context;
+use sweep::SweepToken;
 
 /// The closed list of reasons.
 pub(crate) mod reason {
@@ -84,7 +84,7 @@ pub(crate) mod reason {
 
 /// What is to be reached, in tokens of the stored context.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Goal {
+pub(crate) struct CompactionGoal {
     /// Compaction is due above this many tokens (`until-under`: from it on).
     due_above: u64,
     /// Tokens that the decision is about: stored, or observed when that is more.
@@ -92,17 +92,17 @@ pub(crate) struct Goal {
     /// The stored context is to have at most this many.
     pub(crate) target: u64,
     /// Whether the caller named the target: then leaves stop once it is reached.
-    pub(crate) explicit: bool,
-    inclusive: bool,
+    pub(crate) is_explicit: bool,
+    is_inclusive: bool,
 }
 
 /// Derives the goal of a call from its options.
-pub(crate) fn goal(
-    head: &Head,
-    policy: &Policy,
+pub(crate) fn derive_goal(
+    head: &ConversationHead,
+    policy: &BudgetPolicy,
     options: &CompactionOptions,
-    sweep: &Sweep,
-) -> Goal {
+    sweep: &SweepToken,
+) -> CompactionGoal {
     let stored = head.context.tokens;
     let observed = u64::from(options.observed_tokens.unwrap_or(0));
     let current = stored.max(observed);
@@ -113,84 +113,94 @@ pub(crate) fn goal(
         CompactionMode::UntilUnder => target,
         CompactionMode::Threshold | CompactionMode::Incremental => threshold,
     };
-    Goal {
+    CompactionGoal {
         due_above,
         current,
         // What the host adds to the stored context (system prompt, tools) has to fit beside it.
         target: target.saturating_sub(sweep.overhead).max(1),
-        explicit: options.target.is_some(),
-        inclusive: options.mode == CompactionMode::UntilUnder,
+        is_explicit: options.target.is_some(),
+        is_inclusive: options.mode == CompactionMode::UntilUnder,
     }
 }
 
-impl Goal {
+impl CompactionGoal {
     /// Whether a stored context of so many tokens still has to shrink.
     pub(crate) fn is_over(&self, tokens: u64) -> bool {
-        tokens > self.target || (self.inclusive && tokens == self.target)
+        tokens > self.target || (self.is_inclusive && tokens == self.target)
     }
 
     /// Whether compaction is due without being forced.
-    pub(crate) fn due(&self) -> bool {
-        self.current > self.due_above || (self.inclusive && self.current == self.due_above)
+    pub(crate) fn is_due(&self) -> bool {
+        self.current > self.due_above || (self.is_inclusive && self.current == self.due_above)
     }
 }
 
 /// The further options of a call that is for this model.
-pub(crate) fn model_option(model: Option<&str>) -> Option<String> {
-    let mut object = Writer::object();
-    object.text("model", model?);
+pub(crate) fn build_model_option(model: Option<&str>) -> Option<String> {
+    let mut object = JsonWriter::new_object();
+    object.add_text("model", model?);
     Some(object.end_object())
 }
 
 /// A call with its first read made and its tokens estimated ones.
-pub(crate) struct Call {
-    pub(crate) loaded: Loaded,
+pub(crate) struct CompactionCall {
+    pub(crate) loaded: LoadedHead,
     /// Values of the further keys that were asked for.
-    pub(crate) further: Vec<Option<Vec<u8>>>,
-    pub(crate) policy: Policy,
+    pub(crate) extra_values: Vec<Option<Vec<u8>>>,
+    pub(crate) policy: BudgetPolicy,
     pub(crate) options: CompactionOptions,
     /// What was reported of the model that the call is for.
     calibration: Option<Calibration>,
     /// Place of the override that applies.
-    rule: Option<usize>,
+    override_index: Option<usize>,
 }
 
-impl Call {
+impl CompactionCall {
     /// Reads the head and further keys, and the record of the model when one is named.
     ///
     /// # Errors
     ///
     /// `invalid-input`: a budget or target of 0, or the further options; errors of the store.
-    pub(crate) fn begin(
-        reader: &mut Reader<'_>,
+    pub(crate) fn open(
+        reader: &mut StoreSession<'_>,
         config: &Config,
-        keys: &Keys,
+        keys: &ConversationKeys,
         conversation: &str,
         (budget, options): (u32, &CompactionOptions),
         mut further: Vec<String>,
     ) -> Result<Self> {
         // Before anything is read: a host asks by `evaluate` whether a turn may begin, of a
         // conversation that need not exist yet.
-        config.policy(budget)?;
+        config.derive_policy(budget)?;
         if options.target == Some(0) {
-            return Err(Error::invalid("target: must be at least 1"));
+            return Err(Error::invalid_input("target: must be at least 1"));
         }
-        let model = calibration::Wanted::of_options(keys, options.extra_json.as_deref())?;
+        let model =
+            calibration::CalibratedModel::from_options(keys, options.extra_json.as_deref())?;
         further.extend(model.iter().map(|model| model.key.clone()));
-        let (loaded, mut further) = Loaded::read(reader, keys, conversation, &further)?;
-        let calibration = calibration::Wanted::taken(model.as_ref(), &mut further)?;
+        let (loaded, mut further) =
+            LoadedHead::read_with_keys(reader, keys, conversation, &further)?;
+        let calibration =
+            calibration::CalibratedModel::pop_calibration(model.as_ref(), &mut further)?;
         let mut options = options.clone();
         let mut estimated = budget;
         if let Some(calibration) = &calibration {
-            estimated = calibration.estimated(budget);
-            options.target = options.target.map(|tokens| calibration.estimated(tokens));
+            estimated = calibration.to_estimated_floor(budget);
+            options.target = options.target.map(|tokens| calibration.to_estimated_floor(tokens));
             let observed = options.observed_tokens;
-            options.observed_tokens = observed.map(|tokens| calibration.estimated_of(tokens));
+            options.observed_tokens = observed.map(|tokens| calibration.to_estimated_ceil(tokens));
         }
-        let model = model.as_ref().map(calibration::Wanted::model);
+        let model = model.as_ref().map(calibration::CalibratedModel::model_name);
         let head = &loaded.head;
         let (policy, rule) =
-            session::policy(reader, config, keys, head, model, (budget, estimated))?;
-        Ok(Self { loaded, further, policy, options, calibration, rule })
+            session::select_policy(reader, config, keys, head, model, (budget, estimated))?;
+        Ok(Self {
+            loaded,
+            extra_values: further,
+            policy,
+            options,
+            calibration,
+            override_index: rule,
+        })
     }
 }

@@ -4,87 +4,89 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
-    context::{Context, Item, Run, SummaryItem},
-    head::Head,
-    history::History,
-    keys::Keys,
-    pack_compaction::Sealable,
+    context::{Context, ContextItem, MessageRun, SummaryItem},
+    head::ConversationHead,
+    history::MessageHistory,
+    keys::ConversationKeys,
+    pack_compaction::PackCompactionInput,
     store::Put,
-    store_session::Reader,
+    store_session::StoreSession,
     summary::{self, Summary},
 };
 use lcm_text::base::{error::Result, tokens};
 
 use super::{
-    sources::{self, Gathered},
-    task::{Span, Task},
+    sources::{self, GatheredSources},
+    task::{SourceSpan, SummaryTask},
 };
 
 /// The sources of a task in the context: `items[from..to]`, or inside the run `items[from]`.
-pub(crate) struct Place {
-    pub(super) items: Vec<Item>,
+pub(crate) struct SourceSplice {
+    pub(super) items: Vec<ContextItem>,
     pub(super) from: usize,
     pub(super) to: usize,
-    pub(crate) gathered: Gathered,
+    pub(crate) gathered: GatheredSources,
     /// What the commit seals beside.
-    pub(super) seal: Option<Sealable>,
+    pub(super) pack_compaction: Option<PackCompactionInput>,
 }
 
-impl Place {
+impl SourceSplice {
     /// What the model is told of what came before.
     ///
     /// # Errors
     ///
     /// As [`Reader::immutable`].
-    pub(crate) fn previous(
+    pub(crate) fn read_previous(
         &self,
-        reader: &mut Reader<'_>,
-        keys: &Keys,
-        head: &Head,
-        task: &Task,
+        reader: &mut StoreSession<'_>,
+        keys: &ConversationKeys,
+        head: &ConversationHead,
+        task: &SummaryTask,
         injected_tags: &[String],
     ) -> Result<Option<String>> {
         let before = self.items.get(..self.from).unwrap_or(&[]);
-        let history = History { keys, head };
+        let history = MessageHistory { keys, head };
         let (seq, depth) = (self.gathered.seq_first, task.depth);
-        sources::previous(reader, &history, before, seq, depth, injected_tags)
+        sources::read_previous(reader, &history, before, seq, depth, injected_tags)
     }
 
     /// The context with the summary in place of the sources.
-    pub(super) fn replace(
+    pub(super) fn replace_sources(
         &self,
-        keys: &Keys,
-        head: &Head,
+        keys: &ConversationKeys,
+        head: &ConversationHead,
         record: &Summary,
         bytes: u32,
     ) -> Result<(Context, Vec<Put>)> {
         let id = record.id();
-        let item = Item::Summary(SummaryItem {
+        let item = ContextItem::Summary(SummaryItem {
             id,
             depth: record.depth,
             tokens: record.tokens,
-            rendered_tokens: tokens::estimate(&record.xml(id)),
+            rendered_tokens: tokens::estimate(&record.render_xml(id)),
             bytes,
             seq_first: record.seq_first,
             seq_last: record.seq_last,
         });
         let replacement = match (&record.sources, self.items.get(self.from)) {
-            (summary::Sources::Messages { .. }, Some(Item::Run(run))) => self.split(run, item),
+            (summary::SummarySources::Messages { .. }, Some(ContextItem::Run(run))) => {
+                self.split_run(run, item)
+            }
             _ => alloc::vec![item],
         };
         let range = self.from..self.to;
-        head.context.replace(keys, head.revision + 1, &self.items, range, &replacement)
+        head.context.replace_items(keys, head.revision + 1, &self.items, range, &replacement)
     }
 
     /// A run with a summary in place of a part of it.
-    fn split(&self, run: &Run, item: Item) -> Vec<Item> {
+    fn split_run(&self, run: &MessageRun, item: ContextItem) -> Vec<ContextItem> {
         let gathered = &self.gathered;
-        let left = Run {
+        let left = MessageRun {
             seq_last: gathered.seq_first.saturating_sub(1),
             tokens: gathered.tokens_before.saturating_sub(run.tokens_before),
             ..*run
         };
-        let right = Run {
+        let right = MessageRun {
             seq_first: gathered.seq_last + 1,
             seq_last: run.seq_last,
             tokens_before: gathered.tokens_before + gathered.tokens,
@@ -92,11 +94,11 @@ impl Place {
         };
         let mut out = Vec::new();
         if left.seq_first <= left.seq_last {
-            out.push(Item::Run(left));
+            out.push(ContextItem::Run(left));
         }
         out.push(item);
         if right.seq_first <= right.seq_last {
-            out.push(Item::Run(right));
+            out.push(ContextItem::Run(right));
         }
         out
     }
@@ -104,13 +106,13 @@ impl Place {
 
 /// Last seq before the run that the context will end with, when the items from `from` on that a
 /// task names are replaced. That run holds the fresh tail; what is before it is read rarely.
-pub(super) fn sealable(items: &[Item], from: usize, span: Span) -> u64 {
+pub(super) fn last_compactable_seq(items: &[ContextItem], from: usize, span: SourceSpan) -> u64 {
     let last = items.len().saturating_sub(1);
     match (items.last(), span) {
-        (Some(Item::Run(run)), Span::Messages { seq_last, .. }) if from == last => {
+        (Some(ContextItem::Run(run)), SourceSpan::Messages { seq_last, .. }) if from == last => {
             seq_last.min(run.seq_last)
         }
-        (Some(Item::Run(run)), _) => run.seq_first - 1,
+        (Some(ContextItem::Run(run)), _) => run.seq_first - 1,
         (Some(item), _) => item.seq_last(),
         (None, _) => 0,
     }

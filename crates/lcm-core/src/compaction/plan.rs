@@ -3,24 +3,24 @@
 //! A plan is made from the context as it is; only the sweep token comes from before. It writes
 //! nothing unless the caller wants the tasks reserved.
 
-use crate::storage::pack::Placed;
+use crate::storage::pack::PlacedMessage;
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
     codec,
-    context::Item,
-    fresh_tail::{self, Tail},
-    head::{Act, Head, Journal, Loaded},
-    history::{self, History},
-    keys::{self, Keys},
+    context::ContextItem,
+    fresh_tail::{self, FreshTail},
+    head::{ConversationHead, JournalAction, JournalEntry, LoadedHead},
+    history::{self, MessageHistory},
+    keys::{self, ConversationKeys},
     session,
     store::Put,
-    store_session::Reader,
+    store_session::StoreSession,
 };
 use lcm_text::{
     base::{error::Result, int, limits},
-    config::{Config, Policy},
-    summary::transcript::Reading,
+    config::{BudgetPolicy, Config},
+    summary::transcript::TranscriptOptions,
     types::{
         api::{CompactionMode, CompactionOptions, PlanResult, PlanStatus, Timestamp},
         model::Level,
@@ -28,26 +28,26 @@ use lcm_text::{
 };
 
 use super::{
-    Call, Goal, goal, reason,
-    records::{Attempts, ModelGuard},
+    CompactionCall, CompactionGoal, derive_goal, reason,
+    records::{ModelBreaker, TaskAttempts},
     request,
-    select::{self, Chunk, Group, Phase},
-    sources::{self, Gathered},
-    sweep::Sweep,
-    task::{self, Span, Task},
+    select::{self, CondensationPhase, LeafChunk, SummaryGroup},
+    sources::{self, GatheredSources},
+    sweep::SweepToken,
+    task::{self, SourceSpan, SummaryTask},
 };
 
 /// Most requests of one plan, whatever the caller asks for.
 const REQUESTS_MAX: u32 = 64;
 
 /// Most candidates that are read beyond those asked for.
-const SPARE_MAX: usize = 32;
+const SPARE_CANDIDATES_MAX: usize = 32;
 
 /// A task with what it needs to become a request.
-pub(crate) struct Planned {
-    pub(crate) task: Task,
-    pub(crate) gathered: Gathered,
-    pub(crate) attempts: Attempts,
+pub(crate) struct PlannedTask {
+    pub(crate) task: SummaryTask,
+    pub(crate) gathered: GatheredSources,
+    pub(crate) attempts: TaskAttempts,
     /// Index of the first item of its sources.
     pub(crate) index: usize,
 }
@@ -58,56 +58,62 @@ pub(crate) struct Planned {
 ///
 /// `invalid-input`, `unsupported`; errors of the store.
 pub(crate) fn plan(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     config: &Config,
     conversation: &str,
     budget: u32,
     options: &CompactionOptions,
     now: Timestamp,
 ) -> Result<PlanResult> {
-    let keys = Keys::new(conversation)?;
-    let (loaded, found) = look(reader, config, &keys, conversation, budget, options, now)?;
+    let keys = ConversationKeys::new(conversation)?;
+    let (loaded, found) = decide_next(reader, config, &keys, conversation, budget, options, now)?;
     let revision = loaded.head.revision;
     let found = match found {
-        Found::Tasks(found) => found,
-        Found::Ended { status, reason, sweep } => {
+        PlanDecision::Tasks(found) => found,
+        PlanDecision::Ended { status, reason, sweep } => {
             let requests = Vec::new();
             return Ok(PlanResult { status, reason: reason.into(), revision, requests, sweep });
         }
     };
-    let history = History { keys: &keys, head: &loaded.head };
+    let history = MessageHistory { keys: &keys, head: &loaded.head };
     let tags = &config.strip_injected_context_tags;
     let mut requests = Vec::new();
     for planned in &found.planned {
         let before = found.items.get(..planned.index).unwrap_or(&[]);
         let depth = planned.task.depth;
         let seq = planned.gathered.seq_first;
-        let previous = sources::previous(reader, &history, before, seq, depth, tags)?;
+        let previous = sources::read_previous(reader, &history, before, seq, depth, tags)?;
         let findings = &planned.attempts.findings;
         let (task, gathered) = (&planned.task, &planned.gathered);
-        requests.push(request::build(config, task, gathered, previous.as_deref(), findings));
+        requests.push(request::build_request(
+            config,
+            task,
+            gathered,
+            previous.as_deref(),
+            findings,
+        ));
     }
     let status = PlanStatus::NeedsCompletions;
-    let sweep = found.sweep.token();
+    let sweep = found.sweep.encode();
     if options.lease_ms > 0 {
-        lease(reader, &keys, loaded, &found.planned, options.lease_ms, now)?;
+        commit_lease(reader, &keys, loaded, &found.planned, options.lease_ms, now)?;
     }
     Ok(PlanResult { status, reason: String::new(), revision, requests, sweep })
 }
 
 /// What a look at the conversation found.
-pub(crate) enum Found {
+pub(crate) enum PlanDecision {
     /// Tasks to hand out.
-    Tasks(Tasks),
+    Tasks(PlannedTasks),
     /// Nothing, and why.
     Ended { status: PlanStatus, reason: &'static str, sweep: String },
 }
 
 /// Tasks to hand out.
-pub(crate) struct Tasks {
-    pub(crate) items: Vec<Item>,
-    pub(crate) planned: Vec<Planned>,
-    pub(crate) sweep: Sweep,
+pub(crate) struct PlannedTasks {
+    pub(crate) items: Vec<ContextItem>,
+    pub(crate) planned: Vec<PlannedTask>,
+    pub(crate) sweep: SweepToken,
 }
 
 /// Decides what comes next, for `plan` and `run` alike.
@@ -115,88 +121,90 @@ pub(crate) struct Tasks {
 /// # Errors
 ///
 /// As [`plan`].
-pub(crate) fn look(
-    reader: &mut Reader<'_>,
+pub(crate) fn decide_next(
+    reader: &mut StoreSession<'_>,
     config: &Config,
-    keys: &Keys,
+    keys: &ConversationKeys,
     conversation: &str,
     budget: u32,
     options: &CompactionOptions,
     now: Timestamp,
-) -> Result<(Loaded, Found)> {
-    let guard_key = keys::guard(&task::scope(config.summary_model.as_deref()));
+) -> Result<(LoadedHead, PlanDecision)> {
+    let guard_key = keys::breaker_key(&task::build_breaker_scope(config.summary_model.as_deref()));
     let further = alloc::vec![guard_key.clone()];
-    let call = Call::begin(reader, config, keys, conversation, (budget, options), further)?;
-    let Call { loaded, further: guard, policy, options, .. } = call;
-    let (policy, options) = (policy.less(0), &options);
-    let given = Sweep::parse(options.sweep.as_deref())?;
-    let is_passed_over = session::passed_over(reader, config, keys, &loaded.head, None)?.is_some();
+    let call =
+        CompactionCall::open(reader, config, keys, conversation, (budget, options), further)?;
+    let CompactionCall { loaded, extra_values: guard, policy, options, .. } = call;
+    let (policy, options) = (policy.with_reserve(0), &options);
+    let given = SweepToken::parse(options.sweep.as_deref())?;
+    let is_passed_over =
+        session::find_skip_reason(reader, config, keys, &loaded.head, None)?.is_some();
     // Before the first message there is nothing to do, and that is no error.
     if is_passed_over || loaded.bytes.is_none() {
         let (status, reason) = (PlanStatus::NothingDue, reason::BELOW_THRESHOLD);
-        return Ok((loaded, Found::Ended { status, reason, sweep: String::new() }));
+        return Ok((loaded, PlanDecision::Ended { status, reason, sweep: String::new() }));
     }
-    session::goes_on(reader, &loaded.head)?;
+    session::ensure_not_archived(reader, &loaded.head)?;
     let stored = loaded.head.context.tokens;
-    let sweep = given.unwrap_or(Sweep::begin(stored, options.observed_tokens));
-    let goal = goal(&loaded.head, &policy, options, &sweep);
-    let ended = |status, reason, sweep| Found::Ended { status, reason, sweep };
+    let sweep = given.unwrap_or(SweepToken::start(stored, options.observed_tokens));
+    let goal = derive_goal(&loaded.head, &policy, options, &sweep);
+    let ended = |status, reason, sweep| PlanDecision::Ended { status, reason, sweep };
     let incremental = options.mode == CompactionMode::Incremental;
-    if !config.enabled || (given.is_none() && !options.force && !incremental && !goal.due()) {
+    if !config.enabled || (given.is_none() && !options.force && !incremental && !goal.is_due()) {
         let found = ended(PlanStatus::NothingDue, reason::BELOW_THRESHOLD, String::new());
         return Ok((loaded, found));
     }
     let guard = match guard.into_iter().next().flatten() {
-        Some(value) => codec::decode::<ModelGuard>(&guard_key, &value)?,
-        None => ModelGuard::default(),
+        Some(value) => codec::decode::<ModelBreaker>(&guard_key, &value)?,
+        None => ModelBreaker::default(),
     };
-    let time = loaded.now(now)?;
+    let time = loaded.effective_time(now)?;
     let paused = time < loaded.head.ledger.paused_until;
     if !options.force && (paused || guard.is_open(time)) {
         let reason = if paused { reason::SPEND_LIMIT } else { reason::BREAKER_OPEN };
         return Ok((loaded, ended(PlanStatus::Stopped, reason, String::new())));
     }
-    let sweep = match limited(sweep, &goal, &policy, options, stored) {
+    let sweep = match apply_limits(sweep, &goal, &policy, options, stored) {
         Ok(sweep) => sweep,
         Err(found) => return Ok((loaded, found)),
     };
     let passes_left = policy.sweep_passes_max.saturating_sub(sweep.passes);
     let count = options.requests_max.clamp(1, REQUESTS_MAX).min(passes_left);
     let count = int::to_usize(u64::from(count));
-    let planner = Planner::prepare(reader, config, keys, &loaded.head, policy, goal, count)?;
-    let now = loaded.now(now)?;
+    let planner = Planner::open(reader, config, keys, &loaded.head, policy, goal, count)?;
+    let now = loaded.effective_time(now)?;
     let (planned, in_vain) = if incremental {
-        if given.is_none() && !options.force && !planner.outside().due() {
+        if given.is_none() && !options.force && !planner.eligible_raw().is_due() {
             let found = ended(PlanStatus::NothingDue, reason::BELOW_THRESHOLD, String::new());
             return Ok((loaded, found));
         }
-        planner.increment(reader, sweep.passes, count, now)?
+        planner.plan_increment(reader, sweep.passes, count, now)?
     } else {
-        planner.tasks(reader, count, now)?
+        planner.plan_tasks(reader, count, now)?
     };
     if planned.is_empty() {
-        let reason = planner.ending(in_vain);
+        let reason = planner.end_reason(in_vain);
         return Ok((loaded, ended(PlanStatus::NothingDue, reason, String::new())));
     }
     let passes = sweep.passes.saturating_add(int::to_u32(planned.len()));
-    let sweep = Sweep { passes, ..sweep };
+    let sweep = SweepToken { passes, ..sweep };
     let items = planner.items;
-    Ok((loaded, Found::Tasks(Tasks { items, planned, sweep })))
+    Ok((loaded, PlanDecision::Tasks(PlannedTasks { items, planned, sweep })))
 }
 
 /// Applies the pass and round limits.
-fn limited(
-    sweep: Sweep,
-    goal: &Goal,
-    policy: &Policy,
+fn apply_limits(
+    sweep: SweepToken,
+    goal: &CompactionGoal,
+    policy: &BudgetPolicy,
     options: &CompactionOptions,
     stored: u64,
-) -> core::result::Result<Sweep, Found> {
+) -> core::result::Result<SweepToken, PlanDecision> {
     let until_under = options.mode == CompactionMode::UntilUnder;
     if sweep.passes < policy.sweep_passes_max {
         return Ok(sweep);
     }
-    let ended = |status, reason, sweep| Err(Found::Ended { status, reason, sweep });
+    let ended = |status, reason, sweep| Err(PlanDecision::Ended { status, reason, sweep });
     let progress = stored < sweep.tokens_start;
     let next = sweep.next_round(stored);
     if !goal.is_over(stored) {
@@ -207,7 +215,7 @@ fn limited(
     }
     if !until_under {
         // The command that chains sweeps goes on with this token; others stop here.
-        return ended(PlanStatus::Stopped, reason::PASS_LIMIT, next.token());
+        return ended(PlanStatus::Stopped, reason::PASS_LIMIT, next.encode());
     }
     if next.round > policy.until_under_rounds_max {
         return ended(PlanStatus::Stopped, reason::ROUND_LIMIT, String::new());
@@ -217,16 +225,16 @@ fn limited(
 
 /// What mode `incremental` goes by.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outside {
+pub(crate) struct EligibleRaw {
     /// Raw tokens outside tail and pin.
     pub(crate) tokens: u64,
     /// Tokens of a chunk.
     pub(crate) chunk_tokens: u64,
 }
 
-impl Outside {
+impl EligibleRaw {
     /// Whether a leaf is due.
-    pub(crate) fn due(self) -> bool {
+    pub(crate) fn is_due(self) -> bool {
         self.tokens >= self.chunk_tokens
     }
 }
@@ -236,43 +244,43 @@ impl Outside {
 /// # Errors
 ///
 /// As [`plan`].
-pub(crate) fn outside(
-    reader: &mut Reader<'_>,
+pub(crate) fn measure_eligible_raw(
+    reader: &mut StoreSession<'_>,
     config: &Config,
-    keys: &Keys,
-    head: &Head,
-    policy: Policy,
-    goal: Goal,
-) -> Result<Outside> {
-    Ok(Planner::prepare(reader, config, keys, head, policy, goal, 1)?.outside())
+    keys: &ConversationKeys,
+    head: &ConversationHead,
+    policy: BudgetPolicy,
+    goal: CompactionGoal,
+) -> Result<EligibleRaw> {
+    Ok(Planner::open(reader, config, keys, head, policy, goal, 1)?.eligible_raw())
 }
 
 /// The conversation as one plan sees it.
 pub(super) struct Planner<'a> {
     config: &'a Config,
-    keys: &'a Keys,
-    head: &'a Head,
-    policy: Policy,
-    goal: Goal,
-    items: Vec<Item>,
-    tail: Tail,
+    keys: &'a ConversationKeys,
+    head: &'a ConversationHead,
+    policy: BudgetPolicy,
+    goal: CompactionGoal,
+    items: Vec<ContextItem>,
+    tail: FreshTail,
 }
 
 impl<'a> Planner<'a> {
-    pub(super) fn prepare(
-        reader: &mut Reader<'_>,
+    pub(super) fn open(
+        reader: &mut StoreSession<'_>,
         config: &'a Config,
-        keys: &'a Keys,
-        head: &'a Head,
-        policy: Policy,
-        goal: Goal,
+        keys: &'a ConversationKeys,
+        head: &'a ConversationHead,
+        policy: BudgetPolicy,
+        goal: CompactionGoal,
         chunks: usize,
     ) -> Result<Self> {
-        let history = History { keys, head };
+        let history = MessageHistory { keys, head };
         // Second read: context nodes, and the directory around the oldest raw run and the tail.
-        let oldest = head.context.newest().iter().find_map(|item| match item {
-            Item::Run(run) => Some(run.seq_first),
-            Item::Summary(_) | Item::Withdrawn { .. } => None,
+        let oldest = head.context.inline_items().iter().find_map(|item| match item {
+            ContextItem::Run(run) => Some(run.seq_first),
+            ContextItem::Summary(_) | ContextItem::Withdrawn { .. } => None,
         });
         let flushed = head.packs.first().map_or(head.messages + 1, |pack| pack.seq_first);
         let mut nodes = Vec::new();
@@ -284,48 +292,50 @@ impl<'a> Planner<'a> {
                 }
             }
         }
-        reader.prefetch(keys, &head.context.node_keys(keys), &nodes)?;
-        let items = head.context.load(reader, keys)?;
+        reader.prefetch_records(keys, &head.context.node_keys(keys), &nodes)?;
+        let items = head.context.load_items(reader, keys)?;
         // Third read: packs of the tail together with those of the first chunks.
-        if let Some(run) = fresh_tail::last_run(&items) {
-            let mut packs = fresh_tail::packs(reader, &history, &run, &policy)?;
-            if let Some(Item::Run(run)) = items.iter().find(|item| matches!(item, Item::Run(_))) {
+        if let Some(run) = fresh_tail::last_raw_run(&items) {
+            let mut packs = fresh_tail::find_tail_packs(reader, &history, &run, &policy)?;
+            if let Some(ContextItem::Run(run)) =
+                items.iter().find(|item| matches!(item, ContextItem::Run(_)))
+            {
                 let to = run.seq_last.min(run.seq_first + limits::DIRECTORY_SPAN - 1);
-                let refs = history.refs(reader, run.seq_first, to)?;
+                let refs = history.find_pack_refs(reader, run.seq_first, to)?;
                 let tail_first = packs.first().map_or(u64::MAX, |pack| pack.seq_first);
-                let ahead = select::ahead(&refs, &policy, chunks).iter();
+                let ahead = select::select_read_ahead(&refs, &policy, chunks).iter();
                 packs.extend(ahead.filter(|pack| pack.seq_first < tail_first));
             }
             let wanted: Vec<(String, u32)> =
                 packs.iter().map(|pack| (pack.key(keys), pack.bytes)).collect();
-            reader.prefetch(keys, &wanted, &[])?;
+            reader.prefetch_records(keys, &wanted, &[])?;
         }
-        let tail = fresh_tail::fresh_tail(reader, &history, &items, &policy)?;
+        let tail = fresh_tail::compute_fresh_tail(reader, &history, &items, &policy)?;
         Ok(Self { config, keys, head, policy, goal, items, tail })
     }
 
-    fn history(&self) -> History<'_> {
-        History { keys: self.keys, head: self.head }
+    fn message_history(&self) -> MessageHistory<'_> {
+        MessageHistory { keys: self.keys, head: self.head }
     }
 
-    fn reading(&self) -> Reading<'a> {
+    fn transcript_options(&self) -> TranscriptOptions<'a> {
         let injected_tags = &self.config.strip_injected_context_tags;
-        Reading { part_tokens_max: self.policy.leaf_chunk_tokens_max, injected_tags }
+        TranscriptOptions { part_tokens_max: self.policy.leaf_chunk_tokens_max, injected_tags }
     }
 
     /// The next tasks, and whether some were passed over because they were tried in vain.
-    fn tasks(
+    fn plan_tasks(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         count: usize,
         now: Timestamp,
-    ) -> Result<(Vec<Planned>, bool)> {
+    ) -> Result<(Vec<PlannedTask>, bool)> {
         let mut in_vain = false;
         let over = self.goal.is_over(self.head.context.tokens);
         // A context near its bound of items has no room for leaves before others are merged.
-        let crowded = self.head.context.count() >= limits::CONTEXT_ITEMS_CROWDED;
-        if (!self.goal.explicit || over) && !crowded {
-            let leaves = self.leaves(reader, count, now, &mut in_vain)?;
+        let crowded = self.head.context.count_items() >= limits::CONTEXT_ITEMS_MERGE_MIN;
+        if (!self.goal.is_explicit || over) && !crowded {
+            let leaves = self.plan_leaves(reader, count, now, &mut in_vain)?;
             if !leaves.is_empty() {
                 return Ok((leaves, in_vain));
             }
@@ -333,16 +343,18 @@ impl<'a> Planner<'a> {
         let prefix = u64::from(self.policy.summary_prefix_tokens_target);
         // Summaries must fit the budget as they are rendered, too.
         let squeezed = self.head.context.rendered_tokens > u64::from(self.policy.budget);
-        for phase in [Phase::Ordinary, Phase::Pressure, Phase::Mixed] {
-            let pressing = over || crowded || (squeezed && !self.goal.explicit);
+        for phase in
+            [CondensationPhase::Ordinary, CondensationPhase::Pressure, CondensationPhase::Mixed]
+        {
+            let pressing = over || crowded || (squeezed && !self.goal.is_explicit);
             let due = match phase {
-                Phase::Ordinary => pressing || self.summary_tokens() > prefix,
-                Phase::Pressure | Phase::Mixed => pressing,
+                CondensationPhase::Ordinary => pressing || self.summary_tokens() > prefix,
+                CondensationPhase::Pressure | CondensationPhase::Mixed => pressing,
             };
             if !due {
                 continue;
             }
-            let groups = self.condensations(reader, phase, count, now, &mut in_vain)?;
+            let groups = self.plan_condensations(reader, phase, count, now, &mut in_vain)?;
             if !groups.is_empty() {
                 return Ok((groups, in_vain));
             }
@@ -351,29 +363,30 @@ impl<'a> Planner<'a> {
     }
 
     /// Tokens of tail and pin.
-    pub(super) fn kept(&self) -> u64 {
-        self.tail.tokens + self.tail.pin.map_or(0, |pin| pin.tokens)
+    pub(super) fn protected_tokens(&self) -> u64 {
+        self.tail.tokens + self.tail.pinned.map_or(0, |pin| pin.tokens)
     }
 
     /// The raw text outside tail and pin, against what a chunk may have.
-    pub(super) fn outside(&self) -> Outside {
-        let raw = |item: &Item| if let Item::Run(run) = item { run.tokens } else { 0 };
+    pub(super) fn eligible_raw(&self) -> EligibleRaw {
+        let raw =
+            |item: &ContextItem| if let ContextItem::Run(run) = item { run.tokens } else { 0 };
         let tokens: u64 = self.items.iter().map(raw).sum();
         let chunk_tokens = u64::from(self.policy.leaf_chunk_tokens_max);
-        Outside { tokens: tokens.saturating_sub(self.kept()), chunk_tokens }
+        EligibleRaw { tokens: tokens.saturating_sub(self.protected_tokens()), chunk_tokens }
     }
 
     /// The next tasks of mode `incremental`: one leaf, then condensations of the ordinary kind.
-    fn increment(
+    fn plan_increment(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         passes: u32,
         count: usize,
         now: Timestamp,
-    ) -> Result<(Vec<Planned>, bool)> {
+    ) -> Result<(Vec<PlannedTask>, bool)> {
         let mut in_vain = false;
         if passes == 0 {
-            let leaves = self.leaves(reader, 1, now, &mut in_vain)?;
+            let leaves = self.plan_leaves(reader, 1, now, &mut in_vain)?;
             if !leaves.is_empty() {
                 return Ok((leaves, in_vain));
             }
@@ -381,52 +394,53 @@ impl<'a> Planner<'a> {
         if self.summary_tokens() <= u64::from(self.policy.summary_prefix_tokens_target) {
             return Ok((Vec::new(), in_vain));
         }
-        let groups = self.condensations(reader, Phase::Ordinary, count, now, &mut in_vain)?;
+        let groups =
+            self.plan_condensations(reader, CondensationPhase::Ordinary, count, now, &mut in_vain)?;
         Ok((groups, in_vain))
     }
 
     /// Tokens of the summaries outside the tail.
     pub(super) fn summary_tokens(&self) -> u64 {
-        let outside = |item: &&Item| item.seq_last() < self.tail.seq_first;
-        let summary = |item: &&Item| matches!(item, Item::Summary(_));
-        self.items.iter().filter(outside).filter(summary).map(Item::tokens).sum()
+        let outside = |item: &&ContextItem| item.seq_last() < self.tail.seq_first;
+        let summary = |item: &&ContextItem| matches!(item, ContextItem::Summary(_));
+        self.items.iter().filter(outside).filter(summary).map(ContextItem::tokens).sum()
     }
 
-    fn leaves(
+    fn plan_leaves(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         count: usize,
         now: Timestamp,
         in_vain: &mut bool,
-    ) -> Result<Vec<Planned>> {
-        let history = self.history();
+    ) -> Result<Vec<PlannedTask>> {
+        let history = self.message_history();
         let mut out = Vec::new();
         let mut projected = self.head.context.tokens;
         // As many candidates again as were passed over, so that a long row of them costs few reads.
         let mut spare = 0usize;
-        for stretch in select::stretches(&self.items, &self.tail) {
+        for stretch in select::find_raw_ranges(&self.items, &self.tail) {
             let mut from = stretch.seq_first;
             while from <= stretch.seq_last && out.len() < count {
-                let rest = select::Stretch { seq_first: from, ..stretch };
-                let wanted = count - out.len() + spare.min(SPARE_MAX);
+                let rest = select::RawRange { seq_first: from, ..stretch };
+                let wanted = count - out.len() + spare.min(SPARE_CANDIDATES_MAX);
                 let (chunks, messages) =
-                    select::chunks(reader, &history, &rest, &self.policy, wanted)?;
+                    select::read_chunks(reader, &history, &rest, &self.policy, wanted)?;
                 let Some(last) = chunks.last() else { break };
                 from = last.seq_last + 1;
-                let keyed = self.attempts_of_chunks(reader, &history, &chunks)?;
-                let read = history::between(&messages, rest.seq_first, last.seq_last);
-                history.fetch_texts(reader, read)?;
+                let keyed = self.read_chunk_attempts(reader, &history, &chunks)?;
+                let read = history::slice_by_seq(&messages, rest.seq_first, last.seq_last);
+                history.prefetch_texts(reader, read)?;
                 for (chunk, task, attempts) in keyed {
-                    let enough = self.goal.explicit && !self.goal.is_over(projected);
+                    let enough = self.goal.is_explicit && !self.goal.is_over(projected);
                     if out.len() == count || enough {
                         return Ok(out);
                     }
                     spare += 1;
-                    if self.passed_over(&attempts, now, in_vain) {
+                    if self.is_skipped(&attempts, now, in_vain) {
                         continue;
                     }
-                    let of_chunk = history::between(read, chunk.seq_first, chunk.seq_last);
-                    let Some(planned) = self.leaf(reader, of_chunk, task, attempts)? else {
+                    let of_chunk = history::slice_by_seq(read, chunk.seq_first, chunk.seq_last);
+                    let Some(planned) = self.plan_chunk(reader, of_chunk, task, attempts)? else {
                         continue;
                     };
                     spare -= 1;
@@ -440,72 +454,76 @@ impl<'a> Planner<'a> {
     }
 
     /// Attempt records of chunks, in one read.
-    fn attempts_of_chunks(
+    fn read_chunk_attempts(
         &self,
-        reader: &mut Reader<'_>,
-        history: &History<'_>,
-        chunks: &[Chunk],
-    ) -> Result<Vec<(Chunk, [u8; 16], Attempts)>> {
+        reader: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+        chunks: &[LeafChunk],
+    ) -> Result<Vec<(LeafChunk, [u8; 16], TaskAttempts)>> {
         let mut hashes = Vec::with_capacity(chunks.len());
         for chunk in chunks {
-            let frontier = history.frontier(reader, chunk.seq_last)?;
-            hashes.push(task::messages_hash(chunk.seq_first, chunk.seq_last, &frontier));
+            let frontier = history.frontier_at(reader, chunk.seq_last)?;
+            hashes.push(task::hash_messages(chunk.seq_first, chunk.seq_last, &frontier));
         }
-        let attempts = self.attempts(reader, &hashes)?;
+        let attempts = self.read_attempts(reader, &hashes)?;
         let rows = chunks.iter().zip(hashes).zip(attempts);
         Ok(rows.map(|((chunk, hash), attempts)| (*chunk, hash, attempts)).collect())
     }
 
-    fn attempts(&self, reader: &mut Reader<'_>, hashes: &[[u8; 16]]) -> Result<Vec<Attempts>> {
-        let names: Vec<String> = hashes.iter().map(|hash| self.keys.attempt(hash)).collect();
-        let values = reader.fresh(&names)?;
+    fn read_attempts(
+        &self,
+        reader: &mut StoreSession<'_>,
+        hashes: &[[u8; 16]],
+    ) -> Result<Vec<TaskAttempts>> {
+        let names: Vec<String> = hashes.iter().map(|hash| self.keys.attempt_key(hash)).collect();
+        let values = reader.read_uncached(&names)?;
         let decode = |(name, value): (&String, Option<Vec<u8>>)| match value {
             Some(value) => codec::decode(name, &value),
-            None => Ok(Attempts::default()),
+            None => Ok(TaskAttempts::default()),
         };
         names.iter().zip(values).map(decode).collect()
     }
 
-    fn passed_over(&self, attempts: &Attempts, now: Timestamp, in_vain: &mut bool) -> bool {
-        *in_vain |= attempts.exhausted;
-        attempts.exhausted || attempts.lease_until > now
+    fn is_skipped(&self, attempts: &TaskAttempts, now: Timestamp, in_vain: &mut bool) -> bool {
+        *in_vain |= attempts.is_exhausted;
+        attempts.is_exhausted || attempts.lease_until > now
     }
 
     /// The task of a chunk; `None` when it has nothing to say.
-    fn leaf(
+    fn plan_chunk(
         &self,
-        reader: &mut Reader<'_>,
-        messages: &[Placed],
+        reader: &mut StoreSession<'_>,
+        messages: &[PlacedMessage],
         hash: [u8; 16],
-        attempts: Attempts,
-    ) -> Result<Option<Planned>> {
-        let reading = self.reading();
-        let gathered = sources::of_messages(reader, &self.history(), messages, reading)?;
+        attempts: TaskAttempts,
+    ) -> Result<Option<PlannedTask>> {
+        let reading = self.transcript_options();
+        let gathered = sources::gather_placed(reader, &self.message_history(), messages, reading)?;
         let (seq_first, seq_last) = (gathered.seq_first, gathered.seq_last);
         if gathered.text.trim().is_empty() {
             return Ok(None);
         }
-        let covers = |item: &Item| item.seq_last() >= seq_first;
+        let covers = |item: &ContextItem| item.seq_last() >= seq_first;
         let index = self.items.iter().position(covers).unwrap_or(0);
-        let span = Span::Messages { seq_first, seq_last };
-        let task = self.task(span, hash, &gathered, &attempts);
-        Ok(Some(Planned { task, gathered, attempts, index }))
+        let span = SourceSpan::Messages { seq_first, seq_last };
+        let task = self.build_task(span, hash, &gathered, &attempts);
+        Ok(Some(PlannedTask { task, gathered, attempts, index }))
     }
 
-    fn condensations(
+    fn plan_condensations(
         &self,
-        reader: &mut Reader<'_>,
-        phase: Phase,
+        reader: &mut StoreSession<'_>,
+        phase: CondensationPhase,
         count: usize,
         now: Timestamp,
         in_vain: &mut bool,
-    ) -> Result<Vec<Planned>> {
-        let groups = select::groups(&self.items, &self.tail, &self.policy, phase);
-        let slice = |group: &Group| self.items.get(group.from..group.to).unwrap_or(&[]);
+    ) -> Result<Vec<PlannedTask>> {
+        let groups = select::find_groups(&self.items, &self.tail, &self.policy, phase);
+        let slice = |group: &SummaryGroup| self.items.get(group.from..group.to).unwrap_or(&[]);
         let hashes: Vec<[u8; 16]> =
-            groups.iter().map(|group| task::items_hash(slice(group))).collect();
-        let attempts = self.attempts(reader, &hashes)?;
-        let mut taken: Vec<Group> = Vec::new();
+            groups.iter().map(|group| task::hash_items(slice(group))).collect();
+        let attempts = self.read_attempts(reader, &hashes)?;
+        let mut taken: Vec<SummaryGroup> = Vec::new();
         let mut out = Vec::new();
         let mut summaries = self.summary_tokens();
         let mut stored = self.head.context.tokens;
@@ -513,17 +531,17 @@ impl<'a> Planner<'a> {
             let prefix = u64::from(self.policy.summary_prefix_tokens_target);
             let enough = !out.is_empty()
                 && !self.goal.is_over(stored)
-                && (phase != Phase::Ordinary || summaries <= prefix);
+                && (phase != CondensationPhase::Ordinary || summaries <= prefix);
             if out.len() == count || enough {
                 break;
             }
             // One depth at a time, the shallowest: what it makes may belong to the next.
-            if taken.iter().any(|other| group.overlaps(other) || group.depth != other.depth)
-                || self.passed_over(&attempts, now, in_vain)
+            if taken.iter().any(|other| group.overlaps_with(other) || group.depth != other.depth)
+                || self.is_skipped(&attempts, now, in_vain)
             {
                 continue;
             }
-            let planned = self.condensed(reader, &group, hash, attempts)?;
+            let planned = self.plan_group(reader, &group, hash, attempts)?;
             let saved = group.tokens.saturating_sub(u64::from(planned.task.tokens_target));
             summaries = summaries.saturating_sub(saved);
             stored = stored.saturating_sub(saved);
@@ -533,46 +551,57 @@ impl<'a> Planner<'a> {
         Ok(out)
     }
 
-    fn condensed(
+    fn plan_group(
         &self,
-        reader: &mut Reader<'_>,
-        group: &Group,
+        reader: &mut StoreSession<'_>,
+        group: &SummaryGroup,
         hash: [u8; 16],
-        attempts: Attempts,
-    ) -> Result<Planned> {
+        attempts: TaskAttempts,
+    ) -> Result<PlannedTask> {
         let items = self.items.get(group.from..group.to).unwrap_or(&[]);
-        let gathered = sources::items(reader, &self.history(), items, self.reading())?;
-        let summary = |item: Option<&Item>| match item {
-            Some(Item::Summary(summary)) => summary.id,
+        let gathered = sources::gather_items(
+            reader,
+            &self.message_history(),
+            items,
+            self.transcript_options(),
+        )?;
+        let summary = |item: Option<&ContextItem>| match item {
+            Some(ContextItem::Summary(summary)) => summary.id,
             _ => [0; 8],
         };
         let count = int::to_u32(items.len());
         let (first, last) = (summary(items.first()), summary(items.last()));
-        let span = Span::Items { first, last, count };
-        let task = self.task(span, hash, &gathered, &attempts);
-        Ok(Planned { task, gathered, attempts, index: group.from })
+        let span = SourceSpan::Items { first, last, count };
+        let task = self.build_task(span, hash, &gathered, &attempts);
+        Ok(PlannedTask { task, gathered, attempts, index: group.from })
     }
 
-    fn task(&self, span: Span, hash: [u8; 16], gathered: &Gathered, attempts: &Attempts) -> Task {
-        let level = attempts.level();
-        let tokens = int::tokens_u32(gathered.tokens);
+    fn build_task(
+        &self,
+        span: SourceSpan,
+        hash: [u8; 16],
+        gathered: &GatheredSources,
+        attempts: &TaskAttempts,
+    ) -> SummaryTask {
+        let level = attempts.completion_level();
+        let tokens = int::saturate_tokens(gathered.tokens);
         // A summary has to be smaller than its sources, whatever the floors of the targets say.
         let bound = |target: u32| target.min((tokens / 4).saturating_mul(3).max(1));
         let (normal, aggressive) = match span {
-            Span::Messages { .. } => {
+            SourceSpan::Messages { .. } => {
                 (self.policy.leaf_target(tokens, false), self.policy.leaf_target(tokens, true))
             }
-            Span::Items { .. } => (
+            SourceSpan::Items { .. } => (
                 self.policy.condensed_target(tokens, false),
                 self.policy.condensed_target(tokens, true),
             ),
         };
         let (normal, aggressive) = (bound(normal), bound(aggressive));
         let tokens_target = if level == Level::Normal { normal } else { aggressive };
-        let mut task = Task {
+        let mut task = SummaryTask {
             span,
             depth: gathered.depth,
-            sources: hash,
+            sources_hash: hash,
             level,
             attempt: attempts.attempt,
             tokens_target,
@@ -581,19 +610,19 @@ impl<'a> Planner<'a> {
             fallback_tokens_max: self.policy.fallback_tokens_max,
             part_tokens_max: self.policy.leaf_chunk_tokens_max,
             prompt_version: 0,
-            scope: task::scope(self.config.summary_model.as_deref()),
+            breaker_scope: task::build_breaker_scope(self.config.summary_model.as_deref()),
         };
-        task.prompt_version = task.wording().version(&self.config.prompt_overrides);
+        task.prompt_version = task.prompt_template().version(&self.config.prompt_overrides);
         task
     }
 
     /// Why there is nothing to hand out.
-    fn ending(&self, in_vain: bool) -> &'static str {
+    fn end_reason(&self, in_vain: bool) -> &'static str {
         if !self.goal.is_over(self.head.context.tokens) {
             reason::REACHED_TARGET
         } else if in_vain {
             reason::NO_PROGRESS
-        } else if self.kept() > self.goal.target {
+        } else if self.protected_tokens() > self.goal.target {
             reason::TAIL_OVER_TARGET
         } else {
             reason::NO_ELIGIBLE_CHUNK
@@ -602,23 +631,24 @@ impl<'a> Planner<'a> {
 }
 
 /// Reserves tasks for the caller: the one commit of a plan with leases.
-fn lease(
-    reader: &mut Reader<'_>,
-    keys: &Keys,
-    loaded: Loaded,
-    planned: &[Planned],
+fn commit_lease(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+    loaded: LoadedHead,
+    planned: &[PlannedTask],
     lease_ms: u32,
     now: Timestamp,
 ) -> Result<()> {
-    let now = loaded.now(now)?;
+    let now = loaded.effective_time(now)?;
     let mut puts = Vec::new();
     for planned in planned {
         let lease_until = now.saturating_add(u64::from(lease_ms));
-        let attempts = Attempts { lease_until, ..planned.attempts.clone() };
-        let key = keys.attempt(&planned.task.sources);
+        let attempts = TaskAttempts { lease_until, ..planned.attempts.clone() };
+        let key = keys.attempt_key(&planned.task.sources_hash);
         puts.push(Put { key, value: Some(codec::encode(&attempts)?) });
     }
-    let entry = Journal { time: now, act: Act::Lease { count: int::to_u32(planned.len()) } };
+    let entry =
+        JournalEntry { time: now, act: JournalAction::Lease { count: int::to_u32(planned.len()) } };
     loaded.commit(reader, keys, now, &entry, puts, Vec::new())?;
     Ok(())
 }

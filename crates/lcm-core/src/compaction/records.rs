@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use serde::{Deserialize, Serialize};
 
-use crate::storage::{codec::Sound, summary::StoredLevel};
+use crate::storage::{codec::SoundRecord, summary::StoredLevel};
 use lcm_text::{
     base::limits,
     config::Config,
@@ -13,7 +13,7 @@ use lcm_text::{
 
 /// What was tried on one set of sources. Deleted with them.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Attempts {
+pub(crate) struct TaskAttempts {
     /// Level of the next attempt.
     pub(crate) level: StoredLevel,
     /// Number of the next attempt, from 1.
@@ -24,35 +24,35 @@ pub(crate) struct Attempts {
     /// Tokens spent so far.
     pub(crate) tokens: u64,
     /// Nothing smaller than the sources can be made of them.
-    pub(crate) exhausted: bool,
+    pub(crate) is_exhausted: bool,
     /// Until when a planner has reserved them; 0: not reserved.
     pub(crate) lease_until: Timestamp,
 }
 
-impl Default for Attempts {
+impl Default for TaskAttempts {
     fn default() -> Self {
         Self {
             level: StoredLevel::Normal,
             attempt: 1,
             findings: String::new(),
             tokens: 0,
-            exhausted: false,
+            is_exhausted: false,
             lease_until: 0,
         }
     }
 }
 
-impl Sound for Attempts {
+impl SoundRecord for TaskAttempts {
     fn is_sound(&self) -> bool {
         self.attempt <= limits::ATTEMPTS_MAX + 1 && self.tokens < 1 << 60
     }
 }
 
-impl Sound for ModelGuard {}
+impl SoundRecord for ModelBreaker {}
 
-impl Attempts {
+impl TaskAttempts {
     /// Level of the next attempt.
-    pub(crate) fn level(&self) -> Level {
+    pub(crate) fn completion_level(&self) -> Level {
         match self.level {
             StoredLevel::Normal => Level::Normal,
             StoredLevel::Aggressive => Level::Aggressive,
@@ -63,16 +63,16 @@ impl Attempts {
 
 /// How a model has behaved, for all conversations that use it.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct ModelGuard {
+pub(crate) struct ModelBreaker {
     /// Consecutive refusals of the key or by policy.
     pub(crate) failures: u32,
     /// Until when it is not asked; 0: it may be.
     pub(crate) open_until: Timestamp,
 }
 
-impl ModelGuard {
+impl ModelBreaker {
     /// The guard after one more refusal.
-    pub(crate) fn failed(self, now: Timestamp, config: &Config) -> Self {
+    pub(crate) fn with_failure(self, now: Timestamp, config: &Config) -> Self {
         let failures = self.failures.saturating_add(1);
         let open = failures >= config.circuit_breaker_threshold;
         let open_until = if open {

@@ -10,35 +10,35 @@ use lcm_text::{
 };
 
 use super::{
-    sources::{self, Gathered},
-    task::Task,
+    sources::{self, GatheredSources},
+    task::SummaryTask,
 };
 
 /// The request of a task.
-pub(crate) fn build(
+pub(crate) fn build_request(
     config: &Config,
-    task: &Task,
-    gathered: &Gathered,
+    task: &SummaryTask,
+    gathered: &GatheredSources,
     previous: Option<&str>,
     findings: &str,
 ) -> CompletionRequest {
-    let boundary: String = sources::boundary(&task.sources);
+    let boundary: String = sources::build_boundary(&task.sources_hash);
     let prompt = prompts::build(&PromptInput {
-        purpose: task.purpose(),
+        purpose: task.completion_purpose(),
         depth: task.depth,
         level: task.level,
         tokens_target: task.tokens_target,
-        task: task.wording().own(&config.prompt_overrides),
+        task: task.prompt_template().own(&config.prompt_overrides),
         source: &gathered.text,
-        source_tokens: int::tokens_u32(gathered.tokens),
+        source_tokens: int::saturate_tokens(gathered.tokens),
         previous,
         instructions: &config.custom_instructions,
         findings: (!findings.is_empty()).then_some(findings),
         boundary: &boundary,
     });
     CompletionRequest {
-        id: task.token(),
-        purpose: task.purpose(),
+        id: task.encode(),
+        purpose: task.completion_purpose(),
         level: task.level,
         input_tokens: tokens::estimate(&prompt.system)
             .saturating_add(tokens::estimate(&prompt.prompt)),

@@ -5,20 +5,20 @@
 
 use alloc::string::String;
 
-use crate::storage::{keys::Keys, store_session::Reader, summary::StoredLevel};
+use crate::storage::{keys::ConversationKeys, store_session::StoreSession, summary::StoredLevel};
 use lcm_text::{
     base::{error::Result, int},
     config::Config,
     types::{
-        api::{Applied, CompactionOptions, Outcome, Timestamp},
+        api::{ApplyOutcome, ApplyStatus, CompactionOptions, Timestamp},
         model::{CompletionErrorCode, CompletionResult, Level, Model, Purpose},
     },
 };
 
 use super::{
-    apply::Desk,
-    judge::{self, Verdict},
-    plan::{self, Found},
+    apply::TaskSettlement,
+    judge::{self, CompletionVerdict},
+    plan::{self, PlanDecision},
     reason, request,
 };
 
@@ -28,44 +28,46 @@ use super::{
 ///
 /// As `plan` and `apply`.
 pub(crate) fn run(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     model: &mut dyn Model,
     config: &Config,
     conversation: &str,
     budget: u32,
     options: &CompactionOptions,
     now: Timestamp,
-) -> Result<Outcome> {
-    let keys = Keys::new(conversation)?;
+) -> Result<ApplyOutcome> {
+    let keys = ConversationKeys::new(conversation)?;
     let options = CompactionOptions { requests_max: 1, lease_ms: 0, ..options.clone() };
-    let (loaded, found) = plan::look(reader, config, &keys, conversation, budget, &options, now)?;
+    let (loaded, found) =
+        plan::decide_next(reader, config, &keys, conversation, budget, &options, now)?;
     let (planned, sweep) = match found {
-        Found::Ended { reason, sweep, .. } => {
-            let tokens = int::tokens_u32(loaded.head.context.tokens);
-            return Ok(nothing(reason, sweep, tokens));
+        PlanDecision::Ended { reason, sweep, .. } => {
+            let tokens = int::saturate_tokens(loaded.head.context.tokens);
+            return Ok(build_idle_outcome(reason, sweep, tokens));
         }
-        Found::Tasks(tasks) => {
-            let sweep = tasks.sweep.token();
+        PlanDecision::Tasks(tasks) => {
+            let sweep = tasks.sweep.encode();
             let Some(planned) = tasks.planned.into_iter().next() else {
-                let tokens = int::tokens_u32(loaded.head.context.tokens);
-                return Ok(nothing(reason::NO_ELIGIBLE_CHUNK, String::new(), tokens));
+                let tokens = int::saturate_tokens(loaded.head.context.tokens);
+                return Ok(build_idle_outcome(reason::NO_ELIGIBLE_CHUNK, String::new(), tokens));
             };
             (planned, sweep)
         }
     };
-    let mut desk = Desk::open(reader, &keys, config, conversation, planned.task, None, now)?;
-    let tokens = int::tokens_u32(desk.loaded.head.context.tokens);
-    let place = desk.place(reader)?;
+    let mut desk =
+        TaskSettlement::open(reader, &keys, config, conversation, planned.task, None, now)?;
+    let tokens = int::saturate_tokens(desk.loaded.head.context.tokens);
+    let place = desk.locate_sources(reader)?;
     let Some(place) = place.filter(|_| desk.is_current()) else {
-        return Ok(nothing(reason::CONFLICT, sweep, tokens));
+        return Ok(build_idle_outcome(reason::CONFLICT, sweep, tokens));
     };
     let tags = &config.strip_injected_context_tags;
-    let previous = place.previous(reader, &keys, &desk.loaded.head, &desk.task, tags)?;
+    let previous = place.read_previous(reader, &keys, &desk.loaded.head, &desk.task, tags)?;
     let mut findings = planned.attempts.findings;
     let mut outcome = loop {
         let task = desk.task.clone();
         let request =
-            request::build(config, &task, &place.gathered, previous.as_deref(), &findings);
+            request::build_request(config, &task, &place.gathered, previous.as_deref(), &findings);
         let completion = match model.complete(&request) {
             CompletionResult::Done(completion) => completion,
             CompletionResult::Failed(error)
@@ -74,34 +76,36 @@ pub(crate) fn run(
                 break desk.fall_back(reader, &place, None)?;
             }
             CompletionResult::Failed(error) => {
-                break desk.model_failed(reader, config, error.code)?;
+                break desk.record_model_failure(reader, config, error.code)?;
             }
         };
         match judge::judge(&task, &completion, &place.gathered) {
-            Verdict::Retry { rule, level, findings: found } => {
+            CompletionVerdict::Retry { rule, level, findings: found } => {
                 findings.clone_from(&found);
-                if desk.reject(&completion, rule, level, found) {
-                    break desk.pause(reader)?;
+                if desk.reject_answer(&completion, rule, level, found) {
+                    break desk.commit_pause(reader)?;
                 }
             }
-            Verdict::Fallback { rule } => break desk.give_up(reader, &place, &completion, rule)?,
-            Verdict::Accept(accepted) => {
+            CompletionVerdict::Fallback { rule } => {
+                break desk.reject_and_fall_back(reader, &place, &completion, rule)?;
+            }
+            CompletionVerdict::Accept(accepted) => {
                 let level = StoredLevel::from(task.level);
                 let answer = accepted.answer(level, &completion);
-                break desk.accept(reader, &place, Some(&completion), answer)?;
+                break desk.commit_summary(reader, &place, Some(&completion), answer)?;
             }
         }
     };
-    let failed = outcome.applied == Applied::Refused && outcome.reason != reason::NO_PROGRESS;
+    let failed = outcome.applied == ApplyStatus::Refused && outcome.reason != reason::NO_PROGRESS;
     outcome.more = !failed;
     outcome.sweep = if failed { String::new() } else { sweep };
     Ok(outcome)
 }
 
 /// The outcome of a pass that had nothing to do.
-fn nothing(reason: &str, sweep: String, tokens: u32) -> Outcome {
-    Outcome {
-        applied: Applied::Refused,
+fn build_idle_outcome(reason: &str, sweep: String, tokens: u32) -> ApplyOutcome {
+    ApplyOutcome {
+        applied: ApplyStatus::Refused,
         reason: reason.into(),
         summary: None,
         purpose: Purpose::Leaf,

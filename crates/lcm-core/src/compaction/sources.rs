@@ -1,28 +1,28 @@
 //! The sources of a task, gathered: their text for the model, their measures for the summary.
 
-use crate::storage::pack::Placed;
+use crate::storage::pack::PlacedMessage;
 use crate::storage::summary_items;
 use alloc::{string::String, vec::Vec};
 use lcm_text::base::hash;
 
 use crate::storage::{
     codec,
-    context::{Item, Run},
-    history::History,
-    pack::Raw,
-    store_session::Reader,
-    summary::{self, SourceRef, Sources, StoredFinish, StoredLevel, Summary},
+    context::{ContextItem, MessageRun},
+    history::MessageHistory,
+    pack::RawText,
+    store_session::StoreSession,
+    summary::{self, SourceRef, StoredFinish, StoredLevel, Summary, SummarySources},
 };
 use lcm_text::{
     base::{
-        derivation_version::{self, RULES},
+        derivation_version::{self, DERIVATION_VERSION},
         error::{Error, Result},
         int, limits, tokens,
     },
     message::{large_payload, trust::Trust},
     summary::{
         prompts::PROMPT_VERSION,
-        transcript::{self, Reading},
+        transcript::{self, TranscriptOptions},
     },
     types::api::Timestamp,
 };
@@ -30,7 +30,7 @@ use lcm_text::{
 use super::task;
 
 /// Model name of a leaf that repeats a tiny run word for word.
-const VERBATIM: &str = "verbatim";
+const VERBATIM_MODEL: &str = "verbatim";
 /// Tokens of raw text that serve as previous context where no summary stands before the sources.
 const PREVIOUS_TOKENS_MAX: u32 = 500;
 /// Messages in which that text is looked for.
@@ -40,7 +40,7 @@ const PREVIOUS_SUMMARIES_MAX: usize = 2;
 
 /// What a task's sources amount to.
 #[derive(Clone, Debug)]
-pub(crate) struct Gathered {
+pub(crate) struct GatheredSources {
     /// The sources as the model reads them; blank when they have nothing to say.
     pub(crate) text: String,
     /// What they count in the context.
@@ -49,9 +49,9 @@ pub(crate) struct Gathered {
     rules: u32,
     pub(crate) seq_first: u64,
     pub(crate) seq_last: u64,
-    pub(crate) sources: Sources,
+    pub(crate) sources: SummarySources,
     pub(crate) depth: u32,
-    pub(crate) task: [u8; 16],
+    pub(crate) task_hash: [u8; 16],
     message_tokens: u64,
     descendant_count: u64,
     descendant_tokens: u64,
@@ -67,7 +67,7 @@ pub(crate) struct Gathered {
 }
 
 /// What a summary says besides its sources.
-pub(crate) struct Written<'a> {
+pub(crate) struct SummaryDraft<'a> {
     pub(crate) text: String,
     pub(crate) level: StoredLevel,
     pub(crate) capped: bool,
@@ -76,22 +76,22 @@ pub(crate) struct Written<'a> {
     pub(crate) model: &'a str,
     /// How the answer that was judged last ended.
     pub(crate) finish: Option<StoredFinish>,
-    pub(crate) now: Timestamp,
+    pub(crate) created_at: Timestamp,
     pub(crate) prompt_version: u32,
 }
 
-impl Gathered {
+impl GatheredSources {
     /// The record of a summary of these sources.
-    pub(crate) fn summary(&self, written: Written<'_>) -> Summary {
+    pub(crate) fn build_summary(&self, written: SummaryDraft<'_>) -> Summary {
         let mut file_ids = self.file_ids.clone();
         collect_file_ids(&written.text, &mut file_ids);
         Summary {
-            rules: self.rules,
+            derivation_version: self.rules,
             depth: self.depth,
             level: written.level,
             capped: written.capped,
             sources: self.sources.clone(),
-            task: self.task,
+            task: self.task_hash,
             seq_first: self.seq_first,
             seq_last: self.seq_last,
             tokens: tokens::estimate(&written.text),
@@ -102,8 +102,8 @@ impl Gathered {
             descendant_tokens: self.descendant_tokens,
             earliest_at: self.earliest_at,
             latest_at: self.latest_at,
-            created_at: written.now,
-            model: bounded(written.model).into(),
+            created_at: written.created_at,
+            model: truncate_model_name(written.model).into(),
             finish: written.finish,
             prompt_version: written.prompt_version,
             trust: self.trust,
@@ -118,16 +118,16 @@ impl Gathered {
 /// # Errors
 ///
 /// As [`Reader::immutable`].
-pub(crate) fn messages(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
+pub(crate) fn gather_messages(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     seq_first: u64,
     seq_last: u64,
-    reading: Reading<'_>,
-) -> Result<Gathered> {
-    let placed = history.messages(reader, seq_first, seq_last)?;
-    history.fetch_texts(reader, &placed)?;
-    of_messages(reader, history, &placed, reading)
+    reading: TranscriptOptions<'_>,
+) -> Result<GatheredSources> {
+    let placed = history.read_messages(reader, seq_first, seq_last)?;
+    history.prefetch_texts(reader, &placed)?;
+    gather_placed(reader, history, &placed, reading)
 }
 
 /// Gathers a leaf from its messages.
@@ -135,20 +135,20 @@ pub(crate) fn messages(
 /// # Errors
 ///
 /// As [`Reader::immutable`].
-pub(crate) fn of_messages(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    placed: &[Placed],
-    reading: Reading<'_>,
-) -> Result<Gathered> {
+pub(crate) fn gather_placed(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    placed: &[PlacedMessage],
+    reading: TranscriptOptions<'_>,
+) -> Result<GatheredSources> {
     let mut text = String::new();
     let mut file_ids = Vec::new();
     let mut trust = Vec::new();
     for message in placed {
-        let raw = history.shown(reader, &message.stored)?;
+        let raw = history.read_rendered_text(reader, &message.stored)?;
         collect_file_ids(&raw, &mut file_ids);
-        trust.push(Trust::of_message(&raw, message.stored.role, &message.stored.parts));
-        render(&raw, message, reading, &mut text);
+        trust.push(Trust::from_message(&raw, message.stored.role, &message.stored.parts));
+        render_source(&raw, message, reading, &mut text);
     }
     let (seq_first, seq_last) = match placed {
         [first, .., last] => (first.seq, last.seq),
@@ -156,32 +156,46 @@ pub(crate) fn of_messages(
         [] => (0, 0),
     };
     let sum = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
-    let frontier = history.frontier_of(reader, placed.last())?;
+    let frontier = history.frontier_of_message(reader, placed.last())?;
     let times = placed.iter().map(|message| message.stored.time);
-    Ok(Gathered {
+    Ok(GatheredSources {
         text,
         tokens: sum,
-        rules: derivation_version::of_all(placed.iter().map(|message| message.stored.rules)),
+        rules: derivation_version::common_version(
+            placed.iter().map(|message| message.stored.derivation_version),
+        ),
         seq_first,
         seq_last,
-        sources: Sources::Messages { seq_first, seq_last, frontier },
+        sources: SummarySources::Messages { seq_first, seq_last, frontier },
         depth: 0,
-        task: task::messages_hash(seq_first, seq_last, &frontier),
+        task_hash: task::hash_messages(seq_first, seq_last, &frontier),
         message_tokens: sum,
         descendant_count: 0,
         descendant_tokens: 0,
         earliest_at: times.clone().min().unwrap_or(0),
         latest_at: times.max().unwrap_or(0),
-        trust: Trust::least(trust),
+        trust: Trust::least_of(trust),
         file_ids,
         bridges: Vec::new(),
         tokens_before: placed.first().map_or(0, |message| message.tokens_before),
     })
 }
 
-fn render(raw: &str, message: &Placed, reading: Reading<'_>, text: &mut String) -> bool {
+fn render_source(
+    raw: &str,
+    message: &PlacedMessage,
+    reading: TranscriptOptions<'_>,
+    text: &mut String,
+) -> bool {
     let stored = &message.stored;
-    transcript::render_message(text, raw, stored.role, stored.shown().1, stored.time, reading)
+    transcript::render_message(
+        text,
+        raw,
+        stored.role,
+        stored.rendered_content().1,
+        stored.time,
+        reading,
+    )
 }
 
 /// Gathers the items of a condensed summary.
@@ -189,22 +203,22 @@ fn render(raw: &str, message: &Placed, reading: Reading<'_>, text: &mut String) 
 /// # Errors
 ///
 /// As [`Reader::immutable`].
-pub(crate) fn items(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    items: &[Item],
-    reading: Reading<'_>,
-) -> Result<Gathered> {
+pub(crate) fn gather_items(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    items: &[ContextItem],
+    reading: TranscriptOptions<'_>,
+) -> Result<GatheredSources> {
     let mut records = summary_items::read_summaries(reader, history, items)?.into_iter();
-    let mut gathered = Gathered {
+    let mut gathered = GatheredSources {
         text: String::new(),
-        tokens: items.iter().map(Item::tokens).sum(),
-        rules: RULES,
-        seq_first: items.first().map_or(0, Item::seq_first),
-        seq_last: items.last().map_or(0, Item::seq_last),
-        sources: Sources::Summaries(Vec::new()),
+        tokens: items.iter().map(ContextItem::tokens).sum(),
+        rules: DERIVATION_VERSION,
+        seq_first: items.first().map_or(0, ContextItem::seq_first),
+        seq_last: items.last().map_or(0, ContextItem::seq_last),
+        sources: SummarySources::Summaries(Vec::new()),
         depth: 0,
-        task: task::items_hash(items),
+        task_hash: task::hash_items(items),
         message_tokens: 0,
         descendant_count: 0,
         descendant_tokens: 0,
@@ -218,23 +232,25 @@ pub(crate) fn items(
     let mut sources: Vec<SourceRef> = Vec::new();
     for item in items {
         let (source, record) = match item {
-            Item::Summary(summary) => {
-                let record = records.next().ok_or_else(|| Error::corrupt("a source is missing"))?;
+            ContextItem::Summary(summary) => {
+                let record =
+                    records.next().ok_or_else(|| Error::corrupt_store("a source is missing"))?;
                 (SourceRef { id: summary.id, bytes: summary.bytes }, record)
             }
-            Item::Run(run) => {
-                let record = bridge(reader, history, run, reading)?;
-                let bytes = int::to_u32(codec::encode_small(&record)?.len());
+            ContextItem::Run(run) => {
+                let record = build_bridge(reader, history, run, reading)?;
+                let bytes = int::to_u32(codec::encode_compressed(&record)?.len());
                 gathered.bridges.push(record.clone());
                 (SourceRef { id: record.id(), bytes }, record)
             }
-            Item::Withdrawn { .. } => continue,
+            ContextItem::Withdrawn { .. } => continue,
         };
-        let name = summary::name(source.id);
+        let name = summary::format_summary_id(source.id);
         let text = &mut gathered.text;
         let (from, to) = (record.earliest_at, record.latest_at);
         transcript::render_summary(text, &name, from, to, record.depth, &record.text);
-        gathered.rules = derivation_version::of_all([gathered.rules, record.rules]);
+        gathered.rules =
+            derivation_version::common_version([gathered.rules, record.derivation_version]);
         gathered.depth = gathered.depth.max(record.depth + 1);
         gathered.message_tokens += record.message_tokens;
         gathered.descendant_count += record.descendant_count + 1;
@@ -247,33 +263,33 @@ pub(crate) fn items(
         }
         sources.push(source);
     }
-    gathered.sources = Sources::Summaries(sources);
+    gathered.sources = SummarySources::Summaries(sources);
     Ok(gathered)
 }
 
 /// A leaf that repeats a tiny run, so that the summaries around it can be condensed with it.
-fn bridge(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    run: &Run,
-    reading: Reading<'_>,
+fn build_bridge(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    run: &MessageRun,
+    reading: TranscriptOptions<'_>,
 ) -> Result<Summary> {
-    let gathered = messages(reader, history, run.seq_first, run.seq_last, reading)?;
+    let gathered = gather_messages(reader, history, run.seq_first, run.seq_last, reading)?;
     let text = if gathered.text.trim().is_empty() { "(no text)" } else { &gathered.text };
-    Ok(gathered.summary(Written {
+    Ok(gathered.build_summary(SummaryDraft {
         text: text.into(),
         level: StoredLevel::Fallback,
         capped: false,
         findings: Vec::new(),
-        model: VERBATIM,
+        model: VERBATIM_MODEL,
         finish: None,
-        now: gathered.latest_at,
+        created_at: gathered.latest_at,
         prompt_version: PROMPT_VERSION,
     }))
 }
 
 /// Whether the model is told of what came before: above sessions a narrative stands for itself.
-pub(crate) const fn is_told_of_before(depth: u32) -> bool {
+pub(crate) const fn has_previous_context(depth: u32) -> bool {
     depth <= 1
 }
 
@@ -282,48 +298,51 @@ pub(crate) const fn is_told_of_before(depth: u32) -> bool {
 /// # Errors
 ///
 /// As [`Reader::immutable`].
-pub(crate) fn previous(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    before: &[Item],
+pub(crate) fn read_previous(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    before: &[ContextItem],
     seq_first: u64,
     depth: u32,
     injected_tags: &[String],
 ) -> Result<Option<String>> {
-    if !is_told_of_before(depth) {
+    if !has_previous_context(depth) {
         return Ok(None);
     }
-    let near: Vec<Item> = before
+    let near: Vec<ContextItem> = before
         .iter()
         .rev()
         .filter(|item| match item {
-            Item::Summary(summary) => depth == 0 || summary.depth + 1 == depth,
-            Item::Run(_) | Item::Withdrawn { .. } => false,
+            ContextItem::Summary(summary) => depth == 0 || summary.depth + 1 == depth,
+            ContextItem::Run(_) | ContextItem::Withdrawn { .. } => false,
         })
         .take(PREVIOUS_SUMMARIES_MAX)
         .copied()
         .collect();
     if near.is_empty() {
         return if depth == 0 {
-            raw_before(reader, history, seq_first, injected_tags)
+            read_raw_before(reader, history, seq_first, injected_tags)
         } else {
             Ok(None)
         };
     }
     let records = summary_items::read_summaries(reader, history, &near)?;
-    let texts: Vec<String> =
-        records.iter().rev().map(|record| transcript::strip_markers(&record.text)).collect();
+    let texts: Vec<String> = records
+        .iter()
+        .rev()
+        .map(|record| transcript::strip_truncation_notes(&record.text))
+        .collect();
     Ok(Some(texts.join("\n\n")))
 }
 
 /// The end of the raw text before a message.
-fn raw_before(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
+fn read_raw_before(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     seq_first: u64,
     injected_tags: &[String],
 ) -> Result<Option<String>> {
-    let reading = Reading { part_tokens_max: PREVIOUS_TOKENS_MAX, injected_tags };
+    let reading = TranscriptOptions { part_tokens_max: PREVIOUS_TOKENS_MAX, injected_tags };
     if seq_first <= 1 {
         return Ok(None);
     }
@@ -331,32 +350,32 @@ fn raw_before(
     let mut blocks: Vec<String> = Vec::new();
     let mut tokens = 0u32;
     // Newest first, and of a large text nothing: this is advice and not worth a read of megabytes.
-    for message in history.messages(reader, from, seq_first - 1)?.iter().rev() {
+    for message in history.read_messages(reader, from, seq_first - 1)?.iter().rev() {
         if tokens >= PREVIOUS_TOKENS_MAX {
             break;
         }
-        if !matches!(message.stored.shown().0, Raw::Inline(_)) {
+        if !matches!(message.stored.rendered_content().0, RawText::Inline(_)) {
             continue;
         }
         let mut block = String::new();
-        let raw = history.shown(reader, &message.stored)?;
-        render(&raw, message, reading, &mut block);
+        let raw = history.read_rendered_text(reader, &message.stored)?;
+        render_source(&raw, message, reading, &mut block);
         tokens = tokens.saturating_add(tokens::estimate(&block));
         blocks.push(block);
     }
     blocks.reverse();
     let text = blocks.join("\n\n");
-    let end = last_tokens(&text, PREVIOUS_TOKENS_MAX);
+    let end = take_last_tokens(&text, PREVIOUS_TOKENS_MAX);
     Ok((!end.trim().is_empty()).then(|| end.into()))
 }
 
 /// The end of a text that has at most so many tokens.
-fn last_tokens(text: &str, tokens_max: u32) -> &str {
+fn take_last_tokens(text: &str, tokens_max: u32) -> &str {
     let quarters_max = u64::from(tokens_max) * 4;
     let mut quarters = 0u64;
     let mut start = text.len();
     for (at, c) in text.char_indices().rev() {
-        quarters += tokens::quarters(c.encode_utf8(&mut [0; 4]));
+        quarters += tokens::estimate_quarter_tokens(c.encode_utf8(&mut [0; 4]));
         if quarters > quarters_max {
             break;
         }
@@ -366,7 +385,7 @@ fn last_tokens(text: &str, tokens_max: u32) -> &str {
 }
 
 /// The beginning of a model's name that is kept: a host may answer with anything.
-fn bounded(model: &str) -> &str {
+fn truncate_model_name(model: &str) -> &str {
     let mut end = limits::MODEL_BYTES_MAX.min(model.len());
     while !model.is_char_boundary(end) {
         end -= 1;
@@ -382,14 +401,14 @@ fn push_unique(list: &mut Vec<String>, id: &str) {
 
 /// Adds the file ids that occur in a text.
 fn collect_file_ids(text: &str, list: &mut Vec<String>) {
-    for id in large_payload::ids_in(text) {
-        push_unique(list, &large_payload::name(id));
+    for id in large_payload::find_ids(text) {
+        push_unique(list, &large_payload::format_name(id));
     }
 }
 
 /// The boundary that encloses the material of a prompt, from the hash of its sources: no text can
 /// contain a hash over itself.
-pub(crate) fn boundary(sources: &[u8; 16]) -> String {
-    let hash = hash::hash(&[b"lcm boundary", sources]);
+pub(crate) fn build_boundary(sources: &[u8; 16]) -> String {
+    let hash = hash::hash_fields(&[b"lcm boundary", sources]);
     hash::hex(hash.get(..8).unwrap_or(&[]))
 }

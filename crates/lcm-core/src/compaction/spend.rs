@@ -7,7 +7,7 @@
 
 use alloc::{format, string::String};
 
-use crate::storage::head::Ledger;
+use crate::storage::head::CompletionLedger;
 use lcm_text::{
     base::time,
     config::Config,
@@ -16,15 +16,15 @@ use lcm_text::{
 
 /// When a pause begins and how long it lasts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct SpendLimits {
     window_ms: u64,
     rejected_max: u32,
     pause_ms: u64,
 }
 
-impl Limits {
+impl SpendLimits {
     /// Those of a configuration.
-    pub(crate) fn of(config: &Config) -> Self {
+    pub(crate) fn from_config(config: &Config) -> Self {
         Self {
             window_ms: config.summary_call_window_ms,
             rejected_max: config.summary_max_calls_per_window,
@@ -34,17 +34,17 @@ impl Limits {
 }
 
 /// Tokens of an answer and its prompt.
-pub(crate) fn tokens(completion: &Completion) -> u64 {
+pub(crate) fn count_tokens(completion: &Completion) -> u64 {
     u64::from(completion.input_tokens) + u64::from(completion.output_tokens)
 }
 
 /// Counts an answer. Returns whether it began a pause: the last of as many as are allowed in one
 /// window, none of which became a summary.
-pub(crate) fn count(
-    ledger: &mut Ledger,
+pub(crate) fn count_answer(
+    ledger: &mut CompletionLedger,
     completion: &Completion,
     accepted: bool,
-    limits: Limits,
+    limits: SpendLimits,
     now: Timestamp,
 ) -> bool {
     ledger.completions += 1;
@@ -55,7 +55,7 @@ pub(crate) fn count(
         ledger.window_rejected = 0;
     }
     ledger.window_completions = ledger.window_completions.saturating_add(1);
-    ledger.window_tokens += tokens(completion);
+    ledger.window_tokens += count_tokens(completion);
     if accepted {
         (ledger.window_rejected, ledger.paused_until) = (0, 0);
         return false;
@@ -70,7 +70,7 @@ pub(crate) fn count(
 }
 
 /// The warning that no model is asked until a time.
-pub(crate) fn pause_warning(until: Timestamp) -> String {
+pub(crate) fn build_pause_warning(until: Timestamp) -> String {
     let until = time::iso_millis(until.min(time::MS_MAX));
     format!(
         "models-paused: too many answers in a row became no summary; until {until} no model is \
@@ -85,7 +85,7 @@ mod tests {
 
     const MINUTE_MS: u64 = 60_000;
 
-    fn answer(ledger: &mut Ledger, accepted: bool, now: Timestamp) -> bool {
+    fn answer(ledger: &mut CompletionLedger, accepted: bool, now: Timestamp) -> bool {
         let completion = Completion {
             text: "x".into(),
             finish: Finish::Stop,
@@ -93,12 +93,18 @@ mod tests {
             input_tokens: 10,
             output_tokens: 1,
         };
-        count(ledger, &completion, accepted, Limits::of(&Config::default()), now)
+        count_answer(
+            ledger,
+            &completion,
+            accepted,
+            SpendLimits::from_config(&Config::default()),
+            now,
+        )
     }
 
     #[test]
     fn case_54_the_24th_answer_in_vain_begins_a_pause_of_30_minutes() {
-        let (mut ledger, start) = (Ledger::default(), 100 * MINUTE_MS);
+        let (mut ledger, start) = (CompletionLedger::default(), 100 * MINUTE_MS);
         for number in 1..24 {
             assert!(!answer(&mut ledger, false, start), "{number}");
         }
@@ -112,11 +118,11 @@ mod tests {
 
     #[test]
     fn answers_that_become_summaries_and_those_of_an_earlier_window_do_not_count() {
-        let mut ledger = Ledger::default();
+        let mut ledger = CompletionLedger::default();
         for number in 0..1000 {
             assert!(!answer(&mut ledger, number % 24 == 23, 5), "{number}");
         }
-        let mut ledger = Ledger::default();
+        let mut ledger = CompletionLedger::default();
         for number in 0..1000 {
             assert!(!answer(&mut ledger, false, 30_000 * number), "{number}");
         }

@@ -9,7 +9,7 @@ use lcm_text::base::error::{Error, Result};
 
 /// Progress of a sweep.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Sweep {
+pub(crate) struct SweepToken {
     /// Passes handed out in this round.
     pub(crate) passes: u32,
     /// From 1.
@@ -20,9 +20,9 @@ pub(crate) struct Sweep {
     pub(crate) overhead: u64,
 }
 
-impl Sweep {
+impl SweepToken {
     /// A sweep that begins now.
-    pub(crate) fn begin(tokens: u64, observed_tokens: Option<u32>) -> Self {
+    pub(crate) fn start(tokens: u64, observed_tokens: Option<u32>) -> Self {
         let overhead = u64::from(observed_tokens.unwrap_or(0)).saturating_sub(tokens);
         Self { passes: 0, round: 1, tokens_start: tokens, overhead }
     }
@@ -33,7 +33,7 @@ impl Sweep {
     }
 
     /// The token.
-    pub(crate) fn token(self) -> String {
+    pub(crate) fn encode(self) -> String {
         format!("s1:{}:{}:{}:{}", self.passes, self.round, self.tokens_start, self.overhead)
     }
 
@@ -44,7 +44,7 @@ impl Sweep {
     /// `invalid-input`: it is none of this engine's.
     pub(crate) fn parse(token: Option<&str>) -> Result<Option<Self>> {
         let Some(token) = token.filter(|token| !token.is_empty()) else { return Ok(None) };
-        let refused = || Error::invalid("sweep: not a token of this engine");
+        let refused = || Error::invalid_input("sweep: not a token of this engine");
         let fields: Vec<&str> = token.split(':').collect();
         let ["s1", passes, round, tokens, overhead] = fields.as_slice() else {
             return Err(refused());
@@ -64,12 +64,12 @@ mod tests {
 
     #[test]
     fn a_token_is_read_back_and_a_foreign_one_refused() {
-        let sweep = Sweep { passes: 3, round: 2, tokens_start: 12_345, overhead: 67 };
-        assert_eq!(Sweep::parse(Some(&sweep.token())).unwrap(), Some(sweep));
-        assert_eq!(Sweep::parse(None).unwrap(), None);
-        assert_eq!(Sweep::parse(Some("")).unwrap(), None);
+        let sweep = SweepToken { passes: 3, round: 2, tokens_start: 12_345, overhead: 67 };
+        assert_eq!(SweepToken::parse(Some(&sweep.encode())).unwrap(), Some(sweep));
+        assert_eq!(SweepToken::parse(None).unwrap(), None);
+        assert_eq!(SweepToken::parse(Some("")).unwrap(), None);
         for foreign in ["s1", "s1:1:1:1", "s2:1:1:1:1", "s1:-1:1:1:1", "s1:1:1:1:1:1"] {
-            assert!(Sweep::parse(Some(foreign)).is_err(), "{foreign}");
+            assert!(SweepToken::parse(Some(foreign)).is_err(), "{foreign}");
         }
     }
 }

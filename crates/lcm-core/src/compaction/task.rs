@@ -6,7 +6,7 @@
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
 
-use crate::storage::context::Item;
+use crate::storage::context::ContextItem;
 use lcm_text::{
     base::{
         error::{Error, Result},
@@ -27,7 +27,7 @@ const SCOPE_DEFAULT: &str = "default";
 
 /// The place of a task's sources in the context.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Span {
+pub(crate) enum SourceSpan {
     /// Messages of a leaf, by seq.
     Messages { seq_first: u64, seq_last: u64 },
     /// Items of a condensed summary: its first and last summary and how many items.
@@ -36,12 +36,12 @@ pub(crate) enum Span {
 
 /// A task.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Task {
-    pub(crate) span: Span,
+pub(crate) struct SummaryTask {
+    pub(crate) span: SourceSpan,
     /// Depth of the summary to be made.
     pub(crate) depth: u32,
     /// Hash over the sources.
-    pub(crate) sources: [u8; 16],
+    pub(crate) sources_hash: [u8; 16],
     pub(crate) level: Level,
     /// From 1.
     pub(crate) attempt: u32,
@@ -57,28 +57,30 @@ pub(crate) struct Task {
     pub(crate) part_tokens_max: u32,
     /// Of the prompt with which the answer was asked for, see [`Wording::version`].
     pub(crate) prompt_version: u32,
-    pub(crate) scope: String,
+    pub(crate) breaker_scope: String,
 }
 
-impl Task {
+impl SummaryTask {
     /// What the task is for.
-    pub(crate) fn purpose(&self) -> Purpose {
+    pub(crate) fn completion_purpose(&self) -> Purpose {
         match self.span {
-            Span::Messages { .. } => Purpose::Leaf,
-            Span::Items { .. } => Purpose::Condensed,
+            SourceSpan::Messages { .. } => Purpose::Leaf,
+            SourceSpan::Items { .. } => Purpose::Condensed,
         }
     }
 
     /// What its prompt asks for.
-    pub(crate) fn wording(&self) -> Wording {
-        Wording::of(self.purpose(), self.depth, self.level)
+    pub(crate) fn prompt_template(&self) -> Wording {
+        Wording::of(self.completion_purpose(), self.depth, self.level)
     }
 
     /// The token.
-    pub(crate) fn token(&self) -> String {
+    pub(crate) fn encode(&self) -> String {
         let span = match self.span {
-            Span::Messages { seq_first, seq_last } => format!("l:{seq_first:x}:{seq_last:x}:0"),
-            Span::Items { first, last, count } => {
+            SourceSpan::Messages { seq_first, seq_last } => {
+                format!("l:{seq_first:x}:{seq_last:x}:0")
+            }
+            SourceSpan::Items { first, last, count } => {
                 format!("c:{}:{}:{count}", hash::hex(&first), hash::hex(&last))
             }
         };
@@ -90,7 +92,7 @@ impl Task {
         format!(
             "{TOKEN_VERSION}:{span}:{}:{}:{level}:{}:{}:{}:{}:{}:{}:{}:{};",
             self.depth,
-            hash::hex(&self.sources),
+            hash::hex(&self.sources_hash),
             self.attempt,
             self.tokens_target,
             self.tokens_target_aggressive,
@@ -98,7 +100,7 @@ impl Task {
             self.fallback_tokens_max,
             self.part_tokens_max,
             self.prompt_version,
-            self.scope,
+            self.breaker_scope,
         )
     }
 
@@ -108,7 +110,7 @@ impl Task {
     ///
     /// `invalid-input`: it is none of this engine's.
     pub(crate) fn parse(token: &str) -> Result<Self> {
-        let refused = || Error::invalid("request-id: not a task of this engine");
+        let refused = || Error::invalid_input("request-id: not a task of this engine");
         // The last character shows that the token is whole.
         let whole = token.strip_suffix(';').ok_or_else(refused)?;
         let fields: Vec<&str> = whole.splitn(16, ':').collect();
@@ -131,11 +133,11 @@ impl Task {
                 if seq_first == 0 || seq_last < seq_first {
                     return Err(refused());
                 }
-                Span::Messages { seq_first, seq_last }
+                SourceSpan::Messages { seq_first, seq_last }
             }
-            "c" => Span::Items {
-                first: bytes(first).ok_or_else(refused)?,
-                last: bytes(last).ok_or_else(refused)?,
+            "c" => SourceSpan::Items {
+                first: parse_hex_bytes(first).ok_or_else(refused)?,
+                last: parse_hex_bytes(last).ok_or_else(refused)?,
                 count: number(count)?,
             },
             _ => return Err(refused()),
@@ -148,7 +150,7 @@ impl Task {
         let task = Self {
             span,
             depth: number(depth)?,
-            sources: bytes(sources).ok_or_else(refused)?,
+            sources_hash: parse_hex_bytes(sources).ok_or_else(refused)?,
             level,
             attempt: number(attempt)?,
             tokens_target: number(target)?,
@@ -157,9 +159,9 @@ impl Task {
             fallback_tokens_max: number(fallback)?,
             part_tokens_max: number(part)?,
             prompt_version: number(prompt_version)?,
-            scope: (*scope).into(),
+            breaker_scope: (*scope).into(),
         };
-        let alone = matches!(task.span, Span::Items { count: 0 | 1, .. });
+        let alone = matches!(task.span, SourceSpan::Items { count: 0 | 1, .. });
         let empty = task.tokens_cap == 0 || task.tokens_target == 0;
         let attempted = (1..=limits::ATTEMPTS_MAX).contains(&task.attempt);
         if alone || empty || !attempted || !is_scope(scope) {
@@ -169,8 +171,8 @@ impl Task {
     }
 }
 
-fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
-    hash::unhex(hex).filter(|bytes| bytes.len() == N).map(|bytes| hash::prefix(&bytes))
+fn parse_hex_bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
+    hash::decode_hex(hex).filter(|bytes| bytes.len() == N).map(|bytes| hash::hash_prefix(&bytes))
 }
 
 fn is_scope(scope: &str) -> bool {
@@ -179,58 +181,61 @@ fn is_scope(scope: &str) -> bool {
 }
 
 /// The guard scope of a model name; `None` is the host's own choice.
-pub(crate) fn scope(model: Option<&str>) -> String {
+pub(crate) fn build_breaker_scope(model: Option<&str>) -> String {
     match model {
         None => SCOPE_DEFAULT.into(),
         Some(model) if is_scope(model) => model.into(),
         Some(model) => {
-            format!("sha/{}", hash::base64url(&hash::hash(&[b"lcm scope", model.as_bytes()]), 22))
+            format!(
+                "sha/{}",
+                hash::encode_base64url(&hash::hash_fields(&[b"lcm scope", model.as_bytes()]), 22)
+            )
         }
     }
 }
 
 /// Hash over the messages of a leaf.
-pub(crate) fn messages_hash(seq_first: u64, seq_last: u64, frontier: &[u8; 16]) -> [u8; 16] {
+pub(crate) fn hash_messages(seq_first: u64, seq_last: u64, frontier: &[u8; 16]) -> [u8; 16] {
     let first = seq_first.to_be_bytes();
     let last = seq_last.to_be_bytes();
-    hash::prefix(&hash::hash(&[b"lcm leaf", &first, &last, frontier]))
+    hash::hash_prefix(&hash::hash_fields(&[b"lcm leaf", &first, &last, frontier]))
 }
 
 /// Hash over the items of a condensed summary.
 ///
 /// Messages between summaries, raw or withdrawn, count by their place: they cannot change.
-pub(crate) fn items_hash(items: &[Item]) -> [u8; 16] {
+pub(crate) fn hash_items(items: &[ContextItem]) -> [u8; 16] {
     let mut fields: Vec<u8> = Vec::new();
     for item in items {
         match item {
-            Item::Summary(summary) => {
+            ContextItem::Summary(summary) => {
                 fields.push(1);
                 fields.extend_from_slice(&summary.id);
             }
-            Item::Run(run) => {
+            ContextItem::Run(run) => {
                 fields.push(0);
                 fields.extend_from_slice(&run.seq_first.to_be_bytes());
                 fields.extend_from_slice(&run.seq_last.to_be_bytes());
             }
-            Item::Withdrawn { seq_first, seq_last } => {
+            ContextItem::Withdrawn { seq_first, seq_last } => {
                 fields.push(2);
                 fields.extend_from_slice(&seq_first.to_be_bytes());
                 fields.extend_from_slice(&seq_last.to_be_bytes());
             }
         }
     }
-    hash::prefix(&hash::hash(&[b"lcm condensed", &fields]))
+    hash::hash_prefix(&hash::hash_fields(&[b"lcm condensed", &fields]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn task() -> Task {
-        Task {
-            span: Span::Items { first: [1; 8], last: [255; 8], count: 128 },
+    fn task() -> SummaryTask {
+        SummaryTask {
+            span: SourceSpan::Items { first: [1; 8], last: [255; 8], count: 128 },
             depth: 4_294_967_295,
-            sources: [255; 16],
+            sources_hash: [255; 16],
             level: Level::Aggressive,
             attempt: 3,
             tokens_target: u32::MAX,
@@ -239,39 +244,39 @@ mod tests {
             fallback_tokens_max: u32::MAX,
             part_tokens_max: u32::MAX,
             prompt_version: u32::MAX,
-            scope: "x".repeat(SCOPE_BYTES_MAX),
+            breaker_scope: "x".repeat(SCOPE_BYTES_MAX),
         }
     }
 
     #[test]
     fn a_token_says_everything_in_200_bytes() {
         let task = task();
-        let token = task.token();
+        let token = task.encode();
         assert!(token.is_ascii() && token.len() <= 200, "{}", token.len());
-        assert_eq!(Task::parse(&token).unwrap(), task);
-        let span = Span::Messages { seq_first: 1, seq_last: u64::MAX };
-        let leaf = Task { span, ..task };
-        assert!(leaf.token().len() <= 200);
-        assert_eq!(Task::parse(&leaf.token()).unwrap(), leaf);
+        assert_eq!(SummaryTask::parse(&token).unwrap(), task);
+        let span = SourceSpan::Messages { seq_first: 1, seq_last: u64::MAX };
+        let leaf = SummaryTask { span, ..task };
+        assert!(leaf.encode().len() <= 200);
+        assert_eq!(SummaryTask::parse(&leaf.encode()).unwrap(), leaf);
     }
 
     #[test]
     fn a_foreign_token_is_refused() {
-        let token = task().token();
+        let token = task().encode();
         for end in 0..token.len() {
             let cut = token.get(..end).unwrap();
-            assert!(Task::parse(cut).is_err(), "{cut}");
+            assert!(SummaryTask::parse(cut).is_err(), "{cut}");
         }
         for foreign in ["", "x", "1:l:0:5:0:0:00:n:1:1:1:1:1:default", "2:l:1:5:0"] {
-            assert!(Task::parse(foreign).is_err(), "{foreign}");
+            assert!(SummaryTask::parse(foreign).is_err(), "{foreign}");
         }
     }
 
     #[test]
     fn scopes_are_printable_and_short() {
-        assert_eq!(scope(None), "default");
-        assert_eq!(scope(Some("a/b:1")), "a/b:1");
-        assert!(is_scope(&scope(Some("with space"))));
-        assert!(is_scope(&scope(Some(&"x".repeat(500)))));
+        assert_eq!(build_breaker_scope(None), "default");
+        assert_eq!(build_breaker_scope(Some("a/b:1")), "a/b:1");
+        assert!(is_scope(&build_breaker_scope(Some("with space"))));
+        assert!(is_scope(&build_breaker_scope(Some(&"x".repeat(500)))));
     }
 }

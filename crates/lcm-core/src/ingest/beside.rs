@@ -11,56 +11,56 @@
 
 use alloc::vec::Vec;
 
-use crate::storage::{history::History, store_session::Reader};
+use crate::storage::{history::MessageHistory, store_session::StoreSession};
 use lcm_text::base::{error::Result, int, sort};
 
 use super::{
-    identity::Alignable,
+    identity::AlignableEntry,
     overlap::{Kept, page},
 };
 
 /// Messages of a page, which begins at a multiple of it.
-const PAGE: u64 = 64;
+const PAGE_MESSAGES: u64 = 64;
 
 /// A known message and how far the ones behind it are taken.
-struct Known {
+struct AlignmentAnchor {
     seq: u64,
     /// The last message behind it that is an entry.
-    reach: u64,
+    last_aligned: u64,
     /// Whether what is behind it was compared; several entries can be one message.
-    is_done_behind: bool,
+    is_following_done: bool,
     /// Whether what is before it was compared.
-    is_done_before: bool,
+    is_preceding_done: bool,
 }
 
 /// Stored messages, read page by page.
 #[derive(Default)]
-struct Pages {
+struct MessagePager {
     first: u64,
     messages: Vec<Kept>,
 }
 
-impl Pages {
+impl MessagePager {
     /// Whether an entry is the message with this seq, from 1 to the last.
-    fn is(
+    fn matches_entry(
         &mut self,
-        reader: &mut Reader<'_>,
-        history: &History<'_>,
+        reader: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
         seq: u64,
-        entry: &Alignable,
+        entry: &AlignableEntry,
     ) -> Result<bool> {
         // A large message ends a page before its time.
-        for first in [(seq - 1) / PAGE * PAGE + 1, seq] {
-            if let Some(kept) = self.at(seq) {
+        for first in [(seq - 1) / PAGE_MESSAGES * PAGE_MESSAGES + 1, seq] {
+            if let Some(kept) = self.get_message(seq) {
                 return Ok(kept.is(entry));
             }
             self.messages = page(reader, history, first)?;
             self.first = first;
         }
-        Ok(self.at(seq).is_some_and(|kept| kept.is(entry)))
+        Ok(self.get_message(seq).is_some_and(|kept| kept.is(entry)))
     }
 
-    fn at(&self, seq: u64) -> Option<&Kept> {
+    fn get_message(&self, seq: u64) -> Option<&Kept> {
         self.messages.get(int::to_usize(seq.checked_sub(self.first)?))
     }
 }
@@ -71,13 +71,13 @@ impl Pages {
 /// # Errors
 ///
 /// Of the store.
-pub(super) fn matched(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    entries: &[Alignable],
+pub(super) fn align_entries(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    entries: &[AlignableEntry],
     has_id: &dyn Fn(usize) -> bool,
 ) -> Result<Vec<Option<u64>>> {
-    let mut seqs = beside(reader, history, entries)?;
+    let mut seqs = align_around_anchors(reader, history, entries)?;
     let mut taken: Vec<u64> = seqs.iter().flatten().copied().collect();
     sort::sort(&mut taken);
     let last = seqs.iter().rposition(Option::is_some).unwrap_or(0);
@@ -85,40 +85,40 @@ pub(super) fn matched(
     let is_open = |(index, seq): &(usize, &Option<u64>)| seq.is_none() && !has_id(*index);
     let open = seqs.iter().enumerate().filter(is_open).filter_map(|(index, _)| {
         let least = if index < last { 1 } else { after + 1 };
-        Some(Open { hash: entries.get(index)?.hash, index, least, seq: None })
+        Some(UnmatchedEntry { hash: entries.get(index)?.hash, index, seq_min: least, seq: None })
     });
-    let mut open: Vec<Open> = open.collect();
+    let mut open: Vec<UnmatchedEntry> = open.collect();
     sort::sort_by(&mut open, &mut |a, b| (a.hash, a.index).cmp(&(b.hash, b.index)));
-    anywhere(reader, history, &mut open, &taken)?;
-    for Open { index, seq, .. } in open {
+    match_by_content(reader, history, &mut open, &taken)?;
+    for UnmatchedEntry { index, seq, .. } in open {
         seqs.get_mut(index).into_iter().for_each(|slot| *slot = slot.or(seq));
     }
     Ok(seqs)
 }
 
 /// An entry that is not beside a known one.
-struct Open {
+struct UnmatchedEntry {
     hash: [u8; 16],
     index: usize,
     /// The first message that it can be.
-    least: u64,
+    seq_min: u64,
     /// The message that it is.
     seq: Option<u64>,
 }
 
 /// Finds messages that are not taken for open entries, which are given in order; of equal ones the
 /// newest. All messages are read, unless everything is found before.
-fn anywhere(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    open: &mut [Open],
+fn match_by_content(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    open: &mut [UnmatchedEntry],
     taken: &[u64],
 ) -> Result<()> {
     let mut left = open.len();
-    let least = open.iter().map(|one| one.least).min().unwrap_or(u64::MAX);
+    let least = open.iter().map(|one| one.seq_min).min().unwrap_or(u64::MAX);
     let mut end = history.head.messages;
     while left > 0 && end >= least {
-        let first = (end - 1) / PAGE * PAGE + 1;
+        let first = (end - 1) / PAGE_MESSAGES * PAGE_MESSAGES + 1;
         let mut seq = first;
         while seq <= end {
             // A page may reach into the last one, which was read before.
@@ -128,7 +128,7 @@ fn anywhere(
                 let equal = open.iter_mut().skip(from);
                 let mut equal = equal.take_while(|one| one.hash == kept.hash());
                 if taken.binary_search(&seq).is_err()
-                    && let Some(one) = equal.find(|one| one.seq.is_none() && one.least <= seq)
+                    && let Some(one) = equal.find(|one| one.seq.is_none() && one.seq_min <= seq)
                 {
                     one.seq = Some(seq);
                     left -= 1;
@@ -142,23 +142,23 @@ fn anywhere(
 }
 
 /// The seqs of the entries that are stored by id, or stand beside such a one as their message does.
-fn beside(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    entries: &[Alignable],
+fn align_around_anchors(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    entries: &[AlignableEntry],
 ) -> Result<Vec<Option<u64>>> {
     let mut seqs: Vec<Option<u64>> = entries.iter().map(|entry| entry.seq).collect();
     let mut known: Vec<u64> = seqs.iter().flatten().copied().collect();
     sort::sort(&mut known);
     known.dedup();
-    let known = known.into_iter().map(|seq| Known {
+    let known = known.into_iter().map(|seq| AlignmentAnchor {
         seq,
-        reach: seq,
-        is_done_behind: false,
-        is_done_before: false,
+        last_aligned: seq,
+        is_following_done: false,
+        is_preceding_done: false,
     });
-    let mut known: Vec<Known> = known.collect();
-    let mut pages = Pages::default();
+    let mut known: Vec<AlignmentAnchor> = known.collect();
+    let mut pages = MessagePager::default();
     for is_forward in [true, false] {
         for at in 0..entries.len() {
             let index = if is_forward { at } else { entries.len() - 1 - at };
@@ -170,11 +170,11 @@ fn beside(
                 end.saturating_sub(seq + 1)
             } else {
                 let before = place.checked_sub(1).and_then(|at| known.get(at));
-                seq.saturating_sub(1 + before.map_or(0, |one| one.reach))
+                seq.saturating_sub(1 + before.map_or(0, |one| one.last_aligned))
             };
             let Some(one) = known.get_mut(place) else { continue };
             let is_done =
-                if is_forward { &mut one.is_done_behind } else { &mut one.is_done_before };
+                if is_forward { &mut one.is_following_done } else { &mut one.is_preceding_done };
             if core::mem::replace(is_done, true) {
                 continue;
             }
@@ -187,14 +187,14 @@ fn beside(
                 };
                 let Some(next) = next else { break };
                 let (Some(entry), Some(None)) = (entries.get(next), seqs.get(next)) else { break };
-                if !pages.is(reader, history, seq, entry)? {
+                if !pages.matches_entry(reader, history, seq, entry)? {
                     break;
                 }
                 if let Some(slot) = seqs.get_mut(next) {
                     *slot = Some(seq);
                 }
                 if is_forward {
-                    one.reach = seq;
+                    one.last_aligned = seq;
                 }
             }
         }

@@ -9,15 +9,15 @@ use alloc::{format, string::String, vec::Vec};
 use lcm_text::{
     base::{
         int,
-        json::{self, Fields, Writer},
+        json::{self, JsonFields, JsonWriter},
     },
     config::Config,
 };
 
 /// Entries of a bounded plan at least, and one in how many stored messages it may be otherwise, as
 /// in the reference system.
-const BOUNDED_ENTRIES_MIN: u64 = 50;
-const BOUNDED_PART: u64 = 5;
+const BACKLOG_ENTRIES_MIN: u64 = 50;
+const BACKLOG_DIVISOR: u64 = 5;
 /// Tokens that the first import of a forked session takes at least, or three in ten of a leaf's
 /// chunk, as in the reference system; and a chunk where none is configured.
 const BOOTSTRAP_TOKENS_MIN: u64 = 6_000;
@@ -25,78 +25,79 @@ const LEAF_CHUNK_TOKENS_DEFAULT: u32 = 20_000;
 
 /// What a host asks for.
 #[derive(Debug, Default)]
-pub(super) struct Bounds {
+pub(super) struct BacklogOptions {
     /// At most a part of what is missing, oldest first.
-    bounded: bool,
+    is_bounded: bool,
     /// The session began as a copy of another one.
-    forked: bool,
+    is_forked: bool,
     /// The id that the session has of itself.
     epoch: Option<String>,
     /// The checkpoint as it was given, and the epoch in it.
     checkpoint: Option<String>,
-    epoch_before: Option<String>,
+    previous_epoch: Option<String>,
 }
 
 /// A plan within its bounds.
 #[derive(Debug, Default)]
-pub(super) struct Bounded {
+pub(super) struct BoundedBacklog {
     /// Why nothing may be stored although something is missing.
-    pub(super) blocked: Option<&'static str>,
+    pub(super) blocked_reason: Option<&'static str>,
     /// Whether more is missing than the plan says.
-    pub(super) more: bool,
+    pub(super) has_more: bool,
     /// Of how many entries a forked session takes only the newest.
     pub(super) fork_entries: Option<u64>,
 }
 
-impl Bounds {
+impl BacklogOptions {
     /// Takes the fields of a transcript that ask for bounds.
-    pub(super) fn read(fields: &mut Fields<'_>) -> Self {
-        let checkpoint = fields.any("checkpoint").filter(|(_, kind)| *kind == json::Kind::Object);
+    pub(super) fn read(fields: &mut JsonFields<'_>) -> Self {
+        let checkpoint =
+            fields.take_any("checkpoint").filter(|(_, kind)| *kind == json::JsonKind::Object);
         let checkpoint = checkpoint.map(|(text, _)| text.into_owned());
         let epoch_before = checkpoint.as_deref().and_then(|text| {
-            let members = json::object(text).ok()?;
-            let epoch = json::member(&members, text, "epoch")?;
-            let is_text = epoch.kind == json::Kind::String;
+            let members = json::parse_object(text).ok()?;
+            let epoch = json::find_member(&members, text, "epoch")?;
+            let is_text = epoch.kind == json::JsonKind::String;
             is_text.then(|| json::text(text, epoch.value).into_owned())
         });
         Self {
-            bounded: fields.flag("bounded"),
-            forked: fields.flag("forked"),
-            epoch: fields.text_or_none("epoch"),
+            is_bounded: fields.take_flag("bounded"),
+            is_forked: fields.take_flag("forked"),
+            epoch: fields.take_optional_text("epoch"),
             checkpoint,
-            epoch_before,
+            previous_epoch: epoch_before,
         }
     }
 
     /// Cuts the list of missing entries, of which `tokens` are the tokens.
-    pub(super) fn apply(
+    pub(super) fn limit_missing(
         &self,
         config: &Config,
         missing: &mut Vec<usize>,
         tokens: &dyn Fn(usize) -> u64,
         overlap: &Overlap,
-    ) -> Bounded {
+    ) -> BoundedBacklog {
         let Overlap { stored, by, first_stored } = *overlap;
-        let mut bounded = Bounded::default();
-        if let Some(first) = first_stored.filter(|_| self.forked) {
+        let mut bounded = BoundedBacklog::default();
+        if let Some(first) = first_stored.filter(|_| self.is_forked) {
             // What the first import left out stays out: it is in the conversation forked from.
             missing.retain(|index| *index > first);
         }
         let count = int::to_u64(missing.len());
-        if self.forked && stored == 0 {
+        if self.is_forked && stored == 0 {
             let costs: Vec<u64> = missing.iter().map(|index| tokens(*index)).collect();
             let kept = newest_that_fit(&costs, bootstrap_tokens_max(config));
             missing.drain(..missing.len() - kept);
             bounded.fork_entries = (int::to_u64(kept) < count).then_some(count);
         }
         let most = cap(stored);
-        if self.bounded && stored > 0 && int::to_u64(missing.len()) > most {
+        if self.is_bounded && stored > 0 && int::to_u64(missing.len()) > most {
             if by == "none" {
                 // Nothing says that these are new: a replay of this size would double everything.
-                bounded.blocked = Some("import-cap");
+                bounded.blocked_reason = Some("import-cap");
                 missing.clear();
             } else {
-                bounded.more = true;
+                bounded.has_more = true;
                 missing.truncate(int::to_usize(most));
             }
         }
@@ -104,36 +105,41 @@ impl Bounds {
     }
 
     /// Whether the session is the one of the checkpoint; `None`: there is no checkpoint.
-    fn epoch_is(&self) -> Option<&'static str> {
+    fn epoch_status(&self) -> Option<&'static str> {
         self.checkpoint.as_ref()?;
-        Some(epoch(self.epoch_before.as_deref(), self.epoch.as_deref()))
+        Some(epoch(self.previous_epoch.as_deref(), self.epoch.as_deref()))
     }
 
     /// Writes what became of the bounds. `last`: the entry id and hash of the last entry, when
     /// everything up to it is stored.
-    pub(super) fn write(&self, plan: &mut Writer, bounded: &Bounded, last: Option<Last<'_>>) {
-        plan.text_or_null("blocked", bounded.blocked);
+    pub(super) fn write_plan(
+        &self,
+        plan: &mut JsonWriter,
+        bounded: &BoundedBacklog,
+        last: Option<Last<'_>>,
+    ) {
+        plan.add_optional_text("blocked", bounded.blocked_reason);
         match last {
             Some(Last { entry_id, hash, entries }) => {
-                let mut next = Writer::object();
-                next.text_or_null("entry_id", entry_id);
-                next.text("hash", hash);
-                next.number("entries", entries);
-                next.text_or_null("epoch", self.epoch.as_deref());
-                plan.object_at("checkpoint", next);
+                let mut next = JsonWriter::new_object();
+                next.add_optional_text("entry_id", entry_id);
+                next.add_text("hash", hash);
+                next.add_number("entries", entries);
+                next.add_optional_text("epoch", self.epoch.as_deref());
+                plan.add_object("checkpoint", next);
             }
-            None => plan.json("checkpoint", self.checkpoint.as_deref().unwrap_or("null")),
+            None => plan.add_json("checkpoint", self.checkpoint.as_deref().unwrap_or("null")),
         }
-        plan.text_or_null("epoch", self.epoch_is());
+        plan.add_optional_text("epoch", self.epoch_status());
         if let Some(entries) = bounded.fork_entries {
-            plan.number("fork_entries", entries);
+            plan.add_number("fork_entries", entries);
         }
-        plan.flag("more", bounded.more);
+        plan.add_flag("more", bounded.has_more);
     }
 
     /// What the plan has to say beside that.
-    pub(super) fn warning(&self, bounded: &Bounded) -> Option<String> {
-        if bounded.blocked.is_some() {
+    pub(super) fn build_warning(&self, bounded: &BoundedBacklog) -> Option<String> {
+        if bounded.blocked_reason.is_some() {
             return Some(String::from(
                 "import-cap: the transcript does not go on where the stored messages end, and has \
                  too many others for a bounded plan",
@@ -172,7 +178,7 @@ fn epoch(before: Option<&str>, now: Option<&str>) -> &'static str {
 
 /// How many entries one bounded plan takes when so many messages are stored.
 fn cap(stored: u64) -> u64 {
-    (stored / BOUNDED_PART).max(BOUNDED_ENTRIES_MIN)
+    (stored / BACKLOG_DIVISOR).max(BACKLOG_ENTRIES_MIN)
 }
 
 /// Tokens that the first import of a forked session takes.

@@ -5,15 +5,15 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use lcm_text::{message::Message, types::api::Dialect};
+use lcm_text::{message::ParsedMessage, types::api::Dialect};
 
-use super::{Decided, batch::Candidate};
+use super::{AppendDecision, batch::AppendCandidate};
 
 /// Seqs that a line names.
 const SEQS_MAX: usize = 5;
 
 /// What a message that is not understood can look like; `None`: that cannot be told.
-const LOOKS: [Option<Dialect>; 6] = [
+const LOOKALIKE_DIALECTS: [Option<Dialect>; 6] = [
     None,
     Some(Dialect::Lcm),
     Some(Dialect::Anthropic),
@@ -23,16 +23,16 @@ const LOOKS: [Option<Dialect>; 6] = [
 ];
 
 /// Adds a line for each kind of doubt about the new messages, the first of which is `seq_first`.
-pub(super) fn warn(
+pub(super) fn add_warnings(
     dialect: Dialect,
-    candidates: &[Candidate<'_>],
+    candidates: &[AppendCandidate<'_>],
     seq_first: u64,
-    decided: &mut Decided,
+    decided: &mut AppendDecision,
 ) {
-    let counted = |is_it: &dyn Fn(&Message) -> bool| {
+    let counted = |is_it: &dyn Fn(&ParsedMessage) -> bool| {
         let mut seqs = String::new();
         let mut count = 0;
-        for ((index, _), seq) in decided.new.iter().zip(seq_first..) {
+        for ((index, _), seq) in decided.new_messages.iter().zip(seq_first..) {
             if !candidates.get(*index).is_some_and(|one| is_it(&one.message)) {
                 continue;
             }
@@ -43,12 +43,14 @@ pub(super) fn warn(
             count += 1;
         }
         let more = if count > SEQS_MAX { ", ..." } else { "" };
-        let of = decided.new.len();
+        let of = decided.new_messages.len();
         (count > 0).then(|| format!("{count} of {of} messages (seq {seqs}{more})"))
     };
     let mut lines = Vec::new();
-    for look in LOOKS {
-        let is_it = |message: &Message| message.misfit.is_some_and(|it| it.looks_like == look);
+    for look in LOOKALIKE_DIALECTS {
+        let is_it = |message: &ParsedMessage| {
+            message.dialect_mismatch.is_some_and(|it| it.looks_like == look)
+        };
         let Some(count) = counted(&is_it) else { continue };
         let advice = match look {
             Some(look) => format!("they look like `{}`: give `dialect`", look.as_str()),
@@ -59,7 +61,7 @@ pub(super) fn warn(
             "parts-not-understood: {count} are not understood in full as `{dialect}`; {advice}"
         ));
     }
-    lines.extend(counted(&|message| message.is_time_unread).map(|count| {
+    lines.extend(counted(&|message| message.has_invalid_timestamp).map(|count| {
         format!(
             "timestamp-not-understood: {count} have a `timestamp` that is neither ISO 8601 nor \
              milliseconds; the time of the call stands for it"

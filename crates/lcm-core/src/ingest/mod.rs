@@ -21,46 +21,46 @@ use lcm_text::base::hash;
 use lcm_text::message::batch_limit;
 
 use crate::{
-    search::{NewMessage, Upkeep},
+    search::{IndexMaintenance, NewMessage},
     storage::{
         codec,
-        head::{Act, BatchMark, Head, Journal, Loaded},
+        head::{BatchRecord, ConversationHead, JournalAction, JournalEntry, LoadedHead},
         history,
-        keys::Keys,
+        keys::ConversationKeys,
         session,
         store::Put,
-        store_session::Reader,
+        store_session::StoreSession,
     },
 };
-use batch::Candidate;
-use identity::Identities;
-pub(crate) use identity::{Known, Lookup, lookups};
+use batch::AppendCandidate;
+use identity::KnownIdentities;
+pub(crate) use identity::{IdentityLookup, StoredIdentity, collect_lookups};
 use lcm_text::{
     base::{
         error::{Error, ErrorCode, Result},
         int,
-        json::Fields,
+        json::JsonFields,
         limits,
-        sort::Sorted,
+        sort::SortedMap,
     },
     config::Config,
     types::api::{AppendOptions, Dialect, IngestMode, Receipt, Timestamp},
 };
-use marks::{List, Mark};
+use marks::{IdempotencyKey, ListPart};
 pub(crate) use reconcile::{identify, reconcile};
-use redaction::Redacted;
-pub(crate) use restore::{Restored, restore};
+use redaction::RedactedCopy;
+pub(crate) use restore::{ImportedMessages, import_messages};
 pub(crate) use stage::{Upload, stage};
 
 /// Identity puts of one commit; the rest of the bound is for packs, chunks and the head.
 const IDENTITY_PUTS_MAX: usize = 200;
 
 /// Name of the argument that holds further options.
-const EXTRA: &str = "extra-json";
+const EXTRA_ARGUMENT: &str = "extra-json";
 
-struct Extra {
+struct AppendExtra {
     /// The call repeats one whose outcome is unknown.
-    repeat: bool,
+    is_repeat: bool,
     /// The revision that the conversation must have, as `reconcile` saw it.
     revision: Option<u64>,
     /// A likely replay is an error.
@@ -68,7 +68,7 @@ struct Extra {
     /// Key of the family that the conversation is of, or comes to.
     family: Option<String>,
     /// The list that this call is a part of.
-    list: Option<List>,
+    list_part: Option<ListPart>,
 }
 
 /// Stores those messages of a batch that are not stored yet.
@@ -79,7 +79,7 @@ struct Extra {
 /// or too large, with what fits; `exists`: a likely replay that was to be refused, or another
 /// family; `denied`: the conversation is archived; errors of the store.
 pub(crate) fn append(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     config: &Config,
     conversation: &str,
     dialect: Dialect,
@@ -87,72 +87,87 @@ pub(crate) fn append(
     options: &AppendOptions,
     now: Timestamp,
 ) -> Result<Receipt> {
-    let keys = Keys::new(conversation)?;
-    let extra = extra(options)?;
-    let list = batch_limit::fitting(messages, options.partial)?;
+    let keys = ConversationKeys::new(conversation)?;
+    let extra = parse_extra(options)?;
+    let list = batch_limit::take_fitting(messages, options.partial)?;
     let least = |_| Some(config.large_payload_tokens_min);
-    let shape = batch::Shape { dialect, keys: &keys, payload_tokens_min: &least };
-    let mut candidates = batch::read(&shape, list, options.partial)?;
-    let uploads: Vec<[u8; 32]> = candidates.iter().filter_map(Candidate::waiting).collect();
-    let mut records: Vec<String> = uploads.iter().map(|sha256| keys.upload(sha256)).collect();
-    records.push(keys.manifest());
-    let (mut loaded, mut found) = Loaded::read(reader, &keys, conversation, &records)?;
+    let shape = batch::CandidateParser { dialect, keys: &keys, payload_tokens_min: &least };
+    let mut candidates = batch::read_candidates(&shape, list, options.partial)?;
+    let uploads: Vec<[u8; 32]> =
+        candidates.iter().filter_map(AppendCandidate::pending_upload).collect();
+    let mut records: Vec<String> = uploads.iter().map(|sha256| keys.upload_key(sha256)).collect();
+    records.push(keys.manifest_key());
+    let (mut loaded, mut found) =
+        LoadedHead::read_with_keys(reader, &keys, conversation, &records)?;
     let family = extra.family.as_deref();
-    if let Some(reason) = session::passed_over(reader, config, &keys, &loaded.head, family)? {
-        let warnings = alloc::vec![session::warning(reason)];
-        return Ok(receipt(&loaded.head, 0, int::to_u32(candidates.len()), None, warnings));
+    if let Some(reason) = session::find_skip_reason(reader, config, &keys, &loaded.head, family)? {
+        let warnings = alloc::vec![session::build_skip_warning(reason)];
+        return Ok(build_receipt(&loaded.head, 0, int::to_u32(candidates.len()), None, warnings));
     }
-    session::goes_on(reader, &loaded.head)?;
-    let puts = joined(&mut loaded, &keys, family, now)?;
-    let mut upkeep = Upkeep::new(&keys, found.pop().flatten().as_deref())?;
-    let staged = batch::Staged { records: &records, found, partial: options.partial };
-    batch::resolve(reader, &shape, &mut candidates, staged)?;
+    session::ensure_not_archived(reader, &loaded.head)?;
+    let puts = collect_join_puts(&mut loaded, &keys, family, now)?;
+    let mut upkeep = IndexMaintenance::new(&keys, found.pop().flatten().as_deref())?;
+    let staged =
+        batch::StagedUploads { records: &records, values: found, is_partial: options.partial };
+    batch::resolve_uploads(reader, &shape, &mut candidates, staged)?;
     let consumed = int::to_u32(candidates.len());
-    let mark = Mark::of(&extra, &candidates, options.mode, now);
-    let repeated = mark.repeated(&loaded.head, consumed, &extra, options.mode);
+    let mark = IdempotencyKey::from_call(&extra, &candidates, options.mode, now);
+    let repeated = mark.count_repeated(&loaded.head, consumed, &extra, options.mode);
     let is_repeated = consumed > 0 && repeated == consumed;
     // Before the revision: a commit of unknown outcome that landed is what moved it on.
-    if !(extra.repeat && is_repeated) {
-        at_revision(&loaded.head, extra.revision)?;
+    if !(extra.is_repeat && is_repeated) {
+        ensure_revision(&loaded.head, extra.revision)?;
     }
     if is_repeated {
-        return known(reader, &keys, loaded, puts, now, (consumed, Vec::new()));
+        return finish_unchanged(reader, &keys, loaded, puts, now, (consumed, Vec::new()));
     }
-    let (stored, large, node) = second_read(reader, &keys, &loaded, &candidates, &mut upkeep)?;
-    let is_copy =
-        |candidate: &Candidate<'_>| Redacted::of(&candidate.raw, &candidate.message).is_some();
+    let (stored, large, node) =
+        read_stored_state(reader, &keys, &loaded, &candidates, &mut upkeep)?;
+    let is_copy = |candidate: &AppendCandidate<'_>| {
+        RedactedCopy::from_message(&candidate.raw, &candidate.message).is_some()
+    };
     let texts = match options.mode {
         // The one third read of an append.
         IngestMode::Transcript if candidates.iter().any(is_copy) => {
-            let history = history::History { keys: &keys, head: &loaded.head };
-            identity::newest_texts(reader, &history, candidates.len())?
+            let history = history::MessageHistory { keys: &keys, head: &loaded.head };
+            identity::read_newest_texts(reader, &history, candidates.len())?
         }
         _ => Vec::new(),
     };
     let aligned = match options.mode {
-        IngestMode::Transcript => aligned(&loaded.head, &candidates, &stored, &texts),
+        IngestMode::Transcript => count_aligned(&loaded.head, &candidates, &stored, &texts),
         IngestMode::New => int::to_usize(u64::from(repeated)),
     };
-    let mut decided = decide(&loaded, &candidates, stored, aligned);
+    let mut decided = select_new(&loaded, &candidates, stored, aligned);
     // `reconcile` has compared the whole transcript: what repeats in it was said again.
     if extra.revision.is_none() || extra.refuse_replay {
-        identity::warn_of_replay(config, &candidates, &mut decided);
+        identity::add_replay_warnings(config, &candidates, &mut decided);
     }
-    if decided.new.is_empty() {
-        return known(reader, &keys, loaded, puts, now, (consumed, decided.warnings));
+    if decided.new_messages.is_empty() {
+        return finish_unchanged(reader, &keys, loaded, puts, now, (consumed, decided.warnings));
     }
-    refuse_replay(&extra, &decided)?;
-    let mark = mark.after(consumed);
+    ensure_no_replay(&extra, &decided)?;
+    let mark = mark.to_batch_record(consumed);
     let (candidates, times, mark) = (&candidates, &[][..], Some(mark));
-    let write =
-        Write { keys: &keys, dialect, candidates, times, decided, large, node, mark, upkeep, puts };
+    let write = AppendCommit {
+        keys: &keys,
+        dialect,
+        candidates,
+        times,
+        decision: decided,
+        large_texts: large,
+        node,
+        batch_record: mark,
+        index_maintenance: upkeep,
+        puts,
+    };
     write.commit(reader, loaded, now)
 }
 
 /// Refuses a conversation that is not at the revision that the caller relies on, if on any.
-fn at_revision(head: &Head, relied_on: Option<u64>) -> Result<()> {
+fn ensure_revision(head: &ConversationHead, relied_on: Option<u64>) -> Result<()> {
     match relied_on {
-        Some(revision) if revision != head.revision => Err(Error::conflict(format_args!(
+        Some(revision) if revision != head.revision => Err(Error::revision_conflict(format_args!(
             "the conversation moved on since revision {revision}, to {}",
             head.revision
         ))),
@@ -161,106 +176,113 @@ fn at_revision(head: &Head, relied_on: Option<u64>) -> Result<()> {
 }
 
 /// What it takes to write that the conversation is of this family; nothing when it is already.
-fn joined(
-    loaded: &mut Loaded,
-    keys: &Keys,
+fn collect_join_puts(
+    loaded: &mut LoadedHead,
+    keys: &ConversationKeys,
     family: Option<&str>,
     now: Timestamp,
 ) -> Result<Vec<Put>> {
     let mut puts = Vec::new();
     if let Some(family) = family {
-        let now = loaded.now(now)?;
-        session::join(&mut loaded.head, keys, family, None, now, &mut puts)?;
+        let now = loaded.effective_time(now)?;
+        session::join_family(&mut loaded.head, keys, family, None, now, &mut puts)?;
     }
     Ok(puts)
 }
 
 /// The end of a call without a new message: one that exists may still have come to a family.
-fn known(
-    reader: &mut Reader<'_>,
-    keys: &Keys,
-    loaded: Loaded,
+fn finish_unchanged(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+    loaded: LoadedHead,
     joined: Vec<Put>,
     now: Timestamp,
     (consumed, warnings): (u32, Vec<String>),
 ) -> Result<Receipt> {
     if joined.is_empty() || loaded.bytes.is_none() {
-        return Ok(receipt(&loaded.head, 0, consumed, None, warnings));
+        return Ok(build_receipt(&loaded.head, 0, consumed, None, warnings));
     }
-    let now = loaded.now(now)?;
-    let entry = Journal { time: now, act: Act::Join };
+    let now = loaded.effective_time(now)?;
+    let entry = JournalEntry { time: now, act: JournalAction::Join };
     let head = loaded.commit(reader, keys, now, &entry, joined, Vec::new())?;
-    Ok(receipt(&head, 0, consumed, None, warnings))
+    Ok(build_receipt(&head, 0, consumed, None, warnings))
 }
 
 /// The members of further options; none: there are none.
-fn extra_fields(json: Option<&str>) -> Result<Fields<'_>> {
-    Fields::of_argument(EXTRA, json.filter(|json| !json.is_empty()).unwrap_or("{}"))
+fn parse_extra_fields(json: Option<&str>) -> Result<JsonFields<'_>> {
+    JsonFields::parse_argument(EXTRA_ARGUMENT, json.filter(|json| !json.is_empty()).unwrap_or("{}"))
 }
 
-fn extra(options: &AppendOptions) -> Result<Extra> {
-    let mut fields = extra_fields(options.extra_json.as_deref())?;
-    let extra = Extra {
-        repeat: fields.flag("repeat"),
-        revision: fields.number_or_none("revision"),
-        refuse_replay: fields.flag("refuse_replay"),
-        family: fields.text_or_none("family"),
-        list: marks::list(fields.text_or_none("list"), fields.number_or_none("from"))?,
+fn parse_extra(options: &AppendOptions) -> Result<AppendExtra> {
+    let mut fields = parse_extra_fields(options.extra_json.as_deref())?;
+    let extra = AppendExtra {
+        is_repeat: fields.take_flag("repeat"),
+        revision: fields.take_optional_u64("revision"),
+        refuse_replay: fields.take_flag("refuse_replay"),
+        family: fields.take_optional_text("family"),
+        list_part: marks::parse_list_part(
+            fields.take_optional_text("list"),
+            fields.take_optional_u64("from"),
+        )?,
     };
-    fields.end(EXTRA)?;
-    if extra.list.is_some() && options.mode == IngestMode::Transcript {
-        return Err(Error::invalid("list: a transcript is not cut into calls, but reconciled"));
+    fields.finish(EXTRA_ARGUMENT)?;
+    if extra.list_part.is_some() && options.mode == IngestMode::Transcript {
+        return Err(Error::invalid_input(
+            "list: a transcript is not cut into calls, but reconciled",
+        ));
     }
     Ok(extra)
 }
 
 /// Directory node that the commit may have to extend: its number and what it holds.
-type Node = Option<(u64, crate::storage::pack::DirectoryNode)>;
+type NumberedDirectoryNode = Option<(u64, crate::storage::pack::DirectoryNode)>;
 
 /// Known identities by place, chunk lengths of stored large texts by name, and the node.
-type SecondRead = (Identities, Sorted<[u8; 32], Vec<u32>>, Node);
+type StoredState = (KnownIdentities, SortedMap<[u8; 32], Vec<u32>>, NumberedDirectoryNode);
 
 /// The second and last read: identities, records of large texts, one directory node.
-fn second_read(
-    reader: &mut Reader<'_>,
-    keys: &Keys,
-    loaded: &Loaded,
-    candidates: &[Candidate<'_>],
-    upkeep: &mut Upkeep<'_>,
-) -> Result<SecondRead> {
-    let lookups: Vec<&Lookup> =
+fn read_stored_state(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+    loaded: &LoadedHead,
+    candidates: &[AppendCandidate<'_>],
+    upkeep: &mut IndexMaintenance<'_>,
+) -> Result<StoredState> {
+    let lookups: Vec<&IdentityLookup> =
         candidates.iter().flat_map(|candidate| &candidate.lookups).collect();
     let mut wanted: Vec<String> =
-        lookups.iter().map(|lookup| keys.identity(&lookup.hash)).collect();
-    let large: Vec<[u8; 32]> = candidates.iter().flat_map(Candidate::unread_large).collect();
-    wanted.extend(large.iter().map(|sha256| keys.upload(sha256)));
+        lookups.iter().map(|lookup| keys.identity_key(&lookup.hash)).collect();
+    let large: Vec<[u8; 32]> =
+        candidates.iter().flat_map(AppendCandidate::unread_large_names).collect();
+    wanted.extend(large.iter().map(|sha256| keys.upload_key(sha256)));
     let packs = &loaded.head.packs;
     let flushing = packs.len() > limits::RECENT_PACKS_MAX - batch::PACKS_MAX;
     let node = packs.first().filter(|_| flushing);
     let node = node.map(|pack| history::directory_node(pack.seq_first));
-    wanted.extend(node.map(|number| keys.directory(number)));
+    wanted.extend(node.map(|number| keys.directory_key(number)));
     let own = wanted.len();
     let new: Vec<NewMessage<'_>> =
-        candidates.iter().map(|candidate| candidate.searchable(0)).collect();
-    let [blocks, fresh] = upkeep.wanted_by_append(&loaded.head, &new);
+        candidates.iter().map(|candidate| candidate.to_searchable(0)).collect();
+    let [blocks, fresh] = upkeep.list_append_keys(&loaded.head, &new);
     wanted.extend(fresh);
     if wanted.is_empty() && blocks.is_empty() {
-        return Ok((Sorted::default(), Sorted::default(), None));
+        return Ok((SortedMap::default(), SortedMap::default(), None));
     }
-    let mut known = Sorted::of(lookups.iter().map(|lookup| (lookup.place(), None)).collect());
-    let mut stored = Sorted::default();
+    let mut known =
+        SortedMap::from_entries(lookups.iter().map(|lookup| (lookup.key_prefix(), None)).collect());
+    let mut stored = SortedMap::default();
     let mut directory = node.map(|number| (number, crate::storage::pack::DirectoryNode::default()));
-    let mut kept = reader.kept(&blocks, &wanted)?;
+    let mut kept = reader.read_content_addressed(&blocks, &wanted)?;
     let mut values = kept.split_off(blocks.len().min(kept.len()));
     let fresh = values.split_off(own.min(values.len()));
-    upkeep.take(reader, kept, fresh)?;
+    upkeep.load_values(reader, kept, fresh)?;
     for (index, (key, value)) in wanted.iter().zip(values).enumerate() {
         let Some(value) = value else { continue };
         if let Some(lookup) = lookups.get(index) {
-            known.insert(lookup.place(), Some(codec::decode(key, &value)?));
+            known.insert(lookup.key_prefix(), Some(codec::decode(key, &value)?));
         } else if let Some(sha256) = large.get(index - lookups.len()) {
             let upload: Upload = codec::decode(key, &value)?;
-            if upload.stored {
+            if upload.is_final {
                 stored.insert(*sha256, upload.chunks);
             }
         } else if let Some((_, node)) = &mut directory {
@@ -272,42 +294,42 @@ fn second_read(
 
 /// Which messages of the batch are new, in order.
 #[derive(Debug, Default)]
-struct Decided {
+struct AppendDecision {
     /// Index of the candidate, and whether its call id is an identity of it.
-    new: Vec<(usize, bool)>,
+    new_messages: Vec<(usize, bool)>,
     /// New messages whose equal is stored already, for the replay warning: index and seq to be.
-    echoes: Vec<(usize, u64)>,
+    duplicates: Vec<(usize, u64)>,
     warnings: Vec<String>,
-    likely_replay: bool,
+    is_likely_replay: bool,
 }
 
 /// Decides of each candidate behind the first `aligned`, which are stored.
-fn decide(
-    loaded: &Loaded,
-    candidates: &[Candidate<'_>],
-    mut known: Identities,
+fn select_new(
+    loaded: &LoadedHead,
+    candidates: &[AppendCandidate<'_>],
+    mut known: KnownIdentities,
     aligned: usize,
-) -> Decided {
+) -> AppendDecision {
     let head = &loaded.head;
-    let mut decided = Decided::default();
+    let mut decided = AppendDecision::default();
     for (index, candidate) in candidates.iter().enumerate().skip(aligned) {
-        if candidate.message.failed_and_empty {
+        if candidate.message.is_failed_and_empty {
             continue;
         }
-        let verdict = identity::verdict(&candidate.lookups, &candidate.message, &known);
-        let identity::Verdict::New { call_key } = verdict else { continue };
-        let seq = head.messages + int::to_u64(decided.new.len()) + 1;
+        let verdict = identity::match_identities(&candidate.lookups, &candidate.message, &known);
+        let identity::IdentityMatch::New { call_key } = verdict else { continue };
+        let seq = head.messages + int::to_u64(decided.new_messages.len()) + 1;
         for lookup in &candidate.lookups {
             if call_key || !lookup.is_call() {
-                let value = Known::new(seq, lookup, &candidate.message);
-                known.insert(lookup.place(), Some(value));
+                let value = StoredIdentity::new(seq, lookup, &candidate.message);
+                known.insert(lookup.key_prefix(), Some(value));
             }
         }
-        let hash: [u8; 12] = hash::prefix(&candidate.hash);
-        if head.hashes.contains(&hash) {
-            decided.echoes.push((index, seq));
+        let hash: [u8; 12] = hash::hash_prefix(&candidate.hash);
+        if head.recent_hashes.contains(&hash) {
+            decided.duplicates.push((index, seq));
         }
-        decided.new.push((index, call_key));
+        decided.new_messages.push((index, call_key));
     }
     decided
 }
@@ -315,35 +337,42 @@ fn decide(
 /// How many candidates at the beginning are the newest stored messages.
 ///
 /// What ingest would skip anyway is no part of the comparison.
-fn aligned(
-    head: &Head,
-    candidates: &[Candidate<'_>],
-    known: &Identities,
+fn count_aligned(
+    head: &ConversationHead,
+    candidates: &[AppendCandidate<'_>],
+    known: &KnownIdentities,
     texts: &[String],
 ) -> usize {
     let mut entries = Vec::new();
     let mut indexes = Vec::new();
     for (index, candidate) in candidates.iter().enumerate() {
-        if candidate.message.failed_and_empty {
+        if candidate.message.is_failed_and_empty {
             continue;
         }
-        let seq = match identity::verdict(&candidate.lookups, &candidate.message, known) {
-            identity::Verdict::Stored { seq } => Some(seq),
-            identity::Verdict::New { .. } => None,
+        let seq = match identity::match_identities(&candidate.lookups, &candidate.message, known) {
+            identity::IdentityMatch::Stored { seq } => Some(seq),
+            identity::IdentityMatch::New { .. } => None,
         };
-        let Candidate { raw, message, hash, .. } = candidate;
-        let redacted = if texts.is_empty() { None } else { Redacted::of(raw, message) };
-        let discriminating = message.discriminating;
-        entries.push(identity::Alignable { hash: *hash, seq, discriminating, redacted });
+        let AppendCandidate { raw, message, hash, .. } = candidate;
+        let redacted =
+            if texts.is_empty() { None } else { RedactedCopy::from_message(raw, message) };
+        let discriminating = message.is_discriminating;
+        entries.push(identity::AlignableEntry {
+            hash: *hash,
+            seq,
+            is_discriminating: discriminating,
+            redacted_copy: redacted,
+        });
         indexes.push(index);
     }
-    let newest = identity::Newest { hashes: &head.hashes, texts, seq_last: head.messages };
-    let count = identity::align(&newest, &entries);
+    let newest =
+        identity::NewestMessages { hashes: &head.recent_hashes, texts, seq_last: head.messages };
+    let count = identity::count_aligned_prefix(&newest, &entries);
     count.checked_sub(1).and_then(|last| indexes.get(last)).map_or(0, |index| index + 1)
 }
 
-fn refuse_replay(extra: &Extra, decided: &Decided) -> Result<()> {
-    if extra.refuse_replay && decided.likely_replay {
+fn ensure_no_replay(extra: &AppendExtra, decided: &AppendDecision) -> Result<()> {
+    if extra.refuse_replay && decided.is_likely_replay {
         let message = decided.warnings.first().cloned().unwrap_or_default();
         return Err(Error::new(ErrorCode::Exists, message));
     }
@@ -351,70 +380,77 @@ fn refuse_replay(extra: &Extra, decided: &Decided) -> Result<()> {
 }
 
 /// Everything that goes into the commit of an append.
-struct Write<'a> {
-    keys: &'a Keys,
+struct AppendCommit<'a> {
+    keys: &'a ConversationKeys,
     dialect: Dialect,
-    candidates: &'a [Candidate<'a>],
+    candidates: &'a [AppendCandidate<'a>],
     /// Of messages without a time of their own; none: the time of the call.
     times: &'a [Timestamp],
-    decided: Decided,
-    large: Sorted<[u8; 32], Vec<u32>>,
-    node: Node,
+    decision: AppendDecision,
+    large_texts: SortedMap<[u8; 32], Vec<u32>>,
+    node: NumberedDirectoryNode,
     /// Names the call, so that its repetition is recognised; `None`: something else does that.
-    mark: Option<BatchMark>,
-    upkeep: Upkeep<'a>,
+    batch_record: Option<BatchRecord>,
+    index_maintenance: IndexMaintenance<'a>,
     /// What the commit writes beside.
     puts: Vec<Put>,
 }
 
-impl Write<'_> {
+impl AppendCommit<'_> {
     fn commit(
         mut self,
-        reader: &mut Reader<'_>,
-        mut loaded: Loaded,
+        reader: &mut StoreSession<'_>,
+        mut loaded: LoadedHead,
         now: Timestamp,
     ) -> Result<Receipt> {
-        let now = loaded.now(now)?;
+        let now = loaded.effective_time(now)?;
         let mut puts = self.puts;
         let head = &mut loaded.head;
         let seq_first = head.messages + 1;
         let tokens_before = head.raw_tokens;
-        let mut builder = batch::Builder::new(self.keys, self.dialect, self.large);
-        let mut new: Vec<NewMessage<'_>> = Vec::with_capacity(self.decided.new.len());
-        for (index, call_key) in &self.decided.new {
+        let mut builder = batch::Builder::new(self.keys, self.dialect, self.large_texts);
+        let mut new: Vec<NewMessage<'_>> = Vec::with_capacity(self.decision.new_messages.len());
+        for (index, call_key) in &self.decision.new_messages {
             let Some(candidate) = self.candidates.get(*index) else { continue };
             let time = self.times.get(*index).copied().unwrap_or(now);
             builder.add(head, candidate, *call_key, time)?;
-            new.push(candidate.searchable(time));
+            new.push(candidate.to_searchable(time));
         }
         let (packs, written) = builder.finish()?;
         head.packs.extend(packs);
         puts.extend(written);
-        self.upkeep.append(head, &new, &mut puts)?;
+        self.index_maintenance.append_messages(head, &new, &mut puts)?;
         puts.extend(batch::flush(self.keys, head, self.node)?);
         let count = head.messages + 1 - seq_first;
-        head.context.append(seq_first, count, tokens_before, head.raw_tokens - tokens_before);
-        if let Some(mark) = self.mark {
+        head.context.append_messages(
+            seq_first,
+            count,
+            tokens_before,
+            head.raw_tokens - tokens_before,
+        );
+        if let Some(mark) = self.batch_record {
             // A list that goes on is the newest again.
-            head.batches.retain(|batch| batch.hash != mark.hash);
-            head.batches.push(mark);
+            head.recent_batches.retain(|batch| batch.hash != mark.hash);
+            head.recent_batches.push(mark);
         }
-        let excess = head.batches.len().saturating_sub(limits::RECENT_BATCHES_MAX);
-        head.batches.drain(..excess);
-        let excess = head.hashes.len().saturating_sub(limits::RECENT_HASHES_MAX);
-        head.hashes.drain(..excess);
-        let entry =
-            Journal { time: now, act: Act::Append { seq_first, count: int::tokens_u32(count) } };
+        let excess = head.recent_batches.len().saturating_sub(limits::RECENT_BATCHES_MAX);
+        head.recent_batches.drain(..excess);
+        let excess = head.recent_hashes.len().saturating_sub(limits::RECENT_HASHES_MAX);
+        head.recent_hashes.drain(..excess);
+        let entry = JournalEntry {
+            time: now,
+            act: JournalAction::Append { seq_first, count: int::saturate_tokens(count) },
+        };
         let head = loaded.commit(reader, self.keys, now, &entry, puts, Vec::new())?;
-        doubts::warn(self.dialect, self.candidates, seq_first, &mut self.decided);
-        let ingested = int::to_u32(self.decided.new.len());
+        doubts::add_warnings(self.dialect, self.candidates, seq_first, &mut self.decision);
+        let ingested = int::to_u32(self.decision.new_messages.len());
         let skipped = int::to_u32(self.candidates.len()) - ingested;
-        Ok(receipt(&head, ingested, skipped, Some(seq_first), self.decided.warnings))
+        Ok(build_receipt(&head, ingested, skipped, Some(seq_first), self.decision.warnings))
     }
 }
 
-fn receipt(
-    head: &Head,
+fn build_receipt(
+    head: &ConversationHead,
     ingested: u32,
     skipped: u32,
     seq_first: Option<u64>,
@@ -426,7 +462,7 @@ fn receipt(
         skipped,
         seq_first,
         seq_last: seq_first.map(|_| head.messages),
-        context_tokens: int::tokens_u32(head.context.tokens),
+        context_tokens: int::saturate_tokens(head.context.tokens),
         warnings,
     }
 }

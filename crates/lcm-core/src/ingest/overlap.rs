@@ -13,10 +13,10 @@ use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
 
 use crate::storage::{
-    head::Head,
-    history::History,
-    pack::{advance, message_hash},
-    store_session::Reader,
+    head::ConversationHead,
+    history::MessageHistory,
+    pack::{advance_frontier, message_hash},
+    store_session::StoreSession,
 };
 use lcm_text::{
     base::{
@@ -26,23 +26,23 @@ use lcm_text::{
     message,
 };
 
-use super::identity::{Alignable, INSIDE_ANCHORS_MIN, Newest};
+use super::identity::{AlignableEntry, INSIDE_ANCHORS_MIN, NewestMessages};
 
 /// Messages behind the parting that are compared: those that follow it on either side.
-const WINDOW: usize = 64;
+const WINDOW_MESSAGES: usize = 64;
 /// Messages behind the parting which must be stored for a transcript to count as changed that
 /// begins as the stored messages do. A user may well say one thing again.
-const SHARED_AFTER_SAME_MIN: usize = 2;
+const SHARED_AFTER_PREFIX_MIN: usize = 2;
 /// Likewise for one that begins otherwise.
-const SHARED_AFTER_OTHER_MIN: usize = 3;
+const SHARED_WITHOUT_PREFIX_MIN: usize = 3;
 /// Places at which a branch that was left may begin that are tried.
-const BEGINS_MAX: usize = 4;
+const START_CANDIDATES_MAX: usize = 4;
 
 /// Consecutive entries that are consecutive stored messages.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Run {
+pub(super) struct AlignedRun {
     /// Index of the first entry.
-    pub(super) from: usize,
+    pub(super) start: usize,
     /// Number of entries.
     pub(super) length: usize,
     /// Seq of the first message.
@@ -51,19 +51,19 @@ pub(super) struct Run {
     anchors: usize,
 }
 
-impl Run {
-    fn holds(&self, seq: u64) -> bool {
+impl AlignedRun {
+    fn contains_seq(&self, seq: u64) -> bool {
         (self.seq_first..self.seq_first + int::to_u64(self.length)).contains(&seq)
     }
 }
 
 /// What of a transcript is stored.
 #[derive(Debug, Default)]
-pub(super) struct Overlap {
+pub(super) struct TranscriptDiff {
     /// How it was found: `prefix`, `branch`, `alignment` or `none`.
-    pub(super) by: &'static str,
+    pub(super) found_by: &'static str,
     /// Runs that are stored; some may be empty.
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<AlignedRun>,
 }
 
 /// Compares a transcript with the stored messages, of which there is at least one. Of the entries
@@ -73,15 +73,15 @@ pub(super) struct Overlap {
 /// # Errors
 ///
 /// `exists`: something was changed among messages that are stored; errors of the store.
-pub(super) fn overlap(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
+pub(super) fn diff_transcript(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     texts: &[String],
-    entries: &[Alignable],
+    entries: &[AlignableEntry],
     seen: usize,
     place: &dyn Fn(usize) -> usize,
-) -> Result<Overlap> {
-    let found = |by, runs: &[Run]| Ok(Overlap { by, runs: runs.into() });
+) -> Result<TranscriptDiff> {
+    let found = |by, runs: &[AlignedRun]| Ok(TranscriptDiff { found_by: by, runs: runs.into() });
     let stored = int::to_usize(history.head.messages);
     let head = along(reader, history, entries, stored.min(entries.len()))?;
     let is_whole = head.length == entries.len();
@@ -91,31 +91,31 @@ pub(super) fn overlap(
     if head.anchors < INSIDE_ANCHORS_MIN {
         // One thing may well be said again: rather the end of a conversation than all of it.
         let tail = tail(reader, history, texts, entries, 0)?;
-        if tail.from == 0 && tail.anchors > 0 {
-            return found("alignment", &turned(reader, history, entries, tail)?);
+        if tail.start == 0 && tail.anchors > 0 {
+            return found("alignment", &find_rotated_runs(reader, history, entries, tail)?);
         }
     }
     let tail = tail(reader, history, texts, entries, head.length)?;
     let anchors = head.anchors + tail.anchors;
     // That others wrote between those that were seen is no change.
     let from = head.length.max(seen);
-    let between = entries.get(from..tail.from).unwrap_or(&[]);
+    let between = entries.get(from..tail.start).unwrap_or(&[]);
     let goes_on = tail.length == stored || (between.is_empty() && tail.length > 0);
     if goes_on && (head.length == 0 || anchors >= INSIDE_ANCHORS_MIN) {
         if head.length == 0 {
-            return found("alignment", &turned(reader, history, entries, tail)?);
+            return found("alignment", &find_rotated_runs(reader, history, entries, tail)?);
         }
         return found("prefix", &[head, tail]);
     }
-    let others = between.iter().filter(|entry| entry.discriminating).count();
-    if tail.anchors >= shared_min(head.length) && tail.anchors >= others {
-        return Err(changed(place(from) + 1, tail.length, tail.length));
+    let others = between.iter().filter(|entry| entry.is_discriminating).count();
+    if tail.anchors >= shared_entries_min(head.length) && tail.anchors >= others {
+        return Err(build_changed_error(place(from) + 1, tail.length, tail.length));
     }
-    let (again, is_end) = again(reader, history, entries, &head)?;
+    let (again, is_end) = find_resumed_run(reader, history, entries, &head)?;
     if again.length > 0 {
-        let end = again.from + again.length;
+        let end = again.start + again.length;
         let runs = if head.length == 0 {
-            turned(reader, history, entries, again)?
+            find_rotated_runs(reader, history, entries, again)?
         } else {
             Vec::from([head, again])
         };
@@ -139,39 +139,40 @@ pub(super) fn overlap(
 /// A run that begins a transcript, and when what was stored before it follows it, that too and how
 /// it goes on: messages that were put before the stored ones stand behind them. What was stored
 /// before must have anchors enough, or else it may be what was said again.
-fn turned(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    entries: &[Alignable],
-    first: Run,
-) -> Result<Vec<Run>> {
+fn find_rotated_runs(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    entries: &[AlignableEntry],
+    first: AlignedRun,
+) -> Result<Vec<AlignedRun>> {
     let mut runs = Vec::from([first]);
     let before = int::to_usize(first.seq_first - 1);
     let Some(turned) = entries.get(first.length..first.length + before) else { return Ok(runs) };
-    let running = turned.iter().fold([0; 16], |running, entry| advance(&running, &entry.hash));
-    let anchors = turned.iter().filter(|entry| entry.discriminating).count();
-    if first.from > 0
+    let running =
+        turned.iter().fold([0; 16], |running, entry| advance_frontier(&running, &entry.hash));
+    let anchors = turned.iter().filter(|entry| entry.is_discriminating).count();
+    if first.start > 0
         || anchors < INSIDE_ANCHORS_MIN
         || frontier(reader, history, first.seq_first - 1)? != running
     {
         return Ok(runs);
     }
-    runs.push(Run { from: first.length, length: before, seq_first: 1, anchors });
+    runs.push(AlignedRun { start: first.length, length: before, seq_first: 1, anchors });
     let from = first.length + before;
     let seq_first = first.seq_first + int::to_u64(first.length);
     let rest = entries.get(from..).unwrap_or(&[]);
-    let (length, anchors) = run(reader, history, rest, seq_first)?;
-    runs.push(Run { from, length, seq_first, anchors });
+    let (length, anchors) = match_messages(reader, history, rest, seq_first)?;
+    runs.push(AlignedRun { start: from, length, seq_first, anchors });
     Ok(runs)
 }
 
 /// Entries behind so many equal ones whose messages are stored that say that a transcript was
 /// changed.
-fn shared_min(equal: usize) -> usize {
-    if equal > 0 { SHARED_AFTER_SAME_MIN } else { SHARED_AFTER_OTHER_MIN }
+fn shared_entries_min(equal: usize) -> usize {
+    if equal > 0 { SHARED_AFTER_PREFIX_MIN } else { SHARED_WITHOUT_PREFIX_MIN }
 }
 
-fn changed(number: usize, shared: usize, looked_at: usize) -> Error {
+fn build_changed_error(number: usize, shared: usize, looked_at: usize) -> Error {
     Error::new(
         ErrorCode::Exists,
         format!(
@@ -184,10 +185,10 @@ fn changed(number: usize, shared: usize, looked_at: usize) -> Error {
 /// Refuses a transcript of which the messages behind so many entries are stored, beside the runs
 /// before them, but not as they stand in it.
 fn refuse_change(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    entries: &[Alignable],
-    (equal, seen, runs): (usize, usize, &[Run]),
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    entries: &[AlignableEntry],
+    (equal, seen, runs): (usize, usize, &[AlignedRun]),
     place: &dyn Fn(usize) -> usize,
 ) -> Result<()> {
     let first = runs.iter().find(|run| run.seq_first == 1).map_or(0, |run| run.length);
@@ -197,59 +198,60 @@ fn refuse_change(
         false => page(reader, history, int::to_u64(first) + 1)?,
     };
     let equal = equal.max(seen);
-    let next = (int::to_u64(first) + 1..).zip(next.iter().map(|kept| hash::prefix(&kept.hash)));
-    let Head { hashes, messages, .. } = history.head;
+    let next =
+        (int::to_u64(first) + 1..).zip(next.iter().map(|kept| hash::hash_prefix(&kept.hash)));
+    let ConversationHead { recent_hashes: hashes, messages, .. } = history.head;
     let newest = (messages + 1 - int::to_u64(hashes.len())..).zip(hashes.iter().copied());
-    let is_free = |(seq, _): &(u64, [u8; 12])| !runs.iter().any(|run| run.holds(*seq));
+    let is_free = |(seq, _): &(u64, [u8; 12])| !runs.iter().any(|run| run.contains_seq(*seq));
     let stored: Vec<[u8; 12]> = next.chain(newest).filter(is_free).map(|(_, hash)| hash).collect();
-    let (shared, looked_at) = shared(stored, entries.get(equal..).unwrap_or(&[]));
-    if shared < shared_min(equal) || shared * 2 < looked_at {
+    let (shared, looked_at) = count_shared(stored, entries.get(equal..).unwrap_or(&[]));
+    if shared < shared_entries_min(equal) || shared * 2 < looked_at {
         return Ok(());
     }
-    Err(changed(place(equal) + 1, shared, looked_at))
+    Err(build_changed_error(place(equal) + 1, shared, looked_at))
 }
 
 /// How many entries are the first stored messages or redacted copies of them, at most `most`.
 ///
 /// A copy counts in a row with exact matches: behind them, or at the beginning and followed by one.
 fn along(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    entries: &[Alignable],
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    entries: &[AlignableEntry],
     most: usize,
-) -> Result<Run> {
+) -> Result<AlignedRun> {
     let same = proven(reader, history, entries, most)?;
     let rest = entries.get(same..most).unwrap_or(&[]);
-    let (length, anchors) = run(reader, history, rest, int::to_u64(same) + 1)?;
+    let (length, anchors) = match_messages(reader, history, rest, int::to_u64(same) + 1)?;
     if same == 0 && anchors == 0 {
-        return Ok(Run::default());
+        return Ok(AlignedRun::default());
     }
-    let proven = entries.iter().take(same).filter(|entry| entry.discriminating).count();
-    Ok(Run { from: 0, length: same + length, seq_first: 1, anchors: proven + anchors })
+    let proven = entries.iter().take(same).filter(|entry| entry.is_discriminating).count();
+    Ok(AlignedRun { start: 0, length: same + length, seq_first: 1, anchors: proven + anchors })
 }
 
 /// The longest run of entries from `least` on that ends in the newest stored message, and has an
 /// anchor in it. Neither it nor its messages reach into the first `least`. Of equal ones it is the
 /// one without an entry before it, or else the last.
 fn tail(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     texts: &[String],
-    entries: &[Alignable],
+    entries: &[AlignableEntry],
     least: usize,
-) -> Result<Run> {
-    let Head { hashes, messages, .. } = history.head;
-    let newest = Newest { hashes, texts, seq_last: *messages };
+) -> Result<AlignedRun> {
+    let ConversationHead { recent_hashes: hashes, messages, .. } = history.head;
+    let newest = NewestMessages { hashes, texts, seq_last: *messages };
     let free = int::to_usize(*messages).saturating_sub(least);
-    let mut best = Run { from: least, ..Run::default() };
+    let mut best = AlignedRun { start: least, ..AlignedRun::default() };
     for end in (least + 1..=entries.len()).rev() {
         let most = free.min(end - least).min(hashes.len());
         let before = entries.get(end - most..end).unwrap_or(&[]);
-        let (length, anchors) = newest.ends(before);
+        let (length, anchors) = newest.match_suffix(before);
         let is_first = length == best.length && end - length == least;
         if anchors > 0 && (length > best.length || is_first) {
             let seq_first = messages + 1 - int::to_u64(length);
-            best = Run { from: end - length, length, seq_first, anchors };
+            best = AlignedRun { start: end - length, length, seq_first, anchors };
         }
     }
     if best.length == hashes.len() {
@@ -260,20 +262,20 @@ fn tail(
 
 /// Lengthens a run to entries before it, not into the first `least`.
 fn lengthen(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    entries: &[Alignable],
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    entries: &[AlignableEntry],
     least: usize,
-    run: &mut Run,
+    run: &mut AlignedRun,
 ) -> Result<()> {
     loop {
         let free = int::to_usize(run.seq_first).saturating_sub(least + 1);
-        let most = free.min(run.from - least);
-        let before = entries.get(run.from - most..run.from).unwrap_or(&[]);
+        let most = free.min(run.start - least);
+        let before = entries.get(run.start - most..run.start).unwrap_or(&[]);
         let mut length = exact_before(reader, history, before, run.seq_first - 1)?;
         if length == 0 {
             // One that is no exact copy may be a redacted one.
-            let Some(entry) = before.last().filter(|entry| entry.redacted.is_some()) else {
+            let Some(entry) = before.last().filter(|entry| entry.redacted_copy.is_some()) else {
                 return Ok(());
             };
             let stored = page(reader, history, run.seq_first - 1)?;
@@ -282,11 +284,11 @@ fn lengthen(
             }
             length = 1;
         }
-        run.from -= length;
+        run.start -= length;
         run.length += length;
         run.seq_first -= int::to_u64(length);
-        let more = entries.iter().skip(run.from).take(length);
-        run.anchors += more.filter(|entry| entry.discriminating).count();
+        let more = entries.iter().skip(run.start).take(length);
+        run.anchors += more.filter(|entry| entry.is_discriminating).count();
     }
 }
 
@@ -295,12 +297,12 @@ fn lengthen(
 /// Blocks of them are compared by the running hash on either side: twice as long while they are
 /// the same, then halved down to the one that is not.
 fn exact_before(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    entries: &[Alignable],
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    entries: &[AlignableEntry],
     seq_last: u64,
 ) -> Result<usize> {
-    let (mut length, mut step) = (0, WINDOW);
+    let (mut length, mut step) = (0, WINDOW_MESSAGES);
     let mut differs_at = entries.len() + 1;
     let mut behind = frontier(reader, history, seq_last)?;
     while length + 1 < differs_at {
@@ -310,7 +312,8 @@ fn exact_before(
         let end = entries.len() - length;
         let block = entries.get(end - next..end).unwrap_or(&[]);
         let before = frontier(reader, history, seq_last - int::to_u64(length + next))?;
-        let last = block.iter().fold(before, |running, entry| advance(&running, &entry.hash));
+        let last =
+            block.iter().fold(before, |running, entry| advance_frontier(&running, &entry.hash));
         if last == behind {
             length += next;
             behind = before;
@@ -323,27 +326,31 @@ fn exact_before(
 }
 
 /// The running hash up to and with a message; zeros before the first.
-fn frontier(reader: &mut Reader<'_>, history: &History<'_>, seq: u64) -> Result<[u8; 16]> {
-    if seq == 0 { Ok([0; 16]) } else { history.frontier(reader, seq) }
+fn frontier(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    seq: u64,
+) -> Result<[u8; 16]> {
+    if seq == 0 { Ok([0; 16]) } else { history.frontier_at(reader, seq) }
 }
 
 /// How many entries the running hash proves to be the first stored messages.
 fn proven(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    entries: &[Alignable],
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    entries: &[AlignableEntry],
     most: usize,
 ) -> Result<usize> {
     let mut running = alloc::vec![[0; 16]];
     for entry in entries.iter().take(most) {
         let last = running.last().copied().unwrap_or_default();
-        running.push(advance(&last, &entry.hash));
+        running.push(advance_frontier(&last, &entry.hash));
     }
     // The stored messages are these entries up to `low`, and are not up to `high`.
     let (mut low, mut high) = (0, running.len());
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        let stored = history.frontier(reader, int::to_u64(middle))?;
+        let stored = history.frontier_at(reader, int::to_u64(middle))?;
         if running.get(middle) == Some(&stored) {
             low = middle;
         } else {
@@ -367,18 +374,23 @@ impl Kept {
     }
 
     /// Whether an entry is this message, or a redacted copy of it.
-    pub(super) fn is(&self, entry: &Alignable) -> bool {
+    pub(super) fn is(&self, entry: &AlignableEntry) -> bool {
         entry.hash == self.hash || entry.may_be_copy_of(&self.text)
     }
 }
 
 /// Stored messages from this seq on, at least one, so many as are compared at a time.
-pub(super) fn page(reader: &mut Reader<'_>, history: &History<'_>, from: u64) -> Result<Vec<Kept>> {
+pub(super) fn page(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    from: u64,
+) -> Result<Vec<Kept>> {
     let mut out = Vec::new();
-    for placed in history.messages(reader, from, from + int::to_u64(WINDOW) - 1)? {
-        let text = history.text(reader, &placed.stored)?;
-        let message = message::project(placed.dialect, &text)
-            .map_err(|_| Error::corrupt(format_args!("message {} cannot be read", placed.seq)))?;
+    for placed in history.read_messages(reader, from, from + int::to_u64(WINDOW_MESSAGES) - 1)? {
+        let text = history.read_text(reader, &placed.stored)?;
+        let message = message::parse(placed.dialect, &text).map_err(|_| {
+            Error::corrupt_store(format_args!("message {} cannot be read", placed.seq))
+        })?;
         let hash = message_hash(&text, &message);
         let is_small = text.len() <= limits::PACK_BYTES_MAX;
         out.push(Kept { hash, text: if is_small { text.into_owned() } else { String::new() } });
@@ -394,23 +406,23 @@ pub(super) fn page(reader: &mut Reader<'_>, history: &History<'_>, from: u64) ->
 ///
 /// That is so of a host that goes on with a branch which it had left, and of a piece of the newest
 /// messages. It takes two anchors: one message may well be said again.
-fn again(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    entries: &[Alignable],
-    head: &Run,
-) -> Result<(Run, bool)> {
-    let Head { hashes, messages, .. } = history.head;
+fn find_resumed_run(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    entries: &[AlignableEntry],
+    head: &AlignedRun,
+) -> Result<(AlignedRun, bool)> {
+    let ConversationHead { recent_hashes: hashes, messages, .. } = history.head;
     let rest = entries.get(head.length..).unwrap_or(&[]);
     let newest_first = messages + 1 - int::to_u64(hashes.len());
-    let (mut best, mut is_end) = (Run::default(), false);
-    for seq_first in likely_begins(newest_first, hashes, rest) {
+    let (mut best, mut is_end) = (AlignedRun::default(), false);
+    for seq_first in rank_start_seqs(newest_first, hashes, rest) {
         if seq_first <= int::to_u64(head.length) {
             continue;
         }
-        let (length, anchors) = run(reader, history, rest, seq_first)?;
+        let (length, anchors) = match_messages(reader, history, rest, seq_first)?;
         if head.anchors + anchors >= INSIDE_ANCHORS_MIN && anchors > 0 && length > best.length {
-            best = Run { from: head.length, length, seq_first, anchors };
+            best = AlignedRun { start: head.length, length, seq_first, anchors };
             is_end = seq_first + int::to_u64(length) > *messages;
         }
     }
@@ -419,16 +431,16 @@ fn again(
 
 /// Where the entries may begin among the stored messages, going by those that are among the newest:
 /// the places that most of them agree on.
-fn likely_begins(newest_first: u64, hashes: &[[u8; 12]], rest: &[Alignable]) -> Vec<u64> {
+fn rank_start_seqs(newest_first: u64, hashes: &[[u8; 12]], rest: &[AlignableEntry]) -> Vec<u64> {
     let mut places: Vec<([u8; 12], u64)> =
-        (0..).zip(rest).map(|(at, entry)| (hash::prefix(&entry.hash), at)).collect();
+        (0..).zip(rest).map(|(at, entry)| (hash::hash_prefix(&entry.hash), at)).collect();
     sort::sort(&mut places);
     let mut begins: Vec<u64> = Vec::new();
     for (seq, hash) in (newest_first..).zip(hashes) {
         let from = places.partition_point(|(known, _)| known < hash);
         let equal = places.iter().skip(from).take_while(|(known, _)| known == hash);
         // What is said again and again says little of where it stands.
-        begins.extend(equal.take(BEGINS_MAX).filter_map(|(_, at)| seq.checked_sub(*at)));
+        begins.extend(equal.take(START_CANDIDATES_MAX).filter_map(|(_, at)| seq.checked_sub(*at)));
     }
     sort::sort(&mut begins);
     let mut counted: Vec<(usize, u64)> = begins
@@ -436,14 +448,14 @@ fn likely_begins(newest_first: u64, hashes: &[[u8; 12]], rest: &[Alignable]) -> 
         .filter_map(|equal| Some((equal.len(), *equal.first().filter(|begin| **begin > 0)?)))
         .collect();
     sort::sort(&mut counted);
-    counted.into_iter().rev().take(BEGINS_MAX).map(|(_, begin)| begin).collect()
+    counted.into_iter().rev().take(START_CANDIDATES_MAX).map(|(_, begin)| begin).collect()
 }
 
 /// How many entries are the stored messages from this seq on, and how many of them are evidence.
-fn run(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    rest: &[Alignable],
+fn match_messages(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    rest: &[AlignableEntry],
     begin: u64,
 ) -> Result<(usize, usize)> {
     let (mut length, mut anchors) = (0, 0);
@@ -455,7 +467,7 @@ fn run(
                 return Ok((length, anchors));
             }
             length += 1;
-            anchors += usize::from(exact && entry.discriminating);
+            anchors += usize::from(exact && entry.is_discriminating);
         }
     }
     Ok((length, anchors))
@@ -463,10 +475,10 @@ fn run(
 
 /// How many discriminating entries are among these messages, and how many there are up to the last
 /// of these. New ones follow in a transcript that goes on.
-fn shared(mut stored: Vec<[u8; 12]>, rest: &[Alignable]) -> (usize, usize) {
+fn count_shared(mut stored: Vec<[u8; 12]>, rest: &[AlignableEntry]) -> (usize, usize) {
     sort::sort(&mut stored);
-    let looked_at = rest.iter().take(WINDOW).filter(|entry| entry.discriminating);
-    let looked_at: Vec<[u8; 12]> = looked_at.map(|entry| hash::prefix(&entry.hash)).collect();
+    let looked_at = rest.iter().take(WINDOW_MESSAGES).filter(|entry| entry.is_discriminating);
+    let looked_at: Vec<[u8; 12]> = looked_at.map(|entry| hash::hash_prefix(&entry.hash)).collect();
     let is_shared = |hash: &[u8; 12]| stored.binary_search(hash).is_ok();
     let last = looked_at.iter().rposition(is_shared).map_or(0, |last| last + 1);
     let shared = looked_at.iter().filter(|hash| is_shared(hash)).count();

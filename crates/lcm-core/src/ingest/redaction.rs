@@ -8,10 +8,10 @@
 use alloc::string::String;
 use lcm_text::base::hash;
 
-use lcm_text::{base::int, message::Message};
+use lcm_text::{base::int, message::ParsedMessage};
 
 /// What a mark says, in any case, behind its bracket: the words of common log scrubbers.
-const WORDS: [&str; 3] = ["redacted", "filtered", "masked"];
+const MARK_WORDS: [&str; 3] = ["redacted", "filtered", "masked"];
 /// Most bytes from the bracket that opens a mark to the one that closes it.
 const MARK_BYTES_MAX: usize = 64;
 /// Most bytes that a mark stands for. Secrets are short; a log or a file that changed is not.
@@ -21,7 +21,7 @@ const LITERAL_BYTES_MIN: usize = 48;
 
 /// What a text with a mark says of the text it was made from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Redacted {
+pub(super) struct RedactedCopy {
     /// Bytes before the mark.
     before: u32,
     /// Bytes behind it.
@@ -30,24 +30,24 @@ pub(super) struct Redacted {
     hash: [u8; 16],
 }
 
-impl Redacted {
+impl RedactedCopy {
     /// Of a message; `None`: there is not one mark in its text, or too little beside, or it has an
     /// id, which says that it is another message whatever was covered in it.
-    pub(super) fn of(raw: &str, message: &Message) -> Option<Self> {
+    pub(super) fn from_message(raw: &str, message: &ParsedMessage) -> Option<Self> {
         if message.entry_id.is_some() || message.event_key.is_some() {
             return None;
         }
-        let (start, end) = mark(raw)?;
+        let (start, end) = find_mark(raw)?;
         let (before, behind) = (raw.get(..start)?, raw.get(end..)?);
-        if mark(behind).is_some() || before.len() + behind.len() < LITERAL_BYTES_MIN {
+        if find_mark(behind).is_some() || before.len() + behind.len() < LITERAL_BYTES_MIN {
             return None;
         }
-        let hash = hash(before, behind);
+        let hash = hash_literals(before, behind);
         Some(Self { before: int::to_u32(before.len()), behind: int::to_u32(behind.len()), hash })
     }
 
     /// Whether it may have been made from this text.
-    pub(super) fn may_be_of(&self, raw: &str) -> bool {
+    pub(super) fn may_be_copy_of(&self, raw: &str) -> bool {
         let (before, behind) =
             (int::to_usize(self.before.into()), int::to_usize(self.behind.into()));
         let parts = raw
@@ -55,18 +55,18 @@ impl Redacted {
             .checked_sub(behind)
             .filter(|start| (before..=before.saturating_add(COVERED_BYTES_MAX)).contains(start))
             .and_then(|start| Some((raw.get(..before)?, raw.get(start..)?)));
-        parts.is_some_and(|(before, behind)| hash(before, behind) == self.hash)
+        parts.is_some_and(|(before, behind)| hash_literals(before, behind) == self.hash)
     }
 
     /// In hex digits, for the host to carry.
-    pub(super) fn written(&self) -> String {
+    pub(super) fn to_hex(&self) -> String {
         let [before, behind] = [self.before, self.behind].map(u32::to_be_bytes);
         hash::hex(&[before.as_slice(), &behind, &self.hash].concat())
     }
 
     /// From what [`Redacted::written`] gave; `None`: it is something else.
-    pub(super) fn read(digits: &str) -> Option<Self> {
-        let bytes = hash::unhex(digits)?;
+    pub(super) fn from_hex(digits: &str) -> Option<Self> {
+        let bytes = hash::decode_hex(digits)?;
         let (before, rest) = bytes.split_first_chunk()?;
         let (behind, rest) = rest.split_first_chunk()?;
         let [before, behind] = [*before, *behind].map(u32::from_be_bytes);
@@ -74,28 +74,28 @@ impl Redacted {
     }
 }
 
-fn hash(before: &str, behind: &str) -> [u8; 16] {
-    hash::prefix(&hash::hash(&[b"lcm redacted", before.as_bytes(), behind.as_bytes()]))
+fn hash_literals(before: &str, behind: &str) -> [u8; 16] {
+    hash::hash_prefix(&hash::hash_fields(&[b"lcm redacted", before.as_bytes(), behind.as_bytes()]))
 }
 
 /// Start and end of the first mark in a text.
-fn mark(text: &str) -> Option<(usize, usize)> {
+fn find_mark(text: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     bytes.iter().enumerate().find_map(|(start, byte)| match byte {
-        b'[' | b'<' => Some((start, start + bracketed(bytes.get(start..)?)?)),
+        b'[' | b'<' => Some((start, start + measure_mark(bytes.get(start..)?)?)),
         _ => None,
     })
 }
 
 /// Length of the mark in brackets that a text begins with.
-fn bracketed(text: &[u8]) -> Option<usize> {
+fn measure_mark(text: &[u8]) -> Option<usize> {
     let (open, rest) = text.split_first()?;
     let close = if *open == b'[' { b']' } else { b'>' };
     let is_first = |word: &&&str| {
         let first = rest.get(..word.len());
         first.is_some_and(|first| first.eq_ignore_ascii_case(word.as_bytes()))
     };
-    let word = WORDS.iter().find(is_first)?;
+    let word = MARK_WORDS.iter().find(is_first)?;
     // `[filtered_items]` is code.
     let next = rest.get(word.len())?;
     if *next != close && !matches!(next, b':' | b' ' | b'-') {
@@ -110,8 +110,8 @@ mod tests {
     use super::*;
     use lcm_text::{message, types::api::Dialect};
 
-    fn of(raw: &str) -> Option<Redacted> {
-        Redacted::of(raw, &message::project(Dialect::Lcm, raw).unwrap())
+    fn of(raw: &str) -> Option<RedactedCopy> {
+        RedactedCopy::from_message(raw, &message::parse(Dialect::Lcm, raw).unwrap())
     }
 
     fn said(text: &str) -> alloc::string::String {
@@ -128,11 +128,11 @@ mod tests {
             "the key is [MASKED 5 chars] and the port 8080",
         ] {
             let copy = of(&said(copy)).unwrap();
-            assert!(copy.may_be_of(&original), "{copy:?}");
-            assert!(!copy.may_be_of(&said("the key is sk-12345 and the port 8081")));
-            assert!(!copy.may_be_of(&said("a key is sk-12345 and the port 8080")));
-            assert!(!copy.may_be_of(""));
-            assert_eq!(Redacted::read(&copy.written()), Some(copy));
+            assert!(copy.may_be_copy_of(&original), "{copy:?}");
+            assert!(!copy.may_be_copy_of(&said("the key is sk-12345 and the port 8081")));
+            assert!(!copy.may_be_copy_of(&said("a key is sk-12345 and the port 8080")));
+            assert!(!copy.may_be_copy_of(""));
+            assert_eq!(RedactedCopy::from_hex(&copy.to_hex()), Some(copy));
         }
     }
 
@@ -149,16 +149,18 @@ mod tests {
         }
         let long = said(&alloc::format!("the log is {} and the port 8080", "x".repeat(1_100)));
         let copy = of(&said("the log is [REDACTED] and the port 8080")).unwrap();
-        assert!(!copy.may_be_of(&long), "no secret is so long");
+        assert!(!copy.may_be_copy_of(&long), "no secret is so long");
         for digits in ["", "zz", "00000001", &"0".repeat(46), &"0".repeat(50)] {
-            assert_eq!(Redacted::read(digits), None);
+            assert_eq!(RedactedCopy::from_hex(digits), None);
         }
     }
 
     #[test]
     fn characters_are_not_cut() {
         let copy = of(&said("caf\u{e9} [REDACTED] \u{6570}\u{636e} of the list")).unwrap();
-        assert!(copy.may_be_of(&said("caf\u{e9} \u{6570}\u{636e} \u{6570}\u{636e} of the list")));
-        assert!(!copy.may_be_of(&"\u{e9}".repeat(29)));
+        assert!(
+            copy.may_be_copy_of(&said("caf\u{e9} \u{6570}\u{636e} \u{6570}\u{636e} of the list"))
+        );
+        assert!(!copy.may_be_copy_of(&"\u{e9}".repeat(29)));
     }
 }

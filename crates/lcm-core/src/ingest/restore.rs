@@ -9,8 +9,10 @@ use alloc::{string::String, vec::Vec};
 use lcm_text::message::batch_limit;
 
 use crate::{
-    search::Upkeep,
-    storage::{head::Loaded, keys::Keys, pack, session, store_session::Reader},
+    search::IndexMaintenance,
+    storage::{
+        head::LoadedHead, keys::ConversationKeys, pack, session, store_session::StoreSession,
+    },
 };
 use lcm_text::{
     base::{
@@ -21,13 +23,13 @@ use lcm_text::{
 };
 
 use super::{
-    Write,
-    batch::{self, Candidate},
-    decide, second_read,
+    AppendCommit,
+    batch::{self, AppendCandidate},
+    read_stored_state, select_new,
 };
 
 /// Messages that follow the newest stored one.
-pub(crate) struct Restored<'a> {
+pub(crate) struct ImportedMessages<'a> {
     pub(crate) dialect: Dialect,
     /// A text, or the name of a staged one as `append` takes it.
     pub(crate) texts: &'a [String],
@@ -45,49 +47,63 @@ pub(crate) struct Restored<'a> {
 ///
 /// `invalid-input`: a text is no message, is stored already, or leads to another running hash;
 /// `not-found`: a text that was not staged; those of [`super::append`].
-pub(crate) fn restore(
-    reader: &mut Reader<'_>,
-    keys: &Keys,
-    loaded: Loaded,
-    restored: &Restored<'_>,
+pub(crate) fn import_messages(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+    loaded: LoadedHead,
+    restored: &ImportedMessages<'_>,
     now: Timestamp,
 ) -> Result<Receipt> {
-    session::goes_on(reader, &loaded.head)?;
-    let Restored { dialect, texts, times, frontier, .. } = *restored;
-    let list = batch_limit::fitting(texts, true)?;
+    session::ensure_not_archived(reader, &loaded.head)?;
+    let ImportedMessages { dialect, texts, times, frontier, .. } = *restored;
+    let list = batch_limit::take_fitting(texts, true)?;
     let least = |index: usize| restored.payload_tokens_min.get(index).copied().flatten();
-    let shape = batch::Shape { dialect, keys, payload_tokens_min: &least };
-    let mut candidates = batch::read(&shape, list, true)?;
-    let uploads: Vec<[u8; 32]> = candidates.iter().filter_map(Candidate::waiting).collect();
-    let mut records: Vec<String> = uploads.iter().map(|sha256| keys.upload(sha256)).collect();
-    records.push(keys.manifest());
-    let mut found = reader.fresh(&records)?;
-    let mut upkeep = Upkeep::new(keys, found.pop().flatten().as_deref())?;
-    if !upkeep.is_of(&loaded.head) {
-        return Err(reader.missing(&keys.manifest()));
+    let shape = batch::CandidateParser { dialect, keys, payload_tokens_min: &least };
+    let mut candidates = batch::read_candidates(&shape, list, true)?;
+    let uploads: Vec<[u8; 32]> =
+        candidates.iter().filter_map(AppendCandidate::pending_upload).collect();
+    let mut records: Vec<String> = uploads.iter().map(|sha256| keys.upload_key(sha256)).collect();
+    records.push(keys.manifest_key());
+    let mut found = reader.read_uncached(&records)?;
+    let mut upkeep = IndexMaintenance::new(keys, found.pop().flatten().as_deref())?;
+    if !upkeep.matches_head(&loaded.head) {
+        return Err(reader.missing_record_error(&keys.manifest_key()));
     }
-    let staged = batch::Staged { records: &records, found, partial: true };
-    batch::resolve(reader, &shape, &mut candidates, staged)?;
-    let (known, large, node) = second_read(reader, keys, &loaded, &candidates, &mut upkeep)?;
-    let decided = decide(&loaded, &candidates, known, 0);
-    let all_new = decided.new.iter().map(|(index, _)| *index).eq(0..candidates.len());
+    let staged = batch::StagedUploads { records: &records, values: found, is_partial: true };
+    batch::resolve_uploads(reader, &shape, &mut candidates, staged)?;
+    let (known, large, node) = read_stored_state(reader, keys, &loaded, &candidates, &mut upkeep)?;
+    let decided = select_new(&loaded, &candidates, known, 0);
+    let all_new = decided.new_messages.iter().map(|(index, _)| *index).eq(0..candidates.len());
     if !all_new {
-        let kept = (0..).zip(&decided.new).take_while(|(at, (index, _))| at == index).count();
+        let kept =
+            (0..).zip(&decided.new_messages).take_while(|(at, (index, _))| at == index).count();
         let seq = loaded.head.messages + int::to_u64(kept) + 1;
-        return Err(Error::invalid(format_args!(
+        return Err(Error::invalid_input(format_args!(
             "message {seq} is one that comes before it, or none"
         )));
     }
     let reached = candidates
         .iter()
-        .fold(loaded.head.frontier, |frontier, one| pack::advance(&frontier, &one.hash));
+        .fold(loaded.head.frontier, |frontier, one| pack::advance_frontier(&frontier, &one.hash));
     if frontier.is_some_and(|frontier| frontier != reached) {
         let seq = loaded.head.messages + int::to_u64(candidates.len());
-        return Err(Error::invalid(format_args!("message {seq} is not the one its hash is of")));
+        return Err(Error::invalid_input(format_args!(
+            "message {seq} is not the one its hash is of"
+        )));
     }
     let (candidates, puts) = (&candidates, Vec::new());
     let mark = None;
-    let write =
-        Write { keys, dialect, candidates, times, decided, large, node, mark, upkeep, puts };
+    let write = AppendCommit {
+        keys,
+        dialect,
+        candidates,
+        times,
+        decision: decided,
+        large_texts: large,
+        node,
+        batch_record: mark,
+        index_maintenance: upkeep,
+        puts,
+    };
     write.commit(reader, loaded, now)
 }

@@ -10,12 +10,12 @@ use lcm_text::base::hash;
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{
-    codec::{self, Sound},
-    head::{Act, Journal, Loaded},
-    keys::Keys,
+    codec::{self, SoundRecord},
+    head::{JournalAction, JournalEntry, LoadedHead},
+    keys::ConversationKeys,
     session,
     store::Put,
-    store_session::Reader,
+    store_session::StoreSession,
 };
 use lcm_text::{
     base::{
@@ -23,10 +23,10 @@ use lcm_text::{
         int, limits,
     },
     config::Config,
-    types::api::{Piece, Timestamp},
+    types::api::{Timestamp, UploadChunk},
 };
 
-use super::{EXTRA, extra_fields, joined};
+use super::{EXTRA_ARGUMENT, collect_join_puts, parse_extra_fields};
 
 /// Chunks of one read, so that it stays under 1 MiB.
 const CHUNKS_PER_READ: usize = 5;
@@ -38,10 +38,10 @@ pub(crate) struct Upload {
     /// Length of each chunk in bytes.
     pub(crate) chunks: Vec<u32>,
     /// Whether a message refers to it; then it never changes again.
-    pub(crate) stored: bool,
+    pub(crate) is_final: bool,
 }
 
-impl Sound for Upload {
+impl SoundRecord for Upload {
     fn is_sound(&self) -> bool {
         let chunks: u64 = self.chunks.iter().map(|bytes| u64::from(*bytes)).sum();
         self.bytes <= limits::MESSAGE_BYTES_MAX && self.bytes == chunks
@@ -62,23 +62,24 @@ impl Upload {
     /// `corrupt`: a chunk is missing or no text; errors of the store.
     pub(crate) fn text(
         &self,
-        reader: &mut Reader<'_>,
-        keys: &Keys,
+        reader: &mut StoreSession<'_>,
+        keys: &ConversationKeys,
         name: &[u8; 32],
     ) -> Result<String> {
-        let names: Vec<String> =
-            (0..int::to_u32(self.chunks.len())).map(|number| keys.chunk(name, number)).collect();
+        let names: Vec<String> = (0..int::to_u32(self.chunks.len()))
+            .map(|number| keys.chunk_key(name, number))
+            .collect();
         let mut text = Vec::with_capacity(int::to_usize(self.bytes));
         for slice in names.chunks(CHUNKS_PER_READ) {
             // Not through the cache: an unfinished upload may still be started over.
-            for (key, value) in slice.iter().zip(reader.fresh(slice)?) {
-                let Some(value) = value else { return Err(reader.missing(key)) };
-                text.extend_from_slice(&codec::decode_bytes(key, &value)?);
+            for (key, value) in slice.iter().zip(reader.read_uncached(slice)?) {
+                let Some(value) = value else { return Err(reader.missing_record_error(key)) };
+                text.extend_from_slice(&codec::decode_chunk(key, &value)?);
             }
         }
         let name = hash::hex(name);
         String::from_utf8(text)
-            .map_err(|_| Error::corrupt(format_args!("upload `{name}` is no text")))
+            .map_err(|_| Error::corrupt_store(format_args!("upload `{name}` is no text")))
     }
 }
 
@@ -91,54 +92,55 @@ impl Upload {
 /// when its options say the size of the whole; `exists`: the conversation is of another family;
 /// `denied`: it is archived; errors of the store.
 pub(crate) fn stage(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     config: &Config,
     conversation: &str,
-    piece: &Piece<'_>,
+    piece: &UploadChunk<'_>,
     now: Timestamp,
 ) -> Result<u64> {
-    let Piece { upload, offset, text, extra_json } = *piece;
-    let keys = Keys::new(conversation)?;
-    let name = name(upload)?;
-    let Extra { bytes, family } = extra(extra_json)?;
+    let UploadChunk { upload, offset, text, extra_json } = *piece;
+    let keys = ConversationKeys::new(conversation)?;
+    let name = parse_upload_name(upload)?;
+    let UploadExtra { bytes, family } = parse_extra(extra_json)?;
     let end = offset.saturating_add(int::to_u64(text.len()));
     if text.is_empty() || text.len() > limits::CHUNK_BYTES_MAX {
-        return Err(Error::invalid(format_args!(
+        return Err(Error::invalid_input(format_args!(
             "text: a piece has 1 to {} bytes, this one has {}",
             limits::CHUNK_BYTES_MAX,
             text.len()
         )));
     }
     if end.max(bytes) > limits::MESSAGE_BYTES_MAX {
-        return Err(Error::limit(format_args!(
+        return Err(Error::limit_exceeded(format_args!(
             "text: a message has at most {} bytes",
             limits::MESSAGE_BYTES_MAX
         )));
     }
-    let key = keys.upload(&name);
+    let key = keys.upload_key(&name);
     let (mut loaded, found) =
-        Loaded::read(reader, &keys, conversation, core::slice::from_ref(&key))?;
-    if session::passed_over(reader, config, &keys, &loaded.head, family.as_deref())?.is_some() {
+        LoadedHead::read_with_keys(reader, &keys, conversation, core::slice::from_ref(&key))?;
+    if session::find_skip_reason(reader, config, &keys, &loaded.head, family.as_deref())?.is_some()
+    {
         return Ok(end);
     }
-    session::goes_on(reader, &loaded.head)?;
+    session::ensure_not_archived(reader, &loaded.head)?;
     // Only compared: the message is no part of the conversation before `append`, which joins.
     let family_before = loaded.head.family;
-    joined(&mut loaded, &keys, family.as_deref(), now)?;
+    collect_join_puts(&mut loaded, &keys, family.as_deref(), now)?;
     loaded.head.family = family_before;
     let mut record = match found.into_iter().next().flatten() {
         Some(value) => codec::decode::<Upload>(&key, &value)?,
         None => Upload::default(),
     };
-    if record.stored {
+    if record.is_final {
         return Ok(end.min(record.bytes).max(offset.min(record.bytes)));
     }
-    let number = number_at(&record, offset)?;
-    let chunk = keys.chunk(&name, number);
+    let number = find_chunk_number(&record, offset)?;
+    let chunk = keys.chunk_key(&name, number);
     if offset < record.bytes {
-        let value = reader.fresh_one(&chunk)?;
+        let value = reader.read_one_uncached(&chunk)?;
         if let Some(value) = value
-            && *codec::decode_bytes(&chunk, &value)? == *text.as_bytes()
+            && *codec::decode_chunk(&chunk, &value)? == *text.as_bytes()
         {
             return Ok(end);
         }
@@ -147,41 +149,41 @@ pub(crate) fn stage(
     }
     record.push(text.len());
     let puts = alloc::vec![
-        Put { key: chunk, value: Some(codec::encode_bytes(text.as_bytes())?) },
+        Put { key: chunk, value: Some(codec::encode_chunk(text.as_bytes())?) },
         Put { key, value: Some(codec::encode(&record)?) },
     ];
-    let now = loaded.now(now)?;
-    let entry = Journal { time: now, act: Act::Stage { sha256: name, offset } };
+    let now = loaded.effective_time(now)?;
+    let entry = JournalEntry { time: now, act: JournalAction::Stage { sha256: name, offset } };
     loaded.commit(reader, &keys, now, &entry, puts, Vec::new())?;
     Ok(end)
 }
 
 /// What a caller may say of the whole text.
-struct Extra {
+struct UploadExtra {
     /// Its size; 0: it does not say.
     bytes: u64,
     /// Key of the family that `append` will be told.
     family: Option<String>,
 }
 
-fn extra(json: Option<&str>) -> Result<Extra> {
-    let mut fields = extra_fields(json)?;
-    let bytes = fields.number_or_none("bytes").unwrap_or(0);
-    let family = fields.text_or_none("family");
-    fields.end(EXTRA)?;
-    Ok(Extra { bytes, family })
+fn parse_extra(json: Option<&str>) -> Result<UploadExtra> {
+    let mut fields = parse_extra_fields(json)?;
+    let bytes = fields.take_optional_u64("bytes").unwrap_or(0);
+    let family = fields.take_optional_text("family");
+    fields.finish(EXTRA_ARGUMENT)?;
+    Ok(UploadExtra { bytes, family })
 }
 
 /// The SHA-256 that names an upload.
-fn name(upload: &str) -> Result<[u8; 32]> {
-    hash::unhex(upload)
+fn parse_upload_name(upload: &str) -> Result<[u8; 32]> {
+    hash::decode_hex(upload)
         .filter(|bytes| bytes.len() == 32)
-        .map(|bytes| hash::prefix(&bytes))
-        .ok_or_else(|| Error::invalid("upload: the SHA-256 of the text in 64 hex digits"))
+        .map(|bytes| hash::hash_prefix(&bytes))
+        .ok_or_else(|| Error::invalid_input("upload: the SHA-256 of the text in 64 hex digits"))
 }
 
 /// Number of the chunk that begins at `offset`.
-fn number_at(record: &Upload, offset: u64) -> Result<u32> {
+fn find_chunk_number(record: &Upload, offset: u64) -> Result<u32> {
     let mut at = 0u64;
     for (number, bytes) in (0u32..).zip(&record.chunks) {
         if at == offset {
@@ -192,7 +194,7 @@ fn number_at(record: &Upload, offset: u64) -> Result<u32> {
     if at == offset {
         return Ok(int::to_u32(record.chunks.len()));
     }
-    Err(Error::invalid(format_args!(
+    Err(Error::invalid_input(format_args!(
         "offset: {offset} is not the beginning of a piece; {} bytes are staged",
         record.bytes
     )))

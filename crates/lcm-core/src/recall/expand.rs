@@ -7,29 +7,29 @@
 //! `next` says after how many entries; walking past them again costs summaries only.
 
 use crate::storage::read_scope;
-use crate::storage::read_scope::{Answer, LeftOut, Named, Within};
+use crate::storage::read_scope::{OmittedEntry, ReadLimits, RecallAnswer, ResolvedId};
 use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::{
     codec,
-    head::Loaded,
-    history::History,
-    keys::Keys,
-    records::grants::Permit,
-    store_session::Reader,
-    summary::{self, Sources, Summary},
+    head::LoadedHead,
+    history::MessageHistory,
+    keys::ConversationKeys,
+    records::grants::GrantAccess,
+    store_session::StoreSession,
+    summary::{self, Summary, SummarySources},
 };
 use lcm_text::{
     base::{
         error::{Error, Result},
         int,
-        json::Writer,
+        json::JsonWriter,
         limits, tokens,
     },
     types::api::Timestamp,
 };
 
-use super::describe::row;
+use super::describe::render_message_row;
 
 /// Messages that are read at a time.
 const MESSAGES_PER_READ: u64 = 64;
@@ -37,7 +37,7 @@ const MESSAGES_PER_READ: u64 = 64;
 const CURSOR_VERSION: &str = "e1:";
 
 #[derive(Clone, Default)]
-pub(crate) struct Expansion {
+pub(crate) struct ExpandOptions {
     /// How many levels of sources; 0: none. Absent: one, or with `messages` as many as there are,
     /// because whoever wants messages does not want to know how deep they lie.
     pub(crate) depth: Option<u32>,
@@ -45,12 +45,12 @@ pub(crate) struct Expansion {
     pub(crate) messages: bool,
     /// Most tokens of the whole answer; absent: everything, page by page.
     pub(crate) token_cap: Option<u64>,
-    pub(crate) after: Option<String>,
+    pub(crate) cursor: Option<String>,
     /// Ids that the caller has shown: they are passed over.
-    pub(crate) shown: Vec<String>,
+    pub(crate) shown_ids: Vec<String>,
     /// Id of a message or summary below the one that is expanded: with all before it, it is passed
     /// over.
-    pub(crate) behind: Option<String>,
+    pub(crate) resume_after_id: Option<String>,
 }
 
 /// Expands a summary, or gives back a message, as JSON, and charges the grant for the texts in it.
@@ -59,22 +59,28 @@ pub(crate) struct Expansion {
 ///
 /// `not-found`, `invalid-input`, `denied`, `conflict` (with a grant); errors of the store.
 pub(crate) fn expand(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     conversation: &str,
     id: &str,
     options_json: &str,
     grant: Option<&str>,
     now: Timestamp,
 ) -> Result<String> {
-    let permit = Permit::for_call(reader, conversation, grant, now)?;
-    let within = Within::of(permit.as_ref());
-    let answer =
-        read_scope::in_family(reader, conversation, id, within.permit, false, &|reader, other| {
-            let keys = Keys::new(other)?;
-            let options = options(options_json)?;
-            expand_in(reader, &keys, other, id, options, within)
-        })?;
-    read_scope::handed_out(reader, answer, permit)
+    let permit = GrantAccess::for_call(reader, conversation, grant, now)?;
+    let within = ReadLimits::from_permit(permit.as_ref());
+    let answer = read_scope::find_in_family(
+        reader,
+        conversation,
+        id,
+        within.permit,
+        false,
+        &|reader, other| {
+            let keys = ConversationKeys::new(other)?;
+            let options = parse_expand_options(options_json)?;
+            expand_in_conversation(reader, &keys, other, id, options, within)
+        },
+    )?;
+    read_scope::charge_answer(reader, answer, permit)
 }
 
 /// As [`expand`], with the tokens that are still to be charged.
@@ -82,81 +88,83 @@ pub(crate) fn expand(
 /// # Errors
 ///
 /// As [`expand`].
-pub(crate) fn expanded(
-    reader: &mut Reader<'_>,
+pub(crate) fn expand_uncharged(
+    reader: &mut StoreSession<'_>,
     conversation: &str,
     id: &str,
-    asked: &Expansion,
-    within: Within<'_>,
-) -> Result<Answer> {
-    read_scope::in_family(reader, conversation, id, within.permit, false, &|reader, other| {
-        let keys = Keys::new(other)?;
-        expand_in(reader, &keys, other, id, asked.clone(), within)
+    asked: &ExpandOptions,
+    within: ReadLimits<'_>,
+) -> Result<RecallAnswer> {
+    read_scope::find_in_family(reader, conversation, id, within.permit, false, &|reader, other| {
+        let keys = ConversationKeys::new(other)?;
+        expand_in_conversation(reader, &keys, other, id, asked.clone(), within)
     })
 }
 
-fn expand_in(
-    reader: &mut Reader<'_>,
-    keys: &Keys,
+fn expand_in_conversation(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
     conversation: &str,
     id: &str,
-    options: Expansion,
-    within: Within<'_>,
-) -> Result<Answer> {
-    let named = read_scope::named(keys, id)?;
-    let skip = match options.after.as_deref() {
+    options: ExpandOptions,
+    within: ReadLimits<'_>,
+) -> Result<RecallAnswer> {
+    let named = read_scope::resolve_id(keys, id)?;
+    let skip = match options.cursor.as_deref() {
         None => 0,
         Some(cursor) => cursor
             .strip_prefix(CURSOR_VERSION)
             .and_then(|count| count.parse().ok())
-            .ok_or_else(|| Error::invalid("after: not a cursor of this engine"))?,
+            .ok_or_else(|| Error::invalid_input("after: not a cursor of this engine"))?,
     };
-    let loaded = Loaded::of_existing(reader, keys, conversation)?;
-    let history = History { keys, head: &loaded.head };
-    let mut walk = Walk::new(options, skip, within);
+    let loaded = LoadedHead::load_existing(reader, keys, conversation)?;
+    let history = MessageHistory { keys, head: &loaded.head };
+    let mut walk = ExpandWalk::new(options, skip, within);
     let name = match named {
-        Named::Message(seq) => {
-            if seq == 0 || seq > loaded.head.messages || !within.covers(keys, seq, seq) {
+        ResolvedId::Message(seq) => {
+            if seq == 0 || seq > loaded.head.messages || !within.covers_range(keys, seq, seq) {
                 return Err(Error::not_found(format_args!("there is no message {seq}")));
             }
-            within.must_have_left()?;
-            walk.message_range(reader, &history, seq, seq)?;
-            keys.message_name(seq)
+            within.ensure_tokens_left()?;
+            walk.list_message_range(reader, &history, seq, seq)?;
+            keys.message_id(seq)
         }
-        Named::Summary(id) => {
+        ResolvedId::Summary(id) => {
             let record = read_scope::summary(reader, keys, id, within)?;
-            within.must_have_left()?;
-            walk.sources(reader, &history, record)?;
-            if let Some(behind) = &walk.options.behind {
+            within.ensure_tokens_left()?;
+            walk.walk_sources(reader, &history, record)?;
+            if let Some(behind) = &walk.options.resume_after_id {
                 return Err(Error::not_found(format_args!(
                     "`{behind}` is not among what is shown below `{}`",
-                    summary::name(id)
+                    summary::format_summary_id(id)
                 )));
             }
-            summary::name(id)
+            summary::format_summary_id(id)
         }
-        Named::File(_) => {
-            return Err(Error::invalid("id: a file has no sources; describe gives its content"));
+        ResolvedId::File(_) => {
+            return Err(Error::invalid_input(
+                "id: a file has no sources; describe gives its content",
+            ));
         }
     };
-    Ok(walk.answer(&name, within))
+    Ok(walk.render_answer(&name, within))
 }
 
-fn options(options_json: &str) -> Result<Expansion> {
-    let mut fields = super::options(options_json)?;
-    let options = Expansion {
-        depth: fields.small_or_none("depth"),
-        messages: fields.flag("messages"),
-        token_cap: fields.number_or_none("token_cap"),
-        after: fields.text_or_none("after"),
-        ..Expansion::default()
+fn parse_expand_options(options_json: &str) -> Result<ExpandOptions> {
+    let mut fields = super::parse_options(options_json)?;
+    let options = ExpandOptions {
+        depth: fields.take_optional_u32("depth"),
+        messages: fields.take_flag("messages"),
+        token_cap: fields.take_optional_u64("token_cap"),
+        cursor: fields.take_optional_text("after"),
+        ..ExpandOptions::default()
     };
-    fields.end(super::OPTIONS)?;
+    fields.finish(super::OPTIONS_ARGUMENT)?;
     Ok(options)
 }
 
-struct Walk {
-    options: Expansion,
+struct ExpandWalk {
+    options: ExpandOptions,
     /// Whether a grant is charged: for the texts as they are, whatever they cost in a context.
     is_charged: bool,
     depth: u32,
@@ -165,29 +173,29 @@ struct Walk {
     /// Entries seen, passed over or listed.
     seen: u64,
     /// Arrays of what is listed.
-    summaries: Writer,
-    messages: Writer,
+    summaries: JsonWriter,
+    messages: JsonWriter,
     tokens: u64,
     bytes: usize,
     /// The token cap or the page was reached.
-    ended: Option<End>,
+    end: Option<ExpandEnd>,
     /// Id of the last entry that was listed, or that the caller has shown.
-    last: Option<String>,
-    left_out: Option<LeftOut>,
+    last_id: Option<String>,
+    omitted: Option<OmittedEntry>,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
-enum End {
+enum ExpandEnd {
     Page,
     TokenCap,
 }
 
-impl Walk {
-    fn new(mut options: Expansion, skip: u64, within: Within<'_>) -> Self {
+impl ExpandWalk {
+    fn new(mut options: ExpandOptions, skip: u64, within: ReadLimits<'_>) -> Self {
         let mut depth = options.depth.unwrap_or(if options.messages { u32::MAX } else { 1 });
         if let Some(permit) = within.permit {
             depth = depth.min(permit.depth_max());
-            let left = u64::from(permit.left());
+            let left = u64::from(permit.tokens_left());
             options.token_cap = Some(options.token_cap.map_or(left, |cap| cap.min(left)));
         }
         Self {
@@ -196,27 +204,27 @@ impl Walk {
             depth,
             skip,
             seen: 0,
-            summaries: Writer::array(),
-            messages: Writer::array(),
+            summaries: JsonWriter::new_array(),
+            messages: JsonWriter::new_array(),
             tokens: 0,
             bytes: 0,
-            ended: None,
-            last: None,
-            left_out: None,
+            end: None,
+            last_id: None,
+            omitted: None,
         }
     }
 
     /// Walks the sources of a summary with an explicit stack: a DAG may be deep.
-    fn sources(
+    fn walk_sources(
         &mut self,
-        reader: &mut Reader<'_>,
-        history: &History<'_>,
+        reader: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
         root: Summary,
     ) -> Result<()> {
         let mut stack = alloc::vec![(root, 0u32)];
         let mut first = true;
         while let Some((record, level)) = stack.pop() {
-            if !first && !self.summary(&record) {
+            if !first && !self.list_summary(&record) {
                 return Ok(());
             }
             first = false;
@@ -224,22 +232,22 @@ impl Walk {
                 continue;
             }
             match &record.sources {
-                Sources::Messages { seq_first, seq_last, .. } if self.options.messages => {
-                    self.message_range(reader, history, *seq_first, *seq_last)?;
+                SummarySources::Messages { seq_first, seq_last, .. } if self.options.messages => {
+                    self.list_message_range(reader, history, *seq_first, *seq_last)?;
                 }
-                Sources::Messages { .. } => {}
-                Sources::Summaries(list) => {
+                SummarySources::Messages { .. } => {}
+                SummarySources::Summaries(list) => {
                     let wanted: Vec<(String, u32)> = list
                         .iter()
-                        .map(|source| (history.keys.summary(source.id), source.bytes))
+                        .map(|source| (history.keys.summary_key(source.id), source.bytes))
                         .collect();
-                    let values = reader.immutable(&wanted)?;
+                    let values = reader.read_immutable(&wanted)?;
                     for ((key, _), value) in wanted.iter().zip(values).rev() {
                         stack.push((codec::decode(key, &value)?, level + 1));
                     }
                 }
             }
-            if self.ended.is_some() {
+            if self.end.is_some() {
                 return Ok(());
             }
         }
@@ -247,18 +255,18 @@ impl Walk {
     }
 
     /// Whether the entry belongs on this page; counts it if so.
-    fn takes(&mut self, id: &str, tokens: u32, text: &str) -> bool {
+    fn take_entry(&mut self, id: &str, tokens: u32, text: &str) -> bool {
         let tokens = u64::from(if self.is_charged { tokens::estimate(text) } else { tokens });
         let bytes = text.len();
         let over = self.options.token_cap.is_some_and(|cap| self.tokens + tokens > cap);
         let is_full = !self.is_empty() && self.bytes + bytes > limits::PAGE_BYTES_MAX;
         if over || is_full {
-            let behind = self.last.take();
-            self.left_out = Some(LeftOut { id: id.into(), tokens, behind });
-            self.ended = Some(if over { End::TokenCap } else { End::Page });
+            let behind = self.last_id.take();
+            self.omitted = Some(OmittedEntry { id: id.into(), tokens, previous_id: behind });
+            self.end = Some(if over { ExpandEnd::TokenCap } else { ExpandEnd::Page });
             return false;
         }
-        self.last = Some(id.into());
+        self.last_id = Some(id.into());
         self.seen += 1;
         self.tokens += tokens;
         self.bytes += bytes;
@@ -266,41 +274,41 @@ impl Walk {
     }
 
     /// Lists a summary; `false`: the walk has ended.
-    fn summary(&mut self, record: &Summary) -> bool {
+    fn list_summary(&mut self, record: &Summary) -> bool {
         if self.seen < self.skip {
             self.seen += 1;
             return true;
         }
-        let id = summary::name(record.id());
-        if let Some(behind) = &self.options.behind {
+        let id = summary::format_summary_id(record.id());
+        if let Some(behind) = &self.options.resume_after_id {
             if *behind == id {
-                self.last = self.options.behind.take();
+                self.last_id = self.options.resume_after_id.take();
             }
             return true;
         }
-        if self.options.shown.contains(&id) {
-            self.last = Some(id);
+        if self.options.shown_ids.contains(&id) {
+            self.last_id = Some(id);
             return true;
         }
-        if !self.takes(&id, record.tokens, &record.text) {
+        if !self.take_entry(&id, record.tokens, &record.text) {
             return false;
         }
-        let mut row = Writer::object();
-        row.number("depth", record.depth.into());
-        row.text("id", &id);
-        row.text("kind", record.kind());
-        row.number("seq_first", record.seq_first);
-        row.number("seq_last", record.seq_last);
-        row.text("text", &record.text);
-        row.number("tokens", record.tokens.into());
+        let mut row = JsonWriter::new_object();
+        row.add_number("depth", record.depth.into());
+        row.add_text("id", &id);
+        row.add_text("kind", record.kind());
+        row.add_number("seq_first", record.seq_first);
+        row.add_number("seq_last", record.seq_last);
+        row.add_text("text", &record.text);
+        row.add_number("tokens", record.tokens.into());
         self.summaries.push_object(row);
         true
     }
 
-    fn message_range(
+    fn list_message_range(
         &mut self,
-        reader: &mut Reader<'_>,
-        history: &History<'_>,
+        reader: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
         seq_first: u64,
         seq_last: u64,
     ) -> Result<()> {
@@ -308,27 +316,28 @@ impl Walk {
         let passed = (self.skip.saturating_sub(self.seen)).min(seq_last + 1 - seq_first);
         self.seen += passed;
         let mut from = seq_first + passed;
-        if let Some(behind) = &self.options.behind {
-            let seq = history.keys.message_seq(behind);
+        if let Some(behind) = &self.options.resume_after_id {
+            let seq = history.keys.parse_message_id(behind);
             let Some(seq) = seq.filter(|seq| (from..=seq_last).contains(seq)) else {
                 return Ok(());
             };
-            self.last = self.options.behind.take();
+            self.last_id = self.options.resume_after_id.take();
             from = seq + 1;
         }
         while from <= seq_last {
             let to = seq_last.min(from + MESSAGES_PER_READ - 1);
-            for placed in history.messages(reader, from, to)? {
-                let id = history.keys.message_name(placed.seq);
-                if self.options.shown.contains(&id) {
-                    self.last = Some(id);
+            for placed in history.read_messages(reader, from, to)? {
+                let id = history.keys.message_id(placed.seq);
+                if self.options.shown_ids.contains(&id) {
+                    self.last_id = Some(id);
                     continue;
                 }
-                let raw = history.text(reader, &placed.stored)?;
-                if !self.takes(&id, placed.stored.message_tokens(), &raw) {
+                let raw = history.read_text(reader, &placed.stored)?;
+                if !self.take_entry(&id, placed.stored.message_tokens(), &raw) {
                     return Ok(());
                 }
-                let row = row(history, &placed, &raw, &raw, Writer::object());
+                let row =
+                    render_message_row(history, &placed, &raw, &raw, JsonWriter::new_object());
                 self.messages.push_object(row);
             }
             from = to + 1;
@@ -340,33 +349,33 @@ impl Walk {
         self.summaries.is_empty() && self.messages.is_empty()
     }
 
-    fn answer(self, id: &str, within: Within<'_>) -> Answer {
+    fn render_answer(self, id: &str, within: ReadLimits<'_>) -> RecallAnswer {
         // A cap that lets nothing through would come to the same place again and again: what did
         // not fit says which one would do.
-        let more = self.ended.is_some() && !self.is_empty();
+        let more = self.end.is_some() && !self.is_empty();
         let next = more.then(|| format!("{CURSOR_VERSION}{}", self.seen));
-        let tokens = int::tokens_u32(self.tokens);
-        let mut answer = Writer::object();
+        let tokens = int::saturate_tokens(self.tokens);
+        let mut answer = JsonWriter::new_object();
         // No text is cut here: what does not fit is left out.
-        let left = within.permit.map(|permit| u64::from(permit.left()));
-        let is_cut = self.ended == Some(End::TokenCap) && self.options.token_cap == left;
-        within.note(tokens, is_cut, &mut answer);
-        answer.text("id", id);
+        let left = within.permit.map(|permit| u64::from(permit.tokens_left()));
+        let is_cut = self.end == Some(ExpandEnd::TokenCap) && self.options.token_cap == left;
+        within.write_grant_note(tokens, is_cut, &mut answer);
+        answer.add_text("id", id);
         // Of a page it is just what comes next.
-        match self.left_out.as_ref().filter(|_| self.ended == Some(End::TokenCap)) {
-            Some(LeftOut { id, tokens, .. }) => {
-                let mut least = Writer::object();
-                least.text("id", id);
-                least.number("tokens", *tokens);
-                answer.object_at("left_out", least);
+        match self.omitted.as_ref().filter(|_| self.end == Some(ExpandEnd::TokenCap)) {
+            Some(OmittedEntry { id, tokens, .. }) => {
+                let mut least = JsonWriter::new_object();
+                least.add_text("id", id);
+                least.add_number("tokens", *tokens);
+                answer.add_object("left_out", least);
             }
-            None => answer.null("left_out"),
+            None => answer.add_null("left_out"),
         }
-        answer.array_at("messages", self.messages);
-        answer.text_or_null("next", next.as_deref());
-        answer.array_at("summaries", self.summaries);
-        answer.number("tokens", self.tokens);
-        answer.flag("truncated", self.ended.is_some());
-        Answer { left_out: self.left_out, ..Answer::new(answer, tokens) }
+        answer.add_array("messages", self.messages);
+        answer.add_optional_text("next", next.as_deref());
+        answer.add_array("summaries", self.summaries);
+        answer.add_number("tokens", self.tokens);
+        answer.add_flag("truncated", self.end.is_some());
+        RecallAnswer { omitted: self.omitted, ..RecallAnswer::new(answer, tokens) }
     }
 }

@@ -10,17 +10,17 @@ mod embed;
 mod expand;
 mod messages;
 
-pub(crate) use describe::{describe, described, row};
+pub(crate) use describe::{describe, describe_uncharged, render_message_row};
 pub(crate) use embed::embed;
-pub(crate) use expand::{Expansion, expand, expanded};
-use lcm_text::base::{error::Result, json::Fields};
-pub(crate) use messages::messages;
+pub(crate) use expand::{ExpandOptions, expand, expand_uncharged};
+use lcm_text::base::{error::Result, json::JsonFields};
+pub(crate) use messages::read_messages;
 
 /// Name of the argument that holds options.
-const OPTIONS: &str = "options-json";
+const OPTIONS_ARGUMENT: &str = "options-json";
 
 /// Options as JSON; an empty text means none.
-fn options(options_json: &str) -> Result<Fields<'_>> {
+fn parse_options(options_json: &str) -> Result<JsonFields<'_>> {
     let none = options_json.trim().is_empty();
-    Fields::of_argument(OPTIONS, if none { "{}" } else { options_json })
+    JsonFields::parse_argument(OPTIONS_ARGUMENT, if none { "{}" } else { options_json })
 }

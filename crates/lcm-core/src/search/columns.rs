@@ -9,7 +9,7 @@ use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use super::{Corpus, terms};
-use crate::storage::{codec, keys::Keys, store::Put};
+use crate::storage::{codec, keys::ConversationKeys, store::Put};
 use lcm_text::{
     base::{error::Result, int},
     message::Role,
@@ -20,7 +20,7 @@ use lcm_text::{
 pub(super) const LENGTHS_CHUNK: u64 = 4_096;
 
 /// Rows of one value.
-pub(super) const fn rows_chunk(corpus: Corpus) -> u64 {
+pub(super) const fn rows_per_chunk(corpus: Corpus) -> u64 {
     match corpus {
         Corpus::Messages => 1_024,
         Corpus::Summaries => 256,
@@ -29,7 +29,7 @@ pub(super) const fn rows_chunk(corpus: Corpus) -> u64 {
 
 /// One document's row.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Row {
+pub(super) struct DocValueRow {
     pub(super) time: Timestamp,
     pub(super) role: Role,
     /// Of a summary: its id and the size of its record.
@@ -38,20 +38,20 @@ pub(super) struct Row {
 
 /// The columns of one corpus.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(super) struct Columns {
+pub(super) struct DocValues {
     /// What each value of lengths hashes to.
-    pub(super) lengths_checks: Vec<u32>,
+    pub(super) lengths_checksums: Vec<u32>,
     /// What each value of rows hashes to.
-    pub(super) rows_checks: Vec<u32>,
+    pub(super) rows_checksums: Vec<u32>,
     /// Lengths of the newest documents.
     pub(super) lengths: Vec<u8>,
     /// Rows of the newest documents, how many they are, and the time of the last document of all.
     pub(super) rows: Vec<u8>,
     pub(super) rows_count: u32,
-    pub(super) time: Timestamp,
+    pub(super) last_time: Timestamp,
 }
 
-impl Columns {
+impl DocValues {
     /// Adds a document; a full value is written.
     ///
     /// # Errors
@@ -59,15 +59,15 @@ impl Columns {
     /// As [`codec::encode_plain`].
     pub(super) fn push(
         &mut self,
-        keys: &Keys,
+        keys: &ConversationKeys,
         corpus: Corpus,
         length: u8,
-        row: &Row,
+        row: &DocValueRow,
         puts: &mut Vec<Put>,
     ) -> Result<()> {
         self.lengths.push(length);
         // A value begins with a time, not a difference.
-        let before = if self.rows_count == 0 { 0 } else { self.time };
+        let before = if self.rows_count == 0 { 0 } else { self.last_time };
         let delta =
             i64::try_from(row.time).unwrap_or(i64::MAX) - i64::try_from(before).unwrap_or(i64::MAX);
         let zigzag = delta.unsigned_abs() * 2 + u64::from(delta < 0);
@@ -77,24 +77,24 @@ impl Columns {
             Role::Assistant => 2,
             Role::Tool => 3,
         };
-        varint(&mut self.rows, (zigzag << 2) | role);
+        write_varint(&mut self.rows, (zigzag << 2) | role);
         if let Some((id, bytes)) = &row.summary {
             self.rows.extend_from_slice(id);
-            varint(&mut self.rows, u64::from(*bytes));
+            write_varint(&mut self.rows, u64::from(*bytes));
         }
-        self.time = row.time;
+        self.last_time = row.time;
         self.rows_count += 1;
         if int::to_u64(self.lengths.len()) == LENGTHS_CHUNK {
-            let number = int::to_u32(self.lengths_checks.len());
+            let number = int::to_u32(self.lengths_checksums.len());
             let key = lengths_key(keys, corpus, number);
-            self.lengths_checks.push(check(&self.lengths));
-            puts.push(Put { key, value: Some(codec::encode_plain(&self.lengths)?) });
+            self.lengths_checksums.push(column_checksum(&self.lengths));
+            puts.push(Put { key, value: Some(codec::encode_raw_bytes(&self.lengths)?) });
             self.lengths.clear();
         }
-        if u64::from(self.rows_count) == rows_chunk(corpus) {
-            let key = rows_key(keys, corpus, int::to_u32(self.rows_checks.len()));
-            self.rows_checks.push(check(&self.rows));
-            puts.push(Put { key, value: Some(codec::encode_plain(&self.rows)?) });
+        if u64::from(self.rows_count) == rows_per_chunk(corpus) {
+            let key = rows_key(keys, corpus, int::to_u32(self.rows_checksums.len()));
+            self.rows_checksums.push(column_checksum(&self.rows));
+            puts.push(Put { key, value: Some(codec::encode_raw_bytes(&self.rows)?) });
             self.rows.clear();
             self.rows_count = 0;
         }
@@ -103,30 +103,30 @@ impl Columns {
 
     /// Whether its parts agree with each other and with the number of documents.
     pub(super) fn is_sound(&self, corpus: Corpus, documents: u64) -> bool {
-        let lengths = int::to_u64(self.lengths_checks.len()) * LENGTHS_CHUNK;
-        let rows = int::to_u64(self.rows_checks.len()) * rows_chunk(corpus);
+        let lengths = int::to_u64(self.lengths_checksums.len()) * LENGTHS_CHUNK;
+        let rows = int::to_u64(self.rows_checksums.len()) * rows_per_chunk(corpus);
         lengths + int::to_u64(self.lengths.len()) == documents
             && rows + u64::from(self.rows_count) == documents
-            && self.time <= lcm_text::base::time::MS_MAX
+            && self.last_time <= lcm_text::base::time::MS_MAX
     }
 }
 
 /// Key of a value of lengths.
-pub(super) fn lengths_key(keys: &Keys, corpus: Corpus, number: u32) -> String {
-    keys.column(corpus.letter(), 'l', number)
+pub(super) fn lengths_key(keys: &ConversationKeys, corpus: Corpus, number: u32) -> String {
+    keys.column_key(corpus.key_letter(), 'l', number)
 }
 
 /// Key of a value of rows.
-pub(super) fn rows_key(keys: &Keys, corpus: Corpus, number: u32) -> String {
-    keys.column(corpus.letter(), 'r', number)
+pub(super) fn rows_key(keys: &ConversationKeys, corpus: Corpus, number: u32) -> String {
+    keys.column_key(corpus.key_letter(), 'r', number)
 }
 
 /// What tells one value of a column from another at the same place.
-pub(super) fn check(bytes: &[u8]) -> u32 {
-    int::to_u32(int::to_usize(terms::hash(bytes) >> 40))
+pub(super) fn column_checksum(bytes: &[u8]) -> u32 {
+    int::to_u32(int::to_usize(terms::hash_bytes(bytes) >> 40))
 }
 
-fn varint(out: &mut Vec<u8>, mut number: u64) {
+fn write_varint(out: &mut Vec<u8>, mut number: u64) {
     loop {
         let low = u8::try_from(number & 0x7f).unwrap_or(0);
         number >>= 7;
@@ -151,7 +151,7 @@ fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 /// The rows of a value; `None`: it is none.
-pub(super) fn rows(mut bytes: &[u8], corpus: Corpus) -> Option<Vec<Row>> {
+pub(super) fn decode_rows(mut bytes: &[u8], corpus: Corpus) -> Option<Vec<DocValueRow>> {
     let mut out = Vec::new();
     let mut time = 0i64;
     while !bytes.is_empty() {
@@ -173,7 +173,7 @@ pub(super) fn rows(mut bytes: &[u8], corpus: Corpus) -> Option<Vec<Row>> {
                 Some((*id, u32::try_from(read_varint(&mut bytes)?).ok()?))
             }
         };
-        out.push(Row { time: u64::try_from(time).ok()?, role, summary });
+        out.push(DocValueRow { time: u64::try_from(time).ok()?, role, summary });
     }
     Some(out)
 }
@@ -184,28 +184,28 @@ mod tests {
 
     #[test]
     fn rows_are_read_back_and_full_values_written() {
-        let keys = Keys::new("c").unwrap();
+        let keys = ConversationKeys::new("c").unwrap();
         for corpus in [Corpus::Messages, Corpus::Summaries] {
-            let mut columns = Columns::default();
+            let mut columns = DocValues::default();
             let mut puts = Vec::new();
             let summary = (corpus == Corpus::Summaries).then_some(([7; 8], 300));
-            let wanted: Vec<Row> = (0..5_000u64)
-                .map(|n| Row { time: (n * 7_919) % 4_000, role: Role::Tool, summary })
+            let wanted: Vec<DocValueRow> = (0..5_000u64)
+                .map(|n| DocValueRow { time: (n * 7_919) % 4_000, role: Role::Tool, summary })
                 .collect();
             for row in &wanted {
                 columns.push(&keys, corpus, 3, row, &mut puts).unwrap();
             }
             assert!(columns.is_sound(corpus, 5_000));
-            let chunk = rows_chunk(corpus);
+            let chunk = rows_per_chunk(corpus);
             assert_eq!(int::to_u64(puts.len()), 1 + 5_000 / chunk);
             let mut found = Vec::new();
-            for number in 0..int::to_u32(columns.rows_checks.len()) {
+            for number in 0..int::to_u32(columns.rows_checksums.len()) {
                 let key = rows_key(&keys, corpus, number);
                 let put = puts.iter().find(|put| put.key == key).unwrap();
-                let bytes = codec::decode_plain(&key, put.value.as_ref().unwrap()).unwrap();
-                found.extend(rows(bytes, corpus).unwrap());
+                let bytes = codec::decode_raw_bytes(&key, put.value.as_ref().unwrap()).unwrap();
+                found.extend(decode_rows(bytes, corpus).unwrap());
             }
-            found.extend(rows(&columns.rows, corpus).unwrap());
+            found.extend(decode_rows(&columns.rows, corpus).unwrap());
             assert_eq!(found, wanted);
         }
     }

@@ -3,21 +3,21 @@
 //! In: a query and the ranges of messages that the index leaves to be read. Out: what the index
 //! would say of them. There are few: see the bounds of a flush. Not here: the messages in segments.
 
-use crate::storage::pack::Placed;
+use crate::storage::pack::PlacedMessage;
 use alloc::{borrow::Cow, vec::Vec};
 
 use lcm_loops::lengths;
 
 use super::{
-    Allowance, FIELD_GAP, Field, Index, Postings, each_field, each_term,
+    FIELD_GAP, IndexingBudget, Postings, SearchField, SearchIndex, each_field, each_term,
     query::TextQuery,
-    signs::{self, Signs},
+    signs::{self, FeatureTerms},
 };
-use crate::storage::{history::History, store_session::Reader};
+use crate::storage::{history::MessageHistory, store_session::StoreSession};
 use lcm_text::{
     base::{
         error::Result,
-        sort::{self, Sorted},
+        sort::{self, SortedMap},
     },
     message::{Part, Role},
     types::api::Timestamp,
@@ -25,7 +25,7 @@ use lcm_text::{
 
 /// What is known of one message that is in no segment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct UnindexedEntry {
     pub(crate) seq: u64,
     /// In positions, rounded as the index does.
     pub(crate) length: u32,
@@ -35,60 +35,66 @@ pub(crate) struct Entry {
 
 /// The messages in no segment, as a query sees them.
 #[derive(Debug, Default)]
-pub(crate) struct Direct {
+pub(crate) struct UnindexedMessages {
     /// Ascending.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<UnindexedEntry>,
     /// Of each term of the query.
     pub(crate) postings: Vec<Postings>,
     /// Positions of the terms whose order matters, by term and message.
-    positions: Sorted<Vec<u8>, Vec<(u64, Vec<u32>)>>,
+    positions: SortedMap<Vec<u8>, Vec<(u64, Vec<u32>)>>,
 }
 
-impl Direct {
+impl UnindexedMessages {
     /// Reads and analyses the messages that `index` leaves to be read.
     ///
     /// # Errors
     ///
     /// As [`Reader::immutable`].
     pub(crate) fn read(
-        reader: &mut Reader<'_>,
-        history: &History<'_>,
-        index: &Index,
+        reader: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+        index: &SearchIndex,
         query: &TextQuery,
     ) -> Result<Self> {
         let mut direct = Self {
             postings: query.terms.iter().map(|_| Postings::default()).collect(),
             ..Self::default()
         };
-        let watched = Watched::new(query);
-        for (from, to) in index.direct() {
+        let watched = QueryTermSet::new(query);
+        for (from, to) in index.unindexed_ranges() {
             let mut before = None;
             if from > 1 {
-                before = index.time(reader, from - 1)?;
+                before = index.read_time(reader, from - 1)?;
             }
-            let placed = history.messages(reader, from, to)?;
-            history.fetch_texts(reader, &placed)?;
+            let placed = history.read_messages(reader, from, to)?;
+            history.prefetch_texts(reader, &placed)?;
             for placed in placed {
-                let raw = history.text(reader, &placed.stored)?;
+                let raw = history.read_text(reader, &placed.stored)?;
                 let time = placed.stored.time;
                 let begins = signs::begins_session(before.replace(time), time);
-                let signs = Signs::of(begins, placed.stored.stand_in.is_some());
-                direct.add(&watched, &placed, &raw, signs);
+                let signs = FeatureTerms::new(begins, placed.stored.placeholder.is_some());
+                direct.add_message(&watched, &placed, &raw, signs);
             }
         }
         Ok(direct)
     }
 
-    fn add(&mut self, watched: &Watched<'_>, placed: &Placed, raw: &str, signs: Signs) {
+    fn add_message(
+        &mut self,
+        watched: &QueryTermSet<'_>,
+        placed: &PlacedMessage,
+        raw: &str,
+        signs: FeatureTerms,
+    ) {
         let mut counts: Vec<u32> = alloc::vec![0; self.postings.len()];
         let (seq, stored) = (placed.seq, &placed.stored);
-        let length = each_term_of(raw, &stored.parts, signs, &mut |term, position| {
-            let Some(watch) = watched.find(term) else { return };
+        let length = each_message_term(raw, &stored.parts, signs, &mut |term, position| {
+            let Some(watch) = watched.find_term(term) else { return };
             if let Some(count) = watch.number.and_then(|number| counts.get_mut(number)) {
                 *count = count.saturating_add(1);
             }
             if watch.is_ordered {
-                self.place(term, seq, position);
+                self.add_position(term, seq, position);
             }
         });
         for (postings, count) in self.postings.iter_mut().zip(counts) {
@@ -98,17 +104,17 @@ impl Direct {
             }
         }
         // As exact as the index keeps it, so that a score does not change with a flush.
-        let length = lengths::length(lengths::quantise(u64::from(length)));
+        let length = lengths::dequantize_length(lengths::quantize_length(u64::from(length)));
         let length = u32::try_from(length).unwrap_or(u32::MAX);
-        self.entries.push(Entry { seq, length, time: stored.time, role: stored.role });
+        self.entries.push(UnindexedEntry { seq, length, time: stored.time, role: stored.role });
     }
 
     /// Adds a position in the newest message.
-    fn place(&mut self, term: &[u8], seq: u64, position: u32) {
+    fn add_position(&mut self, term: &[u8], seq: u64, position: u32) {
         if !self.positions.contains_key(term) {
             self.positions.insert(term.to_vec(), Vec::new());
         }
-        let Some(of_term) = self.positions.find_mut(term) else { return };
+        let Some(of_term) = self.positions.get_mut(term) else { return };
         match of_term.last_mut() {
             Some((newest, positions)) if *newest == seq => positions.push(position),
             _ => of_term.push((seq, alloc::vec![position])),
@@ -116,13 +122,13 @@ impl Direct {
     }
 
     /// What is known of a message; `None`: it is in a segment.
-    pub(crate) fn find(&self, seq: u64) -> Option<&Entry> {
+    pub(crate) fn find_entry(&self, seq: u64) -> Option<&UnindexedEntry> {
         let place = self.entries.binary_search_by_key(&seq, |entry| entry.seq).ok()?;
         self.entries.get(place)
     }
 
     /// Positions of a term whose order matters in a message.
-    pub(crate) fn positions(&self, term: &[u8], seq: u64) -> &[u32] {
+    pub(crate) fn term_positions(&self, term: &[u8], seq: u64) -> &[u32] {
         let Some(of_term) = self.positions.get(term) else { return &[] };
         let place = of_term.binary_search_by(|(known, _)| known.cmp(&seq)).ok();
         place.and_then(|place| of_term.get(place)).map_or(&[], |(_, positions)| positions)
@@ -130,17 +136,17 @@ impl Direct {
 }
 
 /// Hands out the terms of a message with their positions; the number of positions is returned.
-fn each_term_of(
+fn each_message_term(
     raw: &str,
     parts: &[Part],
-    mut signs: Signs,
+    mut signs: FeatureTerms,
     each: &mut dyn FnMut(&[u8], u32),
 ) -> u32 {
-    let mut allowance = Allowance::new(lcm_text::base::int::to_u64(raw.len()));
+    let mut allowance = IndexingBudget::new(lcm_text::base::int::to_u64(raw.len()));
     let mut length = 0u32;
-    each_field(raw, parts, &mut |field: Field, text: Cow<'_, str>| {
-        signs.look(field, &text);
-        for text in allowance.cut(&text) {
+    each_field(raw, parts, &mut |field: SearchField, text: Cow<'_, str>| {
+        signs.observe_text(field, &text);
+        for text in allowance.take_edges(&text) {
             if !text.is_empty() {
                 let first = length;
                 let positions = each_term(field, text, &mut |term, position, _| {
@@ -150,20 +156,20 @@ fn each_term_of(
             }
         }
     });
-    signs.look_at_all(&allowance);
-    signs.each(raw, &mut |term| each(term, length));
+    signs.observe_budget(&allowance);
+    signs.each_feature(raw, &mut |term| each(term, length));
     length
 }
 
 /// The terms of a query, for finding them in a text.
-struct Watched<'q> {
+struct QueryTermSet<'q> {
     /// In byte order.
-    terms: Vec<Watch<'q>>,
+    terms: Vec<QueryTerm<'q>>,
     /// Whether a term of this length is among them, up to 64 bytes and above.
     lengths: u64,
 }
 
-struct Watch<'q> {
+struct QueryTerm<'q> {
     term: &'q [u8],
     /// Its number in the query.
     number: Option<usize>,
@@ -171,7 +177,7 @@ struct Watch<'q> {
     is_ordered: bool,
 }
 
-impl<'q> Watched<'q> {
+impl<'q> QueryTermSet<'q> {
     fn new(query: &'q TextQuery) -> Self {
         let mut ordered: Vec<&[u8]> = Vec::new();
         for item in &query.items {
@@ -179,19 +185,19 @@ impl<'q> Watched<'q> {
         }
         let mut all = ordered.clone();
         all.extend(query.terms.iter().map(Vec::as_slice));
-        sort::distinct(&mut all);
-        let watch = |term| Watch {
+        sort::sort_and_dedup(&mut all);
+        let watch = |term| QueryTerm {
             term,
             number: query.terms.iter().position(|known| known == term),
             is_ordered: ordered.contains(&term),
         };
-        let terms: Vec<Watch<'q>> = all.into_iter().map(watch).collect();
-        let lengths = terms.iter().fold(0, |mask, watch| mask | bit(watch.term));
+        let terms: Vec<QueryTerm<'q>> = all.into_iter().map(watch).collect();
+        let lengths = terms.iter().fold(0, |mask, watch| mask | length_bit(watch.term));
         Self { terms, lengths }
     }
 
-    fn find(&self, term: &[u8]) -> Option<&Watch<'q>> {
-        if self.lengths & bit(term) == 0 {
+    fn find_term(&self, term: &[u8]) -> Option<&QueryTerm<'q>> {
+        if self.lengths & length_bit(term) == 0 {
             return None;
         }
         let place = self.terms.binary_search_by(|watch| watch.term.cmp(term)).ok()?;
@@ -199,6 +205,6 @@ impl<'q> Watched<'q> {
     }
 }
 
-fn bit(term: &[u8]) -> u64 {
+fn length_bit(term: &[u8]) -> u64 {
     1 << term.len().min(63)
 }

@@ -8,7 +8,7 @@ use alloc::borrow::Cow;
 use lcm_text::{
     base::{
         int,
-        json::{self, Span},
+        json::{self, ByteSpan},
         limits,
     },
     message::Part,
@@ -16,7 +16,7 @@ use lcm_text::{
 
 /// Where in a message a text stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Field {
+pub(crate) enum SearchField {
     /// What was said; the text of a summary.
     Text,
     /// What was thought.
@@ -42,9 +42,9 @@ pub(crate) const INDEXED_BYTES_MAX: usize = 512 << 10;
 pub(crate) fn each_field<'a>(
     raw: &'a str,
     parts: &[Part],
-    each: &mut dyn FnMut(Field, Cow<'a, str>),
+    each: &mut dyn FnMut(SearchField, Cow<'a, str>),
 ) {
-    let mut some = |field: Field, span: Option<Span>| {
+    let mut some = |field: SearchField, span: Option<ByteSpan>| {
         if let Some(span) = span {
             let text = json::text(raw, span);
             if !text.is_empty() {
@@ -54,19 +54,19 @@ pub(crate) fn each_field<'a>(
     };
     for part in parts {
         match *part {
-            Part::Text { text } => some(Field::Text, Some(text)),
-            Part::Reasoning { text } => some(Field::Reasoning, Some(text)),
+            Part::Text { text } => some(SearchField::Text, Some(text)),
+            Part::Reasoning { text } => some(SearchField::Reasoning, Some(text)),
             Part::ToolCall { name, input, .. } => {
-                some(Field::ToolName, name);
-                some(Field::Arguments, input);
+                some(SearchField::ToolName, name);
+                some(SearchField::Arguments, input);
             }
             Part::ToolResult { name, output, .. } => {
-                some(Field::ToolName, name);
-                some(Field::Result, output);
+                some(SearchField::ToolName, name);
+                some(SearchField::Result, output);
             }
             Part::File { name, text, .. } => {
-                some(Field::FileName, name);
-                some(Field::FileText, text);
+                some(SearchField::FileName, name);
+                some(SearchField::FileText, text);
             }
             Part::Other { .. } => {}
         }
@@ -75,14 +75,14 @@ pub(crate) fn each_field<'a>(
 
 /// What of the texts of one message is read for words.
 #[derive(Debug)]
-pub(crate) struct Allowance {
+pub(crate) struct IndexingBudget {
     /// Bytes of texts; `None`: everything.
     left: Option<usize>,
     /// Whether something was not read.
     pub(super) is_exceeded: bool,
 }
 
-impl Allowance {
+impl IndexingBudget {
     /// For a message of so many raw bytes.
     pub(crate) fn new(raw_bytes: u64) -> Self {
         let is_large = raw_bytes > int::to_u64(limits::PACK_BYTES_MAX);
@@ -91,7 +91,7 @@ impl Allowance {
 
     /// The beginning and the end of a text that are read; all of it in a message of normal size. A
     /// text has at most half of what is left, so that none is left with nothing by the one before.
-    pub(crate) fn cut<'t>(&mut self, text: &'t str) -> [&'t str; 2] {
+    pub(crate) fn take_edges<'t>(&mut self, text: &'t str) -> [&'t str; 2] {
         let Some(left) = &mut self.left else { return [text, ""] };
         let most = *left / 2;
         *left -= most.min(text.len());
@@ -124,17 +124,17 @@ mod tests {
             {"type":"tool_call","id":"c1","name":"read","input":{"path":"x"}},
             {"type":"tool_result","call_id":"c1","name":"read","output":"done \"it\""},
             {"type":"tool_result","call_id":"c1","output":[1,2]}]}"#;
-        let message = message::project(Dialect::Lcm, raw).unwrap();
-        let mut found: Vec<(Field, String)> = Vec::new();
+        let message = message::parse(Dialect::Lcm, raw).unwrap();
+        let mut found: Vec<(SearchField, String)> = Vec::new();
         each_field(raw, &message.parts, &mut |field, text| found.push((field, text.into_owned())));
         let expected = [
-            (Field::Reasoning, "why"),
-            (Field::Text, "a\nb"),
-            (Field::ToolName, "read"),
-            (Field::Arguments, r#"{"path":"x"}"#),
-            (Field::ToolName, "read"),
-            (Field::Result, "done \"it\""),
-            (Field::Result, "[1,2]"),
+            (SearchField::Reasoning, "why"),
+            (SearchField::Text, "a\nb"),
+            (SearchField::ToolName, "read"),
+            (SearchField::Arguments, r#"{"path":"x"}"#),
+            (SearchField::ToolName, "read"),
+            (SearchField::Result, "done \"it\""),
+            (SearchField::Result, "[1,2]"),
         ];
         assert_eq!(found.len(), expected.len());
         for ((field, text), (wanted, expected)) in found.iter().zip(expected) {
@@ -146,15 +146,15 @@ mod tests {
     fn of_a_large_message_all_is_read_up_to_a_bound_and_then_the_edges() {
         let text = "\u{e9}".repeat(40_000);
         let bytes = |[head, tail]: [&str; 2]| (head.len(), tail.len());
-        assert_eq!(Allowance::new(65_536).cut(&text), [text.as_str(), ""]);
-        let mut allowance = Allowance::new(65_537);
-        let read: Vec<_> = (0..6).map(|_| bytes(allowance.cut(&text))).collect();
+        assert_eq!(IndexingBudget::new(65_536).take_edges(&text), [text.as_str(), ""]);
+        let mut allowance = IndexingBudget::new(65_537);
+        let read: Vec<_> = (0..6).map(|_| bytes(allowance.take_edges(&text))).collect();
         let all = (80_000, 0);
         let edges = |left: usize| (left / 4, left / 4);
         let left = INDEXED_BYTES_MAX - 5 * 80_000;
         assert_eq!(read, [all, all, all, all, all, edges(left)]);
         assert!(allowance.is_exceeded);
         let long = "x".repeat(1 << 20);
-        assert_eq!(bytes(Allowance::new(1 << 20).cut(&long)), (128 << 10, 128 << 10));
+        assert_eq!(bytes(IndexingBudget::new(1 << 20).take_edges(&long)), (128 << 10, 128 << 10));
     }
 }

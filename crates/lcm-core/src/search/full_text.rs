@@ -8,15 +8,15 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    Corpus, Index, Postings,
-    direct::Direct,
+    Corpus, Postings, SearchIndex,
+    direct::UnindexedMessages,
     query::{Filter, Item, Presence, Property, TextQuery},
-    rank::{self, Layout, Places, Ranking},
+    rank::{self, DocumentLayout, Ranker, TermPostings},
     score,
-    sessions::{self, Sessions},
-    window::Window,
+    sessions::{self, SessionBounds},
+    window::TimeWindow,
 };
-use crate::storage::{history::History, store_session::Reader};
+use crate::storage::{history::MessageHistory, store_session::StoreSession};
 use lcm_text::{
     base::{
         error::{Error, Result},
@@ -29,58 +29,58 @@ use lcm_text::{
 /// Postings that words which may be there have together in one corpus; of more the most frequent
 /// words are left out, which say least. Three of the thirty most frequent words of a conversation
 /// of 100,000 messages have about so many.
-const POSTINGS_MAX: usize = 64_000;
+const OPTIONAL_POSTINGS_MAX: usize = 64_000;
 /// Documents of terms whose positions are read, of all phrases of a query together, and as how many
 /// finding the list of one term counts.
-const PLACED_MAX: usize = 35_000;
-const PLACED_MIN: usize = 7_000;
+const POSITION_DOCUMENTS_MAX: usize = 35_000;
+const POSITION_DOCUMENTS_MIN: usize = 7_000;
 /// Messages that are read to compare their speaker with a name that has no words.
 const SPEAKERS_READ_MAX: usize = 4_096;
 
 /// What one corpus of a conversation says to a query.
-pub(crate) struct Gathered {
+pub(crate) struct CorpusMatches {
     corpus: Corpus,
     /// Postings of each item of the query, of each of its terms, and where sessions begin.
     items: Vec<Postings>,
     terms: Vec<Postings>,
-    sessions: Sessions,
-    direct: Direct,
-    pub(crate) statistics: Statistics,
+    sessions: SessionBounds,
+    unindexed: UnindexedMessages,
+    pub(crate) statistics: CorpusStatistics,
     /// Words were left out.
-    pub(crate) is_cut: bool,
+    pub(crate) has_dropped_items: bool,
 }
 
 /// What weights depend on; sums over conversations are the statistics of all of them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Statistics {
+pub(crate) struct CorpusStatistics {
     pub(crate) documents: u64,
     pub(crate) length_total: u64,
     pub(crate) sessions: u64,
     /// Of each item: the documents that hold it, their sessions, and the documents that hold it as
     /// typed.
-    pub(crate) holding: Vec<[u64; 3]>,
+    pub(crate) item_counts: Vec<[u64; 3]>,
     /// Of each name: the documents that such a speaker said, and their sessions.
-    pub(crate) spoken: Vec<[u64; 2]>,
+    pub(crate) speaker_counts: Vec<[u64; 2]>,
 }
 
-impl Statistics {
+impl CorpusStatistics {
     /// Adds those of further documents.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub(crate) fn add_statistics(&mut self, other: &Self) {
         self.documents += other.documents;
         self.length_total += other.length_total;
         self.sessions += other.sessions;
-        self.holding.resize(other.holding.len(), [0; 3]);
-        let sums = self.holding.iter_mut().flatten();
-        sums.zip(other.holding.iter().flatten()).for_each(|(sum, more)| *sum += more);
-        self.spoken.resize(other.spoken.len(), [0; 2]);
-        let sums = self.spoken.iter_mut().flatten();
-        sums.zip(other.spoken.iter().flatten()).for_each(|(sum, more)| *sum += more);
+        self.item_counts.resize(other.item_counts.len(), [0; 3]);
+        let sums = self.item_counts.iter_mut().flatten();
+        sums.zip(other.item_counts.iter().flatten()).for_each(|(sum, more)| *sum += more);
+        self.speaker_counts.resize(other.speaker_counts.len(), [0; 2]);
+        let sums = self.speaker_counts.iter_mut().flatten();
+        sums.zip(other.speaker_counts.iter().flatten()).for_each(|(sum, more)| *sum += more);
     }
 }
 
 /// Documents that fit, ascending, each with its score.
 #[derive(Debug, Default)]
-pub(crate) struct Ranked {
+pub(crate) struct RankedDocuments {
     pub(crate) documents: Vec<u64>,
     pub(crate) scores: Vec<u64>,
 }
@@ -90,63 +90,83 @@ pub(crate) struct Ranked {
 /// # Errors
 ///
 /// As [`Index::postings`].
-pub(crate) fn gather(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    index: &mut Index,
+pub(crate) fn gather_matches(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    index: &mut SearchIndex,
     corpus: Corpus,
     query: &TextQuery,
-) -> Result<Gathered> {
+) -> Result<CorpusMatches> {
     let direct = match corpus {
-        Corpus::Messages => Direct::read(reader, history, index, query)?,
-        Corpus::Summaries => Direct::default(),
+        Corpus::Messages => UnindexedMessages::read(reader, history, index, query)?,
+        Corpus::Summaries => UnindexedMessages::default(),
     };
-    let mut terms = index.postings(reader, corpus, &query.terms)?;
+    let mut terms = index.read_postings(reader, corpus, &query.terms)?;
     for (postings, more) in terms.iter_mut().zip(&direct.postings) {
         if !more.documents.is_empty() {
-            *postings = united(postings, more, |first, second| first.max(second));
+            *postings = union_postings(postings, more, |first, second| first.max(second));
         }
     }
     let mut items = Vec::with_capacity(query.items.len());
     let is_alone = query.items.len() == 1;
-    let mut placing = Placing { terms: &query.terms, left: PLACED_MAX, is_alone, is_cut: false };
+    let mut placing = PositionBudget {
+        terms: &query.terms,
+        documents_left: POSITION_DOCUMENTS_MAX,
+        is_alone,
+        is_cut: false,
+    };
     for item in &query.items {
         items.push(held(reader, index, corpus, &direct, item, &terms, &mut placing)?);
     }
-    let is_cut = leave_out(query, &mut items) || placing.is_cut;
+    let is_cut = drop_frequent_items(query, &mut items) || placing.is_cut;
     let lengths = direct.entries.iter().map(|entry| u64::from(entry.length)).sum::<u64>();
     let documents = match corpus {
         Corpus::Messages => history.head.messages,
-        Corpus::Summaries => index.documents(corpus),
+        Corpus::Summaries => index.count_documents(corpus),
     };
     let sessions = match corpus {
-        Corpus::Messages => Sessions::Begin(documents_of(&terms, Some(&0)).to_vec()),
-        Corpus::Summaries => Sessions::Alone,
+        Corpus::Messages => SessionBounds::Starts(term_documents(&terms, Some(&0)).to_vec()),
+        Corpus::Summaries => SessionBounds::OnePerDocument,
     };
     let count = |documents: &[u64]| {
-        [int::to_u64(documents.len()), sessions::distinct(&sessions.of(documents))]
+        [
+            int::to_u64(documents.len()),
+            sessions::count_distinct(&sessions.session_numbers(documents)),
+        ]
     };
     let holding = query.items.iter().zip(&items).map(|(item, postings)| {
         let [documents, sessions] = count(&postings.documents);
         let typed = match item.forms.is_empty() {
             true => 0,
-            false => int::to_u64(documents_of(&terms, item.terms.first()).len()),
+            false => int::to_u64(term_documents(&terms, item.terms.first()).len()),
         };
         [documents, sessions, typed]
     });
-    let statistics = Statistics {
+    let statistics = CorpusStatistics {
         documents,
         length_total: index.length_total(corpus) + lengths,
         sessions: sessions.count(documents),
-        holding: holding.collect(),
-        spoken: query.names.iter().map(|name| count(documents_of(&terms, Some(name)))).collect(),
+        item_counts: holding.collect(),
+        speaker_counts: query
+            .names
+            .iter()
+            .map(|name| count(term_documents(&terms, Some(name))))
+            .collect(),
     };
-    Ok(Gathered { corpus, items, terms, sessions, direct, statistics, is_cut })
+    Ok(CorpusMatches {
+        corpus,
+        items,
+        terms,
+        sessions,
+        unindexed: direct,
+        statistics,
+        has_dropped_items: is_cut,
+    })
 }
 
 /// Empties the postings of the most frequent items that may be there, as far as all have too many;
 /// whether there were such.
-fn leave_out(query: &TextQuery, items: &mut [Postings]) -> bool {
+fn drop_frequent_items(query: &TextQuery, items: &mut [Postings]) -> bool {
     let numbered = items.iter().zip(&query.items).enumerate();
     let may = numbered.filter(|(_, (_, item))| item.presence == Presence::May);
     let mut sizes: Vec<(usize, usize)> =
@@ -155,7 +175,7 @@ fn leave_out(query: &TextQuery, items: &mut [Postings]) -> bool {
     let (mut sum, mut is_cut) = (0, false);
     for (place, (size, number)) in sizes.into_iter().enumerate() {
         sum += size;
-        if sum > POSTINGS_MAX && place > 0 {
+        if sum > OPTIONAL_POSTINGS_MAX && place > 0 {
             is_cut = true;
             items.get_mut(number).into_iter().for_each(|postings| *postings = Postings::default());
         }
@@ -164,46 +184,46 @@ fn leave_out(query: &TextQuery, items: &mut [Postings]) -> bool {
 }
 
 /// The documents of a term by its number.
-fn documents_of<'t>(terms: &'t [Postings], number: Option<&usize>) -> &'t [u64] {
+fn term_documents<'t>(terms: &'t [Postings], number: Option<&usize>) -> &'t [u64] {
     let postings = number.and_then(|number| terms.get(*number));
     postings.map_or(&[], |postings| postings.documents.as_slice())
 }
 
 /// What is still to be read of positions.
-struct Placing<'q> {
+struct PositionBudget<'q> {
     /// The terms of the query.
     terms: &'q [Vec<u8>],
-    left: usize,
+    documents_left: usize,
     /// There is one item.
     is_alone: bool,
     is_cut: bool,
 }
 
-impl Placing<'_> {
+impl PositionBudget<'_> {
     /// The places of an item's terms in its order, those of the fewest documents first, as far as
     /// their positions may be read. Where the others stand in a document is not looked at.
     ///
     /// # Errors
     ///
     /// `limit-exceeded`: the item must not be there, so that documents would be missed.
-    fn takes(&mut self, item: &Item, terms: &[Postings]) -> Result<Vec<usize>> {
+    fn select_terms(&mut self, item: &Item, terms: &[Postings]) -> Result<Vec<usize>> {
         let size = |(term, _): &(Vec<u8>, u32)| {
             let number = self.terms.iter().position(|known| known == term);
-            documents_of(terms, number.as_ref()).len().max(PLACED_MIN)
+            term_documents(terms, number.as_ref()).len().max(POSITION_DOCUMENTS_MIN)
         };
         let mut sizes: Vec<(usize, usize)> =
             item.order.iter().enumerate().map(|(place, entry)| (size(entry), place)).collect();
         sort::sort(&mut sizes);
         let mut out = Vec::new();
         for (size, place) in sizes {
-            let Some(left) = self.left.checked_sub(size) else { break };
-            self.left = left;
+            let Some(left) = self.documents_left.checked_sub(size) else { break };
+            self.documents_left = left;
             out.push(place);
         }
         if out.len() < item.order.len() {
             self.is_cut = true;
             if item.presence == Presence::MustNot {
-                return Err(Error::limit(
+                return Err(Error::limit_exceeded(
                     "pattern: phrases of so many frequent words that must not be there; fewer or \
                      rarer words can be looked for",
                 ));
@@ -215,34 +235,39 @@ impl Placing<'_> {
 
 /// The documents that hold an item, and how often.
 fn held(
-    reader: &mut Reader<'_>,
-    index: &mut Index,
+    reader: &mut StoreSession<'_>,
+    index: &mut SearchIndex,
     corpus: Corpus,
-    direct: &Direct,
+    direct: &UnindexedMessages,
     item: &Item,
     terms: &[Postings],
-    placing: &mut Placing<'_>,
+    placing: &mut PositionBudget<'_>,
 ) -> Result<Postings> {
     if !item.forms.is_empty() {
         let forms = item.forms.iter().filter_map(|number| terms.get(*number));
-        return Ok(forms.fold(Postings::default(), |all, form| united(&all, form, |a, b| a + b)));
+        return Ok(
+            forms.fold(Postings::default(), |all, form| union_postings(&all, form, |a, b| a + b))
+        );
     }
     let mut of_terms = item.terms.iter().filter_map(|number| terms.get(*number));
     let Some(first) = of_terms.next() else { return Ok(Postings::default()) };
     if item.order.is_empty() {
         return Ok(first.clone());
     }
-    if placing.left < PLACED_MIN && item.presence == Presence::May && !placing.is_alone {
+    if placing.documents_left < POSITION_DOCUMENTS_MIN
+        && item.presence == Presence::May
+        && !placing.is_alone
+    {
         placing.is_cut = true;
         return Ok(Postings::default());
     }
     let mut documents = first.documents.clone();
     for other in of_terms {
-        keep_common(&mut documents, &other.documents);
+        intersect_in_place(&mut documents, &other.documents);
     }
     let places = match documents.is_empty() {
         true => Vec::new(),
-        false => placing.takes(item, terms)?,
+        false => placing.select_terms(item, terms)?,
     };
     if places.is_empty() && item.presence == Presence::May && !placing.is_alone {
         return Ok(Postings::default());
@@ -282,24 +307,27 @@ fn held(
 
 /// Positions of a term in these documents, in segments or not.
 fn positions(
-    reader: &mut Reader<'_>,
-    index: &mut Index,
+    reader: &mut StoreSession<'_>,
+    index: &mut SearchIndex,
     corpus: Corpus,
-    direct: &Direct,
+    direct: &UnindexedMessages,
     term: &[u8],
     documents: &[u64],
 ) -> Result<Vec<Vec<u32>>> {
-    let stored: Vec<u64> =
-        documents.iter().copied().filter(|document| direct.find(*document).is_none()).collect();
-    let mut found = index.positions(reader, corpus, term, &stored)?.into_iter();
-    let of = |document: &u64| match direct.find(*document) {
-        Some(_) => direct.positions(term, *document).to_vec(),
+    let stored: Vec<u64> = documents
+        .iter()
+        .copied()
+        .filter(|document| direct.find_entry(*document).is_none())
+        .collect();
+    let mut found = index.read_positions(reader, corpus, term, &stored)?.into_iter();
+    let of = |document: &u64| match direct.find_entry(*document) {
+        Some(_) => direct.term_positions(term, *document).to_vec(),
         None => found.next().unwrap_or_default(),
     };
     Ok(documents.iter().map(of).collect())
 }
 
-impl Gathered {
+impl CorpusMatches {
     /// The documents that fit, with their scores by the statistics of all that are searched.
     ///
     /// # Errors
@@ -307,29 +335,29 @@ impl Gathered {
     /// As [`Index::postings`].
     pub(crate) fn rank(
         &self,
-        reader: &mut Reader<'_>,
-        history: &History<'_>,
-        index: &mut Index,
+        reader: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+        index: &mut SearchIndex,
         query: &TextQuery,
-        window: &Window,
-        statistics: &Statistics,
+        window: &TimeWindow,
+        statistics: &CorpusStatistics,
         with_neighbours: bool,
-    ) -> Result<Ranked> {
+    ) -> Result<RankedDocuments> {
         let mut documents = self.candidates(history, index, query);
         if with_neighbours && query.is_question() {
             documents = self.sessions.with_neighbours(&documents, self.statistics.documents);
         }
-        if !window.is_everything() {
+        if !window.is_unbounded() {
             let times = self.times(reader, index, &documents)?;
-            keep(&mut documents, &times, |time| window.holds(*time));
+            retain_by_value(&mut documents, &times, |time| window.contains(*time));
         }
         self.filter(reader, history, index, query, &mut documents)?;
         if !query.asks_for_text() {
             let scores = alloc::vec![0; documents.len()];
-            return Ok(Ranked { documents, scores });
+            return Ok(RankedDocuments { documents, scores });
         }
         let scores = self.scores(reader, index, query, &documents, statistics)?;
-        Ok(Ranked { documents, scores })
+        Ok(RankedDocuments { documents, scores })
     }
 
     /// Keeps of some documents (ascending) those that the query would let be hits if they had one
@@ -340,23 +368,23 @@ impl Gathered {
     /// As [`Gathered::rank`].
     pub(crate) fn admit(
         &self,
-        reader: &mut Reader<'_>,
-        history: &History<'_>,
-        index: &mut Index,
+        reader: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+        index: &mut SearchIndex,
         query: &TextQuery,
-        window: &Window,
+        window: &TimeWindow,
         documents: &mut Vec<u64>,
     ) -> Result<()> {
         for (item, postings) in query.items.iter().zip(&self.items) {
             match item.presence {
-                Presence::Must => keep_common(documents, &postings.documents),
-                Presence::MustNot => drop_common(documents, &postings.documents),
+                Presence::Must => intersect_in_place(documents, &postings.documents),
+                Presence::MustNot => subtract_in_place(documents, &postings.documents),
                 Presence::May => {}
             }
         }
-        if !window.is_everything() {
+        if !window.is_unbounded() {
             let times = self.times(reader, index, documents)?;
-            keep(documents, &times, |time| window.holds(*time));
+            retain_by_value(documents, &times, |time| window.contains(*time));
         }
         self.filter(reader, history, index, query, documents)
     }
@@ -364,30 +392,31 @@ impl Gathered {
     /// What these documents are worth.
     fn scores(
         &self,
-        reader: &mut Reader<'_>,
-        index: &mut Index,
+        reader: &mut StoreSession<'_>,
+        index: &mut SearchIndex,
         query: &TextQuery,
         documents: &[u64],
-        statistics: &Statistics,
+        statistics: &CorpusStatistics,
     ) -> Result<Vec<u64>> {
         let are_messages = self.corpus == Corpus::Messages;
         let all = statistics.documents;
-        let mean = score::mean_length(all, statistics.length_total, are_messages);
+        let mean = score::compute_mean_length(all, statistics.length_total, are_messages);
         let ranked = self.layout(reader, index, documents)?;
-        let mut ranking = Ranking::new(documents, &ranked, mean);
-        let asks = documents_of(&self.terms, Some(&1));
-        let has_spoken = |name: &usize| statistics.spoken.get(*name).is_some_and(|n| n[0] > 0);
+        let mut ranking = Ranker::new(documents, &ranked, mean);
+        let asks = term_documents(&self.terms, Some(&1));
+        let has_spoken =
+            |name: &usize| statistics.speaker_counts.get(*name).is_some_and(|n| n[0] > 0);
         for ((item, postings), holding) in
-            query.items.iter().zip(&self.items).zip(&statistics.holding)
+            query.items.iter().zip(&self.items).zip(&statistics.item_counts)
         {
             if item.presence == Presence::MustNot || postings.documents.is_empty() {
                 continue;
             }
             let [any, sessions, typed] = *holding;
             let weights = [(all, any), (statistics.sessions, sessions), (all, typed)]
-                .map(|(of, holding)| score::weight(of, holding));
+                .map(|(of, holding)| score::compute_idf(of, holding));
             let [any, sessions, typed] =
-                rank::weights(weights, item.name.as_ref().is_some_and(has_spoken));
+                rank::scale_weights(weights, item.name.as_ref().is_some_and(has_spoken));
             let apart;
             let layout = if postings.documents == documents {
                 &ranked
@@ -395,7 +424,7 @@ impl Gathered {
                 apart = self.layout(reader, index, &postings.documents)?;
                 &apart
             };
-            let places = Places { postings, layout };
+            let places = TermPostings { postings, layout };
             ranking.add_session(&places, sessions);
             let as_typed = item.terms.first().filter(|_| !item.forms.is_empty());
             match as_typed.and_then(|term| self.terms.get(*term)) {
@@ -405,41 +434,48 @@ impl Gathered {
                 Some(postings) => {
                     ranking.add_term(&places, asks, &[any]);
                     let layout = &self.layout(reader, index, &postings.documents)?;
-                    ranking.add_term(&Places { postings, layout }, asks, &[typed]);
+                    ranking.add_term(&TermPostings { postings, layout }, asks, &[typed]);
                 }
             }
         }
         let names = (0..query.names.len()).filter(has_spoken).count();
-        for (name, [documents, sessions]) in query.names.iter().zip(&statistics.spoken) {
-            let spoken = documents_of(&self.terms, Some(name));
-            let weights =
-                [score::weight(all, *documents), score::weight(statistics.sessions, *sessions)];
-            ranking.add_speaker(spoken, &self.sessions.of(spoken), weights, names);
+        for (name, [documents, sessions]) in query.names.iter().zip(&statistics.speaker_counts) {
+            let spoken = term_documents(&self.terms, Some(name));
+            let weights = [
+                score::compute_idf(all, *documents),
+                score::compute_idf(statistics.sessions, *sessions),
+            ];
+            ranking.add_speaker(spoken, &self.sessions.session_numbers(spoken), weights, names);
         }
         if let Some(date) = query.date.filter(|_| are_messages && query.is_question()) {
             ranking.add_date(&self.times(reader, index, documents)?, date);
         }
-        ranking.take_asking(documents_of(&self.terms, Some(&2)), &ranked.lengths);
+        ranking.penalize_questions(term_documents(&self.terms, Some(&2)), &ranked.lengths);
         Ok(ranking.scores)
     }
 
     /// How long some documents (ascending) are, and of which sessions.
     fn layout(
         &self,
-        reader: &mut Reader<'_>,
-        index: &mut Index,
+        reader: &mut StoreSession<'_>,
+        index: &mut SearchIndex,
         documents: &[u64],
-    ) -> Result<Layout> {
+    ) -> Result<DocumentLayout> {
         let lengths = self.column(
             documents,
             |entry| entry.length,
-            |stored| index.lengths(reader, self.corpus, stored),
+            |stored| index.read_lengths(reader, self.corpus, stored),
         )?;
-        Ok(Layout { lengths, sessions: self.sessions.of(documents) })
+        Ok(DocumentLayout { lengths, sessions: self.sessions.session_numbers(documents) })
     }
 
     /// The documents that the items of a query leave.
-    fn candidates(&self, history: &History<'_>, index: &Index, query: &TextQuery) -> Vec<u64> {
+    fn candidates(
+        &self,
+        history: &MessageHistory<'_>,
+        index: &SearchIndex,
+        query: &TextQuery,
+    ) -> Vec<u64> {
         let of = |presence: Presence| {
             let items = query.items.iter().zip(&self.items);
             items.filter(move |(item, _)| item.presence == presence).map(|(_, found)| found)
@@ -448,7 +484,7 @@ impl Gathered {
         let mut documents = match must.next() {
             Some(first) => {
                 let mut documents = first.documents.clone();
-                must.for_each(|other| keep_common(&mut documents, &other.documents));
+                must.for_each(|other| intersect_in_place(&mut documents, &other.documents));
                 documents
             }
             None if query.asks_for_text() => {
@@ -456,15 +492,15 @@ impl Gathered {
                     of(Presence::May).map(|item| item.documents.as_slice()).collect();
                 // Short lists first: what is merged often stays short.
                 sort::sort_by(&mut any, &mut |left, right| left.len().cmp(&right.len()));
-                any.into_iter().fold(Vec::new(), merged)
+                any.into_iter().fold(Vec::new(), union_documents)
             }
             None => match self.corpus {
                 Corpus::Messages => (1..=history.head.messages).collect(),
-                Corpus::Summaries => (1..=index.documents(self.corpus)).collect(),
+                Corpus::Summaries => (1..=index.count_documents(self.corpus)).collect(),
             },
         };
         for without in of(Presence::MustNot) {
-            drop_common(&mut documents, &without.documents);
+            subtract_in_place(&mut documents, &without.documents);
         }
         documents
     }
@@ -472,9 +508,9 @@ impl Gathered {
     /// Applies the filters: those of one kind are alternatives, kinds add up.
     fn filter(
         &self,
-        reader: &mut Reader<'_>,
-        history: &History<'_>,
-        index: &mut Index,
+        reader: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+        index: &mut SearchIndex,
         query: &TextQuery,
         documents: &mut Vec<u64>,
     ) -> Result<()> {
@@ -489,9 +525,12 @@ impl Gathered {
         self.filter_tools(query, documents);
         let has = |kind: fn(&Property) -> bool| query.filters.iter().any(|f| kind(&f.property));
         if has(|property| matches!(property, Property::Role(_))) {
-            let roles =
-                self.column(documents, |entry| entry.role, |stored| index.roles(reader, stored))?;
-            keep(documents, &roles, |role| passes(&query.filters, *role));
+            let roles = self.column(
+                documents,
+                |entry| entry.role,
+                |stored| index.read_roles(reader, stored),
+            )?;
+            retain_by_value(documents, &roles, |role| passes(&query.filters, *role));
         }
         self.filter_speakers(reader, history, query, documents)
     }
@@ -499,8 +538,8 @@ impl Gathered {
     /// Who has all words of a name is one of that name.
     fn filter_speakers(
         &self,
-        reader: &mut Reader<'_>,
-        history: &History<'_>,
+        reader: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
         query: &TextQuery,
         documents: &mut Vec<u64>,
     ) -> Result<()> {
@@ -511,9 +550,12 @@ impl Gathered {
                 is_asked = true;
                 let spoken = match words.split_first() {
                     Some((first, rest)) => {
-                        let mut spoken = documents_of(&self.terms, Some(first)).to_vec();
+                        let mut spoken = term_documents(&self.terms, Some(first)).to_vec();
                         rest.iter().for_each(|word| {
-                            keep_common(&mut spoken, documents_of(&self.terms, Some(word)));
+                            intersect_in_place(
+                                &mut spoken,
+                                term_documents(&self.terms, Some(word)),
+                            );
                         });
                         spoken
                     }
@@ -523,23 +565,25 @@ impl Gathered {
                         }
                         let mut spoken = documents.clone();
                         let speakers = read.as_deref().unwrap_or_default();
-                        keep(&mut spoken, speakers, |speaker| speaker.as_ref() == Some(name));
+                        retain_by_value(&mut spoken, speakers, |speaker| {
+                            speaker.as_ref() == Some(name)
+                        });
                         spoken
                     }
                 };
-                named = merged(named, &spoken);
+                named = union_documents(named, &spoken);
             }
             match negated {
                 _ if !is_asked => {}
-                true => drop_common(documents, &named),
-                false => keep_common(documents, &named),
+                true => subtract_in_place(documents, &named),
+                false => intersect_in_place(documents, &named),
             }
         }
         Ok(())
     }
 
     fn filter_tools(&self, query: &TextQuery, documents: &mut Vec<u64>) {
-        let of = |number: usize| documents_of(&self.terms, Some(&number));
+        let of = |number: usize| term_documents(&self.terms, Some(&number));
         let named = |negated: bool| {
             query.filters.iter().filter(move |filter| filter.negated == negated).filter_map(
                 |filter| match filter.property {
@@ -549,10 +593,10 @@ impl Gathered {
             )
         };
         if named(false).next().is_some() {
-            let any = named(false).fold(Vec::new(), |all, term| merged(all, of(term)));
-            keep_common(documents, &any);
+            let any = named(false).fold(Vec::new(), |all, term| union_documents(all, of(term)));
+            intersect_in_place(documents, &any);
         }
-        named(true).for_each(|term| drop_common(documents, of(term)));
+        named(true).for_each(|term| subtract_in_place(documents, of(term)));
     }
 
     /// Times of these documents.
@@ -562,14 +606,14 @@ impl Gathered {
     /// As [`Index::postings`].
     pub(crate) fn times(
         &self,
-        reader: &mut Reader<'_>,
-        index: &mut Index,
+        reader: &mut StoreSession<'_>,
+        index: &mut SearchIndex,
         documents: &[u64],
     ) -> Result<Vec<Timestamp>> {
         self.column(
             documents,
             |entry| entry.time,
-            |stored| index.times(reader, self.corpus, stored),
+            |stored| index.read_times(reader, self.corpus, stored),
         )
     }
 
@@ -577,16 +621,16 @@ impl Gathered {
     fn column<T>(
         &self,
         documents: &[u64],
-        of_direct: impl Fn(&super::direct::Entry) -> T,
+        of_direct: impl Fn(&super::direct::UnindexedEntry) -> T,
         of_stored: impl FnOnce(&[u64]) -> Result<Vec<T>>,
     ) -> Result<Vec<T>> {
-        if self.direct.entries.is_empty() {
+        if self.unindexed.entries.is_empty() {
             return of_stored(documents);
         }
-        let is_stored = |document: &u64| self.direct.find(*document).is_none();
+        let is_stored = |document: &u64| self.unindexed.find_entry(*document).is_none();
         let stored: Vec<u64> = documents.iter().copied().filter(is_stored).collect();
         let mut values = of_stored(&stored)?.into_iter();
-        let value = |document: &u64| match self.direct.find(*document) {
+        let value = |document: &u64| match self.unindexed.find_entry(*document) {
             Some(entry) => Some(of_direct(entry)),
             None => values.next(),
         };
@@ -608,21 +652,21 @@ fn passes(filters: &[Filter], role: Role) -> bool {
 
 /// The `speaker` of each of these messages, in lower case. This reads the messages themselves.
 fn speakers(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     seqs: &[u64],
 ) -> Result<Vec<Option<String>>> {
     if seqs.len() > SPEAKERS_READ_MAX {
-        return Err(Error::limit(format_args!(
+        return Err(Error::limit_exceeded(format_args!(
             "pattern: a speaker's name without words is compared with at most {SPEAKERS_READ_MAX} \
              messages; words, since: or before: leave fewer"
         )));
     }
     let mut out = Vec::with_capacity(seqs.len());
     let ranges: Vec<(u64, u64)> = seqs.iter().map(|seq| (*seq, *seq)).collect();
-    history.each_of(reader, &ranges, &mut |_, message| {
-        let members = json::object(message.text)?;
-        let speaker = json::member(&members, message.text, "speaker");
+    history.visit_messages(reader, &ranges, &mut |_, message| {
+        let members = json::parse_object(message.text)?;
+        let speaker = json::find_member(&members, message.text, "speaker");
         out.push(speaker.map(|member| json::text(message.text, member.value).to_lowercase()));
         Ok(())
     })?;
@@ -630,13 +674,13 @@ fn speakers(
 }
 
 /// Keeps the documents whose value is wanted.
-fn keep<T>(documents: &mut Vec<u64>, values: &[T], is_wanted: impl Fn(&T) -> bool) {
+fn retain_by_value<T>(documents: &mut Vec<u64>, values: &[T], is_wanted: impl Fn(&T) -> bool) {
     let mut values = values.iter();
     documents.retain(|_| values.next().is_some_and(&is_wanted));
 }
 
 /// Keeps what is in the other list, too. Both are ascending.
-fn keep_common(documents: &mut Vec<u64>, other: &[u64]) {
+fn intersect_in_place(documents: &mut Vec<u64>, other: &[u64]) {
     let mut other = other.iter().peekable();
     documents.retain(|document| {
         while other.next_if(|next| **next < *document).is_some() {}
@@ -645,7 +689,7 @@ fn keep_common(documents: &mut Vec<u64>, other: &[u64]) {
 }
 
 /// Drops what is in the other list, too. Both are ascending.
-fn drop_common(documents: &mut Vec<u64>, other: &[u64]) {
+fn subtract_in_place(documents: &mut Vec<u64>, other: &[u64]) {
     let mut other = other.iter().peekable();
     documents.retain(|document| {
         while other.next_if(|next| **next < *document).is_some() {}
@@ -654,7 +698,7 @@ fn drop_common(documents: &mut Vec<u64>, other: &[u64]) {
 }
 
 /// What is in either list, ascending.
-fn merged(left: Vec<u64>, right: &[u64]) -> Vec<u64> {
+fn union_documents(left: Vec<u64>, right: &[u64]) -> Vec<u64> {
     if left.is_empty() {
         return right.to_vec();
     }
@@ -672,7 +716,7 @@ fn merged(left: Vec<u64>, right: &[u64]) -> Vec<u64> {
 }
 
 /// Postings of both lists.
-fn united(left: &Postings, right: &Postings, same: impl Fn(u32, u32) -> u32) -> Postings {
+fn union_postings(left: &Postings, right: &Postings, same: impl Fn(u32, u32) -> u32) -> Postings {
     if left.documents.is_empty() {
         return right.clone();
     }

@@ -7,23 +7,25 @@
 use alloc::{rc::Rc, string::String, vec::Vec};
 
 use lcm_loops::{
-    block::{BlockReader, Damaged, EVERY_GRAM},
-    lengths::Lengths,
+    block::{BlockReader, DamagedBlock, EVERY_GRAM_KEY},
+    lengths::DocumentLengths,
 };
 
 use super::{
     Corpus,
-    builder::{key_of, key_of_gram},
-    columns::{self, LENGTHS_CHUNK, Row},
-    manifest::Manifest,
-    segment::{self, BLOCK_BYTES_MAX, Root, SegmentRef},
+    builder::{gram_key, term_key},
+    columns::{self, DocValueRow, LENGTHS_CHUNK},
+    manifest::IndexManifest,
+    segment::{self, BLOCK_BYTES_MAX, SegmentRef, SegmentRoot},
 };
-use crate::storage::{codec, head::Head, keys::Keys, store_session::Reader};
+use crate::storage::{
+    codec, head::ConversationHead, keys::ConversationKeys, store_session::StoreSession,
+};
 use lcm_text::{
     base::{
         error::Result,
         int,
-        sort::{self, Sorted},
+        sort::{self, SortedMap},
     },
     message::Role,
     types::api::Timestamp,
@@ -40,17 +42,17 @@ pub(crate) struct Postings {
 
 /// The segments of a conversation, as of one head.
 #[derive(Debug)]
-pub(crate) struct Index {
-    keys: Keys,
-    manifest: Manifest,
+pub(crate) struct SearchIndex {
+    keys: ConversationKeys,
+    manifest: IndexManifest,
     unflushed: (u64, u64),
 }
 
 /// What is handed out of a list: documents, counts, positions of all in turn.
-type Each<'e> = &'e mut dyn FnMut(usize, &[u64], &[u64], &[u64]);
+type EachKeyList<'e> = &'e mut dyn FnMut(usize, &[u64], &[u64], &[u64]);
 
 /// A block of a segment that is to be read for some of the keys.
-struct Place<'s> {
+struct BlockLookup<'s> {
     segment: &'s SegmentRef,
     root: Rc<Vec<u8>>,
     number: usize,
@@ -58,37 +60,41 @@ struct Place<'s> {
     keys: Vec<usize>,
 }
 
-impl Index {
+impl SearchIndex {
     /// Reads the manifest.
     ///
     /// # Errors
     ///
     /// `conflict`: the conversation moved on since the head was read; `corrupt`; of the store.
-    pub(crate) fn open(reader: &mut Reader<'_>, keys: &Keys, head: &Head) -> Result<Self> {
-        let key = keys.manifest();
-        let value = reader.fresh_one(&key)?;
-        let manifest = Manifest::read(keys, value.as_deref())?;
-        if !manifest.is_of(head) {
-            return Err(reader.missing(&key));
+    pub(crate) fn open(
+        reader: &mut StoreSession<'_>,
+        keys: &ConversationKeys,
+        head: &ConversationHead,
+    ) -> Result<Self> {
+        let key = keys.manifest_key();
+        let value = reader.read_one_uncached(&key)?;
+        let manifest = IndexManifest::read(keys, value.as_deref())?;
+        if !manifest.matches_head(head) {
+            return Err(reader.missing_record_error(&key));
         }
         let unflushed = (head.indexed.messages + 1, head.messages);
         Ok(Self { keys: keys.clone(), manifest, unflushed })
     }
 
     /// Documents in segments.
-    pub(crate) fn documents(&self, corpus: Corpus) -> u64 {
-        self.manifest.of(corpus).documents
+    pub(crate) fn count_documents(&self, corpus: Corpus) -> u64 {
+        self.manifest.for_corpus(corpus).documents
     }
 
     /// Sum of the lengths of all documents in segments, in positions.
     pub(crate) fn length_total(&self, corpus: Corpus) -> u64 {
-        self.manifest.of(corpus).length_total
+        self.manifest.for_corpus(corpus).length_total
     }
 
     /// Messages whose terms are in no segment and that must be searched directly: inclusive ranges,
     /// ascending. The last ones are those that were not flushed yet.
-    pub(crate) fn direct(&self) -> Vec<(u64, u64)> {
-        let mut ranges = self.manifest.direct.clone();
+    pub(crate) fn unindexed_ranges(&self) -> Vec<(u64, u64)> {
+        let mut ranges = self.manifest.unindexed.clone();
         if self.unflushed.0 <= self.unflushed.1 {
             ranges.push(self.unflushed);
         }
@@ -101,21 +107,28 @@ impl Index {
     /// # Errors
     ///
     /// `conflict`: the conversation moved on; `corrupt`; of the store.
-    pub(crate) fn postings(
+    pub(crate) fn read_postings(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         corpus: Corpus,
         terms: &[Vec<u8>],
     ) -> Result<Vec<Postings>> {
-        let keys: Vec<u64> = terms.iter().map(|term| key_of(term)).collect();
+        let keys: Vec<u64> = terms.iter().map(|term| term_key(term)).collect();
         let mut out: Vec<Postings> = terms.iter().map(|_| Postings::default()).collect();
-        let segments: Vec<&SegmentRef> = self.manifest.of(corpus).segments.iter().collect();
-        self.lookup(reader, corpus, &segments, &keys, None, &mut |at, documents, counts, _| {
-            if let Some(postings) = out.get_mut(at) {
-                postings.documents.extend_from_slice(documents);
-                postings.counts.extend(counts.iter().map(|n| int::to_u32(int::to_usize(*n))));
-            }
-        })?;
+        let segments: Vec<&SegmentRef> = self.manifest.for_corpus(corpus).segments.iter().collect();
+        self.read_lists(
+            reader,
+            corpus,
+            &segments,
+            &keys,
+            None,
+            &mut |at, documents, counts, _| {
+                if let Some(postings) = out.get_mut(at) {
+                    postings.documents.extend_from_slice(documents);
+                    postings.counts.extend(counts.iter().map(|n| int::to_u32(int::to_usize(*n))));
+                }
+            },
+        )?;
         Ok(out)
     }
 
@@ -125,26 +138,27 @@ impl Index {
     /// # Errors
     ///
     /// As [`Index::postings`].
-    pub(crate) fn positions(
+    pub(crate) fn read_positions(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         corpus: Corpus,
         term: &[u8],
         documents: &[u64],
     ) -> Result<Vec<Vec<u32>>> {
         let mut out: Vec<Vec<u32>> = documents.iter().map(|_| Vec::new()).collect();
         let holds = |segment: &&SegmentRef| {
-            let from = documents.partition_point(|document| *document < segment.first);
-            documents.get(from).is_some_and(|document| *document <= segment.last)
+            let from = documents.partition_point(|document| *document < segment.first_document);
+            documents.get(from).is_some_and(|document| *document <= segment.last_document)
         };
         let segments: Vec<&SegmentRef> =
-            self.manifest.of(corpus).segments.iter().filter(holds).collect();
+            self.manifest.for_corpus(corpus).segments.iter().filter(holds).collect();
         let (Some(first), Some(last)) = (segments.first(), segments.last()) else {
             return Ok(out);
         };
-        let lengths = self.lengths_of(reader, corpus, first.first, last.last)?;
-        let keys = [key_of(term)];
-        self.lookup(
+        let lengths =
+            self.read_length_chunks(reader, corpus, first.first_document, last.last_document)?;
+        let keys = [term_key(term)];
+        self.read_lists(
             reader,
             corpus,
             &segments,
@@ -173,17 +187,17 @@ impl Index {
     /// # Errors
     ///
     /// As [`Index::postings`].
-    pub(crate) fn units(
+    pub(crate) fn read_units(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         corpus: Corpus,
         grams: &[[u8; 3]],
     ) -> Result<Vec<Vec<u64>>> {
-        let mut keys: Vec<u64> = grams.iter().map(|gram| key_of_gram(*gram)).collect();
-        keys.push(EVERY_GRAM);
+        let mut keys: Vec<u64> = grams.iter().map(|gram| gram_key(*gram)).collect();
+        keys.push(EVERY_GRAM_KEY);
         let mut out: Vec<Vec<u64>> = keys.iter().map(|_| Vec::new()).collect();
-        let segments: Vec<&SegmentRef> = self.manifest.of(corpus).segments.iter().collect();
-        self.lookup(reader, corpus, &segments, &keys, None, &mut |at, units, _, _| {
+        let segments: Vec<&SegmentRef> = self.manifest.for_corpus(corpus).segments.iter().collect();
+        self.read_lists(reader, corpus, &segments, &keys, None, &mut |at, units, _, _| {
             if let Some(list) = out.get_mut(at) {
                 list.extend_from_slice(units);
             }
@@ -191,98 +205,99 @@ impl Index {
         let every = out.pop().unwrap_or_default();
         for list in &mut out {
             list.extend_from_slice(&every);
-            sort::distinct_numbers(list);
+            sort::sort_and_dedup_numbers(list);
         }
         Ok(out)
     }
 
     /// Hands out the lists of keys, segment by segment.
-    fn lookup(
+    fn read_lists(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         corpus: Corpus,
         segments: &[&SegmentRef],
         keys: &[u64],
-        lengths: Option<&Lengths>,
-        each: Each<'_>,
+        lengths: Option<&DocumentLengths>,
+        each: EachKeyList<'_>,
     ) -> Result<()> {
         let roots: Vec<(String, u32)> = segments
             .iter()
-            .map(|segment| (self.keys.segment(&segment.id), segment.root_bytes))
+            .map(|segment| (self.keys.segment_key(&segment.id), segment.root_bytes))
             .collect();
-        let values = reader.immutable(&roots)?;
-        let mut places: Vec<Place<'_>> = Vec::new();
+        let values = reader.read_immutable(&roots)?;
+        let mut places: Vec<BlockLookup<'_>> = Vec::new();
         for ((segment, value), (name, _)) in segments.iter().zip(values).zip(&roots) {
-            let payload = codec::decode_plain(name, &value)?;
-            let root = Root::new(payload).ok_or_else(|| segment::damaged(name))?;
-            let mut wanted: Sorted<usize, Vec<usize>> = Sorted::default();
+            let payload = codec::decode_raw_bytes(name, &value)?;
+            let root = SegmentRoot::new(payload).ok_or_else(|| segment::corrupt_index(name))?;
+            let mut wanted: SortedMap<usize, Vec<usize>> = SortedMap::default();
             for (at, key) in keys.iter().enumerate() {
-                for number in root.blocks_of(*key) {
-                    if let Some(list) = wanted.entry(number) {
+                for number in root.find_blocks(*key) {
+                    if let Some(list) = wanted.get_or_insert_default(number) {
                         list.push(at);
                     }
                 }
             }
             for (number, keys) in wanted.into_entries() {
-                places.push(Place { segment, root: Rc::clone(&value), number, keys });
+                places.push(BlockLookup { segment, root: Rc::clone(&value), number, keys });
             }
         }
         let mut names: Vec<(String, u32)> = Vec::new();
         for place in places.iter().filter(|place| place.segment.blocks > 0) {
             let number = int::to_u32(place.number);
-            names.push((self.keys.block(&place.segment.id, number), BLOCK_BYTES_MAX));
+            names.push((self.keys.segment_block_key(&place.segment.id, number), BLOCK_BYTES_MAX));
         }
-        let mut values = reader.immutable(&names)?.into_iter().zip(&names);
+        let mut values = reader.read_immutable(&names)?.into_iter().zip(&names);
         for place in &places {
             let segment = place.segment;
-            let name = self.keys.segment(&segment.id);
-            let read = |block: Option<&[u8]>, name: &str, each: Each<'_>| {
-                let block = block.ok_or_else(|| segment::damaged(name))?;
+            let name = self.keys.segment_key(&segment.id);
+            let read = |block: Option<&[u8]>, name: &str, each: EachKeyList<'_>| {
+                let block = block.ok_or_else(|| segment::corrupt_index(name))?;
                 read_block(block, place, corpus, keys, lengths, each)
-                    .map_err(|_| segment::damaged(name))
+                    .map_err(|_| segment::corrupt_index(name))
             };
             if segment.blocks == 0 {
-                let payload = codec::decode_plain(&name, &place.root)?;
-                let block = Root::new(payload).and_then(|root| root.inline(place.number));
+                let payload = codec::decode_raw_bytes(&name, &place.root)?;
+                let block =
+                    SegmentRoot::new(payload).and_then(|root| root.inline_block(place.number));
                 read(block, &name, each)?;
             } else if let Some((value, (name, _))) = values.next() {
-                read(Some(codec::decode_plain(name, &value)?), name, each)?;
+                read(Some(codec::decode_raw_bytes(name, &value)?), name, each)?;
             }
         }
         Ok(())
     }
 
     /// The segments of a corpus, in the order of their documents.
-    pub(super) fn segments(&self, corpus: Corpus) -> &[SegmentRef] {
-        &self.manifest.of(corpus).segments
+    pub(super) fn list_segments(&self, corpus: Corpus) -> &[SegmentRef] {
+        &self.manifest.for_corpus(corpus).segments
     }
 
     /// Whether a message is searched without the index although it is in a segment.
-    pub(super) fn is_direct(&self, seq: u64) -> bool {
-        self.manifest.direct.iter().any(|(from, to)| (*from..=*to).contains(&seq))
+    pub(super) fn is_unindexed(&self, seq: u64) -> bool {
+        self.manifest.unindexed.iter().any(|(from, to)| (*from..=*to).contains(&seq))
     }
 
     /// Lengths of all documents from the value that holds `first` to the one that holds `last`.
-    pub(super) fn lengths_of(
+    pub(super) fn read_length_chunks(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         corpus: Corpus,
         first: u64,
         last: u64,
-    ) -> Result<Lengths> {
-        let columns = &self.manifest.of(corpus).columns;
+    ) -> Result<DocumentLengths> {
+        let columns = &self.manifest.for_corpus(corpus).doc_values;
         let chunk = |document: u64| int::to_usize(document.saturating_sub(1) / LENGTHS_CHUNK);
-        let written = columns.lengths_checks.len();
+        let written = columns.lengths_checksums.len();
         let (from, to) = (chunk(first).min(written), (chunk(last) + 1).min(written));
         let mut lengths =
-            Lengths { first: int::to_u64(from) * LENGTHS_CHUNK + 1, bytes: Vec::new() };
+            DocumentLengths { first: int::to_u64(from) * LENGTHS_CHUNK + 1, bytes: Vec::new() };
         let numbers: Vec<u32> = (from..to).map(int::to_u32).collect();
         let names: Vec<String> = numbers
             .iter()
             .map(|number| columns::lengths_key(&self.keys, corpus, *number))
             .collect();
-        let checks = columns.lengths_checks.get(from..to).unwrap_or_default();
-        for value in values(reader, &names, checks)? {
+        let checks = columns.lengths_checksums.get(from..to).unwrap_or_default();
+        for value in read_checked_values(reader, &names, checks)? {
             lengths.bytes.extend_from_slice(value.get(2..).unwrap_or_default());
         }
         if to == written {
@@ -296,30 +311,30 @@ impl Index {
     /// # Errors
     ///
     /// As [`Index::postings`].
-    pub(crate) fn lengths(
+    pub(crate) fn read_lengths(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         corpus: Corpus,
         documents: &[u64],
     ) -> Result<Vec<u32>> {
         let (Some(first), Some(last)) = (documents.first(), documents.last()) else {
             return Ok(Vec::new());
         };
-        let lengths = self.lengths_of(reader, corpus, *first, *last)?;
-        let of = |document: &u64| int::to_u32(int::to_usize(lengths.bound(*document, 0)));
+        let lengths = self.read_length_chunks(reader, corpus, *first, *last)?;
+        let of = |document: &u64| int::to_u32(int::to_usize(lengths.position_bound(*document, 0)));
         Ok(documents.iter().map(of).collect())
     }
 
     /// The rows of documents (ascending).
-    pub(super) fn rows(
+    pub(super) fn read_rows(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         corpus: Corpus,
         documents: &[u64],
-    ) -> Result<Vec<Row>> {
-        let columns = &self.manifest.of(corpus).columns;
-        let chunk = columns::rows_chunk(corpus);
-        let written = columns.rows_checks.len();
+    ) -> Result<Vec<DocValueRow>> {
+        let columns = &self.manifest.for_corpus(corpus).doc_values;
+        let chunk = columns::rows_per_chunk(corpus);
+        let written = columns.rows_checksums.len();
         let number = |document: u64| int::to_usize(document.saturating_sub(1) / chunk);
         let mut numbers: Vec<usize> = documents.iter().map(|document| number(*document)).collect();
         numbers.dedup();
@@ -329,24 +344,24 @@ impl Index {
             .map(|number| columns::rows_key(&self.keys, corpus, int::to_u32(*number)))
             .collect();
         let checks: Vec<u32> =
-            sealed.iter().filter_map(|n| columns.rows_checks.get(*n).copied()).collect();
-        let mut decoded: Sorted<usize, Vec<Row>> = Sorted::default();
+            sealed.iter().filter_map(|n| columns.rows_checksums.get(*n).copied()).collect();
+        let mut decoded: SortedMap<usize, Vec<DocValueRow>> = SortedMap::default();
         for ((number, name), value) in
-            sealed.iter().zip(&names).zip(values(reader, &names, &checks)?)
+            sealed.iter().zip(&names).zip(read_checked_values(reader, &names, &checks)?)
         {
-            let rows = columns::rows(value.get(2..).unwrap_or_default(), corpus);
-            decoded.insert(*number, rows.ok_or_else(|| segment::damaged(name))?);
+            let rows = columns::decode_rows(value.get(2..).unwrap_or_default(), corpus);
+            decoded.insert(*number, rows.ok_or_else(|| segment::corrupt_index(name))?);
         }
         if numbers.last().is_some_and(|last| *last >= written) {
-            let rows = columns::rows(&columns.rows, corpus);
-            let damaged = || segment::damaged(&self.keys.manifest());
+            let rows = columns::decode_rows(&columns.rows, corpus);
+            let damaged = || segment::corrupt_index(&self.keys.manifest_key());
             decoded.insert(written, rows.ok_or_else(damaged)?);
         }
         let mut out = Vec::with_capacity(documents.len());
         for document in documents {
             let at = int::to_usize(document.saturating_sub(1) % chunk);
             let row = decoded.get(&number(*document)).and_then(|rows| rows.get(at));
-            out.push(*row.ok_or_else(|| segment::damaged(&self.keys.manifest()))?);
+            out.push(*row.ok_or_else(|| segment::corrupt_index(&self.keys.manifest_key()))?);
         }
         Ok(out)
     }
@@ -356,19 +371,23 @@ impl Index {
     /// # Errors
     ///
     /// As [`Index::postings`].
-    pub(crate) fn times(
+    pub(crate) fn read_times(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         corpus: Corpus,
         documents: &[u64],
     ) -> Result<Vec<Timestamp>> {
-        let rows = self.rows(reader, corpus, documents)?;
+        let rows = self.read_rows(reader, corpus, documents)?;
         Ok(rows.into_iter().map(|row| row.time).collect())
     }
 
     /// Time of a message that has a row.
-    pub(super) fn time(&self, reader: &mut Reader<'_>, seq: u64) -> Result<Option<Timestamp>> {
-        let rows = self.rows(reader, Corpus::Messages, &[seq])?;
+    pub(super) fn read_time(
+        &self,
+        reader: &mut StoreSession<'_>,
+        seq: u64,
+    ) -> Result<Option<Timestamp>> {
+        let rows = self.read_rows(reader, Corpus::Messages, &[seq])?;
         Ok(rows.first().map(|row| row.time))
     }
 
@@ -377,8 +396,12 @@ impl Index {
     /// # Errors
     ///
     /// As [`Index::postings`].
-    pub(crate) fn roles(&mut self, reader: &mut Reader<'_>, messages: &[u64]) -> Result<Vec<Role>> {
-        let rows = self.rows(reader, Corpus::Messages, messages)?;
+    pub(crate) fn read_roles(
+        &mut self,
+        reader: &mut StoreSession<'_>,
+        messages: &[u64],
+    ) -> Result<Vec<Role>> {
+        let rows = self.read_rows(reader, Corpus::Messages, messages)?;
         Ok(rows.into_iter().map(|row| row.role).collect())
     }
 
@@ -387,21 +410,21 @@ impl Index {
     /// # Errors
     ///
     /// As [`Index::postings`].
-    pub(crate) fn summaries(
+    pub(crate) fn read_summaries(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         ordinals: &[u64],
     ) -> Result<Vec<([u8; 8], u32)>> {
-        self.summaries_of(reader, ordinals)
+        self.read_summary_refs(reader, ordinals)
     }
 
     /// As [`Index::summaries`].
-    pub(super) fn summaries_of(
+    pub(super) fn read_summary_refs(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         ordinals: &[u64],
     ) -> Result<Vec<([u8; 8], u32)>> {
-        let rows = self.rows(reader, Corpus::Summaries, ordinals)?;
+        let rows = self.read_rows(reader, Corpus::Summaries, ordinals)?;
         Ok(rows.into_iter().filter_map(|row| row.summary).collect())
     }
 }
@@ -409,16 +432,17 @@ impl Index {
 /// Hands out the lists of those keys that one block is read for.
 fn read_block(
     block: &[u8],
-    place: &Place<'_>,
+    place: &BlockLookup<'_>,
     corpus: Corpus,
     keys: &[u64],
-    lengths: Option<&Lengths>,
-    each: Each<'_>,
-) -> core::result::Result<(), Damaged> {
+    lengths: Option<&DocumentLengths>,
+    each: EachKeyList<'_>,
+) -> core::result::Result<(), DamagedBlock> {
     for at in &place.keys {
-        let mut reader = BlockReader::new(block, place.segment.range(corpus)).ok_or(Damaged)?;
+        let mut reader =
+            BlockReader::new(block, place.segment.covered_range(corpus)).ok_or(DamagedBlock)?;
         let key = keys.get(*at).copied().unwrap_or_default();
-        reader.find(key, lengths, &mut |documents, counts, positions| {
+        reader.find_lists(key, lengths, &mut |documents, counts, positions| {
             each(*at, documents, counts, positions);
         })?;
     }
@@ -426,16 +450,21 @@ fn read_block(
 }
 
 /// Values of columns, each the one that the manifest means.
-fn values(reader: &mut Reader<'_>, names: &[String], checks: &[u32]) -> Result<Vec<Rc<Vec<u8>>>> {
+fn read_checked_values(
+    reader: &mut StoreSession<'_>,
+    names: &[String],
+    checks: &[u32],
+) -> Result<Vec<Rc<Vec<u8>>>> {
     let wanted: Vec<(String, u32)> =
         names.iter().map(|name| (name.clone(), BLOCK_BYTES_MAX)).collect();
-    let mut out = reader.immutable(&wanted)?;
+    let mut out = reader.read_immutable(&wanted)?;
     for ((value, check), name) in out.iter_mut().zip(checks).zip(names) {
         let is_it = |value: &[u8]| {
-            codec::decode_plain(name, value).is_ok_and(|bytes| columns::check(bytes) == *check)
+            codec::decode_raw_bytes(name, value)
+                .is_ok_and(|bytes| columns::column_checksum(bytes) == *check)
         };
         if !is_it(value) {
-            *value = reader.checked(name, BLOCK_BYTES_MAX, &is_it)?;
+            *value = reader.read_checked(name, BLOCK_BYTES_MAX, &is_it)?;
         }
     }
     Ok(out)

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Corpus,
-    columns::Columns,
-    segment::{ROW, SegmentRef},
+    columns::DocValues,
+    segment::{INDEX_ROW_BYTES, SegmentRef},
 };
 use crate::storage::{
-    codec::{self, Sound},
-    head::Head,
-    keys::Keys,
+    codec::{self, SoundRecord},
+    head::ConversationHead,
+    keys::ConversationKeys,
 };
 use lcm_text::base::{error::Result, int};
 
@@ -31,31 +31,31 @@ pub(super) const MERGE_BYTES_MAX: u64 = 32 << 20;
 
 /// What the index holds.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(super) struct Manifest {
-    pub(super) messages: State,
-    pub(super) summaries: State,
+pub(super) struct IndexManifest {
+    pub(super) messages: CorpusManifest,
+    pub(super) summaries: CorpusManifest,
     /// Messages that a segment covers without their terms, which would not fit a commit: ranges.
-    pub(super) direct: Vec<(u64, u64)>,
+    pub(super) unindexed: Vec<(u64, u64)>,
 }
 
 /// What the index holds of one corpus.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(super) struct State {
+pub(super) struct CorpusManifest {
     /// Documents in segments, from 1.
     pub(super) documents: u64,
     /// Sum of their lengths, as the columns have them.
     pub(super) length_total: u64,
     /// In the order of their documents, without gap or overlap.
     pub(super) segments: Vec<SegmentRef>,
-    pub(super) merge: Option<Merge>,
+    pub(super) merge: Option<PendingMerge>,
     /// Segments that were merged and are still to be deleted, with their blocks.
-    pub(super) doomed: Vec<([u8; 8], u32)>,
-    pub(super) columns: Columns,
+    pub(super) pending_deletes: Vec<([u8; 8], u32)>,
+    pub(super) doc_values: DocValues,
 }
 
 /// A merge that is not complete.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct Merge {
+pub(super) struct PendingMerge {
     pub(super) id: [u8; 8],
     /// Place of the first input among the segments, and their number.
     pub(super) from: u32,
@@ -63,18 +63,18 @@ pub(super) struct Merge {
     /// Bytes of output after which a step ends.
     pub(super) step_bytes: u32,
     /// For each input the block that is read next.
-    pub(super) next: Vec<u32>,
+    pub(super) next_blocks: Vec<u32>,
     /// What was written last: key, and document or unit.
-    pub(super) done: (u64, u64),
+    pub(super) last_written: (u64, u64),
     /// Blocks that were written, their index and their bytes.
     pub(super) blocks: u32,
     pub(super) index: Vec<u8>,
     pub(super) bytes: u64,
 }
 
-impl State {
+impl CorpusManifest {
     /// The inputs of the merge that is not complete.
-    pub(super) fn inputs(&self) -> &[SegmentRef] {
+    pub(super) fn merge_inputs(&self) -> &[SegmentRef] {
         let Some(merge) = &self.merge else { return &[] };
         let from = int::to_usize(u64::from(merge.from));
         let to = from.saturating_add(int::to_usize(u64::from(merge.count)));
@@ -84,66 +84,67 @@ impl State {
     fn is_sound(&self, corpus: Corpus) -> bool {
         let mut next = 1;
         for segment in &self.segments {
-            if segment.first != next || segment.last < segment.first {
+            if segment.first_document != next || segment.last_document < segment.first_document {
                 return false;
             }
-            next = segment.last + 1;
-            let small = segment.documents() <= SEGMENT_DOCUMENTS_MAX
+            next = segment.last_document + 1;
+            let small = segment.count_documents() <= SEGMENT_DOCUMENTS_MAX
                 && segment.blocks <= u32::from(u16::MAX)
                 && segment.level < 64;
-            if !small || segment.bytes >= 1 << 40 || !codec::countable(&[segment.last]) {
+            if !small || segment.bytes >= 1 << 40 || !codec::are_countable(&[segment.last_document])
+            {
                 return false;
             }
         }
         let merge = self.merge.as_ref().is_none_or(|merge| {
             merge.count > 1
-                && self.inputs().len() == merge.next.len()
-                && int::to_usize(u64::from(merge.count)) == merge.next.len()
-                && int::to_usize(u64::from(merge.blocks)) * ROW == merge.index.len()
+                && self.merge_inputs().len() == merge.next_blocks.len()
+                && int::to_usize(u64::from(merge.count)) == merge.next_blocks.len()
+                && int::to_usize(u64::from(merge.blocks)) * INDEX_ROW_BYTES == merge.index.len()
                 && merge.step_bytes > 0
                 && merge.bytes < 1 << 40
-                && merge.done.0 < 1 << 43
-                && merge.done.1 < 1 << 41
+                && merge.last_written.0 < 1 << 43
+                && merge.last_written.1 < 1 << 41
         });
         merge
             && next == self.documents + 1
             && self.segments.len() <= SEGMENTS_MAX
-            && codec::countable(&[self.documents, self.length_total])
-            && self.columns.is_sound(corpus, self.documents)
+            && codec::are_countable(&[self.documents, self.length_total])
+            && self.doc_values.is_sound(corpus, self.documents)
     }
 }
 
-impl Sound for Manifest {
+impl SoundRecord for IndexManifest {
     fn is_sound(&self) -> bool {
         let ordered =
             |ranges: &[(u64, u64)]| ranges.iter().all(|(from, to)| from <= to && *to < 1 << 40);
         self.messages.is_sound(Corpus::Messages)
             && self.summaries.is_sound(Corpus::Summaries)
-            && ordered(&self.direct)
+            && ordered(&self.unindexed)
     }
 }
 
-impl Manifest {
+impl IndexManifest {
     /// Reads the value under the manifest's key; an absent one is empty.
     ///
     /// # Errors
     ///
     /// As [`codec::decode`].
-    pub(super) fn read(keys: &Keys, value: Option<&[u8]>) -> Result<Self> {
+    pub(super) fn read(keys: &ConversationKeys, value: Option<&[u8]>) -> Result<Self> {
         match value {
             None => Ok(Self::default()),
-            Some(value) => codec::decode(&keys.manifest(), value),
+            Some(value) => codec::decode(&keys.manifest_key(), value),
         }
     }
 
     /// Whether it was written with this head.
-    pub(super) fn is_of(&self, head: &Head) -> bool {
+    pub(super) fn matches_head(&self, head: &ConversationHead) -> bool {
         self.messages.documents == head.indexed.messages
             && self.summaries.documents == head.summaries
     }
 
     /// One corpus.
-    pub(super) const fn of(&self, corpus: Corpus) -> &State {
+    pub(super) const fn for_corpus(&self, corpus: Corpus) -> &CorpusManifest {
         match corpus {
             Corpus::Messages => &self.messages,
             Corpus::Summaries => &self.summaries,
@@ -151,7 +152,7 @@ impl Manifest {
     }
 
     /// One corpus, to be changed.
-    pub(super) const fn of_mut(&mut self, corpus: Corpus) -> &mut State {
+    pub(super) const fn for_corpus_mut(&mut self, corpus: Corpus) -> &mut CorpusManifest {
         match corpus {
             Corpus::Messages => &mut self.messages,
             Corpus::Summaries => &mut self.summaries,

@@ -34,13 +34,13 @@ pub(crate) mod vectors;
 pub(crate) mod window;
 
 pub(crate) use check::check;
-pub(crate) use fields::{Allowance, Field, INDEXED_BYTES_MAX, each_field};
+pub(crate) use fields::{INDEXED_BYTES_MAX, IndexingBudget, SearchField, each_field};
 #[cfg(test)]
 pub(crate) use grams::each_gram;
 pub(crate) use grams::{messages_of_unit, unit_of_message};
-pub(crate) use index::{Index, Postings};
+pub(crate) use index::{Postings, SearchIndex};
 pub(crate) use terms::{each_term, has_positions};
-pub(crate) use upkeep::{NewMessage, Upkeep};
+pub(crate) use upkeep::{IndexMaintenance, NewMessage};
 
 /// What kind of document is meant; each has segments of its own.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -53,7 +53,7 @@ pub(crate) enum Corpus {
 
 impl Corpus {
     /// The letter that stands for it in keys.
-    const fn letter(self) -> char {
+    const fn key_letter(self) -> char {
         match self {
             Self::Messages => 'm',
             Self::Summaries => 's',

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use super::{
     Postings,
-    dates::Date,
+    dates::QueryDate,
     score::{self, ONE},
     sessions::NEIGHBOURS,
 };
@@ -24,9 +24,9 @@ const ANSWER: u64 = ONE * 40 / 100;
 /// Positions from which on a neighbour counts less, and from which on its question mark does: in a
 /// long message it says less of what is beside it.
 const NEIGHBOUR_LENGTH: u64 = 30;
-const ASKING_LENGTH: u64 = 15;
+const QUESTION_LENGTH: u64 = 15;
 /// What a message that ends with a question mark is worth less: it asks and does not tell.
-const ENDS_ASKING: u64 = ONE * 80 / 100;
+const QUESTION_PENALTY: u64 = ONE * 80 / 100;
 /// What a word counts more where it stands as typed.
 const EXACT: u64 = ONE * 20 / 100;
 /// What a word is worth that is the name of a speaker, as a word.
@@ -40,13 +40,13 @@ const SPEAKS_IN_SESSION: u64 = ONE * 2;
 const DATE: u64 = ONE * 6;
 
 /// How long documents are, and of which sessions, in their order.
-pub(super) struct Layout {
+pub(super) struct DocumentLayout {
     pub(super) lengths: Vec<u32>,
     pub(super) sessions: Vec<u64>,
 }
 
 /// Documents, and what they have got so far.
-pub(super) struct Ranking<'a> {
+pub(super) struct Ranker<'a> {
     documents: &'a [u64],
     /// The session of each.
     sessions: &'a [u64],
@@ -56,21 +56,21 @@ pub(super) struct Ranking<'a> {
 }
 
 /// Where something occurs.
-pub(super) struct Places<'a> {
+pub(super) struct TermPostings<'a> {
     pub(super) postings: &'a Postings,
-    pub(super) layout: &'a Layout,
+    pub(super) layout: &'a DocumentLayout,
 }
 
-impl<'a> Ranking<'a> {
+impl<'a> Ranker<'a> {
     /// Nothing is worth anything yet.
-    pub(super) fn new(documents: &'a [u64], layout: &'a Layout, mean_length: u64) -> Self {
+    pub(super) fn new(documents: &'a [u64], layout: &'a DocumentLayout, mean_length: u64) -> Self {
         let scores = alloc::vec![0; documents.len()];
         Self { documents, sessions: &layout.sessions, scores, mean_length }
     }
 
     /// Adds what a term is worth that occurs at these places, by each of its weights; `asks` are
     /// the documents with a question mark.
-    pub(super) fn add_term(&mut self, places: &Places<'_>, asks: &[u64], weights: &[u64]) {
+    pub(super) fn add_term(&mut self, places: &TermPostings<'_>, asks: &[u64], weights: &[u64]) {
         let mut found = alloc::vec![0u64; self.documents.len()];
         let mut asks = asks.iter().peekable();
         let mut from = 0;
@@ -79,12 +79,12 @@ impl<'a> Ranking<'a> {
         for ((document, count), (length, session)) in rows.zip(beside) {
             while asks.next_if(|next| *next < document).is_some() {}
             let answer = match asks.peek() == Some(&document) {
-                true => score::shortened(ANSWER, *length, ASKING_LENGTH),
+                true => score::scale_by_length(ANSWER, *length, QUESTION_LENGTH),
                 false => 0,
             };
             let count = u64::from((*count).min(COUNT_MAX));
-            let own = score::own(count, *length, self.mean_length);
-            let other = score::shortened(count * ONE, *length, NEIGHBOUR_LENGTH);
+            let own = score::normalize_frequency(count, *length, self.mean_length);
+            let other = score::scale_by_length(count * ONE, *length, NEIGHBOUR_LENGTH);
             while self.documents.get(from).is_some_and(|first| first + NEIGHBOURS < *document) {
                 from += 1;
             }
@@ -98,26 +98,27 @@ impl<'a> Ranking<'a> {
                 }
                 *found += match at.checked_sub(*document) {
                     Some(0) => own,
-                    Some(1) => score::times(BEHIND[0] + answer, other),
-                    Some(_) => score::times(BEHIND[1], other),
-                    None if at + 1 == *document => score::times(BEFORE[0], other),
-                    None => score::times(BEFORE[1], other),
+                    Some(1) => score::mul_fixed(BEHIND[0] + answer, other),
+                    Some(_) => score::mul_fixed(BEHIND[1], other),
+                    None if at + 1 == *document => score::mul_fixed(BEFORE[0], other),
+                    None => score::mul_fixed(BEFORE[1], other),
                 };
             }
         }
         for (score, found) in self.scores.iter_mut().zip(found).filter(|(_, found)| *found > 0) {
-            *score += weights.iter().map(|weight| score::saturated(*weight, found)).sum::<u64>();
+            *score +=
+                weights.iter().map(|weight| score::saturate_score(*weight, found)).sum::<u64>();
         }
     }
 
     /// Adds what it is worth that a term of this weight occurs in a session at all.
-    pub(super) fn add_session(&mut self, places: &Places<'_>, weight: u64) {
+    pub(super) fn add_session(&mut self, places: &TermPostings<'_>, weight: u64) {
         let counts = places.postings.counts.iter().copied();
         let rows: Vec<(u64, u32)> = places.layout.sessions.iter().copied().zip(counts).collect();
         let mut sums = rows.chunk_by(|left, right| left.0 == right.0).map(|of_session| {
             let sum = of_session.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
             let number = of_session.first().map_or(0, |(session, _)| *session);
-            (number, score::times(weight, SESSION) * sum / (sum + 1))
+            (number, score::mul_fixed(weight, SESSION) * sum / (sum + 1))
         });
         let mut current = sums.next();
         for (score, session) in self.scores.iter_mut().zip(self.sessions) {
@@ -141,27 +142,27 @@ impl<'a> Ranking<'a> {
         }
         let [own, session] = weights;
         // Of several names only one can be the speaker.
-        let own = score::times(own, SPEAKER) >> u32::from(names > 1);
-        add_to(&mut self.scores, self.documents, spoken, own);
-        let session = score::times(session, SPEAKS_IN_SESSION);
-        add_to(&mut self.scores, self.sessions, in_sessions, session);
+        let own = score::mul_fixed(own, SPEAKER) >> u32::from(names > 1);
+        add_to_listed(&mut self.scores, self.documents, spoken, own);
+        let session = score::mul_fixed(session, SPEAKS_IN_SESSION);
+        add_to_listed(&mut self.scores, self.sessions, in_sessions, session);
     }
 
     /// Adds what it is worth to be of these times where this date is asked for.
-    pub(super) fn add_date(&mut self, times: &[Timestamp], date: Date) {
+    pub(super) fn add_date(&mut self, times: &[Timestamp], date: QueryDate) {
         for (score, time) in self.scores.iter_mut().zip(times) {
-            *score += score::times(DATE, date.near(*time));
+            *score += score::mul_fixed(DATE, date.score_time(*time));
         }
     }
 
     /// Takes from the documents that end with a question mark what they are worth less.
-    pub(super) fn take_asking(&mut self, ends_asking: &[u64], lengths: &[u32]) {
+    pub(super) fn penalize_questions(&mut self, ends_asking: &[u64], lengths: &[u32]) {
         let mut ends = ends_asking.iter().peekable();
         let rows = self.scores.iter_mut().zip(self.documents).zip(lengths);
         for ((score, document), length) in rows {
             while ends.next_if(|next| *next < document).is_some() {}
             if ends.peek() == Some(&document) {
-                let less = score::shortened(ENDS_ASKING, *length, ASKING_LENGTH);
+                let less = score::scale_by_length(QUESTION_PENALTY, *length, QUESTION_LENGTH);
                 *score = score.saturating_sub(less);
             }
         }
@@ -169,14 +170,14 @@ impl<'a> Ranking<'a> {
 }
 
 /// The weights of a word: in any form, of its sessions, and as typed.
-pub(super) fn weights([any, sessions, typed]: [u64; 3], is_name: bool) -> [u64; 3] {
-    let typed = score::times(typed, EXACT);
+pub(super) fn scale_weights([any, sessions, typed]: [u64; 3], is_name: bool) -> [u64; 3] {
+    let typed = score::mul_fixed(typed, EXACT);
     let part = if is_name { NAME_AS_WORD } else { ONE };
-    [any, sessions, typed].map(|weight| score::times(weight, part))
+    [any, sessions, typed].map(|weight| score::mul_fixed(weight, part))
 }
 
 /// Adds a worth to the scores of those numbers that are listed, too. Both ascend.
-fn add_to(scores: &mut [u64], numbers: &[u64], listed: &[u64], worth: u64) {
+fn add_to_listed(scores: &mut [u64], numbers: &[u64], listed: &[u64], worth: u64) {
     let mut listed = listed.iter().peekable();
     for (score, number) in scores.iter_mut().zip(numbers) {
         while listed.next_if(|next| *next < number).is_some() {}
@@ -188,11 +189,11 @@ fn add_to(scores: &mut [u64], numbers: &[u64], listed: &[u64], worth: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::sessions::Sessions, *};
+    use super::{super::sessions::SessionBounds, *};
 
-    fn layout(sessions: &Sessions, documents: &[u64], length: u32) -> Layout {
+    fn layout(sessions: &SessionBounds, documents: &[u64], length: u32) -> DocumentLayout {
         let lengths = alloc::vec![length; documents.len()];
-        Layout { lengths, sessions: sessions.of(documents) }
+        DocumentLayout { lengths, sessions: sessions.session_numbers(documents) }
     }
 
     /// Scores of these documents for one term of weight one that occurs once in each of `at`.
@@ -203,11 +204,11 @@ mod tests {
         asks: &[u64],
         length: u32,
     ) -> Vec<u64> {
-        let sessions = Sessions::Begin(starts.to_vec());
+        let sessions = SessionBounds::Starts(starts.to_vec());
         let postings = Postings { documents: at.to_vec(), counts: alloc::vec![1; at.len()] };
-        let places = Places { postings: &postings, layout: &layout(&sessions, at, length) };
+        let places = TermPostings { postings: &postings, layout: &layout(&sessions, at, length) };
         let ranked = layout(&sessions, documents, length);
-        let mut ranking = Ranking::new(documents, &ranked, 10 << 8);
+        let mut ranking = Ranker::new(documents, &ranked, 10 << 8);
         ranking.add_term(&places, asks, &[ONE]);
         ranking.scores
     }
@@ -250,11 +251,11 @@ mod tests {
 
     #[test]
     fn a_speaker_who_is_named_counts_and_so_does_their_session() {
-        let sessions = Sessions::Begin(alloc::vec![1, 3]);
+        let sessions = SessionBounds::Starts(alloc::vec![1, 3]);
         let worth = |names| {
             let ranked = layout(&sessions, &[1, 2, 3], 5);
-            let mut ranking = Ranking::new(&[1, 2, 3], &ranked, 1 << 8);
-            ranking.add_speaker(&[2], &sessions.of(&[2]), [ONE, ONE], names);
+            let mut ranking = Ranker::new(&[1, 2, 3], &ranked, 1 << 8);
+            ranking.add_speaker(&[2], &sessions.session_numbers(&[2]), [ONE, ONE], names);
             ranking.scores
         };
         assert_eq!(worth(1), [SPEAKS_IN_SESSION, SPEAKS_IN_SESSION + SPEAKER, 0]);
@@ -263,22 +264,22 @@ mod tests {
 
     #[test]
     fn words_anywhere_in_a_session_count_a_little() {
-        let sessions = Sessions::Begin(alloc::vec![1, 4, 6]);
+        let sessions = SessionBounds::Starts(alloc::vec![1, 4, 6]);
         let postings = Postings { documents: alloc::vec![1, 6], counts: alloc::vec![1, 3] };
-        let places = Places { postings: &postings, layout: &layout(&sessions, &[1, 6], 5) };
+        let places = TermPostings { postings: &postings, layout: &layout(&sessions, &[1, 6], 5) };
         let ranked = layout(&sessions, &[3, 4, 9], 5);
-        let mut ranking = Ranking::new(&[3, 4, 9], &ranked, 1 << 8);
+        let mut ranking = Ranker::new(&[3, 4, 9], &ranked, 1 << 8);
         ranking.add_session(&places, ONE);
         assert_eq!(ranking.scores, [SESSION / 2, 0, SESSION * 3 / 4]);
     }
 
     #[test]
     fn a_message_that_only_asks_is_worth_less() {
-        let sessions = Sessions::Begin(alloc::vec![1]);
+        let sessions = SessionBounds::Starts(alloc::vec![1]);
         let ranked = layout(&sessions, &[1, 2, 3], 5);
-        let mut ranking = Ranking::new(&[1, 2, 3], &ranked, 1 << 8);
+        let mut ranking = Ranker::new(&[1, 2, 3], &ranked, 1 << 8);
         ranking.scores = alloc::vec![ONE; 3];
-        ranking.take_asking(&[2, 3], &[5, 5, 150]);
-        assert_eq!(ranking.scores, [ONE, ONE - ENDS_ASKING, ONE - ENDS_ASKING / 10]);
+        ranking.penalize_questions(&[2, 3], &[5, 5, 150]);
+        assert_eq!(ranking.scores, [ONE, ONE - QUESTION_PENALTY, ONE - QUESTION_PENALTY / 10]);
     }
 }

@@ -8,8 +8,10 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::{Corpus, Index, each_field, messages_of_unit, regex::Regex, window::Window};
-use crate::storage::{codec, history::History, store_session::Reader, summary::Summary};
+use super::{Corpus, SearchIndex, each_field, messages_of_unit, regex::Regex, window::TimeWindow};
+use crate::storage::{
+    codec, history::MessageHistory, store_session::StoreSession, summary::Summary,
+};
 use lcm_text::{
     base::{error::Result, sort},
     types::api::Timestamp,
@@ -24,18 +26,18 @@ const MESSAGES_PER_STEP: u64 = 64;
 const MESSAGES_PER_STEP_MAX: u64 = 2_048;
 
 /// A document with a match, and its time.
-pub(crate) type Match = (u64, Timestamp);
+pub(crate) type RegexMatch = (u64, Timestamp);
 
 /// What a scan found.
 #[derive(Debug, Default)]
-pub(crate) struct Scanned {
+pub(crate) struct RegexScan {
     /// From the last document to the first.
-    pub(crate) found: Vec<Match>,
+    pub(crate) matches: Vec<RegexMatch>,
     /// The next document to look at: it and those before it were not all looked through. `None`:
     /// everything was.
-    pub(crate) unscanned: Option<u64>,
+    pub(crate) next_document: Option<u64>,
     /// At least one step was finished.
-    pub(crate) is_begun: bool,
+    pub(crate) has_finished_step: bool,
 }
 
 /// The messages or summaries of a conversation up to the document `last`, itself included, that an
@@ -45,51 +47,55 @@ pub(crate) struct Scanned {
 ///
 /// As [`Reader::immutable`] and [`Index::postings`].
 pub(crate) fn scan(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    index: &mut Index,
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    index: &mut SearchIndex,
     corpus: Corpus,
     last: u64,
     spans: Option<&[(u64, u64)]>,
     regex: &mut Regex,
-    window: &Window,
-) -> Result<Scanned> {
+    window: &TimeWindow,
+) -> Result<RegexScan> {
     if corpus == Corpus::Summaries {
         // There are no grams of them: a history has one for hundreds of messages.
-        let ordinals: Vec<u64> = (1..=last.min(index.documents(corpus))).collect();
-        return summaries(reader, history, index, &ordinals, regex, window);
+        let ordinals: Vec<u64> = (1..=last.min(index.count_documents(corpus))).collect();
+        return scan_summaries(reader, history, index, &ordinals, regex, window);
     }
-    let query = regex.grams();
-    let grams = query.grams();
-    let units = if query.is_everything() {
+    let query = regex.build_gram_query();
+    let grams = query.list_grams();
+    let units = if query.is_match_all() {
         None
     } else {
-        let units = index.units(reader, corpus, &grams)?;
+        let units = index.read_units(reader, corpus, &grams)?;
         let of_gram = |gram: [u8; 3]| {
             let place = grams.binary_search(&gram).ok();
             place.and_then(|place| units.get(place)).map_or(&[][..], Vec::as_slice)
         };
-        query.units(&of_gram)
+        query.select_units(&of_gram)
     };
-    let ranges = ranges(history, index, units.as_deref());
-    let mut ranges = in_both(&ranges, &[(1, last)]);
+    let ranges = find_candidate_ranges(history, index, units.as_deref());
+    let mut ranges = intersect_ranges(&ranges, &[(1, last)]);
     if let Some(spans) = spans {
-        ranges = in_both(&ranges, spans);
+        ranges = intersect_ranges(&ranges, spans);
     }
-    let ranges = within(reader, index, ranges, window)?;
-    messages(reader, history, ranges, regex, window)
+    let ranges = filter_by_window(reader, index, ranges, window)?;
+    scan_messages(reader, history, ranges, regex, window)
 }
 
 /// The ranges of messages that may match: those of the units, and what is in no unit yet.
-fn ranges(history: &History<'_>, index: &Index, units: Option<&[u64]>) -> Vec<(u64, u64)> {
+fn find_candidate_ranges(
+    history: &MessageHistory<'_>,
+    index: &SearchIndex,
+    units: Option<&[u64]>,
+) -> Vec<(u64, u64)> {
     let Some(units) = units else { return alloc::vec![(1, history.head.messages)] };
     let mut ranges: Vec<(u64, u64)> = units.iter().map(|unit| messages_of_unit(*unit)).collect();
-    ranges.extend(index.direct());
-    joined(ranges)
+    ranges.extend(index.unindexed_ranges());
+    merge_ranges(ranges)
 }
 
 /// Ascending ranges, those that touch or overlap joined.
-fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+fn merge_ranges(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     sort::sort(&mut ranges);
     let mut out: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
     for (from, to) in ranges.into_iter().filter(|(from, to)| from <= to) {
@@ -103,61 +109,62 @@ fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 
 /// What of the ranges lies in a window of time. Messages in no segment are kept: their own time
 /// decides when they are read.
-fn within(
-    reader: &mut Reader<'_>,
-    index: &mut Index,
+fn filter_by_window(
+    reader: &mut StoreSession<'_>,
+    index: &mut SearchIndex,
     ranges: Vec<(u64, u64)>,
-    window: &Window,
+    window: &TimeWindow,
 ) -> Result<Vec<(u64, u64)>> {
-    if window.is_everything() {
+    if window.is_unbounded() {
         return Ok(ranges);
     }
-    let direct = index.direct();
+    let direct = index.unindexed_ranges();
     let is_direct = |seq: u64| direct.iter().any(|(from, to)| (*from..=*to).contains(&seq));
-    let last = direct.last().map_or(u64::MAX, |(_, to)| *to).max(index.documents(Corpus::Messages));
+    let last =
+        direct.last().map_or(u64::MAX, |(_, to)| *to).max(index.count_documents(Corpus::Messages));
     let seqs: Vec<u64> = ranges
         .iter()
         .flat_map(|(from, to)| *from..=(*to).min(last))
         .filter(|seq| !is_direct(*seq))
         .collect();
-    let times = index.times(reader, Corpus::Messages, &seqs)?;
-    let inside = seqs.iter().zip(times).filter(|(_, time)| window.holds(*time));
+    let times = index.read_times(reader, Corpus::Messages, &seqs)?;
+    let inside = seqs.iter().zip(times).filter(|(_, time)| window.contains(*time));
     let mut out: Vec<(u64, u64)> = inside.map(|(seq, _)| (*seq, *seq)).collect();
-    out.extend(in_both(&ranges, &direct));
-    Ok(joined(out))
+    out.extend(intersect_ranges(&ranges, &direct));
+    Ok(merge_ranges(out))
 }
 
 /// What is in both lists of ranges.
-fn in_both(ranges: &[(u64, u64)], others: &[(u64, u64)]) -> Vec<(u64, u64)> {
+fn intersect_ranges(ranges: &[(u64, u64)], others: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut out = Vec::new();
     for (from, to) in ranges {
         out.extend(others.iter().map(|(first, last)| ((*from).max(*first), (*to).min(*last))));
     }
-    joined(out)
+    merge_ranges(out)
 }
 
-fn messages(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
+fn scan_messages(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     mut ranges: Vec<(u64, u64)>,
     regex: &mut Regex,
-    window: &Window,
-) -> Result<Scanned> {
-    let mut scanned = Scanned::default();
+    window: &TimeWindow,
+) -> Result<RegexScan> {
+    let mut scanned = RegexScan::default();
     let mut count = MESSAGES_PER_STEP;
-    while let Some(newest) = take_last(&mut ranges, count) {
+    while let Some(newest) = take_last_messages(&mut ranges, count) {
         let mut found = Vec::new();
-        history.each_of(reader, &newest, &mut |_, message| {
+        history.visit_messages(reader, &newest, &mut |_, message| {
             if !regex.is_refused()
-                && window.holds(message.time)
-                && matches_in(regex, message.text, message.parts)
+                && window.contains(message.time)
+                && is_message_match(regex, message.text, message.parts)
             {
                 found.push((message.seq, message.time));
             }
             Ok(())
         })?;
         let begin = newest.last().map_or(0, |(_, to)| *to);
-        if !scanned.goes_on(regex, found, begin, ranges.last().map(|(_, to)| *to)) {
+        if !scanned.add_step(regex, found, begin, ranges.last().map(|(_, to)| *to)) {
             break;
         }
         count = MESSAGES_PER_STEP_MAX.min(2 * count);
@@ -166,7 +173,7 @@ fn messages(
 }
 
 /// Takes so many messages from the end of ranges.
-fn take_last(ranges: &mut Vec<(u64, u64)>, count: u64) -> Option<Vec<(u64, u64)>> {
+fn take_last_messages(ranges: &mut Vec<(u64, u64)>, count: u64) -> Option<Vec<(u64, u64)>> {
     let mut left = count;
     let mut out = Vec::new();
     while left > 0 {
@@ -182,51 +189,57 @@ fn take_last(ranges: &mut Vec<(u64, u64)>, count: u64) -> Option<Vec<(u64, u64)>
     (!out.is_empty()).then_some(out)
 }
 
-impl Scanned {
+impl RegexScan {
     /// Takes what one step found, which began at the document `begin` and is followed by one that
     /// begins at `next`; `false`: it was the last of all or that the expression may take. Of a step
     /// that was not finished nothing counts.
-    fn goes_on(&mut self, regex: &Regex, found: Vec<Match>, begin: u64, next: Option<u64>) -> bool {
+    fn add_step(
+        &mut self,
+        regex: &Regex,
+        found: Vec<RegexMatch>,
+        begin: u64,
+        next: Option<u64>,
+    ) -> bool {
         if regex.is_refused() {
-            self.unscanned = Some(begin);
+            self.next_document = Some(begin);
             return false;
         }
-        self.is_begun = true;
+        self.has_finished_step = true;
         // A step is read from its first document to its last.
-        self.found.extend(found.into_iter().rev());
-        self.unscanned = next;
-        next.is_some() && !regex.is_spent()
+        self.matches.extend(found.into_iter().rev());
+        self.next_document = next;
+        next.is_some() && !regex.is_budget_spent()
     }
 }
 
 /// Whether an expression matches in one of the texts of a message.
-fn matches_in(regex: &mut Regex, raw: &str, parts: &[lcm_text::message::Part]) -> bool {
+fn is_message_match(regex: &mut Regex, raw: &str, parts: &[lcm_text::message::Part]) -> bool {
     let mut found = false;
     each_field(raw, parts, &mut |_, text| found = found || regex.is_match(&text));
     found
 }
 
-fn summaries(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    index: &mut Index,
+fn scan_summaries(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    index: &mut SearchIndex,
     ordinals: &[u64],
     regex: &mut Regex,
-    window: &Window,
-) -> Result<Scanned> {
-    let mut scanned = Scanned::default();
+    window: &TimeWindow,
+) -> Result<RegexScan> {
+    let mut scanned = RegexScan::default();
     let mut steps = ordinals.rchunks(SUMMARIES_PER_STEP).peekable();
     while let Some(ordinals) = steps.next() {
         let mut found = Vec::new();
-        let places = index.summaries(reader, ordinals)?;
+        let places = index.read_summaries(reader, ordinals)?;
         let wanted: Vec<(String, u32)> =
-            places.iter().map(|(id, bytes)| (history.keys.summary(*id), *bytes)).collect();
+            places.iter().map(|(id, bytes)| (history.keys.summary_key(*id), *bytes)).collect();
         for ((ordinal, (key, _)), value) in
-            ordinals.iter().zip(&wanted).zip(reader.passing(&wanted)?)
+            ordinals.iter().zip(&wanted).zip(reader.read_immutable_uncached(&wanted)?)
         {
             let summary: Summary = codec::decode(key, &value)?;
             if !regex.is_refused()
-                && window.holds(summary.latest_at)
+                && window.contains(summary.latest_at)
                 && regex.is_match(&summary.text)
             {
                 found.push((*ordinal, summary.latest_at));
@@ -234,7 +247,7 @@ fn summaries(
         }
         let begin = ordinals.last().copied().unwrap_or(0);
         let next = steps.peek().and_then(|ordinals| ordinals.last()).copied();
-        if !scanned.goes_on(regex, found, begin, next) {
+        if !scanned.add_step(regex, found, begin, next) {
             break;
         }
     }
@@ -248,25 +261,25 @@ mod tests {
     #[test]
     fn the_last_of_ranges_are_taken_first() {
         let mut ranges = alloc::vec![(1, 4), (6, 6), (8, 9)];
-        assert_eq!(take_last(&mut ranges, 1), Some(alloc::vec![(9, 9)]));
-        assert_eq!(take_last(&mut ranges, 3), Some(alloc::vec![(4, 4), (6, 6), (8, 8)]));
-        assert_eq!(take_last(&mut ranges, 9), Some(alloc::vec![(1, 3)]));
-        assert_eq!(take_last(&mut ranges, 9), None);
+        assert_eq!(take_last_messages(&mut ranges, 1), Some(alloc::vec![(9, 9)]));
+        assert_eq!(take_last_messages(&mut ranges, 3), Some(alloc::vec![(4, 4), (6, 6), (8, 8)]));
+        assert_eq!(take_last_messages(&mut ranges, 9), Some(alloc::vec![(1, 3)]));
+        assert_eq!(take_last_messages(&mut ranges, 9), None);
     }
 
     #[test]
     fn what_both_have_is_in_order() {
         let spans = [(90, 120), (1, 3), (2, 10)];
-        assert_eq!(in_both(&[(3, 64), (100, 200)], &spans), [(3, 10), (100, 120)]);
-        assert_eq!(in_both(&[(3, 64)], &[]), []);
+        assert_eq!(intersect_ranges(&[(3, 64), (100, 200)], &spans), [(3, 10), (100, 120)]);
+        assert_eq!(intersect_ranges(&[(3, 64)], &[]), []);
     }
 
     #[test]
     fn ranges_that_touch_are_joined() {
         assert_eq!(
-            joined(alloc::vec![(65, 128), (1, 64), (130, 130), (129, 128)]),
+            merge_ranges(alloc::vec![(65, 128), (1, 64), (130, 130), (129, 128)]),
             [(1, 128), (130, 130)]
         );
-        assert_eq!(joined(Vec::new()), []);
+        assert_eq!(merge_ranges(Vec::new()), []);
     }
 }

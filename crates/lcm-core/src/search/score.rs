@@ -23,7 +23,7 @@ const MEAN_LENGTH_MAX: u64 = 30 << MEAN_BITS;
 const HALF_LIFE_MS: u64 = 3_600_000_000;
 
 /// Logarithm to base 2 of a number from 1, with 16 fractional bits, rounded down.
-fn log2(number: u64) -> u64 {
+fn fixed_log2(number: u64) -> u64 {
     let whole = number.max(1).ilog2();
     // The number as 1.x with 31 fractional bits; squaring it doubles the logarithm.
     let shifted = u128::from(number.max(1)) << 31 >> whole;
@@ -42,54 +42,54 @@ fn log2(number: u64) -> u64 {
 
 /// Weight of a term that `holding` of `documents` documents hold:
 /// ln(1 + (N - df + 0.5) / (df + 0.5)).
-pub(crate) fn weight(documents: u64, holding: u64) -> u64 {
+pub(crate) fn compute_idf(documents: u64, holding: u64) -> u64 {
     let holding = holding.min(documents);
-    let ratio = log2(2 * documents + 2).saturating_sub(log2(2 * holding + 1));
+    let ratio = fixed_log2(2 * documents + 2).saturating_sub(fixed_log2(2 * holding + 1));
     (ratio * LN_2) >> FRACTION_BITS
 }
 
 /// Mean length of documents, at least one, with 8 fractional bits; of messages at most 30.
-pub(crate) fn mean_length(documents: u64, length_total: u64, are_messages: bool) -> u64 {
+pub(crate) fn compute_mean_length(documents: u64, length_total: u64, are_messages: bool) -> u64 {
     let mean = (u128::from(length_total) << MEAN_BITS) / u128::from(documents.max(1));
     let mean = u64::try_from(mean).unwrap_or(u64::MAX).max(1 << MEAN_BITS);
     if are_messages { mean.min(MEAN_LENGTH_MAX) } else { mean }
 }
 
 /// The product of two numbers with 16 fractional bits.
-pub(crate) const fn times(left: u64, right: u64) -> u64 {
+pub(crate) const fn mul_fixed(left: u64, right: u64) -> u64 {
     (left * right) >> FRACTION_BITS
 }
 
 /// What so many occurrences count in a document of this length.
-pub(crate) fn own(count: u64, length: u32, mean_length: u64) -> u64 {
+pub(crate) fn normalize_frequency(count: u64, length: u32, mean_length: u64) -> u64 {
     let long = (u64::from(length) << MEAN_BITS) * B / mean_length.max(1);
     (count << (2 * FRACTION_BITS)) / (ONE - B + long)
 }
 
 /// What is left of a number in a document of this length: less in proportion beyond a bound.
-pub(crate) fn shortened(number: u64, length: u32, length_max: u64) -> u64 {
+pub(crate) fn scale_by_length(number: u64, length: u32, length_max: u64) -> u64 {
     number * length_max / u64::from(length).max(length_max)
 }
 
 /// What a term of this weight is worth that counts so much.
-pub(crate) fn saturated(weight: u64, counted: u64) -> u64 {
-    times(weight * counted / (counted + K1), ONE + K1)
+pub(crate) fn saturate_score(weight: u64, counted: u64) -> u64 {
+    mul_fixed(weight * counted / (counted + K1), ONE + K1)
 }
 
 /// The score of a hit of this age, for the order `hybrid`: half of it after 1,000 hours.
-pub(crate) fn aged(score: u64, age_ms: u64) -> u64 {
+pub(crate) fn decay_by_age(score: u64, age_ms: u64) -> u64 {
     let age_ms = age_ms.min(1 << 52);
     let aged = u128::from(score) * u128::from(HALF_LIFE_MS) / u128::from(HALF_LIFE_MS + age_ms);
     u64::try_from(aged).unwrap_or(u64::MAX)
 }
 
 /// A score in thousandths, as it is shown.
-pub(crate) const fn thousandths(score: u64) -> u64 {
+pub(crate) const fn to_thousandths(score: u64) -> u64 {
     (score * 1_000) >> FRACTION_BITS
 }
 
 /// The greatest of many, greatest first.
-pub(crate) fn greatest(
+pub(crate) fn select_top(
     items: &mut dyn Iterator<Item = (u64, u64)>,
     limit: usize,
 ) -> Vec<(u64, u64)> {
@@ -121,7 +121,7 @@ mod tests {
     fn logarithms_are_those_of_floats() {
         for number in (1..5_000).chain([1 << 20, (1 << 40) + 12_345, u64::MAX >> 1]) {
             let exact = (number as f64).log2() * 65_536.0;
-            assert!((log2(number) as f64 - exact).abs() < 2.0, "{number}");
+            assert!((fixed_log2(number) as f64 - exact).abs() < 2.0, "{number}");
         }
     }
 
@@ -131,7 +131,7 @@ mod tests {
             for holding in [0, 1, documents / 2, documents] {
                 let (n, df) = (documents as f64, holding as f64);
                 let idf = (1.0 + (n - df + 0.5) / (df + 0.5)).ln();
-                let fixed = weight(documents, holding);
+                let fixed = compute_idf(documents, holding);
                 assert!((fixed as f64 / 65_536.0 - idf).abs() < 0.0001, "{documents} {holding}");
                 for (count, length) in [(1u64, 1u32), (2, 40), (2, 3_000), (1, 1 << 24)] {
                     for (mean, are_messages) in [(37.0, false), (30.0, true)] {
@@ -139,8 +139,10 @@ mod tests {
                         let long = 0.3 + 0.7 * f64::from(length) / mean;
                         let found = count as f64 / long;
                         let exact = idf * 1.6 * found / (found + 0.6);
-                        let mean = mean_length(documents, length_total, are_messages);
-                        let fixed = saturated(fixed, own(count, length, mean)) as f64 / 65_536.0;
+                        let mean = compute_mean_length(documents, length_total, are_messages);
+                        let fixed = saturate_score(fixed, normalize_frequency(count, length, mean))
+                            as f64
+                            / 65_536.0;
                         assert!((fixed - exact).abs() < 0.003 + exact * 0.002, "{fixed} {exact}");
                     }
                 }
@@ -150,27 +152,27 @@ mod tests {
 
     #[test]
     fn what_is_long_counts_less_in_proportion() {
-        assert_eq!(shortened(ONE, 30, 30), ONE);
-        assert_eq!(shortened(ONE, 60, 30), ONE / 2);
-        assert_eq!(shortened(ONE, 0, 30), ONE);
+        assert_eq!(scale_by_length(ONE, 30, 30), ONE);
+        assert_eq!(scale_by_length(ONE, 60, 30), ONE / 2);
+        assert_eq!(scale_by_length(ONE, 0, 30), ONE);
     }
 
     #[test]
     fn case_68_hybrid_weighs_age() {
         let hour = 3_600_000;
         let (ten, six) = (10 << FRACTION_BITS, 6 << FRACTION_BITS);
-        assert_eq!(thousandths(aged(ten, 1_000 * hour)), 5_000);
-        assert_eq!(thousandths(aged(six, 0)), 6_000);
-        assert_eq!(aged(u64::MAX >> 20, u64::MAX) >> 30, 0);
+        assert_eq!(to_thousandths(decay_by_age(ten, 1_000 * hour)), 5_000);
+        assert_eq!(to_thousandths(decay_by_age(six, 0)), 6_000);
+        assert_eq!(decay_by_age(u64::MAX >> 20, u64::MAX) >> 30, 0);
     }
 
     #[test]
     fn the_greatest_come_first() {
         let mut pairs = (0..1_000u64).map(|number| (number * 7_919 % 1_000, number));
-        let ranks = greatest(&mut pairs, 3).into_iter().map(|(rank, _)| rank);
+        let ranks = select_top(&mut pairs, 3).into_iter().map(|(rank, _)| rank);
         assert_eq!(ranks.collect::<Vec<_>>(), [999, 998, 997]);
         let two = [(7, 1), (7, 2)];
-        assert_eq!(greatest(&mut two.into_iter(), 3), [(7, 2), (7, 1)]);
-        assert_eq!(greatest(&mut two.into_iter(), 0), []);
+        assert_eq!(select_top(&mut two.into_iter(), 3), [(7, 2), (7, 1)]);
+        assert_eq!(select_top(&mut two.into_iter(), 0), []);
     }
 }

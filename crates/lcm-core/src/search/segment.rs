@@ -16,7 +16,7 @@ use lcm_loops::block;
 use serde::{Deserialize, Serialize};
 
 use super::{Corpus, unit_of_message};
-use crate::storage::{codec, keys::Keys, store::Put};
+use crate::storage::{codec, keys::ConversationKeys, store::Put};
 use lcm_text::base::{
     error::{Error, Result},
     int,
@@ -25,7 +25,7 @@ use lcm_text::base::{
 /// Most bytes of blocks that stand in the root.
 const INLINE_BYTES_MAX: usize = 24 << 10;
 /// Bytes of one block in the root.
-pub(super) const ROW: usize = 8;
+pub(super) const INDEX_ROW_BYTES: usize = 8;
 /// Bytes of a block after which the next begins.
 pub(super) const BLOCK_TARGET: usize = 8 << 10;
 /// Most bytes of a value that holds one block: 8 KiB until it is closed, and the largest group.
@@ -37,8 +37,8 @@ pub(super) struct SegmentRef {
     pub(super) id: [u8; 8],
     /// How often its documents were merged with others of their level.
     pub(super) level: u32,
-    pub(super) first: u64,
-    pub(super) last: u64,
+    pub(super) first_document: u64,
+    pub(super) last_document: u64,
     /// Values beside the root; 0: the blocks stand in the root.
     pub(super) blocks: u32,
     /// Bytes of the root's value.
@@ -49,30 +49,30 @@ pub(super) struct SegmentRef {
 
 impl SegmentRef {
     /// Documents and units it covers.
-    pub(super) fn range(&self, corpus: Corpus) -> block::Range {
-        range(corpus, (self.first, self.last))
+    pub(super) fn covered_range(&self, corpus: Corpus) -> block::SegmentRange {
+        segment_range(corpus, (self.first_document, self.last_document))
     }
 
     /// Number of documents.
-    pub(super) fn documents(&self) -> u64 {
-        self.last - self.first + 1
+    pub(super) fn count_documents(&self) -> u64 {
+        self.last_document - self.first_document + 1
     }
 }
 
 /// Documents with their units.
-pub(super) fn range(corpus: Corpus, documents: (u64, u64)) -> block::Range {
+pub(super) fn segment_range(corpus: Corpus, documents: (u64, u64)) -> block::SegmentRange {
     let units = match corpus {
         Corpus::Messages => (unit_of_message(documents.0), unit_of_message(documents.1)),
         Corpus::Summaries => documents,
     };
-    block::Range { documents, units }
+    block::SegmentRange { documents, units }
 }
 
 /// The blocks of a segment in the order of their keys: first key and bytes.
-pub(super) type Blocks = Vec<(u64, Vec<u8>)>;
+pub(super) type SegmentBlocks = Vec<(u64, Vec<u8>)>;
 
 /// Appends the rows of blocks to an index.
-pub(super) fn index_rows(index: &mut Vec<u8>, blocks: &[(u64, Vec<u8>)]) {
+pub(super) fn append_index_rows(index: &mut Vec<u8>, blocks: &[(u64, Vec<u8>)]) {
     for (key, block) in blocks {
         index.extend(key.to_be_bytes().iter().skip(2));
         index.extend(u16::try_from(block.len()).unwrap_or(u16::MAX).to_be_bytes());
@@ -85,7 +85,7 @@ pub(super) fn index_rows(index: &mut Vec<u8>, blocks: &[(u64, Vec<u8>)]) {
 ///
 /// As [`codec::encode_plain`].
 pub(super) fn put_blocks(
-    keys: &Keys,
+    keys: &ConversationKeys,
     id: &[u8; 8],
     from: u32,
     blocks: &[(u64, Vec<u8>)],
@@ -93,9 +93,9 @@ pub(super) fn put_blocks(
 ) -> Result<u64> {
     let mut bytes = 0;
     for (number, (_, block)) in (from..).zip(blocks) {
-        let value = codec::encode_plain(block)?;
+        let value = codec::encode_raw_bytes(block)?;
         bytes += int::to_u64(value.len());
-        puts.push(Put { key: keys.block(id, number), value: Some(value) });
+        puts.push(Put { key: keys.segment_block_key(id, number), value: Some(value) });
     }
     Ok(bytes)
 }
@@ -106,29 +106,29 @@ pub(super) fn put_blocks(
 ///
 /// As [`codec::encode_plain`].
 pub(super) fn put_root(
-    keys: &Keys,
+    keys: &ConversationKeys,
     id: &[u8; 8],
     index: &[u8],
     inline: &[(u64, Vec<u8>)],
     puts: &mut Vec<Put>,
 ) -> Result<u32> {
-    let count = u16::try_from(index.len() / ROW)
-        .map_err(|_| Error::limit("a search segment of over 65,535 blocks"))?;
+    let count = u16::try_from(index.len() / INDEX_ROW_BYTES)
+        .map_err(|_| Error::limit_exceeded("a search segment of over 65,535 blocks"))?;
     let mut root = Vec::with_capacity(2 + index.len());
     root.extend(count.to_be_bytes());
     root.extend_from_slice(index);
     for (_, block) in inline {
         root.extend_from_slice(block);
     }
-    let value = codec::encode_plain(&root)?;
+    let value = codec::encode_raw_bytes(&root)?;
     let bytes = int::to_u32(value.len());
-    puts.push(Put { key: keys.segment(id), value: Some(value) });
+    puts.push(Put { key: keys.segment_key(id), value: Some(value) });
     Ok(bytes)
 }
 
 /// Whether the blocks of a segment are to stand in its root.
 pub(super) fn fits_inline(blocks: &[(u64, Vec<u8>)]) -> bool {
-    blocks.iter().map(|(_, block)| block.len() + ROW).sum::<usize>() <= INLINE_BYTES_MAX
+    blocks.iter().map(|(_, block)| block.len() + INDEX_ROW_BYTES).sum::<usize>() <= INLINE_BYTES_MAX
 }
 
 /// Writes a whole segment.
@@ -137,15 +137,15 @@ pub(super) fn fits_inline(blocks: &[(u64, Vec<u8>)]) -> bool {
 ///
 /// As [`put_root`].
 pub(super) fn put_segment(
-    keys: &Keys,
+    keys: &ConversationKeys,
     id: [u8; 8],
     level: u32,
     documents: (u64, u64),
-    blocks: &Blocks,
+    blocks: &SegmentBlocks,
     puts: &mut Vec<Put>,
 ) -> Result<SegmentRef> {
     let mut index = Vec::new();
-    index_rows(&mut index, blocks);
+    append_index_rows(&mut index, blocks);
     let inline = fits_inline(blocks);
     let (root_bytes, bytes) = if inline {
         (put_root(keys, &id, &index, blocks, puts)?, 0)
@@ -156,54 +156,68 @@ pub(super) fn put_segment(
     let (first, last) = documents;
     let count = if inline { 0 } else { int::to_u32(blocks.len()) };
     let bytes = bytes + u64::from(root_bytes);
-    Ok(SegmentRef { id, level, first, last, blocks: count, root_bytes, bytes })
+    Ok(SegmentRef {
+        id,
+        level,
+        first_document: first,
+        last_document: last,
+        blocks: count,
+        root_bytes,
+        bytes,
+    })
 }
 
 /// A root that was read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Root<'a> {
+pub(super) struct SegmentRoot<'a> {
     index: &'a [u8],
     /// The blocks, if they stand in the root.
-    inline: &'a [u8],
+    inline_blocks: &'a [u8],
 }
 
-impl<'a> Root<'a> {
+impl<'a> SegmentRoot<'a> {
     /// Reads the payload of a root; `None`: it is none.
     pub(super) fn new(payload: &'a [u8]) -> Option<Self> {
         let (count, rest) = payload.split_first_chunk::<2>()?;
-        let rows = usize::from(u16::from_be_bytes(*count)) * ROW;
+        let rows = usize::from(u16::from_be_bytes(*count)) * INDEX_ROW_BYTES;
         let (index, inline) = rest.split_at_checked(rows)?;
-        let root = Self { index, inline };
-        let bytes: usize =
-            (0..root.len()).filter_map(|at| root.bytes(at)).map(|n| int::to_usize(n.into())).sum();
+        let root = Self { index, inline_blocks: inline };
+        let bytes: usize = (0..root.len())
+            .filter_map(|at| root.block_bytes(at))
+            .map(|n| int::to_usize(n.into()))
+            .sum();
         (inline.is_empty() || bytes == inline.len()).then_some(root)
     }
 
     /// Number of blocks.
     pub(super) fn len(&self) -> usize {
-        self.index.len() / ROW
+        self.index.len() / INDEX_ROW_BYTES
     }
 
     /// First key of a block.
-    fn key(&self, number: usize) -> Option<u64> {
-        let row: &[u8; 6] = self.index.get(number * ROW..)?.first_chunk()?;
+    fn first_key(&self, number: usize) -> Option<u64> {
+        let row: &[u8; 6] = self.index.get(number * INDEX_ROW_BYTES..)?.first_chunk()?;
         Some(row.iter().fold(0, |key, byte| (key << 8) | u64::from(*byte)))
     }
 
     /// Bytes of a block.
-    pub(super) fn bytes(&self, number: usize) -> Option<u32> {
-        let row: &[u8; 2] = self.index.get(number * ROW + 6..)?.first_chunk()?;
+    pub(super) fn block_bytes(&self, number: usize) -> Option<u32> {
+        let row: &[u8; 2] = self.index.get(number * INDEX_ROW_BYTES + 6..)?.first_chunk()?;
         Some(u32::from(u16::from_be_bytes(*row)))
     }
 
     /// The blocks that can hold a key: from the one before the first that begins with it or behind
     /// it, to the last that does not begin behind it.
-    pub(super) fn blocks_of(&self, key: u64) -> core::ops::Range<usize> {
+    pub(super) fn find_blocks(&self, key: u64) -> core::ops::Range<usize> {
         let count_while = |holds: &dyn Fn(u64) -> bool| {
             let (mut low, mut high) = (0, self.len());
             while low < high {
                 let middle = (low + high) / 2;
-                if self.key(middle).is_some_and(holds) { low = middle + 1 } else { high = middle }
+                if self.first_key(middle).is_some_and(holds) {
+                    low = middle + 1
+                } else {
+                    high = middle
+                }
             }
             low
         };
@@ -213,25 +227,26 @@ impl<'a> Root<'a> {
     }
 
     /// A block that stands in the root.
-    pub(super) fn inline(&self, number: usize) -> Option<&'a [u8]> {
-        self.inline.get(self.place(number)?)
+    pub(super) fn inline_block(&self, number: usize) -> Option<&'a [u8]> {
+        self.inline_blocks.get(self.block_range(number)?)
     }
 
     /// Where a block stands behind the index.
-    fn place(&self, number: usize) -> Option<Range<usize>> {
+    fn block_range(&self, number: usize) -> Option<Range<usize>> {
         let mut from = 0;
         for before in 0..number {
-            from += int::to_usize(u64::from(self.bytes(before)?));
+            from += int::to_usize(u64::from(self.block_bytes(before)?));
         }
-        let size = int::to_usize(u64::from(self.bytes(number)?));
+        let size = int::to_usize(u64::from(self.block_bytes(number)?));
         Some(from..from.checked_add(size)?)
     }
 
     /// Where the blocks from this one on stand in the payload.
-    pub(super) fn places_from(&self, number: usize) -> Option<Vec<Range<usize>>> {
+    pub(super) fn block_ranges_from(&self, number: usize) -> Option<Vec<Range<usize>>> {
         let behind = 2 + self.index.len();
         let place = |number| {
-            let place = self.place(number).filter(|place| place.end <= self.inline.len())?;
+            let place =
+                self.block_range(number).filter(|place| place.end <= self.inline_blocks.len())?;
             Some(behind + place.start..behind + place.end)
         };
         (number..self.len()).map(place).collect()
@@ -239,14 +254,15 @@ impl<'a> Root<'a> {
 }
 
 /// The error for a value of the index that cannot be read.
-pub(super) fn damaged(key: &str) -> Error {
-    Error::corrupt(format_args!("`{key}` is no part of a search index"))
+pub(super) fn corrupt_index(key: &str) -> Error {
+    Error::corrupt_store(format_args!("`{key}` is no part of a search index"))
 }
 
 /// Keys of everything that a segment consists of.
 #[cfg(test)]
-pub(super) fn keys_of(keys: &Keys, id: &[u8; 8], blocks: u32) -> Vec<String> {
-    let mut out: Vec<String> = (0..blocks).map(|number| keys.block(id, number)).collect();
-    out.push(keys.segment(id));
+pub(super) fn segment_keys(keys: &ConversationKeys, id: &[u8; 8], blocks: u32) -> Vec<String> {
+    let mut out: Vec<String> =
+        (0..blocks).map(|number| keys.segment_block_key(id, number)).collect();
+    out.push(keys.segment_key(id));
     out
 }

@@ -9,25 +9,25 @@ pub(super) const NEIGHBOURS: u64 = 2;
 
 /// The sessions of one corpus.
 #[derive(Debug)]
-pub(super) enum Sessions {
+pub(super) enum SessionBounds {
     /// The first message of each session, ascending; the first of all is one without being named.
-    Begin(Vec<u64>),
+    Starts(Vec<u64>),
     /// Each document is one.
-    Alone,
+    OnePerDocument,
 }
 
-impl Sessions {
+impl SessionBounds {
     /// How many there are in so many documents.
     pub(super) fn count(&self, documents: u64) -> u64 {
         match self {
-            Self::Begin(starts) => lcm_text::base::int::to_u64(starts.len()),
-            Self::Alone => documents,
+            Self::Starts(starts) => lcm_text::base::int::to_u64(starts.len()),
+            Self::OnePerDocument => documents,
         }
     }
 
     /// The session of each document (ascending): numbers that ascend.
-    pub(super) fn of(&self, documents: &[u64]) -> Vec<u64> {
-        let Self::Begin(starts) = self else { return documents.to_vec() };
+    pub(super) fn session_numbers(&self, documents: &[u64]) -> Vec<u64> {
+        let Self::Starts(starts) = self else { return documents.to_vec() };
         let mut starts = starts.iter().peekable();
         let mut number = 0;
         let session = |document: &u64| {
@@ -41,7 +41,7 @@ impl Sessions {
 
     /// Documents (ascending) together with their neighbours in the same session, up to the last.
     pub(super) fn with_neighbours(&self, documents: &[u64], last: u64) -> Vec<u64> {
-        let Self::Begin(starts) = self else { return documents.to_vec() };
+        let Self::Starts(starts) = self else { return documents.to_vec() };
         let mut out: Vec<u64> = Vec::with_capacity(documents.len());
         let mut begin = 1;
         let mut starts = starts.iter().copied().peekable();
@@ -59,7 +59,7 @@ impl Sessions {
 }
 
 /// How many different numbers there are in an ascending list.
-pub(super) fn distinct(numbers: &[u64]) -> u64 {
+pub(super) fn count_distinct(numbers: &[u64]) -> u64 {
     lcm_text::base::int::to_u64(numbers.chunk_by(|left, right| left == right).count())
 }
 
@@ -69,16 +69,16 @@ mod tests {
 
     #[test]
     fn neighbours_are_of_the_same_session() {
-        let sessions = Sessions::Begin(alloc::vec![1, 4, 6]);
-        assert_eq!(sessions.of(&[1, 3, 4, 5, 6, 9]), [1, 1, 2, 2, 3, 3]);
+        let sessions = SessionBounds::Starts(alloc::vec![1, 4, 6]);
+        assert_eq!(sessions.session_numbers(&[1, 3, 4, 5, 6, 9]), [1, 1, 2, 2, 3, 3]);
         assert_eq!(sessions.with_neighbours(&[4], 9), [4, 5]);
         assert_eq!(sessions.with_neighbours(&[2, 3, 8], 9), [1, 2, 3, 6, 7, 8, 9]);
         assert_eq!(sessions.with_neighbours(&[6, 7, 8, 9], 9), [6, 7, 8, 9]);
-        assert_eq!(Sessions::Alone.with_neighbours(&[4], 9), [4]);
-        assert_eq!((sessions.count(9), Sessions::Alone.count(9)), (3, 9));
-        assert_eq!(distinct(&Sessions::Alone.of(&[2, 5])), 2);
-        assert_eq!(distinct(&sessions.of(&[1, 2, 9])), 2);
+        assert_eq!(SessionBounds::OnePerDocument.with_neighbours(&[4], 9), [4]);
+        assert_eq!((sessions.count(9), SessionBounds::OnePerDocument.count(9)), (3, 9));
+        assert_eq!(count_distinct(&SessionBounds::OnePerDocument.session_numbers(&[2, 5])), 2);
+        assert_eq!(count_distinct(&sessions.session_numbers(&[1, 2, 9])), 2);
         // Before any message was read for where sessions begin.
-        assert_eq!(Sessions::Begin(Vec::new()).with_neighbours(&[1], 2), [1, 2]);
+        assert_eq!(SessionBounds::Starts(Vec::new()).with_neighbours(&[1], 2), [1, 2]);
     }
 }

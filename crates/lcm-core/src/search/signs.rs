@@ -7,13 +7,13 @@
 
 use alloc::vec::Vec;
 
-use super::{Allowance, Field, each_term};
+use super::{IndexingBudget, SearchField, each_term};
 use lcm_text::{base::json, types::api::Timestamp};
 
 /// Kind of a word of the speaker's name.
 pub(super) const SPEAKER: u8 = b'p';
 /// The message begins a session; what is said has a question mark; it ends with one.
-pub(super) const SIGNS: [&[u8]; 3] = [b"f/", b"f?", b"f."];
+pub(super) const FEATURES: [&[u8]; 3] = [b"f/", b"f?", b"f."];
 /// The message has a large payload. No query means it but one for files, by which it finds them.
 pub(super) const PAYLOAD: &[u8] = b"f@";
 /// Not all of its texts was read for words. No query means it; who finds nothing is told.
@@ -29,57 +29,57 @@ pub(super) fn begins_session(before: Option<Timestamp>, time: Timestamp) -> bool
 
 /// What was seen of one message.
 #[derive(Debug, Default)]
-pub(super) struct Signs {
-    begins: bool,
+pub(super) struct FeatureTerms {
+    begins_session: bool,
     has_payload: bool,
     is_partial: bool,
-    asks: bool,
-    ends_asking: bool,
+    has_question: bool,
+    ends_with_question: bool,
 }
 
-impl Signs {
+impl FeatureTerms {
     /// Of a message that begins a session or not, and has a large payload or not.
-    pub(super) fn of(begins: bool, has_payload: bool) -> Self {
-        Self { begins, has_payload, ..Self::default() }
+    pub(super) fn new(begins: bool, has_payload: bool) -> Self {
+        Self { begins_session: begins, has_payload, ..Self::default() }
     }
 
     /// Looks at what was read of all texts.
-    pub(super) const fn look_at_all(&mut self, allowance: &Allowance) {
+    pub(super) const fn observe_budget(&mut self, allowance: &IndexingBudget) {
         self.is_partial = allowance.is_exceeded;
     }
 
     /// Looks at the next text.
-    pub(super) fn look(&mut self, field: Field, text: &str) {
-        if field == Field::Text {
+    pub(super) fn observe_text(&mut self, field: SearchField, text: &str) {
+        if field == SearchField::Text {
             let marks = ['?', '\u{ff1f}', '\u{61f}'];
-            self.asks |= text.contains(marks);
-            self.ends_asking = text.trim_end().ends_with(marks);
+            self.has_question |= text.contains(marks);
+            self.ends_with_question = text.trim_end().ends_with(marks);
         }
     }
 
     /// Hands out the terms of the message whose texts were looked at.
-    pub(super) fn each(&self, raw: &str, each: &mut dyn FnMut(&[u8])) {
+    pub(super) fn each_feature(&self, raw: &str, each: &mut dyn FnMut(&[u8])) {
         if self.has_payload {
             each(PAYLOAD);
         }
         if self.is_partial {
             each(PARTIAL);
         }
-        let has = [self.begins, self.asks, self.ends_asking];
-        SIGNS.iter().zip(has).filter(|(_, has)| *has).for_each(|(sign, _)| each(sign));
+        let has = [self.begins_session, self.has_question, self.ends_with_question];
+        FEATURES.iter().zip(has).filter(|(_, has)| *has).for_each(|(sign, _)| each(sign));
         if !raw.contains("\"speaker\"") {
             return;
         }
-        let Ok(members) = json::object(raw) else { return };
-        let Some(member) = json::member(&members, raw, "speaker") else { return };
-        each_name(&json::text(raw, member.value), each);
+        let Ok(members) = json::parse_object(raw) else { return };
+        let Some(member) = json::find_member(&members, raw, "speaker") else { return };
+        each_speaker_term(&json::text(raw, member.value), each);
     }
 }
 
 /// Hands out the terms that stand for a speaker whose name has these words.
-pub(super) fn each_name(name: &str, each: &mut dyn FnMut(&[u8])) {
+pub(super) fn each_speaker_term(name: &str, each: &mut dyn FnMut(&[u8])) {
     let mut known: Vec<Vec<u8>> = Vec::new();
-    each_term(Field::Text, name, &mut |term, _, _| {
+    each_term(SearchField::Text, name, &mut |term, _, _| {
         if let [b'w', word @ ..] = term {
             let term = [&[SPEAKER], word].concat();
             if !known.contains(&term) {
@@ -106,20 +106,23 @@ mod tests {
 
     #[test]
     fn speaker_and_question_marks_are_signs() {
-        let of = |raw: &str, texts: &[(Field, &str)], begins| {
-            let mut signs = Signs::of(begins, raw.is_empty());
-            texts.iter().for_each(|(field, text)| signs.look(*field, text));
+        let of = |raw: &str, texts: &[(SearchField, &str)], begins| {
+            let mut signs = FeatureTerms::new(begins, raw.is_empty());
+            texts.iter().for_each(|(field, text)| signs.observe_text(*field, text));
             let mut out = Vec::new();
-            signs.each(raw, &mut |term| {
+            signs.each_feature(raw, &mut |term| {
                 out.push(String::from_utf8_lossy(term).into_owned());
             });
             out
         };
         let raw = r#"{"role":"user","speaker":"Ann-Mary Ann","content":"x"}"#;
-        assert_eq!(of(raw, &[(Field::Text, "why? so")], true), ["f/", "f?", "pann", "pmary"]);
+        assert_eq!(of(raw, &[(SearchField::Text, "why? so")], true), ["f/", "f?", "pann", "pmary"]);
         assert_eq!(of("", &[], true), ["f@", "f/"]);
-        assert_eq!(of("{}", &[(Field::Text, "so"), (Field::Text, "why? ")], false), ["f?", "f."]);
-        assert_eq!(of("{}", &[(Field::Result, "why?")], false), Vec::<String>::new());
+        assert_eq!(
+            of("{}", &[(SearchField::Text, "so"), (SearchField::Text, "why? ")], false),
+            ["f?", "f."]
+        );
+        assert_eq!(of("{}", &[(SearchField::Result, "why?")], false), Vec::<String>::new());
         let other = r#"{"role":"user","content":"\"speaker\""}"#;
         assert_eq!(of(other, &[], false), Vec::<String>::new());
     }

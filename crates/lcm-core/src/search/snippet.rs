@@ -7,7 +7,7 @@
 use alloc::{string::String, vec::Vec};
 use core::{iter, ops::Range};
 
-use lcm_text::base::{json::Writer, sort};
+use lcm_text::base::{json::JsonWriter, sort};
 
 /// Most characters of a snippet, with the marks of what was left out.
 pub(crate) const SNIPPET_CHARACTERS_MAX: usize = 200;
@@ -22,7 +22,7 @@ const ELLIPSIS: char = '\u{2026}';
 
 /// A place where something was found.
 #[derive(Clone, Debug)]
-pub(crate) struct Mark {
+pub(crate) struct Highlight {
     /// Where in the text.
     pub(crate) bytes: Range<usize>,
     /// What was found; below 64. The same thing counts once in a passage.
@@ -31,7 +31,7 @@ pub(crate) struct Mark {
 }
 
 /// The best passage of the marks (in order): its weight and where it begins.
-pub(crate) fn best_passage(marks: &[Mark]) -> Option<(u64, usize)> {
+pub(crate) fn find_best_passage(marks: &[Highlight]) -> Option<(u64, usize)> {
     let marks = marks.get(..MARKS_MAX).unwrap_or(marks);
     let mut best: Option<(u64, usize)> = None;
     for (at, first) in marks.iter().enumerate() {
@@ -70,33 +70,35 @@ impl Snippet {
     }
 
     /// Writes it as two members.
-    pub(crate) fn write(&self, w: &mut Writer) {
-        w.text("snippet", &self.text);
-        w.texts("snippet_parts", &self.parts());
+    pub(crate) fn write(&self, w: &mut JsonWriter) {
+        w.add_text("snippet", &self.text);
+        w.add_texts("snippet_parts", &self.parts());
     }
 }
 
 /// The passage of a text around a place, with whitespace folded into single spaces, and what was
 /// found there.
-pub(crate) fn passage(
+pub(crate) fn build_snippet(
     text: &str,
     at: usize,
     found: &mut dyn Iterator<Item = Range<usize>>,
 ) -> Snippet {
-    shortened(text, at, SNIPPET_CHARACTERS_MAX, found)
+    build_short_snippet(text, at, SNIPPET_CHARACTERS_MAX, found)
 }
 
 /// As [`passage`], of at most so many characters.
-pub(crate) fn shortened(
+pub(crate) fn build_short_snippet(
     text: &str,
     at: usize,
     characters_max: usize,
     found: &mut dyn Iterator<Item = Range<usize>>,
 ) -> Snippet {
     let before = text.get(..at).unwrap_or("");
-    let lead = lead(before);
+    let lead = leading_context(before);
     let begin = before.len() - lead.len();
-    let found = united(found.filter(|range| range.end > begin && !range.is_empty()).collect());
+    let found = merge_touching_ranges(
+        found.filter(|range| range.end > begin && !range.is_empty()).collect(),
+    );
     let mut found = found.into_iter().peekable();
     let mut bounds = Vec::new();
     // Where what was found begins that the last character belongs to.
@@ -146,7 +148,7 @@ pub(crate) fn shortened(
 }
 
 /// The ranges in order, those that touch as one.
-fn united(ranges: Vec<Range<usize>>) -> Vec<(usize, usize)> {
+fn merge_touching_ranges(ranges: Vec<Range<usize>>) -> Vec<(usize, usize)> {
     let mut ranges: Vec<(usize, usize)> =
         ranges.into_iter().map(|range| (range.start, range.end)).collect();
     sort::sort(&mut ranges);
@@ -162,7 +164,7 @@ fn united(ranges: Vec<Range<usize>>) -> Vec<(usize, usize)> {
 
 /// The end of a text that is shown before what follows it: from the beginning of a word, if one
 /// begins there.
-fn lead(before: &str) -> &str {
+fn leading_context(before: &str) -> &str {
     let Some((start, _)) = before.char_indices().rev().nth(LEAD_CHARACTERS - 1) else {
         return before.trim_start();
     };
@@ -183,13 +185,13 @@ mod tests {
     use super::*;
 
     fn passage(text: &str, at: usize) -> String {
-        super::passage(text, at, &mut iter::empty()).text
+        super::build_snippet(text, at, &mut iter::empty()).text
     }
 
     /// The parts of the passage at the first of these, joined so that one sees them.
     fn parts(text: &str, found: &[Range<usize>]) -> String {
         let at = found.first().map_or(0, |first| first.start);
-        let shown = super::passage(text, at, &mut found.iter().cloned());
+        let shown = super::build_snippet(text, at, &mut found.iter().cloned());
         let parts = shown.parts();
         assert_eq!(parts.concat(), shown.text);
         assert!(parts.len() % 2 == 1);
@@ -215,26 +217,26 @@ mod tests {
     #[test]
     fn what_was_found_ends_where_the_passage_is_cut() {
         let text = "x".repeat(1_000);
-        let shown = super::passage(&text, 500, &mut iter::once(500..900));
+        let shown = super::build_snippet(&text, 500, &mut iter::once(500..900));
         let parts = shown.parts();
         assert_eq!(parts.len(), 3);
         assert!(parts[1].chars().all(|c| c == 'x') && parts[2] == "\u{2026}", "{parts:?}");
         assert!(parts[0].starts_with('\u{2026}') && shown.text.chars().count() == 200);
     }
 
-    fn mark(at: usize, what: usize, weight: u64) -> Mark {
-        Mark { bytes: at..at + 3, what, weight }
+    fn mark(at: usize, what: usize, weight: u64) -> Highlight {
+        Highlight { bytes: at..at + 3, what, weight }
     }
 
     #[test]
     fn the_place_with_the_most_different_weight_is_shown() {
         let marks = [mark(0, 1, 5), mark(5, 1, 5), mark(300, 1, 5), mark(400, 2, 3)];
-        assert_eq!(best_passage(&marks), Some((8, 300)));
+        assert_eq!(find_best_passage(&marks), Some((8, 300)));
         let marks = [mark(0, 1, 5), mark(300, 1, 5), mark(500, 2, 3)];
-        assert_eq!(best_passage(&marks), Some((5, 0)));
-        assert_eq!(best_passage(&[]), None);
-        let long = [Mark { bytes: 7..9_000, what: 0, weight: 1 }];
-        assert_eq!(best_passage(&long), Some((1, 7)));
+        assert_eq!(find_best_passage(&marks), Some((5, 0)));
+        assert_eq!(find_best_passage(&[]), None);
+        let long = [Highlight { bytes: 7..9_000, what: 0, weight: 1 }];
+        assert_eq!(find_best_passage(&long), Some((1, 7)));
     }
 
     #[test]

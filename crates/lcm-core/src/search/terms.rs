@@ -4,58 +4,61 @@
 //! (kind `n`), of JSON the keys and the values.
 
 pub(crate) use lcm_loops::walk::has_positions;
-pub(super) use lcm_loops::walk::hash;
-use lcm_loops::walk::{EachTerm, Walk};
+pub(super) use lcm_loops::walk::hash_bytes;
+use lcm_loops::walk::{EachTerm, TermTokenizer};
 
-use super::Field;
-use lcm_text::base::json::{self, Scanner, Span, TokenKind};
+use super::SearchField;
+use lcm_text::base::json::{self, ByteSpan, JsonScanner, JsonTokenKind};
 
 /// Hands out the terms of a text: kind and bytes, position, and the bytes of `text` it stands for.
 ///
 /// Positions start at 0 and never decrease; the number of positions is returned. Of JSON in
 /// arguments and results the keys and values are read, not the syntax; a term of a string
 /// with escapes stands for the whole string.
-pub(crate) fn each_term(field: Field, text: &str, each: EachTerm<'_>) -> u32 {
-    let mut walk = Walk::new(each);
+pub(crate) fn each_term(field: SearchField, text: &str, each: EachTerm<'_>) -> u32 {
+    let mut walk = TermTokenizer::new(each);
     match field {
-        Field::ToolName if text.is_empty() => {}
-        Field::ToolName => {
-            walk.folded_whole(b'n', text);
-            walk.text(text);
+        SearchField::ToolName if text.is_empty() => {}
+        SearchField::ToolName => {
+            walk.emit_folded_whole(b'n', text);
+            walk.tokenize_text(text);
         }
-        Field::Arguments | Field::Result => json_or_text(&mut walk, text),
-        Field::Text | Field::Reasoning | Field::FileName | Field::FileText => walk.text(text),
+        SearchField::Arguments | SearchField::Result => tokenize_json_or_text(&mut walk, text),
+        SearchField::Text
+        | SearchField::Reasoning
+        | SearchField::FileName
+        | SearchField::FileText => walk.tokenize_text(text),
     }
     walk.position
 }
 
-fn json_or_text(walk: &mut Walk<'_>, text: &str) {
+fn tokenize_json_or_text(walk: &mut TermTokenizer<'_>, text: &str) {
     let container = text.trim_start().starts_with(['{', '[']);
     if !container || !is_json(text) {
-        return walk.text(text);
+        return walk.tokenize_text(text);
     }
-    let mut scanner = Scanner::new(text);
+    let mut scanner = JsonScanner::new(text);
     while let Ok(Some(token)) = scanner.next_token() {
         match token.kind {
-            TokenKind::Key | TokenKind::String => {
-                let span = Span::between(token.start, token.end);
+            JsonTokenKind::Key | JsonTokenKind::String => {
+                let span = ByteSpan::from_range(token.start, token.end);
                 let inner = json::slice(text, span);
                 if inner.contains('\\') {
-                    walk.whole = Some(token.start..token.end);
-                    walk.text(&json::text(text, span));
-                    walk.whole = None;
+                    walk.fixed_range = Some(token.start..token.end);
+                    walk.tokenize_text(&json::text(text, span));
+                    walk.fixed_range = None;
                 } else {
-                    walk.shift = token.start + 1;
-                    walk.text(inner.trim_matches('"'));
+                    walk.text_offset = token.start + 1;
+                    walk.tokenize_text(inner.trim_matches('"'));
                 }
             }
-            TokenKind::Number => {
-                walk.shift = token.start;
-                walk.text(json::slice(text, Span::between(token.start, token.end)));
+            JsonTokenKind::Number => {
+                walk.text_offset = token.start;
+                walk.tokenize_text(json::slice(text, ByteSpan::from_range(token.start, token.end)));
             }
-            TokenKind::True | TokenKind::False | TokenKind::Null => {
-                walk.shift = token.start;
-                walk.text(json::slice(text, Span::between(token.start, token.end)));
+            JsonTokenKind::True | JsonTokenKind::False | JsonTokenKind::Null => {
+                walk.text_offset = token.start;
+                walk.tokenize_text(json::slice(text, ByteSpan::from_range(token.start, token.end)));
             }
             _ => {}
         }
@@ -63,7 +66,7 @@ fn json_or_text(walk: &mut Walk<'_>, text: &str) {
 }
 
 fn is_json(text: &str) -> bool {
-    let mut scanner = Scanner::new(text);
+    let mut scanner = JsonScanner::new(text);
     loop {
         match scanner.next_token() {
             Ok(Some(_)) => {}
@@ -81,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    fn terms(field: Field, text: &str) -> Vec<String> {
+    fn terms(field: SearchField, text: &str) -> Vec<String> {
         let mut out = Vec::new();
         each_term(field, text, &mut |term, position, range| {
             assert!(text.get(range).is_some(), "a range lies in the text");
@@ -91,7 +94,7 @@ mod tests {
     }
 
     fn plain(text: &str) -> Vec<String> {
-        terms(Field::Text, text)
+        terms(SearchField::Text, text)
     }
 
     #[test]
@@ -193,14 +196,14 @@ mod tests {
             "wx@9",
             "wy@10",
         ];
-        assert_eq!(terms(Field::Arguments, json), expected);
-        assert_eq!(terms(Field::Result, "[no json"), ["wno@0", "wjson@1"]);
+        assert_eq!(terms(SearchField::Arguments, json), expected);
+        assert_eq!(terms(SearchField::Result, "[no json"), ["wno@0", "wjson@1"]);
         assert_eq!(
-            terms(Field::ToolName, "list_dir"),
+            terms(SearchField::ToolName, "list_dir"),
             ["nlist_dir@0", "ilist_dir@0", "wlist@0", "wdir@1"]
         );
         let mut ranges = Vec::new();
-        each_term(Field::Arguments, json, &mut |_, _, range| ranges.push(range));
+        each_term(SearchField::Arguments, json, &mut |_, _, range| ranges.push(range));
         assert_eq!(json.get(ranges[3].clone()), Some("src/a.rs"));
         assert_eq!(json.get(ranges[11].clone()), Some(r#""x\ny""#));
     }
@@ -222,7 +225,7 @@ mod tests {
             texts.extend(longer);
         }
         for text in &texts {
-            for field in [Field::Text, Field::Arguments, Field::ToolName] {
+            for field in [SearchField::Text, SearchField::Arguments, SearchField::ToolName] {
                 let mut last = 0;
                 let positions = each_term(field, text, &mut |term, position, range| {
                     assert!(term.len() <= TERM_BYTES_MAX + 1 && position >= last.max(1) - 1);

@@ -1,6 +1,6 @@
 //! The index against a naive one: the same lookups over the same messages, at many batch sizes.
 
-use crate::storage::store_session::{Cache, Reader};
+use crate::storage::store_session::{InstanceCache, StoreSession};
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     format,
@@ -12,8 +12,8 @@ use super::*;
 use crate::{
     Engine,
     storage::{
-        head::Loaded,
-        keys::Keys,
+        head::LoadedHead,
+        keys::ConversationKeys,
         store::{Entry, Guard, Put, Store},
     },
 };
@@ -126,14 +126,16 @@ impl Naive {
     fn new(messages: &[String]) -> Self {
         let mut naive = Self::default();
         for (seq, raw) in (1u64..).zip(messages) {
-            let message = message::project(Dialect::Lcm, raw).unwrap();
+            let message = message::parse(Dialect::Lcm, raw).unwrap();
             let mut base = 0;
-            let mut allowance = Allowance::new(raw.len() as u64);
+            let mut allowance = IndexingBudget::new(raw.len() as u64);
             each_field(raw, &message.parts, &mut |field, text| {
                 each_gram(&text, &mut |gram| {
                     naive.grams.entry(gram).or_default().insert(unit_of_message(seq));
                 });
-                for piece in allowance.cut(&text).into_iter().filter(|piece| !piece.is_empty()) {
+                for piece in
+                    allowance.take_edges(&text).into_iter().filter(|piece| !piece.is_empty())
+                {
                     let count = each_term(field, piece, &mut |term, position, _| {
                         let documents = naive.terms.entry(term.to_vec()).or_default();
                         documents.entry(seq).or_default().push(base + position);
@@ -174,24 +176,24 @@ pub(super) fn ingest(messages: &[String], batch: usize, blocking: bool) -> Memor
 
 pub(super) fn with_index<T>(
     store: &mut Memory,
-    look: impl FnOnce(&mut Reader<'_>, &mut Index) -> T,
+    look: impl FnOnce(&mut StoreSession<'_>, &mut SearchIndex) -> T,
 ) -> T {
-    let mut cache = Cache::default();
-    let mut reader = Reader::new(store, &mut cache);
-    let keys = Keys::new("c").unwrap();
-    let (loaded, _) = Loaded::read(&mut reader, &keys, "c", &[]).unwrap();
-    let mut index = Index::open(&mut reader, &keys, &loaded.head).unwrap();
+    let mut cache = InstanceCache::default();
+    let mut reader = StoreSession::new(store, &mut cache);
+    let keys = ConversationKeys::new("c").unwrap();
+    let (loaded, _) = LoadedHead::read_with_keys(&mut reader, &keys, "c", &[]).unwrap();
+    let mut index = SearchIndex::open(&mut reader, &keys, &loaded.head).unwrap();
     look(&mut reader, &mut index)
 }
 
 fn compare(store: &mut Memory, messages: &[String], place: &str) {
     with_index(store, |reader, index| {
-        let direct = index.direct();
+        let direct = index.unindexed_ranges();
         let last = direct.first().map_or(messages.len(), |range| range.0 as usize - 1);
         assert!(messages.len() - last < 64, "{place}: {direct:?}");
         let naive = Naive::new(&messages[..last]);
         let terms: Vec<Vec<u8>> = naive.terms.keys().cloned().collect();
-        let found = index.postings(reader, Corpus::Messages, &terms).unwrap();
+        let found = index.read_postings(reader, Corpus::Messages, &terms).unwrap();
         for ((term, documents), postings) in naive.terms.iter().zip(found) {
             let name = String::from_utf8_lossy(term);
             let expected: Vec<u64> = documents.keys().copied().collect();
@@ -203,34 +205,34 @@ fn compare(store: &mut Memory, messages: &[String], place: &str) {
             naive.terms.iter().filter(|(term, _)| has_positions(term)).step_by(5)
         {
             let list: Vec<u64> = documents.keys().copied().collect();
-            let found = index.positions(reader, Corpus::Messages, term, &list).unwrap();
+            let found = index.read_positions(reader, Corpus::Messages, term, &list).unwrap();
             let expected: Vec<Vec<u32>> = documents.values().cloned().collect();
             assert_eq!(found, expected, "{place}: `{}`", String::from_utf8_lossy(term));
         }
         let grams: Vec<[u8; 3]> = naive.grams.keys().copied().collect();
-        let found = index.units(reader, Corpus::Messages, &grams).unwrap();
+        let found = index.read_units(reader, Corpus::Messages, &grams).unwrap();
         for ((gram, units), found) in naive.grams.iter().zip(found) {
             let expected: Vec<u64> = units.iter().copied().collect();
             assert_eq!(found, expected, "{place}: {gram:?}");
         }
         let all: Vec<u64> = (1..=last as u64).collect();
-        let lengths = index.lengths(reader, Corpus::Messages, &all).unwrap();
+        let lengths = index.read_lengths(reader, Corpus::Messages, &all).unwrap();
         for (length, exact) in lengths.iter().zip(&naive.lengths) {
             assert!(*length >= *exact && *length <= *exact + *exact / 16 + 1, "{length} {exact}");
         }
-        let roles = index.roles(reader, &all).unwrap();
+        let roles = index.read_roles(reader, &all).unwrap();
         assert_eq!(roles.len(), last);
         let absent = [b"wnothing".to_vec(), b"iabsent".to_vec()];
-        for postings in index.postings(reader, Corpus::Messages, &absent).unwrap() {
+        for postings in index.read_postings(reader, Corpus::Messages, &absent).unwrap() {
             assert_eq!(postings, Postings::default());
         }
     });
 }
 
-fn manifest(store: &Memory) -> manifest::Manifest {
-    let keys = Keys::new("c").unwrap();
-    let value = store.entries.get(&keys.manifest()).map(Vec::as_slice);
-    manifest::Manifest::read(&keys, value).unwrap()
+fn manifest(store: &Memory) -> manifest::IndexManifest {
+    let keys = ConversationKeys::new("c").unwrap();
+    let value = store.entries.get(&keys.manifest_key()).map(Vec::as_slice);
+    manifest::IndexManifest::read(&keys, value).unwrap()
 }
 
 fn levels(store: &Memory) -> u32 {
@@ -279,7 +281,7 @@ fn full_commits_merge_and_index_everything() {
     let count = manifest.messages.segments.len();
     assert!(count < 40, "{count}");
     assert_eq!(levels(&store), 1);
-    assert_eq!(manifest.direct, []);
+    assert_eq!(manifest.unindexed, []);
 }
 
 /// Goal: reads that block, at whatever place, change nothing.
@@ -297,23 +299,27 @@ fn blocked_reads_leave_the_same_store() {
 fn no_segment_is_left_behind() {
     let messages: Vec<String> = (0..3_000).map(sample).collect();
     let store = ingest(&messages, 20, false);
-    let keys = Keys::new("c").unwrap();
+    let keys = ConversationKeys::new("c").unwrap();
     let state = &manifest(&store).messages;
     let mut named: BTreeSet<String> = BTreeSet::new();
     for segment in &state.segments {
-        named.extend(segment::keys_of(&keys, &segment.id, segment.blocks));
+        named.extend(segment::segment_keys(&keys, &segment.id, segment.blocks));
     }
-    for (id, blocks) in &state.doomed {
-        named.extend(segment::keys_of(&keys, id, *blocks));
+    for (id, blocks) in &state.pending_deletes {
+        named.extend(segment::segment_keys(&keys, id, *blocks));
     }
     if let Some(merge) = &state.merge {
-        named.extend((0..merge.blocks).map(|number| keys.block(&merge.id, number)));
+        named.extend((0..merge.blocks).map(|number| keys.segment_block_key(&merge.id, number)));
     }
-    let (from, to) = keys.range("p");
+    let (from, to) = keys.record_range("p");
     for key in store.entries.range(from..to).map(|(key, _)| key) {
         assert!(named.contains(key), "`{key}` is garbage");
     }
-    assert!(state.doomed.len() <= 32 && state.segments.len() < 48, "{}", state.segments.len());
+    assert!(
+        state.pending_deletes.len() <= 32 && state.segments.len() < 48,
+        "{}",
+        state.segments.len()
+    );
     assert_eq!(levels(&store), 1);
 }
 
@@ -339,15 +345,15 @@ fn check_finds_a_lost_and_a_doubled_posting() {
         };
         let mut found = 0;
         assert!(roots(&store).len() >= 7);
-        let keys = Keys::new("c").unwrap();
+        let keys = ConversationKeys::new("c").unwrap();
         let [own, others] = [&store, &other].map(|store| manifest(store).messages.segments);
         for (mine, theirs) in own.iter().zip(others) {
             let mut damaged = Memory { entries: store.entries.clone(), ..Memory::default() };
-            let value = other.entries[&keys.segment(&theirs.id)].clone();
-            damaged.entries.insert(keys.segment(&mine.id), value);
+            let value = other.entries[&keys.segment_key(&theirs.id)].clone();
+            damaged.entries.insert(keys.segment_key(&mine.id), value);
             let report = report(&mut damaged);
-            if (mine.first..=mine.last).contains(&156) {
-                assert!(report.contains(&keys.segment(&mine.id)), "{report}");
+            if (mine.first_document..=mine.last_document).contains(&156) {
+                assert!(report.contains(&keys.segment_key(&mine.id)), "{report}");
                 assert!(from.len() != to.len() || report.contains("message 156"), "{report}");
                 found += 1;
             } else {
@@ -364,12 +370,12 @@ fn check_finds_a_lost_and_a_doubled_posting() {
 fn damaged_values_are_errors_and_no_panics() {
     let messages: Vec<String> = (0..900).map(sample).collect();
     let store = ingest(&messages, 45, false);
-    let names = Keys::new("c").unwrap();
-    let value = store.entries.get(&names.manifest()).cloned();
-    let manifest = manifest::Manifest::read(&names, value.as_deref()).unwrap();
-    let mut keys = alloc::vec![names.manifest()];
+    let names = ConversationKeys::new("c").unwrap();
+    let value = store.entries.get(&names.manifest_key()).cloned();
+    let manifest = manifest::IndexManifest::read(&names, value.as_deref()).unwrap();
+    let mut keys = alloc::vec![names.manifest_key()];
     for segment in &manifest.messages.segments {
-        keys.extend(segment::keys_of(&names, &segment.id, segment.blocks));
+        keys.extend(segment::segment_keys(&names, &segment.id, segment.blocks));
     }
     keys.retain(|key| store.entries.contains_key(key));
     let mut state = 99;

@@ -12,20 +12,20 @@ use lcm_loops::lengths;
 
 use super::{
     Corpus,
-    builder::Builder,
-    columns::Row,
-    manifest::{Manifest, SEGMENTS_MAX},
-    merge::{self, Material},
+    builder::SegmentBuilder,
+    columns::DocValueRow,
+    manifest::{IndexManifest, SEGMENTS_MAX},
+    merge::{self, MergeInputs},
     segment::{self, BLOCK_TARGET},
-    signs::{self, Signs},
+    signs::{self, FeatureTerms},
 };
 use crate::storage::{
     codec,
-    head::{Head, Indexed},
-    keys::Keys,
-    pack::{Pack, Raw},
+    head::{ConversationHead, IndexedExtent},
+    keys::ConversationKeys,
+    pack::{Pack, RawText},
     store::Put,
-    store_session::Reader,
+    store_session::StoreSession,
     summary::Summary,
 };
 use lcm_text::{
@@ -50,7 +50,7 @@ const RESERVED_PUTS: usize = 16;
 const SUMMARIES_WAITING_MAX: usize = 128;
 /// Passes of a compaction after the end of a merge, in which its inputs are deleted; and those that
 /// it is spread over at the least.
-const PASSES_SPARED: u64 = 16;
+const PASSES_FOR_DELETION: u64 = 16;
 const PASSES_MIN: u64 = 8;
 /// What a step of a merge may write, from above: it ends behind 96 KiB, but between two entries,
 /// with a group and a part of a list still to be written, each of at most 46 KiB, and the last
@@ -62,7 +62,7 @@ const DELETES_MAX: usize = 32;
 /// Bytes after which a block of a small segment is closed: they stand in one value.
 const BLOCK_TARGET_SMALL: usize = 2 << 10;
 /// Ranges of messages that stay outside the index.
-const DIRECT_MAX: usize = 256;
+const UNINDEXED_RANGES_MAX: usize = 256;
 
 /// A message that the commit stores.
 #[derive(Clone, Copy, Debug)]
@@ -78,54 +78,55 @@ pub(crate) struct NewMessage<'a> {
 
 /// The index of one conversation during one call.
 #[derive(Debug)]
-pub(crate) struct Upkeep<'k> {
-    keys: &'k Keys,
-    manifest: Manifest,
+pub(crate) struct IndexMaintenance<'k> {
+    keys: &'k ConversationKeys,
+    manifest: IndexManifest,
     /// Corpus whose merge goes on in this commit.
     corpus: Corpus,
     packs: Vec<String>,
     unflushed: Vec<Pack>,
-    material: Option<Material>,
+    merge_inputs: Option<MergeInputs>,
 }
 
-impl<'k> Upkeep<'k> {
+impl<'k> IndexMaintenance<'k> {
     /// Begins with what stands under the manifest's key.
     ///
     /// # Errors
     ///
     /// As [`codec::decode`].
-    pub(crate) fn new(keys: &'k Keys, value: Option<&[u8]>) -> Result<Self> {
-        let manifest = Manifest::read(keys, value)?;
+    pub(crate) fn new(keys: &'k ConversationKeys, value: Option<&[u8]>) -> Result<Self> {
+        let manifest = IndexManifest::read(keys, value)?;
         Ok(Self {
             keys,
             manifest,
             corpus: Corpus::Messages,
             packs: Vec::new(),
             unflushed: Vec::new(),
-            material: None,
+            merge_inputs: None,
         })
     }
 
     /// Whether the manifest is the one that was written with this head.
-    pub(crate) fn is_of(&self, head: &Head) -> bool {
-        self.manifest.is_of(head)
+    pub(crate) fn matches_head(&self, head: &ConversationHead) -> bool {
+        self.manifest.matches_head(head)
     }
 
     /// Keys that an append of at most these messages has to read: of values that are written once
     /// and named by what they hold, and of others.
-    pub(crate) fn wanted_by_append(
+    pub(crate) fn list_append_keys(
         &mut self,
-        head: &Head,
+        head: &ConversationHead,
         new: &[NewMessage<'_>],
     ) -> [Vec<String>; 2] {
         let bytes = new.iter().map(|message| int::to_u64(message.raw.len())).sum();
         let staged = new.iter().any(|message| message.is_staged);
-        if !staged && !is_due(head, int::to_u64(new.len()), bytes, new.len()) {
+        if !staged && !is_flush_due(head, int::to_u64(new.len()), bytes, new.len()) {
             return [Vec::new(), Vec::new()];
         }
         let unflushed = head.packs.iter().filter(|pack| pack.seq_last() > head.indexed.messages);
-        self.packs = unflushed.map(|pack| self.keys.pack(pack.seq_first)).collect();
-        let [blocks, lengths] = merge::wanted(self.keys, self.corpus, &self.manifest.messages);
+        self.packs = unflushed.map(|pack| self.keys.pack_key(pack.seq_first)).collect();
+        let [blocks, lengths] =
+            merge::list_step_keys(self.keys, self.corpus, &self.manifest.messages);
         let mut fresh = self.packs.clone();
         fresh.extend(lengths);
         [blocks, fresh]
@@ -136,27 +137,27 @@ impl<'k> Upkeep<'k> {
     /// # Errors
     ///
     /// As [`Upkeep::take`]; of the store.
-    pub(crate) fn read_for_summary(
+    pub(crate) fn prepare_summary(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         passes_left: u64,
     ) -> Result<()> {
         // While an output is not complete its inputs are there, too: it is to be complete before
         // the history is compacted.
-        let passes = passes_left.saturating_sub(PASSES_SPARED).max(PASSES_MIN);
-        merge::start_major(&mut self.manifest.messages, passes);
-        merge::start(&mut self.manifest.summaries, Corpus::Summaries);
+        let passes = passes_left.saturating_sub(PASSES_FOR_DELETION).max(PASSES_MIN);
+        merge::start_major_merge(&mut self.manifest.messages, passes);
+        merge::start_merge(&mut self.manifest.summaries, Corpus::Summaries);
         // The messages' are over after some passes and then wait for many more messages.
         let waiting = self.manifest.summaries.segments.len() > SUMMARIES_WAITING_MAX;
         self.corpus = match self.manifest.messages.merge {
             Some(_) if !waiting => Corpus::Messages,
             _ => Corpus::Summaries,
         };
-        let state = self.manifest.of(self.corpus);
-        let [blocks, lengths] = merge::wanted(self.keys, self.corpus, state);
+        let state = self.manifest.for_corpus(self.corpus);
+        let [blocks, lengths] = merge::list_step_keys(self.keys, self.corpus, state);
         // A step ends within its blocks, so that the next one reads the same.
-        let values = reader.kept(&blocks, &lengths)?;
-        self.material = merge::take(reader, self.keys, self.corpus, state, values)?;
+        let values = reader.read_content_addressed(&blocks, &lengths)?;
+        self.merge_inputs = merge::collect_inputs(reader, self.keys, self.corpus, state, values)?;
         Ok(())
     }
 
@@ -165,21 +166,22 @@ impl<'k> Upkeep<'k> {
     /// # Errors
     ///
     /// `conflict`: the conversation moved on; `corrupt`.
-    pub(crate) fn take(
+    pub(crate) fn load_values(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         mut blocks: Vec<Option<Rc<Vec<u8>>>>,
         mut fresh: Vec<Option<Rc<Vec<u8>>>>,
     ) -> Result<()> {
         let lengths = fresh.split_off(self.packs.len().min(fresh.len()));
         for (key, value) in self.packs.iter().zip(fresh) {
-            let Some(value) = value else { return Err(reader.missing(key)) };
+            let Some(value) = value else { return Err(reader.missing_record_error(key)) };
             self.unflushed.push(codec::decode(key, &value)?);
         }
         blocks.extend(lengths);
         if !blocks.is_empty() {
-            let state = self.manifest.of(self.corpus);
-            self.material = merge::take(reader, self.keys, self.corpus, state, blocks)?;
+            let state = self.manifest.for_corpus(self.corpus);
+            self.merge_inputs =
+                merge::collect_inputs(reader, self.keys, self.corpus, state, blocks)?;
         }
         Ok(())
     }
@@ -189,65 +191,67 @@ impl<'k> Upkeep<'k> {
     /// # Errors
     ///
     /// `corrupt`: the manifest is not of this head; as [`codec::encode`].
-    pub(crate) fn append(
+    pub(crate) fn append_messages(
         mut self,
-        head: &mut Head,
+        head: &mut ConversationHead,
         new: &[NewMessage<'_>],
         puts: &mut Vec<Put>,
     ) -> Result<()> {
         let staged = new.iter().any(|message| message.is_staged);
-        if !staged && !is_due(head, 0, 0, 0) {
+        if !staged && !is_flush_due(head, 0, 0, 0) {
             return Ok(());
         }
         let first = head.indexed.messages + 1;
         if self.manifest.messages.documents + 1 != first {
-            return Err(segment::damaged(&self.keys.manifest()));
+            return Err(segment::corrupt_index(&self.keys.manifest_key()));
         }
         let unflushed = core::mem::take(&mut self.unflushed);
         let stored = unflushed.iter().flat_map(|pack| (pack.seq_first..).zip(&pack.messages));
         let stored: Vec<_> = stored.filter(|(seq, _)| *seq >= first).collect();
         let mut documents: Vec<NewMessage<'_>> = Vec::with_capacity(stored.len() + new.len());
         for (_, stored) in &stored {
-            let Raw::Inline(raw) = &stored.raw else {
-                return Err(Error::corrupt("a text in chunks was not indexed when it was stored"));
+            let RawText::Inline(raw) = &stored.raw else {
+                return Err(Error::corrupt_store(
+                    "a text in chunks was not indexed when it was stored",
+                ));
             };
             let (parts, role, time) = (stored.parts.as_slice(), stored.role, stored.time);
-            let has_payload = stored.stand_in.is_some();
+            let has_payload = stored.placeholder.is_some();
             let is_staged = false;
             documents.push(NewMessage { raw, parts, role, time, has_payload, is_staged });
         }
         documents.extend_from_slice(new);
         let last = head.messages;
         if first + int::to_u64(documents.len()) != last + 1 {
-            return Err(Error::corrupt("the newest packs do not hold what is not indexed"));
+            return Err(Error::corrupt_store("the newest packs do not hold what is not indexed"));
         }
         self.write_messages(head, first, &documents, puts)?;
-        head.indexed = Indexed { messages: last, raw_bytes: head.raw_bytes };
-        merge_and_write(self, puts)
+        head.indexed = IndexedExtent { messages: last, raw_bytes: head.raw_bytes };
+        step_merge_and_write(self, puts)
     }
 
     fn write_messages(
         &mut self,
-        head: &Head,
+        head: &ConversationHead,
         first: u64,
         documents: &[NewMessage<'_>],
         puts: &mut Vec<Put>,
     ) -> Result<()> {
-        let (bytes_max, puts_max) = room(puts);
+        let (bytes_max, puts_max) = remaining_room(puts);
         let mut kept = documents.len();
         let (builder, blocks) = loop {
-            let mut builder = Builder::new(Corpus::Messages, first);
-            let mut before = (first > 1).then_some(self.manifest.messages.columns.time);
+            let mut builder = SegmentBuilder::new(Corpus::Messages, first);
+            let mut before = (first > 1).then_some(self.manifest.messages.doc_values.last_time);
             for (at, message) in documents.iter().enumerate() {
                 let begins = signs::begins_session(before.replace(message.time), message.time);
                 if at < kept {
-                    let signs = Signs::of(begins, message.has_payload);
-                    builder.message(message.raw, message.parts, signs);
+                    let signs = FeatureTerms::new(begins, message.has_payload);
+                    builder.add_message(message.raw, message.parts, signs);
                 } else {
-                    builder.skip();
+                    builder.skip_document();
                 }
             }
-            let blocks = message_blocks(&mut builder);
+            let blocks = build_message_blocks(&mut builder);
             let bytes: usize = blocks.iter().map(|(_, block)| block.len() + 16).sum();
             let inline = segment::fits_inline(&blocks);
             if kept == 0 || (bytes <= bytes_max && (inline || blocks.len() < puts_max)) {
@@ -257,28 +261,28 @@ impl<'k> Upkeep<'k> {
         };
         let last = first + int::to_u64(documents.len()) - 1;
         if kept < documents.len() {
-            self.outside(first + int::to_u64(kept), last);
+            self.mark_unindexed(first + int::to_u64(kept), last);
         }
         let state = &mut self.manifest.messages;
-        for (message, length) in documents.iter().zip(&builder.lengths().bytes) {
-            let row = Row { time: message.time, role: message.role, summary: None };
-            state.columns.push(self.keys, Corpus::Messages, *length, &row, puts)?;
-            state.length_total += lengths::length(*length);
+        for (message, length) in documents.iter().zip(&builder.document_lengths().bytes) {
+            let row = DocValueRow { time: message.time, role: message.role, summary: None };
+            state.doc_values.push(self.keys, Corpus::Messages, *length, &row, puts)?;
+            state.length_total += lengths::dequantize_length(*length);
         }
         state.documents = last;
         let revision = (head.revision + 1).to_be_bytes();
         let range = [first.to_be_bytes(), last.to_be_bytes()];
         let made_of: [&[u8]; 4] = [b"lcm segment", &revision, &head.frontier, range.as_flattened()];
-        let id = hash::prefix(&hash::hash(&made_of));
+        let id = hash::hash_prefix(&hash::hash_fields(&made_of));
         let made = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
         state.segments.push(made);
         Ok(())
     }
 
     /// Notes that messages are searched without the index.
-    fn outside(&mut self, from: u64, to: u64) {
-        let direct = &mut self.manifest.direct;
-        let full = direct.len() >= DIRECT_MAX;
+    fn mark_unindexed(&mut self, from: u64, to: u64) {
+        let direct = &mut self.manifest.unindexed;
+        let full = direct.len() >= UNINDEXED_RANGES_MAX;
         match direct.last_mut() {
             Some(range) if full || range.1 + 1 == from => range.1 = to,
             _ => direct.push((from, to)),
@@ -291,51 +295,51 @@ impl<'k> Upkeep<'k> {
     /// # Errors
     ///
     /// As [`Upkeep::append`].
-    pub(crate) fn summaries(
+    pub(crate) fn append_summaries(
         mut self,
         records: &[(&Summary, u32)],
         puts: &mut Vec<Put>,
     ) -> Result<()> {
         let state = &mut self.manifest.summaries;
         let first = state.documents + 1;
-        let mut builder = Builder::new(Corpus::Summaries, first);
+        let mut builder = SegmentBuilder::new(Corpus::Summaries, first);
         let mut fields: Vec<Vec<u8>> = Vec::new();
         for (record, _) in records {
-            builder.summary(&record.text);
+            builder.add_summary(&record.text);
             fields.push(record.id().to_vec());
         }
-        let blocks = builder.blocks(BLOCK_TARGET_SMALL);
-        for ((record, size), length) in records.iter().zip(&builder.lengths().bytes) {
+        let blocks = builder.build_blocks(BLOCK_TARGET_SMALL);
+        for ((record, size), length) in records.iter().zip(&builder.document_lengths().bytes) {
             let summary = Some((record.id(), *size));
-            let row = Row { time: record.latest_at, role: Role::System, summary };
-            state.columns.push(self.keys, Corpus::Summaries, *length, &row, puts)?;
-            state.length_total += lengths::length(*length);
+            let row = DocValueRow { time: record.latest_at, role: Role::System, summary };
+            state.doc_values.push(self.keys, Corpus::Summaries, *length, &row, puts)?;
+            state.length_total += lengths::dequantize_length(*length);
         }
         let last = first + int::to_u64(records.len()) - 1;
         state.documents = last;
         let ordinal = first.to_be_bytes();
         let mut hashed: Vec<&[u8]> = alloc::vec![b"lcm summary segment", &ordinal];
         hashed.extend(fields.iter().map(Vec::as_slice));
-        let id = hash::prefix(&hash::hash(&hashed));
+        let id = hash::hash_prefix(&hash::hash_fields(&hashed));
         let made = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
         state.segments.push(made);
-        merge_and_write(self, puts)
+        step_merge_and_write(self, puts)
     }
 }
 
 /// The blocks of a segment of messages: small ones if they stand in the root.
-fn message_blocks(builder: &mut Builder) -> segment::Blocks {
+fn build_message_blocks(builder: &mut SegmentBuilder) -> segment::SegmentBlocks {
     if builder.is_small() {
-        let blocks = builder.blocks(BLOCK_TARGET_SMALL);
+        let blocks = builder.build_blocks(BLOCK_TARGET_SMALL);
         if segment::fits_inline(&blocks) {
             return blocks;
         }
     }
-    builder.blocks(BLOCK_TARGET)
+    builder.build_blocks(BLOCK_TARGET)
 }
 
 /// Whether messages are to be indexed now, with so many more messages, bytes and packs.
-fn is_due(head: &Head, messages: u64, bytes: u64, packs: usize) -> bool {
+fn is_flush_due(head: &ConversationHead, messages: u64, bytes: u64, packs: usize) -> bool {
     let messages = messages + head.messages - head.indexed.messages.min(head.messages);
     let bytes = bytes + head.raw_bytes - head.indexed.raw_bytes.min(head.raw_bytes);
     // What is not indexed must stand in packs that the head lists.
@@ -345,7 +349,7 @@ fn is_due(head: &Head, messages: u64, bytes: u64, packs: usize) -> bool {
 }
 
 /// Bytes and puts that a commit has left.
-fn room(puts: &[Put]) -> (usize, usize) {
+fn remaining_room(puts: &[Put]) -> (usize, usize) {
     let bytes: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
     let most = int::to_usize(u64::from(limits::CALL_BYTES_MAX));
     let bytes = most.saturating_sub(RESERVED_BYTES + bytes);
@@ -353,24 +357,24 @@ fn room(puts: &[Put]) -> (usize, usize) {
 }
 
 /// Makes a step of the merge that goes on, deletes a little, and writes the manifest.
-fn merge_and_write(upkeep: Upkeep<'_>, puts: &mut Vec<Put>) -> Result<()> {
-    let Upkeep { keys, mut manifest, corpus, material, .. } = upkeep;
-    let (bytes, count) = room(puts);
+fn step_merge_and_write(upkeep: IndexMaintenance<'_>, puts: &mut Vec<Put>) -> Result<()> {
+    let IndexMaintenance { keys, mut manifest, corpus, merge_inputs: material, .. } = upkeep;
+    let (bytes, count) = remaining_room(puts);
     let fits = bytes >= OUTPUT_BYTES_MAX && count >= OUTPUT_PUTS_MAX;
     if let Some(material) = material.filter(|_| fits) {
-        merge::step(keys, corpus, manifest.of_mut(corpus), &material, puts)?;
+        merge::run_step(keys, corpus, manifest.for_corpus_mut(corpus), &material, puts)?;
     }
     for corpus in [Corpus::Messages, Corpus::Summaries] {
-        let (_, count) = room(puts);
-        let state = manifest.of_mut(corpus);
-        merge::delete(keys, state, count.min(DELETES_MAX), puts);
-        merge::start(state, corpus);
+        let (_, count) = remaining_room(puts);
+        let state = manifest.for_corpus_mut(corpus);
+        merge::delete_merged(keys, state, count.min(DELETES_MAX), puts);
+        merge::start_merge(state, corpus);
         if state.segments.len() > SEGMENTS_MAX {
-            return Err(Error::limit(format_args!(
+            return Err(Error::limit_exceeded(format_args!(
                 "over {SEGMENTS_MAX} search segments wait to be merged: compact the conversation"
             )));
         }
     }
-    puts.push(Put { key: keys.manifest(), value: Some(codec::encode(&manifest)?) });
+    puts.push(Put { key: keys.manifest_key(), value: Some(codec::encode(&manifest)?) });
     Ok(())
 }

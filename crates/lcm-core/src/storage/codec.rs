@@ -24,7 +24,7 @@ const RECORD_DEFLATED: u8 = 2;
 /// Codec of chunks that deflate makes smaller.
 const BYTES_DEFLATED: u8 = 3;
 /// Codec of sealed packs.
-const SEALED: u8 = 4;
+const COMPRESSED_PACK: u8 = 4;
 
 /// Writes a record.
 ///
@@ -32,7 +32,7 @@ const SEALED: u8 = 4;
 ///
 /// `limit-exceeded`: the value would be larger than 256 KiB.
 pub(crate) fn encode<T: Serialize>(record: &T) -> Result<Vec<u8>> {
-    written(postcard::to_extend(record, alloc::vec![FORMAT, POSTCARD]))
+    finish_encoding(postcard::to_extend(record, alloc::vec![FORMAT, POSTCARD]))
 }
 
 /// Writes a record, deflated when that is smaller.
@@ -40,15 +40,15 @@ pub(crate) fn encode<T: Serialize>(record: &T) -> Result<Vec<u8>> {
 /// # Errors
 ///
 /// As [`encode`].
-pub(crate) fn encode_small<T: Serialize>(record: &T) -> Result<Vec<u8>> {
+pub(crate) fn encode_compressed<T: Serialize>(record: &T) -> Result<Vec<u8>> {
     let plain = encode(record)?;
-    Ok(smaller(plain, RECORD_DEFLATED))
+    Ok(deflate_if_smaller(plain, RECORD_DEFLATED))
 }
 
 /// The value of this payload deflated, or as it is when it would not be smaller.
 ///
 /// The payload's length stands before the stream, so that a reader knows its bound beforehand.
-fn smaller(plain: Vec<u8>, codec: u8) -> Vec<u8> {
+fn deflate_if_smaller(plain: Vec<u8>, codec: u8) -> Vec<u8> {
     let payload = plain.get(2..).unwrap_or(&[]);
     let mut value = alloc::vec![FORMAT, codec];
     value.extend_from_slice(&int::to_u32(payload.len()).to_be_bytes());
@@ -57,8 +57,8 @@ fn smaller(plain: Vec<u8>, codec: u8) -> Vec<u8> {
 }
 
 /// The payload that [`smaller`] deflated.
-fn inflated(key: &str, payload: &[u8]) -> Result<Vec<u8>> {
-    let damaged = || Error::corrupt(format_args!("`{key}` cannot be inflated"));
+fn inflate_payload(key: &str, payload: &[u8]) -> Result<Vec<u8>> {
+    let damaged = || Error::corrupt_store(format_args!("`{key}` cannot be inflated"));
     let (length, stream) = payload.split_first_chunk().ok_or_else(damaged)?;
     let length = int::to_usize(u64::from(u32::from_be_bytes(*length)));
     if length > limits::VALUE_BYTES_MAX {
@@ -70,19 +70,19 @@ fn inflated(key: &str, payload: &[u8]) -> Result<Vec<u8>> {
 /// What a record must be, beyond readable, for arithmetic on it never to overflow.
 ///
 /// A store is not trusted: a record that is out of bounds is `corrupt`, not a trap.
-pub(crate) trait Sound {
+pub(crate) trait SoundRecord {
     /// Whether every number of the record is within the bounds of the format.
     fn is_sound(&self) -> bool {
         true
     }
 }
 
-impl Sound for () {}
-impl Sound for [u8; 8] {}
-impl Sound for (String, String) {}
+impl SoundRecord for () {}
+impl SoundRecord for [u8; 8] {}
+impl SoundRecord for (String, String) {}
 
 /// Whether numbers count something that exists: no conversation has 2^40 of anything.
-pub(crate) fn countable(numbers: &[u64]) -> bool {
+pub(crate) fn are_countable(numbers: &[u64]) -> bool {
     numbers.iter().all(|number| *number < 1 << 40)
 }
 
@@ -91,16 +91,16 @@ pub(crate) fn countable(numbers: &[u64]) -> bool {
 /// # Errors
 ///
 /// `corrupt`: it is not one, or out of bounds; `unsupported`: it was written by a newer format.
-pub(crate) fn decode<T: DeserializeOwned + Sound>(key: &str, value: &[u8]) -> Result<T> {
-    record(key, &of_record(key, value)?)
+pub(crate) fn decode<T: DeserializeOwned + SoundRecord>(key: &str, value: &[u8]) -> Result<T> {
+    decode_payload(key, &record_payload(key, value)?)
 }
 
 /// The payload of a record.
 #[inline(never)]
-fn of_record<'v>(key: &str, value: &'v [u8]) -> Result<Cow<'v, [u8]>> {
+fn record_payload<'v>(key: &str, value: &'v [u8]) -> Result<Cow<'v, [u8]>> {
     match value {
-        [FORMAT, RECORD_DEFLATED, payload @ ..] => inflated(key, payload).map(Cow::Owned),
-        _ => payload(key, value, POSTCARD).map(Cow::Borrowed),
+        [FORMAT, RECORD_DEFLATED, payload @ ..] => inflate_payload(key, payload).map(Cow::Owned),
+        _ => payload_of_codec(key, value, POSTCARD).map(Cow::Borrowed),
     }
 }
 
@@ -109,12 +109,15 @@ fn of_record<'v>(key: &str, value: &'v [u8]) -> Result<Cow<'v, [u8]>> {
 /// # Errors
 ///
 /// `corrupt`: it is not one, or out of bounds.
-pub(crate) fn record<T: DeserializeOwned + Sound>(key: &str, payload: &[u8]) -> Result<T> {
+pub(crate) fn decode_payload<T: DeserializeOwned + SoundRecord>(
+    key: &str,
+    payload: &[u8],
+) -> Result<T> {
     match postcard::take_from_bytes::<T>(payload) {
         Ok((record, [])) if record.is_sound() => Ok(record),
-        Ok((_, [])) => Err(unsound(key)),
-        Ok(_) => Err(Error::corrupt(format_args!("`{key}` is longer than its record"))),
-        Err(error) => Err(unreadable(key, &error)),
+        Ok((_, [])) => Err(out_of_bounds_error(key)),
+        Ok(_) => Err(Error::corrupt_store(format_args!("`{key}` is longer than its record"))),
+        Err(error) => Err(unreadable_record_error(key, &error)),
     }
 }
 
@@ -123,11 +126,11 @@ pub(crate) fn record<T: DeserializeOwned + Sound>(key: &str, payload: &[u8]) -> 
 /// # Errors
 ///
 /// `limit-exceeded`: the value would be larger than 256 KiB.
-pub(crate) fn encode_plain(bytes: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn encode_raw_bytes(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut value = Vec::with_capacity(bytes.len() + 2);
     value.extend_from_slice(&[FORMAT, BYTES]);
     value.extend_from_slice(bytes);
-    bounded(value)
+    ensure_value_bounded(value)
 }
 
 /// Reads the plain bytes that stand under `key`.
@@ -135,8 +138,8 @@ pub(crate) fn encode_plain(bytes: &[u8]) -> Result<Vec<u8>> {
 /// # Errors
 ///
 /// As [`decode`].
-pub(crate) fn decode_plain<'a>(key: &str, value: &'a [u8]) -> Result<&'a [u8]> {
-    payload(key, value, BYTES)
+pub(crate) fn decode_raw_bytes<'a>(key: &str, value: &'a [u8]) -> Result<&'a [u8]> {
+    payload_of_codec(key, value, BYTES)
 }
 
 /// Writes a chunk of text, deflated when that is smaller.
@@ -144,8 +147,8 @@ pub(crate) fn decode_plain<'a>(key: &str, value: &'a [u8]) -> Result<&'a [u8]> {
 /// # Errors
 ///
 /// `limit-exceeded`: the value would be larger than 256 KiB.
-pub(crate) fn encode_bytes(bytes: &[u8]) -> Result<Vec<u8>> {
-    Ok(smaller(encode_plain(bytes)?, BYTES_DEFLATED))
+pub(crate) fn encode_chunk(bytes: &[u8]) -> Result<Vec<u8>> {
+    Ok(deflate_if_smaller(encode_raw_bytes(bytes)?, BYTES_DEFLATED))
 }
 
 /// Reads the chunk that stands under `key`.
@@ -153,10 +156,10 @@ pub(crate) fn encode_bytes(bytes: &[u8]) -> Result<Vec<u8>> {
 /// # Errors
 ///
 /// As [`decode`].
-pub(crate) fn decode_bytes<'a>(key: &str, value: &'a [u8]) -> Result<Cow<'a, [u8]>> {
+pub(crate) fn decode_chunk<'a>(key: &str, value: &'a [u8]) -> Result<Cow<'a, [u8]>> {
     match value {
-        [FORMAT, BYTES_DEFLATED, payload @ ..] => inflated(key, payload).map(Cow::Owned),
-        _ => payload(key, value, BYTES).map(Cow::Borrowed),
+        [FORMAT, BYTES_DEFLATED, payload @ ..] => inflate_payload(key, payload).map(Cow::Owned),
+        _ => payload_of_codec(key, value, BYTES).map(Cow::Borrowed),
     }
 }
 
@@ -165,10 +168,14 @@ pub(crate) fn decode_bytes<'a>(key: &str, value: &'a [u8]) -> Result<Cow<'a, [u8
 /// # Errors
 ///
 /// `limit-exceeded`: the value would be larger than 256 KiB.
-pub(crate) fn encode_sealed<T: Serialize>(head: &T, streams: [&[u8]; 2]) -> Result<Vec<u8>> {
-    let mut value = written(postcard::to_extend(head, alloc::vec![FORMAT, SEALED]))?;
+pub(crate) fn encode_compressed_pack<T: Serialize>(
+    head: &T,
+    streams: [&[u8]; 2],
+) -> Result<Vec<u8>> {
+    let mut value =
+        finish_encoding(postcard::to_extend(head, alloc::vec![FORMAT, COMPRESSED_PACK]))?;
     streams.iter().for_each(|stream| value.extend_from_slice(stream));
-    bounded(value)
+    ensure_value_bounded(value)
 }
 
 /// Reads the head of the sealed pack under `key`; the streams are what follows it.
@@ -176,41 +183,42 @@ pub(crate) fn encode_sealed<T: Serialize>(head: &T, streams: [&[u8]; 2]) -> Resu
 /// # Errors
 ///
 /// As [`decode`].
-pub(crate) fn decode_sealed<'a, T: DeserializeOwned + Sound>(
+pub(crate) fn decode_compressed_pack<'a, T: DeserializeOwned + SoundRecord>(
     key: &str,
     value: &'a [u8],
 ) -> Result<(T, &'a [u8])> {
-    match postcard::take_from_bytes::<T>(payload(key, value, SEALED)?) {
+    match postcard::take_from_bytes::<T>(payload_of_codec(key, value, COMPRESSED_PACK)?) {
         Ok((head, streams)) if head.is_sound() => Ok((head, streams)),
-        Ok(_) => Err(unsound(key)),
-        Err(error) => Err(unreadable(key, &error)),
+        Ok(_) => Err(out_of_bounds_error(key)),
+        Err(error) => Err(unreadable_record_error(key, &error)),
     }
 }
 
 // Apart from the functions above, of which there is one for every type of record.
 
 #[inline(never)]
-fn written(value: postcard::Result<Vec<u8>>) -> Result<Vec<u8>> {
-    let value = value
-        .map_err(|error| Error::corrupt(format_args!("a record cannot be written: {error}")))?;
-    bounded(value)
+fn finish_encoding(value: postcard::Result<Vec<u8>>) -> Result<Vec<u8>> {
+    let value = value.map_err(|error| {
+        Error::corrupt_store(format_args!("a record cannot be written: {error}"))
+    })?;
+    ensure_value_bounded(value)
 }
 
 #[cold]
 #[inline(never)]
-fn unsound(key: &str) -> Error {
-    Error::corrupt(format_args!("`{key}` holds numbers out of bounds"))
+fn out_of_bounds_error(key: &str) -> Error {
+    Error::corrupt_store(format_args!("`{key}` holds numbers out of bounds"))
 }
 
 #[cold]
 #[inline(never)]
-fn unreadable(key: &str, error: &postcard::Error) -> Error {
-    Error::corrupt(format_args!("`{key}` cannot be read: {error}"))
+fn unreadable_record_error(key: &str, error: &postcard::Error) -> Error {
+    Error::corrupt_store(format_args!("`{key}` cannot be read: {error}"))
 }
 
-fn bounded(value: Vec<u8>) -> Result<Vec<u8>> {
+fn ensure_value_bounded(value: Vec<u8>) -> Result<Vec<u8>> {
     if value.len() > limits::VALUE_BYTES_MAX {
-        return Err(Error::limit(format_args!(
+        return Err(Error::limit_exceeded(format_args!(
             "a record of {} bytes is over the bound of {}",
             value.len(),
             limits::VALUE_BYTES_MAX
@@ -219,16 +227,16 @@ fn bounded(value: Vec<u8>) -> Result<Vec<u8>> {
     Ok(value)
 }
 
-fn payload<'a>(key: &str, value: &'a [u8], codec: u8) -> Result<&'a [u8]> {
+fn payload_of_codec<'a>(key: &str, value: &'a [u8], codec: u8) -> Result<&'a [u8]> {
     match value {
         [FORMAT, found, payload @ ..] if *found == codec => Ok(payload),
-        [FORMAT, found, ..] => {
-            Err(Error::corrupt(format_args!("`{key}` has codec {found} where {codec} belongs")))
-        }
-        [format, ..] if *format > FORMAT => Err(Error::unsupported(format_args!(
+        [FORMAT, found, ..] => Err(Error::corrupt_store(format_args!(
+            "`{key}` has codec {found} where {codec} belongs"
+        ))),
+        [format, ..] if *format > FORMAT => Err(Error::not_supported(format_args!(
             "`{key}` has store format {format}; this engine reads up to {FORMAT}"
         ))),
-        _ => Err(Error::corrupt(format_args!("`{key}` is no value of this store format"))),
+        _ => Err(Error::corrupt_store(format_args!("`{key}` is no value of this store format"))),
     }
 }
 
@@ -237,29 +245,29 @@ mod tests {
     use super::*;
     use lcm_text::base::error::ErrorCode;
 
-    impl Sound for u64 {}
-    impl Sound for (String, u64) {}
+    impl SoundRecord for u64 {}
+    impl SoundRecord for (String, u64) {}
 
     #[test]
     fn what_is_written_is_read_back() {
         let value = encode(&("text", 7u64)).unwrap();
         assert_eq!(value.get(..2), Some(&[FORMAT, POSTCARD][..]));
         assert_eq!(decode::<(String, u64)>("k", &value).unwrap(), ("text".into(), 7));
-        assert_eq!(&*decode_bytes("k", &encode_bytes(b"abc").unwrap()).unwrap(), b"abc");
+        assert_eq!(&*decode_chunk("k", &encode_chunk(b"abc").unwrap()).unwrap(), b"abc");
     }
 
     #[test]
     fn what_deflate_makes_smaller_is_read_back_by_the_same_functions() {
         let text = "again and again, ".repeat(1_000);
         for (text, codec) in [(text.as_str(), RECORD_DEFLATED), ("once", POSTCARD)] {
-            let value = encode_small(&(text, 7u64)).unwrap();
+            let value = encode_compressed(&(text, 7u64)).unwrap();
             assert_eq!(value.get(..2), Some(&[FORMAT, codec][..]));
             assert_eq!(decode::<(String, u64)>("k", &value).unwrap(), (text.into(), 7));
         }
         for (text, codec) in [(text.as_str(), BYTES_DEFLATED), ("once", BYTES)] {
-            let value = encode_bytes(text.as_bytes()).unwrap();
+            let value = encode_chunk(text.as_bytes()).unwrap();
             assert_eq!(value.get(..2), Some(&[FORMAT, codec][..]));
-            assert_eq!(&*decode_bytes("k", &value).unwrap(), text.as_bytes());
+            assert_eq!(&*decode_chunk("k", &value).unwrap(), text.as_bytes());
         }
     }
 
@@ -269,7 +277,7 @@ mod tests {
         let mut value = alloc::vec![FORMAT, BYTES_DEFLATED];
         value.extend_from_slice(&(int::to_u32(limits::VALUE_BYTES_MAX) + 1).to_be_bytes());
         value.extend(deflate::deflate(&alloc::vec![0; limits::VALUE_BYTES_MAX + 1]));
-        assert_eq!(decode_bytes("k", &value).unwrap_err().code, ErrorCode::Corrupt);
+        assert_eq!(decode_chunk("k", &value).unwrap_err().code, ErrorCode::Corrupt);
         for value in [&[FORMAT, RECORD_DEFLATED][..], &[FORMAT, RECORD_DEFLATED, 0, 0, 0, 9, 1]] {
             assert_eq!(decode::<u64>("k", value).unwrap_err().code, ErrorCode::Corrupt);
         }

@@ -4,8 +4,8 @@
 //! one stream, so that reading one message inflates the texts up to its end and no further. Which
 //! messages are sealed, and when, is decided in [`crate::storage::pack_compaction`].
 
-use crate::storage::pack::Placed;
-use crate::storage::pack::StandIn;
+use crate::storage::pack::PlacedMessage;
+use crate::storage::pack::PlaceholderMessage;
 use alloc::{
     borrow::ToOwned,
     boxed::Box,
@@ -18,15 +18,15 @@ use lcm_text::base::hash;
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{
-    codec::{self, Sound},
-    pack::{PackRef, Raw, Stored},
+    codec::{self, SoundRecord},
+    pack::{PackRef, RawText, StoredMessage},
 };
 use lcm_text::{
     base::{
         deflate,
         error::{Error, Result},
         int,
-        json::Span,
+        json::ByteSpan,
         limits,
     },
     message::{Part, Role},
@@ -35,7 +35,7 @@ use lcm_text::{
 
 /// What stands before the streams.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-struct Head {
+struct CompressedPackHeader {
     seq_first: u64,
     /// Number of its messages.
     count: u32,
@@ -50,20 +50,20 @@ struct Head {
     texts: u32,
 }
 
-impl Sound for Head {
+impl SoundRecord for CompressedPackHeader {
     fn is_sound(&self) -> bool {
         self.seq_first > 0
             && self.count > 0
             && u64::from(self.count) <= limits::DIRECTORY_SPAN
-            && codec::countable(&[self.seq_first, self.tokens_before])
+            && codec::are_countable(&[self.seq_first, self.tokens_before])
             && int::to_usize(u64::from(self.columns[0])) <= limits::VALUE_BYTES_MAX
-            && int::to_usize(u64::from(self.texts)) <= limits::SEALED_TEXTS_BYTES_MAX
+            && int::to_usize(u64::from(self.texts)) <= limits::COMPRESSED_TEXTS_BYTES_MAX
     }
 }
 
 /// A message whose text stands in chunks.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-struct Large {
+struct ChunkedMessage {
     /// Its place in the pack, from 0.
     index: u32,
     sha256: [u8; 32],
@@ -74,34 +74,34 @@ struct Large {
 
 /// What stands for a message with large payloads.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-struct Substitute {
+struct PlaceholderEntry {
     /// Its place in the pack, from 0.
     index: u32,
-    stand_in: Box<StandIn>,
+    placeholder: Box<PlaceholderMessage>,
 }
 
 /// The projections, column by column: equal things beside each other deflate best.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-struct Columns {
+struct PackColumns {
     /// Bytes of each text; 0 where it stands in chunks.
     bytes: Vec<u32>,
     roles: Vec<Role>,
     /// Time of each message less that of the one before.
     times: Vec<i64>,
     tokens: Vec<u32>,
-    rules: Vec<u32>,
-    entry_ids: Vec<Option<Span>>,
-    event_keys: Vec<Option<Span>>,
-    call_keys: Vec<Option<Span>>,
+    derivation_versions: Vec<u32>,
+    entry_ids: Vec<Option<ByteSpan>>,
+    event_keys: Vec<Option<ByteSpan>>,
+    call_keys: Vec<Option<ByteSpan>>,
     parts: Vec<Vec<Part>>,
-    large: Vec<Large>,
-    stand_ins: Vec<Substitute>,
+    chunked_messages: Vec<ChunkedMessage>,
+    placeholders: Vec<PlaceholderEntry>,
 }
 
-impl Sound for Columns {
+impl SoundRecord for PackColumns {
     fn is_sound(&self) -> bool {
         let count = self.bytes.len();
-        let sound = |large: &Large| {
+        let sound = |large: &ChunkedMessage| {
             let bytes: u64 = large.chunks.iter().map(|bytes| u64::from(*bytes)).sum();
             bytes <= limits::MESSAGE_BYTES_MAX
         };
@@ -109,34 +109,35 @@ impl Sound for Columns {
             self.roles.len(),
             self.times.len(),
             self.tokens.len(),
-            self.rules.len(),
+            self.derivation_versions.len(),
             self.entry_ids.len(),
             self.event_keys.len(),
             self.call_keys.len(),
             self.parts.len(),
         ];
-        let shown = |one: &Substitute| one.stand_in.raw.bytes() <= limits::MESSAGE_BYTES_MAX;
+        let shown =
+            |one: &PlaceholderEntry| one.placeholder.raw.bytes() <= limits::MESSAGE_BYTES_MAX;
         lengths.iter().all(|length| *length == count)
-            && self.large.iter().all(sound)
-            && self.stand_ins.iter().all(shown)
+            && self.chunked_messages.iter().all(sound)
+            && self.placeholders.iter().all(shown)
     }
 }
 
 /// Gathers messages into a sealed pack.
-pub(crate) struct Sealer {
+pub(crate) struct CompressedPackBuilder {
     seq_first: u64,
     dialect: Dialect,
     tokens_before: u64,
     tokens: u64,
     frontiers: [[u8; 16]; 2],
     time: Timestamp,
-    columns: Columns,
+    columns: PackColumns,
     texts: String,
     /// Bytes of the projections, from above.
-    projected: usize,
+    projected_bytes: usize,
 }
 
-impl Sealer {
+impl CompressedPackBuilder {
     /// A pack that begins with `seq_first`, after messages of so many tokens and that running hash.
     pub(crate) fn new(
         seq_first: u64,
@@ -151,29 +152,31 @@ impl Sealer {
             tokens: 0,
             frontiers: [frontier; 2],
             time: 0,
-            columns: Columns::default(),
+            columns: PackColumns::default(),
             texts: String::new(),
-            projected: 0,
+            projected_bytes: 0,
         }
     }
 
     /// Whether a message of this dialect, text and projection belongs into the same pack.
-    pub(crate) fn takes(&self, dialect: Dialect, message: &Stored) -> bool {
+    pub(crate) fn can_take(&self, dialect: Dialect, message: &StoredMessage) -> bool {
         dialect == self.dialect
-            && self.texts.len().saturating_add(inline(message)) <= limits::SEALED_TEXTS_BYTES_MAX
-            && self.projected.saturating_add(projected(message)) <= PROJECTED_BYTES_MAX
+            && self.texts.len().saturating_add(inline_bytes(message))
+                <= limits::COMPRESSED_TEXTS_BYTES_MAX
+            && self.projected_bytes.saturating_add(estimate_projection_bytes(message))
+                <= PROJECTED_BYTES_MAX
     }
 
     /// Whether the pack may end here: it is large enough to deflate well.
     pub(crate) fn is_full(&self) -> bool {
-        self.texts.len() >= limits::SEALED_TEXTS_BYTES_MIN
-            || self.projected >= PROJECTED_BYTES_MAX / 2
+        self.texts.len() >= limits::COMPRESSED_TEXTS_BYTES_MIN
+            || self.projected_bytes >= PROJECTED_BYTES_MAX / 2
     }
 
     /// Bytes of the value, from above.
     pub(crate) fn bytes_max(&self) -> usize {
         // Deflate never makes more of anything than a few bytes in a thousand.
-        let bytes = self.texts.len() + self.projected;
+        let bytes = self.texts.len() + self.projected_bytes;
         512 + bytes + bytes / 100
     }
 
@@ -183,33 +186,38 @@ impl Sealer {
     }
 
     /// Running hash after its last message.
-    pub(crate) fn frontier(&self) -> [u8; 16] {
+    pub(crate) fn last_frontier(&self) -> [u8; 16] {
         self.frontiers[1]
     }
 
     /// Adds the next message and the running hash after it.
-    pub(crate) fn push(&mut self, message: &Stored, frontier: [u8; 16]) {
+    pub(crate) fn push(&mut self, message: &StoredMessage, frontier: [u8; 16]) {
         let columns = &mut self.columns;
         let (text, bytes) = match &message.raw {
-            Raw::Inline(text) => (text.as_str(), int::to_u32(text.len())),
-            Raw::Chunked { sha256, chunks } => {
+            RawText::Inline(text) => (text.as_str(), int::to_u32(text.len())),
+            RawText::Chunked { sha256, chunks } => {
                 let index = int::to_u32(columns.bytes.len());
                 let chunks = chunks.clone();
-                columns.large.push(Large { index, sha256: *sha256, chunks, frontier });
+                columns.chunked_messages.push(ChunkedMessage {
+                    index,
+                    sha256: *sha256,
+                    chunks,
+                    frontier,
+                });
                 ("", 0)
             }
         };
-        if let Some(stand_in) = &message.stand_in {
+        if let Some(stand_in) = &message.placeholder {
             let index = int::to_u32(columns.bytes.len());
-            columns.stand_ins.push(Substitute { index, stand_in: stand_in.clone() });
+            columns.placeholders.push(PlaceholderEntry { index, placeholder: stand_in.clone() });
         }
         self.texts.push_str(text);
-        self.projected += projected(message);
+        self.projected_bytes += estimate_projection_bytes(message);
         columns.bytes.push(bytes);
         columns.roles.push(message.role);
         columns.times.push(message.time.cast_signed().wrapping_sub(self.time.cast_signed()));
         columns.tokens.push(message.tokens);
-        columns.rules.push(message.rules);
+        columns.derivation_versions.push(message.derivation_version);
         columns.entry_ids.push(message.entry_id);
         columns.event_keys.push(message.event_key);
         columns.call_keys.push(message.call_key);
@@ -225,10 +233,11 @@ impl Sealer {
     ///
     /// `limit-exceeded`: the value would be larger than 256 KiB, which the bounds do not allow.
     pub(crate) fn finish(&self) -> Result<(PackRef, Vec<u8>)> {
-        let columns = postcard::to_allocvec(&self.columns)
-            .map_err(|error| Error::corrupt(format_args!("a record cannot be written: {error}")))?;
+        let columns = postcard::to_allocvec(&self.columns).map_err(|error| {
+            Error::corrupt_store(format_args!("a record cannot be written: {error}"))
+        })?;
         let streams = [deflate::deflate(&columns), deflate::deflate(self.texts.as_bytes())];
-        let head = Head {
+        let head = CompressedPackHeader {
             seq_first: self.seq_first,
             count: int::to_u32(self.columns.bytes.len()),
             dialect: self.dialect,
@@ -237,14 +246,14 @@ impl Sealer {
             columns: [int::to_u32(columns.len()), int::to_u32(streams[0].len())],
             texts: int::to_u32(self.texts.len()),
         };
-        let value = codec::encode_sealed(&head, [&streams[0], &streams[1]])?;
+        let value = codec::encode_compressed_pack(&head, [&streams[0], &streams[1]])?;
         let place = PackRef {
             seq_first: self.seq_first,
             count: head.count,
             bytes: int::to_u32(value.len()),
             tokens: self.tokens,
-            check: hash::prefix(&self.frontiers[1]),
-            sealed: true,
+            frontier_prefix: hash::hash_prefix(&self.frontiers[1]),
+            is_compressed: true,
         };
         Ok((place, value))
     }
@@ -253,33 +262,33 @@ impl Sealer {
 /// Most bytes of the projections of one pack, unless a single message has more.
 const PROJECTED_BYTES_MAX: usize = 96 << 10;
 
-fn inline(message: &Stored) -> usize {
+fn inline_bytes(message: &StoredMessage) -> usize {
     match &message.raw {
-        Raw::Inline(text) => text.len(),
-        Raw::Chunked { .. } => 0,
+        RawText::Inline(text) => text.len(),
+        RawText::Chunked { .. } => 0,
     }
 }
 
 /// Bytes that a message takes in the columns, from above: numbers of five bytes, times and hashes,
 /// per part four spans, and what stands for it.
-fn projected(message: &Stored) -> usize {
-    let chunks = |raw: &Raw| match raw {
-        Raw::Inline(_) => 0,
-        Raw::Chunked { chunks, .. } => 64 + 5 * chunks.len(),
+fn estimate_projection_bytes(message: &StoredMessage) -> usize {
+    let chunks = |raw: &RawText| match raw {
+        RawText::Inline(_) => 0,
+        RawText::Chunked { chunks, .. } => 64 + 5 * chunks.len(),
     };
-    let shown = |one: &StandIn| {
-        let text = if let Raw::Inline(text) = &one.raw { text.len() } else { 0 };
+    let shown = |one: &PlaceholderMessage| {
+        let text = if let RawText::Inline(text) = &one.raw { text.len() } else { 0 };
         32 + text + chunks(&one.raw) + 45 * one.parts.len()
     };
-    let stand_in = message.stand_in.as_ref().map_or(0, |one| shown(one));
+    let stand_in = message.placeholder.as_ref().map_or(0, |one| shown(one));
     64 + chunks(&message.raw) + 45 * message.parts.len() + stand_in
 }
 
 /// A sealed pack that was opened: its projections, and its texts as far as they were needed.
 #[derive(Debug)]
-pub(crate) struct Opened {
-    head: Head,
-    columns: Columns,
+pub(crate) struct CompressedPack {
+    header: CompressedPackHeader,
+    columns: PackColumns,
     times: Vec<Timestamp>,
     /// Tokens of the messages before each one, within the pack.
     tokens: Vec<u64>,
@@ -289,20 +298,21 @@ pub(crate) struct Opened {
     texts: String,
 }
 
-impl Opened {
+impl CompressedPack {
     /// Opens a pack and inflates its texts up to the end of message `to`.
     ///
     /// # Errors
     ///
     /// `corrupt`: it is damaged, or not as its head says.
     pub(crate) fn open(key: &str, value: &[u8], to: u64) -> Result<Self> {
-        let (head, streams): (Head, &[u8]) = codec::decode_sealed(key, value)?;
-        let damaged = || Error::corrupt(format_args!("`{key}` cannot be inflated"));
+        let (head, streams): (CompressedPackHeader, &[u8]) =
+            codec::decode_compressed_pack(key, value)?;
+        let damaged = || Error::corrupt_store(format_args!("`{key}` cannot be inflated"));
         let [length, stream] = head.columns.map(|bytes| int::to_usize(u64::from(bytes)));
         let (columns, texts) = streams.split_at_checked(stream).ok_or_else(damaged)?;
         let columns = deflate::inflate(columns, length).ok_or_else(damaged)?;
-        let columns: Columns = codec::record(key, &columns)?;
-        let differs = || Error::corrupt(format_args!("`{key}` is not as its head says"));
+        let columns: PackColumns = codec::decode_payload(key, &columns)?;
+        let differs = || Error::corrupt_store(format_args!("`{key}` is not as its head says"));
         if columns.bytes.len() != int::to_usize(u64::from(head.count)) {
             return Err(differs());
         }
@@ -328,62 +338,62 @@ impl Opened {
         let front = ends.get(last).copied().unwrap_or(whole);
         let texts = match front == whole {
             true => deflate::inflate(texts, whole),
-            false => deflate::inflate_front(texts, front),
+            false => deflate::inflate_prefix(texts, front),
         };
         let texts = texts.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(damaged)?;
-        Ok(Self { head, columns, times, tokens, ends, texts })
+        Ok(Self { header: head, columns, times, tokens, ends, texts })
     }
 
     /// Beginning of the running hash after its last message, as a reference repeats it.
-    pub(crate) fn check(&self) -> [u8; 4] {
-        hash::prefix(&self.head.frontiers[1])
+    pub(crate) fn frontier_prefix(&self) -> [u8; 4] {
+        hash::hash_prefix(&self.header.frontiers[1])
     }
 
     /// The shape of its messages.
     pub(crate) fn dialect(&self) -> Dialect {
-        self.head.dialect
+        self.header.dialect
     }
 
     /// Running hash before the first message and after the last one.
-    pub(crate) fn frontiers(&self) -> [[u8; 16]; 2] {
-        self.head.frontiers
+    pub(crate) fn frontier_bounds(&self) -> [[u8; 16]; 2] {
+        self.header.frontiers
     }
 
     /// Whether this is what a reference says, but for the size of the value.
-    pub(crate) fn is_as(&self, place: &PackRef, tokens_before: u64) -> bool {
+    pub(crate) fn matches_pack_ref(&self, place: &PackRef, tokens_before: u64) -> bool {
         let tokens: u64 = self.columns.tokens.iter().map(|tokens| u64::from(*tokens)).sum();
-        self.head.seq_first == place.seq_first
-            && self.head.count == place.count
-            && self.head.tokens_before == tokens_before
+        self.header.seq_first == place.seq_first
+            && self.header.count == place.count
+            && self.header.tokens_before == tokens_before
             && tokens == place.tokens
     }
 
     /// First and last seq.
-    pub(crate) fn range(&self) -> (u64, u64) {
-        (self.head.seq_first, self.head.seq_first + u64::from(self.head.count) - 1)
+    pub(crate) fn seq_range(&self) -> (u64, u64) {
+        (self.header.seq_first, self.header.seq_first + u64::from(self.header.count) - 1)
     }
 
     /// Whether the text of this message and those before it are inflated.
-    pub(crate) fn reaches(&self, seq: u64) -> bool {
-        let index = self.index(seq.min(self.range().1));
+    pub(crate) fn reaches_seq(&self, seq: u64) -> bool {
+        let index = self.message_index(seq.min(self.seq_range().1));
         let end = index.and_then(|index| self.ends.get(index));
         end.is_some_and(|end| *end <= self.texts.len())
     }
 
     /// Bytes that it takes in memory, about.
-    pub(crate) fn size(&self) -> usize {
+    pub(crate) fn estimate_memory_bytes(&self) -> usize {
         // A part of two bytes becomes 44, an absent span of one byte 12.
-        let [columns, _] = self.head.columns.map(|bytes| int::to_usize(u64::from(bytes)));
+        let [columns, _] = self.header.columns.map(|bytes| int::to_usize(u64::from(bytes)));
         self.texts.len() + 16 * columns
     }
 
-    fn index(&self, seq: u64) -> Option<usize> {
-        seq.checked_sub(self.head.seq_first).map(int::to_usize)
+    fn message_index(&self, seq: u64) -> Option<usize> {
+        seq.checked_sub(self.header.seq_first).map(int::to_usize)
     }
 
     /// The text of a message, borrowed; `None`: it stands in chunks, or was not inflated.
     pub(crate) fn text(&self, seq: u64) -> Option<&str> {
-        let index = self.index(seq)?;
+        let index = self.message_index(seq)?;
         let end = *self.ends.get(index)?;
         let start = end.checked_sub(int::to_usize(u64::from(*self.columns.bytes.get(index)?)))?;
         let text = self.texts.get(start..end)?;
@@ -392,35 +402,35 @@ impl Opened {
     }
 
     /// Where the text of a message stands; `None`: not in chunks.
-    fn large(&self, seq: u64) -> Option<&Large> {
-        let index = int::to_u32(self.index(seq)?);
-        self.columns.large.iter().find(|large| large.index == index)
+    fn find_chunked_message(&self, seq: u64) -> Option<&ChunkedMessage> {
+        let index = int::to_u32(self.message_index(seq)?);
+        self.columns.chunked_messages.iter().find(|large| large.index == index)
     }
 
     /// What stands for a message.
-    fn stand_in(&self, index: usize) -> Option<Box<StandIn>> {
+    fn find_placeholder(&self, index: usize) -> Option<Box<PlaceholderMessage>> {
         let index = int::to_u32(index);
-        let found = self.columns.stand_ins.iter().find(|one| one.index == index);
-        found.map(|one| one.stand_in.clone())
+        let found = self.columns.placeholders.iter().find(|one| one.index == index);
+        found.map(|one| one.placeholder.clone())
     }
 
     /// A message with its place; `None`: it is not in this pack, or its text was not inflated.
-    pub(crate) fn message(&self, seq: u64) -> Option<Placed> {
-        let index = self.index(seq)?;
-        let (raw, frontier) = match (self.text(seq), self.large(seq)) {
-            (Some(text), None) => (Raw::Inline(text.to_string()), None),
+    pub(crate) fn message(&self, seq: u64) -> Option<PlacedMessage> {
+        let index = self.message_index(seq)?;
+        let (raw, frontier) = match (self.text(seq), self.find_chunked_message(seq)) {
+            (Some(text), None) => (RawText::Inline(text.to_string()), None),
             (None, Some(large)) => {
                 let (sha256, chunks) = (large.sha256, large.chunks.to_owned());
-                (Raw::Chunked { sha256, chunks }, Some(large.frontier))
+                (RawText::Chunked { sha256, chunks }, Some(large.frontier))
             }
             _ => return None,
         };
-        let (_, last) = self.range();
-        let frontier = if seq == last { Some(self.head.frontiers[1]) } else { frontier };
+        let (_, last) = self.seq_range();
+        let frontier = if seq == last { Some(self.header.frontiers[1]) } else { frontier };
         let columns = &self.columns;
-        let stored = Stored {
+        let stored = StoredMessage {
             raw,
-            rules: *columns.rules.get(index)?,
+            derivation_version: *columns.derivation_versions.get(index)?,
             role: *columns.roles.get(index)?,
             time: *self.times.get(index)?,
             tokens: *columns.tokens.get(index)?,
@@ -428,26 +438,26 @@ impl Opened {
             event_key: *columns.event_keys.get(index)?,
             call_key: *columns.call_keys.get(index)?,
             parts: columns.parts.get(index)?.clone(),
-            stand_in: self.stand_in(index),
+            placeholder: self.find_placeholder(index),
         };
-        let tokens_before = self.head.tokens_before + self.tokens.get(index)?;
+        let tokens_before = self.header.tokens_before + self.tokens.get(index)?;
         let dialect = self.dialect();
-        Some(Placed { seq, tokens_before, dialect, stored: Rc::new(stored), frontier })
+        Some(PlacedMessage { seq, tokens_before, dialect, stored: Rc::new(stored), frontier })
     }
 
     /// Time and parts of a message; `None`: it is not in the pack.
-    pub(crate) fn projection(&self, seq: u64) -> Option<(Timestamp, &[Part])> {
-        let index = self.index(seq)?;
+    pub(crate) fn time_and_parts(&self, seq: u64) -> Option<(Timestamp, &[Part])> {
+        let index = self.message_index(seq)?;
         Some((*self.times.get(index)?, self.columns.parts.get(index)?))
     }
 
     /// The newest message before `seq`, or the begin of the pack, whose running hash is stored.
-    pub(crate) fn frontier_before(&self, seq: u64) -> (u64, [u8; 16]) {
-        let first = self.head.seq_first;
-        let known = self.columns.large.iter().rev().find_map(|large| {
+    pub(crate) fn nearest_frontier_before(&self, seq: u64) -> (u64, [u8; 16]) {
+        let first = self.header.seq_first;
+        let known = self.columns.chunked_messages.iter().rev().find_map(|large| {
             let at = first + u64::from(large.index);
             (at < seq).then_some((at, large.frontier))
         });
-        known.unwrap_or((first - 1, self.head.frontiers[0]))
+        known.unwrap_or((first - 1, self.header.frontiers[0]))
     }
 }

@@ -10,10 +10,10 @@ use lcm_text::base::hash;
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{
-    codec::{self, Sound},
-    keys::Keys,
+    codec::{self, SoundRecord},
+    keys::ConversationKeys,
     store::Put,
-    store_session::Reader,
+    store_session::StoreSession,
 };
 use lcm_text::base::{
     error::{Error, Result},
@@ -22,7 +22,7 @@ use lcm_text::base::{
 
 /// A run of consecutive raw messages.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct Run {
+pub(crate) struct MessageRun {
     pub(crate) seq_first: u64,
     pub(crate) seq_last: u64,
     /// Tokens of all messages of the conversation before the run.
@@ -47,9 +47,9 @@ pub(crate) struct SummaryItem {
 
 /// One item of the context.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) enum Item {
+pub(crate) enum ContextItem {
     /// Raw messages.
-    Run(Run),
+    Run(MessageRun),
     /// A summary.
     Summary(SummaryItem),
     /// What a new session left behind: it keeps its place, costs nothing and is not shown. Two of
@@ -57,7 +57,7 @@ pub(crate) enum Item {
     Withdrawn { seq_first: u64, seq_last: u64 },
 }
 
-impl Item {
+impl ContextItem {
     /// Tokens that the item counts in the stored context.
     pub(crate) fn tokens(&self) -> u64 {
         match self {
@@ -103,7 +103,7 @@ impl Item {
     }
 }
 
-impl Sound for Item {
+impl SoundRecord for ContextItem {
     fn is_sound(&self) -> bool {
         let before = match self {
             Self::Run(run) => run.tokens_before,
@@ -113,33 +113,33 @@ impl Sound for Item {
         first > 0
             && first <= last
             && self.depth().unwrap_or(0) < 1 << 20
-            && codec::countable(&[last, before, self.tokens()])
+            && codec::are_countable(&[last, before, self.tokens()])
     }
 }
 
-impl Sound for Vec<Item> {
+impl SoundRecord for Vec<ContextItem> {
     fn is_sound(&self) -> bool {
-        self.iter().all(Sound::is_sound)
+        self.iter().all(SoundRecord::is_sound)
     }
 }
 
-impl Sound for Context {
+impl SoundRecord for Context {
     fn is_sound(&self) -> bool {
         self.nodes.len() <= limits::NODES_MAX
             && self.items.is_sound()
-            && codec::countable(&[self.tokens, self.rendered_tokens])
+            && codec::are_countable(&[self.tokens, self.rendered_tokens])
     }
 }
 
 /// Reference to a node of items.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct NodeRef {
+pub(crate) struct ContextNodeRef {
     revision: u64,
     number: u32,
     count: u32,
     bytes: u32,
     /// Beginning of the hash of the node, so that it is this one and not another of its name.
-    check: [u8; 4],
+    hash_prefix: [u8; 4],
 }
 
 /// The root of the context: references to nodes of older items, then the newest items.
@@ -147,38 +147,52 @@ pub(crate) struct NodeRef {
 pub(crate) struct Context {
     pub(crate) tokens: u64,
     pub(crate) rendered_tokens: u64,
-    nodes: Vec<NodeRef>,
-    items: Vec<Item>,
+    nodes: Vec<ContextNodeRef>,
+    items: Vec<ContextItem>,
 }
 
 impl Context {
     /// Adds messages at the end: to the last run, or as a new one.
-    pub(crate) fn append(&mut self, seq_first: u64, count: u64, tokens_before: u64, tokens: u64) {
+    pub(crate) fn append_messages(
+        &mut self,
+        seq_first: u64,
+        count: u64,
+        tokens_before: u64,
+        tokens: u64,
+    ) {
         self.tokens += tokens;
         self.rendered_tokens += tokens;
         let seq_last = seq_first + count - 1;
-        if let Some(Item::Run(run)) = self.items.last_mut() {
+        if let Some(ContextItem::Run(run)) = self.items.last_mut() {
             run.seq_last = seq_last;
             run.tokens += tokens;
             return;
         }
-        self.items.push(Item::Run(Run { seq_first, seq_last, tokens_before, tokens }));
+        self.items.push(ContextItem::Run(MessageRun {
+            seq_first,
+            seq_last,
+            tokens_before,
+            tokens,
+        }));
     }
 
     /// Number of items.
-    pub(crate) fn count(&self) -> u64 {
+    pub(crate) fn count_items(&self) -> u64 {
         let nodes: u64 = self.nodes.iter().map(|node| u64::from(node.count)).sum();
         nodes + int::to_u64(self.items.len())
     }
 
     /// The items that stand in the head: all of them unless there are many.
-    pub(crate) fn newest(&self) -> &[Item] {
+    pub(crate) fn inline_items(&self) -> &[ContextItem] {
         &self.items
     }
 
     /// Keys of the nodes with their sizes.
-    pub(crate) fn node_keys(&self, keys: &Keys) -> Vec<(alloc::string::String, u32)> {
-        self.nodes.iter().map(|node| (keys.node(node.revision, node.number), node.bytes)).collect()
+    pub(crate) fn node_keys(&self, keys: &ConversationKeys) -> Vec<(alloc::string::String, u32)> {
+        self.nodes
+            .iter()
+            .map(|node| (keys.context_node_key(node.revision, node.number), node.bytes))
+            .collect()
     }
 
     /// All items in order.
@@ -186,13 +200,17 @@ impl Context {
     /// # Errors
     ///
     /// `conflict` or `corrupt` when a node is missing; errors of the store.
-    pub(crate) fn load(&self, reader: &mut Reader<'_>, keys: &Keys) -> Result<Vec<Item>> {
+    pub(crate) fn load_items(
+        &self,
+        reader: &mut StoreSession<'_>,
+        keys: &ConversationKeys,
+    ) -> Result<Vec<ContextItem>> {
         let mut items = Vec::new();
         let wanted = self.node_keys(keys);
         for (node, (key, size)) in self.nodes.iter().zip(&wanted) {
-            let is_it = |value: &[u8]| node_check(value) == node.check;
-            let value = reader.checked(key, *size, &is_it)?;
-            items.extend(codec::decode::<Vec<Item>>(key, &value)?);
+            let is_it = |value: &[u8]| node_hash_prefix(value) == node.hash_prefix;
+            let value = reader.read_checked(key, *size, &is_it)?;
+            items.extend(codec::decode::<Vec<ContextItem>>(key, &value)?);
         }
         items.extend_from_slice(&self.items);
         Ok(items)
@@ -205,16 +223,16 @@ impl Context {
     /// # Errors
     ///
     /// `limit-exceeded`: the context would have more items than its root can refer to.
-    pub(crate) fn replace(
+    pub(crate) fn replace_items(
         &self,
-        keys: &Keys,
+        keys: &ConversationKeys,
         revision: u64,
-        items: &[Item],
+        items: &[ContextItem],
         range: core::ops::Range<usize>,
-        replacement: &[Item],
+        replacement: &[ContextItem],
     ) -> Result<(Self, Vec<Put>)> {
-        let mut writer = NodeWriter { keys, revision, number: 0, puts: Vec::new() };
-        let mut segment: Vec<Item> = Vec::new();
+        let mut writer = ContextNodeWriter { keys, revision, number: 0, puts: Vec::new() };
+        let mut segment: Vec<ContextItem> = Vec::new();
         let mut nodes = Vec::new();
         let mut at = 0usize;
         let mut placed = false;
@@ -223,46 +241,48 @@ impl Context {
             let end = at + int::to_usize(u64::from(node.count));
             let touched = range.start < end && at < range.end;
             if touched {
-                take(&mut segment, items, at, end, &range, replacement, &mut placed);
+                append_replaced(&mut segment, items, at, end, &range, replacement, &mut placed);
             } else {
-                writer.write(&mut segment, &mut nodes)?;
+                writer.write_nodes(&mut segment, &mut nodes)?;
                 nodes.push(*node);
             }
             at = end;
         }
         let inline_touched = range.end > at;
         if !inline_touched {
-            writer.write(&mut segment, &mut nodes)?;
+            writer.write_nodes(&mut segment, &mut nodes)?;
         }
-        take(&mut segment, items, at, items.len(), &range, replacement, &mut placed);
+        append_replaced(&mut segment, items, at, items.len(), &range, replacement, &mut placed);
         // One place stays free for the run that an append may begin.
         if segment.len() >= limits::INLINE_ITEMS_MAX {
             let keep = segment.split_off(segment.len() - limits::INLINE_ITEMS_MAX / 4);
-            writer.write(&mut segment, &mut nodes)?;
+            writer.write_nodes(&mut segment, &mut nodes)?;
             segment = keep;
         }
         let mut context = Self { tokens: 0, rendered_tokens: 0, nodes, items: segment };
         if context.nodes.len() > limits::NODES_MAX {
-            context = writer.rebuild(items, &range, replacement)?;
+            context = writer.rebuild_nodes(items, &range, replacement)?;
         }
         let removed = items.get(range).unwrap_or(&[]);
-        let sum = |items: &[Item], of: fn(&Item) -> u64| items.iter().map(of).sum::<u64>();
-        context.tokens = (self.tokens + sum(replacement, Item::tokens))
-            .saturating_sub(sum(removed, Item::tokens));
-        context.rendered_tokens = (self.rendered_tokens + sum(replacement, Item::rendered_tokens))
-            .saturating_sub(sum(removed, Item::rendered_tokens));
+        let sum =
+            |items: &[ContextItem], of: fn(&ContextItem) -> u64| items.iter().map(of).sum::<u64>();
+        context.tokens = (self.tokens + sum(replacement, ContextItem::tokens))
+            .saturating_sub(sum(removed, ContextItem::tokens));
+        context.rendered_tokens = (self.rendered_tokens
+            + sum(replacement, ContextItem::rendered_tokens))
+        .saturating_sub(sum(removed, ContextItem::rendered_tokens));
         Ok((context, writer.puts))
     }
 }
 
 /// Appends `items[at..end]` to `segment`, with the replacement in place of the range.
-fn take(
-    segment: &mut Vec<Item>,
-    items: &[Item],
+fn append_replaced(
+    segment: &mut Vec<ContextItem>,
+    items: &[ContextItem],
     at: usize,
     end: usize,
     range: &core::ops::Range<usize>,
-    replacement: &[Item],
+    replacement: &[ContextItem],
     placed: &mut bool,
 ) {
     for (index, item) in items.iter().enumerate().take(end).skip(at) {
@@ -275,31 +295,37 @@ fn take(
     }
 }
 
-fn node_check(value: &[u8]) -> [u8; 4] {
-    hash::prefix(&hash::hash(&[b"lcm node", value]))
+fn node_hash_prefix(value: &[u8]) -> [u8; 4] {
+    hash::hash_prefix(&hash::hash_fields(&[b"lcm node", value]))
 }
 
-struct NodeWriter<'a> {
-    keys: &'a Keys,
+struct ContextNodeWriter<'a> {
+    keys: &'a ConversationKeys,
     revision: u64,
     number: u32,
     puts: Vec<Put>,
 }
 
-impl NodeWriter<'_> {
+impl ContextNodeWriter<'_> {
     /// Moves the items of `segment` into as many nodes as they need.
-    fn write(&mut self, segment: &mut Vec<Item>, nodes: &mut Vec<NodeRef>) -> Result<()> {
+    fn write_nodes(
+        &mut self,
+        segment: &mut Vec<ContextItem>,
+        nodes: &mut Vec<ContextNodeRef>,
+    ) -> Result<()> {
         for items in segment.chunks(limits::NODE_ITEMS_MAX) {
             let value = codec::encode(&items)?;
-            nodes.push(NodeRef {
+            nodes.push(ContextNodeRef {
                 revision: self.revision,
                 number: self.number,
                 count: int::to_u32(items.len()),
                 bytes: int::to_u32(value.len()),
-                check: node_check(&value),
+                hash_prefix: node_hash_prefix(&value),
             });
-            self.puts
-                .push(Put { key: self.keys.node(self.revision, self.number), value: Some(value) });
+            self.puts.push(Put {
+                key: self.keys.context_node_key(self.revision, self.number),
+                value: Some(value),
+            });
             self.number += 1;
         }
         segment.clear();
@@ -307,21 +333,21 @@ impl NodeWriter<'_> {
     }
 
     /// Writes everything anew into full nodes, when condensation left too many small ones.
-    fn rebuild(
+    fn rebuild_nodes(
         &mut self,
-        items: &[Item],
+        items: &[ContextItem],
         range: &core::ops::Range<usize>,
-        replacement: &[Item],
+        replacement: &[ContextItem],
     ) -> Result<Context> {
         self.puts.clear();
         self.number = 0;
         let mut all = Vec::new();
-        take(&mut all, items, 0, items.len(), range, replacement, &mut false);
+        append_replaced(&mut all, items, 0, items.len(), range, replacement, &mut false);
         let keep = all.split_off(all.len().saturating_sub(limits::INLINE_ITEMS_MAX / 4));
         let mut nodes = Vec::new();
-        self.write(&mut all, &mut nodes)?;
+        self.write_nodes(&mut all, &mut nodes)?;
         if nodes.len() > limits::NODES_MAX {
-            return Err(Error::limit(format_args!(
+            return Err(Error::limit_exceeded(format_args!(
                 "the context would have more than {} items; compact with a lower target",
                 limits::NODES_MAX * limits::NODE_ITEMS_MAX
             )));
@@ -333,9 +359,14 @@ impl NodeWriter<'_> {
 #[cfg(test)]
 impl Context {
     /// A root with every list at its bound.
-    pub(crate) fn full(item: impl Fn(u64) -> Item) -> Self {
-        let node =
-            NodeRef { revision: 1 << 34, number: 47, count: 128, bytes: 5_000, check: [255; 4] };
+    pub(crate) fn full(item: impl Fn(u64) -> ContextItem) -> Self {
+        let node = ContextNodeRef {
+            revision: 1 << 34,
+            number: 47,
+            count: 128,
+            bytes: 5_000,
+            hash_prefix: [255; 4],
+        };
         Self {
             tokens: 1 << 39,
             rendered_tokens: 1 << 39,
@@ -348,7 +379,7 @@ impl Context {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::{store::Store, store_session::Cache};
+    use crate::storage::{store::Store, store_session::InstanceCache};
     use alloc::{collections::BTreeMap, string::String};
 
     #[derive(Default)]
@@ -376,10 +407,10 @@ mod tests {
         }
     }
 
-    fn item(seq_first: u64, seq_last: u64) -> Item {
+    fn item(seq_first: u64, seq_last: u64) -> ContextItem {
         let id = (seq_first * 1_000_000 + seq_last).to_be_bytes();
         let (depth, tokens, rendered_tokens, bytes) = (0, 7, 9, 100);
-        Item::Summary(SummaryItem {
+        ContextItem::Summary(SummaryItem {
             id,
             depth,
             tokens,
@@ -394,10 +425,10 @@ mod tests {
     /// replacements and additions at pseudo-random places, with the list beside it.
     #[test]
     fn replacing_equals_replacing_in_a_plain_list() {
-        let keys = Keys::new("c").unwrap();
+        let keys = ConversationKeys::new("c").unwrap();
         let mut store = Map::default();
         let mut context = Context::default();
-        let mut plain: Vec<Item> = Vec::new();
+        let mut plain: Vec<ContextItem> = Vec::new();
         let mut seed = 7u64;
         let mut random = |below: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -409,13 +440,18 @@ mod tests {
             let (range, replacement) = if grow || plain.len() < 4 {
                 let from = messages + 1;
                 messages += 4;
-                context.append(from, 4, from - 1, 4);
-                if let Some(Item::Run(run)) = plain.last_mut() {
+                context.append_messages(from, 4, from - 1, 4);
+                if let Some(ContextItem::Run(run)) = plain.last_mut() {
                     (run.seq_last, run.tokens) = (messages, run.tokens + 4);
                 } else {
                     let (seq_first, seq_last) = (from, messages);
                     let tokens_before = from - 1;
-                    plain.push(Item::Run(Run { seq_first, seq_last, tokens_before, tokens: 4 }));
+                    plain.push(ContextItem::Run(MessageRun {
+                        seq_first,
+                        seq_last,
+                        tokens_before,
+                        tokens: 4,
+                    }));
                 }
                 let last = plain.len() - 1;
                 let first = plain[last].seq_first();
@@ -426,17 +462,18 @@ mod tests {
                 let to = (from + count).min(plain.len());
                 (from..to, alloc::vec![item(plain[from].seq_first(), plain[to - 1].seq_last())])
             };
-            let (next, puts) =
-                context.replace(&keys, revision, &plain, range.clone(), &replacement).unwrap();
+            let (next, puts) = context
+                .replace_items(&keys, revision, &plain, range.clone(), &replacement)
+                .unwrap();
             store.commit(&[], &puts).unwrap();
             plain.splice(range, replacement);
             context = next;
-            let mut cache = Cache::default();
-            let mut reader = Reader::new(&mut store, &mut cache);
-            let loaded = context.load(&mut reader, &keys).unwrap();
+            let mut cache = InstanceCache::default();
+            let mut reader = StoreSession::new(&mut store, &mut cache);
+            let loaded = context.load_items(&mut reader, &keys).unwrap();
             assert_eq!(loaded, plain, "revision {revision}");
-            assert_eq!(context.tokens, plain.iter().map(Item::tokens).sum::<u64>());
-            assert_eq!(context.count(), int::to_u64(plain.len()));
+            assert_eq!(context.tokens, plain.iter().map(ContextItem::tokens).sum::<u64>());
+            assert_eq!(context.count_items(), int::to_u64(plain.len()));
             assert!(context.nodes.len() <= limits::NODES_MAX);
             assert!(context.items.len() <= limits::INLINE_ITEMS_MAX);
         }

@@ -7,23 +7,25 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    search::{Corpus, Index, full_text, query::TextQuery},
-    storage::{codec, history::History, pack::Raw, records::grants, store_session::Reader},
+    search::{Corpus, SearchIndex, full_text, query::TextQuery},
+    storage::{
+        codec, history::MessageHistory, pack::RawText, records::grants, store_session::StoreSession,
+    },
 };
 use lcm_text::{
     base::{
         error::{Error, Result},
         int,
-        json::{Fields, Writer},
+        json::{JsonFields, JsonWriter},
         sort, tokens,
     },
     message::{
         self,
-        large_payload::{self, File, Mark},
+        large_payload::{self, PayloadRecord, SeekPoint},
     },
 };
 
-use crate::storage::read_scope::{Answer, Within};
+use crate::storage::read_scope::{ReadLimits, RecallAnswer};
 
 /// Bytes of content that an answer has when nothing else is asked for, the least and the most, as
 /// in the reference system.
@@ -38,8 +40,8 @@ const MENTIONS_PER_READ: usize = 16;
 const ESCAPE_BYTES_MAX: usize = 12;
 
 /// What of a payload is wanted.
-pub(crate) struct Wanted {
-    content: bool,
+pub(crate) struct FileRangeOptions {
+    includes_content: bool,
     bytes_max: u64,
     start_line: Option<u64>,
     end_line: Option<u64>,
@@ -47,16 +49,16 @@ pub(crate) struct Wanted {
     end_byte: Option<u64>,
 }
 
-impl Wanted {
+impl FileRangeOptions {
     /// Reads the options, under our names and those of the agent's tool.
     ///
     /// # Errors
     ///
     /// `invalid-input`: a range of lines and one of bytes, line 0, a range that ends before it
     /// begins, or more or fewer bytes than an answer may be bounded to.
-    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self> {
+    pub(crate) fn read(fields: &mut JsonFields<'_>) -> Result<Self> {
         let mut number = |ours: &str, tool: &str| {
-            let (ours, tool) = (fields.number_or_none(ours), fields.number_or_none(tool));
+            let (ours, tool) = (fields.take_optional_u64(ours), fields.take_optional_u64(tool));
             ours.or(tool)
         };
         let bytes_max = number("bytes_max", "expandFileMaxBytes").unwrap_or(CONTENT_BYTES_DEFAULT);
@@ -64,24 +66,27 @@ impl Wanted {
             [number("start_line", "startLine"), number("end_line", "endLine")];
         let [start_byte, end_byte] =
             [number("start_byte", "startByte"), number("end_byte", "endByte")];
-        let content = fields.flag_or_none("expandFile").or(fields.flag_or_none("content"));
+        let content =
+            fields.take_optional_flag("expandFile").or(fields.take_optional_flag("content"));
         let lines = start_line.is_some() || end_line.is_some();
         if lines && (start_byte.is_some() || end_byte.is_some()) {
-            return Err(Error::invalid("options-json: a range is one of lines or one of bytes"));
+            return Err(Error::invalid_input(
+                "options-json: a range is one of lines or one of bytes",
+            ));
         }
         if start_line == Some(0) {
-            return Err(Error::invalid("options-json.start_line: lines are counted from 1"));
+            return Err(Error::invalid_input("options-json.start_line: lines are counted from 1"));
         }
         ends_behind("line", start_line.unwrap_or(1), end_line)?;
         ends_behind("byte", start_byte.unwrap_or(0), end_byte)?;
         if !(CONTENT_BYTES_MIN..=CONTENT_BYTES_MAX).contains(&bytes_max) {
-            return Err(Error::invalid(format_args!(
+            return Err(Error::invalid_input(format_args!(
                 "options-json.bytes_max: {bytes_max} is not from {CONTENT_BYTES_MIN} to \
                  {CONTENT_BYTES_MAX}"
             )));
         }
         Ok(Self {
-            content: content.unwrap_or(true),
+            includes_content: content.unwrap_or(true),
             bytes_max,
             start_line,
             end_line,
@@ -94,7 +99,7 @@ impl Wanted {
 /// Whether a range ends behind its beginning; an empty one of bytes does.
 fn ends_behind(unit: &str, start: u64, end: Option<u64>) -> Result<()> {
     match end.filter(|end| *end < start) {
-        Some(end) => Err(Error::invalid(format_args!(
+        Some(end) => Err(Error::invalid_input(format_args!(
             "options-json.end_{unit}: the range ends at {unit} {end}, before its start {start}"
         ))),
         None => Ok(()),
@@ -107,28 +112,29 @@ fn ends_behind(unit: &str, start: u64, end: Option<u64>) -> Result<()> {
 ///
 /// `not-found`; errors of the store.
 pub(crate) fn describe(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     id: [u8; 8],
-    wanted: &Wanted,
-    within: Within<'_>,
-) -> Result<Answer> {
-    let key = history.keys.file(id);
-    let name = large_payload::name(id);
+    wanted: &FileRangeOptions,
+    within: ReadLimits<'_>,
+) -> Result<RecallAnswer> {
+    let key = history.keys.payload_key(id);
+    let name = large_payload::format_name(id);
     let unknown = || {
         Error::not_found(format_args!(
             "there is no file `{name}` in this conversation; ids belong to one conversation"
         ))
     };
-    let file: File = codec::decode(&key, &reader.fresh_one(&key)?.ok_or_else(unknown)?)?;
-    let spans = within.permit.and_then(|permit| permit.spans(history.keys));
+    let file: PayloadRecord =
+        codec::decode(&key, &reader.read_one_uncached(&key)?.ok_or_else(unknown)?)?;
+    let spans = within.permit.and_then(|permit| permit.covered_spans(history.keys));
     let seq = said_in(reader, history, id, &file, spans.as_deref())?.ok_or_else(unknown)?;
-    within.must_have_left()?;
-    let mut w = Writer::object();
-    w.number("bytes", file.bytes);
+    within.ensure_tokens_left()?;
+    let mut w = JsonWriter::new_object();
+    w.add_number("bytes", file.bytes);
     let mut read =
-        if wanted.content { Some(content(reader, history, &file, wanted)?) } else { None };
-    let exploration = within.shown(&file.exploration);
+        if wanted.includes_content { Some(content(reader, history, &file, wanted)?) } else { None };
+    let exploration = within.truncate_text(&file.exploration);
     let mut tokens = tokens::estimate(exploration);
     let mut is_cut = exploration.len() < file.exploration.len();
     if let Some(read) = &mut read {
@@ -138,24 +144,24 @@ pub(crate) fn describe(
         tokens = tokens.saturating_add(tokens::estimate(&read.content));
     }
     let content = read.as_ref().map(|read| read.content.as_str());
-    w.text_or_null("content", content);
+    w.add_optional_text("content", content);
     if let Some(read) = &read {
-        w.number("end_byte", read.end_byte);
+        w.add_number("end_byte", read.end_byte);
     }
-    w.text("exploration", exploration);
-    within.note(tokens, is_cut, &mut w);
-    w.text("id", &name);
-    w.text("kind", file.kind.as_str());
-    w.number("lines", file.lines);
-    w.text("message", &history.keys.message_name(seq));
-    w.text("mime", &file.mime);
-    w.text_or_null("name", file.name.as_deref());
-    w.number("seq", seq);
+    w.add_text("exploration", exploration);
+    within.write_grant_note(tokens, is_cut, &mut w);
+    w.add_text("id", &name);
+    w.add_text("kind", file.kind.as_str());
+    w.add_number("lines", file.lines);
+    w.add_text("message", &history.keys.message_id(seq));
+    w.add_text("mime", &file.mime);
+    w.add_optional_text("name", file.name.as_deref());
+    w.add_number("seq", seq);
     if let Some(read) = &read {
-        w.number("start_byte", read.start_byte);
+        w.add_number("start_byte", read.start_byte);
     }
-    w.flag("truncated", read.is_none_or(|read| read.truncated));
-    Ok(Answer::new(w, tokens))
+    w.add_flag("truncated", read.is_none_or(|read| read.truncated));
+    Ok(RecallAnswer::new(w, tokens))
 }
 
 /// The newest message within these spans that has a payload; `None`: none has.
@@ -167,19 +173,19 @@ pub(crate) fn describe(
 ///
 /// As [`Index::postings`].
 pub(crate) fn said_in(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     id: [u8; 8],
-    file: &File,
+    file: &PayloadRecord,
     spans: Option<&[(u64, u64)]>,
 ) -> Result<Option<u64>> {
     must_be_known(reader, history, id, file)?;
     if grants::is_within(spans, file.seq, file.seq) {
         return Ok(Some(file.seq));
     }
-    let mut index = Index::open(reader, history.keys, history.head)?;
+    let mut index = SearchIndex::open(reader, history.keys, history.head)?;
     let (wanted, corpus) = (TextQuery::of_payloads(None), Corpus::Messages);
-    let gathered = full_text::gather(reader, history, &mut index, corpus, &wanted)?;
+    let gathered = full_text::gather_matches(reader, history, &mut index, corpus, &wanted)?;
     let (window, weights) = (&wanted.window, &gathered.statistics);
     let ranked = gathered.rank(reader, history, &mut index, &wanted, window, weights, false)?;
     let mut seqs = ranked.documents;
@@ -194,13 +200,13 @@ pub(crate) fn said_in(
 ///
 /// `conflict`: it was; `corrupt`: its message does not exist.
 pub(crate) fn must_be_known(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     id: [u8; 8],
-    file: &File,
+    file: &PayloadRecord,
 ) -> Result<()> {
     match file.seq > history.head.messages {
-        true => Err(reader.missing(&history.keys.file(id))),
+        true => Err(reader.missing_record_error(&history.keys.payload_key(id))),
         false => Ok(()),
     }
 }
@@ -211,8 +217,8 @@ pub(crate) fn must_be_known(
 ///
 /// As [`History::messages`].
 pub(crate) fn newest_with(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     id: [u8; 8],
     seqs: &[u64],
 ) -> Result<Option<u64>> {
@@ -235,20 +241,20 @@ pub(crate) fn newest_with(
 ///
 /// As [`History::messages`].
 pub(crate) fn has(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     seq: u64,
     id: [u8; 8],
 ) -> Result<bool> {
-    for placed in history.scattered(reader, &[seq])? {
-        let Some(stand_in) = &placed.stored.stand_in else { continue };
-        let raw = history.text(reader, &placed.stored)?;
-        if !raw.contains(&large_payload::name(id)) {
+    for placed in history.read_messages_at(reader, &[seq])? {
+        let Some(stand_in) = &placed.stored.placeholder else { continue };
+        let raw = history.read_text(reader, &placed.stored)?;
+        if !raw.contains(&large_payload::format_name(id)) {
             return Ok(true);
         }
-        let made = message::project(placed.dialect, &raw).ok().and_then(|message| {
-            let (least, root) = (stand_in.payload_tokens_min, history.keys.root());
-            large_payload::stand_in(placed.dialect, &raw, &message, least, root)
+        let made = message::parse(placed.dialect, &raw).ok().and_then(|message| {
+            let (least, root) = (stand_in.payload_tokens_min, history.keys.key_prefix());
+            large_payload::build_placeholder(placed.dialect, &raw, &message, least, root)
         });
         return Ok(made.is_some_and(|made| made.files.iter().any(|(known, _)| *known == id)));
     }
@@ -262,21 +268,21 @@ pub(crate) fn has(
 ///
 /// As [`History::messages`].
 pub(crate) fn each_mention(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     seqs: &[u64],
     take: &mut dyn FnMut(u64, Vec<[u8; 8]>),
 ) -> Result<()> {
     let seqs = seqs.get(..MENTIONS_MAX.min(seqs.len())).unwrap_or_default();
     for together in seqs.chunks(MENTIONS_PER_READ) {
         let mut ascending = together.to_vec();
-        sort::numbers(&mut ascending);
-        let placed = history.scattered(reader, &ascending)?;
+        sort::sort_numbers(&mut ascending);
+        let placed = history.read_messages_at(reader, &ascending)?;
         for seq in together {
             let at = placed.binary_search_by_key(seq, |placed| placed.seq).ok();
             let Some(placed) = at.and_then(|at| placed.get(at)) else { continue };
-            let shown = history.shown(reader, &placed.stored)?;
-            take(*seq, large_payload::ids_in(&shown));
+            let shown = history.read_rendered_text(reader, &placed.stored)?;
+            take(*seq, large_payload::find_ids(&shown));
         }
     }
     Ok(())
@@ -295,7 +301,7 @@ struct Range {
 impl Range {
     /// Cuts it to so many tokens; returns whether that took anything.
     fn cut(&mut self, tokens_max: u32) -> bool {
-        let length = tokens::truncate(&self.content, tokens_max).len();
+        let length = tokens::truncate_to_tokens(&self.content, tokens_max).len();
         if length == self.content.len() {
             return false;
         }
@@ -308,7 +314,7 @@ impl Range {
 
 /// Collects a range while the payload goes by.
 struct Collector<'a> {
-    wanted: &'a Wanted,
+    wanted: &'a FileRangeOptions,
     /// Decoded bytes and line ends that went by.
     bytes: u64,
     line_ends: u64,
@@ -318,18 +324,19 @@ struct Collector<'a> {
 }
 
 fn content(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    file: &File,
-    wanted: &Wanted,
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    file: &PayloadRecord,
+    wanted: &FileRangeOptions,
 ) -> Result<Range> {
-    let is_before = |mark: &&Mark| match (wanted.start_line, wanted.start_byte) {
+    let is_before = |mark: &&SeekPoint| match (wanted.start_line, wanted.start_byte) {
         // The end of the line before the first one lies behind the mark.
         (Some(line), _) => u64::from(mark.line_ends) + 1 < line,
         (None, Some(byte)) => u64::from(mark.bytes) <= byte,
         (None, None) => false,
     };
-    let mark = file.place.marks.iter().take_while(is_before).last().copied().unwrap_or_default();
+    let mark =
+        file.place.seek_points.iter().take_while(is_before).last().copied().unwrap_or_default();
     let range = Range {
         content: String::new(),
         start_byte: file.bytes,
@@ -356,10 +363,10 @@ fn content(
 ///
 /// As [`History::text`].
 pub(crate) fn each_text(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    file: &File,
-    mark: Mark,
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    file: &PayloadRecord,
+    mark: SeekPoint,
     written_max: u64,
     take: &mut dyn FnMut(&str) -> bool,
 ) -> Result<(u64, bool)> {
@@ -467,17 +474,18 @@ fn line_start(text: &str, ends: usize) -> Option<usize> {
 /// Hands out the text of a message between two offsets, a chunk at a time, and whether it is the
 /// last one.
 pub(crate) fn each_piece(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     seq: u64,
     (from, to): (u64, u64),
     take: &mut dyn FnMut(&str, bool) -> bool,
 ) -> Result<()> {
-    let damaged = || Error::corrupt(format_args!("a payload of message {seq} is not where it was"));
+    let damaged =
+        || Error::corrupt_store(format_args!("a payload of message {seq} is not where it was"));
     if seq > history.head.messages {
         return Err(damaged());
     }
-    let placed = history.messages(reader, seq, seq)?;
+    let placed = history.read_messages(reader, seq, seq)?;
     let placed = placed.first().ok_or_else(damaged)?;
     let within = |text: &str, begin: u64| {
         let [from, to] =
@@ -485,15 +493,15 @@ pub(crate) fn each_piece(
         text.get(from..to).map(String::from).ok_or_else(damaged)
     };
     match &placed.stored.raw {
-        Raw::Inline(text) => {
+        RawText::Inline(text) => {
             take(&within(text, 0)?, true);
         }
-        Raw::Chunked { sha256, chunks } => {
+        RawText::Chunked { sha256, chunks } => {
             let mut begin = 0u64;
             for (number, bytes) in (0u32..).zip(chunks) {
                 let end = begin + u64::from(*bytes);
                 if end > from && begin < to {
-                    let chunk = history.chunk(reader, sha256, number, *bytes)?;
+                    let chunk = history.read_chunk(reader, sha256, number, *bytes)?;
                     if !take(&within(&chunk, begin)?, end >= to) {
                         return Ok(());
                     }

@@ -4,20 +4,20 @@
 //! old bytes; whoever loses that race has written nothing. A head stays under 4 KiB whatever
 //! happens: each list in it has a bound in [`lcm_text::base::limits`].
 
-use crate::storage::records::session::{Archived, Cause};
+use crate::storage::records::session::{ArchiveCause, ArchiveRecord};
 use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{
-    codec::{self, Sound},
+    codec::{self, SoundRecord},
     context::Context,
-    keys::{self, Keys},
+    keys::{self, ConversationKeys},
     pack::PackRef,
-    records::deferred::Debt,
+    records::deferred::DeferredCompaction,
     store::{Guard, Put},
-    store_session::Reader,
-    summary::Made,
+    store_session::StoreSession,
+    summary::SummaryProvenance,
 };
 use lcm_text::{
     base::{
@@ -29,14 +29,14 @@ use lcm_text::{
 
 /// Where the newest user message stands, for the fresh tail.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct UserMark {
+pub(crate) struct UserMessageRef {
     pub(crate) seq: u64,
     pub(crate) tokens: u32,
 }
 
 /// One ingest call, or the calls of one list, so that their repetition is recognised.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct BatchMark {
+pub(crate) struct BatchRecord {
     /// Hash over the hashes of the messages, the mode, `now` and revision of the call, or of the
     /// name of the list.
     pub(crate) hash: [u8; 12],
@@ -46,7 +46,7 @@ pub(crate) struct BatchMark {
 
 /// What models were asked and what it cost.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct Ledger {
+pub(crate) struct CompletionLedger {
     pub(crate) completions: u64,
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
@@ -66,7 +66,7 @@ pub(crate) struct Ledger {
 
 /// Up to where messages are in search segments.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct Indexed {
+pub(crate) struct IndexedExtent {
     pub(crate) messages: u64,
     /// Raw bytes of these messages.
     pub(crate) raw_bytes: u64,
@@ -75,7 +75,7 @@ pub(crate) struct Indexed {
 /// The conversation that this one was forked from. No operation writes it yet; its place keeps
 /// fork a matter of one commit.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct Origin {
+pub(crate) struct ForkOrigin {
     pub(crate) conversation: [u8; 16],
     pub(crate) revision: u64,
     pub(crate) seq: u64,
@@ -83,10 +83,10 @@ pub(crate) struct Origin {
 
 /// The head record.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Head {
+pub(crate) struct ConversationHead {
     pub(crate) tenant: String,
     pub(crate) conversation: String,
-    pub(crate) origin: Option<Origin>,
+    pub(crate) origin: Option<ForkOrigin>,
     /// Counts the commits.
     pub(crate) revision: u64,
     /// The greatest `now` seen.
@@ -97,35 +97,40 @@ pub(crate) struct Head {
     pub(crate) raw_tokens: u64,
     /// Running hash after the newest message.
     pub(crate) frontier: [u8; 16],
-    pub(crate) newest_user: Option<UserMark>,
+    pub(crate) newest_user: Option<UserMessageRef>,
     pub(crate) summaries: u64,
     pub(crate) context: Context,
     /// The newest packs; older ones stand in the directory.
     pub(crate) packs: Vec<PackRef>,
     /// Seq up to which messages stand in sealed packs.
-    pub(crate) sealed: u64,
+    pub(crate) compressed_through: u64,
     /// Running hash after the newest of them.
-    pub(crate) sealed_frontier: [u8; 16],
+    pub(crate) compressed_frontier: [u8; 16],
     /// Hashes of the newest messages, oldest first.
-    pub(crate) hashes: Vec<[u8; 12]>,
-    pub(crate) batches: Vec<BatchMark>,
-    pub(crate) ledger: Ledger,
-    pub(crate) indexed: Indexed,
+    pub(crate) recent_hashes: Vec<[u8; 12]>,
+    pub(crate) recent_batches: Vec<BatchRecord>,
+    pub(crate) ledger: CompletionLedger,
+    pub(crate) indexed: IndexedExtent,
     /// Hash of the key of its family; the key itself stands in the list of the family.
     pub(crate) family: Option<[u8; 16]>,
     /// `None`: it goes on.
-    pub(crate) archived: Option<Archived>,
+    pub(crate) archived: Option<ArchiveRecord>,
     /// Compaction that was put off; `None`: none was.
-    pub(crate) debt: Option<Debt>,
+    pub(crate) deferred: Option<DeferredCompaction>,
 }
 
-impl Sound for Head {
+impl SoundRecord for ConversationHead {
     fn is_sound(&self) -> bool {
         let ledger = &self.ledger;
         let marks = self.newest_user.map_or(0, |mark| mark.seq);
-        codec::countable(&[self.revision, self.messages, self.raw_tokens, self.summaries, marks])
-            && self.raw_bytes < 1 << 50
-            && self.sealed <= self.messages
+        codec::are_countable(&[
+            self.revision,
+            self.messages,
+            self.raw_tokens,
+            self.summaries,
+            marks,
+        ]) && self.raw_bytes < 1 << 50
+            && self.compressed_through <= self.messages
             && self.time <= time::MS_MAX
             && self.indexed.messages <= self.messages
             && self.indexed.raw_bytes <= self.raw_bytes
@@ -134,24 +139,24 @@ impl Sound for Head {
             && ledger.saved_tokens.max(ledger.withdrawn_tokens) < 1 << 60
             && ledger.completions.max(ledger.window_tokens) < 1 << 60
             && ledger.input_tokens.max(ledger.output_tokens) < 1 << 60
-            && self.packs.iter().all(Sound::is_sound)
+            && self.packs.iter().all(SoundRecord::is_sound)
             && self.archived.is_none_or(|archived| archived.is_sound())
-            && self.debt.is_none_or(|debt| debt.is_sound())
+            && self.deferred.is_none_or(|debt| debt.is_sound())
             && self.context.is_sound()
     }
 }
 
-impl Sound for Journal {}
+impl SoundRecord for JournalEntry {}
 
 /// A head together with the bytes it was read from, which guard the next commit.
 #[derive(Clone, Debug)]
-pub(crate) struct Loaded {
-    pub(crate) head: Head,
+pub(crate) struct LoadedHead {
+    pub(crate) head: ConversationHead,
     /// `None`: the conversation does not exist yet.
     pub(crate) bytes: Option<Vec<u8>>,
 }
 
-impl Head {
+impl ConversationHead {
     fn new(conversation: &str) -> Self {
         Self {
             tenant: String::new(),
@@ -167,52 +172,52 @@ impl Head {
             summaries: 0,
             context: Context::default(),
             packs: Vec::new(),
-            sealed: 0,
-            sealed_frontier: [0; 16],
-            hashes: Vec::new(),
-            batches: Vec::new(),
-            ledger: Ledger::default(),
-            indexed: Indexed::default(),
+            compressed_through: 0,
+            compressed_frontier: [0; 16],
+            recent_hashes: Vec::new(),
+            recent_batches: Vec::new(),
+            ledger: CompletionLedger::default(),
+            indexed: IndexedExtent::default(),
             family: None,
             archived: None,
-            debt: None,
+            deferred: None,
         }
     }
 }
 
-impl Loaded {
+impl LoadedHead {
     /// Reads the head, together with further keys in the same read.
     ///
     /// # Errors
     ///
     /// `corrupt`: the head cannot be read or names another conversation; `unsupported`: the store
     /// was written by a newer format.
-    pub(crate) fn read(
-        reader: &mut Reader<'_>,
-        keys: &Keys,
+    pub(crate) fn read_with_keys(
+        reader: &mut StoreSession<'_>,
+        keys: &ConversationKeys,
         conversation: &str,
         further: &[String],
     ) -> Result<(Self, Vec<Option<Vec<u8>>>)> {
-        let mut wanted = alloc::vec![keys.head(), String::from(keys::VERSION)];
+        let mut wanted = alloc::vec![keys.head_key(), String::from(keys::FORMAT_VERSION_KEY)];
         wanted.extend_from_slice(further);
-        let mut values = reader.fresh(&wanted)?;
+        let mut values = reader.read_uncached(&wanted)?;
         let rest = values.split_off(2.min(values.len()));
         let mut values = values.into_iter();
         let bytes = values.next().flatten();
         if let Some(value) = values.next().flatten() {
-            let _: () = codec::decode(keys::VERSION, &value)?;
+            let _: () = codec::decode(keys::FORMAT_VERSION_KEY, &value)?;
         }
         let head = match &bytes {
-            None => Head::new(conversation),
-            Some(value) => codec::decode::<Head>(&keys.head(), value)?,
+            None => ConversationHead::new(conversation),
+            Some(value) => codec::decode::<ConversationHead>(&keys.head_key(), value)?,
         };
         if head.conversation != conversation {
-            return Err(Error::corrupt(format_args!(
+            return Err(Error::corrupt_store(format_args!(
                 "`{}` is not the head of this one",
-                keys.head()
+                keys.head_key()
             )));
         }
-        reader.enter(keys, head.revision, bytes.as_deref());
+        reader.bind_head(keys, head.revision, bytes.as_deref());
         Ok((Self { head, bytes }, rest))
     }
 
@@ -221,8 +226,12 @@ impl Loaded {
     /// # Errors
     ///
     /// As [`Loaded::read`].
-    pub(crate) fn of(reader: &mut Reader<'_>, keys: &Keys, conversation: &str) -> Result<Self> {
-        Self::read(reader, keys, conversation, &[]).map(|(loaded, _)| loaded)
+    pub(crate) fn load_head(
+        reader: &mut StoreSession<'_>,
+        keys: &ConversationKeys,
+        conversation: &str,
+    ) -> Result<Self> {
+        Self::read_with_keys(reader, keys, conversation, &[]).map(|(loaded, _)| loaded)
     }
 
     /// Reads the head alone of a conversation that exists.
@@ -230,12 +239,12 @@ impl Loaded {
     /// # Errors
     ///
     /// As [`Loaded::read`]; `not-found`.
-    pub(crate) fn of_existing(
-        reader: &mut Reader<'_>,
-        keys: &Keys,
+    pub(crate) fn load_existing(
+        reader: &mut StoreSession<'_>,
+        keys: &ConversationKeys,
         conversation: &str,
     ) -> Result<Self> {
-        Self::of(reader, keys, conversation)?.existing()
+        Self::load_head(reader, keys, conversation)?.require_existing()
     }
 
     /// Refuses a conversation that does not exist.
@@ -243,8 +252,8 @@ impl Loaded {
     /// # Errors
     ///
     /// `not-found`.
-    pub(crate) fn existing(self) -> Result<Self> {
-        self.must_exist()?;
+    pub(crate) fn require_existing(self) -> Result<Self> {
+        self.ensure_exists()?;
         Ok(self)
     }
 
@@ -253,7 +262,7 @@ impl Loaded {
     /// # Errors
     ///
     /// `not-found`.
-    pub(crate) fn must_exist(&self) -> Result<()> {
+    pub(crate) fn ensure_exists(&self) -> Result<()> {
         if self.bytes.is_some() {
             return Ok(());
         }
@@ -268,9 +277,9 @@ impl Loaded {
     /// # Errors
     ///
     /// `invalid-input`: a time behind the year 9999, which would stop the conversation's clock.
-    pub(crate) fn now(&self, now: Timestamp) -> Result<Timestamp> {
+    pub(crate) fn effective_time(&self, now: Timestamp) -> Result<Timestamp> {
         if now > time::MS_MAX {
-            return Err(Error::invalid(format_args!(
+            return Err(Error::invalid_input(format_args!(
                 "now: at most {} (the year 9999)",
                 time::MS_MAX
             )));
@@ -287,18 +296,18 @@ impl Loaded {
     /// would pass the bounds of a host call. Others from the store: outcome unknown.
     pub(crate) fn commit(
         self,
-        reader: &mut Reader<'_>,
-        keys: &Keys,
+        reader: &mut StoreSession<'_>,
+        keys: &ConversationKeys,
         now: Timestamp,
-        entry: &Journal,
+        entry: &JournalEntry,
         mut puts: Vec<Put>,
         further_guards: Vec<Guard>,
-    ) -> Result<Head> {
+    ) -> Result<ConversationHead> {
         let mut guards = Vec::new();
-        let head = self.write(keys, now, entry, &mut puts, &mut guards)?;
+        let head = self.append_head_puts(keys, now, entry, &mut puts, &mut guards)?;
         guards.extend(further_guards);
         if puts.len() > limits::PUTS_MAX {
-            return Err(Error::limit(format_args!(
+            return Err(Error::limit_exceeded(format_args!(
                 "a commit of {} writes is over the bound of {}",
                 puts.len(),
                 limits::PUTS_MAX
@@ -313,46 +322,49 @@ impl Loaded {
     /// # Errors
     ///
     /// `limit-exceeded`: a record is too large.
-    pub(crate) fn write(
+    pub(crate) fn append_head_puts(
         self,
-        keys: &Keys,
+        keys: &ConversationKeys,
         now: Timestamp,
-        entry: &Journal,
+        entry: &JournalEntry,
         puts: &mut Vec<Put>,
         guards: &mut Vec<Guard>,
-    ) -> Result<Head> {
+    ) -> Result<ConversationHead> {
         let mut head = self.head;
         head.time = head.time.max(now);
         head.revision += 1;
-        puts.push(Put { key: keys.journal(head.revision), value: Some(codec::encode(entry)?) });
+        puts.push(Put { key: keys.journal_key(head.revision), value: Some(codec::encode(entry)?) });
         if self.bytes.is_none() {
             let name = (head.tenant.as_str(), head.conversation.as_str());
-            puts.push(Put { key: keys.name(), value: Some(codec::encode(&name)?) });
-            puts.push(Put { key: keys::VERSION.into(), value: Some(codec::encode(&())?) });
+            puts.push(Put { key: keys.name_key(), value: Some(codec::encode(&name)?) });
+            puts.push(Put {
+                key: keys::FORMAT_VERSION_KEY.into(),
+                value: Some(codec::encode(&())?),
+            });
         }
-        puts.push(Put { key: keys.head(), value: Some(codec::encode(&head)?) });
-        guards.push(Guard { key: keys.head(), value: self.bytes });
+        puts.push(Put { key: keys.head_key(), value: Some(codec::encode(&head)?) });
+        guards.push(Guard { key: keys.head_key(), value: self.bytes });
         Ok(head)
     }
 }
 
 /// One journal entry: what a commit did.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Journal {
+pub(crate) struct JournalEntry {
     pub(crate) time: Timestamp,
-    pub(crate) act: Act,
+    pub(crate) act: JournalAction,
 }
 
 /// What a commit did to the conversation.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) enum Act {
+pub(crate) enum JournalAction {
     /// Messages were stored.
     Append { seq_first: u64, count: u32 },
     /// A part of a large text was stored.
     Stage { sha256: [u8; 32], offset: u64 },
     /// A summary replaced its sources, made as its record says. The old context root makes the
     /// earlier context readable.
-    Compact { summary: [u8; 8], made: Made, before: Context },
+    Compact { summary: [u8; 8], made: SummaryProvenance, before: Context },
     /// An answer was rejected; its tokens were counted.
     Reject { sources: [u8; 16] },
     /// An answer came too late; its tokens were counted.
@@ -364,7 +376,7 @@ pub(crate) enum Act {
     /// It was made for a family, or came to belong to one.
     Join,
     /// It was archived.
-    Archive { cause: Cause },
+    Archive { cause: ArchiveCause },
     /// A new session withdrew items from the context, of which the old root is kept.
     Withdraw { before: Context },
     /// A provider's count of a prompt was reported.
@@ -380,7 +392,7 @@ pub(crate) enum Act {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::context::Item;
+    use crate::storage::context::ContextItem;
 
     /// Goal: the document names what journal entries say, in the order that numbers them. Method:
     /// the list in its text against the cases in the text of this file.
@@ -398,7 +410,8 @@ mod tests {
             .map(|line| line.chars().take_while(|c| is_name(*c)).collect::<String>())
             .map(|name| name.to_ascii_lowercase())
             .collect();
-        let listed = between(include_str!("../../../../docs/store-format.md"), "what was done (", ").");
+        let listed =
+            between(include_str!("../../../../docs/store-format.md"), "what was done (", ").");
         let listed: Vec<&str> =
             listed.split(", ").filter_map(|act| act.split(' ').next()).collect();
         assert_eq!(listed, acts);
@@ -413,23 +426,30 @@ mod tests {
         // Tokens of a message, completions of ten minutes and messages of a list are fewer.
         let many = (1 << 28) - 1;
         let (bytes, tokens, check) = (250_000, 1 << 20, [255; 4]);
-        let pack = PackRef { seq_first: far, count: 64, bytes, tokens, check, sealed: false };
-        let mut head = Head::new(&"x".repeat(limits::CONVERSATION_BYTES_MAX));
-        head.origin = Some(Origin { conversation: [255; 16], revision: far, seq: far });
+        let pack = PackRef {
+            seq_first: far,
+            count: 64,
+            bytes,
+            tokens,
+            frontier_prefix: check,
+            is_compressed: false,
+        };
+        let mut head = ConversationHead::new(&"x".repeat(limits::CONVERSATION_BYTES_MAX));
+        head.origin = Some(ForkOrigin { conversation: [255; 16], revision: far, seq: far });
         head.revision = far;
         head.time = 253_402_300_799_999;
-        head.indexed = Indexed { messages: far, raw_bytes: 1 << 45 };
+        head.indexed = IndexedExtent { messages: far, raw_bytes: 1 << 45 };
         head.family = Some([255; 16]);
-        let (cause, successor) = (Cause::ManualReset, Some([255; 16]));
-        head.archived = Some(Archived { cause, time: head.time, successor });
+        let (cause, successor) = (ArchiveCause::ManualReset, Some([255; 16]));
+        head.archived = Some(ArchiveRecord { cause, time: head.time, successor });
         (head.messages, head.raw_bytes, head.raw_tokens) = (far, 1 << 45, 1 << 39);
-        head.newest_user = Some(UserMark { seq: far, tokens: many });
-        (head.summaries, head.sealed) = (far, far);
+        head.newest_user = Some(UserMessageRef { seq: far, tokens: many });
+        (head.summaries, head.compressed_through) = (far, far);
         head.packs = alloc::vec![pack; limits::RECENT_PACKS_MAX];
-        head.hashes = alloc::vec![[255; 12]; limits::RECENT_HASHES_MAX];
-        let mark = BatchMark { hash: [255; 12], consumed: 2_000_100 };
-        head.batches = alloc::vec![mark; limits::RECENT_BATCHES_MAX];
-        head.ledger = Ledger {
+        head.recent_hashes = alloc::vec![[255; 12]; limits::RECENT_HASHES_MAX];
+        let mark = BatchRecord { hash: [255; 12], consumed: 2_000_100 };
+        head.recent_batches = alloc::vec![mark; limits::RECENT_BATCHES_MAX];
+        head.ledger = CompletionLedger {
             completions: far,
             input_tokens: 1 << 43,
             output_tokens: 1 << 43,
@@ -441,14 +461,14 @@ mod tests {
             window_rejected: many,
             paused_until: 1 << 50,
         };
-        head.debt = Some(Debt {
+        head.deferred = Some(DeferredCompaction {
             since: head.time,
             failures: many,
             next_attempt_at: head.time,
-            exhausted_at: Some(1 << 43),
+            exhausted_tokens: Some(1 << 43),
         });
         head.context = Context::full(|seq| {
-            Item::Summary(crate::storage::context::SummaryItem {
+            ContextItem::Summary(crate::storage::context::SummaryItem {
                 id: [255; 8],
                 depth: 12,
                 tokens: 16_000,

@@ -7,11 +7,11 @@ use alloc::{borrow::Cow, rc::Rc, string::String, vec::Vec};
 
 use crate::storage::{
     codec,
-    compressed_pack::Opened,
-    head::Head,
-    keys::Keys,
-    pack::{self, Pack, PackRef, Placed, Raw, Stored},
-    store_session::Reader,
+    compressed_pack::CompressedPack,
+    head::ConversationHead,
+    keys::ConversationKeys,
+    pack::{self, Pack, PackRef, PlacedMessage, RawText, StoredMessage},
+    store_session::StoreSession,
 };
 use lcm_text::{
     base::{
@@ -27,7 +27,7 @@ const READ_AHEAD_BYTES: u32 = 768 << 10;
 
 /// A message that is looked through in passing.
 #[derive(Debug)]
-pub(crate) struct Passing<'p> {
+pub(crate) struct VisitedMessage<'p> {
     pub(crate) seq: u64,
     pub(crate) time: Timestamp,
     pub(crate) parts: &'p [Part],
@@ -36,13 +36,14 @@ pub(crate) struct Passing<'p> {
 }
 
 /// Takes a message that is looked through in passing.
-pub(crate) type EachInPassing<'e> = &'e mut dyn FnMut(&mut Reader<'_>, &Passing<'_>) -> Result<()>;
+pub(crate) type MessageVisitor<'e> =
+    &'e mut dyn FnMut(&mut StoreSession<'_>, &VisitedMessage<'_>) -> Result<()>;
 
 /// The history of one conversation, as of one head.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct History<'a> {
-    pub(crate) keys: &'a Keys,
-    pub(crate) head: &'a Head,
+pub(crate) struct MessageHistory<'a> {
+    pub(crate) keys: &'a ConversationKeys,
+    pub(crate) head: &'a ConversationHead,
 }
 
 /// Number of the directory node that covers a seq.
@@ -51,15 +52,15 @@ pub(crate) fn directory_node(seq: u64) -> u64 {
 }
 
 /// Those of consecutive messages whose seq is in `[from, to]`.
-pub(crate) fn between(messages: &[Placed], from: u64, to: u64) -> &[Placed] {
+pub(crate) fn slice_by_seq(messages: &[PlacedMessage], from: u64, to: u64) -> &[PlacedMessage] {
     let start = messages.partition_point(|placed| placed.seq < from);
     let end = messages.partition_point(|placed| placed.seq <= to);
     messages.get(start..end).unwrap_or(&[])
 }
 
-impl History<'_> {
+impl MessageHistory<'_> {
     /// First seq that stands in a pack the head lists.
-    pub(crate) fn recent_first(&self) -> u64 {
+    pub(crate) fn recent_seq_first(&self) -> u64 {
         self.head.packs.first().map_or(self.head.messages + 1, |pack| pack.seq_first)
     }
 
@@ -68,20 +69,25 @@ impl History<'_> {
     /// # Errors
     ///
     /// As [`Reader::immutable`].
-    pub(crate) fn refs(&self, reader: &mut Reader<'_>, from: u64, to: u64) -> Result<Vec<PackRef>> {
+    pub(crate) fn find_pack_refs(
+        &self,
+        reader: &mut StoreSession<'_>,
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<PackRef>> {
         let to = to.min(self.head.messages);
         let from = from.max(1);
         let mut refs = Vec::new();
         if from > to {
             return Ok(refs);
         }
-        let flushed_last = self.recent_first() - 1;
+        let flushed_last = self.recent_seq_first() - 1;
         if from <= flushed_last {
             let last = to.min(flushed_last);
             let wanted: Vec<(u64, u64)> = (directory_node(from)..=directory_node(last))
                 .map(|node| (node, flushed_last.min((node + 1) * limits::DIRECTORY_SPAN)))
                 .collect();
-            for node in reader.directory(self.keys, &wanted)? {
+            for node in reader.read_directory(self.keys, &wanted)? {
                 refs.extend_from_slice(&node.packs);
             }
         }
@@ -93,7 +99,7 @@ impl History<'_> {
             |pair: &[PackRef]| matches!(pair, [left, right] if left.seq_last() >= right.seq_first);
         match refs.windows(2).find(|pair| overlaps(pair)) {
             // Packs that this head lists were sealed since.
-            Some([_, gone]) => Err(reader.missing(&gone.key(self.keys))),
+            Some([_, gone]) => Err(reader.missing_record_error(&gone.key(self.keys))),
             _ => Ok(refs),
         }
     }
@@ -103,14 +109,14 @@ impl History<'_> {
     /// # Errors
     ///
     /// As [`Reader::immutable`]; `corrupt`: the packs do not hold every seq once.
-    pub(crate) fn messages(
+    pub(crate) fn read_messages(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         from: u64,
         to: u64,
-    ) -> Result<Vec<Placed>> {
-        let refs = self.refs(reader, from, to)?;
-        self.of_packs(reader, &refs, from, to)
+    ) -> Result<Vec<PlacedMessage>> {
+        let refs = self.find_pack_refs(reader, from, to)?;
+        self.read_messages_of_packs(reader, &refs, from, to)
     }
 
     /// The messages from `from` on that stand in one pack: at least one, none behind `to`.
@@ -118,10 +124,15 @@ impl History<'_> {
     /// # Errors
     ///
     /// As [`History::messages`].
-    pub(crate) fn page(&self, reader: &mut Reader<'_>, from: u64, to: u64) -> Result<Vec<Placed>> {
-        let refs = self.refs(reader, from, from)?;
+    pub(crate) fn read_page(
+        &self,
+        reader: &mut StoreSession<'_>,
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<PlacedMessage>> {
+        let refs = self.find_pack_refs(reader, from, from)?;
         let last = refs.last().map_or(from, PackRef::seq_last);
-        self.of_packs(reader, &refs, from, last.min(to))
+        self.read_messages_of_packs(reader, &refs, from, last.min(to))
     }
 
     /// The messages of `[from, to]` that stand in these packs.
@@ -129,39 +140,41 @@ impl History<'_> {
     /// # Errors
     ///
     /// As [`History::messages`].
-    pub(crate) fn of_packs(
+    pub(crate) fn read_messages_of_packs(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         refs: &[PackRef],
         from: u64,
         to: u64,
-    ) -> Result<Vec<Placed>> {
+    ) -> Result<Vec<PlacedMessage>> {
         let from = from.max(1);
         let to = to.min(self.head.messages);
         let wanted: Vec<(String, u32)> =
             refs.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
         let mut out = Vec::new();
         let mut next = from;
-        let values = reader.immutable(&wanted)?;
+        let values = reader.read_immutable(&wanted)?;
         for ((place, (key, _)), value) in refs.iter().zip(&wanted).zip(values) {
-            let found = if place.sealed {
-                let opened = self.opened(reader, place, &value, to)?;
-                let (first, last) = opened.range();
+            let found = if place.is_compressed {
+                let opened = self.open_compressed_pack(reader, place, &value, to)?;
+                let (first, last) = opened.seq_range();
                 (first.max(from)..=last.min(to)).map_while(|seq| opened.message(seq)).collect()
             } else {
-                placed(self.pack(reader, place, &value)?.as_ref(), from, to)
+                place_messages(self.load_pack(reader, place, &value)?.as_ref(), from, to)
             };
             for message in found {
                 if message.seq != next {
                     let seq = message.seq;
-                    return Err(Error::corrupt(format_args!("`{key}` holds {seq}, not {next}")));
+                    return Err(Error::corrupt_store(format_args!(
+                        "`{key}` holds {seq}, not {next}"
+                    )));
                 }
                 next += 1;
                 out.push(message);
             }
         }
         if next <= to {
-            return Err(Error::corrupt(format_args!("no pack holds message {next}")));
+            return Err(Error::corrupt_store(format_args!("no pack holds message {next}")));
         }
         Ok(out)
     }
@@ -171,13 +184,13 @@ impl History<'_> {
     /// # Errors
     ///
     /// As [`Reader::checked`].
-    pub(crate) fn pack(
+    pub(crate) fn load_pack(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         place: &PackRef,
         value: &[u8],
     ) -> Result<Rc<Pack>> {
-        reader.pack(&place.key(self.keys), place, value, true)
+        reader.read_pack(&place.key(self.keys), place, value, true)
     }
 
     /// The sealed pack that stands at a place, from the value that was read there, with the texts
@@ -188,29 +201,33 @@ impl History<'_> {
     /// # Errors
     ///
     /// As [`Reader::checked`].
-    pub(crate) fn opened(
+    pub(crate) fn open_compressed_pack(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         place: &PackRef,
         value: &[u8],
         to: u64,
-    ) -> Result<Rc<Opened>> {
+    ) -> Result<Rc<CompressedPack>> {
         let key = place.key(self.keys);
-        let known = reader.opened(&key).filter(|opened| opened.check() == place.check);
+        let known = reader
+            .find_open_pack(&key)
+            .filter(|opened| opened.frontier_prefix() == place.frontier_prefix);
         let to = match known {
-            Some(opened) if opened.reaches(to) => return Ok(opened),
+            Some(opened) if opened.reaches_seq(to) => return Ok(opened),
             Some(_) => place.seq_last(),
             None => to,
         };
-        let mut opened = Opened::open(&key, value, to)?;
-        if opened.check() != place.check {
+        let mut opened = CompressedPack::open(&key, value, to)?;
+        if opened.frontier_prefix() != place.frontier_prefix {
             let is_it = |value: &[u8]| {
-                Opened::open(&key, value, 0).is_ok_and(|opened| opened.check() == place.check)
+                CompressedPack::open(&key, value, 0)
+                    .is_ok_and(|opened| opened.frontier_prefix() == place.frontier_prefix)
             };
-            opened = Opened::open(&key, &reader.checked(&key, place.bytes, &is_it)?, to)?;
+            opened =
+                CompressedPack::open(&key, &reader.read_checked(&key, place.bytes, &is_it)?, to)?;
         }
         let opened = Rc::new(opened);
-        reader.keep_opened(&key, &opened);
+        reader.keep_open_pack(&key, &opened);
         Ok(opened)
     }
 
@@ -222,9 +239,9 @@ impl History<'_> {
     /// # Errors
     ///
     /// As [`History::messages`].
-    pub(crate) fn frontier(&self, reader: &mut Reader<'_>, seq: u64) -> Result<[u8; 16]> {
-        let placed = self.messages(reader, seq, seq)?;
-        self.frontier_of(reader, placed.first())
+    pub(crate) fn frontier_at(&self, reader: &mut StoreSession<'_>, seq: u64) -> Result<[u8; 16]> {
+        let placed = self.read_messages(reader, seq, seq)?;
+        self.frontier_of_message(reader, placed.first())
     }
 
     /// The running hash up to and with a message; zeros for none.
@@ -232,27 +249,27 @@ impl History<'_> {
     /// # Errors
     ///
     /// As [`History::messages`].
-    pub(crate) fn frontier_of(
+    pub(crate) fn frontier_of_message(
         &self,
-        reader: &mut Reader<'_>,
-        placed: Option<&Placed>,
+        reader: &mut StoreSession<'_>,
+        placed: Option<&PlacedMessage>,
     ) -> Result<[u8; 16]> {
         let Some(placed) = placed else { return Ok([0; 16]) };
         if let Some(frontier) = placed.frontier {
             return Ok(frontier);
         }
-        let refs = self.refs(reader, placed.seq, placed.seq)?;
+        let refs = self.find_pack_refs(reader, placed.seq, placed.seq)?;
         let Some(place) = refs.first() else { return Ok([0; 16]) };
         let wanted = [(place.key(self.keys), place.bytes)];
-        let values = reader.immutable(&wanted)?;
+        let values = reader.read_immutable(&wanted)?;
         let value = values.first().map(|value| value.as_slice()).unwrap_or_default();
-        let opened = self.opened(reader, place, value, placed.seq)?;
-        let (before, mut frontier) = opened.frontier_before(placed.seq);
+        let opened = self.open_compressed_pack(reader, place, value, placed.seq)?;
+        let (before, mut frontier) = opened.nearest_frontier_before(placed.seq);
         for seq in before + 1..=placed.seq {
             let raw = opened.text(seq).unwrap_or_default();
-            let message = message::project(opened.dialect(), raw)
-                .map_err(|_| Error::corrupt(format_args!("message {seq} cannot be read")))?;
-            frontier = pack::advance(&frontier, &pack::message_hash(raw, &message));
+            let message = message::parse(opened.dialect(), raw)
+                .map_err(|_| Error::corrupt_store(format_args!("message {seq} cannot be read")))?;
+            frontier = pack::advance_frontier(&frontier, &pack::message_hash(raw, &message));
         }
         Ok(frontier)
     }
@@ -262,45 +279,55 @@ impl History<'_> {
     /// # Errors
     ///
     /// As [`History::messages`].
-    pub(crate) fn scattered(&self, reader: &mut Reader<'_>, seqs: &[u64]) -> Result<Vec<Placed>> {
+    pub(crate) fn read_messages_at(
+        &self,
+        reader: &mut StoreSession<'_>,
+        seqs: &[u64],
+    ) -> Result<Vec<PlacedMessage>> {
         let ranges: Vec<(u64, u64)> = seqs.iter().map(|seq| (*seq, *seq)).collect();
-        let refs = self.refs_of(reader, &ranges)?;
+        let refs = self.find_pack_refs_of_ranges(reader, &ranges)?;
         let wanted: Vec<(String, u32)> =
             refs.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
-        let values = reader.immutable(&wanted)?;
-        let mut out: Vec<Placed> = Vec::new();
+        let values = reader.read_immutable(&wanted)?;
+        let mut out: Vec<PlacedMessage> = Vec::new();
         for (place, value) in refs.iter().zip(values) {
-            let of_pack = within(&ranges, place);
+            let of_pack = seqs_in_pack(&ranges, place);
             let last = of_pack.clone().last().unwrap_or(place.seq_first);
-            if place.sealed {
-                let opened = self.opened(reader, place, &value, last)?;
+            if place.is_compressed {
+                let opened = self.open_compressed_pack(reader, place, &value, last)?;
                 out.extend(of_pack.filter_map(|seq| opened.message(seq)));
             } else {
-                let pack = self.pack(reader, place, &value)?;
-                out.extend(of_pack.flat_map(|seq| placed(&pack, seq, seq)));
+                let pack = self.load_pack(reader, place, &value)?;
+                out.extend(of_pack.flat_map(|seq| place_messages(&pack, seq, seq)));
             }
         }
         let held = out.iter().map(|placed| placed.seq);
         match seqs.iter().copied().zip(held.chain(core::iter::repeat(0))).find(|(a, b)| a != b) {
-            Some((seq, _)) => Err(Error::corrupt(format_args!("no pack holds message {seq}"))),
+            Some((seq, _)) => {
+                Err(Error::corrupt_store(format_args!("no pack holds message {seq}")))
+            }
             None => Ok(out),
         }
     }
 
     /// References to the packs that hold any of these ranges, in order. The ranges ascend and do
     /// not overlap; what lies behind the newest message is passed over.
-    fn refs_of(&self, reader: &mut Reader<'_>, ranges: &[(u64, u64)]) -> Result<Vec<PackRef>> {
+    fn find_pack_refs_of_ranges(
+        &self,
+        reader: &mut StoreSession<'_>,
+        ranges: &[(u64, u64)],
+    ) -> Result<Vec<PackRef>> {
         let mut nodes = Vec::new();
-        let flushed_last = self.recent_first() - 1;
+        let flushed_last = self.recent_seq_first() - 1;
         for (from, to) in ranges.iter().filter(|(from, _)| *from <= flushed_last) {
             nodes.extend(directory_node(*from)..=directory_node(flushed_last.min(*to)));
         }
         nodes.dedup();
-        reader.prefetch(self.keys, &[], &nodes)?;
+        reader.prefetch_records(self.keys, &[], &nodes)?;
         let mut refs: Vec<PackRef> = Vec::new();
         for (from, to) in ranges {
             let known = refs.last().map_or(0, PackRef::seq_last);
-            refs.extend(self.refs(reader, (*from).max(known + 1), *to)?);
+            refs.extend(self.find_pack_refs(reader, (*from).max(known + 1), *to)?);
         }
         Ok(refs)
     }
@@ -315,13 +342,13 @@ impl History<'_> {
     /// # Errors
     ///
     /// As [`History::messages`], and of `each`.
-    pub(crate) fn each_of(
+    pub(crate) fn visit_messages(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         ranges: &[(u64, u64)],
-        each: EachInPassing<'_>,
+        each: MessageVisitor<'_>,
     ) -> Result<()> {
-        let refs = self.refs_of(reader, ranges)?;
+        let refs = self.find_pack_refs_of_ranges(reader, ranges)?;
         let mut rest = refs.as_slice();
         while !rest.is_empty() {
             let mut bytes = 0u32;
@@ -334,49 +361,49 @@ impl History<'_> {
             rest = later;
             let wanted: Vec<(String, u32)> =
                 now.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
-            let values = reader.passing(&wanted)?;
+            let values = reader.read_immutable_uncached(&wanted)?;
             for (place, value) in now.iter().zip(values) {
-                self.each_of_pack(reader, place, &value, ranges, each)?;
+                self.visit_messages_of_pack(reader, place, &value, ranges, each)?;
             }
         }
         Ok(())
     }
 
     /// [`History::each_of`] within one pack.
-    fn each_of_pack(
+    fn visit_messages_of_pack(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         place: &PackRef,
         value: &[u8],
         ranges: &[(u64, u64)],
-        each: EachInPassing<'_>,
+        each: MessageVisitor<'_>,
     ) -> Result<()> {
         let last = place.seq_last().min(self.head.messages);
-        let seqs = within(ranges, place).take_while(|seq| *seq <= last);
-        let missing = |seq| Error::corrupt(format_args!("no pack holds message {seq}"));
-        if place.sealed {
+        let seqs = seqs_in_pack(ranges, place).take_while(|seq| *seq <= last);
+        let missing = |seq| Error::corrupt_store(format_args!("no pack holds message {seq}"));
+        if place.is_compressed {
             let needed = seqs.clone().last().unwrap_or(place.seq_first);
-            let opened = self.opened(reader, place, value, needed)?;
+            let opened = self.open_compressed_pack(reader, place, value, needed)?;
             for seq in seqs {
-                let (time, parts) = opened.projection(seq).ok_or_else(|| missing(seq))?;
+                let (time, parts) = opened.time_and_parts(seq).ok_or_else(|| missing(seq))?;
                 match opened.text(seq) {
-                    Some(text) => each(reader, &Passing { seq, time, parts, text })?,
+                    Some(text) => each(reader, &VisitedMessage { seq, time, parts, text })?,
                     None => {
                         let placed = opened.message(seq).ok_or_else(|| missing(seq))?;
-                        let text = self.text(reader, &placed.stored)?;
-                        each(reader, &Passing { seq, time, parts, text: &text })?;
+                        let text = self.read_text(reader, &placed.stored)?;
+                        each(reader, &VisitedMessage { seq, time, parts, text: &text })?;
                     }
                 }
             }
             return Ok(());
         }
-        let pack = reader.pack(&place.key(self.keys), place, value, false)?;
+        let pack = reader.read_pack(&place.key(self.keys), place, value, false)?;
         for seq in seqs {
             let index = int::to_usize(seq - pack.seq_first);
             let stored = pack.messages.get(index).ok_or_else(|| missing(seq))?;
-            let text = self.text(reader, stored)?;
+            let text = self.read_text(reader, stored)?;
             let (time, parts) = (stored.time, stored.parts.as_slice());
-            each(reader, &Passing { seq, time, parts, text: &text })?;
+            each(reader, &VisitedMessage { seq, time, parts, text: &text })?;
         }
         Ok(())
     }
@@ -387,14 +414,18 @@ impl History<'_> {
     /// # Errors
     ///
     /// Of the store.
-    pub(crate) fn fetch_texts(&self, reader: &mut Reader<'_>, messages: &[Placed]) -> Result<()> {
+    pub(crate) fn prefetch_texts(
+        &self,
+        reader: &mut StoreSession<'_>,
+        messages: &[PlacedMessage],
+    ) -> Result<()> {
         let mut wanted = Vec::new();
         for placed in messages {
-            if let Raw::Chunked { sha256, chunks } = placed.stored.shown().0 {
+            if let RawText::Chunked { sha256, chunks } = placed.stored.rendered_content().0 {
                 wanted.extend(chunk_keys(self.keys, sha256, chunks));
             }
         }
-        reader.prefetch(self.keys, &wanted, &[])
+        reader.prefetch_records(self.keys, &wanted, &[])
     }
 
     /// Reads the chunks of a text that lie in a range of its bytes ahead, as
@@ -403,13 +434,13 @@ impl History<'_> {
     /// # Errors
     ///
     /// Of the store.
-    pub(crate) fn fetch_range(
+    pub(crate) fn prefetch_text_range(
         &self,
-        reader: &mut Reader<'_>,
-        raw: &Raw,
+        reader: &mut StoreSession<'_>,
+        raw: &RawText,
         (from, to): (u64, u64),
     ) -> Result<()> {
-        let Raw::Chunked { sha256, chunks } = raw else { return Ok(()) };
+        let RawText::Chunked { sha256, chunks } = raw else { return Ok(()) };
         let mut begin = 0;
         let mut wanted = chunk_keys(self.keys, sha256, chunks).into_iter().zip(chunks);
         let mut inside = Vec::new();
@@ -420,7 +451,7 @@ impl History<'_> {
             }
             begin = end;
         });
-        reader.prefetch(self.keys, &inside, &[])
+        reader.prefetch_records(self.keys, &inside, &[])
     }
 
     /// One chunk of a large text.
@@ -428,22 +459,25 @@ impl History<'_> {
     /// # Errors
     ///
     /// As [`History::text`].
-    pub(crate) fn chunk(
+    pub(crate) fn read_chunk(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut StoreSession<'_>,
         sha256: &[u8; 32],
         number: u32,
         bytes: u32,
     ) -> Result<String> {
-        let key = self.keys.chunk(sha256, number);
-        let value = reader.immutable(&[(key.clone(), bytes.saturating_add(2))])?;
-        let value =
-            value.first().ok_or_else(|| Error::corrupt(format_args!("`{key}` is missing")))?;
-        let chunk = codec::decode_bytes(&key, value)?;
+        let key = self.keys.chunk_key(sha256, number);
+        let value = reader.read_immutable(&[(key.clone(), bytes.saturating_add(2))])?;
+        let value = value
+            .first()
+            .ok_or_else(|| Error::corrupt_store(format_args!("`{key}` is missing")))?;
+        let chunk = codec::decode_chunk(&key, value)?;
         String::from_utf8(chunk.into_owned())
             .ok()
             .filter(|text| int::to_u32(text.len()) == bytes)
-            .ok_or_else(|| Error::corrupt(format_args!("`{key}` is not the chunk it should be")))
+            .ok_or_else(|| {
+                Error::corrupt_store(format_args!("`{key}` is not the chunk it should be"))
+            })
     }
 
     /// The raw text of a message, byte for byte.
@@ -451,12 +485,12 @@ impl History<'_> {
     /// # Errors
     ///
     /// As [`Reader::immutable`]; `corrupt`: the chunks do not make up the text.
-    pub(crate) fn text<'s>(
+    pub(crate) fn read_text<'s>(
         &self,
-        reader: &mut Reader<'_>,
-        stored: &'s Stored,
+        reader: &mut StoreSession<'_>,
+        stored: &'s StoredMessage,
     ) -> Result<Cow<'s, str>> {
-        self.raw(reader, &stored.raw)
+        self.read_raw_text(reader, &stored.raw)
     }
 
     /// The text that a context and a summary show of a message.
@@ -464,32 +498,42 @@ impl History<'_> {
     /// # Errors
     ///
     /// As [`History::text`].
-    pub(crate) fn shown<'s>(
+    pub(crate) fn read_rendered_text<'s>(
         &self,
-        reader: &mut Reader<'_>,
-        stored: &'s Stored,
+        reader: &mut StoreSession<'_>,
+        stored: &'s StoredMessage,
     ) -> Result<Cow<'s, str>> {
-        self.raw(reader, stored.shown().0)
+        self.read_raw_text(reader, stored.rendered_content().0)
     }
 
-    fn raw<'s>(&self, reader: &mut Reader<'_>, raw: &'s Raw) -> Result<Cow<'s, str>> {
+    fn read_raw_text<'s>(
+        &self,
+        reader: &mut StoreSession<'_>,
+        raw: &'s RawText,
+    ) -> Result<Cow<'s, str>> {
         match raw {
-            Raw::Inline(text) => Ok(Cow::Borrowed(text)),
-            Raw::Chunked { sha256, chunks } => {
-                chunked(reader, self.keys, sha256, chunks).map(Cow::Owned)
+            RawText::Inline(text) => Ok(Cow::Borrowed(text)),
+            RawText::Chunked { sha256, chunks } => {
+                join_chunks(reader, self.keys, sha256, chunks).map(Cow::Owned)
             }
         }
     }
 }
 
 /// The messages `[from, to]` of a pack with their places.
-pub(crate) fn placed(pack: &Pack, from: u64, to: u64) -> Vec<Placed> {
+pub(crate) fn place_messages(pack: &Pack, from: u64, to: u64) -> Vec<PlacedMessage> {
     let mut tokens_before = pack.tokens_before;
     let mut out = Vec::new();
     for ((seq, stored), frontier) in (pack.seq_first..).zip(&pack.messages).zip(&pack.frontiers) {
         if seq >= from && seq <= to {
             let (dialect, stored) = (pack.dialect, Rc::clone(stored));
-            out.push(Placed { seq, tokens_before, dialect, stored, frontier: Some(*frontier) });
+            out.push(PlacedMessage {
+                seq,
+                tokens_before,
+                dialect,
+                stored,
+                frontier: Some(*frontier),
+            });
         }
         tokens_before += u64::from(stored.tokens);
     }
@@ -497,7 +541,7 @@ pub(crate) fn placed(pack: &Pack, from: u64, to: u64) -> Vec<Placed> {
 }
 
 /// The seqs of these ranges that a pack holds.
-fn within<'r>(
+fn seqs_in_pack<'r>(
     ranges: &'r [(u64, u64)],
     place: &PackRef,
 ) -> impl Iterator<Item = u64> + Clone + use<'r> {
@@ -510,9 +554,10 @@ fn within<'r>(
 }
 
 /// Keys of the chunks of a text with their sizes.
-fn chunk_keys(keys: &Keys, sha256: &[u8; 32], chunks: &[u32]) -> Vec<(String, u32)> {
+fn chunk_keys(keys: &ConversationKeys, sha256: &[u8; 32], chunks: &[u32]) -> Vec<(String, u32)> {
     // A value has two bytes before its payload.
-    let row = |(number, bytes): (u32, &u32)| (keys.chunk(sha256, number), bytes.saturating_add(2));
+    let row =
+        |(number, bytes): (u32, &u32)| (keys.chunk_key(sha256, number), bytes.saturating_add(2));
     (0u32..).zip(chunks).map(row).collect()
 }
 
@@ -521,19 +566,19 @@ fn chunk_keys(keys: &Keys, sha256: &[u8; 32], chunks: &[u32]) -> Vec<(String, u3
 /// # Errors
 ///
 /// As [`Reader::immutable`]; `corrupt`: the chunks do not make up the text.
-fn chunked(
-    reader: &mut Reader<'_>,
-    keys: &Keys,
+fn join_chunks(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
     sha256: &[u8; 32],
     chunks: &[u32],
 ) -> Result<String> {
     let wanted = chunk_keys(keys, sha256, chunks);
     let mut text = Vec::new();
-    let values = reader.immutable(&wanted)?;
+    let values = reader.read_immutable(&wanted)?;
     for (((key, _), bytes), value) in wanted.iter().zip(chunks).zip(values) {
-        let chunk = codec::decode_bytes(key, &value)?;
+        let chunk = codec::decode_chunk(key, &value)?;
         if int::to_u32(chunk.len()) != *bytes {
-            return Err(Error::corrupt(format_args!(
+            return Err(Error::corrupt_store(format_args!(
                 "`{key}` has {} bytes, not {bytes}",
                 chunk.len()
             )));
@@ -541,5 +586,5 @@ fn chunked(
         text.extend_from_slice(&chunk);
     }
     String::from_utf8(text)
-        .map_err(|_| Error::corrupt(format_args!("`{}` is no text", keys.upload(sha256))))
+        .map_err(|_| Error::corrupt_store(format_args!("`{}` is no text", keys.upload_key(sha256))))
 }

@@ -10,18 +10,18 @@ use lcm_text::base::hash;
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{
-    codec::{self, Sound},
+    codec::{self, SoundRecord},
     keys,
 };
 use lcm_text::{
-    base::{json::Span, limits},
-    message::{Message, Part, Role},
+    base::{json::ByteSpan, limits},
+    message::{ParsedMessage, Part, Role},
     types::api::{Dialect, Timestamp},
 };
 
 /// Where the raw text of a message stands.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) enum Raw {
+pub(crate) enum RawText {
     /// In the pack.
     Inline(String),
     /// In chunks.
@@ -33,7 +33,7 @@ pub(crate) enum Raw {
     },
 }
 
-impl Raw {
+impl RawText {
     /// Length of the raw text in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
@@ -45,9 +45,9 @@ impl Raw {
 
 /// What is rendered in place of a message.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct StandIn {
+pub(crate) struct PlaceholderMessage {
     /// Its text, a message of the same dialect.
-    pub(crate) raw: Raw,
+    pub(crate) raw: RawText,
     pub(crate) parts: Vec<Part>,
     /// What the message itself would cost.
     pub(crate) message_tokens: u32,
@@ -57,28 +57,28 @@ pub(crate) struct StandIn {
 
 /// One stored message.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Stored {
-    pub(crate) raw: Raw,
+pub(crate) struct StoredMessage {
+    pub(crate) raw: RawText,
     /// The [`lcm_text::base::derivation_version::RULES`] by which role, tokens, call key, parts and stand-in were made.
-    pub(crate) rules: u32,
+    pub(crate) derivation_version: u32,
     pub(crate) role: Role,
     /// The message's own time, else the effective time of its commit.
     pub(crate) time: Timestamp,
     /// What it costs in a context: its stand-in's tokens, if it has one.
     pub(crate) tokens: u32,
-    pub(crate) entry_id: Option<Span>,
-    pub(crate) event_key: Option<Span>,
+    pub(crate) entry_id: Option<ByteSpan>,
+    pub(crate) event_key: Option<ByteSpan>,
     /// Set when the call id of this one tool result is an identity of the message.
-    pub(crate) call_key: Option<Span>,
+    pub(crate) call_key: Option<ByteSpan>,
     pub(crate) parts: Vec<Part>,
     /// What is rendered in its place; `None`: it has no large payload.
-    pub(crate) stand_in: Option<Box<StandIn>>,
+    pub(crate) placeholder: Option<Box<PlaceholderMessage>>,
 }
 
-impl Stored {
+impl StoredMessage {
     /// Text and parts as a context and a summary show them.
-    pub(crate) fn shown(&self) -> (&Raw, &[Part]) {
-        match &self.stand_in {
+    pub(crate) fn rendered_content(&self) -> (&RawText, &[Part]) {
+        match &self.placeholder {
             Some(stand_in) => (&stand_in.raw, &stand_in.parts),
             None => (&self.raw, &self.parts),
         }
@@ -86,19 +86,19 @@ impl Stored {
 
     /// Tokens of the whole message, payloads included.
     pub(crate) fn message_tokens(&self) -> u32 {
-        self.stand_in.as_ref().map_or(self.tokens, |stand_in| stand_in.message_tokens)
+        self.placeholder.as_ref().map_or(self.tokens, |stand_in| stand_in.message_tokens)
     }
 }
 
 /// A stored message with its place.
 #[derive(Clone, Debug)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedMessage {
     pub(crate) seq: u64,
     /// Tokens of all messages before it.
     pub(crate) tokens_before: u64,
     /// The shape of its text.
     pub(crate) dialect: Dialect,
-    pub(crate) stored: Rc<Stored>,
+    pub(crate) stored: Rc<StoredMessage>,
     /// Running hash up to and with it; `None`: it is not stored and has to be made,
     /// see [`crate::storage::history::History::frontier`].
     pub(crate) frontier: Option<[u8; 16]>,
@@ -113,26 +113,26 @@ pub(crate) struct Pack {
     /// Tokens of all messages before the first one.
     pub(crate) tokens_before: u64,
     /// Shared, because who reads some of them outlives the pack, and their texts are long.
-    pub(crate) messages: Vec<Rc<Stored>>,
+    pub(crate) messages: Vec<Rc<StoredMessage>>,
     /// Running hash of the sequence up to and with each message.
     pub(crate) frontiers: Vec<[u8; 16]>,
 }
 
 impl Pack {
     /// What its reference repeats of it.
-    pub(crate) fn check(&self) -> [u8; 4] {
-        self.frontiers.last().map(|last| hash::prefix(last)).unwrap_or_default()
+    pub(crate) fn frontier_prefix(&self) -> [u8; 4] {
+        self.frontiers.last().map(|last| hash::hash_prefix(last)).unwrap_or_default()
     }
 
     /// The reference to it, when its value has so many bytes.
-    pub(crate) fn place(&self, bytes: u32) -> PackRef {
+    pub(crate) fn to_pack_ref(&self, bytes: u32) -> PackRef {
         PackRef {
             seq_first: self.seq_first,
             count: lcm_text::base::int::to_u32(self.messages.len()),
             bytes,
             tokens: self.tokens(),
-            check: self.check(),
-            sealed: false,
+            frontier_prefix: self.frontier_prefix(),
+            is_compressed: false,
         }
     }
 
@@ -153,9 +153,9 @@ pub(crate) struct PackRef {
     pub(crate) tokens: u64,
     /// Beginning of the running hash after its last message: the pack is this one and not another
     /// at the same place, as after the restore of a backup.
-    pub(crate) check: [u8; 4],
+    pub(crate) frontier_prefix: [u8; 4],
     /// Whether it is a sealed pack.
-    pub(crate) sealed: bool,
+    pub(crate) is_compressed: bool,
 }
 
 /// [`PackRef`] as it is stored.
@@ -167,46 +167,61 @@ struct StoredRef {
     kind: u32,
     bytes: u32,
     tokens: u64,
-    check: [u8; 4],
+    frontier_prefix: [u8; 4],
 }
 
 impl From<StoredRef> for PackRef {
     fn from(stored: StoredRef) -> Self {
-        let StoredRef { seq_first, kind, bytes, tokens, check } = stored;
-        Self { seq_first, count: kind / 2 + 1, bytes, tokens, check, sealed: kind % 2 == 1 }
+        let StoredRef { seq_first, kind, bytes, tokens, frontier_prefix: check } = stored;
+        Self {
+            seq_first,
+            count: kind / 2 + 1,
+            bytes,
+            tokens,
+            frontier_prefix: check,
+            is_compressed: kind % 2 == 1,
+        }
     }
 }
 
 impl From<PackRef> for StoredRef {
     fn from(place: PackRef) -> Self {
-        let PackRef { seq_first, count, bytes, tokens, check, sealed } = place;
+        let PackRef {
+            seq_first,
+            count,
+            bytes,
+            tokens,
+            frontier_prefix: check,
+            is_compressed: sealed,
+        } = place;
         // A pack has at most as many messages as a directory node covers.
         let kind = count.saturating_sub(1).saturating_mul(2) | u32::from(sealed);
-        Self { seq_first, kind, bytes, tokens, check }
+        Self { seq_first, kind, bytes, tokens, frontier_prefix: check }
     }
 }
 
-impl Sound for PackRef {
+impl SoundRecord for PackRef {
     fn is_sound(&self) -> bool {
         self.seq_first > 0
             && self.count > 0
-            && codec::countable(&[self.seq_first, u64::from(self.count), self.tokens])
+            && codec::are_countable(&[self.seq_first, u64::from(self.count), self.tokens])
     }
 }
 
-impl Sound for DirectoryNode {
+impl SoundRecord for DirectoryNode {
     fn is_sound(&self) -> bool {
-        self.packs.iter().all(Sound::is_sound)
+        self.packs.iter().all(SoundRecord::is_sound)
     }
 }
 
-impl Sound for Pack {
+impl SoundRecord for Pack {
     fn is_sound(&self) -> bool {
-        let bounded = |message: &Rc<Stored>| {
-            message.raw.bytes().max(message.shown().0.bytes()) <= limits::MESSAGE_BYTES_MAX
+        let bounded = |message: &Rc<StoredMessage>| {
+            message.raw.bytes().max(message.rendered_content().0.bytes())
+                <= limits::MESSAGE_BYTES_MAX
         };
         self.seq_first > 0
-            && codec::countable(&[self.seq_first, self.tokens_before])
+            && codec::are_countable(&[self.seq_first, self.tokens_before])
             && self.messages.len() == self.frontiers.len()
             && self.messages.iter().all(bounded)
     }
@@ -214,8 +229,12 @@ impl Sound for Pack {
 
 impl PackRef {
     /// The key that it stands under.
-    pub(crate) fn key(&self, keys: &keys::Keys) -> String {
-        if self.sealed { keys.sealed(self.seq_first) } else { keys.pack(self.seq_first) }
+    pub(crate) fn key(&self, keys: &keys::ConversationKeys) -> String {
+        if self.is_compressed {
+            keys.compressed_pack_key(self.seq_first)
+        } else {
+            keys.pack_key(self.seq_first)
+        }
     }
 
     /// Seq of its last message.
@@ -231,10 +250,10 @@ pub(crate) struct DirectoryNode {
 }
 
 /// Hash of a message as the frontier, the ring and `identify` count it: content and ids.
-pub(crate) fn message_hash(raw: &str, message: &Message) -> [u8; 16] {
+pub(crate) fn message_hash(raw: &str, message: &ParsedMessage) -> [u8; 16] {
     let id = message.entry_id.map(|span| lcm_text::base::json::text(raw, span));
     let event = message.event_key.map(|span| lcm_text::base::json::text(raw, span));
-    let digest = hash::hash(&[
+    let digest = hash::hash_fields(&[
         b"lcm message",
         &message.identity,
         &[u8::from(id.is_some())],
@@ -242,10 +261,10 @@ pub(crate) fn message_hash(raw: &str, message: &Message) -> [u8; 16] {
         &[u8::from(event.is_some())],
         event.as_deref().unwrap_or("").as_bytes(),
     ]);
-    hash::prefix(&digest)
+    hash::hash_prefix(&digest)
 }
 
 /// The frontier after a message with this hash.
-pub(crate) fn advance(frontier: &[u8; 16], hash: &[u8; 16]) -> [u8; 16] {
-    hash::prefix(&hash::hash(&[b"lcm frontier", frontier, hash]))
+pub(crate) fn advance_frontier(frontier: &[u8; 16], hash: &[u8; 16]) -> [u8; 16] {
+    hash::hash_prefix(&hash::hash_fields(&[b"lcm frontier", frontier, hash]))
 }

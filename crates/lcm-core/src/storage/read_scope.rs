@@ -10,7 +10,7 @@ use alloc::{string::String, vec::Vec};
 use lcm_text::{
     base::{
         error::{Error, ErrorCode, Result},
-        json::Writer,
+        json::JsonWriter,
         tokens,
     },
     message::large_payload,
@@ -18,15 +18,15 @@ use lcm_text::{
 
 use crate::storage::{
     codec,
-    head::Loaded,
-    keys::{self, Keys},
-    records::grants::{self, Permit},
-    store_session::Reader,
+    head::LoadedHead,
+    keys::{self, ConversationKeys},
+    records::grants::{self, GrantAccess},
+    store_session::StoreSession,
     summary::{self, Summary},
 };
 
 /// What an id names.
-pub(crate) enum Named {
+pub(crate) enum ResolvedId {
     Summary([u8; 8]),
     Message(u64),
     File([u8; 8]),
@@ -34,86 +34,86 @@ pub(crate) enum Named {
 
 /// What limits a read: the grant of the caller, and how many tokens of text an answer may have.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Within<'a> {
+pub(crate) struct ReadLimits<'a> {
     /// `None`: everything may be read.
-    pub(crate) permit: Option<&'a Permit>,
+    pub(crate) permit: Option<&'a GrantAccess>,
     /// Cuts texts and says so in the member `grant`; `None`: the caller cuts.
     pub(crate) tokens_max: Option<u32>,
     /// What alone is searched: first and last seq in a conversation; `None`: what the query says.
-    pub(crate) searched: Option<&'a [(&'a str, u64, u64)]>,
+    pub(crate) searched_ranges: Option<&'a [(&'a str, u64, u64)]>,
 }
 
-impl<'a> Within<'a> {
+impl<'a> ReadLimits<'a> {
     /// What a grant allows.
-    pub(crate) fn of(permit: Option<&'a Permit>) -> Self {
-        Self { permit, tokens_max: permit.map(Permit::left), searched: None }
+    pub(crate) fn from_permit(permit: Option<&'a GrantAccess>) -> Self {
+        Self { permit, tokens_max: permit.map(GrantAccess::tokens_left), searched_ranges: None }
     }
 
     /// Whether seqs of a conversation are covered.
-    pub(crate) fn covers(self, keys: &Keys, first: u64, last: u64) -> bool {
-        let spans = self.permit.and_then(|permit| permit.spans(keys));
+    pub(crate) fn covers_range(self, keys: &ConversationKeys, first: u64, last: u64) -> bool {
+        let spans = self.permit.and_then(|permit| permit.covered_spans(keys));
         grants::is_within(spans.as_deref(), first, last)
     }
 
     /// Refuses a grant on which everything was read. Who reads nothing that is covered hears of
     /// that first.
-    pub(crate) fn must_have_left(self) -> Result<()> {
-        self.permit.map_or(Ok(()), Permit::must_have_left)
+    pub(crate) fn ensure_tokens_left(self) -> Result<()> {
+        self.permit.map_or(Ok(()), GrantAccess::ensure_tokens_left)
     }
 
     /// Tokens of stored text that may be read.
-    pub(crate) fn left(self) -> u32 {
-        self.permit.map_or(u32::MAX, Permit::left)
+    pub(crate) fn tokens_left(self) -> u32 {
+        self.permit.map_or(u32::MAX, GrantAccess::tokens_left)
     }
 
     /// As much of a text as may be read.
-    pub(crate) fn shown(self, text: &str) -> &str {
-        self.tokens_max.map_or(text, |tokens_max| tokens::truncate(text, tokens_max))
+    pub(crate) fn truncate_text(self, text: &str) -> &str {
+        self.tokens_max.map_or(text, |tokens_max| tokens::truncate_to_tokens(text, tokens_max))
     }
 
     /// Adds what an answer takes of the grant.
-    pub(crate) fn note(self, tokens: u32, truncated: bool, to: &mut Writer) {
+    pub(crate) fn write_grant_note(self, tokens: u32, truncated: bool, to: &mut JsonWriter) {
         if let (Some(permit), Some(_)) = (self.permit, self.tokens_max) {
-            let left = permit.left().saturating_sub(tokens);
-            to.object_at("grant", permit.note(tokens, left, truncated));
+            let left = permit.tokens_left().saturating_sub(tokens);
+            to.add_object("grant", permit.build_note(tokens, left, truncated));
         }
     }
 }
 
 /// An answer, and the tokens of stored text in it: of summaries, messages, passages and files. Ids,
 /// times and sizes cost nothing, so that a caller can see what a step costs before it takes it.
-pub(crate) struct Answer {
+pub(crate) struct RecallAnswer {
     pub(crate) json: String,
     pub(crate) tokens: u32,
     /// Of an expansion what it left out.
-    pub(crate) left_out: Option<LeftOut>,
+    pub(crate) omitted: Option<OmittedEntry>,
     /// Of an answer to an expression that is one of several, what goes on at each match.
-    pub(crate) starts: Vec<String>,
+    pub(crate) cursors: Vec<String>,
 }
 
 /// What did not fit an expansion.
-pub(crate) struct LeftOut {
+pub(crate) struct OmittedEntry {
     /// Of the first summary or message.
     pub(crate) id: String,
     pub(crate) tokens: u64,
     /// Id of the one before it that was shown, now or as the caller says.
-    pub(crate) behind: Option<String>,
+    pub(crate) previous_id: Option<String>,
 }
 
-impl Answer {
-    pub(crate) fn new(answer: Writer, tokens: u32) -> Self {
-        Self { json: answer.end_object(), tokens, left_out: None, starts: Vec::new() }
+impl RecallAnswer {
+    pub(crate) fn new(answer: JsonWriter, tokens: u32) -> Self {
+        Self { json: answer.end_object(), tokens, omitted: None, cursors: Vec::new() }
     }
 }
 
 /// Hands out an answer once the grant of its caller is charged for it.
-pub(crate) fn handed_out(
-    reader: &mut Reader<'_>,
-    answer: Answer,
-    permit: Option<Permit>,
+pub(crate) fn charge_answer(
+    reader: &mut StoreSession<'_>,
+    answer: RecallAnswer,
+    permit: Option<GrantAccess>,
 ) -> Result<String> {
     if let Some(permit) = permit {
-        permit.spend(reader, answer.tokens)?;
+        permit.commit_charge(reader, answer.tokens)?;
     }
     Ok(answer.json)
 }
@@ -128,13 +128,13 @@ pub(crate) fn handed_out(
 ///
 /// Those of `ask`; `not-found`: none of them knows the id; `denied`: likewise, when the grant
 /// covers some summaries only.
-pub(crate) fn in_family<T>(
-    reader: &mut Reader<'_>,
+pub(crate) fn find_in_family<T>(
+    reader: &mut StoreSession<'_>,
     conversation: &str,
     id: &str,
-    permit: Option<&Permit>,
+    permit: Option<&GrantAccess>,
     all: bool,
-    ask: &dyn Fn(&mut Reader<'_>, &str) -> Result<T>,
+    ask: &dyn Fn(&mut StoreSession<'_>, &str) -> Result<T>,
 ) -> Result<T> {
     let is_unknown =
         |answer: &Result<T>| answer.as_ref().is_err_and(|error| error.code == ErrorCode::NotFound);
@@ -143,11 +143,13 @@ pub(crate) fn in_family<T>(
         return answer;
     }
     let mut others = match permit {
-        Some(permit) => permit.conversations(reader)?,
+        Some(permit) => permit.list_conversations(reader)?,
         None => {
-            let head = Loaded::of(reader, &Keys::new(conversation)?, conversation)?.head;
+            let head =
+                LoadedHead::load_head(reader, &ConversationKeys::new(conversation)?, conversation)?
+                    .head;
             let members = match head.family {
-                Some(family) => session::others(reader, family, conversation)?,
+                Some(family) => session::list_other_members(reader, family, conversation)?,
                 None => Vec::new(),
             };
             members.into_iter().map(|member| member.conversation).collect()
@@ -155,25 +157,25 @@ pub(crate) fn in_family<T>(
     };
     if all && permit.is_none() {
         let family = others.len();
-        let names = every_conversation(reader)?;
+        let names = list_all_conversations(reader)?;
         let is_further = |name: &String| !others.iter().take(family).any(|known| known == name);
         let further: Vec<String> = names.into_iter().filter(is_further).collect();
         others.extend(further);
     }
     others.retain(|other| other != conversation);
-    for member in holders(reader, others, id)? {
+    for member in find_conversations_with_id(reader, others, id)? {
         let other = ask(reader, &member);
         if !is_unknown(&other) {
             return other;
         }
     }
-    permit.and_then(Permit::uncovered).map_or(answer, Err)
+    permit.and_then(GrantAccess::uncovered_error).map_or(answer, Err)
 }
 
 /// The ids of all conversations of the store, in order.
-pub(crate) fn every_conversation(reader: &mut Reader<'_>) -> Result<Vec<String>> {
+pub(crate) fn list_all_conversations(reader: &mut StoreSession<'_>) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
-    reader.scan(keys::NAMES, keys::NAMES_END, &mut |key, value| {
+    reader.scan_range(keys::NAMES_PREFIX, keys::NAMES_END, &mut |key, value| {
         let (_, name): (String, String) = crate::storage::codec::decode(key, value)?;
         names.push(name);
         Ok(())
@@ -184,25 +186,25 @@ pub(crate) fn every_conversation(reader: &mut Reader<'_>) -> Result<Vec<String>>
 
 /// The conversations that know the id. The name of a message has only three bytes of its
 /// conversation, so that some may turn out not to.
-pub(crate) fn holders(
-    reader: &mut Reader<'_>,
+pub(crate) fn find_conversations_with_id(
+    reader: &mut StoreSession<'_>,
     others: Vec<String>,
     id: &str,
 ) -> Result<Vec<String>> {
     let mut members = Vec::new();
     let mut wanted = Vec::new();
     for member in others {
-        let keys = Keys::new(&member)?;
-        let key = match named(&keys, id) {
-            Ok(Named::Message(_)) => keys.head(),
-            Ok(Named::Summary(id)) => keys.summary(id),
-            Ok(Named::File(id)) => keys.file(id),
+        let keys = ConversationKeys::new(&member)?;
+        let key = match resolve_id(&keys, id) {
+            Ok(ResolvedId::Message(_)) => keys.head_key(),
+            Ok(ResolvedId::Summary(id)) => keys.summary_key(id),
+            Ok(ResolvedId::File(id)) => keys.payload_key(id),
             Err(_) => continue,
         };
         members.push(member);
         wanted.push(key);
     }
-    let found = reader.fresh(&wanted)?;
+    let found = reader.read_uncached(&wanted)?;
     let known = members.into_iter().zip(found).filter(|(_, value)| value.is_some());
     Ok(known.map(|(member, _)| member).collect())
 }
@@ -212,7 +214,7 @@ pub(crate) fn holders(
 /// # Errors
 ///
 /// `not-found`: no id, or one of another conversation; `invalid-input`: a placeholder.
-pub(crate) fn named(keys: &Keys, text: &str) -> Result<Named> {
+pub(crate) fn resolve_id(keys: &ConversationKeys, text: &str) -> Result<ResolvedId> {
     let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
     let id = text
         .split(|c: char| !is_word(c))
@@ -225,22 +227,22 @@ pub(crate) fn named(keys: &Keys, text: &str) -> Result<Named> {
     let first = digits.bytes().next().filter(|first| fills_in(*first));
     if digits.len() > 1 && digits.bytes().all(|byte| Some(byte) == first) {
         // `msg_0000000000000000`, `sum_xxxx`.
-        return Err(Error::invalid(format_args!(
+        return Err(Error::invalid_input(format_args!(
             "`{id}` is a placeholder, not an id; the answers of a search have ids, which are \
              `{kind}_` and 16 hex digits"
         )));
     }
     if id.starts_with("file_") {
-        return large_payload::parse_name(id).map(Named::File).ok_or_else(|| {
+        return large_payload::parse_name(id).map(ResolvedId::File).ok_or_else(|| {
             Error::not_found(format_args!("`{id}` is no id of a file: 16 hex digits"))
         });
     }
     if id.starts_with("msg_") {
-        return keys.message_seq(id).map(Named::Message).ok_or_else(|| {
+        return keys.parse_message_id(id).map(ResolvedId::Message).ok_or_else(|| {
             Error::not_found(format_args!("there is no message `{id}` in this conversation"))
         });
     }
-    summary::parse_name(id).map(Named::Summary)
+    summary::parse_summary_id(id).map(ResolvedId::Summary)
 }
 
 /// Reads a summary by id.
@@ -249,21 +251,21 @@ pub(crate) fn named(keys: &Keys, text: &str) -> Result<Named> {
 ///
 /// `not-found`: there is none of this id in the conversation, or none that may be read.
 pub(crate) fn summary(
-    reader: &mut Reader<'_>,
-    keys: &Keys,
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
     id: [u8; 8],
-    within: Within<'_>,
+    within: ReadLimits<'_>,
 ) -> Result<Summary> {
-    let key = keys.summary(id);
-    let value = reader.fresh_one(&key)?;
-    let name = summary::name(id);
+    let key = keys.summary_key(id);
+    let value = reader.read_one_uncached(&key)?;
+    let name = summary::format_summary_id(id);
     let unknown = || {
         Error::not_found(format_args!(
             "there is no summary `{name}` in this conversation; ids belong to one conversation"
         ))
     };
     let record: Summary = codec::decode(&key, &value.ok_or_else(unknown)?)?;
-    if !within.covers(keys, record.seq_first, record.seq_last) {
+    if !within.covers_range(keys, record.seq_first, record.seq_last) {
         return Err(unknown());
     }
     Ok(record)
@@ -277,15 +279,17 @@ pub(crate) fn summary(
 /// `not-found`: none has it; `denied`: likewise, with a grant for some summaries; `invalid-input`:
 /// a placeholder; errors of the store.
 pub(crate) fn summary_in_family(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     conversation: &str,
     text: &str,
-    within: Within<'_>,
+    within: ReadLimits<'_>,
 ) -> Result<(String, [u8; 8], Summary)> {
-    in_family(reader, conversation, text, within.permit, false, &|reader, place| {
-        let keys = Keys::new(place)?;
-        let Named::Summary(id) = named(&keys, text)? else {
-            return Err(Error::invalid(format_args!("summaries: `{text}` is no id of a summary")));
+    find_in_family(reader, conversation, text, within.permit, false, &|reader, place| {
+        let keys = ConversationKeys::new(place)?;
+        let ResolvedId::Summary(id) = resolve_id(&keys, text)? else {
+            return Err(Error::invalid_input(format_args!(
+                "summaries: `{text}` is no id of a summary"
+            )));
         };
         let record = summary(reader, &keys, id, within)?;
         Ok((place.into(), id, record))

@@ -9,21 +9,21 @@ use alloc::{format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{
-    codec::{self, Sound},
-    head::Head,
-    keys::{self, Keys},
-    records::session::{Archived, Member},
+    codec::{self, SoundRecord},
+    head::ConversationHead,
+    keys::{self, ConversationKeys},
+    records::session::{ArchiveRecord, FamilyMember},
     store::Put,
-    store_session::Reader,
+    store_session::StoreSession,
 };
 use lcm_text::{
     base::{
         error::{Error, ErrorCode, Result},
         glob,
-        json::Writer,
+        json::JsonWriter,
         limits,
     },
-    config::{Config, Policy, Situation},
+    config::{BudgetPolicy, Config, OverrideContext},
     types::api::Timestamp,
 };
 
@@ -33,22 +33,22 @@ use lcm_text::{
 /// # Errors
 ///
 /// `invalid-input`: a key that is empty or too long; `exists`: it is of another family.
-pub(crate) fn join(
-    head: &mut Head,
-    keys: &Keys,
+pub(crate) fn join_family(
+    head: &mut ConversationHead,
+    keys: &ConversationKeys,
     family: &str,
     numbered_from: Option<String>,
     now: Timestamp,
     puts: &mut Vec<Put>,
 ) -> Result<bool> {
     if family.is_empty() || family.len() > limits::CONVERSATION_BYTES_MAX {
-        return Err(Error::invalid(format_args!(
+        return Err(Error::invalid_input(format_args!(
             "family: a key has 1 to {} bytes, this one has {}",
             limits::CONVERSATION_BYTES_MAX,
             family.len()
         )));
     }
-    let hash = keys::family(family);
+    let hash = keys::family_hash(family);
     let conversation = &head.conversation;
     match head.family {
         Some(known) if known == hash => return Ok(false),
@@ -59,8 +59,9 @@ pub(crate) fn join(
         None => {}
     }
     let conversation = conversation.clone();
-    let member = Member { family: family.into(), conversation, joined: now, numbered_from };
-    puts.push(Put { key: keys.member(hash), value: Some(codec::encode(&member)?) });
+    let member =
+        FamilyMember { family: family.into(), conversation, joined_at: now, numbered_from };
+    puts.push(Put { key: keys.family_member_key(hash), value: Some(codec::encode(&member)?) });
     head.family = Some(hash);
     Ok(true)
 }
@@ -70,22 +71,22 @@ pub(crate) fn join(
 /// # Errors
 ///
 /// Of the store.
-pub(crate) fn others(
-    reader: &mut Reader<'_>,
+pub(crate) fn list_other_members(
+    reader: &mut StoreSession<'_>,
     family: [u8; 16],
     conversation: &str,
-) -> Result<Vec<Member>> {
-    let (start, end) = keys::members(family);
+) -> Result<Vec<FamilyMember>> {
+    let (start, end) = keys::family_members_range(family);
     let mut members = Vec::new();
-    reader.scan(&start, &end, &mut |key, value| {
-        let member: Member = codec::decode(key, value)?;
+    reader.scan_range(&start, &end, &mut |key, value| {
+        let member: FamilyMember = codec::decode(key, value)?;
         if member.conversation != conversation {
             members.push(member);
         }
         Ok(())
     })?;
     lcm_text::base::sort::sort_by(&mut members, &mut |a, b| {
-        b.joined.cmp(&a.joined).then_with(|| a.conversation.cmp(&b.conversation))
+        b.joined_at.cmp(&a.joined_at).then_with(|| a.conversation.cmp(&b.conversation))
     });
     Ok(members)
 }
@@ -98,11 +99,11 @@ pub(crate) fn others(
 /// # Errors
 ///
 /// Of the store.
-pub(crate) fn passed_over(
-    reader: &mut Reader<'_>,
+pub(crate) fn find_skip_reason(
+    reader: &mut StoreSession<'_>,
     config: &Config,
-    keys: &Keys,
-    head: &Head,
+    keys: &ConversationKeys,
+    head: &ConversationHead,
     family: Option<&str>,
 ) -> Result<Option<&'static str>> {
     let none: &[String] = &[];
@@ -113,9 +114,9 @@ pub(crate) fn passed_over(
     }
     let name = match family {
         Some(family) => family.into(),
-        None => session_name(reader, keys, head)?,
+        None => read_session_name(reader, keys, head)?,
     };
-    let fits = |patterns: &[String]| patterns.iter().any(|pattern| glob::fits(pattern, &name));
+    let fits = |patterns: &[String]| patterns.iter().any(|pattern| glob::matches(pattern, &name));
     Ok(match () {
         () if fits(&config.ignore_session_patterns) => Some("ignored-session"),
         () if fits(stateless) => Some("stateless-session"),
@@ -128,14 +129,14 @@ pub(crate) fn passed_over(
 /// # Errors
 ///
 /// `denied`; errors of the store.
-pub(crate) fn must_be_stored(
-    reader: &mut Reader<'_>,
+pub(crate) fn ensure_not_skipped(
+    reader: &mut StoreSession<'_>,
     config: &Config,
-    keys: &Keys,
-    head: &Head,
+    keys: &ConversationKeys,
+    head: &ConversationHead,
 ) -> Result<()> {
-    match passed_over(reader, config, keys, head, None)? {
-        Some(reason) => Err(Error::new(ErrorCode::Denied, warning(reason))),
+    match find_skip_reason(reader, config, keys, head, None)? {
+        Some(reason) => Err(Error::new(ErrorCode::Denied, build_skip_warning(reason))),
         None => Ok(()),
     }
 }
@@ -145,8 +146,12 @@ pub(crate) fn must_be_stored(
 /// # Errors
 ///
 /// As [`member_of`].
-pub(crate) fn session_name(reader: &mut Reader<'_>, keys: &Keys, head: &Head) -> Result<String> {
-    Ok(family_of(reader, keys, head)?.unwrap_or_else(|| head.conversation.clone()))
+pub(crate) fn read_session_name(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+    head: &ConversationHead,
+) -> Result<String> {
+    Ok(read_family(reader, keys, head)?.unwrap_or_else(|| head.conversation.clone()))
 }
 
 /// The numbers that decide a call, by the override that applies to it; with its place.
@@ -156,22 +161,22 @@ pub(crate) fn session_name(reader: &mut Reader<'_>, keys: &Keys, head: &Head) ->
 /// # Errors
 ///
 /// As [`member_of`] and [`Config::policy`].
-pub(crate) fn policy(
-    reader: &mut Reader<'_>,
+pub(crate) fn select_policy(
+    reader: &mut StoreSession<'_>,
     config: &Config,
-    keys: &Keys,
-    head: &Head,
+    keys: &ConversationKeys,
+    head: &ConversationHead,
     model: Option<&str>,
     (budget, estimated): (u32, u32),
-) -> Result<(Policy, Option<usize>)> {
+) -> Result<(BudgetPolicy, Option<usize>)> {
     let named = config.has_session_overrides();
-    let session = if named { session_name(reader, keys, head)? } else { String::new() };
-    let rule = config.override_of(&Situation { model, session: &session, budget });
-    Ok((config.policy_by(estimated, rule)?, rule))
+    let session = if named { read_session_name(reader, keys, head)? } else { String::new() };
+    let rule = config.find_override(&OverrideContext { model, session: &session, budget });
+    Ok((config.derive_policy_with(estimated, rule)?, rule))
 }
 
 /// The warning of a call that stored nothing for this reason.
-pub(crate) fn warning(reason: &str) -> String {
+pub(crate) fn build_skip_warning(reason: &str) -> String {
     format!("{reason}: the configuration says that nothing is stored for it")
 }
 
@@ -180,12 +185,12 @@ pub(crate) fn warning(reason: &str) -> String {
 /// # Errors
 ///
 /// As [`member_of`].
-pub(crate) fn family_of(
-    reader: &mut Reader<'_>,
-    keys: &Keys,
-    head: &Head,
+pub(crate) fn read_family(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+    head: &ConversationHead,
 ) -> Result<Option<String>> {
-    Ok(member_of(reader, keys, head)?.map(|member| member.family))
+    Ok(read_member(reader, keys, head)?.map(|member| member.family))
 }
 
 /// What the family of a conversation says of it.
@@ -193,19 +198,21 @@ pub(crate) fn family_of(
 /// # Errors
 ///
 /// Of the store; `corrupt`: the family does not list it.
-pub(crate) fn member_of(
-    reader: &mut Reader<'_>,
-    keys: &Keys,
-    head: &Head,
-) -> Result<Option<Member>> {
+pub(crate) fn read_member(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+    head: &ConversationHead,
+) -> Result<Option<FamilyMember>> {
     let Some(hash) = head.family else { return Ok(None) };
-    let key = keys.member(hash);
-    let Some(value) = reader.kept(core::slice::from_ref(&key), &[])?.pop().flatten() else {
-        return Err(reader.missing(&key));
+    let key = keys.family_member_key(hash);
+    let Some(value) =
+        reader.read_content_addressed(core::slice::from_ref(&key), &[])?.pop().flatten()
+    else {
+        return Err(reader.missing_record_error(&key));
     };
-    let member: Member = codec::decode(&key, &value)?;
-    if keys::family(&member.family) != hash || member.conversation != head.conversation {
-        return Err(Error::corrupt(format_args!("`{key}` names another family")));
+    let member: FamilyMember = codec::decode(&key, &value)?;
+    if keys::family_hash(&member.family) != hash || member.conversation != head.conversation {
+        return Err(Error::corrupt_store(format_args!("`{key}` names another family")));
     }
     Ok(Some(member))
 }
@@ -215,9 +222,12 @@ pub(crate) fn member_of(
 /// # Errors
 ///
 /// `denied`; errors of the store.
-pub(crate) fn goes_on(reader: &mut Reader<'_>, head: &Head) -> Result<()> {
+pub(crate) fn ensure_not_archived(
+    reader: &mut StoreSession<'_>,
+    head: &ConversationHead,
+) -> Result<()> {
     let Some(archived) = head.archived else { return Ok(()) };
-    let successor = successor(reader, &archived)?;
+    let successor = find_successor(reader, &archived)?;
     let elsewhere = successor.map_or(String::new(), |id| format!("; it goes on in `{id}`"));
     let (id, cause) = (&head.conversation, archived.cause.as_str());
     let message = format!("conversation `{id}` was archived ({cause}){elsewhere}");
@@ -229,10 +239,13 @@ pub(crate) fn goes_on(reader: &mut Reader<'_>, head: &Head) -> Result<()> {
 /// # Errors
 ///
 /// Of the store.
-pub(crate) fn successor(reader: &mut Reader<'_>, archived: &Archived) -> Result<Option<String>> {
+pub(crate) fn find_successor(
+    reader: &mut StoreSession<'_>,
+    archived: &ArchiveRecord,
+) -> Result<Option<String>> {
     let Some(hash) = archived.successor else { return Ok(None) };
-    let key = keys::name_of(hash);
-    let value = reader.kept(core::slice::from_ref(&key), &[])?.pop().flatten();
+    let key = keys::conversation_name_key(hash);
+    let value = reader.read_content_addressed(core::slice::from_ref(&key), &[])?.pop().flatten();
     let Some(value) = value else { return Ok(None) };
     let (_, id): (String, String) = codec::decode(&key, &value)?;
     Ok(Some(id))
@@ -240,49 +253,56 @@ pub(crate) fn successor(reader: &mut Reader<'_>, archived: &Archived) -> Result<
 
 /// What a person is told of the life of a conversation.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Life {
+pub(crate) struct SessionLifecycle {
     pub(crate) family: Option<String>,
     /// With the id of its successor.
-    pub(crate) archived: Option<(Archived, Option<String>)>,
+    pub(crate) archived: Option<(ArchiveRecord, Option<String>)>,
 }
 
-impl Sound for Life {
+impl SoundRecord for SessionLifecycle {
     fn is_sound(&self) -> bool {
         self.archived.as_ref().is_none_or(|(archived, _)| archived.is_sound())
     }
 }
 
-impl Life {
+impl SessionLifecycle {
     /// Of a conversation.
     ///
     /// # Errors
     ///
     /// As [`family_of`].
-    pub(crate) fn read(reader: &mut Reader<'_>, keys: &Keys, head: &Head) -> Result<Self> {
+    pub(crate) fn read(
+        reader: &mut StoreSession<'_>,
+        keys: &ConversationKeys,
+        head: &ConversationHead,
+    ) -> Result<Self> {
         let archived = match head.archived {
-            Some(archived) => Some((archived, successor(reader, &archived)?)),
+            Some(archived) => Some((archived, find_successor(reader, &archived)?)),
             None => None,
         };
-        Ok(Self { family: family_of(reader, keys, head)?, archived })
+        Ok(Self { family: read_family(reader, keys, head)?, archived })
     }
 
     /// Keys of everything that will be read for it.
-    pub(crate) fn wanted(keys: &Keys, head: &Head) -> impl Iterator<Item = String> {
+    pub(crate) fn list_keys(
+        keys: &ConversationKeys,
+        head: &ConversationHead,
+    ) -> impl Iterator<Item = String> {
         let successor = head.archived.and_then(|archived| archived.successor);
-        let family = head.family.map(|family| keys.member(family));
-        family.into_iter().chain(successor.map(keys::name_of))
+        let family = head.family.map(|family| keys.family_member_key(family));
+        family.into_iter().chain(successor.map(keys::conversation_name_key))
     }
 
     /// Writes the member `archived`: null, or an object.
-    pub(crate) fn write_archived(&self, object: &mut Writer) {
+    pub(crate) fn write_archived(&self, object: &mut JsonWriter) {
         let Some((archived, successor)) = &self.archived else {
-            object.null("archived");
+            object.add_null("archived");
             return;
         };
-        let mut inner = Writer::object();
-        inner.text("cause", archived.cause.as_str());
-        inner.text_or_null("successor", successor.as_deref());
-        inner.time("time", archived.time);
-        object.object_at("archived", inner);
+        let mut inner = JsonWriter::new_object();
+        inner.add_text("cause", archived.cause.as_str());
+        inner.add_optional_text("successor", successor.as_deref());
+        inner.add_time("time", archived.time);
+        object.add_object("archived", inner);
     }
 }

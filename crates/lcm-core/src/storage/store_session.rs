@@ -8,15 +8,15 @@ use lcm_text::base::hash;
 
 use crate::storage::{
     codec,
-    compressed_pack::Opened,
-    keys::Keys,
+    compressed_pack::CompressedPack,
+    keys::ConversationKeys,
     pack::{DirectoryNode, Pack, PackRef},
     store::{Guard, Put, Store},
 };
 use lcm_text::base::{
     error::{Error, Result},
     int, limits,
-    sort::Sorted,
+    sort::SortedMap,
 };
 
 /// Directory nodes that the cache holds; a node covers 1,024 messages.
@@ -33,55 +33,55 @@ const DIRECTORY_CALL_MAX: usize = 48;
 
 /// Values that never change, kept between calls.
 #[derive(Debug, Default)]
-pub(crate) struct Cache {
-    values: Sorted<String, Rc<Vec<u8>>>,
-    order: VecDeque<String>,
+pub(crate) struct InstanceCache {
+    values: SortedMap<String, Rc<Vec<u8>>>,
+    insertion_order: VecDeque<String>,
     bytes: usize,
     /// Packs as they were read, and the bytes of their values.
-    packs: Sorted<String, Rc<Pack>>,
+    packs: SortedMap<String, Rc<Pack>>,
     packs_bytes: usize,
     /// Directory nodes. They grow, so a reader says how far it needs one to reach.
-    directory: Sorted<String, Rc<DirectoryNode>>,
+    directory: SortedMap<String, Rc<DirectoryNode>>,
     /// Sealed packs that were opened, the longest kept first; a few dozen.
-    opened: VecDeque<(String, Rc<Opened>)>,
+    open_packs: VecDeque<(String, Rc<CompressedPack>)>,
     /// Hash of the head last seen of each conversation, by key root, with its revision.
-    heads: Sorted<String, (u64, [u8; 16])>,
+    heads: SortedMap<String, (u64, [u8; 16])>,
     /// How often everything was dropped: what was made from it before is not to be used.
     generation: u64,
 }
 
-impl Cache {
-    fn insert(&mut self, key: &str, value: &Rc<Vec<u8>>) {
+impl InstanceCache {
+    fn insert_value(&mut self, key: &str, value: &Rc<Vec<u8>>) {
         if value.len() > limits::CACHE_BYTES_MAX / 4 || self.values.contains_key(key) {
             return;
         }
         self.bytes += value.len();
         self.values.insert(key.into(), Rc::clone(value));
-        self.order.push_back(key.into());
-        while self.bytes > limits::CACHE_BYTES_MAX - limits::OPENED_BYTES_MAX {
-            let Some(oldest) = self.order.pop_front() else { break };
+        self.insertion_order.push_back(key.into());
+        while self.bytes > limits::CACHE_BYTES_MAX - limits::OPEN_PACKS_BYTES_MAX {
+            let Some(oldest) = self.insertion_order.pop_front() else { break };
             if let Some(value) = self.values.remove(&oldest) {
                 self.bytes -= value.len();
             }
         }
     }
 
-    fn keep_opened(&mut self, key: &str, opened: &Rc<Opened>) {
-        self.opened.retain(|(known, _)| known != key);
-        self.opened.push_back((key.into(), Rc::clone(opened)));
-        let size = |opened: &VecDeque<(String, Rc<Opened>)>| -> usize {
-            opened.iter().map(|(_, opened)| opened.size()).sum()
+    fn insert_open_pack(&mut self, key: &str, opened: &Rc<CompressedPack>) {
+        self.open_packs.retain(|(known, _)| known != key);
+        self.open_packs.push_back((key.into(), Rc::clone(opened)));
+        let size = |opened: &VecDeque<(String, Rc<CompressedPack>)>| -> usize {
+            opened.iter().map(|(_, opened)| opened.estimate_memory_bytes()).sum()
         };
-        while size(&self.opened) > limits::OPENED_BYTES_MAX {
-            self.opened.pop_front();
+        while size(&self.open_packs) > limits::OPEN_PACKS_BYTES_MAX {
+            self.open_packs.pop_front();
         }
     }
 
-    fn forget(&mut self, key: &str) {
-        self.opened.retain(|(known, _)| known != key);
+    fn remove_value(&mut self, key: &str) {
+        self.open_packs.retain(|(known, _)| known != key);
         if let Some(value) = self.values.remove(key) {
             self.bytes -= value.len();
-            self.order.retain(|known| known != key);
+            self.insertion_order.retain(|known| known != key);
         }
     }
 
@@ -91,21 +91,21 @@ impl Cache {
 }
 
 /// The smallest bound behind `key`: no key has a character below `!`.
-pub(crate) fn after(key: &str) -> String {
+pub(crate) fn successor_key(key: &str) -> String {
     format!("{key} ")
 }
 
 /// A store seen through the cache, for one call on one conversation.
-pub(crate) struct Reader<'a> {
+pub(crate) struct StoreSession<'a> {
     store: &'a mut dyn Store,
-    cache: &'a mut Cache,
+    cache: &'a mut InstanceCache,
     head_key: Option<String>,
     head_bytes: Option<Vec<u8>>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> StoreSession<'a> {
     /// A reader for one exported call.
-    pub(crate) fn new(store: &'a mut dyn Store, cache: &'a mut Cache) -> Self {
+    pub(crate) fn new(store: &'a mut dyn Store, cache: &'a mut InstanceCache) -> Self {
         Self { store, cache, head_key: None, head_bytes: None }
     }
 
@@ -113,23 +113,28 @@ impl<'a> Reader<'a> {
     ///
     /// Directory nodes are believed only under the very head they were read for. A revision that
     /// went back means another store or a restored one: nothing cached is believed any more.
-    pub(crate) fn enter(&mut self, keys: &Keys, revision: u64, bytes: Option<&[u8]>) {
-        let seen = (revision, hash::prefix(&hash::hash(&[bytes.unwrap_or_default()])));
-        match self.cache.heads.get(keys.root()) {
+    pub(crate) fn bind_head(
+        &mut self,
+        keys: &ConversationKeys,
+        revision: u64,
+        bytes: Option<&[u8]>,
+    ) {
+        let seen = (revision, hash::hash_prefix(&hash::hash_fields(&[bytes.unwrap_or_default()])));
+        match self.cache.heads.get(keys.key_prefix()) {
             Some(known) if *known == seen => {}
             Some((known, _)) if *known >= revision => self.cache.clear(),
             _ => {
-                let (from, to) = keys.range("d");
+                let (from, to) = keys.record_range("d");
                 self.cache
                     .directory
-                    .retain(|key| !(from.as_str()..to.as_str()).contains(&key.as_str()));
+                    .retain_keys(|key| !(from.as_str()..to.as_str()).contains(&key.as_str()));
             }
         }
         if self.cache.heads.len() >= HEADS_MAX {
             self.cache.clear();
         }
-        self.cache.heads.insert(keys.root().into(), seen);
-        self.head_key = Some(keys.head());
+        self.cache.heads.insert(keys.key_prefix().into(), seen);
+        self.head_key = Some(keys.head_key());
         self.head_bytes = bytes.map(Vec::from);
     }
 
@@ -145,7 +150,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     ///
     /// Of the store; `corrupt` when it answers another number of values.
-    pub(crate) fn fresh(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>> {
+    pub(crate) fn read_uncached(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>> {
         let mut out = Vec::with_capacity(keys.len());
         for slice in keys.chunks(limits::KEYS_MAX) {
             let values = self.store.get_many(slice)?;
@@ -165,8 +170,8 @@ impl<'a> Reader<'a> {
     /// # Errors
     ///
     /// As [`Reader::fresh`].
-    pub(crate) fn fresh_one(&mut self, key: &str) -> Result<Option<Vec<u8>>> {
-        Ok(self.fresh(&[key.into()])?.pop().flatten())
+    pub(crate) fn read_one_uncached(&mut self, key: &str) -> Result<Option<Vec<u8>>> {
+        Ok(self.read_uncached(&[key.into()])?.pop().flatten())
     }
 
     /// Small values that are written once and named by what they hold, from the cache; the others
@@ -175,7 +180,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     ///
     /// As [`Reader::fresh`].
-    pub(crate) fn kept(
+    pub(crate) fn read_content_addressed(
         &mut self,
         keys: &[String],
         fresh: &[String],
@@ -188,12 +193,12 @@ impl<'a> Reader<'a> {
         if missing.is_empty() {
             return Ok(out);
         }
-        let mut read = missing.iter().zip(self.fresh(&missing)?);
+        let mut read = missing.iter().zip(self.read_uncached(&missing)?);
         for slot in out.iter_mut().filter(|slot| slot.is_none()) {
             let Some((key, value)) = read.next() else { break };
             *slot = value.map(Rc::new);
             if let Some(value) = slot {
-                self.cache.insert(key, value);
+                self.cache.insert_value(key, value);
             }
         }
         out.extend(read.map(|(_, value)| value.map(Rc::new)));
@@ -206,8 +211,8 @@ impl<'a> Reader<'a> {
     ///
     /// `conflict`: one is missing and the head has moved; `corrupt`: one is missing though the
     /// head has not; errors of the store.
-    pub(crate) fn immutable(&mut self, wanted: &[(String, u32)]) -> Result<Vec<Rc<Vec<u8>>>> {
-        self.written_once(wanted, true)
+    pub(crate) fn read_immutable(&mut self, wanted: &[(String, u32)]) -> Result<Vec<Rc<Vec<u8>>>> {
+        self.read_write_once(wanted, true)
     }
 
     /// As [`Reader::immutable`], for values that are looked through once, as by a search: they push
@@ -216,11 +221,18 @@ impl<'a> Reader<'a> {
     /// # Errors
     ///
     /// As [`Reader::immutable`].
-    pub(crate) fn passing(&mut self, wanted: &[(String, u32)]) -> Result<Vec<Rc<Vec<u8>>>> {
-        self.written_once(wanted, false)
+    pub(crate) fn read_immutable_uncached(
+        &mut self,
+        wanted: &[(String, u32)],
+    ) -> Result<Vec<Rc<Vec<u8>>>> {
+        self.read_write_once(wanted, false)
     }
 
-    fn written_once(&mut self, wanted: &[(String, u32)], keep: bool) -> Result<Vec<Rc<Vec<u8>>>> {
+    fn read_write_once(
+        &mut self,
+        wanted: &[(String, u32)],
+        keep: bool,
+    ) -> Result<Vec<Rc<Vec<u8>>>> {
         let mut found: Vec<Option<Rc<Vec<u8>>>> =
             wanted.iter().map(|(key, _)| self.cache.values.get(key).cloned()).collect();
         let mut batch: Vec<(usize, String)> = Vec::new();
@@ -232,27 +244,27 @@ impl<'a> Reader<'a> {
             let full = batch.len() == limits::KEYS_MAX
                 || bytes.saturating_add(*size) > limits::CALL_BYTES_MAX;
             if full && !batch.is_empty() {
-                self.fill(&mut found, core::mem::take(&mut batch), keep)?;
+                self.fetch_batch(&mut found, core::mem::take(&mut batch), keep)?;
                 bytes = 0;
             }
             batch.push((index, key.clone()));
             bytes = bytes.saturating_add(*size);
         }
         if !batch.is_empty() {
-            self.fill(&mut found, batch, keep)?;
+            self.fetch_batch(&mut found, batch, keep)?;
         }
         Ok(found.into_iter().flatten().collect())
     }
 
     /// A sealed pack that is open.
-    pub(crate) fn opened(&self, key: &str) -> Option<Rc<Opened>> {
-        let known = self.cache.opened.iter().rev().find(|(known, _)| known == key);
+    pub(crate) fn find_open_pack(&self, key: &str) -> Option<Rc<CompressedPack>> {
+        let known = self.cache.open_packs.iter().rev().find(|(known, _)| known == key);
         known.map(|(_, opened)| Rc::clone(opened))
     }
 
     /// Keeps a sealed pack open.
-    pub(crate) fn keep_opened(&mut self, key: &str, opened: &Rc<Opened>) {
-        self.cache.keep_opened(key, opened);
+    pub(crate) fn keep_open_pack(&mut self, key: &str, opened: &Rc<CompressedPack>) {
+        self.cache.insert_open_pack(key, opened);
     }
 
     /// A value that is written once but named by its place, such as a context node.
@@ -263,7 +275,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     ///
     /// As [`Reader::immutable`].
-    pub(crate) fn checked(
+    pub(crate) fn read_checked(
         &mut self,
         key: &str,
         size: u32,
@@ -271,12 +283,12 @@ impl<'a> Reader<'a> {
     ) -> Result<Rc<Vec<u8>>> {
         let wanted = [(String::from(key), size)];
         for _ in 0..2 {
-            match self.immutable(&wanted)?.pop() {
+            match self.read_immutable(&wanted)?.pop() {
                 Some(value) if is_it(&value) => return Ok(value),
-                _ => self.cache.forget(key),
+                _ => self.cache.remove_value(key),
             }
         }
-        Err(self.missing(key))
+        Err(self.missing_record_error(key))
     }
 
     /// The pack that a reference names, from the value that stands under its key; `keep`: for the
@@ -285,23 +297,28 @@ impl<'a> Reader<'a> {
     /// # Errors
     ///
     /// As [`Reader::checked`]; `corrupt`: it cannot be read.
-    pub(crate) fn pack(
+    pub(crate) fn read_pack(
         &mut self,
         key: &str,
         place: &PackRef,
         value: &[u8],
         keep: bool,
     ) -> Result<Rc<Pack>> {
-        let known = self.cache.packs.get(key).filter(|pack| pack.check() == place.check);
+        let known = self
+            .cache
+            .packs
+            .get(key)
+            .filter(|pack| pack.frontier_prefix() == place.frontier_prefix);
         if let Some(pack) = known {
             return Ok(Rc::clone(pack));
         }
         let mut pack: Pack = codec::decode(key, value)?;
-        if pack.check() != place.check {
+        if pack.frontier_prefix() != place.frontier_prefix {
             let is_it = |value: &[u8]| {
-                codec::decode::<Pack>(key, value).is_ok_and(|pack| pack.check() == place.check)
+                codec::decode::<Pack>(key, value)
+                    .is_ok_and(|pack| pack.frontier_prefix() == place.frontier_prefix)
             };
-            pack = codec::decode(key, &self.checked(key, place.bytes, &is_it)?)?;
+            pack = codec::decode(key, &self.read_checked(key, place.bytes, &is_it)?)?;
         }
         let pack = Rc::new(pack);
         if !keep {
@@ -316,19 +333,19 @@ impl<'a> Reader<'a> {
         Ok(pack)
     }
 
-    fn fill(
+    fn fetch_batch(
         &mut self,
         found: &mut [Option<Rc<Vec<u8>>>],
         batch: Vec<(usize, String)>,
         keep: bool,
     ) -> Result<()> {
         let keys: Vec<String> = batch.iter().map(|(_, key)| key.clone()).collect();
-        let values = self.fresh(&keys)?;
+        let values = self.read_uncached(&keys)?;
         for ((index, key), value) in batch.into_iter().zip(values) {
-            let Some(value) = value else { return Err(self.missing(&key)) };
+            let Some(value) = value else { return Err(self.missing_record_error(&key)) };
             let value = Rc::new(value);
             if keep {
-                self.cache.insert(&key, &value);
+                self.cache.insert_value(&key, &value);
             }
             if let Some(slot) = found.get_mut(index) {
                 *slot = Some(value);
@@ -342,9 +359,9 @@ impl<'a> Reader<'a> {
     /// # Errors
     ///
     /// As [`Reader::immutable`].
-    pub(crate) fn directory(
+    pub(crate) fn read_directory(
         &mut self,
-        keys: &Keys,
+        keys: &ConversationKeys,
         wanted: &[(u64, u64)],
     ) -> Result<Vec<Rc<DirectoryNode>>> {
         let reaches = |node: &DirectoryNode, seq: u64| {
@@ -352,28 +369,28 @@ impl<'a> Reader<'a> {
         };
         let missing: Vec<(String, u64)> = wanted
             .iter()
-            .map(|(number, seq)| (keys.directory(*number), *seq))
+            .map(|(number, seq)| (keys.directory_key(*number), *seq))
             .filter(|(key, seq)| {
                 !self.cache.directory.get(key).is_some_and(|node| reaches(node, *seq))
             })
             .collect();
         if self.cache.directory.len() > DIRECTORY_CACHE_MAX {
             self.cache.directory.clear();
-            return self.directory(keys, wanted);
+            return self.read_directory(keys, wanted);
         }
         for slice in missing.chunks(DIRECTORY_CALL_MAX) {
             let names: Vec<String> = slice.iter().map(|(key, _)| key.clone()).collect();
-            let values = self.fresh(&names)?;
+            let values = self.read_uncached(&names)?;
             for ((key, seq), value) in slice.iter().zip(values) {
-                let Some(value) = value else { return Err(self.missing(key)) };
+                let Some(value) = value else { return Err(self.missing_record_error(key)) };
                 let node: DirectoryNode = codec::decode(key, &value)?;
                 if !reaches(&node, *seq) {
-                    return Err(self.missing(key));
+                    return Err(self.missing_record_error(key));
                 }
                 self.cache.directory.insert(key.clone(), Rc::new(node));
             }
         }
-        let cached = |number: &u64| self.cache.directory.get(&keys.directory(*number)).cloned();
+        let cached = |number: &u64| self.cache.directory.get(&keys.directory_key(*number)).cloned();
         Ok(wanted.iter().filter_map(|(number, _)| cached(number)).collect())
     }
 
@@ -385,15 +402,15 @@ impl<'a> Reader<'a> {
     /// # Errors
     ///
     /// Of the store.
-    pub(crate) fn prefetch(
+    pub(crate) fn prefetch_records(
         &mut self,
-        keys: &Keys,
+        keys: &ConversationKeys,
         wanted: &[(String, u32)],
         nodes: &[u64],
     ) -> Result<()> {
         let mut list: Vec<(String, u32, bool)> = nodes
             .iter()
-            .map(|node| (keys.directory(*node), DIRECTORY_NODE_BYTES, true))
+            .map(|node| (keys.directory_key(*node), DIRECTORY_NODE_BYTES, true))
             .filter(|(key, ..)| !self.cache.directory.contains_key(key))
             .collect();
         let known = &self.cache.values;
@@ -408,13 +425,13 @@ impl<'a> Reader<'a> {
             let count = list.iter().take(limits::KEYS_MAX).take_while(fits).count().max(1);
             let batch: Vec<(String, u32, bool)> = list.drain(..count).collect();
             let names: Vec<String> = batch.iter().map(|(key, ..)| key.clone()).collect();
-            for ((key, _, is_node), value) in batch.into_iter().zip(self.fresh(&names)?) {
+            for ((key, _, is_node), value) in batch.into_iter().zip(self.read_uncached(&names)?) {
                 let Some(value) = value else { continue };
                 if is_node {
                     let node: DirectoryNode = codec::decode(&key, &value)?;
                     self.cache.directory.insert(key, Rc::new(node));
                 } else {
-                    self.cache.insert(&key, &Rc::new(value));
+                    self.cache.insert_value(&key, &Rc::new(value));
                 }
             }
         }
@@ -422,17 +439,17 @@ impl<'a> Reader<'a> {
     }
 
     /// The error for a missing record that the head refers to.
-    pub(crate) fn missing(&mut self, key: &str) -> Error {
+    pub(crate) fn missing_record_error(&mut self, key: &str) -> Error {
         if let Some(head_key) = self.head_key.clone() {
             match self.store.get_many(&[head_key]) {
                 Ok(values) if values.first() != Some(&self.head_bytes) => {
-                    return Error::conflict("the conversation moved on while it was read");
+                    return Error::revision_conflict("the conversation moved on while it was read");
                 }
                 Ok(_) => {}
                 Err(error) => return error,
             }
         }
-        Error::corrupt(format_args!("`{key}` is missing"))
+        Error::corrupt_store(format_args!("`{key}` is missing"))
     }
 
     /// All entries of `[start, end)`, page by page, given to `each`.
@@ -440,7 +457,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     ///
     /// Of the store and of `each`.
-    pub(crate) fn scan(
+    pub(crate) fn scan_range(
         &mut self,
         start: &str,
         end: &str,
@@ -454,7 +471,7 @@ impl<'a> Reader<'a> {
                 each(&entry.key, &entry.value)?;
             }
             match entries.last() {
-                Some(last) if more => from = after(&last.key),
+                Some(last) if more => from = successor_key(&last.key),
                 _ => return Ok(()),
             }
         }
@@ -465,7 +482,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     ///
     /// Of the store.
-    pub(crate) fn page(
+    pub(crate) fn scan_page(
         &mut self,
         start: &str,
         end: &str,
@@ -482,7 +499,9 @@ impl<'a> Reader<'a> {
     pub(crate) fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<()> {
         let bytes: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
         if int::to_u32(bytes) > limits::CALL_BYTES_MAX {
-            return Err(Error::limit(format_args!("a commit of {bytes} bytes is over the bound")));
+            return Err(Error::limit_exceeded(format_args!(
+                "a commit of {bytes} bytes is over the bound"
+            )));
         }
         self.store.commit(guards, puts)
     }

@@ -5,7 +5,7 @@ use lcm_text::base::hash;
 
 use serde::{Deserialize, Serialize};
 
-use crate::storage::codec::{self, Sound};
+use crate::storage::codec::{self, SoundRecord};
 use lcm_text::{
     base::{
         error::{Error, Result},
@@ -20,11 +20,11 @@ use lcm_text::{
 };
 
 /// Model name of a summary made without one.
-pub(crate) const OFFLINE: &str = "offline";
+pub(crate) const OFFLINE_MODEL: &str = "offline";
 
 /// What a summary was made from, in order.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) enum Sources {
+pub(crate) enum SummarySources {
     /// A leaf: these messages.
     Messages {
         seq_first: u64,
@@ -49,12 +49,12 @@ pub(crate) struct SourceRef {
 pub(crate) struct Summary {
     /// The [`lcm_text::base::derivation_version::RULES`] by which its tokens and all that it counts were made; 0: not all
     /// by the same, see [`lcm_text::base::derivation_version::of_all`].
-    pub(crate) rules: u32,
+    pub(crate) derivation_version: u32,
     /// 0 for a leaf, else 1 + the greatest depth of the sources.
     pub(crate) depth: u32,
     pub(crate) level: StoredLevel,
     pub(crate) capped: bool,
-    pub(crate) sources: Sources,
+    pub(crate) sources: SummarySources,
     /// Hash over the sources as the task named them.
     pub(crate) task: [u8; 16],
     pub(crate) seq_first: u64,
@@ -149,7 +149,7 @@ impl StoredFinish {
 
 /// How a summary came about: what the journal repeats of its record.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct Made {
+pub(crate) struct SummaryProvenance {
     pub(crate) level: StoredLevel,
     pub(crate) finish: Option<StoredFinish>,
     pub(crate) prompt_version: u32,
@@ -158,19 +158,19 @@ pub(crate) struct Made {
     pub(crate) model: String,
 }
 
-impl Sound for Summary {
+impl SoundRecord for Summary {
     fn is_sound(&self) -> bool {
         let (first, last) = match &self.sources {
-            Sources::Messages { seq_first, seq_last, .. } => (*seq_first, *seq_last),
-            Sources::Summaries(_) => (self.seq_first, self.seq_last),
+            SummarySources::Messages { seq_first, seq_last, .. } => (*seq_first, *seq_last),
+            SummarySources::Summaries(_) => (self.seq_first, self.seq_last),
         };
         let counts = [self.seq_last, last, self.source_tokens, self.message_tokens];
         first > 0
             && first <= last
             && self.seq_first <= self.seq_last
             && self.depth < 1 << 20
-            && codec::countable(&counts)
-            && codec::countable(&[self.descendant_count, self.descendant_tokens])
+            && codec::are_countable(&counts)
+            && codec::are_countable(&[self.descendant_count, self.descendant_tokens])
     }
 }
 
@@ -178,27 +178,27 @@ impl Summary {
     /// `leaf` or `condensed`.
     pub(crate) const fn kind(&self) -> &'static str {
         match self.sources {
-            Sources::Messages { .. } => "leaf",
-            Sources::Summaries(_) => "condensed",
+            SummarySources::Messages { .. } => "leaf",
+            SummarySources::Summaries(_) => "condensed",
         }
     }
 
     /// The summaries that it was made from; none of a leaf.
     pub(crate) fn source_refs(&self) -> &[SourceRef] {
         match &self.sources {
-            Sources::Messages { .. } => &[],
-            Sources::Summaries(list) => list,
+            SummarySources::Messages { .. } => &[],
+            SummarySources::Summaries(list) => list,
         }
     }
 
     /// The printed ids of those.
-    pub(crate) fn source_names(&self) -> Vec<String> {
-        self.source_refs().iter().map(|source| name(source.id)).collect()
+    pub(crate) fn source_ids(&self) -> Vec<String> {
+        self.source_refs().iter().map(|source| format_summary_id(source.id)).collect()
     }
 
     /// How it came about.
-    pub(crate) fn made(&self) -> Made {
-        Made {
+    pub(crate) fn to_provenance(&self) -> SummaryProvenance {
+        SummaryProvenance {
             level: self.level,
             finish: self.finish,
             prompt_version: self.prompt_version,
@@ -209,26 +209,26 @@ impl Summary {
 
     /// The id of this record.
     pub(crate) fn id(&self) -> [u8; 8] {
-        id(&self.task, self.prompt_version, self.level, &self.text)
+        summary_id(&self.task, self.prompt_version, self.level, &self.text)
     }
 
     /// The element that stands for the summary in an assembled context.
-    pub(crate) fn xml(&self, id: [u8; 8]) -> String {
-        self.element(id, transcript::summary_xml)
+    pub(crate) fn render_xml(&self, id: [u8; 8]) -> String {
+        self.render_element(id, transcript::render_summary_xml)
     }
 
     /// As [`Self::xml`], written in this form.
-    pub(crate) fn element(
+    pub(crate) fn render_element(
         &self,
         id: [u8; 8],
         form: fn(&transcript::SummaryElement<'_>) -> String,
     ) -> String {
-        let names = self.source_names();
+        let names = self.source_ids();
         let sources: Vec<&str> = names.iter().map(String::as_str).collect();
         form(&transcript::SummaryElement {
-            id: &name(id),
+            id: &format_summary_id(id),
             depth: self.depth,
-            descendant_count: int::tokens_u32(self.descendant_count),
+            descendant_count: int::saturate_tokens(self.descendant_count),
             earliest: Some(self.earliest_at),
             latest: Some(self.latest_at),
             sources: &sources,
@@ -241,8 +241,13 @@ impl Summary {
 /// The id of a summary: a hash over its sources, prompt version, level and text.
 ///
 /// The hash over the sources differs between leaf and condensed, so the kind is in it.
-pub(crate) fn id(task: &[u8; 16], prompt_version: u32, level: StoredLevel, text: &str) -> [u8; 8] {
-    hash::prefix(&hash::hash(&[
+pub(crate) fn summary_id(
+    task: &[u8; 16],
+    prompt_version: u32,
+    level: StoredLevel,
+    text: &str,
+) -> [u8; 8] {
+    hash::hash_prefix(&hash::hash_fields(&[
         b"lcm summary",
         task,
         &prompt_version.to_be_bytes(),
@@ -252,7 +257,7 @@ pub(crate) fn id(task: &[u8; 16], prompt_version: u32, level: StoredLevel, text:
 }
 
 /// The printed id of a summary.
-pub(crate) fn name(id: [u8; 8]) -> String {
+pub(crate) fn format_summary_id(id: [u8; 8]) -> String {
     format!("sum_{}", hash::hex(&id))
 }
 
@@ -261,15 +266,15 @@ pub(crate) fn name(id: [u8; 8]) -> String {
 /// # Errors
 ///
 /// `invalid-input`: a placeholder of zeros; `not-found`: not the form of an id.
-pub(crate) fn parse_name(text: &str) -> Result<[u8; 8]> {
+pub(crate) fn parse_summary_id(text: &str) -> Result<[u8; 8]> {
     let digits = text.strip_prefix("sum_").unwrap_or("");
     if !digits.is_empty() && digits.bytes().all(|digit| digit == b'0') {
-        return Err(Error::invalid(format_args!(
+        return Err(Error::invalid_input(format_args!(
             "`{text}` is a placeholder, not the id of a summary"
         )));
     }
-    match hash::unhex(digits) {
-        Some(bytes) if bytes.len() == 8 => Ok(hash::prefix(&bytes)),
+    match hash::decode_hex(digits) {
+        Some(bytes) if bytes.len() == 8 => Ok(hash::hash_prefix(&bytes)),
         _ => Err(Error::not_found(format_args!(
             "there is no summary `{text}` in this conversation: ids are `sum_` and 16 hex digits"
         ))),

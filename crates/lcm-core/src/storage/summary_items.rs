@@ -6,27 +6,32 @@ use lcm_text::base::error::Result;
 
 use crate::storage::{
     codec,
-    context::Item,
-    history::History,
-    store_session::Reader,
+    context::ContextItem,
+    history::MessageHistory,
+    store_session::StoreSession,
     summary::{SourceRef, Summary},
 };
 
 /// References to the summaries among items.
-pub(crate) fn source_refs(items: &[Item]) -> Vec<SourceRef> {
+pub(crate) fn collect_source_refs(items: &[ContextItem]) -> Vec<SourceRef> {
     items
         .iter()
         .filter_map(|item| match item {
-            Item::Summary(summary) => Some(SourceRef { id: summary.id, bytes: summary.bytes }),
-            Item::Run(_) | Item::Withdrawn { .. } => None,
+            ContextItem::Summary(summary) => {
+                Some(SourceRef { id: summary.id, bytes: summary.bytes })
+            }
+            ContextItem::Run(_) | ContextItem::Withdrawn { .. } => None,
         })
         .collect()
 }
 
 /// Keys of the summaries among items, with the sizes of their records.
-pub(crate) fn summary_keys(history: &History<'_>, items: &[Item]) -> Vec<(String, u32)> {
-    let refs = source_refs(items).into_iter();
-    refs.map(|source| (history.keys.summary(source.id), source.bytes)).collect()
+pub(crate) fn summary_keys(
+    history: &MessageHistory<'_>,
+    items: &[ContextItem],
+) -> Vec<(String, u32)> {
+    let refs = collect_source_refs(items).into_iter();
+    refs.map(|source| (history.keys.summary_key(source.id), source.bytes)).collect()
 }
 
 /// The records of the summaries among items.
@@ -35,11 +40,11 @@ pub(crate) fn summary_keys(history: &History<'_>, items: &[Item]) -> Vec<(String
 ///
 /// As [`Reader::immutable`].
 pub(crate) fn read_summaries(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    items: &[Item],
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    items: &[ContextItem],
 ) -> Result<Vec<Summary>> {
     let wanted = summary_keys(history, items);
-    let values = reader.immutable(&wanted)?;
+    let values = reader.read_immutable(&wanted)?;
     wanted.iter().zip(values).map(|((key, _), value)| codec::decode(key, &value)).collect()
 }

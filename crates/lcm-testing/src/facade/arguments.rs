@@ -7,7 +7,7 @@ use std::{borrow::Cow, cell::RefCell, collections::BTreeSet};
 use lcm_text::types::{
     api::{
         AppendOptions, ApplyOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect,
-        IngestMode, Policy, Timestamp,
+        EvictionPolicy, IngestMode, Timestamp,
     },
     model::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
@@ -247,9 +247,9 @@ impl<'a> Args<'a> {
                     "policy",
                     &[
                         ("", None),
-                        ("chronological", Some(Policy::Chronological)),
-                        ("prompt-aware", Some(Policy::PromptAware)),
-                        ("layered", Some(Policy::Layered)),
+                        ("chronological", Some(EvictionPolicy::Chronological)),
+                        ("prompt-aware", Some(EvictionPolicy::PromptAware)),
+                        ("layered", Some(EvictionPolicy::Layered)),
                     ],
                 )?,
                 prompt: fields.optional_string("prompt")?,

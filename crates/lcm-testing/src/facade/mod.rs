@@ -11,7 +11,7 @@ pub mod messages;
 pub mod results;
 
 use lcm_core::{Engine, Error, Model, Store};
-use lcm_text::types::api::Piece;
+use lcm_text::types::api::UploadChunk;
 
 use crate::{facade::arguments::Args, json::Json};
 
@@ -93,7 +93,7 @@ fn ingest(
             let extra_json = args.optional_json("extra_json")?;
             let now = args.now()?;
             let extra_json = extra_json.as_deref();
-            let piece = Piece { upload: &upload, offset, text: &text, extra_json };
+            let piece = UploadChunk { upload: &upload, offset, text: &text, extra_json };
             engine.stage(*store, &conversation, &piece, now).map(Json::Number)
         }
         "identify" => {

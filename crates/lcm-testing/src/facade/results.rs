@@ -4,8 +4,8 @@
 
 use lcm_text::types::{
     api::{
-        Applied, Assembled, Decision, Item, Outcome, PlanResult, PlanStatus, Prefix, Receipt,
-        ToolOutcome,
+        ApplyOutcome, ApplyStatus, AssembledContext, AssembledItem, Decision, PlanResult,
+        PlanStatus, PrefixReport, Receipt, ToolOutcome,
     },
     model::{Completion, CompletionRequest, CompletionResult, Level, Purpose},
 };
@@ -126,12 +126,12 @@ pub fn completion_result(result: &CompletionResult) -> Json {
 
 /// What `apply` and `run` did.
 #[must_use]
-pub fn outcome(outcome: Outcome) -> Json {
+pub fn outcome(outcome: ApplyOutcome) -> Json {
     let applied = match outcome.applied {
-        Applied::Committed => "committed",
-        Applied::Retry => "retry",
-        Applied::Stale => "stale",
-        Applied::Refused => "refused",
+        ApplyStatus::Committed => "committed",
+        ApplyStatus::Retry => "retry",
+        ApplyStatus::Stale => "stale",
+        ApplyStatus::Refused => "refused",
     };
     Json::object([
         ("applied", applied.into()),
@@ -152,7 +152,7 @@ pub fn outcome(outcome: Outcome) -> Json {
 
 /// A context that fits.
 #[must_use]
-pub fn assembled(assembled: Assembled) -> Json {
+pub fn assembled(assembled: AssembledContext) -> Json {
     Json::object([
         ("messages_json", assembled.messages_json.into()),
         ("system", assembled.system.into()),
@@ -167,7 +167,7 @@ pub fn assembled(assembled: Assembled) -> Json {
     ])
 }
 
-fn item(item: Item) -> Json {
+fn item(item: AssembledItem) -> Json {
     Json::object([
         ("id", item.id.into()),
         ("kind", item.kind.into()),
@@ -179,7 +179,7 @@ fn item(item: Item) -> Json {
     ])
 }
 
-fn prefix(prefix: Prefix) -> Json {
+fn prefix(prefix: PrefixReport) -> Json {
     Json::object([
         ("stable_tokens", prefix.stable_tokens.into()),
         ("broken_by", prefix.broken_by.into()),

@@ -30,7 +30,7 @@ pub fn deflate(bytes: &[u8]) -> Vec<u8> {
 
 /// The `length` bytes of a stream; `None`: it makes more or fewer, or is damaged.
 pub fn inflate(stream: &[u8], length: usize) -> Option<Vec<u8>> {
-    let (out, status, read) = start(stream, length);
+    let (out, status, read) = inflate_up_to(stream, length);
     let whole = match status {
         None => stream.is_empty(),
         Some(status) => status == TINFLStatus::Done && read == stream.len(),
@@ -39,8 +39,8 @@ pub fn inflate(stream: &[u8], length: usize) -> Option<Vec<u8>> {
 }
 
 /// The first `length` bytes of a stream that makes more; `None`: it makes fewer, or is damaged.
-pub fn inflate_front(stream: &[u8], length: usize) -> Option<Vec<u8>> {
-    let (out, status, _) = start(stream, length);
+pub fn inflate_prefix(stream: &[u8], length: usize) -> Option<Vec<u8>> {
+    let (out, status, _) = inflate_up_to(stream, length);
     let sound = match status {
         None | Some(TINFLStatus::Done | TINFLStatus::HasMoreOutput) => true,
         Some(_) => false,
@@ -49,7 +49,7 @@ pub fn inflate_front(stream: &[u8], length: usize) -> Option<Vec<u8>> {
 }
 
 /// Up to `length` bytes, how inflating ended (`None`: there was nothing to do) and what was read.
-fn start(stream: &[u8], length: usize) -> (Vec<u8>, Option<TINFLStatus>, usize) {
+fn inflate_up_to(stream: &[u8], length: usize) -> (Vec<u8>, Option<TINFLStatus>, usize) {
     if length == 0 {
         return (Vec::new(), None, 0);
     }
@@ -73,7 +73,7 @@ mod tests {
             let stream = deflate(bytes);
             assert_eq!(inflate(&stream, length).as_deref(), Some(bytes));
             for front in [0, length / 3, length.saturating_sub(1), length] {
-                assert_eq!(inflate_front(&stream, front).as_deref(), Some(&bytes[..front]));
+                assert_eq!(inflate_prefix(&stream, front).as_deref(), Some(&bytes[..front]));
             }
         }
     }
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(inflate(&bomb, 1_000), None);
         assert_eq!(inflate(&bomb, (1 << 20) + 1), None);
         assert_eq!(inflate(&bomb, 0), None);
-        assert_eq!(inflate_front(&bomb, (1 << 20) + 1), None);
+        assert_eq!(inflate_prefix(&bomb, (1 << 20) + 1), None);
         let text: Vec<u8> = (0u32..9_000).flat_map(|n| (n * n).to_be_bytes()).collect();
         let stream = deflate(&text);
         assert_eq!(inflate(&stream[..stream.len() - 1], text.len()), None);

@@ -10,10 +10,10 @@
 /// It covers the projection of a message (role, parts, the call id that counts, tokens), what of it
 /// is a payload, the stand-in, explorations, the estimate of tokens, and the element that stands
 /// for a summary. Raise it with any change to them.
-pub const RULES: u32 = 1;
+pub const DERIVATION_VERSION: u32 = 1;
 
 /// The version of a value that counts others: [`RULES`] if all of those are of it, else 0, which no
 /// rules have.
-pub fn of_all(rules: impl IntoIterator<Item = u32>) -> u32 {
-    if rules.into_iter().all(|one| one == RULES) { RULES } else { 0 }
+pub fn common_version(rules: impl IntoIterator<Item = u32>) -> u32 {
+    if rules.into_iter().all(|one| one == DERIVATION_VERSION) { DERIVATION_VERSION } else { 0 }
 }

@@ -82,39 +82,39 @@ impl Deref for Error {
 pub type Result<T> = core::result::Result<T, Error>;
 
 /// What a message is made of: a text, or what `format_args!` gives, which is written only here.
-pub trait Message {
+pub trait ErrorMessage {
     /// The error of this code with this message.
-    fn failure(self, code: ErrorCode) -> Error;
+    fn into_error(self, code: ErrorCode) -> Error;
 }
 
-impl Message for String {
+impl ErrorMessage for String {
     #[cold]
     #[inline(never)]
-    fn failure(self, code: ErrorCode) -> Error {
+    fn into_error(self, code: ErrorCode) -> Error {
         Error(Box::new(Failure { code, message: self }))
     }
 }
 
-impl Message for &str {
+impl ErrorMessage for &str {
     #[cold]
     #[inline(never)]
-    fn failure(self, code: ErrorCode) -> Error {
-        String::from(self).failure(code)
+    fn into_error(self, code: ErrorCode) -> Error {
+        String::from(self).into_error(code)
     }
 }
 
-impl Message for fmt::Arguments<'_> {
+impl ErrorMessage for fmt::Arguments<'_> {
     #[cold]
     #[inline(never)]
-    fn failure(self, code: ErrorCode) -> Error {
-        alloc::fmt::format(self).failure(code)
+    fn into_error(self, code: ErrorCode) -> Error {
+        alloc::fmt::format(self).into_error(code)
     }
 }
 
 impl Error {
     /// An error of this code with this message.
-    pub fn new(code: ErrorCode, message: impl Message) -> Self {
-        message.failure(code)
+    pub fn new(code: ErrorCode, message: impl ErrorMessage) -> Self {
+        message.into_error(code)
     }
 
     /// What it says, to keep.
@@ -124,32 +124,32 @@ impl Error {
     }
 
     /// An `invalid-input` error.
-    pub fn invalid(message: impl Message) -> Self {
-        message.failure(ErrorCode::InvalidInput)
+    pub fn invalid_input(message: impl ErrorMessage) -> Self {
+        message.into_error(ErrorCode::InvalidInput)
     }
 
     /// A `corrupt` error.
-    pub fn corrupt(message: impl Message) -> Self {
-        message.failure(ErrorCode::Corrupt)
+    pub fn corrupt_store(message: impl ErrorMessage) -> Self {
+        message.into_error(ErrorCode::Corrupt)
     }
 
     /// A `conflict` error.
-    pub fn conflict(message: impl Message) -> Self {
-        message.failure(ErrorCode::Conflict)
+    pub fn revision_conflict(message: impl ErrorMessage) -> Self {
+        message.into_error(ErrorCode::Conflict)
     }
 
     /// A `limit-exceeded` error.
-    pub fn limit(message: impl Message) -> Self {
-        message.failure(ErrorCode::LimitExceeded)
+    pub fn limit_exceeded(message: impl ErrorMessage) -> Self {
+        message.into_error(ErrorCode::LimitExceeded)
     }
 
     /// A `not-found` error.
-    pub fn not_found(message: impl Message) -> Self {
-        message.failure(ErrorCode::NotFound)
+    pub fn not_found(message: impl ErrorMessage) -> Self {
+        message.into_error(ErrorCode::NotFound)
     }
 
     /// An `unsupported` error.
-    pub fn unsupported(message: impl Message) -> Self {
-        message.failure(ErrorCode::Unsupported)
+    pub fn not_supported(message: impl ErrorMessage) -> Self {
+        message.into_error(ErrorCode::Unsupported)
     }
 }

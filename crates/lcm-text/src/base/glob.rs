@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 #[derive(Clone, Copy, Eq, PartialEq)]
-enum Token {
+enum GlobToken {
     /// `**`.
     Any,
     /// `*`.
@@ -16,47 +16,47 @@ enum Token {
 }
 
 /// Whether the pattern fits the name.
-pub fn fits(pattern: &str, name: &str) -> bool {
-    let tokens = tokens(pattern);
+pub fn matches(pattern: &str, name: &str) -> bool {
+    let tokens = parse_tokens(pattern);
     // Whether what was read so far can lead to the place before each token, and behind the last.
     let mut places: Vec<bool> = Vec::with_capacity(tokens.len() + 1);
     places.push(true);
     places.resize(tokens.len() + 1, false);
-    pass_over(&tokens, &mut places);
+    skip_wildcards(&tokens, &mut places);
     for byte in name.bytes() {
         let mut came = false;
         for (place, token) in places.iter_mut().zip(&tokens) {
             let was = *place;
-            let stays = *token == Token::Any || (*token == Token::Segment && byte != b':');
+            let stays = *token == GlobToken::Any || (*token == GlobToken::Segment && byte != b':');
             *place = came || (was && stays);
-            came = was && *token == Token::Byte(byte);
+            came = was && *token == GlobToken::Byte(byte);
         }
         if let Some(last) = places.last_mut() {
             *last = came;
         }
-        pass_over(&tokens, &mut places);
+        skip_wildcards(&tokens, &mut places);
     }
     places.last().is_some_and(|last| *last)
 }
 
-fn tokens(pattern: &str) -> Vec<Token> {
-    let mut tokens: Vec<Token> = Vec::with_capacity(pattern.len());
+fn parse_tokens(pattern: &str) -> Vec<GlobToken> {
+    let mut tokens: Vec<GlobToken> = Vec::with_capacity(pattern.len());
     for byte in pattern.bytes() {
         match tokens.last_mut() {
-            Some(last) if byte == b'*' && *last == Token::Segment => *last = Token::Any,
-            _ if byte == b'*' => tokens.push(Token::Segment),
-            _ => tokens.push(Token::Byte(byte)),
+            Some(last) if byte == b'*' && *last == GlobToken::Segment => *last = GlobToken::Any,
+            _ if byte == b'*' => tokens.push(GlobToken::Segment),
+            _ => tokens.push(GlobToken::Byte(byte)),
         }
     }
     tokens
 }
 
 /// A wildcard may stand for nothing.
-fn pass_over(tokens: &[Token], places: &mut [bool]) {
+fn skip_wildcards(tokens: &[GlobToken], places: &mut [bool]) {
     let mut came = false;
     for (place, token) in places.iter_mut().zip(tokens) {
         *place |= came;
-        came = *place && !matches!(token, Token::Byte(_));
+        came = *place && !matches!(token, GlobToken::Byte(_));
     }
     if let Some(last) = places.last_mut() {
         *last |= came;
@@ -88,7 +88,7 @@ mod tests {
             ("*\u{e9}", "caf\u{e9}", true),
             ("a.c", "abc", false),
         ] {
-            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
         }
     }
 
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn many_wildcards_take_the_product_of_the_lengths() {
         let pattern = "*a**".repeat(100) + "b";
-        assert!(!fits(&pattern, &"a".repeat(512)));
-        assert!(fits(&pattern, &("a".repeat(511) + "b")));
+        assert!(!matches(&pattern, &"a".repeat(512)));
+        assert!(matches(&pattern, &("a".repeat(511) + "b")));
     }
 }

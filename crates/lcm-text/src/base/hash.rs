@@ -9,7 +9,7 @@ use crate::base::int;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /// Base64url of `bytes`, without padding, cut to `characters`.
-pub fn base64url(bytes: &[u8], characters: usize) -> String {
+pub fn encode_base64url(bytes: &[u8], characters: usize) -> String {
     let mut out = String::with_capacity(characters + 4);
     push_base64url(&mut out, bytes, characters);
     out
@@ -38,16 +38,16 @@ pub fn hex(bytes: &[u8]) -> String {
     for byte in bytes {
         out.extend_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
     }
-    ascii(out)
+    string_from_ascii(out)
 }
 
 /// The text that these ASCII characters are.
-fn ascii(characters: Vec<u8>) -> String {
+fn string_from_ascii(characters: Vec<u8>) -> String {
     String::from_utf8(characters).unwrap_or_default()
 }
 
 /// Bytes from lower-case hex; `None` when it is not exactly that.
-pub fn unhex(text: &str) -> Option<Vec<u8>> {
+pub fn decode_hex(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(2)
         || !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     {
@@ -63,7 +63,7 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
 }
 
 /// SHA-256 over length-prefixed fields, so that no two lists of fields collide by concatenation.
-pub fn hash(fields: &[&[u8]]) -> [u8; 32] {
+pub fn hash_fields(fields: &[&[u8]]) -> [u8; 32] {
     let mut hasher = Sha256::new();
     for field in fields {
         hasher.update(int::to_u64(field.len()).to_be_bytes());
@@ -73,7 +73,7 @@ pub fn hash(fields: &[&[u8]]) -> [u8; 32] {
 }
 
 /// The first `N` bytes of a hash.
-pub fn prefix<const N: usize>(hash: &[u8]) -> [u8; N] {
+pub fn hash_prefix<const N: usize>(hash: &[u8]) -> [u8; N] {
     let mut out = [0u8; N];
     for (to, from) in out.iter_mut().zip(hash) {
         *to = *from;

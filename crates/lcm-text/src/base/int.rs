@@ -8,12 +8,12 @@ use alloc::string::{String, ToString};
 pub use lcm_loops::num::{to_u32, to_u64, to_usize};
 
 /// A token count for the public interface, which has 32 bits.
-pub fn tokens_u32(tokens: u64) -> u32 {
+pub fn saturate_tokens(tokens: u64) -> u32 {
     u32::try_from(tokens).unwrap_or(u32::MAX)
 }
 
 /// A number with commas between thousands: `12,345`.
-pub fn grouped(number: u64) -> String {
+pub fn format_with_thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {

@@ -22,13 +22,13 @@ pub const PACK_BYTES_MAX: usize = 64 << 10;
 /// Bytes of text from which on a sealed pack ends at the next seq divisible by [`SEAL_ALIGNMENT`]:
 /// measured on chats, twice as much saves 0.01 of the raw text and makes one message twice as slow
 /// to read.
-pub const SEALED_TEXTS_BYTES_MIN: usize = 32 << 10;
+pub const COMPRESSED_TEXTS_BYTES_MIN: usize = 32 << 10;
 /// Most bytes of text of one sealed pack; half of a pack is inflated for one message, on average.
-pub const SEALED_TEXTS_BYTES_MAX: usize = 128 << 10;
+pub const COMPRESSED_TEXTS_BYTES_MAX: usize = 128 << 10;
 /// Sealed packs end with a seq divisible by this, unless so many messages are too large for one.
-pub const SEAL_ALIGNMENT: u64 = 64;
+pub const COMPRESSED_PACK_ALIGNMENT: u64 = 64;
 /// Most bytes of text that one commit seals.
-pub const SEAL_BYTES_MAX: usize = 256 << 10;
+pub const PACK_COMPACTION_BYTES_MAX: usize = 256 << 10;
 /// Most bytes of one chunk of a large text.
 pub const CHUNK_BYTES_MAX: usize = 192 << 10;
 /// Most bytes of a conversation id.
@@ -50,13 +50,13 @@ pub const NODE_ITEMS_MAX: usize = 128;
 pub const NODES_MAX: usize = 32;
 /// Context items from which on summaries are merged before more are made: three quarters of what
 /// the root can refer to.
-pub const CONTEXT_ITEMS_CROWDED: u64 = 3_072;
+pub const CONTEXT_ITEMS_MERGE_MIN: u64 = 3_072;
 /// Most sources of one condensed summary, so that its commit keeps `PUTS_MAX`.
 pub const SOURCES_MAX: usize = 128;
 /// Bytes of values the instance keeps in memory.
 pub const CACHE_BYTES_MAX: usize = 16 << 20;
 /// Bytes of them that are opened sealed packs.
-pub const OPENED_BYTES_MAX: usize = 4 << 20;
+pub const OPEN_PACKS_BYTES_MAX: usize = 4 << 20;
 /// Completions asked for one node before the fallback (architecture, rule 6).
 pub const ATTEMPTS_MAX: u32 = 3;
 /// A run of raw messages below this, between two summaries, is not worth a model call: the next
@@ -65,13 +65,13 @@ pub const BRIDGE_TOKENS_MAX: u64 = 32;
 /// Bytes of text on one page of `expand`.
 pub const PAGE_BYTES_MAX: usize = 512 << 10;
 /// Directory nodes that an assembly reads ahead: 65,536 messages.
-pub const CONTEXT_NODES_AHEAD: usize = 64;
+pub const DIRECTORY_NODES_READAHEAD_MAX: usize = 64;
 /// Bytes of a model's name: that a summary keeps, and that a report of tokens may have.
 pub const MODEL_BYTES_MAX: usize = 128;
 /// File ids that a summary lists; more would let quoted ids crowd a record out of its bound.
 pub const FILE_IDS_MAX: usize = 64;
 /// Bytes of staged text that one append resolves: one message of the largest size.
-pub const BATCH_STAGED_BYTES_MAX: u64 = MESSAGE_BYTES_MAX;
+pub const BATCH_UPLOADED_BYTES_MAX: u64 = MESSAGE_BYTES_MAX;
 /// Numbers of an embedding: fewer tell nothing apart, and no model in use has more.
 pub const VECTOR_DIMENSIONS_MIN: usize = 8;
 /// See [`VECTOR_DIMENSIONS_MIN`]: the signs of a block and a vector then fit a value several times.

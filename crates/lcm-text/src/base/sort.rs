@@ -8,12 +8,12 @@
 use alloc::{borrow::Borrow, vec::Vec};
 use core::{cmp::Ordering, mem};
 
-pub use lcm_loops::sort::numbers;
+pub use lcm_loops::sort::sort_numbers;
 
 /// Sorts numbers and leaves out repetitions.
 #[inline(never)]
-pub fn distinct_numbers(list: &mut Vec<u64>) {
-    numbers(list);
+pub fn sort_and_dedup_numbers(list: &mut Vec<u64>) {
+    sort_numbers(list);
     list.dedup();
 }
 
@@ -23,17 +23,18 @@ pub fn sort<T: Ord>(list: &mut [T]) {
 }
 
 /// Sorts and leaves out repetitions.
-pub fn distinct<T: Ord>(list: &mut Vec<T>) {
+pub fn sort_and_dedup<T: Ord>(list: &mut Vec<T>) {
     sort(list);
     list.dedup();
 }
 
 /// Sorts as `compare` says; equals stay as they are.
 pub fn sort_by<T>(list: &mut [T], compare: &mut dyn FnMut(&T, &T) -> Ordering) {
-    let steps = swaps(list.len(), &mut |left, right| match (list.get(left), list.get(right)) {
-        (Some(left), Some(right)) => compare(left, right),
-        _ => Ordering::Equal,
-    });
+    let steps =
+        plan_swaps(list.len(), &mut |left, right| match (list.get(left), list.get(right)) {
+            (Some(left), Some(right)) => compare(left, right),
+            _ => Ordering::Equal,
+        });
     for (left, right) in steps {
         list.swap(left, right);
     }
@@ -41,7 +42,10 @@ pub fn sort_by<T>(list: &mut [T], compare: &mut dyn FnMut(&T, &T) -> Ordering) {
 
 /// The swaps that sort a list of this length, given the order of the items at two places.
 #[inline(never)]
-fn swaps(length: usize, compare: &mut dyn FnMut(usize, usize) -> Ordering) -> Vec<(usize, usize)> {
+fn plan_swaps(
+    length: usize,
+    compare: &mut dyn FnMut(usize, usize) -> Ordering,
+) -> Vec<(usize, usize)> {
     let mut sources: Vec<usize> = (0..length).collect();
     sources.sort_by(|left, right| compare(*left, *right));
     let mut steps = Vec::new();
@@ -63,7 +67,10 @@ fn swaps(length: usize, compare: &mut dyn FnMut(usize, usize) -> Ordering) -> Ve
 /// Where an item stands in an ordered list of this length, or would stand, given how the item at a
 /// place compares with it. What comes in order is found at once to be behind all others.
 #[inline(never)]
-fn search(length: usize, compare: &mut dyn FnMut(usize) -> Ordering) -> Result<usize, usize> {
+fn search_sorted(
+    length: usize,
+    compare: &mut dyn FnMut(usize) -> Ordering,
+) -> Result<usize, usize> {
     let (mut from, mut to) = (0, length);
     let mut place = length.saturating_sub(1);
     while from < to {
@@ -79,30 +86,30 @@ fn search(length: usize, compare: &mut dyn FnMut(usize) -> Ordering) -> Result<u
 
 /// A map that is a list in the order of its keys: for what is small, or mostly comes in order.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Sorted<K, V> {
+pub struct SortedMap<K, V> {
     entries: Vec<(K, V)>,
 }
 
-impl<K, V> Default for Sorted<K, V> {
+impl<K, V> Default for SortedMap<K, V> {
     fn default() -> Self {
         Self { entries: Vec::new() }
     }
 }
 
-impl<K: Ord, V> Sorted<K, V> {
+impl<K: Ord, V> SortedMap<K, V> {
     /// Of many entries in any order; of equal keys the last one counts.
-    pub fn of(mut entries: Vec<(K, V)>) -> Self {
+    pub fn from_entries(mut entries: Vec<(K, V)>) -> Self {
         entries.reverse();
         sort_by(&mut entries, &mut |left, right| left.0.cmp(&right.0));
         entries.dedup_by(|next, last| next.0 == last.0);
         Self { entries }
     }
 
-    fn place<Q: Ord + ?Sized>(&self, key: &Q) -> Result<usize, usize>
+    fn search_key<Q: Ord + ?Sized>(&self, key: &Q) -> Result<usize, usize>
     where
         K: Borrow<Q>,
     {
-        search(self.entries.len(), &mut |place| {
+        search_sorted(self.entries.len(), &mut |place| {
             self.entries.get(place).map_or(Ordering::Equal, |(known, _)| known.borrow().cmp(key))
         })
     }
@@ -112,15 +119,15 @@ impl<K: Ord, V> Sorted<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.entries.get(self.place(key).ok()?).map(|(_, value)| value)
+        self.entries.get(self.search_key(key).ok()?).map(|(_, value)| value)
     }
 
     /// Returns the value of `key` for writing.
-    pub fn find_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    pub fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
     {
-        let place = self.place(key).ok()?;
+        let place = self.search_key(key).ok()?;
         self.entries.get_mut(place).map(|(_, value)| value)
     }
 
@@ -129,12 +136,12 @@ impl<K: Ord, V> Sorted<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.place(key).is_ok()
+        self.search_key(key).is_ok()
     }
 
     /// Puts a value in the place of the one that was there, which is returned.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
-        match self.place(&key) {
+        match self.search_key(&key) {
             Ok(place) => self.entries.get_mut(place).map(|(_, known)| mem::replace(known, value)),
             Err(place) => {
                 self.entries.insert(place, (key, value));
@@ -148,16 +155,16 @@ impl<K: Ord, V> Sorted<K, V> {
     where
         K: Borrow<Q>,
     {
-        let place = self.place(key).ok()?;
+        let place = self.search_key(key).ok()?;
         Some(self.entries.remove(place).1)
     }
 
     /// The value of a key, which is made if there is none.
-    pub fn entry(&mut self, key: K) -> Option<&mut V>
+    pub fn get_or_insert_default(&mut self, key: K) -> Option<&mut V>
     where
         V: Default,
     {
-        let place = match self.place(&key) {
+        let place = match self.search_key(&key) {
             Ok(place) => place,
             Err(place) => {
                 self.entries.insert(place, (key, V::default()));
@@ -168,7 +175,7 @@ impl<K: Ord, V> Sorted<K, V> {
     }
 
     /// Removes the keys for which `is_kept` is false.
-    pub fn retain(&mut self, mut is_kept: impl FnMut(&K) -> bool) {
+    pub fn retain_keys(&mut self, mut is_kept: impl FnMut(&K) -> bool) {
         self.entries.retain(|(key, _)| is_kept(key));
     }
 
@@ -183,7 +190,7 @@ impl<K: Ord, V> Sorted<K, V> {
     }
 
     /// All entries, in the order of their keys.
-    pub fn entries(&self) -> &[(K, V)] {
+    pub fn as_entries(&self) -> &[(K, V)] {
         &self.entries
     }
 
@@ -222,10 +229,10 @@ mod tests {
             }
         }
         let mut words = vec!["b", "a", "c", "a"];
-        distinct(&mut words);
+        sort_and_dedup(&mut words);
         assert_eq!(words, ["a", "b", "c"]);
         let mut list = vec![3, 1, 2, 1];
-        distinct_numbers(&mut list);
+        sort_and_dedup_numbers(&mut list);
         assert_eq!(list, [1, 2, 3]);
     }
 
@@ -233,14 +240,14 @@ mod tests {
     #[test]
     fn a_sorted_list_is_a_map() {
         let mut state = 5;
-        let (mut map, mut list) = (BTreeMap::new(), Sorted::<String, u64>::default());
+        let (mut map, mut list) = (BTreeMap::new(), SortedMap::<String, u64>::default());
         for round in 0..4_000u64 {
             let key = alloc::format!("{}", random(&mut state) % 200);
             match random(&mut state) % 4 {
                 0 => assert_eq!(map.remove(&key), list.remove(key.as_str())),
                 1 => {
                     *map.entry(key.clone()).or_default() += 1;
-                    if let Some(value) = list.entry(key.clone()) {
+                    if let Some(value) = list.get_or_insert_default(key.clone()) {
                         *value += 1;
                     }
                 }
@@ -249,9 +256,9 @@ mod tests {
             assert_eq!(map.get(&key), list.get(key.as_str()));
         }
         let entries: Vec<(String, u64)> = map.into_iter().collect();
-        assert_eq!(entries, list.entries());
+        assert_eq!(entries, list.as_entries());
         let mut doubled = entries.clone();
         doubled.splice(0..0, entries.iter().rev().map(|(key, _)| (key.clone(), 0)));
-        assert_eq!(Sorted::of(doubled).into_entries(), entries);
+        assert_eq!(SortedMap::from_entries(doubled).into_entries(), entries);
     }
 }

@@ -27,23 +27,23 @@ const ERA_DAYS: i64 = 146_097;
 /// means UTC. `None`: anything else, or outside the years 1970 to 9999 UTC.
 #[must_use]
 pub fn parse(text: &str) -> Option<Timestamp> {
-    let mut reader = Reader { rest: text.trim() };
-    let year = reader.digits(4)?;
-    let dashes = reader.take('-');
-    let month = reader.digits(2)?;
-    if dashes && !reader.take('-') {
+    let mut reader = TimeParser { rest: text.trim() };
+    let year = reader.take_digits(4)?;
+    let dashes = reader.take_char('-');
+    let month = reader.take_digits(2)?;
+    if dashes && !reader.take_char('-') {
         return None;
     }
-    let day = reader.digits(2)?;
+    let day = reader.take_digits(2)?;
     let days = days_from_civil(year, month, day)?;
     if reader.rest.is_empty() {
         return to_timestamp(days, 0);
     }
-    if !(reader.take('T') || reader.take('t') || reader.take(' ')) {
+    if !(reader.take_char('T') || reader.take_char('t') || reader.take_char(' ')) {
         return None;
     }
-    let ms = reader.time_of_day()?;
-    let offset_minutes = reader.offset_minutes()?;
+    let ms = reader.take_time_of_day()?;
+    let offset_minutes = reader.take_offset_minutes()?;
     if !reader.rest.is_empty() {
         return None;
     }
@@ -59,30 +59,30 @@ pub fn iso_millis(ms: Timestamp) -> String {
 /// `2026-01-02T03:04:05`, UTC without saying so, as the summary element writes it.
 #[must_use]
 pub fn iso_seconds(ms: Timestamp) -> String {
-    let (date, hour, minute) = to_minutes(ms);
+    let (date, hour, minute) = split_date_and_minutes(ms);
     format!("{date}T{hour:02}:{minute:02}:{:02}", ms / 1000 % 60)
 }
 
 /// `2026-01-02 03:04`, UTC without saying so, as prompts write it.
 #[must_use]
-pub fn minutes(ms: Timestamp) -> String {
-    let (date, hour, minute) = to_minutes(ms);
+pub fn iso_minutes(ms: Timestamp) -> String {
+    let (date, hour, minute) = split_date_and_minutes(ms);
     format!("{date} {hour:02}:{minute:02}")
 }
 
-fn to_minutes(ms: Timestamp) -> (String, u64, u64) {
-    (date(ms), ms / 3_600_000 % 24, ms / 60_000 % 60)
+fn split_date_and_minutes(ms: Timestamp) -> (String, u64, u64) {
+    (format_date(ms), ms / 3_600_000 % 24, ms / 60_000 % 60)
 }
 
 /// The date of a time.
-fn date(ms: Timestamp) -> String {
-    let (year, month, day) = civil(ms / MS_PER_DAY);
+fn format_date(ms: Timestamp) -> String {
+    let (year, month, day) = civil_from_days(ms / MS_PER_DAY);
     format!("{year:04}-{month:02}-{day:02}")
 }
 
 /// Year, month and day of a day since the epoch, by counting from 1 March so that the leap day
 /// comes last.
-pub const fn civil(days: u64) -> (u64, u64, u64) {
+pub const fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let days = days.saturating_add(EPOCH_DAYS.unsigned_abs());
     let era = days / ERA_DAYS.unsigned_abs();
     let day_of_era = days % ERA_DAYS.unsigned_abs();
@@ -97,7 +97,7 @@ pub const fn civil(days: u64) -> (u64, u64, u64) {
 }
 
 /// The day since the epoch of a date; `None`: there is none such, or it is before the epoch.
-pub fn days_of(year: u64, month: u64, day: u64) -> Option<u64> {
+pub fn epoch_day_of_date(year: u64, month: u64, day: u64) -> Option<u64> {
     let [year, month, day] = [year, month, day].map(|number| i64::try_from(number).ok());
     u64::try_from(days_from_civil(year?, month?, day?)?).ok()
 }
@@ -128,18 +128,18 @@ fn to_timestamp(days: i64, ms: i64) -> Option<Timestamp> {
     u64::try_from(days * ms_per_day + ms).ok().filter(|&ms| ms <= MS_MAX)
 }
 
-struct Reader<'a> {
+struct TimeParser<'a> {
     rest: &'a str,
 }
 
-impl Reader<'_> {
-    fn take(&mut self, c: char) -> bool {
+impl TimeParser<'_> {
+    fn take_char(&mut self, c: char) -> bool {
         let rest = self.rest.strip_prefix(c);
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()
     }
 
-    fn digits(&mut self, count: usize) -> Option<i64> {
+    fn take_digits(&mut self, count: usize) -> Option<i64> {
         let (digits, rest) = self.rest.split_at_checked(count)?;
         if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
@@ -153,41 +153,42 @@ impl Reader<'_> {
     }
 
     /// Milliseconds since midnight.
-    fn time_of_day(&mut self) -> Option<i64> {
-        let hour = self.digits(2)?;
-        let colons = self.take(':');
-        let minute = self.digits(2)?;
-        let has_seconds = if colons { self.take(':') } else { self.starts_with_digit() };
-        let second = if has_seconds { self.digits(2)? } else { 0 };
+    fn take_time_of_day(&mut self) -> Option<i64> {
+        let hour = self.take_digits(2)?;
+        let colons = self.take_char(':');
+        let minute = self.take_digits(2)?;
+        let has_seconds = if colons { self.take_char(':') } else { self.starts_with_digit() };
+        let second = if has_seconds { self.take_digits(2)? } else { 0 };
         if hour > 23 || minute > 59 || second > 60 {
             return None;
         }
         let mut ms = ((hour * 60 + minute) * 60 + second) * 1000;
-        if has_seconds && (self.take('.') || self.take(',')) {
+        if has_seconds && (self.take_char('.') || self.take_char(',')) {
             let mut scale = 100;
-            ms += self.digits(1)? * scale;
+            ms += self.take_digits(1)? * scale;
             while self.starts_with_digit() {
                 scale /= 10;
-                ms += self.digits(1)? * scale;
+                ms += self.take_digits(1)? * scale;
             }
         }
         Some(ms)
     }
 
     /// Minutes that the clock of the text is ahead of UTC.
-    fn offset_minutes(&mut self) -> Option<i64> {
-        if self.rest.is_empty() || self.take('Z') || self.take('z') {
+    fn take_offset_minutes(&mut self) -> Option<i64> {
+        if self.rest.is_empty() || self.take_char('Z') || self.take_char('z') {
             return Some(0);
         }
-        let sign = if self.take('+') {
+        let sign = if self.take_char('+') {
             1
-        } else if self.take('-') {
+        } else if self.take_char('-') {
             -1
         } else {
             return None;
         };
-        let hours = self.digits(2)?;
-        let minutes = if self.take(':') || self.starts_with_digit() { self.digits(2)? } else { 0 };
+        let hours = self.take_digits(2)?;
+        let minutes =
+            if self.take_char(':') || self.starts_with_digit() { self.take_digits(2)? } else { 0 };
         (hours <= 23 && minutes <= 59).then_some(sign * (hours * 60 + minutes))
     }
 }
@@ -273,7 +274,7 @@ mod tests {
     fn writes_three_forms() {
         assert_eq!(iso_millis(NEW_YEAR), "2026-01-02T03:04:05.678Z");
         assert_eq!(iso_seconds(NEW_YEAR), "2026-01-02T03:04:05");
-        assert_eq!(minutes(NEW_YEAR), "2026-01-02 03:04");
+        assert_eq!(iso_minutes(NEW_YEAR), "2026-01-02 03:04");
         assert_eq!(iso_millis(951_782_400_000), "2000-02-29T00:00:00.000Z");
         assert_eq!(iso_millis(4_107_542_400_000), "2100-03-01T00:00:00.000Z");
     }

@@ -12,7 +12,7 @@ use crate::base::int;
 const HEAVY_FIRST: u32 = 0x2E80;
 
 /// Quarter tokens of one character: 6 for CJK, 8 for any other above U+FFFF, 1 for the rest.
-pub const fn weight(c: char) -> u32 {
+pub const fn char_quarter_tokens(c: char) -> u32 {
     #[expect(clippy::as_conversions, reason = "lossless; `From` is not const")]
     let code = c as u32;
     if code < HEAVY_FIRST {
@@ -30,12 +30,14 @@ pub const fn weight(c: char) -> u32 {
 ///
 /// Additive: the quarters of two texts sum to the quarters of their concatenation.
 #[must_use]
-pub fn quarters(text: &str) -> u64 {
+pub fn estimate_quarter_tokens(text: &str) -> u64 {
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     // Eight bytes at once: one for each that begins a character, and the rest of what the few weigh
     // whose first byte is 0xE0 or more, as that of all from `HEAVY_FIRST` on is.
     let heavy = |at: usize| {
-        text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, |c| u64::from(weight(c)))
+        text.get(at..)
+            .and_then(|rest| rest.chars().next())
+            .map_or(0, |c| u64::from(char_quarter_tokens(c)))
     };
     let (words, rest) = text.as_bytes().as_chunks::<8>();
     let (mut sum, mut at) = (0, 0);
@@ -63,22 +65,22 @@ pub fn quarters(text: &str) -> u64 {
 
 /// Whole tokens of a sum of quarter tokens: rounded up, at most `u32::MAX`.
 #[must_use]
-pub fn from_quarters(quarters: u64) -> u32 {
+pub fn tokens_from_quarters(quarters: u64) -> u32 {
     u32::try_from(quarters.div_ceil(4)).unwrap_or(u32::MAX)
 }
 
 /// Estimated tokens of a text; 0 only for the empty text.
 #[must_use]
 pub fn estimate(text: &str) -> u32 {
-    from_quarters(quarters(text))
+    tokens_from_quarters(estimate_quarter_tokens(text))
 }
 
 /// The longest beginning of a text, in whole characters, that costs at most `tokens_max` tokens.
 #[must_use]
-pub fn truncate(text: &str, tokens_max: u32) -> &str {
+pub fn truncate_to_tokens(text: &str, tokens_max: u32) -> &str {
     let mut left = u64::from(tokens_max) * 4;
     for (at, c) in text.char_indices() {
-        match left.checked_sub(u64::from(weight(c))) {
+        match left.checked_sub(u64::from(char_quarter_tokens(c))) {
             Some(rest) => left = rest,
             None => return text.get(..at).unwrap_or_default(),
         }
@@ -119,30 +121,30 @@ mod tests {
 
     #[test]
     fn case_4_truncation_keeps_whole_characters() {
-        assert_eq!(truncate("\u{4f60}\u{597d}\u{4e16}\u{754c}", 3), "\u{4f60}\u{597d}");
-        assert_eq!(truncate("\u{1f600}\u{1f600}", 3), "\u{1f600}");
-        assert_eq!(truncate("abcdefgh", 1), "abcd");
-        assert_eq!(truncate("abc", 0), "");
-        assert_eq!(truncate("abc", u32::MAX), "abc");
+        assert_eq!(truncate_to_tokens("\u{4f60}\u{597d}\u{4e16}\u{754c}", 3), "\u{4f60}\u{597d}");
+        assert_eq!(truncate_to_tokens("\u{1f600}\u{1f600}", 3), "\u{1f600}");
+        assert_eq!(truncate_to_tokens("abcdefgh", 1), "abcd");
+        assert_eq!(truncate_to_tokens("abc", 0), "");
+        assert_eq!(truncate_to_tokens("abc", u32::MAX), "abc");
     }
 
     #[test]
     fn the_table_includes_radicals_and_compatibility_ideographs() {
         for inside in ['\u{2e80}', '\u{2fff}', '\u{f900}', '\u{faff}', '\u{2ebef}', '\u{2a6df}'] {
             assert!(is_cjk(inside), "{inside:?}");
-            assert_eq!(quarters(&String::from(inside)), 6);
+            assert_eq!(estimate_quarter_tokens(&String::from(inside)), 6);
         }
         for outside in ['\u{2e7f}', '\u{3100}', '\u{4dc0}', '\u{a000}', '\u{d7b0}', '\u{fb00}'] {
             assert!(!is_cjk(outside), "{outside:?}");
-            assert_eq!(quarters(&String::from(outside)), 1);
+            assert_eq!(estimate_quarter_tokens(&String::from(outside)), 1);
         }
-        assert_eq!(quarters("\u{2a6e0}\u{2ebf0}"), 16);
+        assert_eq!(estimate_quarter_tokens("\u{2a6e0}\u{2ebf0}"), 16);
     }
 
     #[test]
     fn a_sum_beyond_the_range_saturates() {
-        assert_eq!(from_quarters(u64::MAX), u32::MAX);
-        assert_eq!(from_quarters(5), 2);
+        assert_eq!(tokens_from_quarters(u64::MAX), u32::MAX);
+        assert_eq!(tokens_from_quarters(5), 2);
     }
 
     #[test]
@@ -155,10 +157,10 @@ mod tests {
                 let longer = ['a', '\u{e9}', '\u{4f60}', '\u{1f600}', '\u{20bb7}'];
                 texts.extend(longer.map(|c| format!("{text}{c}")));
             }
-            let sum: u64 = text.chars().map(|c| quarters(&String::from(c))).sum();
-            assert_eq!(quarters(&text), sum);
+            let sum: u64 = text.chars().map(|c| estimate_quarter_tokens(&String::from(c))).sum();
+            assert_eq!(estimate_quarter_tokens(&text), sum);
             for max in 0..=11 {
-                let kept = truncate(&text, max);
+                let kept = truncate_to_tokens(&text, max);
                 assert!(text.starts_with(kept) && estimate(kept) <= max);
                 if let Some(next) = text[kept.len()..].chars().next() {
                     assert!(estimate(&format!("{kept}{next}")) > max);

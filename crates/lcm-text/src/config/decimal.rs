@@ -1,13 +1,13 @@
 //! Whole numbers from JSON numbers, exactly: no float takes part.
 
 /// A JSON number that is whole, however written (`2e4`, `20000.0`), and fits.
-pub(super) fn whole(number: &str) -> Option<u32> {
-    let scaled = scaled(number, 0).filter(|scaled| scaled.exact)?;
+pub(super) fn parse_whole(number: &str) -> Option<u32> {
+    let scaled = scale_decimal(number, 0).filter(|scaled| scaled.exact)?;
     u32::try_from(scaled.floor).ok()
 }
 
 /// A decimal times a power of ten.
-pub(super) struct Scaled {
+pub(super) struct ScaledDecimal {
     pub(super) floor: u64,
     /// Whether what the floor dropped is a half or more.
     pub(super) rounds_up: bool,
@@ -17,21 +17,21 @@ pub(super) struct Scaled {
 
 /// A JSON number times ten to the power of `places`, without a float; `None`: negative, or too
 /// large.
-pub(super) fn scaled(number: &str, places: i64) -> Option<Scaled> {
+pub(super) fn scale_decimal(number: &str, places: i64) -> Option<ScaledDecimal> {
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let negative = integer.starts_with('-');
     let integer = integer.trim_start_matches('-');
     let digits = || integer.bytes().chain(fraction.bytes());
     if digits().all(|digit| digit == b'0') {
-        return Some(Scaled { floor: 0, rounds_up: false, exact: true });
+        return Some(ScaledDecimal { floor: 0, rounds_up: false, exact: true });
     }
     if negative {
         return None;
     }
     let point = i64::try_from(integer.len()).ok()?;
     let kept = exponent.parse::<i64>().ok()?.checked_add(places)?.checked_add(point)?;
-    let mut scaled = Scaled { floor: 0, rounds_up: false, exact: true };
+    let mut scaled = ScaledDecimal { floor: 0, rounds_up: false, exact: true };
     let mut at = 0;
     for digit in digits() {
         if at < kept {

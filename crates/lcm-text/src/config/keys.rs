@@ -13,29 +13,29 @@ use core::cmp::Reverse;
 
 use super::{
     Config, TailCap,
-    decimal::{scaled, whole},
+    decimal::{parse_whole, scale_decimal},
     overrides,
 };
 use crate::{
     base::{
         error::{Error, Result},
-        json::{self, Kind, Member, Writer},
-        sort::{self, Sorted},
+        json::{self, JsonKind, JsonMember, JsonWriter},
+        sort::{self, SortedMap},
     },
     summary::prompts,
     types::api,
 };
 
 /// One setting.
-struct Key {
+struct Setting {
     name: &'static str,
     /// Names of the reference system, in camel case.
     aliases: &'static [&'static str],
-    take: Take,
+    value_type: SettingType,
 }
 
 /// The type and bounds of a setting, and where its value goes.
-enum Take {
+enum SettingType {
     /// A whole number from the first to the second.
     Number(u32, u32, fn(&mut Config, u32)),
     /// A whole number from the first, or `null`.
@@ -59,175 +59,199 @@ enum Take {
     Eviction,
 }
 
-const ANY: u32 = u32::MAX;
+const NO_MAX: u32 = u32::MAX;
 
-const fn key(name: &'static str, aliases: &'static [&'static str], take: Take) -> Key {
-    Key { name, aliases, take }
+const fn new_setting(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    take: SettingType,
+) -> Setting {
+    Setting { name, aliases, value_type: take }
 }
 
-use Take::{Depth, Flag, Name, Number, NumberOrNull, Text, Texts};
+use SettingType::{Depth, Flag, Name, Number, NumberOrNull, Text, Texts};
 
-static KEYS: [Key; 42] = [
-    key("enabled", &[], Flag(|c, v| c.enabled = v)),
-    key("context_threshold_permille", &["contextThreshold"], Take::Threshold),
-    key("context_threshold_overrides", &["contextThresholdOverrides"], Take::Overrides),
-    key(
+static SETTINGS: [Setting; 42] = [
+    new_setting("enabled", &[], Flag(|c, v| c.enabled = v)),
+    new_setting("context_threshold_permille", &["contextThreshold"], SettingType::Threshold),
+    new_setting(
+        "context_threshold_overrides",
+        &["contextThresholdOverrides"],
+        SettingType::Overrides,
+    ),
+    new_setting(
         "fresh_tail_messages_max",
         &["freshTailCount"],
-        Number(0, ANY, |c, v| c.fresh_tail_messages_max = v),
+        Number(0, NO_MAX, |c, v| c.fresh_tail_messages_max = v),
     ),
-    key(
+    new_setting(
         "fresh_tail_tokens_max",
         &["freshTailMaxTokens"],
         NumberOrNull(1, |c, v| {
             c.fresh_tail_tokens_max = v.map_or(TailCap::Unlimited, TailCap::Tokens);
         }),
     ),
-    key(
+    new_setting(
         "leaf_chunk_tokens_max",
         &["leafChunkTokens"],
-        Number(1, ANY, |c, v| c.leaf_chunk_tokens_max = Some(v)),
+        Number(1, NO_MAX, |c, v| c.leaf_chunk_tokens_max = Some(v)),
     ),
-    key(
+    new_setting(
         "leaf_tokens_target",
         &["leafTargetTokens"],
-        Number(1, ANY, |c, v| c.leaf_tokens_target = Some(v)),
+        Number(1, NO_MAX, |c, v| c.leaf_tokens_target = Some(v)),
     ),
-    key(
+    new_setting(
         "condensed_tokens_target",
         &["condensedTargetTokens"],
-        Number(1, ANY, |c, v| c.condensed_tokens_target = Some(v)),
+        Number(1, NO_MAX, |c, v| c.condensed_tokens_target = Some(v)),
     ),
-    key(
+    new_setting(
         "condense_leaves_min",
         &["leafMinFanout"],
-        Number(2, ANY, |c, v| c.condense_leaves_min = v),
+        Number(2, NO_MAX, |c, v| c.condense_leaves_min = v),
     ),
-    key(
+    new_setting(
         "condense_summaries_min",
         &["condensedMinFanout"],
-        Number(2, ANY, |c, v| c.condense_summaries_min = v),
+        Number(2, NO_MAX, |c, v| c.condense_summaries_min = v),
     ),
-    key(
+    new_setting(
         "condense_min_hard",
         &["condensedMinFanoutHard"],
-        Number(2, ANY, |c, v| c.condense_min_hard = v),
+        Number(2, NO_MAX, |c, v| c.condense_min_hard = v),
     ),
-    key(
+    new_setting(
         "sweep_depth_max",
         &["sweepMaxDepth", "incrementalMaxDepth"],
         Depth(|c, v| c.sweep_depth_max = v),
     ),
-    key(
+    new_setting(
         "summary_prefix_tokens_target",
         &["summaryPrefixTargetTokens"],
-        Number(1, ANY, |c, v| c.summary_prefix_tokens_target = Some(v)),
+        Number(1, NO_MAX, |c, v| c.summary_prefix_tokens_target = Some(v)),
     ),
-    key("sweep_passes_max", &["maxSweepIterations"], Number(1, ANY, |c, v| c.sweep_passes_max = v)),
-    key(
+    new_setting(
+        "sweep_passes_max",
+        &["maxSweepIterations"],
+        Number(1, NO_MAX, |c, v| c.sweep_passes_max = v),
+    ),
+    new_setting(
         "until_under_rounds_max",
         &["maxRounds"],
-        Number(1, ANY, |c, v| c.until_under_rounds_max = v),
+        Number(1, NO_MAX, |c, v| c.until_under_rounds_max = v),
     ),
-    key(
+    new_setting(
         "fallback_tokens_max",
         &["fallbackMaxTokens"],
-        Number(64, ANY, |c, v| c.fallback_tokens_max = Some(v)),
+        Number(64, NO_MAX, |c, v| c.fallback_tokens_max = Some(v)),
     ),
-    key(
+    new_setting(
         "summary_overage_factor",
         &["summaryMaxOverageFactor"],
         Number(1, 1000, |c, v| c.summary_overage_factor = v),
     ),
-    key("expand_tokens_max", &["maxExpandTokens"], Number(1, ANY, |c, v| c.expand_tokens_max = v)),
-    key(
+    new_setting(
+        "expand_tokens_max",
+        &["maxExpandTokens"],
+        Number(1, NO_MAX, |c, v| c.expand_tokens_max = v),
+    ),
+    new_setting(
         "large_payload_tokens_min",
         &["largeFileThresholdTokens", "largeFileTokenThreshold"],
-        Number(1000, ANY, |c, v| c.large_payload_tokens_min = v),
+        Number(1000, NO_MAX, |c, v| c.large_payload_tokens_min = v),
     ),
-    key(
+    new_setting(
         "new_session_retain_depth",
         &["newSessionRetainDepth"],
         Depth(|c, v| c.new_session_retain_depth = v),
     ),
-    key(
+    new_setting(
         "assembly_tokens_max",
         &["maxAssemblyTokenBudget"],
         NumberOrNull(1000, |c, v| c.assembly_tokens_max = v),
     ),
-    key(
+    new_setting(
         "bootstrap_tokens_max",
         &["bootstrapMaxTokens"],
-        Number(1, ANY, |c, v| c.bootstrap_tokens_max = Some(v)),
+        Number(1, NO_MAX, |c, v| c.bootstrap_tokens_max = Some(v)),
     ),
-    key("eviction_policy", &["promptAwareEviction", "promptAwareEvictionEnabled"], Take::Eviction),
-    key(
+    new_setting(
+        "eviction_policy",
+        &["promptAwareEviction", "promptAwareEvictionEnabled"],
+        SettingType::Eviction,
+    ),
+    new_setting(
         "stub_large_tool_payloads",
         &["stubLargeToolPayloads"],
         Flag(|c, v| c.stub_large_tool_payloads = v),
     ),
-    key("plain_summaries", &[], Flag(|c, v| c.plain_summaries = v)),
-    key("custom_instructions", &["customInstructions"], Text(|c, v| c.custom_instructions = v)),
-    key("prompt_overrides", &[], Take::Prompts),
-    key("summary_model", &["summaryModel"], Name(|c, v| c.summary_model = v)),
-    key(
+    new_setting("plain_summaries", &[], Flag(|c, v| c.plain_summaries = v)),
+    new_setting(
+        "custom_instructions",
+        &["customInstructions"],
+        Text(|c, v| c.custom_instructions = v),
+    ),
+    new_setting("prompt_overrides", &[], SettingType::Prompts),
+    new_setting("summary_model", &["summaryModel"], Name(|c, v| c.summary_model = v)),
+    new_setting(
         "large_file_summary_model",
         &["largeFileSummaryModel"],
         Name(|c, v| c.large_file_summary_model = v),
     ),
-    key("expansion_model", &["expansionModel"], Name(|c, v| c.expansion_model = v)),
-    key(
+    new_setting("expansion_model", &["expansionModel"], Name(|c, v| c.expansion_model = v)),
+    new_setting(
         "enable_summary_thinking",
         &["enableSummaryThinking"],
         Flag(|c, v| c.enable_summary_thinking = v),
     ),
-    key(
+    new_setting(
         "summary_call_window_ms",
         &["summaryCallWindowMs"],
-        Number(1, ANY, |c, v| c.summary_call_window_ms = v.into()),
+        Number(1, NO_MAX, |c, v| c.summary_call_window_ms = v.into()),
     ),
-    key(
+    new_setting(
         "summary_max_calls_per_window",
         &["summaryMaxCallsPerWindow"],
-        Number(1, ANY, |c, v| c.summary_max_calls_per_window = v),
+        Number(1, NO_MAX, |c, v| c.summary_max_calls_per_window = v),
     ),
-    key(
+    new_setting(
         "summary_spend_backoff_ms",
         &["summarySpendBackoffMs"],
-        Number(1, ANY, |c, v| c.summary_spend_backoff_ms = v.into()),
+        Number(1, NO_MAX, |c, v| c.summary_spend_backoff_ms = v.into()),
     ),
-    key(
+    new_setting(
         "circuit_breaker_threshold",
         &["circuitBreakerThreshold"],
-        Number(1, ANY, |c, v| c.circuit_breaker_threshold = v),
+        Number(1, NO_MAX, |c, v| c.circuit_breaker_threshold = v),
     ),
-    key(
+    new_setting(
         "circuit_breaker_cooldown_ms",
         &["circuitBreakerCooldownMs"],
-        Number(1, ANY, |c, v| c.circuit_breaker_cooldown_ms = v.into()),
+        Number(1, NO_MAX, |c, v| c.circuit_breaker_cooldown_ms = v.into()),
     ),
-    key(
+    new_setting(
         "replay_flood_threshold_external",
         &["replayFloodThresholdExternal"],
-        Number(1, ANY, |c, v| c.replay_flood_threshold_external = v),
+        Number(1, NO_MAX, |c, v| c.replay_flood_threshold_external = v),
     ),
-    key(
+    new_setting(
         "replay_flood_threshold_internal",
         &["replayFloodThresholdInternal"],
-        Number(1, ANY, |c, v| c.replay_flood_threshold_internal = v),
+        Number(1, NO_MAX, |c, v| c.replay_flood_threshold_internal = v),
     ),
-    key("strip_injected_context_tags", &["stripInjectedContextTags"], Take::Tags),
-    key(
+    new_setting("strip_injected_context_tags", &["stripInjectedContextTags"], SettingType::Tags),
+    new_setting(
         "ignore_session_patterns",
         &["ignoreSessionPatterns"],
         Texts(|c, v| c.ignore_session_patterns = v),
     ),
-    key(
+    new_setting(
         "stateless_session_patterns",
         &["statelessSessionPatterns"],
         Texts(|c, v| c.stateless_session_patterns = v),
     ),
-    key(
+    new_setting(
         "skip_stateless_sessions",
         &["skipStatelessSessions"],
         Flag(|c, v| c.skip_stateless_sessions = v),
@@ -238,7 +262,7 @@ static KEYS: [Key; 42] = [
 const TAGS_MAX: usize = 32;
 const TAG_BYTES_MAX: usize = 64;
 /// What they must be.
-const TAGS: &str = "an array of strings, at most 32 names of elements of at most 64 bytes: ASCII \
+const TAGS_RULE: &str = "an array of strings, at most 32 names of elements of at most 64 bytes: ASCII \
                     letters, digits, `_`, `-`, `.` and `:`, beginning with a letter or `_`";
 
 /// Keys of the reference system that no longer do anything, in camel case.
@@ -289,27 +313,27 @@ struct Alias {
 
 impl Report {
     fn json(&self) -> String {
-        let mut aliased = Writer::array();
+        let mut aliased = JsonWriter::new_array();
         for Alias { key, name } in &self.aliased {
-            let mut alias = Writer::object();
-            alias.text("key", key);
-            alias.text("as", name);
+            let mut alias = JsonWriter::new_object();
+            alias.add_text("key", key);
+            alias.add_text("as", name);
             aliased.push_object(alias);
         }
-        let mut report = Writer::object();
-        report.array_at("accepted", array(&self.accepted));
-        report.texts("reserved", &self.reserved);
-        report.array_at("defaulted", array(&self.defaulted));
-        report.array_at("aliased", aliased);
-        report.texts("deprecated", &self.deprecated);
-        report.texts("host", &self.host);
-        report.texts("unknown", &self.unknown);
+        let mut report = JsonWriter::new_object();
+        report.add_array("accepted", array(&self.accepted));
+        report.add_texts("reserved", &self.reserved);
+        report.add_array("defaulted", array(&self.defaulted));
+        report.add_array("aliased", aliased);
+        report.add_texts("deprecated", &self.deprecated);
+        report.add_texts("host", &self.host);
+        report.add_texts("unknown", &self.unknown);
         report.end_object()
     }
 }
 
-fn array(names: &[&str]) -> Writer {
-    let mut array = Writer::array();
+fn array(names: &[&str]) -> JsonWriter {
+    let mut array = JsonWriter::new_array();
     names.iter().for_each(|name| array.push_text(name));
     array
 }
@@ -321,7 +345,7 @@ struct Given {
     /// 0 for our name, then the place among the aliases.
     rank: usize,
     spelled: String,
-    value: Member,
+    value: JsonMember,
 }
 
 /// Reads a configuration, one JSON object. Absent keys have their defaults; of a key that is
@@ -337,12 +361,12 @@ struct Given {
 /// names key and bound.
 pub fn parse(config_json: &str) -> Result<(Config, String)> {
     let mut members = Vec::new();
-    for member in json::object(config_json)? {
+    for member in json::parse_object(config_json)? {
         members.push((json::text(config_json, member.key).into_owned(), member));
     }
     let mut report = Report::default();
     let mut given = Vec::new();
-    for (spelled, value) in Sorted::of(members).into_entries() {
+    for (spelled, value) in SortedMap::from_entries(members).into_entries() {
         let camel = camel_case(&spelled);
         if let Some((setting, rank)) = find(&spelled, &camel) {
             given.push(Given { setting, rank, spelled, value });
@@ -361,16 +385,16 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
     });
     let mut config = Config::default();
     for Given { setting, rank, spelled, value } in given {
-        let Some(key) = KEYS.get(setting) else { continue };
-        take(&mut config, config_json, &key.take, rank > 0, &value)
-            .map_err(|wanted| Error::invalid(format_args!("`{spelled}` must be {wanted}")))?;
+        let Some(key) = SETTINGS.get(setting) else { continue };
+        take(&mut config, config_json, &key.value_type, rank > 0, &value)
+            .map_err(|wanted| Error::invalid_input(format_args!("`{spelled}` must be {wanted}")))?;
         report.accepted.push(key.name);
         if rank > 0 || spelled != key.name {
             report.aliased.push(Alias { key: spelled, name: key.name });
         }
     }
-    sort::distinct(&mut report.accepted);
-    let names = KEYS.iter().map(|key| key.name);
+    sort::sort_and_dedup(&mut report.accepted);
+    let names = SETTINGS.iter().map(|key| key.name);
     report.defaulted = names.filter(|name| !report.accepted.contains(name)).collect();
     sort::sort(&mut report.defaulted);
     sort::sort_by(&mut report.aliased, &mut |a, b| a.key.cmp(&b.key));
@@ -381,7 +405,7 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
 
 /// The setting of this name, and the rank of the name.
 fn find(spelled: &str, camel: &str) -> Option<(usize, usize)> {
-    KEYS.iter().enumerate().find_map(|(setting, key)| {
+    SETTINGS.iter().enumerate().find_map(|(setting, key)| {
         // A variable of the environment comes in camel case, whichever name it has.
         if key.name == spelled || camel_case(key.name) == camel {
             return Some((setting, 0));
@@ -417,28 +441,30 @@ static RESERVED: [&str; 6] = [
 fn take(
     config: &mut Config,
     raw: &str,
-    take: &Take,
+    take: &SettingType,
     aliased: bool,
-    value: &Member,
+    value: &JsonMember,
 ) -> core::result::Result<(), String> {
     let text = json::text(raw, value.value);
-    let number = (value.kind == Kind::Number).then(|| whole(&text)).flatten();
-    let flag = (value.kind == Kind::Bool).then(|| *text == *"true");
-    let string = (value.kind == Kind::String).then(|| text.to_string());
-    let is_null = value.kind == Kind::Null;
+    let number = (value.kind == JsonKind::Number).then(|| parse_whole(&text)).flatten();
+    let flag = (value.kind == JsonKind::Bool).then(|| *text == *"true");
+    let string = (value.kind == JsonKind::String).then(|| text.to_string());
+    let is_null = value.kind == JsonKind::Null;
     match *take {
         Number(min, max, set) => match number.filter(|v| (min..=max).contains(v)) {
             Some(number) => set(config, number),
             None => return Err(format!("a whole number from {min} to {max}")),
         },
         NumberOrNull(min, set) => match number.filter(|v| *v >= min) {
-            None if !is_null => return Err(format!("a whole number from {min} to {ANY}, or null")),
+            None if !is_null => {
+                return Err(format!("a whole number from {min} to {NO_MAX}, or null"));
+            }
             number => set(config, number),
         },
-        Depth(set) => match (number, text.strip_prefix('-').and_then(whole)) {
+        Depth(set) => match (number, text.strip_prefix('-').and_then(parse_whole)) {
             (Some(depth), _) => set(config, Some(depth)),
-            (None, Some(1)) if value.kind == Kind::Number => set(config, None),
-            _ => return Err(format!("a whole number from -1 to {ANY}")),
+            (None, Some(1)) if value.kind == JsonKind::Number => set(config, None),
+            _ => return Err(format!("a whole number from -1 to {NO_MAX}")),
         },
         Flag(set) => set(config, flag.ok_or("true or false")?),
         Text(set) => set(config, string.ok_or("a string")?),
@@ -446,19 +472,23 @@ fn take(
             None if !is_null => return Err("a string or null".into()),
             name => set(config, name.filter(|name| !name.is_empty())),
         },
-        Texts(set) => set(config, texts(raw, value).ok_or("an array of strings")?),
-        Take::Tags => {
-            let names = texts(raw, value).filter(|names| names.len() <= TAGS_MAX);
+        Texts(set) => set(config, read_texts(raw, value).ok_or("an array of strings")?),
+        SettingType::Tags => {
+            let names = read_texts(raw, value).filter(|names| names.len() <= TAGS_MAX);
             let names = names.filter(|names| names.iter().all(|name| is_tag(name)));
-            config.strip_injected_context_tags = names.ok_or(TAGS)?;
+            config.strip_injected_context_tags = names.ok_or(TAGS_RULE)?;
         }
-        Take::Prompts => {
-            let texts = named_texts(raw, value).ok_or("an object whose values are strings")?;
+        SettingType::Prompts => {
+            let texts = read_named_texts(raw, value).ok_or("an object whose values are strings")?;
             config.prompt_overrides = prompts::overrides(texts)?;
         }
-        Take::Overrides => config.context_threshold_overrides = rules(raw, value)?,
-        Take::Threshold => config.context_threshold_permille = threshold(&text, aliased, value)?,
-        Take::Eviction => config.eviction_policy = eviction(string.as_deref(), flag, aliased)?,
+        SettingType::Overrides => config.context_threshold_overrides = rules(raw, value)?,
+        SettingType::Threshold => {
+            config.context_threshold_permille = threshold(&text, aliased, value)?
+        }
+        SettingType::Eviction => {
+            config.eviction_policy = eviction(string.as_deref(), flag, aliased)?
+        }
     }
     Ok(())
 }
@@ -472,23 +502,30 @@ fn is_tag(name: &str) -> bool {
         && name.as_bytes().first().is_some_and(begins)
 }
 
-fn rules(raw: &str, value: &Member) -> core::result::Result<Vec<super::Override>, String> {
+fn rules(
+    raw: &str,
+    value: &JsonMember,
+) -> core::result::Result<Vec<super::ConfigOverride>, String> {
     const WANTED: &str = "an array of rules";
-    if value.kind != Kind::Array {
+    if value.kind != JsonKind::Array {
         return Err(WANTED.into());
     }
-    overrides::read(raw, &json::elements(raw, value.value))
+    overrides::read_overrides(raw, &json::list_elements(raw, value.value))
         .map_err(|error| format!("{WANTED}; {}", error.into_failure().message))
 }
 
-fn threshold(text: &str, decimal: bool, value: &Member) -> core::result::Result<u32, &'static str> {
-    let number = (value.kind == Kind::Number).then_some(text);
+fn threshold(
+    text: &str,
+    decimal: bool,
+    value: &JsonMember,
+) -> core::result::Result<u32, &'static str> {
+    let number = (value.kind == JsonKind::Number).then_some(text);
     if !decimal {
-        let permille = number.and_then(whole).filter(|permille| *permille <= 1000);
+        let permille = number.and_then(parse_whole).filter(|permille| *permille <= 1000);
         return permille.ok_or("a whole number from 0 to 1000");
     }
     number
-        .and_then(|number| scaled(number, 3))
+        .and_then(|number| scale_decimal(number, 3))
         .filter(|s| s.floor < 1000 || (s.floor == 1000 && s.exact))
         .and_then(|s| u32::try_from(s.floor + u64::from(s.rounds_up)).ok())
         .ok_or("a number from 0 to 1")
@@ -498,33 +535,36 @@ fn eviction(
     policy: Option<&str>,
     prompt_aware: Option<bool>,
     aliased: bool,
-) -> core::result::Result<api::Policy, &'static str> {
+) -> core::result::Result<api::EvictionPolicy, &'static str> {
     match (aliased, policy, prompt_aware) {
         (false, Some("chronological"), _) | (true, _, Some(false)) => {
-            Ok(api::Policy::Chronological)
+            Ok(api::EvictionPolicy::Chronological)
         }
-        (false, Some("prompt-aware"), _) | (true, _, Some(true)) => Ok(api::Policy::PromptAware),
-        (false, Some("layered"), _) => Ok(api::Policy::Layered),
+        (false, Some("prompt-aware"), _) | (true, _, Some(true)) => {
+            Ok(api::EvictionPolicy::PromptAware)
+        }
+        (false, Some("layered"), _) => Ok(api::EvictionPolicy::Layered),
         (false, ..) => Err("`chronological`, `prompt-aware` or `layered`"),
         (true, ..) => Err("true or false"),
     }
 }
 
-fn texts(raw: &str, value: &Member) -> Option<Vec<String>> {
-    let is_array = value.kind == Kind::Array;
-    let elements = is_array.then(|| json::elements(raw, value.value))?;
-    let text =
-        |v: &json::Value| (v.kind == Kind::String).then(|| json::text(raw, v.span).into_owned());
+fn read_texts(raw: &str, value: &JsonMember) -> Option<Vec<String>> {
+    let is_array = value.kind == JsonKind::Array;
+    let elements = is_array.then(|| json::list_elements(raw, value.value))?;
+    let text = |v: &json::JsonValue| {
+        (v.kind == JsonKind::String).then(|| json::text(raw, v.span).into_owned())
+    };
     elements.iter().map(text).collect()
 }
 
-fn named_texts(raw: &str, value: &Member) -> Option<Vec<(String, String)>> {
-    let is_object = value.kind == Kind::Object;
-    let members = is_object.then(|| json::members(raw, value.value))?;
+fn read_named_texts(raw: &str, value: &JsonMember) -> Option<Vec<(String, String)>> {
+    let is_object = value.kind == JsonKind::Object;
+    let members = is_object.then(|| json::list_members(raw, value.value))?;
     let mut texts = Vec::new();
     for m in &members {
-        let text = (m.kind == Kind::String).then(|| json::text(raw, m.value).into_owned())?;
+        let text = (m.kind == JsonKind::String).then(|| json::text(raw, m.value).into_owned())?;
         texts.push((json::text(raw, m.key).into_owned(), text));
     }
-    Some(Sorted::of(texts).into_entries())
+    Some(SortedMap::from_entries(texts).into_entries())
 }

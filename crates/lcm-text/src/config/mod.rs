@@ -16,8 +16,8 @@ use alloc::{
 
 pub use self::{
     keys::parse,
-    overrides::{Override, Situation},
-    policy::Policy,
+    overrides::{ConfigOverride, OverrideContext},
+    policy::BudgetPolicy,
 };
 use crate::{summary::prompts::Wording, types::api};
 
@@ -42,7 +42,7 @@ pub struct Config {
     /// Share of the budget, in thousandths, above which compaction is due; 0 to 1000, default 750.
     pub context_threshold_permille: u32,
     /// Other numbers for some models, sessions or windows; default none.
-    pub context_threshold_overrides: Vec<Override>,
+    pub context_threshold_overrides: Vec<ConfigOverride>,
     /// Messages of the fresh tail; 0: no tail; default 64.
     pub fresh_tail_messages_max: u32,
     /// Tokens of the fresh tail.
@@ -84,7 +84,7 @@ pub struct Config {
     /// at least 6,000.
     pub bootstrap_tokens_max: Option<u32>,
     /// Which older items a context keeps when the call does not say; default layered.
-    pub eviction_policy: api::Policy,
+    pub eviction_policy: api::EvictionPolicy,
     /// Whether a reference stands for a large output of a tool only outside the fresh tail; default
     /// false: everywhere.
     pub stub_large_tool_payloads: bool,
@@ -164,7 +164,7 @@ impl Default for Config {
             new_session_retain_depth: Some(2),
             assembly_tokens_max: None,
             bootstrap_tokens_max: None,
-            eviction_policy: api::Policy::Layered,
+            eviction_policy: api::EvictionPolicy::Layered,
             stub_large_tool_payloads: false,
             plain_summaries: false,
             custom_instructions: String::new(),

@@ -7,11 +7,11 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use super::{Config, decimal::scaled};
+use super::{Config, decimal::scale_decimal};
 use crate::base::{
     error::{Error, Result},
     glob,
-    json::{self, Fields, Kind},
+    json::{self, JsonFields, JsonKind},
 };
 
 const MODEL_WEIGHT: u32 = 100;
@@ -23,7 +23,7 @@ const RULES_MAX: usize = 64;
 
 /// One rule. Of what it does not name everything fits.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Override {
+pub struct ConfigOverride {
     /// Pattern of the `model` of a call; `None`: of any, and of calls that name none.
     pub model: Option<String>,
     /// Pattern of the session, as in `ignore_session_patterns`; `None`: of any.
@@ -42,7 +42,7 @@ pub struct Override {
 
 /// What rules are compared with.
 #[derive(Clone, Copy, Debug)]
-pub struct Situation<'a> {
+pub struct OverrideContext<'a> {
     /// The model that a call is for; `None`: it names none.
     pub model: Option<&'a str>,
     /// The name of the session: the key of its family, else the id of the conversation.
@@ -51,17 +51,17 @@ pub struct Situation<'a> {
     pub budget: u32,
 }
 
-impl Override {
+impl ConfigOverride {
     /// How much of a situation the rule names; `None`: it does not apply.
-    fn weight(&self, situation: &Situation<'_>) -> Option<u32> {
+    fn match_weight(&self, situation: &OverrideContext<'_>) -> Option<u32> {
         let mut weight = 0;
         if let Some(model) = &self.model {
             weight += MODEL_WEIGHT;
-            situation.model.filter(|name| glob::fits(model, name))?;
+            situation.model.filter(|name| glob::matches(model, name))?;
         }
         if let Some(session) = &self.session {
             weight += SESSION_WEIGHT;
-            glob::fits(session, situation.session).then_some(())?;
+            glob::matches(session, situation.session).then_some(())?;
         }
         for (bound, fits) in [
             (self.window_min, self.window_min.is_none_or(|min| situation.budget >= min)),
@@ -78,10 +78,10 @@ impl Config {
     /// The rule that applies, by its place from 0: that of the greatest weight, of equal ones the
     /// first.
     #[must_use]
-    pub fn override_of(&self, situation: &Situation<'_>) -> Option<usize> {
+    pub fn find_override(&self, situation: &OverrideContext<'_>) -> Option<usize> {
         let mut best: Option<(u32, usize)> = None;
         for (place, rule) in self.context_threshold_overrides.iter().enumerate() {
-            if let Some(weight) = rule.weight(situation)
+            if let Some(weight) = rule.match_weight(situation)
                 && best.is_none_or(|(greatest, _)| weight > greatest)
             {
                 best = Some((weight, place));
@@ -102,30 +102,36 @@ impl Config {
 ///
 /// `invalid-input`, naming the rule by its place from 1: something unknown or out of bounds in it,
 /// nothing that it is about or sets, or a window that ends before it begins.
-pub(super) fn read(raw: &str, list: &[json::Value]) -> Result<Vec<Override>> {
+pub(super) fn read_overrides(raw: &str, list: &[json::JsonValue]) -> Result<Vec<ConfigOverride>> {
     if list.len() > RULES_MAX {
-        return Err(Error::invalid(format_args!("at most {RULES_MAX} rules")));
+        return Err(Error::invalid_input(format_args!("at most {RULES_MAX} rules")));
     }
     let mut rules = Vec::new();
     for (index, value) in list.iter().enumerate() {
         let name = format!("rule {}", index + 1);
-        if value.kind != Kind::Object {
-            return Err(Error::invalid(format_args!("{name}: no object")));
+        if value.kind != JsonKind::Object {
+            return Err(Error::invalid_input(format_args!("{name}: no object")));
         }
-        rules.push(rule(&name, Fields::new(raw, json::members(raw, value.span)))?);
+        rules.push(read_rule(&name, JsonFields::new(raw, json::list_members(raw, value.span)))?);
     }
     Ok(rules)
 }
 
-fn rule(name: &str, mut fields: Fields<'_>) -> Result<Override> {
-    let rule = Override {
-        model: fields.text_or_none("model"),
-        session: fields.text_or_none("session"),
-        window_min: fields.small_or_none("window_min"),
-        window_max: fields.small_or_none("window_max"),
-        context_threshold_permille: permille(&mut fields),
-        fresh_tail_messages_max: either(&mut fields, ["fresh_tail_messages_max", "freshTailCount"]),
-        leaf_chunk_tokens_max: either(&mut fields, ["leaf_chunk_tokens_max", "leafChunkTokens"]),
+fn read_rule(name: &str, mut fields: JsonFields<'_>) -> Result<ConfigOverride> {
+    let rule = ConfigOverride {
+        model: fields.take_optional_text("model"),
+        session: fields.take_optional_text("session"),
+        window_min: fields.take_optional_u32("window_min"),
+        window_max: fields.take_optional_u32("window_max"),
+        context_threshold_permille: read_permille(&mut fields),
+        fresh_tail_messages_max: read_aliased_number(
+            &mut fields,
+            ["fresh_tail_messages_max", "freshTailCount"],
+        ),
+        leaf_chunk_tokens_max: read_aliased_number(
+            &mut fields,
+            ["leaf_chunk_tokens_max", "leafChunkTokens"],
+        ),
     };
     let blank = |text: &Option<String>| text.as_ref().is_some_and(String::is_empty);
     let about = [rule.window_min, rule.window_max].iter().flatten().count();
@@ -144,34 +150,35 @@ fn rule(name: &str, mut fields: Fields<'_>) -> Result<Override> {
     } else {
         None
     };
-    fields.end(name)?;
+    fields.finish(name)?;
     match fault {
-        Some(fault) => Err(Error::invalid(format_args!("{name}: {fault}"))),
+        Some(fault) => Err(Error::invalid_input(format_args!("{name}: {fault}"))),
         None => Ok(rule),
     }
 }
 
 /// A number under our name or the reference's.
-fn either(fields: &mut Fields<'_>, [ours, alias]: [&str; 2]) -> Option<u32> {
-    let aliased = fields.small_or_none(alias);
-    fields.small_or_none(ours).or(aliased)
+fn read_aliased_number(fields: &mut JsonFields<'_>, [ours, alias]: [&str; 2]) -> Option<u32> {
+    let aliased = fields.take_optional_u32(alias);
+    fields.take_optional_u32(ours).or(aliased)
 }
 
 /// Thousandths under our name, a decimal from 0 to 1 under the reference's.
-fn permille(fields: &mut Fields<'_>) -> Option<u32> {
+fn read_permille(fields: &mut JsonFields<'_>) -> Option<u32> {
     const OURS: &str = "context_threshold_permille";
     const ALIAS: &str = "contextThreshold";
     let mut found = None;
-    if let Some((text, kind)) = fields.any(ALIAS) {
-        let decimal = scaled(&text, 3).filter(|s| kind == Kind::Number && s.floor <= 1000);
+    if let Some((text, kind)) = fields.take_any(ALIAS) {
+        let decimal =
+            scale_decimal(&text, 3).filter(|s| kind == JsonKind::Number && s.floor <= 1000);
         match decimal.filter(|s| s.floor < 1000 || s.exact) {
             Some(s) => found = u32::try_from(s.floor + u64::from(s.rounds_up)).ok(),
-            None => fields.must_be(ALIAS, "a number from 0 to 1"),
+            None => fields.reject_field(ALIAS, "a number from 0 to 1"),
         }
     }
-    if let Some(ours) = fields.small_or_none(OURS) {
+    if let Some(ours) = fields.take_optional_u32(OURS) {
         if ours > 1000 {
-            fields.must_be(OURS, "a whole number from 0 to 1000");
+            fields.reject_field(OURS, "a whole number from 0 to 1000");
         }
         found = Some(ours);
     }
@@ -181,15 +188,15 @@ fn permille(fields: &mut Fields<'_>) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{keys::parse, policy::Policy};
+    use crate::config::{keys::parse, policy::BudgetPolicy};
 
     fn config(rules: &str) -> Config {
         parse(&format!("{{\"contextThresholdOverrides\":{rules}}}")).unwrap().0
     }
 
-    fn policy(config: &Config, model: Option<&str>, session: &str, budget: u32) -> Policy {
-        let rule = config.override_of(&Situation { model, session, budget });
-        config.policy_by(budget, rule).unwrap()
+    fn policy(config: &Config, model: Option<&str>, session: &str, budget: u32) -> BudgetPolicy {
+        let rule = config.find_override(&OverrideContext { model, session, budget });
+        config.derive_policy_with(budget, rule).unwrap()
     }
 
     #[test]

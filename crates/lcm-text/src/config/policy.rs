@@ -1,6 +1,6 @@
 //! What a configuration means for one budget.
 
-use super::{Config, Override, TailCap};
+use super::{Config, ConfigOverride, TailCap};
 use crate::base::error::{Error, Result};
 
 /// Tokens of a fallback that its note must fit into, whatever the leaf target.
@@ -8,7 +8,7 @@ const FALLBACK_TOKENS_MIN: u32 = 64;
 
 /// The numbers that decide one call, all in tokens unless they say otherwise.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Policy {
+pub struct BudgetPolicy {
     /// The budget of the call, cut to `assembly_tokens_max`.
     pub budget: u32,
     /// Compaction is due above it.
@@ -49,8 +49,8 @@ impl Config {
     /// # Errors
     ///
     /// `invalid-input`: the budget is 0.
-    pub fn policy(&self, budget: u32) -> Result<Policy> {
-        self.policy_by(budget, None)
+    pub fn derive_policy(&self, budget: u32) -> Result<BudgetPolicy> {
+        self.derive_policy_with(budget, None)
     }
 
     /// The same by one of `context_threshold_overrides`, given by its place from 0 (see
@@ -59,28 +59,28 @@ impl Config {
     /// # Errors
     ///
     /// As [`Config::policy`].
-    pub fn policy_by(&self, budget: u32, rule: Option<usize>) -> Result<Policy> {
+    pub fn derive_policy_with(&self, budget: u32, rule: Option<usize>) -> Result<BudgetPolicy> {
         let rule = rule.and_then(|place| self.context_threshold_overrides.get(place));
         if budget == 0 {
-            return Err(Error::invalid("`budget` must be at least 1"));
+            return Err(Error::invalid_input("`budget` must be at least 1"));
         }
         let budget = budget.min(self.assembly_tokens_max.unwrap_or(u32::MAX));
-        let none = Override::default();
+        let none = ConfigOverride::default();
         let rule = rule.unwrap_or(&none);
         let permille = rule.context_threshold_permille.unwrap_or(self.context_threshold_permille);
-        let threshold = share(budget, permille, 1000);
+        let threshold = scale_ratio(budget, permille, 1000);
         let chunk = rule.leaf_chunk_tokens_max.or(self.leaf_chunk_tokens_max);
         let chunk = chunk.unwrap_or((threshold / 2).clamp(1000, 20_000));
         let leaf = self.leaf_tokens_target.unwrap_or((threshold / 5).clamp(192, 2400));
         let condensed = self.condensed_tokens_target.unwrap_or((threshold / 6).clamp(512, 2000));
-        Ok(Policy {
+        Ok(BudgetPolicy {
             budget,
             threshold,
             fresh_tail_messages_max: rule
                 .fresh_tail_messages_max
                 .unwrap_or(self.fresh_tail_messages_max),
             fresh_tail_tokens_max: match self.fresh_tail_tokens_max {
-                TailCap::Derived => Some(share(budget, 3, 10)),
+                TailCap::Derived => Some(scale_ratio(budget, 3, 10)),
                 TailCap::Unlimited => None,
                 TailCap::Tokens(tokens) => Some(tokens),
             },
@@ -104,10 +104,10 @@ impl Config {
     }
 }
 
-impl Policy {
+impl BudgetPolicy {
     /// The same with a part of the budget taken away, at least 1 left; the tail keeps within it.
     #[must_use]
-    pub fn less(mut self, reserve_tokens: u32) -> Self {
+    pub fn with_reserve(mut self, reserve_tokens: u32) -> Self {
         self.budget = self.budget.saturating_sub(reserve_tokens).max(1);
         self.fresh_tail_tokens_max = self.fresh_tail_tokens_max.map(|cap| cap.min(self.budget));
         self
@@ -119,9 +119,9 @@ impl Policy {
     pub fn leaf_target(&self, source_tokens: u32, aggressive: bool) -> u32 {
         let target = self.leaf_tokens_target;
         if aggressive {
-            share(source_tokens, 20, 100).min(share(target, 55, 100).max(96)).max(96)
+            scale_ratio(source_tokens, 20, 100).min(scale_ratio(target, 55, 100).max(96)).max(96)
         } else {
-            share(source_tokens, 35, 100).min(target).max(192)
+            scale_ratio(source_tokens, 35, 100).min(target).max(192)
         }
     }
 
@@ -131,12 +131,12 @@ impl Policy {
     #[must_use]
     pub fn condensed_target(&self, source_tokens: u32, aggressive: bool) -> u32 {
         let normal = self.condensed_tokens_target.max(512).min((source_tokens / 2).max(64));
-        if aggressive { share(normal, 55, 100).max(64) } else { normal }
+        if aggressive { scale_ratio(normal, 55, 100).max(64) } else { normal }
     }
 }
 
 /// `value * numerator / denominator`, rounded down, at most `u32::MAX`.
-fn share(value: u32, numerator: u32, denominator: u32) -> u32 {
+fn scale_ratio(value: u32, numerator: u32, denominator: u32) -> u32 {
     let product = u64::from(value) * u64::from(numerator);
     u32::try_from(product / u64::from(denominator)).unwrap_or(u32::MAX)
 }

@@ -174,7 +174,7 @@ fn values_that_are_no_numbers_are_kept() {
             "prompt_overrides":{"leaf":" x\n","durable":" "},"strip_injected_context_tags":[],
             "new_session_retain_depth":-1,"largeFileTokenThreshold":2e3}"#,
     );
-    assert_eq!(read.eviction_policy, api::Policy::Layered);
+    assert_eq!(read.eviction_policy, api::EvictionPolicy::Layered);
     assert_eq!(read.custom_instructions, "be \"brief\"");
     assert_eq!(read.expansion_model, None);
     assert_eq!(read.prompt_overrides, [(crate::summary::prompts::Wording::Leaf, "x".into())]);
@@ -182,7 +182,7 @@ fn values_that_are_no_numbers_are_kept() {
     assert_eq!(read.new_session_retain_depth, None);
     assert_eq!(read.large_payload_tokens_min, 2000);
     let aware = config(r#"{"promptAwareEviction":true}"#);
-    assert_eq!(aware.eviction_policy, api::Policy::PromptAware);
+    assert_eq!(aware.eviction_policy, api::EvictionPolicy::PromptAware);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn a_decimal_threshold_is_read_exactly() {
 
 #[test]
 fn the_cap_of_the_tail_is_derived_absent_or_given() {
-    let cap = |json: &str| config(json).policy(10_000).unwrap().fresh_tail_tokens_max;
+    let cap = |json: &str| config(json).derive_policy(10_000).unwrap().fresh_tail_tokens_max;
     assert_eq!(cap("{}"), Some(3000));
     assert_eq!(cap(r#"{"fresh_tail_tokens_max":null}"#), None);
     assert_eq!(cap(r#"{"freshTailMaxTokens":1000}"#), Some(1000));
@@ -225,8 +225,9 @@ fn the_cap_of_the_tail_is_derived_absent_or_given() {
 
 #[test]
 fn case_50_the_prefix_target_follows_the_budget() {
-    let target =
-        |json: &str, budget| config(json).policy(budget).unwrap().summary_prefix_tokens_target;
+    let target = |json: &str, budget| {
+        config(json).derive_policy(budget).unwrap().summary_prefix_tokens_target
+    };
     assert_eq!(target("{}", 200_000), 20_000);
     assert_eq!(target("{}", 8000), 3000);
     assert_eq!(target(r#"{"summary_prefix_tokens_target":5}"#, 8000), 5);
@@ -235,7 +236,7 @@ fn case_50_the_prefix_target_follows_the_budget() {
 #[test]
 fn derived_defaults_scale_with_the_budget() {
     let derived = |budget| {
-        let p = Config::default().policy(budget).unwrap();
+        let p = Config::default().derive_policy(budget).unwrap();
         (
             p.threshold,
             p.leaf_chunk_tokens_max,
@@ -249,18 +250,21 @@ fn derived_defaults_scale_with_the_budget() {
     assert_eq!(derived(3000), (2250, 1125, 450, 512, 450));
     assert_eq!(derived(1), (0, 1000, 192, 512, 192));
     assert_eq!(derived(u32::MAX).0, 3_221_225_471);
-    let error = Config::default().policy(0).unwrap_err();
+    let error = Config::default().derive_policy(0).unwrap_err();
     assert_eq!(error.code, ErrorCode::InvalidInput);
     assert!(error.message.contains("`budget`"));
     let capped = config(r#"{"maxAssemblyTokenBudget":8000}"#);
-    assert_eq!(capped.policy(200_000).unwrap().threshold, 6000);
-    assert_eq!(capped.policy(4000).unwrap().budget, 4000);
-    assert_eq!(config(r#"{"leaf_tokens_target":5}"#).policy(9).unwrap().fallback_tokens_max, 64);
+    assert_eq!(capped.derive_policy(200_000).unwrap().threshold, 6000);
+    assert_eq!(capped.derive_policy(4000).unwrap().budget, 4000);
+    assert_eq!(
+        config(r#"{"leaf_tokens_target":5}"#).derive_policy(9).unwrap().fallback_tokens_max,
+        64
+    );
 }
 
 #[test]
 fn case_42_targets_follow_the_source() {
-    let policy = Config::default().policy(200_000).unwrap();
+    let policy = Config::default().derive_policy(200_000).unwrap();
     let leaf = |n| (policy.leaf_target(n, false), policy.leaf_target(n, true));
     assert_eq!(leaf(1000), (350, 200));
     assert_eq!(leaf(10_000), (2400, 1320));
@@ -272,6 +276,6 @@ fn case_42_targets_follow_the_source() {
     assert_eq!(condensed(10_000), (2000, 1100));
     assert_eq!(condensed(3000), (1500, 825));
     assert_eq!(condensed(100), (64, 64));
-    let small = config(r#"{"condensed_tokens_target":300}"#).policy(200_000).unwrap();
+    let small = config(r#"{"condensed_tokens_target":300}"#).derive_policy(200_000).unwrap();
     assert_eq!(small.condensed_target(10_000, false), 512);
 }

@@ -12,13 +12,13 @@ use crate::base::{
 /// # Errors
 ///
 /// `limit-exceeded`: not everything fits and `partial` is not set, or the first message does not.
-pub fn fitting(messages: &[String], partial: bool) -> Result<&[String]> {
+pub fn take_fitting(messages: &[String], partial: bool) -> Result<&[String]> {
     let mut bytes = 0usize;
     let mut count = 0usize;
     for message in messages.iter().take(limits::BATCH_MESSAGES_MAX) {
         if message.len() > limits::BATCH_BYTES_MAX {
             if count == 0 || !partial {
-                return Err(Error::limit(format_args!(
+                return Err(Error::limit_exceeded(format_args!(
                     "messages[{count}]: {} bytes are over the {} of one call; stage the text",
                     message.len(),
                     limits::BATCH_BYTES_MAX
@@ -33,7 +33,7 @@ pub fn fitting(messages: &[String], partial: bool) -> Result<&[String]> {
         count += 1;
     }
     if count < messages.len() && !partial {
-        return Err(Error::limit(format_args!(
+        return Err(Error::limit_exceeded(format_args!(
             "messages: {count} of {} fit into one call (at most {} messages and {} bytes)",
             messages.len(),
             limits::BATCH_MESSAGES_MAX,

@@ -5,7 +5,7 @@
 
 use super::Part;
 use crate::base::{
-    json::{self, Kind, Scanner, Span, TokenKind},
+    json::{self, ByteSpan, JsonKind, JsonScanner, JsonTokenKind},
     tokens,
 };
 
@@ -26,66 +26,68 @@ const OPAQUE_KEYS: [&str; 7] =
     ["data", "image", "imageData", "image_data", "base64", "bytes", "source"];
 
 /// The cost of one part in quarter tokens, so that a message is rounded once.
-pub(super) fn quarters(raw: &str, part: &Part) -> u64 {
-    let text = |span: Option<Span>| span.map_or(0, |span| of_text(json::slice(raw, span)));
-    let value = |span: Option<Span>| span.map_or(0, |span| of_value(json::slice(raw, span)));
-    let any = |span: Option<Span>| {
-        let is_text = span.is_some_and(|span| json::kind(raw, span) == Kind::String);
+pub(super) fn quarter_tokens(raw: &str, part: &Part) -> u64 {
+    let text =
+        |span: Option<ByteSpan>| span.map_or(0, |span| text_quarters(json::slice(raw, span)));
+    let value =
+        |span: Option<ByteSpan>| span.map_or(0, |span| value_quarters(json::slice(raw, span)));
+    let any = |span: Option<ByteSpan>| {
+        let is_text = span.is_some_and(|span| json::kind(raw, span) == JsonKind::String);
         if is_text { text(span) } else { value(span) }
     };
     match *part {
         Part::Text { text: said } | Part::Reasoning { text: said } => text(Some(said)),
         Part::ToolCall { name, input, .. } => {
-            let compact = input.map_or(0, |input| of_input(raw, input));
+            let compact = input.map_or(0, |input| input_quarters(raw, input));
             text(name) + compact
         }
         Part::ToolResult { name, output, .. } => text(name) + any(output),
         Part::File { name, text: content, data, .. } => {
-            text(name) + any(content) + data.map_or(0, |data| of_data(json::slice(raw, data)))
+            text(name) + any(content) + data.map_or(0, |data| data_quarters(json::slice(raw, data)))
         }
         Part::Other { value: other } => value(Some(other)),
     }
 }
 
 /// Of the decoded text of a value.
-fn of_text(value: &str) -> u64 {
+fn text_quarters(value: &str) -> u64 {
     let mut sum = 0_u64;
-    json::each_text(value, &mut |piece| sum += tokens::quarters(piece));
+    json::each_text(value, &mut |piece| sum += tokens::estimate_quarter_tokens(piece));
     sum
 }
 
 /// Of base64.
-fn of_data(value: &str) -> u64 {
+fn data_quarters(value: &str) -> u64 {
     let mut characters = 0_usize;
     json::each_text(value, &mut |piece| characters += piece.chars().count());
-    if characters >= OPAQUE_CHARACTERS_MIN { OPAQUE_QUARTERS } else { of_text(value) }
+    if characters >= OPAQUE_CHARACTERS_MIN { OPAQUE_QUARTERS } else { text_quarters(value) }
 }
 
 /// Of arguments: their JSON without spacing.
-fn of_input(raw: &str, input: Span) -> u64 {
+fn input_quarters(raw: &str, input: ByteSpan) -> u64 {
     let value = json::slice(raw, input);
-    let mut spacing = tokens::quarters(value);
-    json::each_compact(value, &mut |piece| spacing -= tokens::quarters(piece));
-    of_value(value) - spacing
+    let mut spacing = tokens::estimate_quarter_tokens(value);
+    json::each_compact_piece(value, &mut |piece| spacing -= tokens::estimate_quarter_tokens(piece));
+    value_quarters(value) - spacing
 }
 
 /// Of the JSON of one value, or of several with commas between, as it stands, with long opaque
 /// strings at the flat price.
-fn of_value(value: &str) -> u64 {
-    let mut sum = tokens::quarters(value);
+fn value_quarters(value: &str) -> u64 {
+    let mut sum = tokens::estimate_quarter_tokens(value);
     if value.len() < OPAQUE_CHARACTERS_MIN {
         return sum;
     }
     // A message is around every value, so that counting an array as open is one level at most.
-    let mut scanner = Scanner::inside_array(value);
+    let mut scanner = JsonScanner::inside_array(value);
     let mut key = "";
     while let Ok(Some(token)) = scanner.next_token() {
         let literal = value.get(token.start..token.end).unwrap_or_default();
         match token.kind {
-            TokenKind::Key => key = literal,
-            TokenKind::String if is_opaque(key, literal) => {
+            JsonTokenKind::Key => key = literal,
+            JsonTokenKind::String if is_opaque(key, literal) => {
                 // The quotes stay in the sum.
-                sum = sum + 2 + OPAQUE_QUARTERS - tokens::quarters(literal);
+                sum = sum + 2 + OPAQUE_QUARTERS - tokens::estimate_quarter_tokens(literal);
             }
             _ => {}
         }

@@ -18,7 +18,7 @@ use core::cmp::Ordering;
 use sha2::{Digest, Sha256};
 
 use crate::base::{
-    json::{self, Kind, Member, Piece, Scanner, TokenKind},
+    json::{self, JsonKind, JsonMember, JsonScanner, JsonTokenKind, StringPiece},
     sort,
 };
 
@@ -26,32 +26,32 @@ use crate::base::{
 const DOMAIN: &[u8] = b"lcm message identity 1\0";
 
 /// Members that say how a host calls a message, not what it is.
-const NO_CONTENT: [&str; 2] = ["\"id\"", "\"event_key\""];
+const NAME_KEYS: [&str; 2] = ["\"id\"", "\"event_key\""];
 
-pub(super) fn of(raw: &str, members: &[Member]) -> [u8; 16] {
-    without(raw, members, &NO_CONTENT)
+pub(super) fn hash_content(raw: &str, members: &[JsonMember]) -> [u8; 16] {
+    hash_members_without(raw, members, &NAME_KEYS)
 }
 
 /// The identity of a message whose `id` is content.
-pub(super) fn with_id(raw: &str, members: &[Member]) -> [u8; 16] {
-    let [_, event_key] = NO_CONTENT;
-    without(raw, members, &[event_key])
+pub(super) fn hash_content_with_id(raw: &str, members: &[JsonMember]) -> [u8; 16] {
+    let [_, event_key] = NAME_KEYS;
+    hash_members_without(raw, members, &[event_key])
 }
 
-fn without(raw: &str, members: &[Member], no_content: &[&str]) -> [u8; 16] {
-    let key = |member: &Member| json::slice(raw, member.key);
-    let mut sorted: Vec<&Member> = members.iter().collect();
+fn hash_members_without(raw: &str, members: &[JsonMember], no_content: &[&str]) -> [u8; 16] {
+    let key = |member: &JsonMember| json::slice(raw, member.key);
+    let mut sorted: Vec<&JsonMember> = members.iter().collect();
     // By place, too, so that of equal keys the last one of the message stays the last.
     sort::sort_by(&mut sorted, &mut |a, b| {
-        compare(key(a), key(b)).then_with(|| a.key.start.cmp(&b.key.start))
+        compare_keys(key(a), key(b)).then_with(|| a.key.start.cmp(&b.key.start))
     });
     let mut hash = Sha256::new();
     hash.update(DOMAIN);
     for (at, member) in sorted.iter().enumerate() {
         let repeated =
-            sorted.get(at + 1).is_some_and(|next| compare(key(member), key(next)).is_eq());
-        let is_name = || no_content.iter().any(|name| compare(key(member), name).is_eq());
-        if repeated || (can_name(member) && is_name()) {
+            sorted.get(at + 1).is_some_and(|next| compare_keys(key(member), key(next)).is_eq());
+        let is_name = || no_content.iter().any(|name| compare_keys(key(member), name).is_eq());
+        if repeated || (is_name_value(member) && is_name()) {
             continue;
         }
         add_string(&mut hash, key(member));
@@ -64,50 +64,50 @@ fn without(raw: &str, members: &[Member], no_content: &[&str]) -> [u8; 16] {
 /// Whether a host can call a message so, or say that it has no name for it. Anything else under the
 /// name of an id is found by no id: were it no content either, two messages would be told apart by
 /// nothing.
-const fn can_name(member: &Member) -> bool {
-    matches!(member.kind, Kind::String | Kind::Number | Kind::Null)
+const fn is_name_value(member: &JsonMember) -> bool {
+    matches!(member.kind, JsonKind::String | JsonKind::Number | JsonKind::Null)
 }
 
 /// The order of two keys by their decoded bytes. Few have escapes; the others need no copy.
-fn compare(a: &str, b: &str) -> Ordering {
+fn compare_keys(a: &str, b: &str) -> Ordering {
     // Without the quotes, which are not below every byte of a longer key.
-    let plain = |key| json::inner(key).filter(|key| !key.as_bytes().contains(&b'\\'));
+    let plain = |key| json::string_body(key).filter(|key| !key.as_bytes().contains(&b'\\'));
     match (plain(a), plain(b)) {
         (Some(a), Some(b)) => a.cmp(b),
-        _ => decoded(a).cmp(&decoded(b)),
+        _ => decode_bytes(a).cmp(&decode_bytes(b)),
     }
 }
 
-fn decoded(literal: &str) -> Vec<u8> {
+fn decode_bytes(literal: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(literal.len());
     each_bytes(literal, &mut |bytes| out.extend_from_slice(bytes));
     out
 }
 
 fn add_value(hash: &mut Sha256, value: &str) {
-    let mut scanner = Scanner::new(value);
+    let mut scanner = JsonScanner::new(value);
     while let Ok(Some(token)) = scanner.next_token() {
         let written = value.get(token.start..token.end).unwrap_or_default();
         match token.kind {
-            TokenKind::Key | TokenKind::String => add_string(hash, written),
-            TokenKind::Number => {
+            JsonTokenKind::Key | JsonTokenKind::String => add_string(hash, written),
+            JsonTokenKind::Number => {
                 hash.update(b"n");
                 add_length(hash, written.len());
                 hash.update(written);
             }
-            TokenKind::ObjectStart => hash.update(b"{"),
-            TokenKind::ObjectEnd => hash.update(b"}"),
-            TokenKind::ArrayStart => hash.update(b"["),
-            TokenKind::ArrayEnd => hash.update(b"]"),
-            TokenKind::True => hash.update(b"t"),
-            TokenKind::False => hash.update(b"f"),
-            TokenKind::Null => hash.update(b"z"),
+            JsonTokenKind::ObjectStart => hash.update(b"{"),
+            JsonTokenKind::ObjectEnd => hash.update(b"}"),
+            JsonTokenKind::ArrayStart => hash.update(b"["),
+            JsonTokenKind::ArrayEnd => hash.update(b"]"),
+            JsonTokenKind::True => hash.update(b"t"),
+            JsonTokenKind::False => hash.update(b"f"),
+            JsonTokenKind::Null => hash.update(b"z"),
         }
     }
 }
 
 fn add_string(hash: &mut Sha256, literal: &str) {
-    if let Some(plain) = json::inner(literal).filter(|text| !text.contains('\\')) {
+    if let Some(plain) = json::string_body(literal).filter(|text| !text.contains('\\')) {
         hash.update(b"s");
         add_length(hash, plain.len());
         hash.update(plain);
@@ -127,9 +127,9 @@ fn add_length(hash: &mut Sha256, length: usize) {
 /// The decoded bytes of a string literal as WTF-8.
 fn each_bytes(literal: &str, emit: &mut dyn FnMut(&[u8])) {
     json::each_piece(literal, &mut |piece| match piece {
-        Piece::Plain(plain) => emit(plain.as_bytes()),
-        Piece::Char(c) => emit(c.encode_utf8(&mut [0; 4]).as_bytes()),
-        Piece::Lone(unit) => {
+        StringPiece::Plain(plain) => emit(plain.as_bytes()),
+        StringPiece::Char(c) => emit(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        StringPiece::LoneSurrogate(unit) => {
             let [high, low] = unit.to_be_bytes();
             let middle = 0x80 | (high & 0x0F) << 2 | low >> 6;
             emit(&[0xE0 | high >> 4, middle, 0x80 | low & 0x3F]);

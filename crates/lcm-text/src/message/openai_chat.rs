@@ -6,14 +6,14 @@
 use alloc::vec::Vec;
 
 use super::{
-    Message, Part, Role,
-    blocks::{self, Block, Object, Parts},
-    complete,
+    ParsedMessage, Part, Role,
+    blocks::{self, JsonObject, MessageBlock, PartCollector},
+    build_message,
 };
 use crate::{
     base::{
         error::Result,
-        json::{self, Kind, Member, Value},
+        json::{self, JsonKind, JsonMember, JsonValue},
     },
     types::api::Dialect,
 };
@@ -53,86 +53,94 @@ const MEMBERS: [&str; 16] = [
 /// The list of what stands beside `content` and `tool_calls`, of which there are at most five.
 const BESIDE: u8 = 2;
 
-pub(super) fn read(raw: &str) -> Result<Message> {
-    let message = Object::new(raw, json::object(raw)?);
+pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
+    let message = JsonObject::new(raw, json::parse_object(raw)?);
     let role = blocks::read_role(&message, "openai-chat", &ROLES)?;
-    let mut parts = Parts::new(LISTED_MAX);
+    let mut parts = PartCollector::new(LISTED_MAX);
     each_block(raw, &message, role, &mut |list, block| parts.push(list, block));
-    let has_more = !blocks::all_documented(&message, &MEMBERS);
-    Ok(complete(Dialect::OpenaiChat, raw, &message.members, role, parts.finish(), has_more))
+    let has_more = !blocks::has_only_documented(&message, &MEMBERS);
+    Ok(build_message(Dialect::OpenaiChat, raw, &message.members, role, parts.finish(), has_more))
 }
 
 /// Every block of a message that was read before, without a bound.
-pub(super) fn blocks(raw: &str) -> Vec<Block> {
+pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     let mut out = Vec::new();
-    let message = Object::new(raw, json::object(raw).unwrap_or_default());
+    let message = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
     let role = blocks::read_role(&message, "", &ROLES).unwrap_or(Role::User);
     each_block(raw, &message, role, &mut |_, block| out.push(block));
     out
 }
 
-fn each_block(raw: &str, message: &Object<'_>, role: Role, emit: &mut dyn FnMut(u8, Block)) {
+fn each_block(
+    raw: &str,
+    message: &JsonObject<'_>,
+    role: Role,
+    emit: &mut dyn FnMut(u8, MessageBlock),
+) {
     for key in ["reasoning_content", "reasoning"] {
-        if let Some(text) = message.string(key).filter(|text| text.length > 2) {
-            emit(BESIDE, Block { part: Part::Reasoning { text }, whole: text });
+        if let Some(text) = message.get_string(key).filter(|text| text.length > 2) {
+            emit(BESIDE, MessageBlock { part: Part::Reasoning { text }, whole: text });
             break;
         }
     }
-    let content = message.field("content");
+    let content = message.get_field("content");
     if role == Role::Tool {
         let output = content.map(|content| content.value);
-        let (call_id, name) = (message.id("tool_call_id"), message.string("name"));
+        let (call_id, name) = (message.get_id("tool_call_id"), message.get_string("name"));
         let part = Part::ToolResult { call_id, name, output, is_error: false };
-        emit(BESIDE, Block { part, whole: output.unwrap_or_default() });
+        emit(BESIDE, MessageBlock { part, whole: output.unwrap_or_default() });
     } else if let Some(content) = content {
         each_content(raw, content, emit);
     }
-    if let Some(text) = message.string("refusal").filter(|text| text.length > 2) {
-        emit(BESIDE, Block { part: Part::Text { text }, whole: text });
+    if let Some(text) = message.get_string("refusal").filter(|text| text.length > 2) {
+        emit(BESIDE, MessageBlock { part: Part::Text { text }, whole: text });
     }
-    if let Some(audio) = message.any("audio") {
-        let said = message.object("audio").and_then(|audio| audio.string("transcript"));
+    if let Some(audio) = message.get_value("audio") {
+        let said = message.get_object("audio").and_then(|audio| audio.get_string("transcript"));
         let part = said.map_or(Part::Other { value: audio }, |text| Part::Text { text });
-        emit(BESIDE, Block { part, whole: audio });
+        emit(BESIDE, MessageBlock { part, whole: audio });
     }
-    for value in message.list("tool_calls") {
-        emit(1, Block { part: read_call(raw, value), whole: value.span });
+    for value in message.get_list("tool_calls") {
+        emit(1, MessageBlock { part: read_call(raw, value), whole: value.span });
     }
-    if let Some(call) = message.object("function_call")
-        && let Some(whole) = message.any("function_call")
+    if let Some(call) = message.get_object("function_call")
+        && let Some(whole) = message.get_value("function_call")
     {
-        let part =
-            Part::ToolCall { id: None, name: call.string("name"), input: call.any("arguments") };
-        emit(BESIDE, Block { part, whole });
+        let part = Part::ToolCall {
+            id: None,
+            name: call.get_string("name"),
+            input: call.get_value("arguments"),
+        };
+        emit(BESIDE, MessageBlock { part, whole });
     }
 }
 
-fn each_content(raw: &str, content: &Member, emit: &mut dyn FnMut(u8, Block)) {
+fn each_content(raw: &str, content: &JsonMember, emit: &mut dyn FnMut(u8, MessageBlock)) {
     let whole = content.value;
     match content.kind {
-        Kind::String => emit(0, Block { part: Part::Text { text: whole }, whole }),
-        Kind::Array => {
-            for value in json::elements(raw, whole) {
-                emit(0, Block { part: read_part(raw, value), whole: value.span });
+        JsonKind::String => emit(0, MessageBlock { part: Part::Text { text: whole }, whole }),
+        JsonKind::Array => {
+            for value in json::list_elements(raw, whole) {
+                emit(0, MessageBlock { part: read_part(raw, value), whole: value.span });
             }
         }
-        _ => emit(0, Block { part: Part::Other { value: whole }, whole }),
+        _ => emit(0, MessageBlock { part: Part::Other { value: whole }, whole }),
     }
 }
 
-fn read_part(raw: &str, value: Value) -> Part {
+fn read_part(raw: &str, value: JsonValue) -> Part {
     let other = Part::Other { value: value.span };
-    let Some(part) = Object::of(raw, value) else { return other };
-    let text = |key| part.string(key).map(|text| Part::Text { text });
-    let known = match &*part.text("type") {
+    let Some(part) = JsonObject::from_value(raw, value) else { return other };
+    let text = |key| part.get_string(key).map(|text| Part::Text { text });
+    let known = match &*part.get_text("type") {
         "text" => text("text"),
         "refusal" => text("refusal"),
         "input_audio" => part
-            .object("input_audio")
-            .and_then(|audio| audio.string("data"))
+            .get_object("input_audio")
+            .and_then(|audio| audio.get_string("data"))
             .map(|data| Part::File { name: None, mime: None, text: None, data: Some(data) }),
-        "file" => part.object("file").and_then(|file| {
-            let (name, data) = (file.string("filename"), Some(file.string("file_data")?));
+        "file" => part.get_object("file").and_then(|file| {
+            let (name, data) = (file.get_string("filename"), Some(file.get_string("file_data")?));
             Some(Part::File { name, mime: None, text: None, data })
         }),
         _ => None,
@@ -140,16 +148,16 @@ fn read_part(raw: &str, value: Value) -> Part {
     known.unwrap_or(other)
 }
 
-fn read_call(raw: &str, value: Value) -> Part {
+fn read_call(raw: &str, value: JsonValue) -> Part {
     let read = || {
-        let call = Object::of(raw, value)?;
-        let (key, input) = match &*call.text("type") {
+        let call = JsonObject::from_value(raw, value)?;
+        let (key, input) = match &*call.get_text("type") {
             "custom" => ("custom", "input"),
             _ => ("function", "arguments"),
         };
-        let called = call.object(key)?;
-        let name = Some(called.string("name")?);
-        Some(Part::ToolCall { id: call.id("id"), name, input: called.any(input) })
+        let called = call.get_object(key)?;
+        let name = Some(called.get_string("name")?);
+        Some(Part::ToolCall { id: call.get_id("id"), name, input: called.get_value(input) })
     };
     read().unwrap_or(Part::Other { value: value.span })
 }

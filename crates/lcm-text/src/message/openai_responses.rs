@@ -8,14 +8,14 @@
 use alloc::vec::Vec;
 
 use super::{
-    Message, Part, Role,
-    blocks::{self, Block, Object, Parts},
-    complete, identity,
+    ParsedMessage, Part, Role,
+    blocks::{self, JsonObject, MessageBlock, PartCollector},
+    build_message, identity,
 };
 use crate::{
     base::{
         error::Result,
-        json::{self, Kind, Span, Value},
+        json::{self, ByteSpan, JsonKind, JsonValue},
     },
     types::api::Dialect,
 };
@@ -45,7 +45,7 @@ const MEMBERS: [&str; 10] = [
 ];
 
 /// Calls that the host answers, with an item whose type ends with `_output`.
-pub const CALLS: [&str; 6] = [
+pub const HOST_CALLS: [&str; 6] = [
     "function_call",
     "custom_tool_call",
     "computer_call",
@@ -55,7 +55,7 @@ pub const CALLS: [&str; 6] = [
 ];
 
 /// Calls that the provider answers, in the same item.
-const SERVED: [&str; 4] =
+const SERVER_CALLS: [&str; 4] =
     ["web_search_call", "file_search_call", "code_interpreter_call", "mcp_call"];
 
 /// Where the arguments of a call can stand.
@@ -65,26 +65,26 @@ const INPUTS: [&str; 7] =
 /// Where the result of a call can stand; what has none tells how it ended.
 const OUTPUTS: [&str; 5] = ["output", "outputs", "results", "error", "status"];
 
-pub(super) fn read(raw: &str) -> Result<Message> {
-    let item = Object::new(raw, json::object(raw)?);
+pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
+    let item = JsonObject::new(raw, json::parse_object(raw)?);
     let role = read_role(&item)?;
-    let mut parts = Parts::new(LISTED_MAX);
+    let mut parts = PartCollector::new(LISTED_MAX);
     each_block(raw, &item, &mut |list, block| parts.push(list, block));
-    let has_more = !blocks::all_documented(&item, &MEMBERS);
+    let has_more = !blocks::has_only_documented(&item, &MEMBERS);
     let mut message =
-        complete(Dialect::OpenaiResponses, raw, &item.members, role, parts.finish(), has_more);
-    if let "item_reference" | "local_shell_call_output" = kind(&item) {
+        build_message(Dialect::OpenaiResponses, raw, &item.members, role, parts.finish(), has_more);
+    if let "item_reference" | "local_shell_call_output" = read_kind(&item) {
         // Here `id` says which other item is meant: it is content, and no name of this one.
         message.entry_id = None;
-        message.identity = identity::with_id(raw, &item.members);
+        message.identity = identity::hash_content_with_id(raw, &item.members);
     }
     Ok(message)
 }
 
 /// Every block of an item that was read before, without a bound.
-pub(super) fn blocks(raw: &str) -> Vec<Block> {
+pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     let mut out = Vec::new();
-    let item = Object::new(raw, json::object(raw).unwrap_or_default());
+    let item = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
     each_block(raw, &item, &mut |_, block| out.push(block));
     out
 }
@@ -92,7 +92,7 @@ pub(super) fn blocks(raw: &str) -> Vec<Block> {
 /// The type of an item, empty when it is none that is told apart. A message need not tell it, nor
 /// need a reference.
 pub fn item_kind(raw: &str) -> &'static str {
-    kind(&Object::new(raw, json::object(raw).unwrap_or_default()))
+    read_kind(&JsonObject::new(raw, json::parse_object(raw).unwrap_or_default()))
 }
 
 /// The types beside those of calls that are told apart.
@@ -106,108 +106,109 @@ const KINDS: [&str; 7] = [
     "local_shell_call_output",
 ];
 
-fn kind(item: &Object<'_>) -> &'static str {
-    let given = item.text("type");
+fn read_kind(item: &JsonObject<'_>) -> &'static str {
+    let given = item.get_text("type");
     if given.is_empty() {
-        let is_reference = item.any("role").is_none() && item.string("id").is_some();
-        let is_bare = blocks::all_documented(item, &["type", "id"]);
+        let is_reference = item.get_value("role").is_none() && item.get_string("id").is_some();
+        let is_bare = blocks::has_only_documented(item, &["type", "id"]);
         return if is_reference && is_bare { "item_reference" } else { "message" };
     }
-    let mut known = KINDS.iter().chain(&CALLS).chain(&SERVED);
+    let mut known = KINDS.iter().chain(&HOST_CALLS).chain(&SERVER_CALLS);
     known.find(|kind| **kind == given).copied().unwrap_or("")
 }
 
-fn read_role(item: &Object<'_>) -> Result<Role> {
-    match kind(item) {
+fn read_role(item: &JsonObject<'_>) -> Result<Role> {
+    match read_kind(item) {
         "message" => blocks::read_role(item, "openai-responses", &ROLES),
         "mcp_approval_response" => Ok(Role::User),
-        _ if answered(&item.text("type")).is_some() => Ok(Role::Tool),
+        _ if answered_call_type(&item.get_text("type")).is_some() => Ok(Role::Tool),
         "" => Ok(blocks::read_role(item, "", &ROLES).unwrap_or(Role::Assistant)),
         _ => Ok(Role::Assistant),
     }
 }
 
 /// The type of the calls that items of this type answer.
-pub fn answered(kind: &str) -> Option<&'static str> {
+pub fn answered_call_type(kind: &str) -> Option<&'static str> {
     let call = kind.strip_suffix("_output")?;
-    CALLS.iter().find(|known| **known == call).copied()
+    HOST_CALLS.iter().find(|known| **known == call).copied()
 }
 
-fn each_block(raw: &str, item: &Object<'_>, emit: &mut dyn FnMut(u8, Block)) {
+fn each_block(raw: &str, item: &JsonObject<'_>, emit: &mut dyn FnMut(u8, MessageBlock)) {
     let trimmed = raw.trim_start();
     let start = raw.len() - trimmed.len();
-    let whole = Span::between(start, start + trimmed.trim_end().len());
-    let kind = kind(item);
+    let whole = ByteSpan::from_range(start, start + trimmed.trim_end().len());
+    let kind = read_kind(item);
     if kind == "message" {
         return each_content(raw, item, emit);
     }
     if kind == "reasoning" {
         let mut is_empty = true;
         for (list, key) in (0..).zip(["summary", "content"]) {
-            for value in item.list(key) {
-                let text = Object::of(raw, value).and_then(|piece| piece.string("text"));
+            for value in item.get_list(key) {
+                let text =
+                    JsonObject::from_value(raw, value).and_then(|piece| piece.get_string("text"));
                 let other = Part::Other { value: value.span };
                 let part = text.map_or(other, |text| Part::Reasoning { text });
-                emit(list, Block { part, whole: value.span });
+                emit(list, MessageBlock { part, whole: value.span });
                 is_empty = false;
             }
         }
         // What it thought can be known to the provider only.
-        let beside = item.any("encrypted_content").or(is_empty.then_some(whole));
+        let beside = item.get_value("encrypted_content").or(is_empty.then_some(whole));
         if let Some(value) = beside {
-            emit(2, Block { part: Part::Other { value }, whole: value });
+            emit(2, MessageBlock { part: Part::Other { value }, whole: value });
         }
         return;
     }
-    let mut one = |part: Part| emit(0, Block { part, whole });
-    let first = |keys: &[&str]| keys.iter().find_map(|key| item.any(key));
-    let name = item.string("name").filter(|name| name.length > 2).or(item.string("type"));
+    let mut one = |part: Part| emit(0, MessageBlock { part, whole });
+    let first = |keys: &[&str]| keys.iter().find_map(|key| item.get_value(key));
+    let name = item.get_string("name").filter(|name| name.length > 2).or(item.get_string("type"));
     let output = first(&OUTPUTS);
-    let is_error =
-        item.text("status") == "failed" || (output.is_some() && output == item.any("error"));
-    if answered(&item.text("type")).is_some() {
-        let call_id = item.id("call_id").or_else(|| item.id("id"));
+    let is_error = item.get_text("status") == "failed"
+        || (output.is_some() && output == item.get_value("error"));
+    if answered_call_type(&item.get_text("type")).is_some() {
+        let call_id = item.get_id("call_id").or_else(|| item.get_id("id"));
         one(Part::ToolResult { call_id, name: None, output, is_error });
-    } else if CALLS.contains(&kind) {
-        one(Part::ToolCall { id: item.id("call_id"), name, input: first(&INPUTS) });
-    } else if SERVED.contains(&kind) {
-        let id = item.id("id");
+    } else if HOST_CALLS.contains(&kind) {
+        one(Part::ToolCall { id: item.get_id("call_id"), name, input: first(&INPUTS) });
+    } else if SERVER_CALLS.contains(&kind) {
+        let id = item.get_id("id");
         one(Part::ToolCall { id, name, input: first(&INPUTS) });
         one(Part::ToolResult { call_id: id, name: None, output, is_error });
     } else {
-        let image = item.string("result").filter(|_| kind == "image_generation_call");
+        let image = item.get_string("result").filter(|_| kind == "image_generation_call");
         let file = |data| Part::File { name: None, mime: None, text: None, data: Some(data) };
         one(image.map_or(Part::Other { value: whole }, file));
     }
 }
 
-fn each_content(raw: &str, message: &Object<'_>, emit: &mut dyn FnMut(u8, Block)) {
-    let Some(content) = message.field("content") else { return };
+fn each_content(raw: &str, message: &JsonObject<'_>, emit: &mut dyn FnMut(u8, MessageBlock)) {
+    let Some(content) = message.get_field("content") else { return };
     let whole = content.value;
     match content.kind {
-        Kind::String => emit(0, Block { part: Part::Text { text: whole }, whole }),
-        Kind::Array => {
-            for value in json::elements(raw, whole) {
+        JsonKind::String => emit(0, MessageBlock { part: Part::Text { text: whole }, whole }),
+        JsonKind::Array => {
+            for value in json::list_elements(raw, whole) {
                 let part = read_part(raw, value).unwrap_or(Part::Other { value: value.span });
-                emit(0, Block { part, whole: value.span });
+                emit(0, MessageBlock { part, whole: value.span });
             }
         }
-        _ => emit(0, Block { part: Part::Other { value: whole }, whole }),
+        _ => emit(0, MessageBlock { part: Part::Other { value: whole }, whole }),
     }
 }
 
 /// One element of a message's content; `None` when it is none that is understood.
-fn read_part(raw: &str, value: Value) -> Option<Part> {
-    let part = Object::of(raw, value)?;
-    Some(match &*part.text("type") {
-        "input_text" | "output_text" | "text" => Part::Text { text: part.string("text")? },
-        "refusal" => Part::Text { text: part.string("refusal")? },
+fn read_part(raw: &str, value: JsonValue) -> Option<Part> {
+    let part = JsonObject::from_value(raw, value)?;
+    Some(match &*part.get_text("type") {
+        "input_text" | "output_text" | "text" => Part::Text { text: part.get_string("text")? },
+        "refusal" => Part::Text { text: part.get_string("refusal")? },
         "input_file" => {
-            let data = Some(part.string("file_data")?);
-            Part::File { name: part.string("filename"), mime: None, text: None, data }
+            let data = Some(part.get_string("file_data")?);
+            Part::File { name: part.get_string("filename"), mime: None, text: None, data }
         }
         "input_audio" => {
-            let data = Some(part.object("input_audio")?.string("data")?);
+            let data = Some(part.get_object("input_audio")?.get_string("data")?);
             Part::File { name: None, mime: None, text: None, data }
         }
         _ => return None,

@@ -1,13 +1,13 @@
 //! Tests of the projection of the providers' dialects.
 
 use super::*;
-use alloc::{format, string::String};
 use crate::base::error::ErrorCode;
+use alloc::{format, string::String};
 
 /// Role, and the kind of each part with what it was told by.
 fn outline(dialect: Dialect, raw: &str) -> String {
-    let message = project(dialect, raw).unwrap();
-    let text = |span: Option<Span>| span.map_or("-", |span| json::slice(raw, span));
+    let message = parse(dialect, raw).unwrap();
+    let text = |span: Option<ByteSpan>| span.map_or("-", |span| json::slice(raw, span));
     let mut out = format!("{}:", message.role.as_str());
     for part in &message.parts {
         out += &match *part {
@@ -91,7 +91,7 @@ fn a_message_of_results_is_the_tools() {
     let result = r#"{"type":"tool_result","tool_use_id":"toolu_abcdefghijkl","content":"r"}"#;
     let text = r#"{"type":"text","text":"t"}"#;
     let of = |content: String| {
-        project(Dialect::Anthropic, &format!("{{\"role\":\"user\",\"content\":[{content}]}}"))
+        parse(Dialect::Anthropic, &format!("{{\"role\":\"user\",\"content\":[{content}]}}"))
             .unwrap()
     };
     let alone = of(result.into());
@@ -100,8 +100,8 @@ fn a_message_of_results_is_the_tools() {
     assert_eq!(of(format!("{result},{result}")).role, Role::Tool);
     let mixed = of(format!("{result},{text}"));
     assert_eq!(mixed.role, Role::User);
-    assert!(!mixed.is_said_by_user(), "it must stay with its call");
-    assert!(of(text.into()).is_said_by_user());
+    assert!(!mixed.is_user_text(), "it must stay with its call");
+    assert!(of(text.into()).is_user_text());
 }
 
 #[test]
@@ -149,10 +149,10 @@ fn a_role_of_another_dialect_is_refused_by_name() {
         (Dialect::OpenaiResponses, "tool"),
         (Dialect::Gemini, "assistant"),
     ] {
-        let error = project(dialect, &format!("{{\"role\":\"{role}\"}}")).unwrap_err();
+        let error = parse(dialect, &format!("{{\"role\":\"{role}\"}}")).unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidInput);
         assert!(error.message.contains(role), "{error}");
-        assert!(project(dialect, "[]").is_err() && project(dialect, "{}").is_err());
+        assert!(parse(dialect, "[]").is_err() && parse(dialect, "{}").is_err());
     }
 }
 
@@ -161,21 +161,21 @@ fn a_provider_message_of_very_many_parts_is_bounded() {
     let calls = alloc::vec![r#"{"id":"i","function":{"name":"n"}}"#; 2_000].join(",");
     let texts = alloc::vec![r#"{"type":"text","text":"t"}"#; 2_000].join(",");
     let raw = format!("{{\"role\":\"assistant\",\"tool_calls\":[{calls}],\"content\":[{texts}]}}");
-    let message = project(Dialect::OpenaiChat, &raw).unwrap();
+    let message = parse(Dialect::OpenaiChat, &raw).unwrap();
     assert_eq!(message.parts.len(), 680);
     for rest in [339, 679] {
         let Part::Other { value } = message.parts[rest] else { panic!("no rest") };
         assert!(!json::slice(&raw, value).contains(']'), "one list only");
     }
-    assert_eq!(blocks(Dialect::OpenaiChat, &raw).len(), 4_000);
+    assert_eq!(read_blocks(Dialect::OpenaiChat, &raw).len(), 4_000);
     let raw = format!("{{\"role\":\"user\",\"content\":[{texts}],\"parts\":[{texts}]}}");
-    assert_eq!(project(Dialect::Anthropic, &raw).unwrap().parts.len(), 1_023);
-    assert_eq!(project(Dialect::Gemini, &raw).unwrap().parts.len(), 1_023);
+    assert_eq!(parse(Dialect::Anthropic, &raw).unwrap().parts.len(), 1_023);
+    assert_eq!(parse(Dialect::Gemini, &raw).unwrap().parts.len(), 1_023);
     let raw = format!(
         "{{\"type\":\"reasoning\",\"summary\":[{texts}],\"content\":[{texts}],\
          \"encrypted_content\":\"e\"}}"
     );
-    assert_eq!(project(Dialect::OpenaiResponses, &raw).unwrap().parts.len(), 681);
+    assert_eq!(parse(Dialect::OpenaiResponses, &raw).unwrap().parts.len(), 681);
 }
 
 #[test]
@@ -183,14 +183,14 @@ fn any_cut_of_a_provider_message_is_refused_and_never_panics() {
     let raw = r#"{"role":"assistant","content":[{"type":"text","text":"\ud83d"}],"tool_calls":
         [{"id":"i","function":{"name":"n","arguments":"{}"}}],"audio":{"id":"a"}}"#;
     let content = r#"{"role":"model","parts":[{"text":"\ud83d"},{"functionCall":{"name":"n"}}]}"#;
-    assert!(project(Dialect::Gemini, content).is_ok());
+    assert!(parse(Dialect::Gemini, content).is_ok());
     for end in 0..content.len() {
-        assert!(project(Dialect::Gemini, &content[..end]).is_err());
+        assert!(parse(Dialect::Gemini, &content[..end]).is_err());
     }
     for dialect in [Dialect::Anthropic, Dialect::OpenaiChat, Dialect::OpenaiResponses] {
-        assert!(project(dialect, raw).is_ok());
+        assert!(parse(dialect, raw).is_ok());
         for end in 0..raw.len() {
-            assert!(project(dialect, &raw[..end]).is_err());
+            assert!(parse(dialect, &raw[..end]).is_err());
         }
     }
 }
@@ -261,7 +261,7 @@ fn openai_responses_items_are_read() {
 
 #[test]
 fn the_id_of_a_reference_is_what_it_says() {
-    let of = |raw: &str| project(Dialect::OpenaiResponses, raw).unwrap();
+    let of = |raw: &str| parse(Dialect::OpenaiResponses, raw).unwrap();
     let reference = |id: &str| of(&format!("{{\"type\":\"item_reference\",\"id\":\"{id}\"}}"));
     assert_eq!(reference("a").entry_id, None);
     assert_eq!(reference("a").identity, reference("a").identity);
@@ -318,7 +318,7 @@ fn gemini_contents_are_read() {
 
 /// What a message is taken for; `-`: nothing says that it does not fit, `?`: it does not.
 fn taken_for(dialect: Dialect, raw: &str) -> &'static str {
-    match project(dialect, raw).unwrap().misfit {
+    match parse(dialect, raw).unwrap().dialect_mismatch {
         None => "-",
         Some(misfit) => misfit.looks_like.map_or("?", Dialect::as_str),
     }
@@ -426,6 +426,6 @@ fn a_time_that_is_none_is_told() {
         ("{}", true),
     ] {
         let raw = format!(r#"{{"role":"user","content":"a","timestamp":{time}}}"#);
-        assert_eq!(project(Dialect::Lcm, &raw).unwrap().is_time_unread, expected, "{time}");
+        assert_eq!(parse(Dialect::Lcm, &raw).unwrap().has_invalid_timestamp, expected, "{time}");
     }
 }

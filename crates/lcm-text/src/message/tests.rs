@@ -3,11 +3,11 @@
 use alloc::{format, string::String, vec};
 
 use super::*;
-use crate::base::tokens::estimate;
 use crate::base::error::ErrorCode;
+use crate::base::tokens::estimate;
 
-fn read(raw: &str) -> Message {
-    project(Dialect::Lcm, raw).unwrap()
+fn read(raw: &str) -> ParsedMessage {
+    parse(Dialect::Lcm, raw).unwrap()
 }
 
 fn same(a: &str, b: &str) -> bool {
@@ -16,7 +16,7 @@ fn same(a: &str, b: &str) -> bool {
 
 /// The kind of each part and the text it was told by, for short comparisons.
 fn outline(raw: &str) -> String {
-    let text = |span: Option<Span>| span.map_or("-", |span| json::slice(raw, span));
+    let text = |span: Option<ByteSpan>| span.map_or("-", |span| json::slice(raw, span));
     let mut out = String::new();
     for part in read(raw).parts {
         out += &match part {
@@ -46,7 +46,7 @@ fn content_is_one_text() {
     assert_eq!(outline(raw), "text \"hello\"; ");
     assert_eq!(message.tokens, 2);
     assert_eq!((message.timestamp, message.entry_id, message.event_key), (None, None, None));
-    assert!(!message.discriminating && !message.failed_and_empty);
+    assert!(!message.is_discriminating && !message.is_failed_and_empty);
 }
 
 #[test]
@@ -129,12 +129,15 @@ fn a_message_of_very_many_parts_ends_with_the_rest_of_its_list() {
     let Part::Other { value } = message.parts[1022] else { panic!("no rest") };
     assert_eq!(json::slice(&raw, value), rest);
     assert_eq!(json::text(&raw, value), rest);
-    assert_eq!(u64::from(message.tokens), (1022 + tokens::quarters(&rest)).div_ceil(4));
+    assert_eq!(
+        u64::from(message.tokens),
+        (1022 + tokens::estimate_quarter_tokens(&rest)).div_ceil(4)
+    );
 
     let (message, raw) = read_list(&["0"; 1_000_000]);
     assert_eq!(message.parts.len(), 1023);
     assert!(message.parts.capacity() <= 1024);
-    assert_eq!(message.parts[0], Part::Other { value: Span { start: 26, length: 1 } });
+    assert_eq!(message.parts[0], Part::Other { value: ByteSpan { start: 26, length: 1 } });
     let Part::Other { value } = message.parts[1022] else { panic!("no rest") };
     assert!(raw.ends_with(&format!("{}]}}", json::slice(&raw, value))));
     let elements = json::slice(&raw, value).split(" , ").count();
@@ -145,7 +148,7 @@ fn a_message_of_very_many_parts_ends_with_the_rest_of_its_list() {
     let parts = [&["0"; 1023][..], &[&image, &image]].concat().join(",");
     let message = read(&format!("{{\"role\":\"user\",\"parts\":[{parts}],\"content\":\"a\"}}"));
     assert_eq!(message.parts.len(), 1024);
-    let flat = tokens::quarters("{\"data\":\"\"}") + 4 * 1600;
+    let flat = tokens::estimate_quarter_tokens("{\"data\":\"\"}") + 4 * 1600;
     assert_eq!(u64::from(message.tokens), (1 + 1022 + 4 - 1 + 2 * flat).div_ceil(4));
 }
 
@@ -153,7 +156,7 @@ fn a_message_of_very_many_parts_ends_with_the_rest_of_its_list() {
 fn a_failed_turn_with_anything_unknown_has_content() {
     let check = |members: &str, expected: bool| {
         let raw = format!("{{\"role\":\"assistant\",\"stop_reason\":\"error\",{members}}}");
-        assert_eq!(read(&raw).failed_and_empty, expected, "{members}");
+        assert_eq!(read(&raw).is_failed_and_empty, expected, "{members}");
     };
     check(r#""id":1,"timestamp":2,"event_key":3,"speaker":"s","session":"t","parts":[]"#, true);
     check(r#""\u0069d":1"#, true);
@@ -186,10 +189,10 @@ fn only_shape_role_and_depth_are_refused() {
         r#"{"role":"user","role":"other"}"#,
         &nested(513),
     ] {
-        let error = project(Dialect::Lcm, raw).unwrap_err();
+        let error = parse(Dialect::Lcm, raw).unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidInput, "{raw}");
     }
-    let error = project(Dialect::Lcm, "{\"role\":\"a\\nb\"}").unwrap_err();
+    let error = parse(Dialect::Lcm, "{\"role\":\"a\\nb\"}").unwrap_err();
     assert_eq!(error.message, "no role of the dialect `lcm`: `a b`");
 }
 
@@ -199,7 +202,7 @@ fn any_cut_of_a_message_is_refused_and_never_panics() {
         "output":"\ud83d\n"}],"timestamp":"2026-01-02","id":7}"#;
     assert!(read(raw).unique_call_id.is_some());
     for end in 0..raw.len() {
-        assert!(project(Dialect::Lcm, &raw[..end]).is_err());
+        assert!(parse(Dialect::Lcm, &raw[..end]).is_err());
     }
 }
 
@@ -251,7 +254,7 @@ fn case_5_long_base64_has_a_flat_price() {
 fn case_13_a_failed_turn_without_content_is_told() {
     let check = |members: &str, expected: bool| {
         let raw = format!("{{\"role\":\"assistant\",{members}}}");
-        assert_eq!(read(&raw).failed_and_empty, expected, "{members}");
+        assert_eq!(read(&raw).is_failed_and_empty, expected, "{members}");
     };
     check(r#""stop_reason":"error","content":"""#, true);
     check(r#""stop_reason":"aborted","content":" \n\u3000""#, true);
@@ -265,7 +268,7 @@ fn case_13_a_failed_turn_without_content_is_told() {
     check(r#""stop_reason":"error","content":[{"type":"odd"}]"#, false);
     check(r#""stop_reason":"end_turn","content":"""#, false);
     check(r#""stop_reason":["error"],"content":"""#, false);
-    assert!(!read(r#"{"role":"user","stop_reason":"error","content":""}"#).failed_and_empty);
+    assert!(!read(r#"{"role":"user","stop_reason":"error","content":""}"#).is_failed_and_empty);
 }
 
 #[test]
@@ -342,9 +345,9 @@ fn what_cannot_be_an_id_is_content_in_every_dialect() {
     ];
     for (dialect, message) in messages {
         let of = |key: &str, value: &str| {
-            project(dialect, &format!("{{\"{key}\":{value},{message}}}")).unwrap()
+            parse(dialect, &format!("{{\"{key}\":{value},{message}}}")).unwrap()
         };
-        let bare = project(dialect, &format!("{{{message}}}")).unwrap();
+        let bare = parse(dialect, &format!("{{{message}}}")).unwrap();
         for key in ["id", "event_key", "i\\u0064", "event\\u005fkey"] {
             let odd = [r#"{"$oid":"a"}"#, r#"{"$oid":"b"}"#, "[]", "[1]", "true", "false"];
             for (at, value) in odd.iter().enumerate() {
@@ -363,7 +366,7 @@ fn what_cannot_be_an_id_is_content_in_every_dialect() {
             }
         }
         // The last of equal keys counts.
-        let twice = project(dialect, &format!("{{\"id\":[],\"id\":null,{message}}}")).unwrap();
+        let twice = parse(dialect, &format!("{{\"id\":[],\"id\":null,{message}}}")).unwrap();
         assert_eq!(twice.identity, of("id", "null").identity);
     }
 }
@@ -407,16 +410,16 @@ fn a_strong_id_of_a_single_result_is_unique() {
     assert_eq!(unique(r#"{"type":"tool_result"}"#), None);
     for weak in ["", "call_", "call_abcdefghijk", "toolu_1234567890-2", "Call_abcdefghijkl", "abcd"]
     {
-        assert!(!strong_call_id(weak), "{weak}");
+        assert!(!is_unique_call_id(weak), "{weak}");
     }
-    assert!(strong_call_id("toolu_01A2b3C4d5E6f7"));
+    assert!(is_unique_call_id("toolu_01A2b3C4d5E6f7"));
 }
 
 #[test]
 fn long_dated_or_uniquely_called_content_discriminates() {
     let check = |members: &str, expected: bool| {
         let raw = format!("{{\"role\":\"assistant\",{members}}}");
-        assert_eq!(read(&raw).discriminating, expected, "{members}");
+        assert_eq!(read(&raw).is_discriminating, expected, "{members}");
     };
     let (short, long) = ("x ".repeat(23), "x ".repeat(24));
     check(&format!("\"content\":\"{short}\""), false);
@@ -435,6 +438,6 @@ fn long_dated_or_uniquely_called_content_discriminates() {
     check(&format!("\"content\":[{{\"type\":\"tool_result\",\"output\":\"{long}\"}}]"), true);
     assert_eq!(
         read(&format!("{{\"role\":\"user\",\"content\":\"{long}\"}}")).parts,
-        vec![Part::Text { text: Span { start: 25, length: 50 } }]
+        vec![Part::Text { text: ByteSpan { start: 25, length: 50 } }]
     );
 }

@@ -70,7 +70,7 @@ pub struct AppendOptions {
 
 /// A piece of a text that is too large for one call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Piece<'a> {
+pub struct UploadChunk<'a> {
     /// SHA-256 of the whole text in 64 hex digits.
     pub upload: &'a str,
     /// Where it begins, in bytes of UTF-8 from 0.
@@ -195,7 +195,7 @@ pub struct ApplyOptions {
 
 /// What became of an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Applied {
+pub enum ApplyStatus {
     /// A summary replaced its sources, now or by an earlier identical call.
     Committed,
     /// The answer was rejected; `next` asks again.
@@ -208,9 +208,9 @@ pub enum Applied {
 
 /// What `apply` and `run` did.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Outcome {
+pub struct ApplyOutcome {
     /// What became of the answer.
-    pub applied: Applied,
+    pub applied: ApplyStatus,
     /// One of the closed list of reasons; empty when committed.
     pub reason: String,
     /// The summary that was made or found.
@@ -239,7 +239,7 @@ pub struct Outcome {
 
 /// Which older items a context keeps when not everything fits.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Policy {
+pub enum EvictionPolicy {
     /// Newest first, stopping at the first that does not fit.
     #[default]
     Chronological,
@@ -253,7 +253,7 @@ pub enum Policy {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct AssembleOptions {
     /// Which older items are kept; `None`: `eviction_policy` of the configuration.
-    pub policy: Option<Policy>,
+    pub policy: Option<EvictionPolicy>,
     /// What `prompt-aware` compares with; `None`, or without words: newest first.
     pub prompt: Option<String>,
     /// Tokens of the budget that the host needs for itself.
@@ -271,7 +271,7 @@ pub struct AssembleOptions {
 
 /// How much of an assembly is equal to an earlier one.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Prefix {
+pub struct PrefixReport {
     /// Tokens of the equal beginning; `None`: nothing to compare with.
     pub stable_tokens: Option<u32>,
     /// Id of the first item that differs; `None`: none does, or nothing to compare with.
@@ -289,7 +289,7 @@ pub struct Prefix {
 
 /// One item of the stored context. A run that is cut at the budget is two items.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Item {
+pub struct AssembledItem {
     /// `sum_...`, `focus_...`, `live-...`, or `msg_...` of the first message of a run.
     pub id: String,
     /// `message`, `leaf`, `condensed`, `focus`, `live` or `withdrawn`.
@@ -309,7 +309,7 @@ pub struct Item {
 
 /// A context that fits.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Assembled {
+pub struct AssembledContext {
     /// JSON array of messages in the dialect asked for.
     pub messages_json: String,
     /// Text of the leading system messages that are still raw; `None`: there are none.
@@ -323,12 +323,12 @@ pub struct Assembled {
     /// Messages and summaries of the stored context that were left out.
     pub evicted: u32,
     /// Every item of the stored context, when asked for.
-    pub items: Vec<Item>,
+    pub items: Vec<AssembledItem>,
     /// The same as text for people, when asked for: a line for each, and a picture of what fills
     /// the budget.
     pub explanation_text: Option<String>,
     /// What is equal to an earlier assembly.
-    pub prefix: Prefix,
+    pub prefix: PrefixReport,
     /// Things worth knowing, each one line.
     pub warnings: Vec<String>,
 }

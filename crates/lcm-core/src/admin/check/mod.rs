@@ -9,7 +9,7 @@ mod graph;
 mod payloads;
 mod sequence;
 
-pub(super) use graph::{follows, measures, trust};
+pub(super) use graph::{is_derived_from, least_trust, sum_measures};
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -17,18 +17,18 @@ use crate::{
     ask, search,
     storage::{
         codec,
-        head::{Head, Loaded},
-        keys::Keys,
+        head::{ConversationHead, LoadedHead},
+        keys::ConversationKeys,
         records::grants,
-        store_session::Reader,
+        store_session::StoreSession,
         summary::Summary,
     },
 };
 use lcm_text::base::{
     error::{Error, ErrorCode, Result},
     int,
-    json::Writer,
-    sort::Sorted,
+    json::JsonWriter,
+    sort::SortedMap,
 };
 
 /// Largest head that is sound.
@@ -38,18 +38,18 @@ const FINDINGS_MAX: usize = 8;
 
 /// Findings by check.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub(super) struct CheckReport {
     checks: Vec<(&'static str, Vec<String>, usize)>,
 }
 
-impl Report {
+impl CheckReport {
     /// Starts a check; it passes unless something is found.
-    pub(super) fn begin(&mut self, name: &'static str) {
+    pub(super) fn begin_check(&mut self, name: &'static str) {
         self.checks.push((name, Vec::new(), 0));
     }
 
     /// Adds a finding to the check that runs.
-    pub(super) fn found(&mut self, message: String) {
+    pub(super) fn add_finding(&mut self, message: String) {
         if let Some((_, messages, count)) = self.checks.last_mut() {
             *count += 1;
             if messages.len() < FINDINGS_MAX {
@@ -59,48 +59,48 @@ impl Report {
     }
 
     /// Adds a finding unless `sound`.
-    pub(super) fn expect(&mut self, sound: bool, message: impl FnOnce() -> String) {
+    pub(super) fn expect_sound(&mut self, sound: bool, message: impl FnOnce() -> String) {
         if !sound {
-            self.found(message());
+            self.add_finding(message());
         }
     }
 
     /// Turns damage into a finding; other errors stop the check.
-    pub(super) fn damage<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
+    pub(super) fn catch_damage<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
-            Err(error) => self.damaged(error).map(|()| None),
+            Err(error) => self.add_damage(error).map(|()| None),
         }
     }
 
     #[cold]
-    fn damaged(&mut self, error: Error) -> Result<()> {
+    fn add_damage(&mut self, error: Error) -> Result<()> {
         if error.code != ErrorCode::Corrupt {
             return Err(error);
         }
-        self.found(error.into_failure().message);
+        self.add_finding(error.into_failure().message);
         Ok(())
     }
 
-    fn json(&self, metrics: Writer) -> String {
+    fn to_json(&self, metrics: JsonWriter) -> String {
         let ok = self.checks.iter().all(|(_, _, count)| *count == 0);
-        let mut checks = Writer::array();
+        let mut checks = JsonWriter::new_array();
         for (name, messages, count) in &self.checks {
             let mut message = messages.join("; ");
             if *count > messages.len() {
                 message = format!("{message}; and {} more", count - messages.len());
             }
-            let mut row = Writer::object();
-            row.text("message", &message);
-            row.text("name", name);
-            row.text("status", if *count == 0 { "pass" } else { "fail" });
+            let mut row = JsonWriter::new_object();
+            row.add_text("message", &message);
+            row.add_text("name", name);
+            row.add_text("status", if *count == 0 { "pass" } else { "fail" });
             checks.push_object(row);
         }
-        let mut report = Writer::object();
-        report.array_at("checks", checks);
-        report.null("cursor");
-        report.object_at("metrics", metrics);
-        report.flag("ok", ok);
+        let mut report = JsonWriter::new_object();
+        report.add_array("checks", checks);
+        report.add_null("cursor");
+        report.add_object("metrics", metrics);
+        report.add_flag("ok", ok);
         report.end_object()
     }
 }
@@ -110,116 +110,126 @@ impl Report {
 /// # Errors
 ///
 /// `not-found`; errors of the store. Damage is no error but a finding.
-pub(crate) fn check(reader: &mut Reader<'_>, conversation: &str) -> Result<String> {
-    let keys = Keys::new(conversation)?;
-    let loaded = Loaded::of_existing(reader, &keys, conversation)?;
+pub(crate) fn check(reader: &mut StoreSession<'_>, conversation: &str) -> Result<String> {
+    let keys = ConversationKeys::new(conversation)?;
+    let loaded = LoadedHead::load_existing(reader, &keys, conversation)?;
     let bytes = loaded.bytes.as_ref().map_or(0, Vec::len);
     let head = &loaded.head;
-    let mut report = Report::default();
-    report.begin("head");
-    report.expect(bytes <= HEAD_BYTES_MAX, || format!("the head has {bytes} bytes"));
+    let mut report = CheckReport::default();
+    report.begin_check("head");
+    report.expect_sound(bytes <= HEAD_BYTES_MAX, || format!("the head has {bytes} bytes"));
     let (less, ledger) = (head.raw_tokens.wrapping_sub(head.context.tokens), &head.ledger);
     let explained = ledger.saved_tokens.wrapping_add(ledger.withdrawn_tokens);
-    report.expect(less == explained, || {
+    report.expect_sound(less == explained, || {
         format!("the context has {less} tokens less than the messages, the ledger says {explained}")
     });
-    names(reader, &keys, conversation, &mut report)?;
-    journal(reader, &keys, head, &mut report)?;
+    check_name(reader, &keys, conversation, &mut report)?;
+    check_journal(reader, &keys, head, &mut report)?;
     let others = sequence::check(reader, &keys, head, &mut report)?;
     let summaries = read_summaries(reader, &keys, &mut report)?;
-    graph::context(reader, &keys, head, &summaries, &mut report)?;
-    graph::summaries(reader, &keys, head, &summaries, &mut report)?;
-    report.begin("search-index");
+    graph::check_context(reader, &keys, head, &summaries, &mut report)?;
+    graph::check_summaries(reader, &keys, head, &summaries, &mut report)?;
+    report.begin_check("search-index");
     let found = search::check(reader, &keys, head, &summaries);
-    for message in report.damage(found)?.unwrap_or_default() {
-        report.found(message);
+    for message in report.catch_damage(found)?.unwrap_or_default() {
+        report.add_finding(message);
     }
-    report.begin("grants");
+    report.begin_check("grants");
     let found = grants::check(reader, &keys);
-    for message in report.damage(found)?.unwrap_or_default() {
-        report.found(message);
+    for message in report.catch_damage(found)?.unwrap_or_default() {
+        report.add_finding(message);
     }
-    report.begin("vectors");
+    report.begin_check("vectors");
     let counts = [head.messages, int::to_u64(summaries.len())];
     let found = search::vectors::check::check(reader, &keys, counts);
-    for message in report.damage(found)?.unwrap_or_default() {
-        report.found(message);
+    for message in report.catch_damage(found)?.unwrap_or_default() {
+        report.add_finding(message);
     }
-    report.begin("question");
+    report.begin_check("question");
     let found = ask::check(reader, &keys);
-    report.damage(found)?;
-    let mut metrics = Writer::object();
-    metrics.number("context_items", head.context.count());
-    metrics.number("context_tokens", head.context.tokens);
-    metrics.number("messages", head.messages);
-    metrics.number("messages_newer_rules", others.newer);
-    metrics.number("messages_older_rules", others.older);
-    metrics.number("raw_bytes", head.raw_bytes);
-    metrics.number("raw_tokens", head.raw_tokens);
-    metrics.number("revision", head.revision);
-    metrics.number("summaries", int::to_u64(summaries.len()));
-    Ok(report.json(metrics))
+    report.catch_damage(found)?;
+    let mut metrics = JsonWriter::new_object();
+    metrics.add_number("context_items", head.context.count_items());
+    metrics.add_number("context_tokens", head.context.tokens);
+    metrics.add_number("messages", head.messages);
+    metrics.add_number("messages_newer_rules", others.newer);
+    metrics.add_number("messages_older_rules", others.older);
+    metrics.add_number("raw_bytes", head.raw_bytes);
+    metrics.add_number("raw_tokens", head.raw_tokens);
+    metrics.add_number("revision", head.revision);
+    metrics.add_number("summaries", int::to_u64(summaries.len()));
+    Ok(report.to_json(metrics))
 }
 
 /// The list of conversations names this one.
-fn names(
-    reader: &mut Reader<'_>,
-    keys: &Keys,
+fn check_name(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
     conversation: &str,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> Result<()> {
-    let key = keys.name();
-    let value = reader.fresh_one(&key)?;
+    let key = keys.name_key();
+    let value = reader.read_one_uncached(&key)?;
     let Some(value) = value else {
-        report.found(format!("`{key}` is missing"));
+        report.add_finding(format!("`{key}` is missing"));
         return Ok(());
     };
-    let name = report.damage(codec::decode::<(String, String)>(&key, &value))?;
-    report.expect(name.is_none_or(|(_, id)| id == conversation), || {
+    let name = report.catch_damage(codec::decode::<(String, String)>(&key, &value))?;
+    report.expect_sound(name.is_none_or(|(_, id)| id == conversation), || {
         format!("`{key}` names another conversation")
     });
     Ok(())
 }
 
 /// One entry for every revision.
-fn journal(reader: &mut Reader<'_>, keys: &Keys, head: &Head, report: &mut Report) -> Result<()> {
-    report.begin("journal");
-    let (start, end) = keys.range("j");
+fn check_journal(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+    head: &ConversationHead,
+    report: &mut CheckReport,
+) -> Result<()> {
+    report.begin_check("journal");
+    let (start, end) = keys.record_range("j");
     let mut next = 1u64;
     let mut damaged: Vec<String> = Vec::new();
-    reader.scan(&start, &end, &mut |key, value| {
-        if let Err(error) = codec::decode::<crate::storage::head::Journal>(key, value) {
+    reader.scan_range(&start, &end, &mut |key, value| {
+        if let Err(error) = codec::decode::<crate::storage::head::JournalEntry>(key, value) {
             damaged.push(error.into_failure().message);
         }
-        if key != keys.journal(next) {
+        if key != keys.journal_key(next) {
             damaged.push(format!("`{key}` stands where revision {next} belongs"));
         }
         next += 1;
         Ok(())
     })?;
-    damaged.into_iter().for_each(|message| report.found(message));
+    damaged.into_iter().for_each(|message| report.add_finding(message));
     let last = next - 1;
-    report
-        .expect(last == head.revision, || format!("{last} entries for revision {}", head.revision));
+    report.expect_sound(last == head.revision, || {
+        format!("{last} entries for revision {}", head.revision)
+    });
     Ok(())
 }
 
 /// All summaries by id, with the size of their records.
-pub(crate) type Summaries = Sorted<[u8; 8], (Summary, u32)>;
+pub(crate) type SummaryRecords = SortedMap<[u8; 8], (Summary, u32)>;
 
-fn read_summaries(reader: &mut Reader<'_>, keys: &Keys, report: &mut Report) -> Result<Summaries> {
-    report.begin("summary-records");
-    let (start, end) = keys.range("s");
-    let mut out = Summaries::default();
+fn read_summaries(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+    report: &mut CheckReport,
+) -> Result<SummaryRecords> {
+    report.begin_check("summary-records");
+    let (start, end) = keys.record_range("s");
+    let mut out = SummaryRecords::default();
     let mut findings: Vec<String> = Vec::new();
-    reader.scan(&start, &end, &mut |key, value| {
+    reader.scan_range(&start, &end, &mut |key, value| {
         match codec::decode::<Summary>(key, value) {
             Ok(record) => {
                 let id = record.id();
-                if key != keys.summary(id) {
+                if key != keys.summary_key(id) {
                     findings.push(format!(
                         "`{key}` holds the summary {}",
-                        crate::storage::summary::name(id)
+                        crate::storage::summary::format_summary_id(id)
                     ));
                 }
                 out.insert(id, (record, int::to_u32(value.len())));
@@ -228,7 +238,7 @@ fn read_summaries(reader: &mut Reader<'_>, keys: &Keys, report: &mut Report) -> 
         }
         Ok(())
     })?;
-    findings.into_iter().for_each(|message| report.found(message));
+    findings.into_iter().for_each(|message| report.add_finding(message));
     Ok(out)
 }
 

@@ -2,56 +2,61 @@
 
 use alloc::format;
 
-use crate::storage::{codec, history::History, pack::Stored, store_session::Reader};
+use crate::storage::{
+    codec, history::MessageHistory, pack::StoredMessage, store_session::StoreSession,
+};
 use lcm_text::{
-    base::{derivation_version::RULES, error::Result},
+    base::{derivation_version::DERIVATION_VERSION, error::Result},
     message::{
         self,
-        large_payload::{self, File},
+        large_payload::{self, PayloadRecord},
     },
     types::api::Dialect,
 };
 
-use super::Report;
+use super::CheckReport;
 
 /// Checks the stand-in of a message, given as seq, dialect and record, and that each of its
 /// payloads can be found.
 pub(super) fn check(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
-    (seq, dialect, stored): (u64, Dialect, &Stored),
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    (seq, dialect, stored): (u64, Dialect, &StoredMessage),
     raw: &str,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> Result<()> {
-    let Some(stand_in) = &stored.stand_in else { return Ok(()) };
-    let Some(shown) = report.damage(history.shown(reader, stored))? else { return Ok(()) };
-    let made = message::project(dialect, raw).ok().and_then(|message| {
+    let Some(stand_in) = &stored.placeholder else { return Ok(()) };
+    let Some(shown) = report.catch_damage(history.read_rendered_text(reader, stored))? else {
+        return Ok(());
+    };
+    let made = message::parse(dialect, raw).ok().and_then(|message| {
         let least = stand_in.payload_tokens_min;
-        large_payload::stand_in(dialect, raw, &message, least, history.keys.root())
+        large_payload::build_placeholder(dialect, raw, &message, least, history.keys.key_prefix())
     });
-    let same = match stored.rules {
-        RULES => made.as_ref().is_some_and(|made| {
+    let same = match stored.derivation_version {
+        DERIVATION_VERSION => made.as_ref().is_some_and(|made| {
             made.raw == *shown && made.parts == stand_in.parts && made.tokens == stored.tokens
         }),
-        _ => message::has_all(&shown, &stand_in.parts),
+        _ => message::contains_parts(&shown, &stand_in.parts),
     };
-    report.expect(same, || format!("what stands for message {seq} is not made from its text"));
+    report
+        .expect_sound(same, || format!("what stands for message {seq} is not made from its text"));
     for (id, wanted) in made.map(|made| made.files).unwrap_or_default() {
         // Other rules may have found other payloads; what is named has to be there.
-        if !shown.contains(&large_payload::name(id)) {
+        if !shown.contains(&large_payload::format_name(id)) {
             continue;
         }
-        let key = history.keys.file(id);
-        let found = match reader.fresh_one(&key)? {
-            Some(value) => report.damage(codec::decode::<File>(&key, &value))?,
+        let key = history.keys.payload_key(id);
+        let found = match reader.read_one_uncached(&key)? {
+            Some(value) => report.catch_damage(codec::decode::<PayloadRecord>(&key, &value))?,
             None => None,
         };
-        let is_it = |file: &File| {
+        let is_it = |file: &PayloadRecord| {
             let sizes = (file.bytes, file.lines) == (wanted.bytes, wanted.lines);
-            let same = file.rules != RULES || file.exploration == wanted.exploration;
+            let same = file.rules != DERIVATION_VERSION || file.exploration == wanted.exploration;
             sizes && same && file.seq >= seq
         };
-        report.expect(found.as_ref().is_some_and(is_it), || {
+        report.expect_sound(found.as_ref().is_some_and(is_it), || {
             format!("`{key}`, a payload of message {seq}, is missing or another one")
         });
     }

@@ -8,13 +8,13 @@ use crate::{
     Engine, Model,
     search::tests::Memory,
     storage::{
-        context::{Context, Item},
-        pack::{Pack, Raw, Stored},
+        context::{Context, ContextItem},
+        pack::{Pack, RawText, StoredMessage},
     },
 };
 use lcm_text::{
-    base::{derivation_version::RULES, json::Span, tokens},
-    message::{large_payload::File, trust::Trust},
+    base::{derivation_version::DERIVATION_VERSION, json::ByteSpan, tokens},
+    message::{large_payload::PayloadRecord, trust::Trust},
     types::{
         api::{
             AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, IngestMode,
@@ -23,13 +23,13 @@ use lcm_text::{
     },
 };
 
-const OLDER: u32 = RULES - 1;
-const NEWER: u32 = RULES + 1;
+const OLDER: u32 = DERIVATION_VERSION - 1;
+const NEWER: u32 = DERIVATION_VERSION + 1;
 const CONFIG: &str = r#"{"fresh_tail_messages_max":2,"fresh_tail_tokens_max":null,
     "leaf_chunk_tokens_max":1000,"condense_leaves_min":2,"condensed_tokens_target":512,
     "summary_prefix_tokens_target":600,"large_payload_tokens_min":1000}"#;
 /// What happens to a message.
-type Change = fn(&mut Stored);
+type Change = fn(&mut StoredMessage);
 
 /// Messages of the first append: few enough that they are not indexed and all stand in packs that
 /// the head lists.
@@ -116,9 +116,9 @@ fn assert_found(mut store: Memory, by: &str) {
     assert!(failed.len() == 1 && failed[0].contains(by), "{failed:?}, not {by}");
 }
 
-fn head(store: &Memory) -> (Keys, Head) {
-    let keys = Keys::new("c").unwrap();
-    let head = codec::decode(&keys.head(), &store.entries[&keys.head()]).unwrap();
+fn head(store: &Memory) -> (ConversationKeys, ConversationHead) {
+    let keys = ConversationKeys::new("c").unwrap();
+    let head = codec::decode(&keys.head_key(), &store.entries[&keys.head_key()]).unwrap();
     (keys, head)
 }
 
@@ -128,7 +128,7 @@ fn put<T: serde::Serialize>(store: &mut Memory, key: String, record: &T) {
 
 /// Writes the messages, none of them compacted or flushed, as `change` leaves them, with every
 /// count that follows from theirs.
-fn rewrite(store: &mut Memory, change: impl Fn(&mut Stored)) {
+fn rewrite(store: &mut Memory, change: impl Fn(&mut StoredMessage)) {
     let (keys, mut head) = head(store);
     let mut tokens_before = 0;
     for place in &mut head.packs {
@@ -137,50 +137,50 @@ fn rewrite(store: &mut Memory, change: impl Fn(&mut Stored)) {
         pack.messages.iter_mut().for_each(|message| change(Rc::make_mut(message)));
         pack.tokens_before = tokens_before;
         put(store, key.clone(), &pack);
-        *place = pack.place(int::to_u32(store.entries[&key].len()));
+        *place = pack.to_pack_ref(int::to_u32(store.entries[&key].len()));
         tokens_before += pack.tokens();
     }
     head.raw_tokens = tokens_before;
     head.ledger.saved_tokens = 0;
     head.context = Context::default();
-    head.context.append(1, head.messages, 0, tokens_before);
-    put(store, keys.head(), &head);
+    head.context.append_messages(1, head.messages, 0, tokens_before);
+    put(store, keys.head_key(), &head);
 }
 
 /// As an other version may have understood a message: one text, of more tokens.
-fn projected_otherwise(message: &mut Stored) {
+fn projected_otherwise(message: &mut StoredMessage) {
     message.parts.truncate(1);
-    if let Some(stand_in) = &mut message.stand_in {
+    if let Some(stand_in) = &mut message.placeholder {
         stand_in.message_tokens += 3;
     }
     message.tokens += 3;
 }
 
 /// As an other version may have explored a payload, where it stands for the message.
-fn stands_otherwise(message: &mut Stored) {
-    let Some(stand_in) = &mut message.stand_in else { return };
-    let Raw::Inline(text) = &stand_in.raw else { panic!("a stand-in is short") };
+fn stands_otherwise(message: &mut StoredMessage) {
+    let Some(stand_in) = &mut message.placeholder else { return };
+    let RawText::Inline(text) = &stand_in.raw else { panic!("a stand-in is short") };
     let text = text.replace("Exploration Summary", "What it is");
-    let made = lcm_text::message::project(Dialect::Lcm, &text).unwrap();
+    let made = lcm_text::message::parse(Dialect::Lcm, &text).unwrap();
     stand_in.parts = made.parts;
-    stand_in.raw = Raw::Inline(text);
+    stand_in.raw = RawText::Inline(text);
     message.tokens = made.tokens;
 }
 
-fn rewrite_files(store: &mut Memory, change: impl Fn(&mut File)) {
-    let keys = Keys::new("c").unwrap();
-    let (start, end) = keys.range("f");
+fn rewrite_files(store: &mut Memory, change: impl Fn(&mut PayloadRecord)) {
+    let keys = ConversationKeys::new("c").unwrap();
+    let (start, end) = keys.record_range("f");
     let found: Vec<String> = store.entries.range(start..end).map(|(key, _)| key.clone()).collect();
     assert!(!found.is_empty());
     for key in found {
-        let mut file: File = codec::decode(&key, &store.entries[&key]).unwrap();
+        let mut file: PayloadRecord = codec::decode(&key, &store.entries[&key]).unwrap();
         change(&mut file);
         put(store, key, &file);
     }
 }
 
 fn summaries(store: &Memory) -> Vec<Summary> {
-    let (start, end) = Keys::new("c").unwrap().range("s");
+    let (start, end) = ConversationKeys::new("c").unwrap().record_range("s");
     let range = store.entries.range(start..end);
     range.map(|(key, value)| codec::decode(key, value).unwrap()).collect()
 }
@@ -189,16 +189,18 @@ fn summaries(store: &Memory) -> Vec<Summary> {
 /// which the search index knows.
 fn recount(store: &mut Memory, rules: u32) {
     let (keys, head) = head(store);
-    let mut items = head.context.newest().to_vec();
-    let is_summary = |item: &&mut Item| item.depth().is_some();
-    let Some(Item::Summary(item)) = items.iter_mut().find(is_summary) else { panic!("no summary") };
-    let key = keys.summary(item.id);
+    let mut items = head.context.inline_items().to_vec();
+    let is_summary = |item: &&mut ContextItem| item.depth().is_some();
+    let Some(ContextItem::Summary(item)) = items.iter_mut().find(is_summary) else {
+        panic!("no summary")
+    };
+    let key = keys.summary_key(item.id);
     let old = store.entries[&key].clone();
     let changed = (1..100).find_map(|more| {
         let mut record: Summary = codec::decode(&key, &old).unwrap();
-        record.rules = rules;
+        record.derivation_version = rules;
         record.tokens += more;
-        let value = codec::encode_small(&record).unwrap();
+        let value = codec::encode_compressed(&record).unwrap();
         (value.len() == old.len()).then_some((value, record.tokens))
     });
     let (value, tokens) = changed.unwrap();
@@ -208,21 +210,21 @@ fn recount(store: &mut Memory, rules: u32) {
 }
 
 /// Puts other items in the place of a short context.
-fn replace_items(store: &mut Memory, items: &[Item]) {
+fn replace_items(store: &mut Memory, items: &[ContextItem]) {
     let (keys, mut head) = head(store);
-    let old = head.context.newest().to_vec();
+    let old = head.context.inline_items().to_vec();
     let (context, puts) =
-        head.context.replace(&keys, head.revision, &old, 0..old.len(), items).unwrap();
+        head.context.replace_items(&keys, head.revision, &old, 0..old.len(), items).unwrap();
     assert!(puts.is_empty());
     head.context = context;
     head.ledger.saved_tokens = head.raw_tokens - head.context.tokens;
-    put(store, keys.head(), &head);
+    put(store, keys.head_key(), &head);
 }
 
 /// All that other rules may derive, in messages that are not compacted.
 fn derive_otherwise(store: &mut Memory, rules: u32) {
     rewrite(store, |message| {
-        message.rules = rules;
+        message.derivation_version = rules;
         stands_otherwise(message);
         projected_otherwise(message);
     });
@@ -274,8 +276,12 @@ fn values_of_other_rules_are_sound_and_their_conversation_goes_on() {
         append(&mut store, FIRST + 1, 100);
         compact(&mut store, 10_000);
         let records = summaries(&store);
-        assert!(records.iter().any(|record| record.depth > 0 && record.rules == 0));
-        assert!(records.iter().any(|record| record.depth == 0 && record.rules == RULES));
+        assert!(records.iter().any(|record| record.depth > 0 && record.derivation_version == 0));
+        assert!(
+            records
+                .iter()
+                .any(|record| record.depth == 0 && record.derivation_version == DERIVATION_VERSION)
+        );
         recount(&mut store, rules);
         assert_sound(&mut store);
         append(&mut store, 101, 180);
@@ -287,7 +293,7 @@ fn values_of_other_rules_are_sound_and_their_conversation_goes_on() {
         assert_eq!(metrics[count], FIRST);
         assert_eq!(counts.iter().map(|n| n.as_u64().unwrap()).sum::<u64>(), FIRST, "{metrics}");
         let (_, head) = head(&store);
-        assert!(head.sealed > FIRST, "sealed together: {}", head.sealed);
+        assert!(head.compressed_through > FIRST, "sealed together: {}", head.compressed_through);
         assert!(summaries(&store).len() > records.len());
 
         let options = AssembleOptions::default();
@@ -295,7 +301,7 @@ fn values_of_other_rules_are_sound_and_their_conversation_goes_on() {
         let assembled = engine().assemble(&mut store, "c", 4_000, lcm, &options, 1).unwrap();
         assert!(assembled.summaries > 0);
         for record in summaries(&store) {
-            let name = crate::storage::summary::name(record.id());
+            let name = crate::storage::summary::format_summary_id(record.id());
             let answer = engine().describe(&mut store, "c", &name, "{}", None, 1).unwrap();
             assert!(answer.contains(&name));
         }
@@ -325,10 +331,10 @@ fn the_same_deviations_are_found_where_the_rules_are_current() {
     append(&mut store, FIRST + 1, 100);
     compact(&mut store, 7_000);
     let mut other = copy(&store);
-    recount(&mut other, RULES);
+    recount(&mut other, DERIVATION_VERSION);
     assert_found(other, "differ from its text");
-    let mut items = head(&store).1.context.newest().to_vec();
-    let Some(Item::Summary(item)) = items.first_mut() else { panic!("no summary") };
+    let mut items = head(&store).1.context.inline_items().to_vec();
+    let Some(ContextItem::Summary(item)) = items.first_mut() else { panic!("no summary") };
     item.rendered_tokens += 1;
     replace_items(&mut store, &items);
     assert_found(store, "differs from its record");
@@ -342,11 +348,11 @@ fn damage_is_found_whatever_the_rules() {
     append(&mut store, 1, FIRST);
     derive_otherwise(&mut store, OLDER);
     assert_sound(&mut store);
-    let far = Span { start: 1 << 20, length: 4 };
+    let far = ByteSpan { start: 1 << 20, length: 4 };
     let damage: [(&str, Change); 4] = [
         ("the projection of message 1 differs", |message| message.entry_id = None),
         ("the projection of message 1 differs", |message| {
-            let Raw::Inline(text) = &mut message.raw else { return };
+            let RawText::Inline(text) = &mut message.raw else { return };
             *text = text.replacen("and then", "and thus", 1);
         }),
         ("the projection of message 5 differs", |message| {
@@ -355,9 +361,9 @@ fn damage_is_found_whatever_the_rules() {
             }
         }),
         ("what stands for message 5", |message| {
-            let Some(stand_in) = &mut message.stand_in else { return };
-            let length = if let Raw::Inline(text) = &stand_in.raw { text.len() } else { 0 };
-            let span = Span { start: int::to_u32(length), length: 1 };
+            let Some(stand_in) = &mut message.placeholder else { return };
+            let length = if let RawText::Inline(text) = &stand_in.raw { text.len() } else { 0 };
+            let span = ByteSpan { start: int::to_u32(length), length: 1 };
             stand_in.parts.push(lcm_text::message::Part::Text { text: span });
         }),
     ];
@@ -373,7 +379,7 @@ fn damage_is_found_whatever_the_rules() {
     });
     assert_found(other, "the projection of message 1 differs");
     for kind in ["f", "i"] {
-        let (start, end) = Keys::new("c").unwrap().range(kind);
+        let (start, end) = ConversationKeys::new("c").unwrap().record_range(kind);
         let keys: Vec<String> =
             store.entries.range(start..end).map(|(key, _)| key.clone()).collect();
         for key in keys {
@@ -407,7 +413,7 @@ fn an_export_of_other_rules_is_taken_in_and_derived_anew() {
         assert_sound(&mut other);
         let (old, new) = (summaries(&store), summaries(&other));
         assert_eq!(old.len(), new.len());
-        assert!(new.iter().all(|record| record.rules == RULES));
+        assert!(new.iter().all(|record| record.derivation_version == DERIVATION_VERSION));
         assert!(new.iter().all(|record| record.tokens == tokens::estimate(&record.text)));
         assert!(new.iter().any(|record| record.depth > 0));
         let differ = old.iter().zip(&new).filter(|(a, b)| a.message_tokens != b.message_tokens);
@@ -435,7 +441,7 @@ fn an_export_is_taken_in_where_messages_of_other_rules_are_stored() {
         assert_eq!(summaries(&other).len(), summaries(&store).len());
     }
     let records = summaries(&other);
-    assert!(records.iter().any(|record| record.depth > 0 && record.rules == 0));
+    assert!(records.iter().any(|record| record.depth > 0 && record.derivation_version == 0));
 }
 
 /// Goal: a summary has the least label of its sources, or `check` finds it and an import refuses
@@ -452,13 +458,15 @@ fn a_label_above_the_sources_is_found_and_refused() {
         let id = record.id();
         let mut other = copy(&store);
         let lying = Summary { trust: Trust::Trusted, ..record };
-        put(&mut other, Keys::new("c").unwrap().summary(id), &lying);
+        put(&mut other, ConversationKeys::new("c").unwrap().summary_key(id), &lying);
         let wrong = format!(
             "`{}` is trusted, its messages are untrusted",
-            crate::storage::summary::name(id)
+            crate::storage::summary::format_summary_id(id)
         );
-        let follows =
-            format!("`{}` does not follow from its sources", crate::storage::summary::name(id));
+        let follows = format!(
+            "`{}` does not follow from its sources",
+            crate::storage::summary::format_summary_id(id)
+        );
         let (_, failed) = check(&mut other);
         let expected = if is_leaf { wrong } else { follows };
         assert!(failed.iter().any(|found| found.contains(&expected)), "{failed:?}: {expected}");
@@ -474,10 +482,14 @@ fn wrong_sums_of_the_current_rules_are_refused() {
     append(&mut store, 1, 60);
     compact(&mut store, 4_000);
     let leaf = summaries(&store).into_iter().find(|record| record.depth == 0).unwrap();
-    let key = Keys::new("c").unwrap().summary(leaf.id());
-    for (rules, taken) in [(RULES, false), (OLDER, true)] {
+    let key = ConversationKeys::new("c").unwrap().summary_key(leaf.id());
+    for (rules, taken) in [(DERIVATION_VERSION, false), (OLDER, true)] {
         let message_tokens = leaf.message_tokens + 1;
-        put(&mut store, key.clone(), &Summary { rules, message_tokens, ..leaf.clone() });
+        put(
+            &mut store,
+            key.clone(),
+            &Summary { derivation_version: rules, message_tokens, ..leaf.clone() },
+        );
         let result = import(&mut Memory::default(), &export(&mut store));
         assert_eq!(result.is_ok(), taken, "{result:?}");
     }

@@ -14,20 +14,21 @@ mod write;
 use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::{
-    codec, head::Loaded, history::History, keys::Keys, store_session::Reader, summary,
+    codec, head::LoadedHead, history::MessageHistory, keys::ConversationKeys,
+    store_session::StoreSession, summary,
 };
 use lcm_text::{
     base::{
         error::{Error, ErrorCode, Result},
         int,
-        json::Writer,
+        json::JsonWriter,
         limits,
     },
     types::api::Timestamp,
 };
 
-use super::portable::{Header, Line, SummaryLine};
-use progress::{Progress, Section};
+use super::portable::{ExportLine, HeaderLine, SummaryLine};
+use progress::{ImportProgress, ImportSection};
 
 /// Takes one page of lines. Answers `{"consumed", "cursor", "rewind", ...}`: how many lines were
 /// taken, what to hand over with the next ones, whether those begin with the first line again, and
@@ -39,115 +40,124 @@ use progress::{Progress, Section};
 /// written; `exists`: the store holds other messages or summaries; `limit-exceeded`: more than
 /// 1 MiB; errors of the store.
 pub(crate) fn import_page(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     lines: &[String],
     cursor: Option<&str>,
     now: Timestamp,
 ) -> Result<String> {
     let bytes: usize = lines.iter().map(String::len).sum();
     if int::to_u32(bytes) > limits::CALL_BYTES_MAX {
-        return Err(Error::limit(format_args!(
+        return Err(Error::limit_exceeded(format_args!(
             "lines: {bytes} bytes are over the 1 MiB of one call"
         )));
     }
-    let mut progress = Progress::read(cursor)?;
+    let mut progress = ImportProgress::read(cursor)?;
     if lines.is_empty() {
-        if !progress.ended || progress.verified.is_some() {
-            return Err(progress.wrong("is missing: this is not the whole export"));
+        if !progress.is_ended || progress.verified_checksum.is_some() {
+            return Err(progress.line_error("is missing: this is not the whole export"));
         }
-        return answer(&progress.rewound(), 0, true);
+        return build_response(&progress.start_second_pass(), 0, true);
     }
-    if progress.verified.is_some() {
-        let consumed = write::page(reader, &mut progress, lines, now)?;
-        return answer(&progress, consumed, false);
+    if progress.verified_checksum.is_some() {
+        let consumed = write::write_page(reader, &mut progress, lines, now)?;
+        return build_response(&progress, consumed, false);
     }
     for text in lines {
-        let line = progress.open(text)?;
-        progress.accept(&line)?;
-        verify(reader, &mut progress, &line)?;
+        let line = progress.open_line(text)?;
+        progress.accept_line(&line)?;
+        verify_line(reader, &mut progress, &line)?;
     }
-    answer(&progress, lines.len(), false)
+    build_response(&progress, lines.len(), false)
 }
 
-fn answer(progress: &Progress, consumed: usize, rewind: bool) -> Result<String> {
-    let done = progress.verified.is_some() && progress.ended;
-    let cursor = if done { None } else { Some(progress.text()?) };
+fn build_response(progress: &ImportProgress, consumed: usize, rewind: bool) -> Result<String> {
+    let done = progress.verified_checksum.is_some() && progress.is_ended;
+    let cursor = if done { None } else { Some(progress.encode_cursor()?) };
     let totals = &progress.totals;
-    let mut answer = Writer::object();
-    answer.number("consumed", int::to_u64(consumed));
-    answer.number("contexts", totals.contexts);
-    answer.number("conversations", progress.part);
-    answer.text_or_null("cursor", cursor.as_deref());
-    answer.number("ingested", totals.ingested);
-    answer.number("messages", totals.messages);
-    answer.flag("rewind", rewind);
-    answer.number("summaries", totals.summaries);
+    let mut answer = JsonWriter::new_object();
+    answer.add_number("consumed", int::to_u64(consumed));
+    answer.add_number("contexts", totals.contexts);
+    answer.add_number("conversations", progress.part);
+    answer.add_optional_text("cursor", cursor.as_deref());
+    answer.add_number("ingested", totals.ingested);
+    answer.add_number("messages", totals.messages);
+    answer.add_flag("rewind", rewind);
+    answer.add_number("summaries", totals.summaries);
     Ok(answer.end_object())
 }
 
 /// Compares an accepted line with what the store holds.
-fn verify(reader: &mut Reader<'_>, progress: &mut Progress, line: &Line) -> Result<()> {
+fn verify_line(
+    reader: &mut StoreSession<'_>,
+    progress: &mut ImportProgress,
+    line: &ExportLine,
+) -> Result<()> {
     match line {
-        Line::Header(header) => {
-            let (keys, loaded) = stored(reader, header)?;
+        ExportLine::Header(header) => {
+            let (keys, loaded) = load_conversation(reader, header)?;
             let head = &loaded.head;
-            compare(reader, progress, &keys, &loaded)?;
+            ensure_same_messages(reader, progress, &keys, &loaded)?;
             let (messages, frontier) = (head.messages, head.frontier);
             if let Some(section) = &mut progress.section {
-                (section.stored, section.stored_frontier) = (messages, frontier);
+                (section.messages_stored, section.stored_frontier) = (messages, frontier);
             }
             Ok(())
         }
-        Line::Message(_) | Line::Large(_) | Line::Piece(_) => {
+        ExportLine::Message(_) | ExportLine::LargeMessage(_) | ExportLine::Chunk(_) => {
             let Some(section) = &progress.section else { return Ok(()) };
-            section.same_messages(section.stored, &section.stored_frontier)
+            section.ensure_messages_match(section.messages_stored, &section.stored_frontier)
         }
-        Line::Summary(line) => match &progress.section {
-            Some(section) if section.stored > 0 && section.stored <= section.messages => {
-                let keys = Keys::new(&section.conversation)?;
-                derived_here(reader, &keys, line).map(|_| ())
+        ExportLine::Summary(line) => match &progress.section {
+            Some(section)
+                if section.messages_stored > 0 && section.messages_stored <= section.messages =>
+            {
+                let keys = ConversationKeys::new(&section.conversation)?;
+                ensure_derivation_matches(reader, &keys, line).map(|_| ())
             }
             _ => Ok(()),
         },
-        Line::Context(_) | Line::End(_) => Ok(()),
+        ExportLine::Context(_) | ExportLine::End(_) => Ok(()),
     }
 }
 
-fn stored(reader: &mut Reader<'_>, header: &Header) -> Result<(Keys, Loaded)> {
-    let keys = Keys::new(&header.conversation)?;
-    let loaded = Loaded::of(reader, &keys, &header.conversation)?;
+fn load_conversation(
+    reader: &mut StoreSession<'_>,
+    header: &HeaderLine,
+) -> Result<(ConversationKeys, LoadedHead)> {
+    let keys = ConversationKeys::new(&header.conversation)?;
+    let loaded = LoadedHead::load_head(reader, &keys, &header.conversation)?;
     Ok((keys, loaded))
 }
 
 /// Refuses a section whose messages are not the beginning of what is stored, when that has more.
-fn compare(
-    reader: &mut Reader<'_>,
-    progress: &Progress,
-    keys: &Keys,
-    loaded: &Loaded,
+fn ensure_same_messages(
+    reader: &mut StoreSession<'_>,
+    progress: &ImportProgress,
+    keys: &ConversationKeys,
+    loaded: &LoadedHead,
 ) -> Result<()> {
     let Some(section) = &progress.section else { return Ok(()) };
     let head = &loaded.head;
     let same = match section.messages {
         0 => true,
         last if last <= head.messages => {
-            History { keys, head }.frontier(reader, last)? == section.frontier
+            MessageHistory { keys, head }.frontier_at(reader, last)? == section.frontier
         }
         _ => true,
     };
-    if same { Ok(()) } else { Err(section.other_messages()) }
+    if same { Ok(()) } else { Err(section.other_messages_error()) }
 }
 
-impl Section {
+impl ImportSection {
     /// Refuses other messages, when the section has come to the newest stored one.
-    fn same_messages(&self, newest: u64, frontier: &[u8; 16]) -> Result<()> {
-        if newest > 0 && self.seen == newest && self.running != *frontier {
-            return Err(self.other_messages());
+    fn ensure_messages_match(&self, newest: u64, frontier: &[u8; 16]) -> Result<()> {
+        if newest > 0 && self.messages_seen == newest && self.running_hash != *frontier {
+            return Err(self.other_messages_error());
         }
         Ok(())
     }
 
-    fn other_messages(&self) -> Error {
+    fn other_messages_error(&self) -> Error {
         let message = format!("the conversation `{}` holds other messages", self.conversation);
         Error::new(ErrorCode::Exists, message)
     }
@@ -159,13 +169,17 @@ impl Section {
 /// # Errors
 ///
 /// `exists`: another summary was.
-fn derived_here(reader: &mut Reader<'_>, keys: &Keys, line: &SummaryLine) -> Result<()> {
+fn ensure_derivation_matches(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+    line: &SummaryLine,
+) -> Result<()> {
     let sources = line.record.source_refs();
-    let names: Vec<String> = sources.iter().map(|source| keys.derived(source.id)).collect();
-    for ((key, value), source) in names.iter().zip(reader.fresh(&names)?).zip(sources) {
+    let names: Vec<String> = sources.iter().map(|source| keys.derived_key(source.id)).collect();
+    for ((key, value), source) in names.iter().zip(reader.read_uncached(&names)?).zip(sources) {
         let Some(value) = value else { continue };
         if codec::decode::<[u8; 8]>(key, &value)? != line.id {
-            let source = summary::name(source.id);
+            let source = summary::format_summary_id(source.id);
             let message = format!("the summary `{source}` was condensed in another way here");
             return Err(Error::new(ErrorCode::Exists, message));
         }

@@ -8,8 +8,11 @@ use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
 
 use crate::{
-    ingest::{self, Restored},
-    storage::{head::Loaded, keys::Keys, session::Life, store_session::Reader},
+    ingest::{self, ImportedMessages},
+    storage::{
+        head::LoadedHead, keys::ConversationKeys, session::SessionLifecycle,
+        store_session::StoreSession,
+    },
 };
 use lcm_text::{
     base::{
@@ -17,12 +20,12 @@ use lcm_text::{
         int, limits,
     },
     config::Config,
-    types::api::{Dialect, Piece, Timestamp},
+    types::api::{Dialect, Timestamp, UploadChunk},
 };
 
 use super::{
-    super::portable::{ItemLine, LargeLine, Line, MessageLine, SummaryLine},
-    progress::Progress,
+    super::portable::{ExportLine, ExportedItem, LargeMessageLine, MessageLine, SummaryLine},
+    progress::ImportProgress,
     summaries,
 };
 
@@ -32,15 +35,15 @@ const SUMMARIES_BYTES_MAX: usize = 512 << 10;
 const SUMMARIES_PUTS_MAX: usize = 160;
 
 /// What the commit of this call will store.
-enum Batch {
-    Nothing,
-    Messages(Messages),
+enum ImportBatch {
+    Empty,
+    Messages(MessageBatch),
     Summaries { lines: Vec<SummaryLine>, depth: u32, bytes: usize, puts: usize },
-    Context(Vec<ItemLine>, Life),
+    Context(Vec<ExportedItem>, SessionLifecycle),
 }
 
 /// Messages and what the progress is after each.
-struct Messages {
+struct MessageBatch {
     dialect: Dialect,
     texts: Vec<String>,
     times: Vec<Timestamp>,
@@ -48,17 +51,17 @@ struct Messages {
     bytes: usize,
     /// The running hash before the first.
     before: [u8; 16],
-    after: Vec<Progress>,
+    after: Vec<ImportProgress>,
 }
 
 /// What becomes of a line.
-enum Take {
+enum LineDisposition {
     /// It was taken.
-    Taken,
+    Accepted,
     /// It was taken, and the commit has to be made.
-    Last,
+    AcceptedLast,
     /// It belongs to another commit.
-    Stop,
+    NextCommit,
 }
 
 /// Takes lines; returns how many.
@@ -66,16 +69,16 @@ enum Take {
 /// # Errors
 ///
 /// As [`super::import_page`].
-pub(super) fn page(
-    reader: &mut Reader<'_>,
-    progress: &mut Progress,
+pub(super) fn write_page(
+    reader: &mut StoreSession<'_>,
+    progress: &mut ImportProgress,
     lines: &[String],
     now: Timestamp,
 ) -> Result<usize> {
-    let mut writer = Writer { reader, stored: None, batch: Batch::Nothing, now };
+    let mut writer = Writer { reader, stored: None, batch: ImportBatch::Empty, now };
     if let Some(section) = &mut progress.section {
         writer.enter(&section.conversation)?;
-        if let Some(large) = section.pending.take()
+        if let Some(large) = section.pending_large_message.take()
             && writer.is_missing(large.seq)
         {
             writer.append_large(progress, &large)?;
@@ -87,25 +90,25 @@ pub(super) fn page(
     let mut before_context = None;
     for text in lines {
         let mut next = progress.clone();
-        let line = next.open(text)?;
-        if matches!(line, Line::Context(_)) && before_context.is_none() {
+        let line = next.open_line(text)?;
+        if matches!(line, ExportLine::Context(_)) && before_context.is_none() {
             before_context = Some((consumed, progress.clone()));
         }
-        next.accept(&line)?;
+        next.accept_line(&line)?;
         let take = writer.take(&line, progress, &mut next)?;
-        if matches!(take, Take::Stop) {
+        if matches!(take, LineDisposition::NextCommit) {
             break;
         }
         *progress = next;
         consumed += 1;
-        if matches!(take, Take::Last) {
+        if matches!(take, LineDisposition::AcceptedLast) {
             break;
         }
     }
-    let unfinished = progress.section.is_some() && matches!(writer.batch, Batch::Context(..));
+    let unfinished = progress.section.is_some() && matches!(writer.batch, ImportBatch::Context(..));
     if let Some((before, state)) = before_context.filter(|_| unfinished) {
         if before == 0 {
-            return Err(Error::invalid(format_args!(
+            return Err(Error::invalid_input(format_args!(
                 "lines: the context of a conversation has to come in one call, with its end; {} \
                  lines are too few",
                 lines.len()
@@ -118,17 +121,17 @@ pub(super) fn page(
 }
 
 struct Writer<'r, 's> {
-    reader: &'r mut Reader<'s>,
+    reader: &'r mut StoreSession<'s>,
     /// The conversation as it is stored.
-    stored: Option<(Keys, Loaded)>,
-    batch: Batch,
+    stored: Option<(ConversationKeys, LoadedHead)>,
+    batch: ImportBatch,
     now: Timestamp,
 }
 
 impl Writer<'_, '_> {
     fn enter(&mut self, conversation: &str) -> Result<()> {
-        let keys = Keys::new(conversation)?;
-        let loaded = Loaded::of(self.reader, &keys, conversation)?;
+        let keys = ConversationKeys::new(conversation)?;
+        let loaded = LoadedHead::load_head(self.reader, &keys, conversation)?;
         self.stored = Some((keys, loaded));
         Ok(())
     }
@@ -143,100 +146,126 @@ impl Writer<'_, '_> {
     }
 
     /// Whether more is stored than was exported: then nothing of the export is newer.
-    fn has_gone_on(&self, progress: &Progress) -> bool {
+    fn has_gone_on(&self, progress: &ImportProgress) -> bool {
         progress.section.as_ref().is_some_and(|section| self.newest() > section.messages)
     }
 
-    fn take(&mut self, line: &Line, before: &Progress, next: &mut Progress) -> Result<Take> {
+    fn take(
+        &mut self,
+        line: &ExportLine,
+        before: &ImportProgress,
+        next: &mut ImportProgress,
+    ) -> Result<LineDisposition> {
         match line {
-            Line::Header(header) => {
+            ExportLine::Header(header) => {
                 self.enter(&header.conversation)?;
-                let Some((keys, loaded)) = &self.stored else { return Ok(Take::Taken) };
-                super::compare(self.reader, next, keys, loaded)?;
-                Ok(Take::Taken)
+                let Some((keys, loaded)) = &self.stored else {
+                    return Ok(LineDisposition::Accepted);
+                };
+                super::ensure_same_messages(self.reader, next, keys, loaded)?;
+                Ok(LineDisposition::Accepted)
             }
-            Line::Message(line) if self.is_missing(line.seq) => self.message(line, before, next),
-            Line::Large(line) if self.is_missing(line.seq) && self.has_batch() => {
+            ExportLine::Message(line) if self.is_missing(line.seq) => {
+                self.message(line, before, next)
+            }
+            ExportLine::LargeMessage(line) if self.is_missing(line.seq) && self.has_batch() => {
                 let _ = line;
-                Ok(Take::Stop)
+                Ok(LineDisposition::NextCommit)
             }
-            Line::Piece(line) if self.is_missing(line.seq) => {
-                let Some((large, _)) = large(before) else { return Ok(Take::Stop) };
+            ExportLine::Chunk(line) if self.is_missing(line.seq) => {
+                let Some((large, _)) = large(before) else {
+                    return Ok(LineDisposition::NextCommit);
+                };
                 self.stage(large, line.offset, &line.text, next)
             }
-            Line::Message(_) | Line::Large(_) | Line::Piece(_) => {
-                let Some((_, loaded)) = &self.stored else { return Ok(Take::Taken) };
+            ExportLine::Message(_) | ExportLine::LargeMessage(_) | ExportLine::Chunk(_) => {
+                let Some((_, loaded)) = &self.stored else { return Ok(LineDisposition::Accepted) };
                 let head = &loaded.head;
                 if let Some(section) = &next.section {
-                    section.same_messages(head.messages, &head.frontier)?;
+                    section.ensure_messages_match(head.messages, &head.frontier)?;
                 }
-                Ok(Take::Taken)
+                Ok(LineDisposition::Accepted)
             }
-            Line::Summary(_) | Line::Context(_) if self.has_gone_on(next) => Ok(Take::Taken),
-            Line::Summary(line) => Ok(self.summary(line)),
-            Line::Context(items) => Ok(self.context(items, next)),
+            ExportLine::Summary(_) | ExportLine::Context(_) if self.has_gone_on(next) => {
+                Ok(LineDisposition::Accepted)
+            }
+            ExportLine::Summary(line) => Ok(self.summary(line)),
+            ExportLine::Context(items) => Ok(self.context(items, next)),
             // An end that follows its context belongs to the same commit.
-            Line::End(_) if matches!(self.batch, Batch::Context(..)) => Ok(Take::Last),
-            Line::End(_) if self.has_batch() => Ok(Take::Stop),
-            Line::End(_) => self.end(before),
+            ExportLine::End(_) if matches!(self.batch, ImportBatch::Context(..)) => {
+                Ok(LineDisposition::AcceptedLast)
+            }
+            ExportLine::End(_) if self.has_batch() => Ok(LineDisposition::NextCommit),
+            ExportLine::End(_) => self.end(before),
         }
     }
 
     fn has_batch(&self) -> bool {
-        !matches!(self.batch, Batch::Nothing)
+        !matches!(self.batch, ImportBatch::Empty)
     }
 
-    fn message(&mut self, line: &MessageLine, before: &Progress, next: &Progress) -> Result<Take> {
+    fn message(
+        &mut self,
+        line: &MessageLine,
+        before: &ImportProgress,
+        next: &ImportProgress,
+    ) -> Result<LineDisposition> {
         if !self.has_batch() {
-            self.batch = Batch::Messages(Messages {
+            self.batch = ImportBatch::Messages(MessageBatch {
                 dialect: line.dialect,
                 texts: Vec::new(),
                 times: Vec::new(),
                 payload_tokens_min: Vec::new(),
                 bytes: 0,
-                before: before.section.as_ref().map_or([0; 16], |section| section.running),
+                before: before.section.as_ref().map_or([0; 16], |section| section.running_hash),
                 after: Vec::new(),
             });
         }
-        let Batch::Messages(batch) = &mut self.batch else { return Ok(Take::Stop) };
+        let ImportBatch::Messages(batch) = &mut self.batch else {
+            return Ok(LineDisposition::NextCommit);
+        };
         let bytes = batch.bytes + line.text.len();
         if batch.dialect != line.dialect
             || batch.texts.len() == limits::BATCH_MESSAGES_MAX
             || bytes > limits::BATCH_BYTES_MAX
         {
-            return Ok(Take::Stop);
+            return Ok(LineDisposition::NextCommit);
         }
         batch.bytes = bytes;
         batch.texts.push(line.text.clone());
         batch.times.push(line.time);
         batch.payload_tokens_min.push(line.payload_tokens_min);
         batch.after.push(next.clone());
-        Ok(Take::Taken)
+        Ok(LineDisposition::Accepted)
     }
 
     fn stage(
         &mut self,
-        large: &LargeLine,
+        large: &LargeMessageLine,
         offset: u64,
         text: &str,
-        next: &mut Progress,
-    ) -> Result<Take> {
-        let Some(section) = &mut next.section else { return Ok(Take::Stop) };
-        if section.large.is_none() {
-            section.pending = Some(*large);
+        next: &mut ImportProgress,
+    ) -> Result<LineDisposition> {
+        let Some(section) = &mut next.section else { return Ok(LineDisposition::NextCommit) };
+        if section.large_message.is_none() {
+            section.pending_large_message = Some(*large);
         }
         let conversation = section.conversation.clone();
         let upload = hash::hex(&large.sha256);
         // Patterns are about what sessions say, not about copies of what was stored.
         let config = Config::default();
-        let piece = Piece { upload: &upload, offset, text, extra_json: None };
+        let piece = UploadChunk { upload: &upload, offset, text, extra_json: None };
         ingest::stage(self.reader, &config, &conversation, &piece, self.now)?;
-        Ok(Take::Last)
+        Ok(LineDisposition::AcceptedLast)
     }
 
-    fn append_large(&mut self, progress: &mut Progress, large: &LargeLine) -> Result<()> {
+    fn append_large(
+        &mut self,
+        progress: &mut ImportProgress,
+        large: &LargeMessageLine,
+    ) -> Result<()> {
         let Some((keys, loaded)) = self.stored.take() else { return Ok(()) };
-        let restored = Restored {
+        let restored = ImportedMessages {
             dialect: large.dialect,
             texts: &[format!("@upload {}", hash::hex(&large.sha256))],
             times: &[large.time],
@@ -244,24 +273,24 @@ impl Writer<'_, '_> {
             frontier: Some(large.frontier),
         };
         follows(&loaded, large.seq, &loaded.head.frontier)?;
-        ingest::restore(self.reader, &keys, loaded, &restored, self.now)?;
+        ingest::import_messages(self.reader, &keys, loaded, &restored, self.now)?;
         progress.totals.ingested += 1;
         Ok(())
     }
 
-    fn summary(&mut self, line: &SummaryLine) -> Take {
+    fn summary(&mut self, line: &SummaryLine) -> LineDisposition {
         // From above: the text, and as much again for its lists.
         let of_line = line.record.text.len() + (16 << 10);
         let puts_of_line = 1 + line.record.source_refs().len();
         match &mut self.batch {
-            Batch::Nothing => {
+            ImportBatch::Empty => {
                 let (depth, bytes, puts) = (line.record.depth, of_line, puts_of_line);
                 let lines = alloc::vec![line.clone()];
-                self.batch = Batch::Summaries { lines, depth, bytes, puts };
-                Take::Taken
+                self.batch = ImportBatch::Summaries { lines, depth, bytes, puts };
+                LineDisposition::Accepted
             }
             // Sources are looked for in the store, so that they come with an earlier commit.
-            Batch::Summaries { lines, depth, bytes, puts }
+            ImportBatch::Summaries { lines, depth, bytes, puts }
                 if *depth == line.record.depth
                     && *bytes + of_line <= SUMMARIES_BYTES_MAX
                     && *puts + puts_of_line <= SUMMARIES_PUTS_MAX =>
@@ -269,72 +298,72 @@ impl Writer<'_, '_> {
                 lines.push(line.clone());
                 *bytes += of_line;
                 *puts += puts_of_line;
-                Take::Taken
+                LineDisposition::Accepted
             }
-            _ => Take::Stop,
+            _ => LineDisposition::NextCommit,
         }
     }
 
-    fn context(&mut self, items: &[ItemLine], next: &Progress) -> Take {
+    fn context(&mut self, items: &[ExportedItem], next: &ImportProgress) -> LineDisposition {
         match &mut self.batch {
-            Batch::Nothing => {
+            ImportBatch::Empty => {
                 let life = next.section.as_ref().map(|section| section.life.clone());
-                self.batch = Batch::Context(items.to_vec(), life.unwrap_or_default());
-                Take::Taken
+                self.batch = ImportBatch::Context(items.to_vec(), life.unwrap_or_default());
+                LineDisposition::Accepted
             }
-            Batch::Context(all, _) => {
+            ImportBatch::Context(all, _) => {
                 all.extend_from_slice(items);
-                Take::Taken
+                LineDisposition::Accepted
             }
-            _ => Take::Stop,
+            _ => LineDisposition::NextCommit,
         }
     }
 
     /// The end of a conversation without context: without messages, or with more than exported.
-    fn end(&mut self, before: &Progress) -> Result<Take> {
+    fn end(&mut self, before: &ImportProgress) -> Result<LineDisposition> {
         let missing = self.stored.as_ref().is_some_and(|(_, loaded)| loaded.bytes.is_none());
         match &before.section {
             Some(section) if missing => {
-                self.batch = Batch::Context(Vec::new(), section.life.clone());
-                Ok(Take::Last)
+                self.batch = ImportBatch::Context(Vec::new(), section.life.clone());
+                Ok(LineDisposition::AcceptedLast)
             }
-            _ => Ok(Take::Taken),
+            _ => Ok(LineDisposition::Accepted),
         }
     }
 
-    fn commit(self, progress: &mut Progress, consumed: usize) -> Result<usize> {
+    fn commit(self, progress: &mut ImportProgress, consumed: usize) -> Result<usize> {
         let Self { reader, stored, batch, now } = self;
         let Some((keys, loaded)) = stored else { return Ok(consumed) };
         match batch {
-            Batch::Nothing => Ok(consumed),
-            Batch::Messages(batch) => {
+            ImportBatch::Empty => Ok(consumed),
+            ImportBatch::Messages(batch) => {
                 let count = batch.texts.len();
                 let first = loaded.head.messages + 1;
                 let reached = batch.after.first().and_then(|after| after.section.as_ref());
-                let seq = reached.map_or(first, |section| section.seen);
+                let seq = reached.map_or(first, |section| section.messages_seen);
                 follows(&loaded, seq, &batch.before)?;
-                let restored = Restored {
+                let restored = ImportedMessages {
                     dialect: batch.dialect,
                     texts: &batch.texts,
                     times: &batch.times,
                     payload_tokens_min: &batch.payload_tokens_min,
                     frontier: None,
                 };
-                let receipt = ingest::restore(reader, &keys, loaded, &restored, now)?;
+                let receipt = ingest::import_messages(reader, &keys, loaded, &restored, now)?;
                 let taken = int::to_usize(u64::from(receipt.ingested));
                 let after = taken.checked_sub(1).and_then(|last| batch.after.into_iter().nth(last));
-                *progress = after.ok_or_else(|| Error::corrupt("no message was taken"))?;
+                *progress = after.ok_or_else(|| Error::corrupt_store("no message was taken"))?;
                 progress.totals.ingested += u64::from(receipt.ingested);
                 // All messages of the batch were the last lines of those that were consumed.
                 Ok(consumed - (count - taken))
             }
-            Batch::Summaries { lines, .. } => {
-                let added = summaries::store(reader, &keys, loaded, &lines, now)?;
+            ImportBatch::Summaries { lines, .. } => {
+                let added = summaries::store_summaries(reader, &keys, loaded, &lines, now)?;
                 progress.totals.summaries += added;
                 Ok(consumed)
             }
-            Batch::Context(items, life) => {
-                let replaced = summaries::context(reader, &keys, loaded, &items, &life, now)?;
+            ImportBatch::Context(items, life) => {
+                let replaced = summaries::store_context(reader, &keys, loaded, &items, &life, now)?;
                 progress.totals.contexts += u64::from(replaced);
                 Ok(consumed)
             }
@@ -343,12 +372,12 @@ impl Writer<'_, '_> {
 }
 
 /// The large message whose pieces come.
-fn large(progress: &Progress) -> Option<&(LargeLine, u64)> {
-    progress.section.as_ref().and_then(|section| section.large.as_ref())
+fn large(progress: &ImportProgress) -> Option<&(LargeMessageLine, u64)> {
+    progress.section.as_ref().and_then(|section| section.large_message.as_ref())
 }
 
 /// Refuses messages that do not follow the newest stored one.
-fn follows(loaded: &Loaded, seq: u64, frontier: &[u8; 16]) -> Result<()> {
+fn follows(loaded: &LoadedHead, seq: u64, frontier: &[u8; 16]) -> Result<()> {
     if seq == loaded.head.messages + 1 && *frontier == loaded.head.frontier {
         return Ok(());
     }

@@ -6,40 +6,40 @@
 
 use alloc::vec::Vec;
 
-use super::turns::{Block, Body, Turn};
+use super::turns::{BlockBody, Turn, TurnBlock};
 use lcm_text::{
     base::json,
-    message::{Object, Role},
+    message::{JsonObject, Role},
 };
 
 /// FNV-1a, 64 bits.
-fn hash(id: &str) -> u64 {
+fn hash_id(id: &str) -> u64 {
     id.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
 /// The ids of calls, results and items, each with the index of its entry.
-pub(super) fn of(turns: &[Turn<'_>], out: &mut Vec<(u64, usize)>) {
+pub(super) fn collect_ids(turns: &[Turn<'_>], out: &mut Vec<(u64, usize)>) {
     for turn in turns {
-        let mut add = |id: &str| out.push((hash(id), turn.entry));
+        let mut add = |id: &str| out.push((hash_id(id), turn.entry));
         for block in &turn.blocks {
             match &block.body {
-                Body::Call(call) => {
-                    call.given.iter().for_each(|id| add(id));
+                BlockBody::Call(call) => {
+                    call.given_id.iter().for_each(|id| add(id));
                     if !call.id.is_empty() {
                         add(&call.id);
                     }
                 }
-                Body::Answer(answer) => answer.given.iter().for_each(|id| add(id)),
-                Body::Served { id, .. } => add(id),
+                BlockBody::Answer(answer) => answer.given_id.iter().for_each(|id| add(id)),
+                BlockBody::ServerTool { id, .. } => add(id),
                 _ => {}
             }
         }
         if let Some(raw) = turn.native.filter(|_| turn.is_item) {
-            let item = Object::new(raw, json::object(raw).unwrap_or_default());
+            let item = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
             for key in ["id", "approval_request_id"] {
-                item.string(key).iter().for_each(|id| add(&json::text(raw, *id)));
+                item.get_string(key).iter().for_each(|id| add(&json::text(raw, *id)));
             }
         }
     }
@@ -47,16 +47,16 @@ pub(super) fn of(turns: &[Turn<'_>], out: &mut Vec<(u64, usize)>) {
 
 /// Whether the first entry needs nothing of what is before it and gives nothing to it: no result
 /// without an id, which belongs to the newest call, and no thought, which belongs to what follows.
-pub(super) fn stands_alone(turns: &[Turn<'_>]) -> bool {
-    let calls = |turn: &Turn<'_>, block: &Block<'_>| match &block.body {
-        Body::Call(_) if turn.role == Role::Assistant => Some(true),
-        Body::Answer(answer) if answer.given.is_none() => Some(false),
+pub(super) fn is_independent(turns: &[Turn<'_>]) -> bool {
+    let calls = |turn: &Turn<'_>, block: &TurnBlock<'_>| match &block.body {
+        BlockBody::Call(_) if turn.role == Role::Assistant => Some(true),
+        BlockBody::Answer(answer) if answer.given_id.is_none() => Some(false),
         _ => None,
     };
     let first_calls =
         turns.iter().find_map(|turn| turn.blocks.iter().find_map(|block| calls(turn, block)));
     let is_whole = |turn: &Turn<'_>| {
-        let is_thought = |block: &Block<'_>| matches!(block.body, Body::Thought);
+        let is_thought = |block: &TurnBlock<'_>| matches!(block.body, BlockBody::Thought);
         !turn.blocks.is_empty() && !turn.blocks.iter().any(is_thought)
     };
     first_calls.unwrap_or(true) && turns.first().is_some_and(is_whole)

@@ -7,29 +7,29 @@ use alloc::string::String;
 
 use super::file;
 use lcm_text::{
-    base::json::{self, Kind, Span},
-    message::{self, Block, Object, Part, Role, provider_limits},
+    base::json::{self, ByteSpan, JsonKind},
+    message::{self, JsonObject, MessageBlock, Part, Role, provider_limits},
     types::api::Dialect,
 };
 
 /// Members of a host, which this dialect has, too.
-const OF_HOST: [&str; 3] = ["id", "timestamp", "event_key"];
+const HOST_MEMBERS: [&str; 3] = ["id", "timestamp", "event_key"];
 
 /// The message in the `lcm` dialect.
 pub(in crate::assembly) fn from_provider(dialect: Dialect, role: Role, raw: &str) -> String {
     let mut out = String::from("{\"role\":\"");
     out.push_str(role.as_str());
     out.push_str("\",\"parts\":[");
-    for (at, block) in message::blocks(dialect, raw).iter().enumerate() {
+    for (at, block) in message::read_blocks(dialect, raw).iter().enumerate() {
         if at > 0 {
             out.push(',');
         }
         push_part(&mut out, dialect, raw, block);
     }
     out.push(']');
-    let message = Object::new(raw, json::object(raw).unwrap_or_default());
-    for key in OF_HOST {
-        if let Some(value) = message.any(key) {
+    let message = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
+    for key in HOST_MEMBERS {
+        if let Some(value) = message.get_value(key) {
             out.push_str(",\"");
             out.push_str(key);
             out.push_str("\":");
@@ -40,8 +40,8 @@ pub(in crate::assembly) fn from_provider(dialect: Dialect, role: Role, raw: &str
     out
 }
 
-fn push_part(out: &mut String, dialect: Dialect, raw: &str, block: &Block) {
-    let member = |out: &mut String, key: &str, value: Option<Span>| {
+fn push_part(out: &mut String, dialect: Dialect, raw: &str, block: &MessageBlock) {
+    let member = |out: &mut String, key: &str, value: Option<ByteSpan>| {
         if let Some(value) = value {
             out.push_str(",\"");
             out.push_str(key);
@@ -64,9 +64,9 @@ fn push_part(out: &mut String, dialect: Dialect, raw: &str, block: &Block) {
             member(out, "name", name);
             match input.map(|input| (json::kind(raw, input), json::text(raw, input))) {
                 // Arguments that are an object in a string.
-                Some((Kind::String, text)) if json::object(&text).is_ok() => {
+                Some((JsonKind::String, text)) if json::parse_object(&text).is_ok() => {
                     out.push_str(",\"input\":");
-                    out.push_str(&provider_limits::input_object(&text));
+                    out.push_str(&provider_limits::to_input_object(&text));
                 }
                 _ => member(out, "input", input),
             }

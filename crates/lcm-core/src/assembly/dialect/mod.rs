@@ -25,11 +25,11 @@ mod tests;
 use alloc::{rc::Rc, string::String, vec::Vec};
 
 pub(super) use self::{
-    anthropic::push_marked,
+    anthropic::push_with_cache_control,
     lcm::from_provider,
-    note::{Note, Notes},
+    note::{RenderNote, RenderNotes},
 };
-use crate::storage::pack::{Raw, Stored};
+use crate::storage::pack::{RawText, StoredMessage};
 use lcm_text::{
     message::{Part, Role},
     types::api::Dialect,
@@ -37,23 +37,23 @@ use lcm_text::{
 
 /// Members of messages for OpenAI that are the host's and not the provider's; the first one can be
 /// either's.
-const OF_HOST: [&str; 7] =
+const HOST_MEMBERS: [&str; 7] =
     ["id", "timestamp", "event_key", "speaker", "session", "trust", "stop_reason"];
 
 /// One chosen message or summary.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct RenderEntry {
     /// Index of its item in the stored context.
     pub(super) index: usize,
     /// Seq of the message, or of the first one that the summary stands for.
     pub(super) seq: u64,
-    pub(super) origin: Origin,
-    pub(super) text: Text,
+    pub(super) origin: EntryOrigin,
+    pub(super) text: EntryText,
 }
 
 /// What an entry is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Origin {
+pub(super) enum EntryOrigin {
     /// A summary with its id and the size of its record, which name its text.
     Summary([u8; 8], u32),
     Message {
@@ -64,68 +64,68 @@ pub(super) enum Origin {
 
 /// Where the text of an entry stands.
 #[derive(Clone, Debug)]
-pub(super) enum Text {
+pub(super) enum EntryText {
     /// What is shown of a message, in the pack that it is read from.
-    Stored(Rc<Stored>),
+    Stored(Rc<StoredMessage>),
     /// JSON of a message with its parts, or the element of a summary.
     Own(Rc<str>, Rc<[Part]>),
 }
 
-impl Entry {
+impl RenderEntry {
     /// JSON of the message, or the element of the summary.
-    pub(super) fn raw(&self) -> &str {
+    pub(super) fn raw_text(&self) -> &str {
         match &self.text {
-            Text::Own(raw, _) => raw,
-            Text::Stored(stored) => match stored.shown().0 {
-                Raw::Inline(raw) => raw,
+            EntryText::Own(raw, _) => raw,
+            EntryText::Stored(stored) => match stored.rendered_content().0 {
+                RawText::Inline(raw) => raw,
                 // Such a text is read into an entry of its own.
-                Raw::Chunked { .. } => "",
+                RawText::Chunked { .. } => "",
             },
         }
     }
 
     pub(super) fn parts(&self) -> &[Part] {
         match &self.text {
-            Text::Own(_, parts) => parts,
-            Text::Stored(stored) => stored.shown().1,
+            EntryText::Own(_, parts) => parts,
+            EntryText::Stored(stored) => stored.rendered_content().1,
         }
     }
 
     /// Whether everything is equal that rendering goes by.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let is_one = match (&self.text, &other.text) {
-            (Text::Stored(one), Text::Stored(other)) => Rc::ptr_eq(one, other),
-            (Text::Own(one, _), Text::Own(other, _)) => Rc::ptr_eq(one, other),
+            (EntryText::Stored(one), EntryText::Stored(other)) => Rc::ptr_eq(one, other),
+            (EntryText::Own(one, _), EntryText::Own(other, _)) => Rc::ptr_eq(one, other),
             _ => false,
         };
         self.seq == other.seq
             && self.origin == other.origin
-            && (is_one || (self.raw() == other.raw() && self.parts() == other.parts()))
+            && (is_one || (self.raw_text() == other.raw_text() && self.parts() == other.parts()))
     }
 }
 
 /// A rendered array.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Output {
+pub(super) struct RenderOutput {
     /// The messages, with commas between, without the brackets.
     pub(super) json: String,
     /// Where each message begins in it.
     pub(super) starts: Vec<usize>,
     /// What the entries became, in the order of the array.
-    pub(super) elements: Vec<Element>,
-    pub(super) notes: Notes,
+    pub(super) elements: Vec<OutputElement>,
+    pub(super) notes: RenderNotes,
     /// What the entries go by, each with the index of an entry.
     pub(super) ids: Vec<(u64, usize)>,
     /// The entries of a call and of its answer, where they are two.
     pub(super) pairs: Vec<(usize, usize)>,
     /// Whether the first entry is the same whatever stands before and behind it, as long as ids
     /// agree with none elsewhere.
-    pub(super) stands_alone: bool,
+    pub(super) is_independent: bool,
 }
 
 /// Neighbouring blocks of one message that come from one entry.
 #[derive(Clone, Debug)]
-pub(super) struct Element {
+pub(super) struct OutputElement {
     /// Index of the entry.
     pub(super) entry: usize,
     /// Index of the message.
@@ -140,15 +140,15 @@ pub(super) struct Element {
 
 /// Renders entries; those that stand beside the array are not among them. `begun`: others were
 /// rendered before them.
-pub(super) fn render(dialect: Dialect, entries: &[Entry], begun: bool) -> Output {
-    let mut notes = Notes::default();
-    let mut turns = turns::of(dialect, entries);
+pub(super) fn render(dialect: Dialect, entries: &[RenderEntry], begun: bool) -> RenderOutput {
+    let mut notes = RenderNotes::default();
+    let mut turns = turns::normalize_entries(dialect, entries);
     let mut ids = Vec::new();
-    ids::of(&turns, &mut ids);
-    let stands_alone = ids::stands_alone(&turns);
-    let pairs = pair::pair(dialect, &mut turns, &mut notes);
+    ids::collect_ids(&turns, &mut ids);
+    let stands_alone = ids::is_independent(&turns);
+    let pairs = pair::pair_calls(dialect, &mut turns, &mut notes);
     // Those that pairing made up, too.
-    ids::of(&turns, &mut ids);
+    ids::collect_ids(&turns, &mut ids);
     let sink = match dialect {
         Dialect::Anthropic => anthropic::write(&turns, begun, &mut notes),
         Dialect::OpenaiResponses => openai_responses::write(&turns, &mut notes),
@@ -156,6 +156,6 @@ pub(super) fn render(dialect: Dialect, entries: &[Entry], begun: bool) -> Output
         // Messages for `lcm` are written as they are and never come here.
         Dialect::OpenaiChat | Dialect::Lcm => openai_chat::write(&turns, &mut notes),
     };
-    let sink::Sink { json, starts, elements, .. } = sink;
-    Output { json, starts, elements, notes, ids, pairs, stands_alone }
+    let sink::ArrayWriter { json, starts, elements, .. } = sink;
+    RenderOutput { json, starts, elements, notes, ids, pairs, is_independent: stands_alone }
 }

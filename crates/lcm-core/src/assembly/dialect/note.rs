@@ -2,14 +2,14 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use super::Entry;
+use super::RenderEntry;
 
 /// Seqs that one warning names.
 const NAMED_MAX: usize = 8;
 
 /// What rendering did.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(in crate::assembly) enum Note {
+pub(in crate::assembly) enum RenderNote {
     /// Shares a message with its neighbour.
     Merged,
     /// A call got a result that says that there is none.
@@ -38,7 +38,7 @@ pub(in crate::assembly) enum Note {
     Invalid,
 }
 
-impl Note {
+impl RenderNote {
     /// All, in the order of the warnings.
     const ALL: [Self; 13] = [
         Self::Merged,
@@ -75,7 +75,7 @@ impl Note {
     }
 
     /// What a warning says; `None`: it is no matter for one.
-    const fn says(self) -> Option<&'static str> {
+    const fn warning_text(self) -> Option<&'static str> {
         Some(match self {
             Self::Merged | Self::Invalid => return None,
             Self::SyntheticResult => "calls without a result got one that says so",
@@ -95,12 +95,12 @@ impl Note {
 
 /// What was done to which entry.
 #[derive(Clone, Debug, Default)]
-pub(in crate::assembly) struct Notes {
-    list: Vec<(usize, Note)>,
+pub(in crate::assembly) struct RenderNotes {
+    list: Vec<(usize, RenderNote)>,
 }
 
-impl Notes {
-    pub(in crate::assembly) fn add(&mut self, entry: usize, note: Note) {
+impl RenderNotes {
+    pub(in crate::assembly) fn add_note(&mut self, entry: usize, note: RenderNote) {
         self.list.push((entry, note));
     }
 
@@ -115,21 +115,25 @@ impl Notes {
     }
 
     /// Whether there is a note on an entry that `belongs` admits.
-    pub(in crate::assembly) fn has(&self, note: Note, belongs: &dyn Fn(usize) -> bool) -> bool {
+    pub(in crate::assembly) fn has_note(
+        &self,
+        note: RenderNote,
+        belongs: &dyn Fn(usize) -> bool,
+    ) -> bool {
         self.list.iter().any(|(entry, made)| *made == note && belongs(*entry))
     }
 
     /// The entries of a note that `belongs` admits.
-    fn entries(&self, note: Note, belongs: &dyn Fn(usize) -> bool) -> Vec<usize> {
+    fn entries_with(&self, note: RenderNote, belongs: &dyn Fn(usize) -> bool) -> Vec<usize> {
         let made = self.list.iter().filter(|(entry, made)| *made == note && belongs(*entry));
         made.map(|(entry, _)| *entry).collect()
     }
 
     /// How often each note was made on the entries that `belongs` says, as `name N`.
-    pub(in crate::assembly) fn counts(&self, belongs: &dyn Fn(usize) -> bool) -> String {
+    pub(in crate::assembly) fn format_counts(&self, belongs: &dyn Fn(usize) -> bool) -> String {
         let mut out = String::new();
-        for note in Note::ALL {
-            let count = self.entries(note, belongs).len();
+        for note in RenderNote::ALL {
+            let count = self.entries_with(note, belongs).len();
             if count > 0 {
                 let separator = if out.is_empty() { "" } else { ", " };
                 out.push_str(&format!("{separator}{} {count}", note.name()));
@@ -139,11 +143,11 @@ impl Notes {
     }
 
     /// One line for each kind of note that is worth knowing.
-    pub(in crate::assembly) fn warnings(&self, entries: &[Entry]) -> Vec<String> {
+    pub(in crate::assembly) fn format_warnings(&self, entries: &[RenderEntry]) -> Vec<String> {
         let mut out = Vec::new();
-        for note in Note::ALL {
-            let Some(says) = note.says() else { continue };
-            let made = self.entries(note, &|_| true);
+        for note in RenderNote::ALL {
+            let Some(says) = note.warning_text() else { continue };
+            let made = self.entries_with(note, &|_| true);
             let mut is_noted = Vec::new();
             is_noted.resize(entries.len(), false);
             for at in made {

@@ -7,94 +7,101 @@
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use super::{
-    Note, Notes, OF_HOST, answer,
-    file::{File, field, last_members, members_but},
-    sink::{Bit, Sink},
-    turns::{Answer, Body, Call, Turn},
+    HOST_MEMBERS, RenderNote, RenderNotes, answer,
+    file::{FileContent, dedup_members, push_field, write_members_without},
+    sink::{ArrayWriter, JsonFragment},
+    turns::{BlockBody, Turn, TurnAnswer, TurnCall},
 };
 use lcm_text::{
-    base::json::{self, Kind, Span},
-    message::{Object, Role, provider_limits},
+    base::json::{self, ByteSpan, JsonKind},
+    message::{JsonObject, Role, provider_limits},
     types::api::Dialect,
 };
 
 /// Writes all turns.
-pub(super) fn write(turns: &[Turn<'_>], notes: &mut Notes) -> Sink {
-    let mut sink = Sink::new(Dialect::OpenaiChat);
+pub(super) fn write(turns: &[Turn<'_>], notes: &mut RenderNotes) -> ArrayWriter {
+    let mut sink = ArrayWriter::new(Dialect::OpenaiChat);
     for turn in turns {
         let message = match turn.native {
-            Some(raw) if content_stands(raw, turn.role) => native(raw, turn),
-            _ => built(turn, notes),
+            Some(raw) if is_valid_content(raw, turn.role) => write_native(raw, turn),
+            _ => build_message(turn, notes),
         };
         match message {
-            Some(json) => sink.message("", &[Bit::new(turn.entry, json)], "", notes),
+            Some(json) => sink.push_message("", &[JsonFragment::new(turn.entry, json)], "", notes),
             None if turn.answers.is_empty() && !turn.is_emptied => {
-                notes.add(turn.entry, Note::DroppedEmpty);
+                notes.add_note(turn.entry, RenderNote::DroppedEmpty);
             }
             None => {}
         }
         for answer in &turn.answers {
             let json = answer_json(answer, notes);
-            sink.message("", &[Bit::new(answer.entry, json)], "", notes);
+            sink.push_message("", &[JsonFragment::new(answer.entry, json)], "", notes);
         }
     }
     sink
 }
 
 /// Whether the content of a message is as the provider takes it, or there is none.
-fn content_stands(raw: &str, role: Role) -> bool {
-    let message = Object::new(raw, json::object(raw).unwrap_or_default());
+fn is_valid_content(raw: &str, role: Role) -> bool {
+    let message = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
     let types: &[&str] = match role {
         Role::System => &["text"],
         Role::User => &[],
         Role::Assistant | Role::Tool => &["text", "refusal"],
     };
-    match message.field("content") {
-        Some(content) if content.kind == Kind::Array => {
-            message.list("content").is_empty() || provider_limits::are_parts(raw, &message, types)
+    match message.get_field("content") {
+        Some(content) if content.kind == JsonKind::Array => {
+            message.get_list("content").is_empty()
+                || provider_limits::has_valid_chat_parts(raw, &message, types)
         }
-        content => content.is_none_or(|content| content.kind == Kind::String),
+        content => content.is_none_or(|content| content.kind == JsonKind::String),
     }
 }
 
 /// A message of this dialect; `None` when nothing is left of it.
-fn native(raw: &str, turn: &Turn<'_>) -> Option<String> {
-    let message = Object::new(raw, json::object(raw).unwrap_or_default());
+fn write_native(raw: &str, turn: &Turn<'_>) -> Option<String> {
+    let message = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
     let calls: Vec<String> = turn
         .blocks
         .iter()
         .filter_map(|block| match &block.body {
-            Body::Call(call) => Some(call_json(call, block.native)),
+            BlockBody::Call(call) => Some(call_json(call, block.native)),
             _ => None,
         })
         .collect();
-    let says = message.string("content").is_some() || !message.list("content").is_empty();
-    let beside = ["refusal", "audio"].iter().any(|key| message.any(key).is_some());
+    let says = message.get_string("content").is_some() || !message.get_list("content").is_empty();
+    let beside = ["refusal", "audio"].iter().any(|key| message.get_value(key).is_some());
     let speaks_otherwise = turn.role == Role::Assistant && (beside || !calls.is_empty());
     if !(says || speaks_otherwise) {
         return None;
     }
     let mut out = String::new();
-    for (key, member) in last_members(raw, &message) {
-        let is_nameless = key == "name" && member.kind != Kind::String;
-        if OF_HOST.contains(&&*key) || is_nameless || key == "tool_calls" || key == "function_call"
+    for (key, member) in dedup_members(raw, &message) {
+        let is_nameless = key == "name" && member.kind != JsonKind::String;
+        if HOST_MEMBERS.contains(&&*key)
+            || is_nameless
+            || key == "tool_calls"
+            || key == "function_call"
         {
             continue;
         }
         out.push_str(if out.is_empty() { "{" } else { "," });
         out.push_str(json::slice(raw, member.key));
         out.push(':');
-        match (&*key, message.object("audio")) {
+        match (&*key, message.get_object("audio")) {
             ("content", _) if !says => out.push_str("null"),
-            ("name", _) if !provider_limits::is_speaker(&message.text("name")) => {
-                let name =
-                    provider_limits::name(Dialect::OpenaiChat, &message.text("name")).into_owned();
+            ("name", _) if !provider_limits::is_valid_speaker_name(&message.get_text("name")) => {
+                let name = provider_limits::sanitize_tool_name(
+                    Dialect::OpenaiChat,
+                    &message.get_text("name"),
+                )
+                .into_owned();
                 json::write_string(&mut out, &name);
             }
             // A response says more than a request may.
             ("audio", Some(audio)) => {
                 out.push_str("{\"id\":");
-                json::write_string(&mut out, &audio.text("id"));
+                json::write_string(&mut out, &audio.get_text("id"));
                 out.push('}');
             }
             _ => out.push_str(json::slice(raw, member.value)),
@@ -112,35 +119,40 @@ fn push_calls(out: &mut String, calls: &[String]) {
 }
 
 /// A message from another dialect; `None` when there is nothing to say.
-fn built(turn: &Turn<'_>, notes: &mut Notes) -> Option<String> {
-    let mut content: Vec<Content> = Vec::new();
+fn build_message(turn: &Turn<'_>, notes: &mut RenderNotes) -> Option<String> {
+    let mut content: Vec<ChatContent> = Vec::new();
     let mut calls = Vec::new();
     let mut thoughts = false;
     for block in &turn.blocks {
         match &block.body {
-            Body::Text(text) if text.trim().is_empty() => {}
-            Body::Text(text) => content.push(Content::Text(text.clone())),
-            Body::Thought => thoughts = true,
-            Body::Call(call) => calls.push(call_json(call, None)),
-            Body::Answer(_) => {}
-            Body::File(file) => content.push(file_content(turn, file, notes)),
-            Body::Served { .. } => content.push(left_out(turn.entry, "block", notes)),
-            Body::Other(kind) => {
+            BlockBody::Text(text) if text.trim().is_empty() => {}
+            BlockBody::Text(text) => content.push(ChatContent::Text(text.clone())),
+            BlockBody::Thought => thoughts = true,
+            BlockBody::Call(call) => calls.push(call_json(call, None)),
+            BlockBody::Answer(_) => {}
+            BlockBody::File(file) => content.push(file_content(turn, file, notes)),
+            BlockBody::ServerTool { .. } => {
+                content.push(omission_content(turn.entry, "block", notes))
+            }
+            BlockBody::Other(kind) => {
                 let fits = |native: &&str| {
-                    let part = Object::new(native, json::object(native).unwrap_or_default());
-                    turn.role == Role::User && provider_limits::is_part(&part) && kind != "refusal"
+                    let part =
+                        JsonObject::new(native, json::parse_object(native).unwrap_or_default());
+                    turn.role == Role::User
+                        && provider_limits::is_valid_chat_part(&part)
+                        && kind != "refusal"
                 };
                 if let Some(native) = block.native.filter(fits) {
-                    content.push(Content::Part(native.into()));
+                    content.push(ChatContent::Part(native.into()));
                     continue;
                 }
                 let name = if kind.is_empty() { "block" } else { kind };
-                content.push(left_out(turn.entry, name, notes));
+                content.push(omission_content(turn.entry, name, notes));
             }
         }
     }
     if thoughts {
-        notes.add(turn.entry, Note::ReasoningLeftOut);
+        notes.add_note(turn.entry, RenderNote::ReasoningLeftOut);
     }
     if content.is_empty() && calls.is_empty() {
         return None;
@@ -158,24 +170,24 @@ fn built(turn: &Turn<'_>, notes: &mut Notes) -> Option<String> {
 }
 
 /// One piece of content.
-enum Content<'a> {
+enum ChatContent<'a> {
     Text(Cow<'a, str>),
     /// JSON of a part.
     Part(String),
 }
 
-fn push_content(out: &mut String, content: &[Content<'_>]) {
+fn push_content(out: &mut String, content: &[ChatContent<'_>]) {
     match content {
         [] => out.push_str("null"),
-        [Content::Text(text)] => json::write_string(out, text),
+        [ChatContent::Text(text)] => json::write_string(out, text),
         parts => {
             for (at, part) in parts.iter().enumerate() {
                 out.push(if at == 0 { '[' } else { ',' });
                 match part {
-                    Content::Part(json) => out.push_str(json),
-                    Content::Text(text) => {
+                    ChatContent::Part(json) => out.push_str(json),
+                    ChatContent::Text(text) => {
                         out.push_str("{\"type\":\"text\"");
-                        field(out, "text", text);
+                        push_field(out, "text", text);
                         out.push('}');
                     }
                 }
@@ -185,26 +197,31 @@ fn push_content(out: &mut String, content: &[Content<'_>]) {
     }
 }
 
-fn left_out<'a>(entry: usize, what: &str, notes: &mut Notes) -> Content<'a> {
-    notes.add(entry, Note::BlockLeftOut);
-    Content::Text(Cow::Owned(format!("[{what} left out]")))
+fn omission_content<'a>(entry: usize, what: &str, notes: &mut RenderNotes) -> ChatContent<'a> {
+    notes.add_note(entry, RenderNote::BlockLeftOut);
+    ChatContent::Text(Cow::Owned(format!("[{what} left out]")))
 }
 
-fn file_content<'a>(turn: &Turn<'_>, file: &File<'_>, notes: &mut Notes) -> Content<'a> {
+fn file_content<'a>(
+    turn: &Turn<'_>,
+    file: &FileContent<'_>,
+    notes: &mut RenderNotes,
+) -> ChatContent<'a> {
     let is_text = |json: &String| json.starts_with("{\"type\":\"text\"");
     match file.openai_chat().filter(|json| turn.role == Role::User || is_text(json)) {
-        Some(json) => Content::Part(json),
-        None => left_out(turn.entry, &file.title(), notes),
+        Some(json) => ChatContent::Part(json),
+        None => omission_content(turn.entry, &file.display_title(), notes),
     }
 }
 
-fn call_json(call: &Call<'_>, native: Option<&str>) -> String {
-    let name = provider_limits::name(Dialect::OpenaiChat, &call.name);
-    let stands = call.given.as_deref() == Some(&call.id) && name == call.name;
-    let is_string = json::kind(call.input, Span::between(0, call.input.len())) == Kind::String;
+fn call_json(call: &TurnCall<'_>, native: Option<&str>) -> String {
+    let name = provider_limits::sanitize_tool_name(Dialect::OpenaiChat, &call.name);
+    let stands = call.given_id.as_deref() == Some(&call.id) && name == call.name;
+    let is_string =
+        json::kind(call.input, ByteSpan::from_range(0, call.input.len())) == JsonKind::String;
     let is_typed = |native: &&str| {
-        let call = Object::new(native, json::object(native).unwrap_or_default());
-        matches!(&*call.text("type"), "function" | "custom")
+        let call = JsonObject::new(native, json::parse_object(native).unwrap_or_default());
+        matches!(&*call.get_text("type"), "function" | "custom")
     };
     if let Some(native) = native.filter(|_| stands && is_string).filter(is_typed) {
         return native.into();
@@ -213,36 +230,37 @@ fn call_json(call: &Call<'_>, native: Option<&str>) -> String {
     json::write_string(&mut out, &call.id);
     out.push_str(",\"type\":\"function\",\"function\":{\"name\":");
     json::write_string(&mut out, &name);
-    field(&mut out, "arguments", &provider_limits::input_object(call.input));
+    push_field(&mut out, "arguments", &provider_limits::to_input_object(call.input));
     out.push_str("}}");
     out
 }
 
-fn answer_json(answer: &Answer<'_>, notes: &mut Notes) -> String {
+fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
     if let Some(raw) = answer.native
-        && let Some(json) = native_answer(raw, answer)
+        && let Some(json) = write_native_answer(raw, answer)
     {
         return json;
     }
-    let (text, is_whole) = answer::told(answer);
+    let (text, is_whole) = answer::text_with_error_mark(answer);
     if !is_whole {
-        notes.add(answer.entry, Note::BlockLeftOut);
+        notes.add_note(answer.entry, RenderNote::BlockLeftOut);
     }
     let mut out = String::from("{\"role\":\"tool\"");
-    field(&mut out, "tool_call_id", &answer.id);
-    field(&mut out, "content", &text);
+    push_field(&mut out, "tool_call_id", &answer.id);
+    push_field(&mut out, "content", &text);
     out.push('}');
     out
 }
 
 /// A result of this dialect as it came; `None` when it must change.
-fn native_answer(raw: &str, answer: &Answer<'_>) -> Option<String> {
-    let message = Object::new(raw, json::object(raw).unwrap_or_default());
-    let stands = message.text("role") == "tool" && message.text("tool_call_id") == answer.id;
-    let takes =
-        message.string("content").is_some() || provider_limits::are_parts(raw, &message, &["text"]);
+fn write_native_answer(raw: &str, answer: &TurnAnswer<'_>) -> Option<String> {
+    let message = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
+    let stands =
+        message.get_text("role") == "tool" && message.get_text("tool_call_id") == answer.id;
+    let takes = message.get_string("content").is_some()
+        || provider_limits::has_valid_chat_parts(raw, &message, &["text"]);
     if !(stands && takes) {
         return None;
     }
-    Some(members_but(raw, &message, &OF_HOST))
+    Some(write_members_without(raw, &message, &HOST_MEMBERS))
 }

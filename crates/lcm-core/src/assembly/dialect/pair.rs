@@ -7,12 +7,12 @@
 use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec};
 
 use super::{
-    Note, Notes, answer,
-    turns::{Answer, Block, Body, MISSING_JSON, Turn},
+    RenderNote, RenderNotes, answer,
+    turns::{BlockBody, MISSING_JSON, Turn, TurnAnswer, TurnBlock},
 };
 use lcm_text::{
     base::sort,
-    message::{Role, provider_limits, strong_call_id},
+    message::{Role, is_unique_call_id, provider_limits},
     types::api::Dialect,
 };
 
@@ -21,10 +21,10 @@ use lcm_text::{
 const ID_STEM_CHARACTERS: usize = 16;
 
 /// Stands before the text of a result whose call is not in the context, which may be in a summary.
-const ORPHAN: &str = "[a tool returned this; its call is not shown]\n";
+const ORPHAN_PREFIX: &str = "[a tool returned this; its call is not shown]\n";
 
 /// A call or a result.
-struct Event {
+struct ToolEvent {
     turn: usize,
     block: usize,
     id: Option<String>,
@@ -35,7 +35,7 @@ struct Event {
 
 /// What becomes of a call: removed, or kept with the event that answers it.
 #[derive(Clone, Copy, Default)]
-enum Fate {
+enum CallFate {
     #[default]
     Removed,
     Kept(Option<usize>),
@@ -43,19 +43,19 @@ enum Fate {
 
 /// Pairs the calls and results of all turns; returns the entries of a call and of its result, where
 /// they are two.
-pub(super) fn pair(
+pub(super) fn pair_calls(
     dialect: Dialect,
     turns: &mut Vec<Turn<'_>>,
-    notes: &mut Notes,
+    notes: &mut RenderNotes,
 ) -> Vec<(usize, usize)> {
-    let mut events = events(turns);
-    give_ids(turns, &mut events);
+    let mut events = collect_events(turns);
+    assign_ids(turns, &mut events);
     let mut ids: BTreeMap<String, usize> = BTreeMap::new();
     // The events of each id, and whether one of them is a call.
     let mut groups: Vec<(Vec<usize>, bool)> = Vec::new();
     for (at, event) in events.iter().enumerate() {
         let Some(id) = &event.id else { continue };
-        let index = number(&mut ids, id);
+        let index = number_id(&mut ids, id);
         if index == groups.len() {
             groups.push((Vec::new(), false));
         }
@@ -64,18 +64,18 @@ pub(super) fn pair(
             *is_called |= event.is_call;
         }
     }
-    let mut fates: Vec<Fate> = Vec::new();
-    fates.resize_with(events.len(), Fate::default);
+    let mut fates: Vec<CallFate> = Vec::new();
+    fates.resize_with(events.len(), CallFate::default);
     for (group, _) in &groups {
         let first = group.first().and_then(|at| events.get(*at));
         if let Some(id) = first.and_then(|event| event.id.as_deref()) {
-            decide(id, group, &events, turns, &mut fates);
+            decide_fates(id, group, &events, turns, &mut fates);
         }
     }
     let is_called =
         |id: &String| ids.get(id).and_then(|at| groups.get(*at)).is_some_and(|(_, called)| *called);
     let mut answers = take_answers(turns, &events);
-    settle(dialect, turns, &events, &fates, &mut answers, notes);
+    settle_calls(dialect, turns, &events, &fates, &mut answers, notes);
     let pairs = turns.iter().flat_map(|turn| {
         let apart = turn.answers.iter().filter(|answer| answer.entry != turn.entry);
         apart.map(|answer| (turn.entry, answer.entry))
@@ -84,18 +84,18 @@ pub(super) fn pair(
     for (event, answer) in events.iter().zip(answers) {
         let Some(answer) = answer else { continue };
         match &event.id {
-            Some(id) if is_called(id) => notes.add(answer.entry, Note::DuplicateResult),
+            Some(id) if is_called(id) => notes.add_note(answer.entry, RenderNote::DuplicateResult),
             Some(_) if answer.is_real() => {
-                as_text(turns, event, &answer, Note::OrphanResult, notes);
+                replace_with_text(turns, event, &answer, RenderNote::OrphanResult, notes);
             }
-            Some(_) => notes.add(answer.entry, Note::DroppedEmpty),
-            None => as_text(turns, event, &answer, Note::ResultAsText, notes),
+            Some(_) => notes.add_note(answer.entry, RenderNote::DroppedEmpty),
+            None => replace_with_text(turns, event, &answer, RenderNote::ResultAsText, notes),
         }
     }
     for turn in turns.iter_mut() {
         turn.blocks.retain(|block| match &block.body {
-            Body::Answer(_) => false,
-            Body::Call(call) => !call.id.is_empty(),
+            BlockBody::Answer(_) => false,
+            BlockBody::Call(call) => !call.id.is_empty(),
             _ => true,
         });
         // What a tool says beside its results is said by the assistant that called it.
@@ -106,14 +106,14 @@ pub(super) fn pair(
     }
     // Chat Completions has the results of a message right behind it.
     if dialect != Dialect::OpenaiChat {
-        gather(dialect, turns);
+        move_answers_behind(dialect, turns);
     }
     pairs
 }
 
 /// Moves the answers of items behind the last item that its response put out before them.
-fn gather(dialect: Dialect, turns: &mut [Turn<'_>]) {
-    let mut moved: Vec<Answer<'_>> = Vec::new();
+fn move_answers_behind(dialect: Dialect, turns: &mut [Turn<'_>]) {
+    let mut moved: Vec<TurnAnswer<'_>> = Vec::new();
     let mut follows = turns
         .iter()
         .skip(1)
@@ -139,11 +139,11 @@ fn gather(dialect: Dialect, turns: &mut [Turn<'_>]) {
     }
 }
 
-fn events(turns: &[Turn<'_>]) -> Vec<Event> {
+fn collect_events(turns: &[Turn<'_>]) -> Vec<ToolEvent> {
     let mut out = Vec::new();
     for (turn, Turn { role, blocks, .. }) in turns.iter().enumerate() {
-        for (block, Block { body, .. }) in blocks.iter().enumerate() {
-            let event = |id: &Option<Cow<'_, str>>, name: &str, is_call, is_real| Event {
+        for (block, TurnBlock { body, .. }) in blocks.iter().enumerate() {
+            let event = |id: &Option<Cow<'_, str>>, name: &str, is_call, is_real| ToolEvent {
                 turn,
                 block,
                 id: id.as_deref().map(String::from),
@@ -152,11 +152,11 @@ fn events(turns: &[Turn<'_>]) -> Vec<Event> {
                 is_real,
             };
             match body {
-                Body::Call(call) if *role == Role::Assistant => {
-                    out.push(event(&call.given, &call.name, true, true));
+                BlockBody::Call(call) if *role == Role::Assistant => {
+                    out.push(event(&call.given_id, &call.name, true, true));
                 }
-                Body::Answer(answer) => {
-                    out.push(event(&answer.given, &answer.name, false, answer.is_real()));
+                BlockBody::Answer(answer) => {
+                    out.push(event(&answer.given_id, &answer.name, false, answer.is_real()));
                 }
                 _ => {}
             }
@@ -167,7 +167,7 @@ fn events(turns: &[Turn<'_>]) -> Vec<Event> {
 
 /// Names calls without an id, and gives results without one to a call of the turn before them that
 /// no other result answers: of the same name if they have one, else in order.
-fn give_ids(turns: &[Turn<'_>], events: &mut [Event]) {
+fn assign_ids(turns: &[Turn<'_>], events: &mut [ToolEvent]) {
     let mut answered: BTreeMap<String, usize> = BTreeMap::new();
     for id in events.iter().filter(|event| !event.is_call).filter_map(|event| event.id.as_ref()) {
         answered.insert(id.clone(), 0);
@@ -199,7 +199,7 @@ fn give_ids(turns: &[Turn<'_>], events: &mut [Event]) {
 }
 
 /// The number of an id: they are counted in the order of their first occurrence.
-pub(super) fn number(ids: &mut BTreeMap<String, usize>, id: &str) -> usize {
+pub(super) fn number_id(ids: &mut BTreeMap<String, usize>, id: &str) -> usize {
     if let Some(number) = ids.get(id) {
         return *number;
     }
@@ -214,8 +214,14 @@ pub(super) fn number(ids: &mut BTreeMap<String, usize>, id: &str) -> usize {
 /// turns. There a second call that says something else is another one, and what returns belongs to
 /// the nearest call before it: the first may have been broken off without a result. One that says
 /// the same counts when the first is answered before it and it is answered itself.
-fn decide(id: &str, group: &[usize], events: &[Event], turns: &[Turn<'_>], fates: &mut [Fate]) {
-    let is_weak = !strong_call_id(id);
+fn decide_fates(
+    id: &str,
+    group: &[usize],
+    events: &[ToolEvent],
+    turns: &[Turn<'_>],
+    fates: &mut [CallFate],
+) {
+    let is_weak = !is_unique_call_id(id);
     let event = |at: usize| events.get(at);
     let is_real = |at: usize| event(at).is_some_and(|event| event.is_real);
     let better = |slot: &mut Option<usize>, at: usize| {
@@ -225,7 +231,7 @@ fn decide(id: &str, group: &[usize], events: &[Event], turns: &[Turn<'_>], fates
     };
     let mut settle = |call: usize, answer: Option<usize>| {
         if let Some(fate) = fates.get_mut(call) {
-            *fate = Fate::Kept(answer);
+            *fate = CallFate::Kept(answer);
         }
     };
     let (mut current, mut answer, mut early) = (None, None, None);
@@ -258,11 +264,11 @@ fn decide(id: &str, group: &[usize], events: &[Event], turns: &[Turn<'_>], fates
 }
 
 /// Whether two calls ask for the same.
-fn is_same_call(turns: &[Turn<'_>], events: &[Event], one: usize, other: usize) -> bool {
+fn is_same_call(turns: &[Turn<'_>], events: &[ToolEvent], one: usize, other: usize) -> bool {
     let said = |at: usize| {
         let event = events.get(at)?;
         match &turns.get(event.turn)?.blocks.get(event.block)?.body {
-            Body::Call(call) => Some((&*call.name, call.input)),
+            BlockBody::Call(call) => Some((&*call.name, call.input)),
             _ => None,
         }
     };
@@ -270,10 +276,10 @@ fn is_same_call(turns: &[Turn<'_>], events: &[Event], one: usize, other: usize) 
 }
 
 /// Takes the results out of the turns, in the order of the events.
-fn take_answers<'a>(turns: &mut [Turn<'a>], events: &[Event]) -> Vec<Option<Answer<'a>>> {
-    let mut take = |event: &Event| {
+fn take_answers<'a>(turns: &mut [Turn<'a>], events: &[ToolEvent]) -> Vec<Option<TurnAnswer<'a>>> {
+    let mut take = |event: &ToolEvent| {
         let turn = turns.get_mut(event.turn)?;
-        let Body::Answer(answer) = &turn.blocks.get(event.block)?.body else { return None };
+        let BlockBody::Answer(answer) = &turn.blocks.get(event.block)?.body else { return None };
         let answer = answer.clone();
         turn.is_emptied = true;
         Some(answer)
@@ -282,79 +288,80 @@ fn take_answers<'a>(turns: &mut [Turn<'a>], events: &[Event]) -> Vec<Option<Answ
 }
 
 /// Gives the kept calls their ids and answers.
-fn settle<'a>(
+fn settle_calls<'a>(
     dialect: Dialect,
     turns: &mut [Turn<'a>],
-    events: &[Event],
-    fates: &[Fate],
-    answers: &mut [Option<Answer<'a>>],
-    notes: &mut Notes,
+    events: &[ToolEvent],
+    fates: &[CallFate],
+    answers: &mut [Option<TurnAnswer<'a>>],
+    notes: &mut RenderNotes,
 ) {
     // No id of a call is that of one which the provider answers itself.
     let mut used = BTreeMap::new();
     for block in turns.iter().flat_map(|turn| &turn.blocks) {
-        if let Body::Served { id, .. } = &block.body {
+        if let BlockBody::ServerTool { id, .. } = &block.body {
             used.insert(String::from(&**id), 0);
         }
     }
     for (event, fate) in events.iter().zip(fates).filter(|(event, _)| event.is_call) {
         let Some(turn) = turns.get_mut(event.turn) else { continue };
         let (entry, seq) = (turn.entry, turn.seq);
-        let Some(Body::Call(call)) = turn.blocks.get_mut(event.block).map(|block| &mut block.body)
+        let Some(BlockBody::Call(call)) =
+            turn.blocks.get_mut(event.block).map(|block| &mut block.body)
         else {
             continue;
         };
-        let Fate::Kept(answered) = *fate else {
-            notes.add(entry, Note::DuplicateCall);
+        let CallFate::Kept(answered) = *fate else {
+            notes.add_note(entry, RenderNote::DuplicateCall);
             turn.is_emptied = true;
             continue;
         };
-        call.id = accepted(dialect, event, seq, &mut used);
-        let is_renamed = call.given.as_deref().is_some_and(|given| given != call.id);
-        if is_renamed || provider_limits::name(dialect, &call.name) != call.name {
-            notes.add(entry, Note::RenamedCall);
+        call.id = accepted_call_id(dialect, event, seq, &mut used);
+        let is_renamed = call.given_id.as_deref().is_some_and(|given| given != call.id);
+        if is_renamed || provider_limits::sanitize_tool_name(dialect, &call.name) != call.name {
+            notes.add_note(entry, RenderNote::RenamedCall);
         }
         // Gemini takes calls without an id, by their names and order.
-        let is_bare = dialect == Dialect::Gemini && call.given.is_none();
+        let is_bare = dialect == Dialect::Gemini && call.given_id.is_none();
         let id = if is_bare { String::new() } else { call.id.clone() };
         let name = call.name.clone();
         let found = answered.and_then(|at| answers.get_mut(at)).and_then(Option::take);
         if found.is_none() {
-            notes.add(entry, Note::SyntheticResult);
+            notes.add_note(entry, RenderNote::SyntheticResult);
         }
-        let answer = found.unwrap_or_else(|| missing(entry));
-        if answer.has_more {
-            notes.add(answer.entry, Note::BlockLeftOut);
+        let answer = found.unwrap_or_else(|| missing_answer(entry));
+        if answer.has_lost_media {
+            notes.add_note(answer.entry, RenderNote::BlockLeftOut);
         }
-        turn.answers.push(Answer { id, name, ..answer });
+        turn.answers.push(TurnAnswer { id, name, ..answer });
     }
 }
 
-fn missing<'a>(entry: usize) -> Answer<'a> {
-    Answer {
+fn missing_answer<'a>(entry: usize) -> TurnAnswer<'a> {
+    TurnAnswer {
         entry,
-        given: None,
+        given_id: None,
         id: String::new(),
         name: Cow::Borrowed(""),
         output: MISSING_JSON,
         is_error: true,
         native: None,
-        has_more: false,
+        has_lost_media: false,
     }
 }
 
 /// The id of a call as the dialect takes it: its own if that will do and no earlier call has it.
-fn accepted(
+fn accepted_call_id(
     dialect: Dialect,
-    event: &Event,
+    event: &ToolEvent,
     seq: u64,
     used: &mut BTreeMap<String, usize>,
 ) -> String {
     let id = event.id.as_deref().unwrap_or_default();
-    if provider_limits::is_call_id(dialect, id) && used.insert(id.into(), 0).is_none() {
+    if provider_limits::is_valid_call_id(dialect, id) && used.insert(id.into(), 0).is_none() {
         return id.into();
     }
-    let plain = |c: char| if provider_limits::is_plain(c) { c } else { '_' };
+    let plain = |c: char| if provider_limits::is_name_character(c) { c } else { '_' };
     let stem: String = id.chars().take(ID_STEM_CHARACTERS).map(plain).collect();
     let mut number = event.block;
     loop {
@@ -367,21 +374,21 @@ fn accepted(
 }
 
 /// Puts a result without a call in its place as text.
-fn as_text(
+fn replace_with_text(
     turns: &mut [Turn<'_>],
-    event: &Event,
-    found: &Answer<'_>,
-    note: Note,
-    notes: &mut Notes,
+    event: &ToolEvent,
+    found: &TurnAnswer<'_>,
+    note: RenderNote,
+    notes: &mut RenderNotes,
 ) {
     let Some(block) = turns.get_mut(event.turn).and_then(|turn| turn.blocks.get_mut(event.block))
     else {
         return;
     };
-    notes.add(found.entry, note);
+    notes.add_note(found.entry, note);
     let (mut text, _) = answer::text(found.output);
-    if note == Note::OrphanResult {
-        text = format!("{ORPHAN}{text}");
+    if note == RenderNote::OrphanResult {
+        text = format!("{ORPHAN_PREFIX}{text}");
     }
-    *block = Block { body: Body::Text(Cow::Owned(text)), native: None };
+    *block = TurnBlock { body: BlockBody::Text(Cow::Owned(text)), native: None };
 }

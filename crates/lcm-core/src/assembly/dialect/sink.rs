@@ -2,10 +2,10 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::{Element, Note, Notes};
+use super::{OutputElement, RenderNote, RenderNotes};
 use lcm_text::{
     base::{
-        json::{self, Piece},
+        json::{self, StringPiece},
         tokens,
     },
     message,
@@ -14,33 +14,33 @@ use lcm_text::{
 
 /// JSON that goes out, with the entry it stands for.
 #[derive(Clone, Debug)]
-pub(super) struct Bit {
+pub(super) struct JsonFragment {
     pub(super) entry: usize,
     /// What it says; compared with an earlier assembly.
     pub(super) json: String,
     /// What is written in its place, when that differs.
-    pub(super) written: Option<String>,
+    pub(super) replacement: Option<String>,
     /// Whether nobody said it: a turn that the provider asks for.
     pub(super) is_synthetic: bool,
 }
 
-impl Bit {
+impl JsonFragment {
     pub(super) fn new(entry: usize, json: String) -> Self {
-        Self { entry, json: whole_characters(json), written: None, is_synthetic: false }
+        Self { entry, json: replace_lone_surrogates(json), replacement: None, is_synthetic: false }
     }
 }
 
 /// Writes the messages of one array.
 #[derive(Debug)]
-pub(super) struct Sink {
+pub(super) struct ArrayWriter {
     dialect: Dialect,
     pub(super) json: String,
-    pub(super) elements: Vec<Element>,
+    pub(super) elements: Vec<OutputElement>,
     /// Where each message begins.
     pub(super) starts: Vec<usize>,
 }
 
-impl Sink {
+impl ArrayWriter {
     pub(super) const fn new(dialect: Dialect) -> Self {
         Self { dialect, json: String::new(), elements: Vec::new(), starts: Vec::new() }
     }
@@ -48,7 +48,13 @@ impl Sink {
     /// Writes one message: what opens it, its pieces with commas between, what closes it.
     ///
     /// A message is rounded once; each piece has the tokens that it adds to those before it.
-    pub(super) fn message(&mut self, open: &str, bits: &[Bit], close: &str, notes: &mut Notes) {
+    pub(super) fn push_message(
+        &mut self,
+        open: &str,
+        bits: &[JsonFragment],
+        close: &str,
+        notes: &mut RenderNotes,
+    ) {
         if !self.json.is_empty() {
             self.json.push(',');
         }
@@ -60,10 +66,10 @@ impl Sink {
             if at > 0 {
                 self.json.push(',');
             }
-            let written = bit.written.as_deref().unwrap_or(&bit.json);
+            let written = bit.replacement.as_deref().unwrap_or(&bit.json);
             self.json.push_str(written);
-            quarters += message::quarters(self.dialect, written);
-            let total = u64::from(tokens::from_quarters(quarters));
+            quarters += message::quarter_tokens(self.dialect, written);
+            let total = u64::from(tokens::tokens_from_quarters(quarters));
             let tokens = total - told;
             told = total;
             match self.elements.last_mut().filter(|_| last == Some(bit.entry)) {
@@ -73,13 +79,19 @@ impl Sink {
                 }
                 None => {
                     if last.is_some() {
-                        notes.add(bit.entry, Note::Merged);
+                        notes.add_note(bit.entry, RenderNote::Merged);
                     }
                     // Who says it is compared, too, and where a message begins.
                     let open = if at == 0 { open } else { "" };
                     let (text, is_synthetic) = ([open, &bit.json].concat(), bit.is_synthetic);
                     let entry = bit.entry;
-                    self.elements.push(Element { entry, message, text, tokens, is_synthetic });
+                    self.elements.push(OutputElement {
+                        entry,
+                        message,
+                        text,
+                        tokens,
+                        is_synthetic,
+                    });
                 }
             }
             last = Some(bit.entry);
@@ -89,7 +101,7 @@ impl Sink {
 }
 
 /// The JSON with U+FFFD for each half of a surrogate pair: providers read strict JSON.
-fn whole_characters(json: String) -> String {
+fn replace_lone_surrogates(json: String) -> String {
     // Any such half is an escape of D800 to DFFF.
     if !json.contains("\\ud") && !json.contains("\\uD") {
         return json;
@@ -102,7 +114,9 @@ fn whole_characters(json: String) -> String {
         let (literal, after) = inside.split_at_checked(length).unwrap_or((inside, ""));
         let mut lone = false;
         let quoted = alloc::format!("\"{literal}");
-        json::each_piece(&quoted, &mut |piece| lone |= matches!(piece, Piece::Lone(_)));
+        json::each_piece(&quoted, &mut |piece| {
+            lone |= matches!(piece, StringPiece::LoneSurrogate(_))
+        });
         if lone {
             let mut text = String::new();
             json::each_text(&quoted, &mut |piece| text.push_str(piece));

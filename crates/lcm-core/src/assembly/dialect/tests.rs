@@ -3,7 +3,7 @@
 
 use alloc::{format, vec};
 
-use super::{answer::Piece, sink::Bit, *};
+use super::{answer::ToolOutputPiece, sink::JsonFragment, *};
 use lcm_text::{
     base::json,
     message::{self, provider_limits},
@@ -12,21 +12,22 @@ use lcm_text::{
 const PROVIDERS: [Dialect; 4] =
     [Dialect::Anthropic, Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Gemini];
 
-fn entry(seq: u64, dialect: Dialect, raw: &str) -> Entry {
-    let message = message::project(dialect, raw).unwrap();
+fn entry(seq: u64, dialect: Dialect, raw: &str) -> RenderEntry {
+    let message = message::parse(dialect, raw).unwrap();
     let (role, parts) = (message.role, message.parts);
-    let origin = Origin::Message { dialect, role };
-    Entry { index: 0, seq, origin, text: Text::Own(raw.into(), parts.into()) }
+    let origin = EntryOrigin::Message { dialect, role };
+    RenderEntry { index: 0, seq, origin, text: EntryText::Own(raw.into(), parts.into()) }
 }
 
 fn rendered(out: Dialect, dialect: Dialect, raws: &[&str]) -> String {
-    let entries: Vec<Entry> = (1..).zip(raws).map(|(seq, raw)| entry(seq, dialect, raw)).collect();
+    let entries: Vec<RenderEntry> =
+        (1..).zip(raws).map(|(seq, raw)| entry(seq, dialect, raw)).collect();
     format!("[{}]", render(out, &entries, false).json)
 }
 
 #[test]
 fn half_a_surrogate_pair_is_replaced_and_nothing_else() {
-    let written = |json: &str| Bit::new(0, json.into()).json;
+    let written = |json: &str| JsonFragment::new(0, json.into()).json;
     assert_eq!(written(r#"{"a":"\ud800","b":"\ud83d\ude00 \u00e9"}"#), {
         "{\"a\":\"\u{fffd}\",\"b\":\"\\ud83d\\ude00 \\u00e9\"}"
     });
@@ -37,28 +38,28 @@ fn half_a_surrogate_pair_is_replaced_and_nothing_else() {
 
 #[test]
 fn tool_output_is_texts_and_media_or_one_text() {
-    let text = |text: &'static str| Piece::Text(text.into());
-    assert_eq!(answer::pieces("\"a\\n\""), [text("a\n")]);
-    assert_eq!(answer::pieces(""), []);
-    assert_eq!(answer::pieces("null"), []);
-    assert_eq!(answer::pieces("{ \"a\" : 1}"), [text("{\"a\":1}")]);
-    assert_eq!(answer::pieces("[1, 2]"), [text("[1,2]")]);
+    let text = |text: &'static str| ToolOutputPiece::Text(text.into());
+    assert_eq!(answer::split_output("\"a\\n\""), [text("a\n")]);
+    assert_eq!(answer::split_output(""), []);
+    assert_eq!(answer::split_output("null"), []);
+    assert_eq!(answer::split_output("{ \"a\" : 1}"), [text("{\"a\":1}")]);
+    assert_eq!(answer::split_output("[1, 2]"), [text("[1,2]")]);
     let image = r#"{"type":"image","source":{}}"#;
     let list = format!("[{{\"type\":\"text\",\"text\":\"a\"}}, {image}]");
-    assert_eq!(answer::pieces(&list), [text("a"), Piece::Media(image)]);
+    assert_eq!(answer::split_output(&list), [text("a"), ToolOutputPiece::Media(image)]);
     let screen = r#"{"type":"computer_screenshot","image_url":"data:image/png;base64,QQ"}"#;
-    assert_eq!(answer::pieces(screen), [Piece::Media(screen)]);
-    let image = super::file::of_media(screen).unwrap();
+    assert_eq!(answer::split_output(screen), [ToolOutputPiece::Media(screen)]);
+    let image = super::file::read_media(screen).unwrap();
     assert_eq!((&*image.mime, image.data.as_deref()), ("image/png", Some("QQ")));
     let other = r#"[{"type":"text","text":"a"},{"type":"row"}]"#;
-    assert_eq!(answer::pieces(other), [text(other)]);
+    assert_eq!(answer::split_output(other), [text(other)]);
 }
 
 #[test]
 fn an_input_is_an_object() {
     let check = |input: &str, expected: &str| {
-        assert_eq!(provider_limits::input_object(input), expected, "{input}");
-        assert!(json::object(expected).is_ok());
+        assert_eq!(provider_limits::to_input_object(input), expected, "{input}");
+        assert!(json::parse_object(expected).is_ok());
     };
     check("{ \"a\" : 1.50 }", "{\"a\":1.50}");
     check("", "{}");
@@ -133,13 +134,13 @@ fn a_function_beside_a_text_in_one_part_does_not_go_out() {
         r#"{"role":"model","parts":[{"text":"hm","functionCall":{"name":"look","args":{}}},
             {"functionCall":{"id":"f2","name":"list"}}]}"#,
     ];
-    let entries: Vec<Entry> =
+    let entries: Vec<RenderEntry> =
         (1..).zip(raws).map(|(seq, raw)| entry(seq, Dialect::Gemini, raw)).collect();
     let output = render(Dialect::Gemini, &entries, false);
     let out = format!("[{}]", output.json);
     assert_eq!(lcm_text::message::validate::validate(Dialect::Gemini, &out).unwrap(), "[]");
     assert!(out.contains("hm") && !out.contains("look"), "{out}");
-    assert!(output.notes.counts(&|_| true).contains("block-left-out 1"));
+    assert!(output.notes.format_counts(&|_| true).contains("block-left-out 1"));
 }
 
 #[test]
@@ -197,7 +198,7 @@ fn media_without_a_block_in_the_dialect_are_named() {
         let output = render(dialect, &[entry(1, Dialect::Lcm, raw)], false);
         assert!(output.json.contains("[file a b.zip (application/zip) left out]"));
         assert!(output.json.contains("file n.txt\\nnotes"));
-        assert_eq!(output.notes.counts(&|_| true), "block-left-out 1");
+        assert_eq!(output.notes.format_counts(&|_| true), "block-left-out 1");
     }
 }
 
@@ -225,16 +226,18 @@ fn ids_and_names_are_those_a_provider_accepts() {
 
 #[test]
 fn names_begin_as_a_provider_takes_them() {
-    let gemini = |name: &str| provider_limits::name(Dialect::Gemini, name).into_owned();
+    let gemini =
+        |name: &str| provider_limits::sanitize_tool_name(Dialect::Gemini, name).into_owned();
     assert_eq!(gemini("a.b:c-d"), "a.b:c-d");
     assert_eq!(gemini("_a"), "_a");
     assert_eq!(gemini("1a"), "_1a");
     assert_eq!(gemini("\u{e9}a"), "_a");
     assert_eq!(gemini(&"n".repeat(140)).len(), 128);
     assert_eq!(gemini(&format!(".{}", "n".repeat(140))).len(), 128);
-    let responses = provider_limits::name(Dialect::OpenaiResponses, &"n".repeat(70)).into_owned();
+    let responses =
+        provider_limits::sanitize_tool_name(Dialect::OpenaiResponses, &"n".repeat(70)).into_owned();
     assert_eq!(responses.len(), 64);
-    assert_eq!(provider_limits::name(Dialect::OpenaiResponses, "1a.b"), "1a_b");
+    assert_eq!(provider_limits::sanitize_tool_name(Dialect::OpenaiResponses, "1a.b"), "1a_b");
 }
 
 #[test]
@@ -277,10 +280,10 @@ fn what_only_one_dialect_can_return_is_named() {
         r#"{"role":"user","parts":[{"functionResponse":{"name":"n","response":{"output":"r"},
             "parts":[{"inlineData":{"mimeType":"image/png","data":"QQ"}}]}}]}"#,
     ];
-    let entries: Vec<Entry> =
+    let entries: Vec<RenderEntry> =
         (1..).zip(raws).map(|(seq, raw)| entry(seq, Dialect::Gemini, raw)).collect();
     for dialect in PROVIDERS {
-        let notes = render(dialect, &entries, false).notes.counts(&|_| true);
+        let notes = render(dialect, &entries, false).notes.format_counts(&|_| true);
         assert_eq!(notes.contains("block-left-out"), dialect != Dialect::Gemini, "{notes}");
     }
 }
@@ -370,7 +373,7 @@ fn who_says_it_is_compared() {
     let said = |roles: &[&str]| {
         let of = |role: &&str| format!(r#"{{"role":"{role}","content":"go on"}}"#);
         let raws: Vec<String> = roles.iter().map(of).collect();
-        let entries: Vec<Entry> =
+        let entries: Vec<RenderEntry> =
             (1..).zip(&raws).map(|(seq, raw)| entry(seq, Dialect::Anthropic, raw)).collect();
         let elements = render(Dialect::Anthropic, &entries, false).elements;
         elements.into_iter().map(|element| element.text).collect::<Vec<_>>()
@@ -386,7 +389,7 @@ fn who_says_it_is_compared() {
 fn a_mark_stands_on_the_last_block_that_takes_one() {
     let marked = |message: &str, is_marked| {
         let mut out = String::new();
-        push_marked(&mut out, message, is_marked);
+        push_with_cache_control(&mut out, message, is_marked);
         out
     };
     let text = |text: &str, mark: &str| format!("{{\"type\":\"text\",\"text\":\"{text}\"{mark}}}");
@@ -411,16 +414,16 @@ fn a_mark_stands_on_the_last_block_that_takes_one() {
 
 #[test]
 fn notes_are_counted_and_told() {
-    let mut notes = Notes::default();
+    let mut notes = RenderNotes::default();
     let raw = r#"{"role":"user","content":"q"}"#;
-    let entries: Vec<Entry> = (1..=12).map(|seq| entry(seq, Dialect::Lcm, raw)).collect();
+    let entries: Vec<RenderEntry> = (1..=12).map(|seq| entry(seq, Dialect::Lcm, raw)).collect();
     for at in 0..12 {
-        notes.add(at, Note::OrphanResult);
-        notes.add(at, Note::Merged);
+        notes.add_note(at, RenderNote::OrphanResult);
+        notes.add_note(at, RenderNote::Merged);
     }
-    assert_eq!(notes.counts(&|at| at < 3), "merged 3, orphan-result-as-text 3");
+    assert_eq!(notes.format_counts(&|at| at < 3), "merged 3, orphan-result-as-text 3");
     assert_eq!(
-        notes.warnings(&entries),
+        notes.format_warnings(&entries),
         vec![
             "orphan-result-as-text: results whose call is not in the context are text \
              (messages 1, 2, 3, 4, 5, 6, 7, 8 and 4 more)"

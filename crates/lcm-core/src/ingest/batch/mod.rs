@@ -1,6 +1,6 @@
 //! From the strings of one append to packs: reading, bounding, laying out.
 
-use crate::storage::pack::StandIn;
+use crate::storage::pack::PlaceholderMessage;
 use alloc::{borrow::Cow, boxed::Box, string::String, vec::Vec};
 use lcm_text::base::hash;
 
@@ -8,28 +8,28 @@ use crate::{
     search::{INDEXED_BYTES_MAX, NewMessage},
     storage::{
         codec,
-        head::{Head, UserMark},
+        head::{ConversationHead, UserMessageRef},
         history,
-        keys::Keys,
-        pack::{self, DirectoryNode, Pack, PackRef, Raw, Stored},
+        keys::ConversationKeys,
+        pack::{self, DirectoryNode, Pack, PackRef, RawText, StoredMessage},
         store::Put,
-        store_session::Reader,
+        store_session::StoreSession,
     },
 };
 use lcm_text::{
     base::{
-        derivation_version::RULES,
+        derivation_version::DERIVATION_VERSION,
         error::{Error, Result},
         int, limits,
-        sort::Sorted,
+        sort::SortedMap,
     },
-    message::{self, Message, Part, Role, large_payload},
+    message::{self, ParsedMessage, Part, Role, large_payload},
     types::api::{Dialect, Timestamp},
 };
 
 use super::{
-    IDENTITY_PUTS_MAX, Node,
-    identity::{self, Lookup},
+    IDENTITY_PUTS_MAX, NumberedDirectoryNode,
+    identity::{self, IdentityLookup},
     stage::Upload,
 };
 
@@ -40,7 +40,7 @@ pub(super) const PACKS_MAX: usize = 20;
 /// Packs that stay in the head when the others move to the directory.
 const PACKS_KEPT: usize = 8;
 /// Puts that a staged message may need before its text is known: three identities, its record.
-const IDENTITIES_STAGED: usize = 4;
+const STAGED_MESSAGE_PUTS: usize = 4;
 /// Most bytes of a pack's record; a message of the most parts takes less.
 const PACK_RECORD_BYTES_MAX: usize = 200 << 10;
 /// Most bytes of packs, chunks and their records in one commit. The rest of its 1 MiB is for
@@ -54,64 +54,73 @@ const STORED_FIELDS_BYTES_MAX: usize = 112;
 /// Bytes of the length of a chunk in a record, from above.
 const CHUNK_LENGTH_BYTES_MAX: usize = 3;
 /// How a message refers to staged text.
-const UPLOAD: &str = "@upload ";
+const UPLOAD_PREFIX: &str = "@upload ";
 
 /// One message of the batch.
 #[derive(Debug)]
-pub(super) struct Candidate<'a> {
+pub(super) struct AppendCandidate<'a> {
     pub(super) raw: Cow<'a, str>,
-    pub(super) message: Message,
+    pub(super) message: ParsedMessage,
     pub(super) hash: [u8; 16],
     /// All identities of the message.
-    pub(super) lookups: Vec<Lookup>,
+    pub(super) lookups: Vec<IdentityLookup>,
     /// Name of the staged text that is still to be read.
-    waiting: Option<[u8; 32]>,
+    pending_upload: Option<[u8; 32]>,
     /// Name and record of the staged text.
     upload: Option<([u8; 32], Upload)>,
     /// What stands for it, when it has large payloads.
-    stand_in: Option<large_payload::Made>,
+    placeholder: Option<large_payload::NewPlaceholder>,
 }
 
 /// How texts become candidates.
-pub(super) struct Shape<'a> {
+pub(super) struct CandidateParser<'a> {
     pub(super) dialect: Dialect,
-    pub(super) keys: &'a Keys,
+    pub(super) keys: &'a ConversationKeys,
     /// Tokens from which on a payload of the message at this index is large; `None`: none is.
     pub(super) payload_tokens_min: &'a dyn Fn(usize) -> Option<u32>,
 }
 
-impl Shape<'_> {
+impl CandidateParser<'_> {
     /// Reads one message: its projection and what stands for it.
-    fn project(&self, raw: &str, index: usize) -> Result<(Message, Option<large_payload::Made>)> {
+    fn parse_message(
+        &self,
+        raw: &str,
+        index: usize,
+    ) -> Result<(ParsedMessage, Option<large_payload::NewPlaceholder>)> {
         let named = |error: Error| {
             Error::new(error.code, format_args!("messages[{index}]: {}", error.message))
         };
-        let message = message::project(self.dialect, raw).map_err(named)?;
+        let message = message::parse(self.dialect, raw).map_err(named)?;
         let stand_in = match (self.payload_tokens_min)(index) {
-            Some(least) => {
-                large_payload::stand_in(self.dialect, raw, &message, least, self.keys.root())
-            }
+            Some(least) => large_payload::build_placeholder(
+                self.dialect,
+                raw,
+                &message,
+                least,
+                self.keys.key_prefix(),
+            ),
             None => None,
         };
         Ok((message, stand_in))
     }
 }
 
-impl Candidate<'_> {
+impl AppendCandidate<'_> {
     /// The upload whose text is still to be read.
-    pub(super) fn waiting(&self) -> Option<[u8; 32]> {
-        self.waiting
+    pub(super) fn pending_upload(&self) -> Option<[u8; 32]> {
+        self.pending_upload
     }
 
     /// Names of the texts that are too large for a pack and whose records were not read yet.
-    pub(super) fn unread_large(&self) -> impl Iterator<Item = [u8; 32]> {
-        let raw = self.large().filter(|_| self.upload.is_none());
-        let shown = self.stand_in.as_ref().filter(|made| made.raw.len() > limits::PACK_BYTES_MAX);
-        raw.into_iter().chain(shown.map(|made| sha256(&made.raw)))
+    pub(super) fn unread_large_names(&self) -> impl Iterator<Item = [u8; 32]> {
+        let raw = self.large_text_name().filter(|_| self.upload.is_none());
+        let shown =
+            self.placeholder.as_ref().filter(|made| made.raw.len() > limits::PACK_BYTES_MAX);
+        raw.into_iter().chain(shown.map(|made| compute_sha256(&made.raw)))
     }
 
     /// What of it is searched, stored at `now`.
-    pub(super) fn searchable(&self, now: Timestamp) -> NewMessage<'_> {
+    pub(super) fn to_searchable(&self, now: Timestamp) -> NewMessage<'_> {
         let message = &self.message;
         let time = message.timestamp.unwrap_or(now);
         let is_staged = self.upload.is_some();
@@ -120,43 +129,43 @@ impl Candidate<'_> {
             parts: &message.parts,
             role: message.role,
             time,
-            has_payload: self.stand_in.is_some(),
+            has_payload: self.placeholder.is_some(),
             is_staged,
         }
     }
 
     /// Puts of its identities, of the records of its payloads, and of its staged text.
-    fn small_puts(&self) -> usize {
-        let files = self.stand_in.as_ref().map_or(0, |made| made.files.len());
+    fn count_small_puts(&self) -> usize {
+        let files = self.placeholder.as_ref().map_or(0, |made| made.files.len());
         self.lookups.len() + files + usize::from(self.upload.is_some())
     }
 
     /// Bytes of what storing it writes, without its identities, from above.
-    fn put_bytes(&self) -> usize {
-        let stand_in = self.stand_in.as_ref().map_or(0, |made| {
+    fn estimate_put_bytes(&self) -> usize {
+        let stand_in = self.placeholder.as_ref().map_or(0, |made| {
             let files = made.files.iter().map(|(_, file)| file.bytes_max()).sum::<usize>();
-            files + text_bytes(made.raw.len(), &made.parts)
+            files + estimate_text_bytes(made.raw.len(), &made.parts)
         });
         let parts = &self.message.parts;
         stand_in
             + match &self.upload {
                 Some((_, upload)) => stored_bytes(0, 2 * upload.chunks.len(), parts),
-                None => text_bytes(self.raw.len(), parts),
+                None => estimate_text_bytes(self.raw.len(), parts),
             }
     }
 
     /// Name of the text when it is too large for a pack.
-    pub(super) fn large(&self) -> Option<[u8; 32]> {
+    pub(super) fn large_text_name(&self) -> Option<[u8; 32]> {
         match &self.upload {
             Some((sha256, _)) => Some(*sha256),
-            None if self.raw.len() > limits::PACK_BYTES_MAX => Some(sha256(&self.raw)),
+            None if self.raw.len() > limits::PACK_BYTES_MAX => Some(compute_sha256(&self.raw)),
             None => None,
         }
     }
 }
 
 /// Bytes of a text with its parts, in a pack or in chunks.
-fn text_bytes(text: usize, parts: &[Part]) -> usize {
+fn estimate_text_bytes(text: usize, parts: &[Part]) -> usize {
     if text <= limits::PACK_BYTES_MAX {
         return stored_bytes(text, 0, parts);
     }
@@ -165,7 +174,7 @@ fn text_bytes(text: usize, parts: &[Part]) -> usize {
     text + stored_bytes(0, 2 * chunks, parts)
 }
 
-fn sha256(text: &str) -> [u8; 32] {
+fn compute_sha256(text: &str) -> [u8; 32] {
     use sha2::{Digest, Sha256};
     Sha256::digest(text.as_bytes()).into()
 }
@@ -176,45 +185,54 @@ fn sha256(text: &str) -> [u8; 32] {
 /// # Errors
 ///
 /// `invalid-input` naming the message; `limit-exceeded`: too many identities for one commit.
-pub(super) fn read<'a>(
-    shape: &Shape<'_>,
+pub(super) fn read_candidates<'a>(
+    shape: &CandidateParser<'_>,
     list: &'a [String],
     partial: bool,
-) -> Result<Vec<Candidate<'a>>> {
+) -> Result<Vec<AppendCandidate<'a>>> {
     let mut out = Vec::with_capacity(list.len());
     let mut identities = 0usize;
     for (index, raw) in list.iter().enumerate() {
-        if let Some(name) = raw.strip_prefix(UPLOAD) {
-            let sha256 = hash::unhex(name).filter(|bytes| bytes.len() == 32).ok_or_else(|| {
-                Error::invalid(format_args!(
-                    "messages[{index}]: an upload is named by 64 hex digits"
-                ))
-            })?;
-            identities += IDENTITIES_STAGED;
-            out.push(Candidate {
+        if let Some(name) = raw.strip_prefix(UPLOAD_PREFIX) {
+            let sha256 =
+                hash::decode_hex(name).filter(|bytes| bytes.len() == 32).ok_or_else(|| {
+                    Error::invalid_input(format_args!(
+                        "messages[{index}]: an upload is named by 64 hex digits"
+                    ))
+                })?;
+            identities += STAGED_MESSAGE_PUTS;
+            out.push(AppendCandidate {
                 raw: Cow::Borrowed(""),
-                message: blank(),
+                message: build_blank_message(),
                 hash: [0; 16],
                 lookups: Vec::new(),
-                waiting: Some(hash::prefix(&sha256)),
+                pending_upload: Some(hash::hash_prefix(&sha256)),
                 upload: None,
-                stand_in: None,
+                placeholder: None,
             });
         } else {
-            let (message, stand_in) = shape.project(raw, index)?;
-            let lookups = identity::lookups(raw, &message);
+            let (message, stand_in) = shape.parse_message(raw, index)?;
+            let lookups = identity::collect_lookups(raw, &message);
             identities += lookups.len();
             let hash = pack::message_hash(raw, &message);
             let raw = Cow::Borrowed(raw.as_str());
             let (waiting, upload) = (None, None);
-            out.push(Candidate { raw, message, hash, lookups, waiting, upload, stand_in });
+            out.push(AppendCandidate {
+                raw,
+                message,
+                hash,
+                lookups,
+                pending_upload: waiting,
+                upload,
+                placeholder: stand_in,
+            });
         }
         if identities > IDENTITY_PUTS_MAX {
             if partial && index > 0 {
                 out.pop();
                 return Ok(out);
             }
-            return Err(Error::limit(format_args!(
+            return Err(Error::limit_exceeded(format_args!(
                 "messages: {index} of {} fit into one call (at most {IDENTITY_PUTS_MAX} ids)",
                 list.len()
             )));
@@ -223,8 +241,8 @@ pub(super) fn read<'a>(
     Ok(out)
 }
 
-fn blank() -> Message {
-    Message {
+fn build_blank_message() -> ParsedMessage {
+    ParsedMessage {
         role: Role::System,
         parts: Vec::new(),
         tokens: 0,
@@ -233,18 +251,18 @@ fn blank() -> Message {
         event_key: None,
         identity: [0; 16],
         unique_call_id: None,
-        discriminating: false,
-        failed_and_empty: false,
-        misfit: None,
-        is_time_unread: false,
+        is_discriminating: false,
+        is_failed_and_empty: false,
+        dialect_mismatch: None,
+        has_invalid_timestamp: false,
     }
 }
 
 /// What was found of the uploads that a batch names.
-pub(super) struct Staged<'a> {
+pub(super) struct StagedUploads<'a> {
     pub(super) records: &'a [String],
-    pub(super) found: Vec<Option<Vec<u8>>>,
-    pub(super) partial: bool,
+    pub(super) values: Vec<Option<Vec<u8>>>,
+    pub(super) is_partial: bool,
 }
 
 /// Puts staged texts in place, verified against their name.
@@ -253,17 +271,17 @@ pub(super) struct Staged<'a> {
 ///
 /// `not-found`: nothing was staged under the name; `invalid-input`: what was staged has another
 /// SHA-256, or is no message.
-pub(super) fn resolve(
-    reader: &mut Reader<'_>,
-    shape: &Shape<'_>,
-    candidates: &mut Vec<Candidate<'_>>,
-    staged: Staged<'_>,
+pub(super) fn resolve_uploads(
+    reader: &mut StoreSession<'_>,
+    shape: &CandidateParser<'_>,
+    candidates: &mut Vec<AppendCandidate<'_>>,
+    staged: StagedUploads<'_>,
 ) -> Result<()> {
-    let mut found = staged.records.iter().zip(staged.found);
+    let mut found = staged.records.iter().zip(staged.values);
     let mut bytes = 0u64;
     let mut cut = None;
     for (index, candidate) in candidates.iter_mut().enumerate() {
-        let Some(name) = candidate.waiting() else { continue };
+        let Some(name) = candidate.pending_upload() else { continue };
         let Some((key, Some(value))) = found.next() else {
             return Err(Error::not_found(format_args!(
                 "messages[{index}]: nothing was staged as `{}`",
@@ -272,43 +290,43 @@ pub(super) fn resolve(
         };
         let upload: Upload = codec::decode(key, &value)?;
         bytes += upload.bytes;
-        if bytes > limits::BATCH_STAGED_BYTES_MAX && index > 0 {
-            if !staged.partial {
-                return Err(Error::limit(format_args!(
+        if bytes > limits::BATCH_UPLOADED_BYTES_MAX && index > 0 {
+            if !staged.is_partial {
+                return Err(Error::limit_exceeded(format_args!(
                     "messages: {index} fit into one call (at most {} staged bytes)",
-                    limits::BATCH_STAGED_BYTES_MAX
+                    limits::BATCH_UPLOADED_BYTES_MAX
                 )));
             }
             cut = Some(index);
             break;
         }
         let text = upload.text(reader, shape.keys, &name)?;
-        if sha256(&text) != name {
-            return Err(Error::invalid(format_args!(
+        if compute_sha256(&text) != name {
+            return Err(Error::invalid_input(format_args!(
                 "messages[{index}]: what was staged as `{}` has another SHA-256 or is incomplete",
                 hash::hex(&name)
             )));
         }
-        (candidate.message, candidate.stand_in) = shape.project(&text, index)?;
+        (candidate.message, candidate.placeholder) = shape.parse_message(&text, index)?;
         candidate.hash = pack::message_hash(&text, &candidate.message);
-        candidate.lookups = identity::lookups(&text, &candidate.message);
+        candidate.lookups = identity::collect_lookups(&text, &candidate.message);
         candidate.raw = Cow::Owned(text);
-        candidate.waiting = None;
+        candidate.pending_upload = None;
         candidate.upload = Some((name, upload));
     }
     if let Some(cut) = cut {
         candidates.truncate(cut);
     }
-    bound(candidates, staged.partial)
+    truncate_to_commit(candidates, staged.is_partial)
 }
 
 /// Cuts the batch to what one commit can take of records and chunks.
-fn bound(candidates: &mut Vec<Candidate<'_>>, partial: bool) -> Result<()> {
+fn truncate_to_commit(candidates: &mut Vec<AppendCandidate<'_>>, partial: bool) -> Result<()> {
     let (mut bytes, mut puts, mut read) = (0usize, 0usize, 0usize);
     let mut count = 0usize;
     for candidate in candidates.iter() {
-        bytes = bytes.saturating_add(candidate.put_bytes());
-        puts += candidate.small_puts();
+        bytes = bytes.saturating_add(candidate.estimate_put_bytes());
+        puts += candidate.count_small_puts();
         read += candidate.raw.len().min(INDEXED_BYTES_MAX);
         let is_over = bytes > COMMIT_RECORDS_BYTES_MAX
             || puts > IDENTITY_PUTS_MAX
@@ -320,7 +338,7 @@ fn bound(candidates: &mut Vec<Candidate<'_>>, partial: bool) -> Result<()> {
         count += 1;
     }
     if count < candidates.len() && !partial {
-        return Err(Error::limit(format_args!(
+        return Err(Error::limit_exceeded(format_args!(
             "messages: {count} of {} fit into one call (at most {COMMIT_RECORDS_BYTES_MAX} bytes \
              of records, {COMMIT_READ_BYTES_MAX} of searched text, {IDENTITY_PUTS_MAX} ids and \
              payloads)",
@@ -332,10 +350,10 @@ fn bound(candidates: &mut Vec<Candidate<'_>>, partial: bool) -> Result<()> {
 }
 
 /// The bytes that a text and its parts take in a pack, from above.
-fn raw_bytes(raw: &Raw, parts: &[Part]) -> usize {
+fn raw_bytes(raw: &RawText, parts: &[Part]) -> usize {
     match raw {
-        Raw::Inline(text) => stored_bytes(text.len(), 0, parts),
-        Raw::Chunked { chunks, .. } => stored_bytes(0, chunks.len(), parts),
+        RawText::Inline(text) => stored_bytes(text.len(), 0, parts),
+        RawText::Chunked { chunks, .. } => stored_bytes(0, chunks.len(), parts),
     }
 }
 
@@ -347,7 +365,7 @@ fn stored_bytes(text: usize, chunks: usize, parts: &[Part]) -> usize {
 }
 
 fn part_bytes(part: &Part) -> usize {
-    let slots = part.spans();
+    let slots = part.all_spans();
     // The variant, a byte for each slot, or the flag of a result.
     let spans: usize = slots
         .iter()
@@ -379,10 +397,10 @@ struct Open {
 
 /// Lays new messages out in packs and collects what the commit writes.
 pub(super) struct Builder<'a> {
-    keys: &'a Keys,
+    keys: &'a ConversationKeys,
     dialect: Dialect,
     /// Chunk lengths of the large texts that are stored.
-    large: Sorted<[u8; 32], Vec<u32>>,
+    large: SortedMap<[u8; 32], Vec<u32>>,
     open: Option<Open>,
     packs: Vec<PackRef>,
     puts: Vec<Put>,
@@ -390,7 +408,11 @@ pub(super) struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     /// A builder for one commit; `large` names the large texts that are stored already.
-    pub(super) fn new(keys: &'a Keys, dialect: Dialect, large: Sorted<[u8; 32], Vec<u32>>) -> Self {
+    pub(super) fn new(
+        keys: &'a ConversationKeys,
+        dialect: Dialect,
+        large: SortedMap<[u8; 32], Vec<u32>>,
+    ) -> Self {
         Self { keys, dialect, large, open: None, packs: Vec::new(), puts: Vec::new() }
     }
 
@@ -401,19 +423,19 @@ impl<'a> Builder<'a> {
     /// `limit-exceeded`: a record is too large.
     pub(super) fn add(
         &mut self,
-        head: &mut Head,
-        candidate: &Candidate<'_>,
+        head: &mut ConversationHead,
+        candidate: &AppendCandidate<'_>,
         call_key: bool,
         now: Timestamp,
     ) -> Result<()> {
         let message = &candidate.message;
         let seq = head.messages + 1;
-        head.frontier = pack::advance(&head.frontier, &candidate.hash);
+        head.frontier = pack::advance_frontier(&head.frontier, &candidate.hash);
         let stored = self.stored(candidate, call_key, now, seq)?;
         let tokens = stored.tokens;
-        let inline = if let Raw::Inline(text) = &stored.raw { text.len() } else { 0 };
+        let inline = if let RawText::Inline(text) = &stored.raw { text.len() } else { 0 };
         self.identities(candidate, call_key, seq)?;
-        let shown = stored.stand_in.as_ref();
+        let shown = stored.placeholder.as_ref();
         let record = raw_bytes(&stored.raw, &stored.parts)
             + shown.map_or(0, |one| raw_bytes(&one.raw, &one.parts));
         let full = self.open.as_ref().is_some_and(|Open { pack, texts, record: taken }| {
@@ -438,34 +460,34 @@ impl<'a> Builder<'a> {
         head.messages = seq;
         head.raw_bytes += int::to_u64(candidate.raw.len());
         head.raw_tokens += u64::from(tokens);
-        if message.is_said_by_user() {
-            head.newest_user = Some(UserMark { seq, tokens });
+        if message.is_user_text() {
+            head.newest_user = Some(UserMessageRef { seq, tokens });
         }
-        head.hashes.push(hash::prefix(&candidate.hash));
+        head.recent_hashes.push(hash::hash_prefix(&candidate.hash));
         Ok(())
     }
 
     /// The record of a message, after what it refers to was written.
     fn stored(
         &mut self,
-        candidate: &Candidate<'_>,
+        candidate: &AppendCandidate<'_>,
         call_key: bool,
         now: Timestamp,
         seq: u64,
-    ) -> Result<Stored> {
+    ) -> Result<StoredMessage> {
         let message = &candidate.message;
-        let raw = match candidate.large() {
-            None => Raw::Inline(candidate.raw.clone().into_owned()),
+        let raw = match candidate.large_text_name() {
+            None => RawText::Inline(candidate.raw.clone().into_owned()),
             Some(sha256) => {
                 let staged = candidate.upload.as_ref().map(|(_, upload)| upload);
                 self.large(sha256, &candidate.raw, staged)?
             }
         };
-        let made = candidate.stand_in.as_ref();
+        let made = candidate.placeholder.as_ref();
         let stand_in = made.map(|made| self.stand_in(made, message.tokens, seq)).transpose()?;
-        Ok(Stored {
+        Ok(StoredMessage {
             raw,
-            rules: RULES,
+            derivation_version: DERIVATION_VERSION,
             role: message.role,
             time: message.timestamp.unwrap_or(now),
             tokens: made.map_or(message.tokens, |made| made.tokens),
@@ -473,18 +495,23 @@ impl<'a> Builder<'a> {
             event_key: message.event_key,
             call_key: message.unique_call_id.filter(|_| call_key),
             parts: message.parts.clone(),
-            stand_in,
+            placeholder: stand_in,
         })
     }
 
-    fn identities(&mut self, candidate: &Candidate<'_>, call_key: bool, seq: u64) -> Result<()> {
+    fn identities(
+        &mut self,
+        candidate: &AppendCandidate<'_>,
+        call_key: bool,
+        seq: u64,
+    ) -> Result<()> {
         for lookup in &candidate.lookups {
             if lookup.is_call() && !call_key {
                 continue;
             }
-            let value = identity::Known::new(seq, lookup, &candidate.message);
+            let value = identity::StoredIdentity::new(seq, lookup, &candidate.message);
             let value = Some(codec::encode(&value)?);
-            self.puts.push(Put { key: self.keys.identity(&lookup.hash), value });
+            self.puts.push(Put { key: self.keys.identity_key(&lookup.hash), value });
         }
         Ok(())
     }
@@ -492,39 +519,39 @@ impl<'a> Builder<'a> {
     /// Writes the records of payloads; answers what stands for their message.
     fn stand_in(
         &mut self,
-        made: &large_payload::Made,
+        made: &large_payload::NewPlaceholder,
         message_tokens: u32,
         seq: u64,
-    ) -> Result<Box<StandIn>> {
+    ) -> Result<Box<PlaceholderMessage>> {
         for (id, file) in &made.files {
-            let file = large_payload::File { seq, ..file.clone() };
-            let (key, value) = (self.keys.file(*id), Some(codec::encode(&file)?));
+            let file = large_payload::PayloadRecord { seq, ..file.clone() };
+            let (key, value) = (self.keys.payload_key(*id), Some(codec::encode(&file)?));
             // The same payload again is the same file.
             self.puts.retain(|put| put.key != key);
             self.puts.push(Put { key, value });
         }
         let raw = match made.raw.len() > limits::PACK_BYTES_MAX {
-            true => self.large(sha256(&made.raw), &made.raw, None)?,
-            false => Raw::Inline(made.raw.clone()),
+            true => self.large(compute_sha256(&made.raw), &made.raw, None)?,
+            false => RawText::Inline(made.raw.clone()),
         };
         let (parts, payload_tokens_min) = (made.parts.clone(), made.payload_tokens_min);
-        Ok(Box::new(StandIn { raw, parts, message_tokens, payload_tokens_min }))
+        Ok(Box::new(PlaceholderMessage { raw, parts, message_tokens, payload_tokens_min }))
     }
 
     /// Refers to a text in chunks, writing them unless they are stored or staged.
-    fn large(&mut self, sha256: [u8; 32], text: &str, staged: Option<&Upload>) -> Result<Raw> {
+    fn large(&mut self, sha256: [u8; 32], text: &str, staged: Option<&Upload>) -> Result<RawText> {
         if let Some(chunks) = self.large.get(&sha256) {
-            return Ok(Raw::Chunked { sha256, chunks: chunks.clone() });
+            return Ok(RawText::Chunked { sha256, chunks: chunks.clone() });
         }
         let mut upload = match staged {
             Some(upload) => upload.clone(),
             None => self.chunks(&sha256, text)?,
         };
-        upload.stored = true;
-        let key = self.keys.upload(&sha256);
+        upload.is_final = true;
+        let key = self.keys.upload_key(&sha256);
         self.puts.push(Put { key, value: Some(codec::encode(&upload)?) });
         self.large.insert(sha256, upload.chunks.clone());
-        Ok(Raw::Chunked { sha256, chunks: upload.chunks })
+        Ok(RawText::Chunked { sha256, chunks: upload.chunks })
     }
 
     fn chunks(&mut self, sha256: &[u8; 32], text: &str) -> Result<Upload> {
@@ -532,8 +559,8 @@ impl<'a> Builder<'a> {
         let mut rest = text;
         while !rest.is_empty() {
             let (piece, tail) = split(rest, limits::CHUNK_BYTES_MAX);
-            let key = self.keys.chunk(sha256, int::to_u32(upload.chunks.len()));
-            self.puts.push(Put { key, value: Some(codec::encode_bytes(piece.as_bytes())?) });
+            let key = self.keys.chunk_key(sha256, int::to_u32(upload.chunks.len()));
+            self.puts.push(Put { key, value: Some(codec::encode_chunk(piece.as_bytes())?) });
             upload.push(piece.len());
             rest = tail;
         }
@@ -543,8 +570,8 @@ impl<'a> Builder<'a> {
     fn close(&mut self) -> Result<()> {
         let Some(Open { pack, .. }) = self.open.take() else { return Ok(()) };
         let value = codec::encode(&pack)?;
-        self.packs.push(pack.place(int::to_u32(value.len())));
-        self.puts.push(Put { key: self.keys.pack(pack.seq_first), value: Some(value) });
+        self.packs.push(pack.to_pack_ref(int::to_u32(value.len())));
+        self.puts.push(Put { key: self.keys.pack_key(pack.seq_first), value: Some(value) });
         Ok(())
     }
 
@@ -573,24 +600,28 @@ fn split(text: &str, bytes_max: usize) -> (&str, &str) {
 /// # Errors
 ///
 /// `corrupt`: the node that has to grow was not read, which no bound allows.
-pub(super) fn flush(keys: &Keys, head: &mut Head, node: Node) -> Result<Vec<Put>> {
+pub(super) fn flush(
+    keys: &ConversationKeys,
+    head: &mut ConversationHead,
+    node: NumberedDirectoryNode,
+) -> Result<Vec<Put>> {
     if head.packs.len() <= limits::RECENT_PACKS_MAX {
         return Ok(Vec::new());
     }
     let Some((mut number, mut node)) = node else {
-        return Err(Error::corrupt("the directory node to extend was not read"));
+        return Err(Error::corrupt_store("the directory node to extend was not read"));
     };
     let moved = head.packs.len() - PACKS_KEPT;
     let mut puts = Vec::new();
     for pack in head.packs.drain(..moved) {
         let belongs = history::directory_node(pack.seq_first);
         if belongs != number {
-            puts.push(Put { key: keys.directory(number), value: Some(codec::encode(&node)?) });
+            puts.push(Put { key: keys.directory_key(number), value: Some(codec::encode(&node)?) });
             (number, node) = (belongs, DirectoryNode::default());
         }
         node.packs.push(pack);
     }
-    puts.push(Put { key: keys.directory(number), value: Some(codec::encode(&node)?) });
+    puts.push(Put { key: keys.directory_key(number), value: Some(codec::encode(&node)?) });
     Ok(puts)
 }
 

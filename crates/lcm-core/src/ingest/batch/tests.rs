@@ -48,9 +48,9 @@ fn zeros(count: usize) -> String {
 }
 
 fn packs(store: &Map) -> Vec<Pack> {
-    let keys = Keys::new("c").unwrap();
+    let keys = ConversationKeys::new("c").unwrap();
     (1..=MESSAGES)
-        .map(|seq| keys.pack(seq))
+        .map(|seq| keys.pack_key(seq))
         .filter_map(|key| Some((store.0.get(&key)?, key)))
         .map(|(value, key)| {
             assert!(value.len() <= PACK_RECORD_BYTES_MAX, "{key}: {}", value.len());

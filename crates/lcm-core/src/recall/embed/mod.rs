@@ -7,25 +7,25 @@
 //! ([`crate::search::grep`]).
 
 use crate::storage::read_scope;
-use crate::storage::read_scope::Named;
+use crate::storage::read_scope::ResolvedId;
 use alloc::{string::String, vec::Vec};
 
 use crate::{
     search::{
-        Corpus, Index,
+        Corpus, SearchIndex,
         vectors::{
-            Vectors,
-            block::{BLOCK_DOCUMENTS, Block, block_bytes_max, block_of, document_of},
+            VectorRecord,
+            block::{BLOCK_DOCUMENTS, SignBlock, block_bytes_max, document_at, locate_document},
             block_key, damaged, quantise, vector_key,
         },
     },
     storage::{
         codec,
-        head::Loaded,
-        keys::Keys,
+        head::LoadedHead,
+        keys::ConversationKeys,
         session,
         store::{Guard, Put},
-        store_session::Reader,
+        store_session::StoreSession,
         summary,
     },
 };
@@ -33,84 +33,85 @@ use lcm_text::{
     base::{
         error::{Error, Result},
         int,
-        json::{self, Fields, Kind, Writer},
+        json::{self, JsonFields, JsonKind, JsonWriter},
         limits::{CALL_BYTES_MAX, MODEL_BYTES_MAX, PUTS_MAX, VECTOR_ENTRIES_MAX, VECTOR_NEXT_MAX},
     },
     config::Config,
 };
 
 /// Name of the argument.
-const VECTORS: &str = "vectors-json";
+const VECTORS_ARGUMENT: &str = "vectors-json";
 /// Blocks of which some documents are known that one call reads to name the others: of the most
 /// dimensions as many as fit a host call.
-const PARTIAL_MAX: usize = 31;
+const PARTIAL_BLOCKS_MAX: usize = 31;
 /// Blocks that a commit forgets: each is a key and one for each of its documents.
-const FORGOTTEN_MAX: usize = PUTS_MAX / 65;
+const FORGOTTEN_BLOCKS_MAX: usize = PUTS_MAX / 65;
 /// In which order documents come next: summaries are few and stand for many messages.
-const CORPORA: [Corpus; 2] = [Corpus::Summaries, Corpus::Messages];
+const CORPUS_ORDER: [Corpus; 2] = [Corpus::Summaries, Corpus::Messages];
 
 /// What is asked.
-struct Asked {
-    entries: Vec<Entry>,
+struct EmbedRequest {
+    entries: Vec<VectorEntry>,
     model: Option<String>,
     forget: bool,
 }
 
 /// A document by its id, with its vector; `None`: it is to have none.
-struct Entry {
+struct VectorEntry {
     id: String,
     vector: Option<Vec<i8>>,
 }
 
-impl Asked {
+impl EmbedRequest {
     fn read(vectors_json: &str) -> Result<Self> {
-        let mut fields = Fields::of_argument(VECTORS, vectors_json)?;
-        let (model, forget) = (fields.text_or_none("model"), fields.flag("forget"));
+        let mut fields = JsonFields::parse_argument(VECTORS_ARGUMENT, vectors_json)?;
+        let (model, forget) = (fields.take_optional_text("model"), fields.take_flag("forget"));
         let mut entries = Vec::new();
-        if let Some((list, kind)) = fields.any("vectors") {
-            let elements = json::elements(&list, json::Span::between(0, list.len()));
-            if kind != Kind::Array || elements.len() > VECTOR_ENTRIES_MAX {
-                return Err(Error::invalid(format_args!(
+        if let Some((list, kind)) = fields.take_any("vectors") {
+            let elements = json::list_elements(&list, json::ByteSpan::from_range(0, list.len()));
+            if kind != JsonKind::Array || elements.len() > VECTOR_ENTRIES_MAX {
+                return Err(Error::invalid_input(format_args!(
                     "vectors: a list of at most {VECTOR_ENTRIES_MAX} entries"
                 )));
             }
             for element in elements {
-                let mut fields = Fields::of_argument("vectors", json::slice(&list, element.span))?;
-                let id = fields.text("id");
+                let mut fields =
+                    JsonFields::parse_argument("vectors", json::slice(&list, element.span))?;
+                let id = fields.take_text("id");
                 // One that was forgotten, or goes by another name, must not remove what is there.
-                let vector = quantise::vector_or_null(&mut fields)?.ok_or_else(|| {
-                    Error::invalid("vectors: `vector` must be a list of numbers, or null")
+                let vector = quantise::parse_nullable_vector(&mut fields)?.ok_or_else(|| {
+                    Error::invalid_input("vectors: `vector` must be a list of numbers, or null")
                 })?;
-                fields.end("vectors")?;
-                entries.push(Entry { id, vector });
+                fields.finish("vectors")?;
+                entries.push(VectorEntry { id, vector });
             }
         }
-        fields.end(VECTORS)?;
+        fields.finish(VECTORS_ARGUMENT)?;
         if forget && !entries.is_empty() {
-            return Err(Error::invalid("forget: it goes with no vectors"));
+            return Err(Error::invalid_input("forget: it goes with no vectors"));
         }
         if model.as_ref().is_some_and(|model| !(1..=MODEL_BYTES_MAX).contains(&model.len())) {
-            return Err(Error::invalid(format_args!("model: 1 to {MODEL_BYTES_MAX} bytes")));
+            return Err(Error::invalid_input(format_args!("model: 1 to {MODEL_BYTES_MAX} bytes")));
         }
         Ok(Self { entries, model, forget })
     }
 }
 
-const fn corpus_of(of_summary: bool) -> Corpus {
+const fn choose_corpus(of_summary: bool) -> Corpus {
     if of_summary { Corpus::Summaries } else { Corpus::Messages }
 }
 
 /// A conversation whose vectors are changed or listed.
-struct Desk<'a, 's> {
-    reader: &'a mut Reader<'s>,
-    keys: Keys,
-    loaded: Loaded,
-    index: Index,
+struct EmbedUpdate<'a, 's> {
+    reader: &'a mut StoreSession<'s>,
+    keys: ConversationKeys,
+    loaded: LoadedHead,
+    index: SearchIndex,
     /// The record as it was read, and as it will be.
     record: Option<Vec<u8>>,
-    vectors: Vectors,
+    vectors: VectorRecord,
     /// Blocks of summaries or messages, by number, as they will be.
-    blocks: Vec<(bool, u64, Block)>,
+    blocks: Vec<(bool, u64, SignBlock)>,
     puts: Vec<Put>,
 }
 
@@ -122,79 +123,79 @@ struct Desk<'a, 's> {
 /// conversation or an id; `denied`: nothing is stored for the session; `conflict`: another call was
 /// faster; `corrupt`; errors of the store.
 pub(crate) fn embed(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     config: &Config,
     conversation: &str,
     vectors_json: &str,
 ) -> Result<String> {
-    let asked = Asked::read(vectors_json)?;
-    let keys = Keys::new(conversation)?;
-    let key = keys.vectors();
+    let asked = EmbedRequest::read(vectors_json)?;
+    let keys = ConversationKeys::new(conversation)?;
+    let key = keys.vectors_key();
     let wanted = core::slice::from_ref(&key);
-    let (loaded, mut rest) = Loaded::read(reader, &keys, conversation, wanted)?;
-    let loaded = loaded.existing()?;
+    let (loaded, mut rest) = LoadedHead::read_with_keys(reader, &keys, conversation, wanted)?;
+    let loaded = loaded.require_existing()?;
     let changes = asked.forget || !asked.entries.is_empty();
     if changes {
-        session::must_be_stored(reader, config, &keys, &loaded.head)?;
+        session::ensure_not_skipped(reader, config, &keys, &loaded.head)?;
     }
     let record = rest.pop().flatten();
-    let vectors = Vectors::of(&key, record.as_deref())?.unwrap_or_default();
-    let index = Index::open(reader, &keys, &loaded.head)?;
+    let vectors = VectorRecord::from_value(&key, record.as_deref())?.unwrap_or_default();
+    let index = SearchIndex::open(reader, &keys, &loaded.head)?;
     let (blocks, puts) = (Vec::new(), Vec::new());
-    let mut desk = Desk { reader, keys, loaded, index, record, vectors, blocks, puts };
+    let mut desk = EmbedUpdate { reader, keys, loaded, index, record, vectors, blocks, puts };
     let mut kept = 0;
     if asked.forget {
-        desk.forget();
+        desk.forget_blocks();
     } else {
-        kept = desk.attach(&asked)?;
+        kept = desk.attach_vectors(&asked)?;
     }
-    let answer = desk.answer(kept)?;
-    let Desk { reader, record: value, mut vectors, mut puts, .. } = desk;
+    let answer = desk.render_answer(kept)?;
+    let EmbedUpdate { reader, record: value, mut vectors, mut puts, .. } = desk;
     if changes && !(puts.is_empty() && value.is_none()) {
-        let next = if vectors.is_empty() { None } else { Some(vectors.next()?) };
+        let next = if vectors.is_empty() { None } else { Some(vectors.encode_next()?) };
         puts.push(Put { key: key.clone(), value: next });
         reader.commit(&[Guard { key, value }], &puts)?;
     }
     Ok(answer)
 }
 
-impl Desk<'_, '_> {
+impl EmbedUpdate<'_, '_> {
     /// How many documents of a corpus there are.
-    fn documents(&self, corpus: Corpus) -> u64 {
+    fn count_documents(&self, corpus: Corpus) -> u64 {
         match corpus {
             Corpus::Messages => self.loaded.head.messages,
-            Corpus::Summaries => self.index.documents(corpus),
+            Corpus::Summaries => self.index.count_documents(corpus),
         }
     }
 
     /// The documents that the entries name.
-    fn named(&mut self, entries: &[Entry]) -> Result<Vec<(bool, u64)>> {
+    fn resolve_entries(&mut self, entries: &[VectorEntry]) -> Result<Vec<(bool, u64)>> {
         let mut ordinals = Vec::new();
         let mut out = Vec::with_capacity(entries.len());
-        for Entry { id, .. } in entries {
+        for VectorEntry { id, .. } in entries {
             let unknown =
                 || Error::not_found(format_args!("there is no message or summary `{id}` here"));
-            let document = match read_scope::named(&self.keys, id)? {
-                Named::Message(seq) => {
+            let document = match read_scope::resolve_id(&self.keys, id)? {
+                ResolvedId::Message(seq) => {
                     let is_one = (1..=self.loaded.head.messages).contains(&seq);
                     (false, Some(seq).filter(|_| is_one).ok_or_else(unknown)?)
                 }
-                Named::Summary(id) => {
+                ResolvedId::Summary(id) => {
                     if ordinals.is_empty() {
-                        let all: Vec<u64> = (1..=self.documents(Corpus::Summaries)).collect();
-                        ordinals = self.index.summaries(self.reader, &all)?;
+                        let all: Vec<u64> = (1..=self.count_documents(Corpus::Summaries)).collect();
+                        ordinals = self.index.read_summaries(self.reader, &all)?;
                     }
                     let at = ordinals.iter().position(|(known, _)| *known == id);
                     (true, int::to_u64(at.ok_or_else(unknown)?) + 1)
                 }
-                Named::File(_) => {
-                    return Err(Error::invalid(format_args!(
+                ResolvedId::File(_) => {
+                    return Err(Error::invalid_input(format_args!(
                         "vectors: `{id}` is a file; messages and summaries have vectors"
                     )));
                 }
             };
             if out.contains(&document) {
-                return Err(Error::invalid(format_args!("vectors: `{id}` is there twice")));
+                return Err(Error::invalid_input(format_args!("vectors: `{id}` is there twice")));
             }
             out.push(document);
         }
@@ -202,24 +203,24 @@ impl Desk<'_, '_> {
     }
 
     /// Takes as many of the entries as fit a commit; returns how many.
-    fn attach(&mut self, asked: &Asked) -> Result<usize> {
-        if self.vectors.count() == 0 {
+    fn attach_vectors(&mut self, asked: &EmbedRequest) -> Result<usize> {
+        if self.vectors.count_vectors() == 0 {
             let mut vectors = asked.entries.iter().filter_map(|entry| entry.vector.as_ref());
             self.vectors.dimensions = vectors.next().map_or(0, |vector| int::to_u32(vector.len()));
             self.vectors.model.clone_from(&asked.model);
         }
-        self.vectors.must_fit(None, asked.model.as_deref())?;
+        self.vectors.ensure_compatible(None, asked.model.as_deref())?;
         for vector in asked.entries.iter().filter_map(|entry| entry.vector.as_ref()) {
-            self.vectors.must_fit(Some(int::to_u32(vector.len())), None)?;
+            self.vectors.ensure_compatible(Some(int::to_u32(vector.len())), None)?;
         }
         let dimensions = int::to_usize(self.vectors.dimensions.into());
-        let documents = self.named(&asked.entries)?;
+        let documents = self.resolve_entries(&asked.entries)?;
         // The record has two bytes for each block and few more, before and after.
-        let blocks = CORPORA.map(|corpus| self.documents(corpus) / BLOCK_DOCUMENTS + 1);
+        let blocks = CORPUS_ORDER.map(|corpus| self.count_documents(corpus) / BLOCK_DOCUMENTS + 1);
         let mut bytes = 4 * int::to_usize(blocks.iter().sum()) + 4 * MODEL_BYTES_MAX;
         let (mut places, mut kept) = (Vec::new(), 0);
         for (of_summary, document) in &documents {
-            let place = (*of_summary, block_of(*document).0);
+            let place = (*of_summary, locate_document(*document).0);
             bytes += dimensions + 2;
             if !places.contains(&place) {
                 bytes += block_bytes_max(dimensions) + 2;
@@ -231,20 +232,20 @@ impl Desk<'_, '_> {
             kept += 1;
         }
         for ((of_summary, document), entry) in documents.iter().zip(&asked.entries).take(kept) {
-            let (number, at) = block_of(*document);
-            let corpus = corpus_of(*of_summary);
-            let block = self.block(*of_summary, number)?;
+            let (number, at) = locate_document(*document);
+            let corpus = choose_corpus(*of_summary);
+            let block = self.load_block(*of_summary, number)?;
             let Some((.., block)) = self.blocks.get_mut(block) else { continue };
             block.set(at, dimensions, entry.vector.as_deref());
-            self.vectors.side_mut(corpus).set(number, Some(block));
+            self.vectors.corpus_vectors_mut(corpus).set(number, Some(block));
             let key = vector_key(&self.keys, corpus, *document);
             let bytes = entry.vector.as_ref().map(|vector| quantise::bytes(vector));
-            let value = bytes.map(|bytes| codec::encode_plain(&bytes)).transpose()?;
+            let value = bytes.map(|bytes| codec::encode_raw_bytes(&bytes)).transpose()?;
             self.puts.push(Put { key, value });
         }
         for (of_summary, number, block) in &self.blocks {
-            let key = block_key(&self.keys, corpus_of(*of_summary), *number);
-            let value = Some(codec::encode_plain(&block.bytes())?);
+            let key = block_key(&self.keys, choose_corpus(*of_summary), *number);
+            let value = Some(codec::encode_raw_bytes(&block.bytes())?);
             self.puts.push(Put { key, value });
         }
         Ok(kept)
@@ -252,18 +253,18 @@ impl Desk<'_, '_> {
 
     /// Where a block stands among those of this call; it is read when it is new here. One of which
     /// nothing is known is not stored.
-    fn block(&mut self, of_summary: bool, number: u64) -> Result<usize> {
+    fn load_block(&mut self, of_summary: bool, number: u64) -> Result<usize> {
         let mut blocks = self.blocks.iter();
         if let Some(at) = blocks.position(|(other, n, _)| (*other, *n) == (of_summary, number)) {
             return Ok(at);
         }
-        let corpus = corpus_of(of_summary);
-        let mut block = Block::default();
-        if self.vectors.side(corpus).of(number).0 > 0 {
+        let corpus = choose_corpus(of_summary);
+        let mut block = SignBlock::default();
+        if self.vectors.corpus_vectors(corpus).block_counts(number).0 > 0 {
             let key = block_key(&self.keys, corpus, number);
             let dimensions = int::to_usize(self.vectors.dimensions.into());
-            let value = self.reader.fresh_one(&key)?;
-            let Some(read) = Block::of(&key, value.as_deref(), dimensions)? else {
+            let value = self.reader.read_one_uncached(&key)?;
+            let Some(read) = SignBlock::from_value(&key, value.as_deref(), dimensions)? else {
                 return Err(damaged(self.reader, &self.keys, self.record.as_deref(), &key));
             };
             block = read;
@@ -273,13 +274,13 @@ impl Desk<'_, '_> {
     }
 
     /// Forgets the newest blocks, as many as fit a commit, whatever stands in them.
-    fn forget(&mut self) {
-        for corpus in CORPORA {
-            while self.puts.len() < FORGOTTEN_MAX * 65 {
-                let side = self.vectors.side_mut(corpus);
-                let Some(last) = side.blocks().checked_sub(1) else { break };
+    fn forget_blocks(&mut self) {
+        for corpus in CORPUS_ORDER {
+            while self.puts.len() < FORGOTTEN_BLOCKS_MAX * 65 {
+                let side = self.vectors.corpus_vectors_mut(corpus);
+                let Some(last) = side.count_blocks().checked_sub(1) else { break };
                 side.set(last, None);
-                let documents = (0..BLOCK_DOCUMENTS).map(|place| document_of(last, place));
+                let documents = (0..BLOCK_DOCUMENTS).map(|place| document_at(last, place));
                 let keys = documents.map(|document| vector_key(&self.keys, corpus, document));
                 self.puts.extend(keys.map(|key| Put { key, value: None }));
                 self.puts.push(Put { key: block_key(&self.keys, corpus, last), value: None });
@@ -288,54 +289,59 @@ impl Desk<'_, '_> {
     }
 
     /// What the conversation has, and what comes next.
-    fn answer(&mut self, kept: usize) -> Result<String> {
-        let next = self.next()?;
-        let missing = CORPORA.map(|corpus| {
-            self.documents(corpus).saturating_sub(self.vectors.side(corpus).counts().0)
+    fn render_answer(&mut self, kept: usize) -> Result<String> {
+        let next = self.list_missing_ids()?;
+        let missing = CORPUS_ORDER.map(|corpus| {
+            self.count_documents(corpus)
+                .saturating_sub(self.vectors.corpus_vectors(corpus).count_documents().0)
         });
         let vectors = &self.vectors;
-        let mut w = Writer::object();
-        let dimensions = Some(u64::from(vectors.dimensions)).filter(|_| vectors.count() > 0);
-        w.number_or_null("dimensions", dimensions);
-        w.number("kept", int::to_u64(kept));
-        w.number("missing", missing.iter().sum());
-        w.text_or_null("model", vectors.model.as_deref().filter(|_| vectors.count() > 0));
-        w.texts("next", &next);
-        w.number("stored", vectors.count());
+        let mut w = JsonWriter::new_object();
+        let dimensions =
+            Some(u64::from(vectors.dimensions)).filter(|_| vectors.count_vectors() > 0);
+        w.add_optional_number("dimensions", dimensions);
+        w.add_number("kept", int::to_u64(kept));
+        w.add_number("missing", missing.iter().sum());
+        w.add_optional_text(
+            "model",
+            vectors.model.as_deref().filter(|_| vectors.count_vectors() > 0),
+        );
+        w.add_texts("next", &next);
+        w.add_number("stored", vectors.count_vectors());
         Ok(w.end_object())
     }
 
     /// Ids of documents of which nothing is known, newest first.
-    fn next(&mut self) -> Result<Vec<String>> {
+    fn list_missing_ids(&mut self) -> Result<Vec<String>> {
         let (mut ids, mut partial) = (Vec::new(), 0);
-        for corpus in CORPORA {
-            let documents = self.documents(corpus);
+        for corpus in CORPUS_ORDER {
+            let documents = self.count_documents(corpus);
             let mut open = Vec::new();
             for number in (0..documents.div_ceil(BLOCK_DOCUMENTS)).rev() {
-                if ids.len() + open.len() >= VECTOR_NEXT_MAX || partial == PARTIAL_MAX {
+                if ids.len() + open.len() >= VECTOR_NEXT_MAX || partial == PARTIAL_BLOCKS_MAX {
                     break;
                 }
                 let size = BLOCK_DOCUMENTS.min(documents - number * BLOCK_DOCUMENTS);
-                let mut known = self.vectors.side(corpus).of(number).0;
+                let mut known = self.vectors.corpus_vectors(corpus).block_counts(number).0;
                 if known >= size {
                     continue;
                 }
                 if known > 0 {
                     partial += 1;
-                    let at = self.block(corpus == Corpus::Summaries, number)?;
-                    known = self.blocks.get(at).map_or(0, |(.., block)| block.known);
+                    let at = self.load_block(corpus == Corpus::Summaries, number)?;
+                    known = self.blocks.get(at).map_or(0, |(.., block)| block.covered);
                 }
                 let unknown = (0..size).rev().filter(|at| known >> at & 1 == 0);
-                open.extend(unknown.map(|at| document_of(number, at)));
+                open.extend(unknown.map(|at| document_at(number, at)));
             }
             match corpus {
                 Corpus::Messages => {
-                    ids.extend(open.iter().map(|seq| self.keys.message_name(*seq)));
+                    ids.extend(open.iter().map(|seq| self.keys.message_id(*seq)));
                 }
                 Corpus::Summaries => {
                     open.reverse();
-                    let rows = self.index.summaries(self.reader, &open)?;
-                    ids.extend(rows.iter().rev().map(|(id, _)| summary::name(*id)));
+                    let rows = self.index.read_summaries(self.reader, &open)?;
+                    ids.extend(rows.iter().rev().map(|(id, _)| summary::format_summary_id(*id)));
                 }
             }
         }

@@ -3,9 +3,9 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use crate::{Engine, search::tests::Memory, storage::keys::Keys};
+use crate::{Engine, search::tests::Memory, storage::keys::ConversationKeys};
 use lcm_text::{
-    base::{error::ErrorCode, json::Fields},
+    base::{error::ErrorCode, json::JsonFields},
     types::api::{AppendOptions, Dialect, IngestMode},
 };
 
@@ -50,20 +50,20 @@ struct Answer {
 
 impl Answer {
     fn read(json: &str) -> Self {
-        let mut fields = Fields::of_argument("answer", json).unwrap();
-        let mut number = |key| fields.number(key);
+        let mut fields = JsonFields::parse_argument("answer", json).unwrap();
+        let mut number = |key| fields.take_u64(key);
         let (kept, missing, stored) = (number("kept"), number("missing"), number("stored"));
-        Self { kept, missing, stored, next: fields.texts("next") }
+        Self { kept, missing, stored, next: fields.take_texts("next") }
     }
 }
 
 /// Goes through the backlog as a host does; returns how many calls that took.
 fn attach_all(store: &mut Memory, dimensions: u64) -> u64 {
-    let (keys, mut calls) = (Keys::new("c").unwrap(), 0);
+    let (keys, mut calls) = (ConversationKeys::new("c").unwrap(), 0);
     let mut answer = embed(store, "{}");
     while !answer.next.is_empty() {
         let entry = |id: &String| {
-            let seq = keys.message_seq(id).unwrap();
+            let seq = keys.parse_message_id(id).unwrap();
             format!(r#"{{"id":"{id}","vector":{}}}"#, vector(seq, dimensions))
         };
         let entries: Vec<String> = answer.next.iter().map(entry).collect();
@@ -111,11 +111,11 @@ fn a_backlog_is_worked_through_and_forgotten() {
 fn what_fits_no_commit_is_handed_in_again() {
     let mut store = Memory::default();
     append(&mut store, 1, 64 * 140);
-    let keys = Keys::new("c").unwrap();
+    let keys = ConversationKeys::new("c").unwrap();
     for (dimensions, kept) in [(DIMENSIONS, 127), (4_096, 28)] {
         let entry = |block: u64| {
             let seq = block * 64 + 9;
-            format!(r#"{{"id":"{}","vector":{}}}"#, keys.message_name(seq), vector(seq, dimensions))
+            format!(r#"{{"id":"{}","vector":{}}}"#, keys.message_id(seq), vector(seq, dimensions))
         };
         let entries: Vec<String> = (0..140).map(entry).collect();
         let answer = embed(&mut store, &format!(r#"{{"vectors":[{}]}}"#, entries.join(",")));
@@ -133,8 +133,8 @@ fn damaged_vectors_are_found_and_never_panic() {
     let mut store = Memory::default();
     append(&mut store, 1, 130);
     attach_all(&mut store, DIMENSIONS);
-    let keys = Keys::new("c").unwrap();
-    let (from, to) = keys.range("v");
+    let keys = ConversationKeys::new("c").unwrap();
+    let (from, to) = keys.record_range("v");
     let sound = store.entries.clone();
     let names: Vec<String> = sound.range(from..to).map(|(key, _)| key.clone()).collect();
     assert_eq!(names.len(), 1 + 3 + 130);
@@ -171,8 +171,8 @@ fn damaged_vectors_are_found_and_never_panic() {
     assert!(seen > 10);
     // A vector of a message that is not there.
     store.entries = sound.clone();
-    let stray = keys.vector('m', 'v', 131);
-    store.entries.insert(stray.clone(), sound.get(&keys.vector('m', 'v', 1)).unwrap().clone());
+    let stray = keys.vector_key('m', 'v', 131);
+    store.entries.insert(stray.clone(), sound.get(&keys.vector_key('m', 'v', 1)).unwrap().clone());
     assert!(check(&mut store).contains(&stray));
 }
 
@@ -205,7 +205,7 @@ fn an_entry_without_a_vector_is_refused_and_removes_nothing() {
     let mut store = Memory::default();
     append(&mut store, 1, 2);
     attach_all(&mut store, DIMENSIONS);
-    let id = Keys::new("c").unwrap().message_name(1);
+    let id = ConversationKeys::new("c").unwrap().message_id(1);
     for entry in [format!(r#"{{"id":"{id}"}}"#), format!(r#"{{"id":"{id}","vectors":[1]}}"#)] {
         let json = format!(r#"{{"vectors":[{entry}]}}"#);
         let refused = Engine::new().embed(&mut store, "c", &json).unwrap_err();

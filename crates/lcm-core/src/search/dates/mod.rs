@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::score::ONE;
 use lcm_text::{
-    base::time::{MS_PER_DAY, civil, days_of},
+    base::time::{MS_PER_DAY, civil_from_days, epoch_day_of_date},
     types::api::Timestamp,
 };
 
@@ -41,7 +41,7 @@ const NUMBERS: [&str; 12] = [
 
 /// What a question speaks of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Date {
+pub(crate) enum QueryDate {
     /// Days since the epoch, both included.
     Days(u64, u64),
     /// A day of a month of any year.
@@ -50,9 +50,9 @@ pub(crate) enum Date {
     Month(u64),
 }
 
-impl Date {
+impl QueryDate {
     /// The date that a text speaks of which is written at `now`; of several the first.
-    pub(crate) fn of(text: &str, now: Timestamp) -> Option<Self> {
+    pub(crate) fn from_text(text: &str, now: Timestamp) -> Option<Self> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let words = text.split(|c: char| !is_part(c)).filter(|word| !word.is_empty());
         let words: Vec<_> = words.take(WORDS_MAX).map(str::to_ascii_lowercase).collect();
@@ -60,14 +60,15 @@ impl Date {
         (0..words.len()).find_map(|at| {
             let from = words.get(at..).unwrap_or_default();
             let before = at.checked_sub(1).and_then(|at| words.get(at)).copied();
-            written(from, before, now).or_else(|| told(from, now / MS_PER_DAY))
+            parse_named_date(from, before, now)
+                .or_else(|| parse_relative_date(from, now / MS_PER_DAY))
         })
     }
 
     /// How near a time is to it, at most [`ONE`].
-    pub(crate) fn near(self, time: Timestamp) -> u64 {
+    pub(crate) fn score_time(self, time: Timestamp) -> u64 {
         let day = time / MS_PER_DAY;
-        let (_, month, of_month) = civil(day);
+        let (_, month, of_month) = civil_from_days(day);
         match self {
             // What is of a year is told in the next one as often.
             Self::Days(from, to) if to - from > 31 => {
@@ -102,76 +103,78 @@ impl Date {
 }
 
 /// A date that is named: `2023-05-03`, `3 May 2023`, `May 3rd`, `May 2023`, `in May`, `in 2023`.
-fn written(words: &[&str], before: Option<&str>, now: Timestamp) -> Option<Date> {
+fn parse_named_date(words: &[&str], before: Option<&str>, now: Timestamp) -> Option<QueryDate> {
     let word = *words.first()?;
     let next = |at: usize| words.get(at).copied().unwrap_or_default();
     if word.contains('-') {
         let mut parts = word.split('-');
-        let year = parts.next().and_then(year)?;
+        let year = parts.next().and_then(parse_year)?;
         let month = parts.next().filter(|part| part.len() == 2)?.parse().ok()?;
         return match parts.next() {
-            Some(day) => days(year, month, day.parse().ok()?),
-            None => whole_month(year, month),
+            Some(day) => day_range(year, month, day.parse().ok()?),
+            None => month_range(year, month),
         };
     }
-    if let Some(day) = day(word) {
+    if let Some(day) = parse_day(word) {
         // `3 May`, `3rd of May`, each with a year or without.
         let at = if next(1) == "of" { 2 } else { 1 };
-        let month = month(next(at))?;
-        return match year(next(at + 1)) {
-            Some(year) => days(year, month, day),
-            None => Some(Date::DayOfMonth { month, day }),
+        let month = parse_month(next(at))?;
+        return match parse_year(next(at + 1)) {
+            Some(year) => day_range(year, month, day),
+            None => Some(QueryDate::DayOfMonth { month, day }),
         };
     }
-    if let Some(month) = month(word) {
-        if let Some(day) = day(next(1)) {
-            return match year(next(2)) {
-                Some(year) => days(year, month, day),
-                None => Some(Date::DayOfMonth { month, day }),
+    if let Some(month) = parse_month(word) {
+        if let Some(day) = parse_day(next(1)) {
+            return match parse_year(next(2)) {
+                Some(year) => day_range(year, month, day),
+                None => Some(QueryDate::DayOfMonth { month, day }),
             };
         }
-        if let Some(year) = year(next(1)) {
-            return whole_month(year, month);
+        if let Some(year) = parse_year(next(1)) {
+            return month_range(year, month);
         }
         // `may` and `march` are words of other meanings, and so are short forms.
         let is_told = matches!(before, Some("in" | "since" | "during" | "of" | "early" | "late"));
         let is_name = MONTH_NAMES.contains(&word) && !["may", "march"].contains(&word);
         return match before {
             Some("last") => {
-                let (year, this, _) = civil(now / MS_PER_DAY);
-                whole_month(if month < this { year } else { year.checked_sub(1)? }, month)
+                let (year, this, _) = civil_from_days(now / MS_PER_DAY);
+                month_range(if month < this { year } else { year.checked_sub(1)? }, month)
             }
-            _ => (is_told || is_name).then_some(Date::Month(month)),
+            _ => (is_told || is_name).then_some(QueryDate::Month(month)),
         };
     }
-    let year = year(word)?;
+    let year = parse_year(word)?;
     let is_told = matches!(before, Some("in" | "since" | "during" | "of" | "early" | "late"));
-    is_told.then(|| Some(Date::Days(days_of(year, 1, 1)?, days_of(year, 12, 31)?)))?
+    is_told.then(|| {
+        Some(QueryDate::Days(epoch_day_of_date(year, 1, 1)?, epoch_day_of_date(year, 12, 31)?))
+    })?
 }
 
 /// A date that is told from today: `yesterday`, `two weeks ago`, `last month`, `last Tuesday`.
-fn told(words: &[&str], today: u64) -> Option<Date> {
+fn parse_relative_date(words: &[&str], today: u64) -> Option<QueryDate> {
     let word = *words.first()?;
     let next = |at: usize| words.get(at).copied().unwrap_or_default();
     let back = |days: u64| today.checked_sub(days);
-    let around = |from: u64, to: u64| Some(Date::Days(back(from)?, back(to)?));
+    let around = |from: u64, to: u64| Some(QueryDate::Days(back(from)?, back(to)?));
     // Days from the epoch on begin with a Thursday; weeks with Monday.
     let weekday = (today + 3) % 7;
-    let (year, month, _) = civil(today);
+    let (year, month, _) = civil_from_days(today);
     match (word, next(1)) {
         ("today" | "tonight", _) => around(0, 0),
         ("yesterday", _) | ("last", "night") => around(1, 1),
         ("this", "week") => around(weekday, 0),
         ("last" | "past" | "previous", "week") => around(weekday + 7, weekday + 1),
-        ("this", "month") => whole_month(year, month),
+        ("this", "month") => month_range(year, month),
         ("last" | "previous", "month") => match month {
-            1 => whole_month(year.checked_sub(1)?, 12),
-            _ => whole_month(year, month - 1),
+            1 => month_range(year.checked_sub(1)?, 12),
+            _ => month_range(year, month - 1),
         },
-        ("this", "year") => Some(Date::Days(days_of(year, 1, 1)?, today)),
+        ("this", "year") => Some(QueryDate::Days(epoch_day_of_date(year, 1, 1)?, today)),
         ("last", "year") => {
             let year = year.checked_sub(1)?;
-            Some(Date::Days(days_of(year, 1, 1)?, days_of(year, 12, 31)?))
+            Some(QueryDate::Days(epoch_day_of_date(year, 1, 1)?, epoch_day_of_date(year, 12, 31)?))
         }
         ("last" | "on" | "this", name) => {
             let wanted = WEEKDAYS.iter().zip(0..).find(|(weekday, _)| **weekday == name)?.1;
@@ -200,7 +203,7 @@ fn told(words: &[&str], today: u64) -> Option<Date> {
 }
 
 /// The number of a month, by its name or its first letters.
-fn month(word: &str) -> Option<u64> {
+fn parse_month(word: &str) -> Option<u64> {
     let place = MONTH_NAMES.iter().zip(MONTHS).position(|(name, short)| {
         *name == word || short == word || (short == "sep" && word == "sept")
     })?;
@@ -208,7 +211,7 @@ fn month(word: &str) -> Option<u64> {
 }
 
 /// The number of a day, with what may stand behind it.
-fn day(word: &str) -> Option<u64> {
+fn parse_day(word: &str) -> Option<u64> {
     let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let is_day = matches!(word.get(digits.len()..)?, "" | "st" | "nd" | "rd" | "th");
     let day = digits.parse().ok().filter(|day| is_day && (1..=31).contains(day));
@@ -216,20 +219,20 @@ fn day(word: &str) -> Option<u64> {
 }
 
 /// A year of four digits.
-fn year(word: &str) -> Option<u64> {
+fn parse_year(word: &str) -> Option<u64> {
     let year = word.parse().ok().filter(|_| word.len() == 4)?;
     (1970..=2199).contains(&year).then_some(year)
 }
 
-fn days(year: u64, month: u64, day: u64) -> Option<Date> {
-    let day = days_of(year, month, day)?;
-    Some(Date::Days(day, day))
+fn day_range(year: u64, month: u64, day: u64) -> Option<QueryDate> {
+    let day = epoch_day_of_date(year, month, day)?;
+    Some(QueryDate::Days(day, day))
 }
 
-fn whole_month(year: u64, month: u64) -> Option<Date> {
-    let first = days_of(year, month, 1)?;
-    let last = (28..=31).rev().find_map(|day| days_of(year, month, day))?;
-    Some(Date::Days(first, last))
+fn month_range(year: u64, month: u64) -> Option<QueryDate> {
+    let first = epoch_day_of_date(year, month, 1)?;
+    let last = (28..=31).rev().find_map(|day| epoch_day_of_date(year, month, day))?;
+    Some(QueryDate::Days(first, last))
 }
 
 #[cfg(test)]

@@ -8,16 +8,16 @@ use lcm_text::base::time;
 /// A Friday.
 const NOW: &str = "2024-05-17T15:00:00Z";
 
-fn of(text: &str) -> Option<Date> {
-    Date::of(text, time::parse(NOW).unwrap())
+fn of(text: &str) -> Option<QueryDate> {
+    QueryDate::from_text(text, time::parse(NOW).unwrap())
 }
 
 fn day(text: &str) -> u64 {
     time::parse(text).unwrap() / MS_PER_DAY
 }
 
-fn span(from: &str, to: &str) -> Option<Date> {
-    Some(Date::Days(day(from), day(to)))
+fn span(from: &str, to: &str) -> Option<QueryDate> {
+    Some(QueryDate::Days(day(from), day(to)))
 }
 
 #[test]
@@ -50,15 +50,15 @@ fn dates_are_understood() {
     ] {
         assert_eq!(of(text), span(from, to), "{text}");
     }
-    let of_month = |month, day| Some(Date::DayOfMonth { month, day });
+    let of_month = |month, day| Some(QueryDate::DayOfMonth { month, day });
     for (text, date) in [
         ("on 3 May", of_month(5, 3)),
         ("the evening of april 8", of_month(4, 8)),
         ("the 22nd of April", of_month(4, 22)),
-        ("in May", Some(Date::Month(5))),
-        ("a problem in April", Some(Date::Month(4))),
-        ("the middle of march", Some(Date::Month(3))),
-        ("Which knee hurt, August?", Some(Date::Month(8))),
+        ("in May", Some(QueryDate::Month(5))),
+        ("a problem in April", Some(QueryDate::Month(4))),
+        ("the middle of march", Some(QueryDate::Month(3))),
+        ("Which knee hurt, August?", Some(QueryDate::Month(8))),
     ] {
         assert_eq!(of(text), date, "{text}");
     }
@@ -98,7 +98,8 @@ fn what_is_no_date_is_none() {
 
 #[test]
 fn nearness_falls_with_the_days() {
-    let at = |date: Option<Date>, text: &str| date.unwrap().near(time::parse(text).unwrap());
+    let at =
+        |date: Option<QueryDate>, text: &str| date.unwrap().score_time(time::parse(text).unwrap());
     let day = of("on 2024-03-10");
     assert_eq!(at(day, "2024-03-10T23:59:59Z"), ONE);
     assert_eq!(at(day, "2024-03-03"), ONE * 3 / 10);
@@ -152,10 +153,10 @@ fn any_text_at_any_time_has_a_date_or_none() {
     let mut found = 0;
     for (number, text) in texts.iter().enumerate() {
         let now = [0, 1, 86_400_000 * 400, time::MS_MAX, u64::MAX][number % 5];
-        if let Some(date) = Date::of(text, now) {
+        if let Some(date) = QueryDate::from_text(text, now) {
             found += 1;
             for time in [0, now, time::MS_MAX, u64::MAX] {
-                assert!(date.near(time) <= ONE);
+                assert!(date.score_time(time) <= ONE);
             }
         }
     }

@@ -37,24 +37,24 @@ pub(crate) enum GramQuery {
 
 impl GramQuery {
     /// The condition for a match of this expression.
-    pub(crate) fn of(hir: &Hir) -> Self {
-        let mut query = analyse(hir).into_affixes().query;
+    pub(crate) fn from_hir(hir: &Hir) -> Self {
+        let mut query = analyse_hir(hir).into_affixes().query;
         let mut left = GRAMS_MAX;
-        query.limit(&mut left);
-        query.joined()
+        query.limit_grams(&mut left);
+        query.into_normalized()
     }
 
-    const fn everything() -> Self {
+    const fn match_all() -> Self {
         Self::And(Vec::new())
     }
 
     /// Whether every text fulfils it.
-    pub(crate) fn is_everything(&self) -> bool {
+    pub(crate) fn is_match_all(&self) -> bool {
         matches!(self, Self::And(list) if list.is_empty())
     }
 
     /// The grams in it, in order, each once; at most 64.
-    pub(crate) fn grams(&self) -> Vec<[u8; GRAM_BYTES]> {
+    pub(crate) fn list_grams(&self) -> Vec<[u8; GRAM_BYTES]> {
         let mut grams = Vec::new();
         let mut open = vec![self];
         while let Some(query) = open.pop() {
@@ -63,12 +63,12 @@ impl GramQuery {
                 Self::And(list) | Self::Or(list) => open.extend(list),
             }
         }
-        sort::distinct(&mut grams);
+        sort::sort_and_dedup(&mut grams);
         grams
     }
 
     /// The units that fulfil it, in order, given those of each gram; `None`: all there are.
-    pub(crate) fn units<'a>(
+    pub(crate) fn select_units<'a>(
         &self,
         of_gram: &dyn Fn([u8; GRAM_BYTES]) -> &'a [u64],
     ) -> Option<Vec<u64>> {
@@ -76,59 +76,59 @@ impl GramQuery {
             Self::Gram(gram) => Some(of_gram(*gram).to_vec()),
             Self::And(list) => list
                 .iter()
-                .filter_map(|query| query.units(of_gram))
-                .reduce(|left, right| intersection(&left, &right)),
+                .filter_map(|query| query.select_units(of_gram))
+                .reduce(|left, right| intersect_sorted(&left, &right)),
             Self::Or(list) => {
                 let mut all = Vec::new();
                 for query in list {
-                    all.extend(query.units(of_gram)?);
+                    all.extend(query.select_units(of_gram)?);
                 }
-                sort::distinct_numbers(&mut all);
+                sort::sort_and_dedup_numbers(&mut all);
                 Some(all)
             }
         }
     }
 
     /// Leaves out what is over the bound: of an `And` its last members, of an `Or` all of it.
-    fn limit(&mut self, left: &mut usize) {
+    fn limit_grams(&mut self, left: &mut usize) {
         match self {
             Self::Gram(_) => match left.checked_sub(1) {
                 Some(rest) => *left = rest,
-                None => *self = Self::everything(),
+                None => *self = Self::match_all(),
             },
             Self::And(list) => {
-                list.iter_mut().for_each(|query| query.limit(left));
-                list.retain(|query| !query.is_everything());
+                list.iter_mut().for_each(|query| query.limit_grams(left));
+                list.retain(|query| !query.is_match_all());
             }
             Self::Or(list) => {
-                list.iter_mut().for_each(|query| query.limit(left));
-                if list.iter().any(Self::is_everything) {
-                    *self = Self::everything();
+                list.iter_mut().for_each(|query| query.limit_grams(left));
+                if list.iter().any(Self::is_match_all) {
+                    *self = Self::match_all();
                 }
             }
         }
     }
 
     /// The same, flattened and in order, each member once, and not beyond the bound of grams.
-    fn joined(self) -> Self {
+    fn into_normalized(self) -> Self {
         let (is_and, list) = match self {
             Self::Gram(_) => return self,
             Self::And(list) => (true, list),
             Self::Or(list) => (false, list),
         };
         let mut flat = Vec::new();
-        for query in list.into_iter().map(Self::joined) {
+        for query in list.into_iter().map(Self::into_normalized) {
             match query {
                 Self::And(inner) if is_and => flat.extend(inner),
                 Self::Or(inner) if !is_and => flat.extend(inner),
                 query => flat.push(query),
             }
         }
-        sort::distinct(&mut flat);
+        sort::sort_and_dedup(&mut flat);
         if is_and {
             flat.truncate(GRAMS_MAX);
-        } else if flat.len() > GRAMS_MAX || flat.iter().any(Self::is_everything) {
-            return Self::everything();
+        } else if flat.len() > GRAMS_MAX || flat.iter().any(Self::is_match_all) {
+            return Self::match_all();
         }
         match (flat.pop(), flat.is_empty()) {
             (Some(only), true) => only,
@@ -141,7 +141,7 @@ impl GramQuery {
 }
 
 /// The numbers that stand in both ordered lists.
-fn intersection(left: &[u64], right: &[u64]) -> Vec<u64> {
+fn intersect_sorted(left: &[u64], right: &[u64]) -> Vec<u64> {
     let mut right = right.iter().peekable();
     let is_in_both = |number: &u64| {
         while right.next_if(|other| **other < *number).is_some() {}
@@ -152,69 +152,69 @@ fn intersection(left: &[u64], right: &[u64]) -> Vec<u64> {
 
 /// What is known of the texts that a part of an expression matches. All strings are lower-cased.
 #[derive(Clone)]
-enum Known {
+enum LiteralInfo {
     /// It is one of these.
-    Exactly(Vec<Vec<u8>>),
-    Affixes(Affixes),
+    Exact(Vec<Vec<u8>>),
+    Affixes(LiteralAffixes),
 }
 
 /// It begins with one of `prefixes`, ends with one of `suffixes`, and fulfils `query`. At most two
 /// bytes each: with the neighbours' they make up the grams across the border.
 #[derive(Clone)]
-struct Affixes {
+struct LiteralAffixes {
     prefixes: Vec<Vec<u8>>,
     suffixes: Vec<Vec<u8>>,
     query: GramQuery,
 }
 
-impl Known {
+impl LiteralInfo {
     /// Nothing but the empty text.
-    fn empty() -> Self {
-        Self::Exactly(vec![Vec::new()])
+    fn empty_string() -> Self {
+        Self::Exact(vec![Vec::new()])
     }
 
-    fn anything() -> Self {
-        Self::Affixes(Affixes {
+    fn any_string() -> Self {
+        Self::Affixes(LiteralAffixes {
             prefixes: vec![Vec::new()],
             suffixes: vec![Vec::new()],
-            query: GramQuery::everything(),
+            query: GramQuery::match_all(),
         })
     }
 
-    fn prefixes(&self) -> &[Vec<u8>] {
+    fn prefix_strings(&self) -> &[Vec<u8>] {
         match self {
-            Self::Exactly(strings) => strings,
+            Self::Exact(strings) => strings,
             Self::Affixes(affixes) => &affixes.prefixes,
         }
     }
 
-    fn suffixes(&self) -> &[Vec<u8>] {
+    fn suffix_strings(&self) -> &[Vec<u8>] {
         match self {
-            Self::Exactly(strings) => strings,
+            Self::Exact(strings) => strings,
             Self::Affixes(affixes) => &affixes.suffixes,
         }
     }
 
     /// The same with short affixes.
-    fn into_affixes(self) -> Affixes {
+    fn into_affixes(self) -> LiteralAffixes {
         let mut affixes = match self {
             Self::Affixes(affixes) => affixes,
-            Self::Exactly(strings) => Affixes {
+            Self::Exact(strings) => LiteralAffixes {
                 prefixes: strings.clone(),
-                query: GramQuery::everything(),
+                query: GramQuery::match_all(),
                 suffixes: strings,
             },
         };
         let mut members = vec![affixes.query];
         if affixes.prefixes != affixes.suffixes {
-            members.push(one_of(&affixes.prefixes));
+            members.push(require_any_string(&affixes.prefixes));
         }
-        members.push(one_of(&affixes.suffixes));
-        affixes.query = GramQuery::And(members).joined();
-        shorten(&mut affixes.prefixes, |string, length| {
+        members.push(require_any_string(&affixes.suffixes));
+        affixes.query = GramQuery::And(members).into_normalized();
+        shorten_affixes(&mut affixes.prefixes, |string, length| {
             string.truncate(length);
         });
-        shorten(&mut affixes.suffixes, |string, length| {
+        shorten_affixes(&mut affixes.suffixes, |string, length| {
             string.drain(..string.len().saturating_sub(length));
         });
         affixes
@@ -222,10 +222,10 @@ impl Known {
 }
 
 /// Cuts strings to less than a gram, and to still less while they are too many.
-fn shorten(strings: &mut Vec<Vec<u8>>, cut: impl Fn(&mut Vec<u8>, usize)) {
+fn shorten_affixes(strings: &mut Vec<Vec<u8>>, cut: impl Fn(&mut Vec<u8>, usize)) {
     for length in (0..GRAM_BYTES).rev() {
         strings.iter_mut().for_each(|string| cut(string, length));
-        sort::distinct(strings);
+        sort::sort_and_dedup(strings);
         if strings.len() <= STRINGS_MAX {
             return;
         }
@@ -233,56 +233,60 @@ fn shorten(strings: &mut Vec<Vec<u8>>, cut: impl Fn(&mut Vec<u8>, usize)) {
 }
 
 /// That a text holds one of these strings.
-fn one_of(strings: &[Vec<u8>]) -> GramQuery {
+fn require_any_string(strings: &[Vec<u8>]) -> GramQuery {
     if strings.iter().any(|string| string.len() < GRAM_BYTES) {
-        return GramQuery::everything();
+        return GramQuery::match_all();
     }
-    GramQuery::Or(strings.iter().map(|string| all_of(string)).collect()).joined()
+    GramQuery::Or(strings.iter().map(|string| require_rarest_grams(string)).collect())
+        .into_normalized()
 }
 
 /// That a text holds the rarest grams of this string.
-fn all_of(string: &[u8]) -> GramQuery {
+fn require_rarest_grams(string: &[u8]) -> GramQuery {
     let mut grams: Vec<(u32, [u8; GRAM_BYTES])> = string
         .windows(GRAM_BYTES)
         .filter_map(|window| window.try_into().ok())
-        .map(|gram: [u8; GRAM_BYTES]| (gram.iter().map(|byte| frequency(*byte)).sum(), gram))
+        .map(|gram: [u8; GRAM_BYTES]| (gram.iter().map(|byte| byte_frequency(*byte)).sum(), gram))
         .collect();
-    sort::distinct(&mut grams);
+    sort::sort_and_dedup(&mut grams);
     grams.truncate(GRAMS_PER_STRING_MAX);
-    GramQuery::And(grams.into_iter().map(|(_, gram)| GramQuery::Gram(gram)).collect()).joined()
+    GramQuery::And(grams.into_iter().map(|(_, gram)| GramQuery::Gram(gram)).collect())
+        .into_normalized()
 }
 
 /// How common a byte is in text and program code, roughly: the order of letters in English.
-fn frequency(byte: u8) -> u32 {
+fn byte_frequency(byte: u8) -> u32 {
     const COMMON_LAST: &[u8] = b"zqxjkvbpygfwmucldrhsnioate ";
     let place = COMMON_LAST.iter().position(|common| *common == byte).map_or(0, |place| place + 1);
     lcm_text::base::int::to_u32(place)
 }
 
-fn analyse(hir: &Hir) -> Known {
+fn analyse_hir(hir: &Hir) -> LiteralInfo {
     match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) => Known::empty(),
-        HirKind::Literal(literal) => Known::Exactly(vec![literal.0.to_ascii_lowercase()]),
-        HirKind::Class(class) => of_class(class),
-        HirKind::Capture(capture) => analyse(&capture.sub),
-        HirKind::Repetition(repetition) => repeated(repetition),
-        HirKind::Concat(list) => list.iter().map(analyse).reduce(concat).unwrap_or(Known::empty()),
+        HirKind::Empty | HirKind::Look(_) => LiteralInfo::empty_string(),
+        HirKind::Literal(literal) => LiteralInfo::Exact(vec![literal.0.to_ascii_lowercase()]),
+        HirKind::Class(class) => analyse_class(class),
+        HirKind::Capture(capture) => analyse_hir(&capture.sub),
+        HirKind::Repetition(repetition) => analyse_repetition(repetition),
+        HirKind::Concat(list) => {
+            list.iter().map(analyse_hir).reduce(concat_infos).unwrap_or(LiteralInfo::empty_string())
+        }
         HirKind::Alternation(list) => list
             .iter()
-            .map(analyse)
-            .reduce(alternative)
-            .unwrap_or_else(|| Known::Exactly(Vec::new())),
+            .map(analyse_hir)
+            .reduce(union_infos)
+            .unwrap_or_else(|| LiteralInfo::Exact(Vec::new())),
     }
 }
 
 /// Each character of a small class; of a large one nothing is known.
-fn of_class(class: &Class) -> Known {
+fn analyse_class(class: &Class) -> LiteralInfo {
     let mut strings: Vec<Vec<u8>> = Vec::new();
     match class {
         Class::Unicode(class) => {
             let size = class.iter().map(|range| range.len()).sum::<usize>();
             if size > STRINGS_MAX {
-                return Known::anything();
+                return LiteralInfo::any_string();
             }
             for c in class.iter().flat_map(|range| range.start()..=range.end()) {
                 strings.push(c.to_ascii_lowercase().encode_utf8(&mut [0; 4]).as_bytes().to_vec());
@@ -291,39 +295,39 @@ fn of_class(class: &Class) -> Known {
         Class::Bytes(class) => {
             let size = class.iter().map(|range| range.len()).sum::<usize>();
             if size > STRINGS_MAX {
-                return Known::anything();
+                return LiteralInfo::any_string();
             }
             for byte in class.iter().flat_map(|range| range.start()..=range.end()) {
                 strings.push(vec![byte.to_ascii_lowercase()]);
             }
         }
     }
-    sort::distinct(&mut strings);
-    Known::Exactly(strings)
+    sort::sort_and_dedup(&mut strings);
+    LiteralInfo::Exact(strings)
 }
 
-fn repeated(repetition: &Repetition) -> Known {
+fn analyse_repetition(repetition: &Repetition) -> LiteralInfo {
     if repetition.max == Some(0) {
-        return Known::empty();
+        return LiteralInfo::empty_string();
     }
     if repetition.min == 0 {
         return match repetition.max {
-            Some(1) => alternative(analyse(&repetition.sub), Known::empty()),
-            _ => Known::anything(),
+            Some(1) => union_infos(analyse_hir(&repetition.sub), LiteralInfo::empty_string()),
+            _ => LiteralInfo::any_string(),
         };
     }
     let copies = repetition.min.min(COPIES_MAX);
-    let one = analyse(&repetition.sub);
-    let all = (1..copies).fold(one.clone(), |all, _| concat(all, one.clone()));
+    let one = analyse_hir(&repetition.sub);
+    let all = (1..copies).fold(one.clone(), |all, _| concat_infos(all, one.clone()));
     if repetition.max == Some(copies) {
         return all;
     }
     // It begins with so many copies and ends with so many; what is between is not known.
-    Known::Affixes(all.into_affixes())
+    LiteralInfo::Affixes(all.into_affixes())
 }
 
 /// Every string of `left` followed by every string of `right`; `None`: too many or too long.
-fn product(left: &[Vec<u8>], right: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
+fn cross_product(left: &[Vec<u8>], right: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     if left.len().saturating_mul(right.len()) > STRINGS_MAX {
         return None;
     }
@@ -337,48 +341,52 @@ fn product(left: &[Vec<u8>], right: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
             out.push(string);
         }
     }
-    sort::distinct(&mut out);
+    sort::sort_and_dedup(&mut out);
     Some(out)
 }
 
-fn concat(left: Known, right: Known) -> Known {
-    if let (Known::Exactly(first), Known::Exactly(second)) = (&left, &right)
-        && let Some(both) = product(first, second)
+fn concat_infos(left: LiteralInfo, right: LiteralInfo) -> LiteralInfo {
+    if let (LiteralInfo::Exact(first), LiteralInfo::Exact(second)) = (&left, &right)
+        && let Some(both) = cross_product(first, second)
     {
-        return Known::Exactly(both);
+        return LiteralInfo::Exact(both);
     }
     let prefixes = match &left {
-        Known::Exactly(strings) => product(strings, right.prefixes()),
-        Known::Affixes(_) => None,
+        LiteralInfo::Exact(strings) => cross_product(strings, right.prefix_strings()),
+        LiteralInfo::Affixes(_) => None,
     };
     let suffixes = match &right {
-        Known::Exactly(strings) => product(left.suffixes(), strings),
-        Known::Affixes(_) => None,
+        LiteralInfo::Exact(strings) => cross_product(left.suffix_strings(), strings),
+        LiteralInfo::Affixes(_) => None,
     };
     let (left, right) = (left.into_affixes(), right.into_affixes());
-    let across = product(&left.suffixes, &right.prefixes);
-    let across = across.map_or(GramQuery::everything(), |strings| one_of(&strings));
+    let across = cross_product(&left.suffixes, &right.prefixes);
+    let across = across.map_or(GramQuery::match_all(), |strings| require_any_string(&strings));
     let prefixes = prefixes.unwrap_or(left.prefixes);
     let suffixes = suffixes.unwrap_or(right.suffixes);
-    let query = GramQuery::And(vec![left.query, right.query, across]).joined();
-    Known::Affixes(Known::Affixes(Affixes { prefixes, suffixes, query }).into_affixes())
+    let query = GramQuery::And(vec![left.query, right.query, across]).into_normalized();
+    LiteralInfo::Affixes(
+        LiteralInfo::Affixes(LiteralAffixes { prefixes, suffixes, query }).into_affixes(),
+    )
 }
 
-fn alternative(left: Known, right: Known) -> Known {
+fn union_infos(left: LiteralInfo, right: LiteralInfo) -> LiteralInfo {
     match (left, right) {
-        (Known::Exactly(mut strings), Known::Exactly(more))
+        (LiteralInfo::Exact(mut strings), LiteralInfo::Exact(more))
             if strings.len() + more.len() <= STRINGS_MAX =>
         {
             strings.extend(more);
-            sort::distinct(&mut strings);
-            Known::Exactly(strings)
+            sort::sort_and_dedup(&mut strings);
+            LiteralInfo::Exact(strings)
         }
         (left, right) => {
             let (mut left, right) = (left.into_affixes(), right.into_affixes());
             left.prefixes.extend(right.prefixes);
             left.suffixes.extend(right.suffixes);
-            let query = GramQuery::Or(vec![left.query, right.query]).joined();
-            Known::Affixes(Known::Affixes(Affixes { query, ..left }).into_affixes())
+            let query = GramQuery::Or(vec![left.query, right.query]).into_normalized();
+            LiteralInfo::Affixes(
+                LiteralInfo::Affixes(LiteralAffixes { query, ..left }).into_affixes(),
+            )
         }
     }
 }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::{super::regex::Regex, *};
 
 fn of(pattern: &str) -> GramQuery {
-    Regex::compile(pattern).unwrap().grams()
+    Regex::compile(pattern).unwrap().build_gram_query()
 }
 
 fn shown(query: &GramQuery) -> String {
@@ -69,7 +69,7 @@ fn units_are_joined_by_and_and_or() {
     let units: BTreeMap<[u8; 3], Vec<u64>> =
         [(*b"abc", vec![1, 3, 5, 9]), (*b"def", vec![3, 4, 9]), (*b"xyz", vec![2, 9])].into();
     let of_gram = |gram: [u8; 3]| units.get(&gram).map_or(&[][..], Vec::as_slice);
-    let find = |pattern: &str| of(pattern).units(&of_gram);
+    let find = |pattern: &str| of(pattern).select_units(&of_gram);
     assert_eq!(find("abc"), Some(vec![1, 3, 5, 9]));
     assert_eq!(find("abc.*def"), Some(vec![3, 9]));
     assert_eq!(find("def|xyz"), Some(vec![2, 3, 4, 9]));
@@ -93,7 +93,7 @@ fn large_expressions_stay_bounded() {
     ] {
         // The compiler refuses some of them; the condition is made of the syntax alone.
         let hir = regex_syntax::parse(pattern).unwrap();
-        assert!(GramQuery::of(&hir).grams().len() <= GRAMS_MAX, "{pattern}");
+        assert!(GramQuery::from_hir(&hir).list_grams().len() <= GRAMS_MAX, "{pattern}");
     }
 }
 
@@ -134,7 +134,7 @@ proptest! {
     ) {
         let mut regex = Regex::compile(&pattern).unwrap();
         let reference = ::regex::Regex::new(&pattern).unwrap();
-        let query = regex.grams();
+        let query = regex.build_gram_query();
         for text in &texts {
             let expected = reference.find(text).map(|found| found.range());
             prop_assert_eq!(regex.is_match(text), expected.is_some());

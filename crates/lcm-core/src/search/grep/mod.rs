@@ -11,70 +11,73 @@ mod show;
 mod start;
 
 pub(crate) use neighbours::NEIGHBOURS_MAX;
-pub(crate) use show::{best_passage_of, best_place};
+pub(crate) use show::{find_query_offset, find_query_passage};
 
 use crate::storage::session;
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use crate::{
     search::{
-        Index,
+        SearchIndex,
         query::{TextQuery, looks_like_regex},
         regex::Regex,
         score,
         vectors::quantise,
-        window::Window,
+        window::TimeWindow,
     },
-    storage::{head::Loaded, keys::Keys, records::grants::Permit, store_session::Reader},
+    storage::{
+        head::LoadedHead, keys::ConversationKeys, records::grants::GrantAccess,
+        store_session::StoreSession,
+    },
 };
 use lcm_text::{
     base::{
         error::{Error, Result},
-        json::{Fields, Kind, Writer},
+        json::{JsonFields, JsonKind, JsonWriter},
         time,
     },
     types::api::Timestamp,
 };
 
 /// Hits of an answer whose query names no limit, and of any answer.
-const LIMIT: u64 = 50;
+const LIMIT_DEFAULT: u64 = 50;
 pub(crate) const LIMIT_MAX: u64 = 200;
 /// Further conversations of a family that are searched. Each costs some reads, and a job that
 /// resets its session every hour has thousands.
 const MEMBERS_MAX: usize = 32;
 
-use crate::storage::read_scope::{self, Answer, Within};
+use crate::storage::read_scope::{self, ReadLimits, RecallAnswer};
 
 /// Name of the argument that holds the query.
-const QUERY: &str = "query-json";
+const QUERY_ARGUMENT: &str = "query-json";
 
 /// A query as it comes in.
-struct Query {
+struct GrepQuery {
     pattern: String,
-    mode: Mode,
-    scope: Scope,
-    sort: Sort,
-    window: Window,
+    mode: GrepMode,
+    scope: GrepScope,
+    sort: GrepSort,
+    window: TimeWindow,
     limit: u64,
     all: bool,
     /// Not the family of the conversation.
     only: bool,
-    files: files::Asked,
+    file_options: files::FileSearchOptions,
     /// Messages that are shown before and after each one that is found.
     neighbours: u64,
-    vector: Option<Vector>,
+    vector: Option<QueryVector>,
 }
 
 /// An embedding of what is looked for.
-struct Vector {
+struct QueryVector {
     /// Its numbers, quantised.
-    parts: Vec<i8>,
+    components: Vec<i8>,
     /// The model that made it, if the host says.
     model: Option<String>,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
-enum Mode {
+enum GrepMode {
     /// Whatever the pattern looks like.
     Auto,
     Regex,
@@ -83,7 +86,7 @@ enum Mode {
 
 /// What is searched.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Scope {
+enum GrepScope {
     Messages,
     Summaries,
     Both,
@@ -92,7 +95,7 @@ enum Scope {
 
 /// What comes first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Sort {
+enum GrepSort {
     /// The newest.
     Recency,
     /// The best; of equals, and of an expression's matches, the newest.
@@ -102,90 +105,96 @@ enum Sort {
 }
 
 /// Names of the modes, in either spelling.
-const MODES: [(&str, Mode); 4] = [
-    ("auto", Mode::Auto),
-    ("regex", Mode::Regex),
-    ("full-text", Mode::FullText),
-    ("full_text", Mode::FullText),
+const MODES: [(&str, GrepMode); 4] = [
+    ("auto", GrepMode::Auto),
+    ("regex", GrepMode::Regex),
+    ("full-text", GrepMode::FullText),
+    ("full_text", GrepMode::FullText),
 ];
-const SCOPES: [(&str, Scope); 4] = [
-    ("messages", Scope::Messages),
-    ("summaries", Scope::Summaries),
-    ("both", Scope::Both),
-    ("files", Scope::Files),
+const SCOPES: [(&str, GrepScope); 4] = [
+    ("messages", GrepScope::Messages),
+    ("summaries", GrepScope::Summaries),
+    ("both", GrepScope::Both),
+    ("files", GrepScope::Files),
 ];
-const SORTS: [(&str, Sort); 3] =
-    [("recency", Sort::Recency), ("relevance", Sort::Relevance), ("hybrid", Sort::Hybrid)];
+const SORTS: [(&str, GrepSort); 3] = [
+    ("recency", GrepSort::Recency),
+    ("relevance", GrepSort::Relevance),
+    ("hybrid", GrepSort::Hybrid),
+];
 
 /// What is looked for.
-enum Sought {
+enum GrepPattern {
     Text(TextQuery),
     Regex(Box<Regex>),
 }
 
 /// How it is looked for.
 #[derive(Clone, Copy)]
-struct Bounds {
-    scope: Scope,
-    sort: Sort,
-    window: Window,
+struct GrepBounds {
+    scope: GrepScope,
+    sort: GrepSort,
+    window: TimeWindow,
     limit: usize,
     neighbours: u64,
     now: Timestamp,
 }
 
-impl Bounds {
+impl GrepBounds {
     /// By what a hit of this score and time is ordered, the greatest first; a match of an
     /// expression has no score.
-    fn rank(&self, score: Option<u64>, time: Timestamp) -> u64 {
+    fn rank_hit(&self, score: Option<u64>, time: Timestamp) -> u64 {
         match (self.sort, score) {
-            (Sort::Relevance, Some(score)) => score,
-            (Sort::Hybrid, Some(score)) => score::aged(score, self.now.saturating_sub(time)),
-            (Sort::Recency, _) | (_, None) => time,
+            (GrepSort::Relevance, Some(score)) => score,
+            (GrepSort::Hybrid, Some(score)) => {
+                score::decay_by_age(score, self.now.saturating_sub(time))
+            }
+            (GrepSort::Recency, _) | (_, None) => time,
         }
     }
 }
 
 /// What was found.
 #[derive(Default)]
-struct Answered {
+struct GrepResults {
     /// In order, as many as the bounds say.
-    rows: Vec<show::Shown>,
+    rows: Vec<show::RenderedHit>,
     total: u64,
     /// A file has more passages than count, or a message names more files than are looked up.
-    more: bool,
+    has_more: bool,
     /// Too many words were typed.
     is_cut: bool,
     /// Of files: the one in which the search ended, and the byte it goes on at; or the message
     /// before which it did. Of messages and summaries: the place, see [`start`].
     unscanned_from: Option<(String, u64)>,
     /// Of an answer that is one of several, where a search that comes to each row next goes on.
-    starts: Vec<String>,
+    cursors: Vec<String>,
 }
 
 /// A conversation that is searched.
-struct Place {
+struct SearchedConversation {
     name: String,
-    keys: Keys,
-    loaded: Loaded,
+    keys: ConversationKeys,
+    loaded: LoadedHead,
     /// What of it may be found, as ranges of seqs; `None`: all.
     spans: Option<Vec<(u64, u64)>>,
     /// When an expression comes to it: a number that does not change while conversations grow.
-    turn: usize,
+    scan_order: usize,
 }
 
-impl Place {
+impl SearchedConversation {
     /// The conversation of this id; `None`: it does not exist.
-    fn read(reader: &mut Reader<'_>, name: &str, turn: usize) -> Result<Option<Self>> {
-        let keys = Keys::new(name)?;
-        let loaded = Loaded::of(reader, &keys, name)?;
-        let place = |loaded| Self { name: name.into(), keys, loaded, spans: None, turn };
+    fn read(reader: &mut StoreSession<'_>, name: &str, turn: usize) -> Result<Option<Self>> {
+        let keys = ConversationKeys::new(name)?;
+        let loaded = LoadedHead::load_head(reader, &keys, name)?;
+        let place =
+            |loaded| Self { name: name.into(), keys, loaded, spans: None, scan_order: turn };
         Ok(Some(loaded).filter(|loaded| loaded.bytes.is_some()).map(place))
     }
 
     /// Says that what is read next belongs to this conversation.
-    fn enter(&self, reader: &mut Reader<'_>) {
-        reader.enter(&self.keys, self.loaded.head.revision, self.loaded.bytes.as_deref());
+    fn enter_conversation(&self, reader: &mut StoreSession<'_>) {
+        reader.bind_head(&self.keys, self.loaded.head.revision, self.loaded.bytes.as_deref());
     }
 }
 
@@ -197,16 +206,16 @@ impl Place {
 /// `invalid-input`: the query; `not-found`: the conversation or a file; `limit-exceeded`: the
 /// expression, or what it would cost; `denied`, `conflict`: with a grant; errors of the store.
 pub(crate) fn grep(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     conversation: &str,
     query_json: &str,
     grant: Option<&str>,
     now: Timestamp,
 ) -> Result<String> {
-    let permit = Permit::for_call(reader, conversation, grant, now)?;
-    let within = Within::of(permit.as_ref());
-    let answer = searched(reader, conversation, query_json, within, now)?;
-    read_scope::handed_out(reader, answer, permit)
+    let permit = GrantAccess::for_call(reader, conversation, grant, now)?;
+    let within = ReadLimits::from_permit(permit.as_ref());
+    let answer = grep_uncharged(reader, conversation, query_json, within, now)?;
+    read_scope::charge_answer(reader, answer, permit)
 }
 
 /// As [`grep`], with the tokens that are still to be charged.
@@ -214,19 +223,19 @@ pub(crate) fn grep(
 /// # Errors
 ///
 /// As [`grep`].
-pub(crate) fn searched(
-    reader: &mut Reader<'_>,
+pub(crate) fn grep_uncharged(
+    reader: &mut StoreSession<'_>,
     conversation: &str,
     query_json: &str,
-    within: Within<'_>,
+    within: ReadLimits<'_>,
     now: Timestamp,
-) -> Result<Answer> {
-    let query = query(query_json)?;
-    let bounds = bounds(&query, now)?;
+) -> Result<RecallAnswer> {
+    let query = parse_query(query_json)?;
+    let bounds = build_bounds(&query, now)?;
     let mut notes = Vec::new();
-    let mut sought = sought(&query, now, &mut notes)?;
-    within.must_have_left()?;
-    let places = match (within.permit, within.searched) {
+    let mut sought = parse_pattern(&query, now, &mut notes)?;
+    within.ensure_tokens_left()?;
+    let places = match (within.permit, within.searched_ranges) {
         (Some(permit), searched) => {
             let places = permitted(reader, conversation, &query, permit)?;
             match searched {
@@ -239,48 +248,61 @@ pub(crate) fn searched(
     };
     let mut indexes = Vec::with_capacity(places.len());
     for place in &places {
-        place.enter(reader);
-        indexes.push(Index::open(reader, &place.keys, &place.loaded.head)?);
+        place.enter_conversation(reader);
+        indexes.push(SearchIndex::open(reader, &place.keys, &place.loaded.head)?);
     }
-    let mut look = |sought: &mut Sought, notes: &mut Vec<&'static str>| match bounds.scope {
-        Scope::Files => files::search(reader, &places, &mut indexes, sought, &bounds, &query.files),
-        _ => said(reader, &places, &mut indexes, sought, &bounds, &query, notes),
+    let mut look = |sought: &mut GrepPattern, notes: &mut Vec<&'static str>| match bounds.scope {
+        GrepScope::Files => {
+            files::search_files(reader, &places, &mut indexes, sought, &bounds, &query.file_options)
+        }
+        _ => search_documents(reader, &places, &mut indexes, sought, &bounds, &query, notes),
     };
     let mut answered = look(&mut sought, &mut notes)?;
-    if let Some(mut words) = otherwise(&query, &sought, &answered, now, &mut notes) {
+    if let Some(mut words) = retry_as_words(&query, &sought, &answered, now, &mut notes) {
         answered = look(&mut words, &mut notes)?;
     }
-    Ok(told(answered, within, notes))
+    Ok(render_results(answered, within, notes))
 }
 
 /// The words of a pattern that was taken for an expression by its looks and matches nothing: paths
 /// of Windows and prices look so, too.
-fn otherwise(
-    query: &Query,
-    sought: &Sought,
-    answered: &Answered,
+fn retry_as_words(
+    query: &GrepQuery,
+    sought: &GrepPattern,
+    answered: &GrepResults,
     now: Timestamp,
     notes: &mut Vec<&'static str>,
-) -> Option<Sought> {
+) -> Option<GrepPattern> {
     let is_over = answered.total == 0 && answered.unscanned_from.is_none();
-    if query.mode != Mode::Auto || !matches!(sought, Sought::Regex(_)) || !is_over {
+    if query.mode != GrepMode::Auto || !matches!(sought, GrepPattern::Regex(_)) || !is_over {
         return None;
     }
     let words = TextQuery::asked(&query.pattern, now);
-    if words.is_empty() || words.has_lost_conditions || query.files.start().is_some() {
+    if words.is_empty() || words.has_lost_conditions || query.file_options.start_id().is_some() {
         return None;
     }
     notes.retain(|note| *note != "mode-regex");
     notes.extend(["mode-full-text", "looks-like-regex"]);
     notes.extend(words.is_cut.then_some("terms-limited"));
-    Some(Sought::Text(words))
+    Some(GrepPattern::Text(words))
 }
 
 /// The answer with what was found, as far as a grant reaches.
-fn told(answered: Answered, within: Within<'_>, mut notes: Vec<&'static str>) -> Answer {
-    let Answered { rows, mut total, more, is_cut, mut unscanned_from, starts } = answered;
+fn render_results(
+    answered: GrepResults,
+    within: ReadLimits<'_>,
+    mut notes: Vec<&'static str>,
+) -> RecallAnswer {
+    let GrepResults {
+        rows,
+        mut total,
+        has_more: more,
+        is_cut,
+        mut unscanned_from,
+        cursors: starts,
+    } = answered;
     let found = lcm_text::base::int::to_u64(rows.len());
-    let (mut matches, mut tokens, mut count) = (Writer::array(), 0u32, 0u64);
+    let (mut matches, mut tokens, mut count) = (JsonWriter::new_array(), 0u32, 0u64);
     let tokens_max = within.tokens_max.unwrap_or(u32::MAX);
     for row in rows {
         let with_it = tokens.saturating_add(row.tokens);
@@ -304,149 +326,160 @@ fn told(answered: Answered, within: Within<'_>, mut notes: Vec<&'static str>) ->
     if more {
         notes.push("file-limited");
     }
-    let mut answer = Writer::object();
-    within.note(tokens, found > count, &mut answer);
-    answer.array_at("matches", matches);
-    answer.texts("notes", &notes);
-    answer.number("total", total);
-    answer.flag("truncated", total > count || more || unscanned_from.is_some());
+    let mut answer = JsonWriter::new_object();
+    within.write_grant_note(tokens, found > count, &mut answer);
+    answer.add_array("matches", matches);
+    answer.add_texts("notes", &notes);
+    answer.add_number("total", total);
+    answer.add_flag("truncated", total > count || more || unscanned_from.is_some());
     if let Some((file, byte)) = unscanned_from {
-        let mut from = Writer::object();
-        from.number("byte", byte);
-        from.text("id", &file);
-        answer.object_at("unscanned_from", from);
+        let mut from = JsonWriter::new_object();
+        from.add_number("byte", byte);
+        from.add_text("id", &file);
+        answer.add_object("unscanned_from", from);
     }
-    Answer { starts, ..Answer::new(answer, tokens) }
+    RecallAnswer { cursors: starts, ..RecallAnswer::new(answer, tokens) }
 }
 
 /// What was found in messages and summaries, with the neighbours that are asked for.
-fn said(
-    reader: &mut Reader<'_>,
-    places: &[Place],
-    indexes: &mut [Index],
-    sought: &mut Sought,
-    bounds: &Bounds,
-    query: &Query,
+fn search_documents(
+    reader: &mut StoreSession<'_>,
+    places: &[SearchedConversation],
+    indexes: &mut [SearchIndex],
+    sought: &mut GrepPattern,
+    bounds: &GrepBounds,
+    query: &GrepQuery,
     notes: &mut Vec<&'static str>,
-) -> Result<Answered> {
-    let (vector, start) = (query.vector.as_ref(), query.files.start());
-    if start.is_some() && matches!(sought, Sought::Text(_)) {
-        return Err(Error::invalid(
+) -> Result<GrepResults> {
+    let (vector, start) = (query.vector.as_ref(), query.file_options.start_id());
+    if start.is_some() && matches!(sought, GrepPattern::Text(_)) {
+        return Err(Error::invalid_input(
             "start_id: words are looked for everywhere at once; it goes with an expression",
         ));
     }
-    let found = find::find(reader, places, indexes, sought, bounds, vector, start)?;
+    let found = find::execute_query(reader, places, indexes, sought, bounds, vector, start)?;
     notes.extend_from_slice(&found.notes);
-    let mut rows = show::show(reader, places, indexes, sought, &found.hits)?;
-    if neighbours::add(reader, places, &found.hits, &mut rows, bounds.neighbours)? {
+    let mut rows = show::render_hits(reader, places, indexes, sought, &found.hits)?;
+    if neighbours::add_neighbours(reader, places, &found.hits, &mut rows, bounds.neighbours)? {
         notes.push("neighbours-limited");
     }
-    let find::Found { total, is_cut, next, starts, .. } = found;
-    let unscanned_from = next.map(|next| (next.name(places), 0));
-    let starts = starts.into_iter().map(|start| start.name(places)).collect();
-    Ok(Answered { rows, total, is_cut, unscanned_from, starts, more: false })
+    let find::FoundHits { total, is_cut, next_cursor: next, hit_cursors: starts, .. } = found;
+    let unscanned_from = next.map(|next| (next.encode(places), 0));
+    let starts = starts.into_iter().map(|start| start.encode(places)).collect();
+    Ok(GrepResults { rows, total, is_cut, unscanned_from, cursors: starts, has_more: false })
 }
 
-fn query(query_json: &str) -> Result<Query> {
-    let mut fields = Fields::of_argument(QUERY, query_json)?;
-    let mut choice = |key, names: &[&str]| fields.choice(key, names);
+fn parse_query(query_json: &str) -> Result<GrepQuery> {
+    let mut fields = JsonFields::parse_argument(QUERY_ARGUMENT, query_json)?;
+    let mut choice = |key, names: &[&str]| fields.take_optional_choice(key, names);
     let mode = choice("mode", &MODES.map(|(name, _)| name)).and_then(|at| MODES.get(at));
     let scope = choice("scope", &SCOPES.map(|(name, _)| name)).and_then(|at| SCOPES.get(at));
     let sort = choice("sort", &SORTS.map(|(name, _)| name)).and_then(|at| SORTS.get(at));
-    let query = Query {
-        pattern: fields.text_or_none("pattern").unwrap_or_default(),
-        mode: mode.map_or(Mode::Auto, |(_, mode)| *mode),
-        scope: scope.map_or(Scope::Both, |(_, scope)| *scope),
-        sort: sort.map_or(Sort::Relevance, |(_, sort)| *sort),
-        window: Window { since: at(&mut fields, "since")?, before: at(&mut fields, "before")? },
-        limit: fields.number_or_none("limit").unwrap_or(LIMIT),
-        all: fields.flag("all"),
-        only: fields.flag("only"),
-        files: files::Asked::read(
+    let query = GrepQuery {
+        pattern: fields.take_optional_text("pattern").unwrap_or_default(),
+        mode: mode.map_or(GrepMode::Auto, |(_, mode)| *mode),
+        scope: scope.map_or(GrepScope::Both, |(_, scope)| *scope),
+        sort: sort.map_or(GrepSort::Relevance, |(_, sort)| *sort),
+        window: TimeWindow {
+            since: parse_time(&mut fields, "since")?,
+            before: parse_time(&mut fields, "before")?,
+        },
+        limit: fields.take_optional_u64("limit").unwrap_or(LIMIT_DEFAULT),
+        all: fields.take_flag("all"),
+        only: fields.take_flag("only"),
+        file_options: files::FileSearchOptions::read(
             &mut fields,
-            scope.is_some_and(|(_, scope)| *scope == Scope::Files),
+            scope.is_some_and(|(_, scope)| *scope == GrepScope::Files),
         )?,
-        neighbours: neighbours::asked(&mut fields)?,
-        vector: vector(&mut fields)?,
+        neighbours: neighbours::parse_neighbours(&mut fields)?,
+        vector: parse_vector(&mut fields)?,
     };
-    fields.end(QUERY)?;
+    fields.finish(QUERY_ARGUMENT)?;
     Ok(query)
 }
 
 /// The vector of a query, with the name of its model.
-fn vector(fields: &mut Fields<'_>) -> Result<Option<Vector>> {
-    let model = fields.text_or_none("model");
-    let parts = quantise::vector(fields)?;
+fn parse_vector(fields: &mut JsonFields<'_>) -> Result<Option<QueryVector>> {
+    let model = fields.take_optional_text("model");
+    let parts = quantise::parse_vector(fields)?;
     if parts.is_none() && model.is_some() {
-        return Err(Error::invalid("model: it is that of a vector, and there is none"));
+        return Err(Error::invalid_input("model: it is that of a vector, and there is none"));
     }
-    Ok(parts.map(|parts| Vector { parts, model }))
+    Ok(parts.map(|parts| QueryVector { components: parts, model }))
 }
 
-fn bounds(query: &Query, now: Timestamp) -> Result<Bounds> {
-    let Query { limit, window, .. } = *query;
+fn build_bounds(query: &GrepQuery, now: Timestamp) -> Result<GrepBounds> {
+    let GrepQuery { limit, window, .. } = *query;
     if limit == 0 || limit > LIMIT_MAX {
-        return Err(Error::invalid(format_args!("limit: {limit} is not from 1 to {LIMIT_MAX}")));
+        return Err(Error::invalid_input(format_args!(
+            "limit: {limit} is not from 1 to {LIMIT_MAX}"
+        )));
     }
     if let (Some(since), Some(before)) = (window.since, window.before)
         && since >= before
     {
-        return Err(Error::invalid("since: it is not earlier than before"));
+        return Err(Error::invalid_input("since: it is not earlier than before"));
     }
     if query.all && query.only {
-        return Err(Error::invalid("only: it does not go with all"));
+        return Err(Error::invalid_input("only: it does not go with all"));
     }
     let limit = lcm_text::base::int::to_usize(limit);
-    let Query { scope, sort, neighbours, .. } = *query;
-    Ok(Bounds { scope, sort, window, limit, neighbours, now })
+    let GrepQuery { scope, sort, neighbours, .. } = *query;
+    Ok(GrepBounds { scope, sort, window, limit, neighbours, now })
 }
 
 /// A time of the query: ISO 8601, or milliseconds since the epoch.
-fn at(fields: &mut Fields<'_>, key: &str) -> Result<Option<Timestamp>> {
-    let time = match fields.any(key) {
-        None | Some((_, Kind::Null)) => return Ok(None),
-        Some((text, Kind::String)) => time::parse(&text),
+fn parse_time(fields: &mut JsonFields<'_>, key: &str) -> Result<Option<Timestamp>> {
+    let time = match fields.take_any(key) {
+        None | Some((_, JsonKind::Null)) => return Ok(None),
+        Some((text, JsonKind::String)) => time::parse(&text),
         Some((text, _)) => text.parse().ok().filter(|ms| *ms <= time::MS_MAX),
     };
     match time {
         Some(time) => Ok(Some(time)),
-        None => Err(Error::invalid(format_args!("{key}: no time of ISO 8601"))),
+        None => Err(Error::invalid_input(format_args!("{key}: no time of ISO 8601"))),
     }
 }
 
 /// What a pattern means, with notes on how it was taken.
-fn sought(query: &Query, now: Timestamp, notes: &mut Vec<&'static str>) -> Result<Sought> {
+fn parse_pattern(
+    query: &GrepQuery,
+    now: Timestamp,
+    notes: &mut Vec<&'static str>,
+) -> Result<GrepPattern> {
     if query.pattern.is_empty() {
-        return Err(Error::invalid("pattern: it is empty"));
+        return Err(Error::invalid_input("pattern: it is empty"));
     }
     let looks = looks_like_regex(&query.pattern);
     match query.mode {
-        _ if query.vector.is_some() && query.scope == Scope::Files => {
-            return Err(Error::invalid("vector: files have none"));
+        _ if query.vector.is_some() && query.scope == GrepScope::Files => {
+            return Err(Error::invalid_input("vector: files have none"));
         }
-        Mode::Regex if query.vector.is_some() => {
-            return Err(Error::invalid("vector: it goes with words, not with an expression"));
+        GrepMode::Regex if query.vector.is_some() => {
+            return Err(Error::invalid_input("vector: it goes with words, not with an expression"));
         }
-        Mode::Regex => return Ok(Sought::Regex(Box::new(Regex::compile(&query.pattern)?))),
-        Mode::Auto if looks && query.vector.is_none() => {
+        GrepMode::Regex => {
+            return Ok(GrepPattern::Regex(Box::new(Regex::compile(&query.pattern)?)));
+        }
+        GrepMode::Auto if looks && query.vector.is_none() => {
             if let Ok(regex) = Regex::compile(&query.pattern) {
                 notes.push("mode-regex");
-                return Ok(Sought::Regex(Box::new(regex)));
+                return Ok(GrepPattern::Regex(Box::new(regex)));
             }
             notes.push("mode-full-text");
         }
-        Mode::Auto => notes.push("mode-full-text"),
-        Mode::FullText => {}
+        GrepMode::Auto => notes.push("mode-full-text"),
+        GrepMode::FullText => {}
     }
     if query.pattern.trim().is_empty() {
-        return Err(Error::invalid("pattern: it is empty"));
+        return Err(Error::invalid_input("pattern: it is empty"));
     }
     if looks {
         notes.push("looks-like-regex");
     }
     let text = TextQuery::asked(&query.pattern, now);
     if text.has_lost_conditions {
-        return Err(Error::limit(
+        return Err(Error::limit_exceeded(
             "pattern: so many filters, and words that must or must not be there, are not kept; \
              fewer can be looked for",
         ));
@@ -457,12 +490,12 @@ fn sought(query: &Query, now: Timestamp, notes: &mut Vec<&'static str>) -> Resul
     if text.is_empty() {
         notes.push("no-terms");
     }
-    Ok(Sought::Text(text))
+    Ok(GrepPattern::Text(text))
 }
 
 /// The error of an expression that takes too many steps for what is looked through first.
 fn too_costly() -> Error {
-    Error::limit(
+    Error::limit_exceeded(
         "pattern: matching the expression takes too many steps; shorter repetitions, or since and \
          before around the time that is meant, take fewer",
     )
@@ -475,18 +508,18 @@ fn not_come_to() -> Error {
 
 /// The conversations of a grant that are searched: all, or `only` the one, newest first.
 fn permitted(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     conversation: &str,
-    query: &Query,
-    permit: &Permit,
-) -> Result<Vec<Place>> {
+    query: &GrepQuery,
+    permit: &GrantAccess,
+) -> Result<Vec<SearchedConversation>> {
     let mut places = Vec::new();
-    for (turn, name) in permit.conversations(reader)?.into_iter().enumerate() {
+    for (turn, name) in permit.list_conversations(reader)?.into_iter().enumerate() {
         if query.only && name != conversation {
             continue;
         }
-        let Some(mut place) = Place::read(reader, &name, turn)? else { continue };
-        place.spans = permit.spans(&place.keys);
+        let Some(mut place) = SearchedConversation::read(reader, &name, turn)? else { continue };
+        place.spans = permit.covered_spans(&place.keys);
         // What is not covered at all is not searched.
         if place.spans.as_ref().is_none_or(|spans| !spans.is_empty()) {
             places.push(place);
@@ -497,19 +530,25 @@ fn permitted(
 }
 
 /// The conversations of which parts alone are searched.
-fn named(reader: &mut Reader<'_>, searched: &[(&str, u64, u64)]) -> Result<Vec<Place>> {
+fn named(
+    reader: &mut StoreSession<'_>,
+    searched: &[(&str, u64, u64)],
+) -> Result<Vec<SearchedConversation>> {
     let mut names: Vec<&str> = searched.iter().map(|(name, ..)| *name).collect();
-    lcm_text::base::sort::distinct(&mut names);
+    lcm_text::base::sort::sort_and_dedup(&mut names);
     let mut places = Vec::new();
     for (turn, name) in names.into_iter().enumerate() {
-        places.extend(Place::read(reader, name, turn)?);
+        places.extend(SearchedConversation::read(reader, name, turn)?);
     }
     newest_first(&mut places);
     Ok(places)
 }
 
 /// Of conversations what lies in parts of them, too.
-fn narrowed(places: Vec<Place>, searched: &[(&str, u64, u64)]) -> Vec<Place> {
+fn narrowed(
+    places: Vec<SearchedConversation>,
+    searched: &[(&str, u64, u64)],
+) -> Vec<SearchedConversation> {
     let mut out = Vec::new();
     for mut place in places {
         let parts = searched.iter().filter(|(name, ..)| *name == place.name);
@@ -529,7 +568,7 @@ fn narrowed(places: Vec<Place>, searched: &[(&str, u64, u64)]) -> Vec<Place> {
     out
 }
 
-fn newest_first(places: &mut [Place]) {
+fn newest_first(places: &mut [SearchedConversation]) {
     lcm_text::base::sort::sort_by(places, &mut |a, b| {
         let times = b.loaded.head.time.cmp(&a.loaded.head.time);
         times.then_with(|| a.name.cmp(&b.name))
@@ -538,32 +577,32 @@ fn newest_first(places: &mut [Place]) {
 
 /// The conversations that are searched: the one and its family, newest first, or all by id.
 fn places(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     conversation: &str,
-    query: &Query,
+    query: &GrepQuery,
     notes: &mut Vec<&'static str>,
-) -> Result<Vec<Place>> {
+) -> Result<Vec<SearchedConversation>> {
     if !query.all {
-        let place = Place::read(reader, conversation, 0)?.ok_or_else(|| {
+        let place = SearchedConversation::read(reader, conversation, 0)?.ok_or_else(|| {
             Error::not_found(format_args!("conversation `{conversation}` does not exist"))
         })?;
         let family = place.loaded.head.family.filter(|_| !query.only);
         let mut places = alloc::vec![place];
         let Some(family) = family else { return Ok(places) };
-        let mut members = session::others(reader, family, conversation)?;
+        let mut members = session::list_other_members(reader, family, conversation)?;
         if members.len() > MEMBERS_MAX {
             members.truncate(MEMBERS_MAX);
             notes.push("family-limited");
         }
         for member in members {
-            places.extend(Place::read(reader, &member.conversation, places.len())?);
+            places.extend(SearchedConversation::read(reader, &member.conversation, places.len())?);
         }
         newest_first(&mut places);
         return Ok(places);
     }
     let mut places = Vec::new();
-    for name in read_scope::every_conversation(reader)? {
-        places.extend(Place::read(reader, &name, places.len())?);
+    for name in read_scope::list_all_conversations(reader)? {
+        places.extend(SearchedConversation::read(reader, &name, places.len())?);
     }
     Ok(places)
 }

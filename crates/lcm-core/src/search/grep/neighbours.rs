@@ -4,27 +4,29 @@
 //! beginnings of what the messages there say. Those that a grant does not cover are left out. Not
 //! here: what was found.
 
-use crate::storage::pack::Placed;
+use crate::storage::pack::PlacedMessage;
 use alloc::{string::String, vec::Vec};
 use core::iter;
 
-use super::{Place, find::Hit, show::Shown};
+use super::{SearchedConversation, find::GrepHit, show::RenderedHit};
 use crate::{
     search::{Corpus, each_field, snippet},
-    storage::{history::History, pack::Raw, records::grants, store_session::Reader},
+    storage::{
+        history::MessageHistory, pack::RawText, records::grants, store_session::StoreSession,
+    },
 };
 use lcm_text::base::{
     error::{Error, Result},
-    json::{Fields, Writer},
+    json::{JsonFields, JsonWriter},
     sort, tokens,
 };
 
 /// Most neighbours on each side of a message.
 pub(crate) const NEIGHBOURS_MAX: u64 = 3;
 /// Most characters that are shown of one, so that six of them cost about as much as what was found.
-const CHARACTERS_MAX: usize = 80;
+const NEIGHBOUR_CHARACTERS_MAX: usize = 80;
 /// Bytes of neighbours after which no more are read, and hits whose neighbours are read together.
-const BYTES_MAX: u64 = 4 << 20;
+const NEIGHBOUR_BYTES_MAX: u64 = 4 << 20;
 const HITS_PER_STEP: usize = 16;
 
 /// How many neighbours on each side a query asks for.
@@ -32,10 +34,10 @@ const HITS_PER_STEP: usize = 16;
 /// # Errors
 ///
 /// `invalid-input`: over 3.
-pub(super) fn asked(fields: &mut Fields<'_>) -> Result<u64> {
-    let count = fields.number_or_none("neighbours").unwrap_or(0);
+pub(super) fn parse_neighbours(fields: &mut JsonFields<'_>) -> Result<u64> {
+    let count = fields.take_optional_u64("neighbours").unwrap_or(0);
     if count > NEIGHBOURS_MAX {
-        return Err(Error::invalid(format_args!(
+        return Err(Error::invalid_input(format_args!(
             "neighbours: {count} is not from 0 to {NEIGHBOURS_MAX}"
         )));
     }
@@ -48,28 +50,28 @@ pub(super) fn asked(fields: &mut Fields<'_>) -> Result<u64> {
 /// # Errors
 ///
 /// As [`Reader::immutable`].
-pub(super) fn add(
-    reader: &mut Reader<'_>,
-    places: &[Place],
-    hits: &[Hit],
-    rows: &mut [Shown],
+pub(super) fn add_neighbours(
+    reader: &mut StoreSession<'_>,
+    places: &[SearchedConversation],
+    hits: &[GrepHit],
+    rows: &mut [RenderedHit],
     count: u64,
 ) -> Result<bool> {
-    let mut left = if count == 0 { 0 } else { BYTES_MAX };
+    let mut left = if count == 0 { 0 } else { NEIGHBOUR_BYTES_MAX };
     let mut is_limited = false;
     for (number, place) in places.iter().enumerate() {
-        let of_place = |(_, hit): &(usize, &Hit)| {
-            hit.place == number && hit.corpus == Corpus::Messages && count > 0
+        let of_place = |(_, hit): &(usize, &GrepHit)| {
+            hit.conversation_number == number && hit.corpus == Corpus::Messages && count > 0
         };
         let found = hits.iter().enumerate().filter(of_place);
         let found: Vec<(usize, u64)> = found.map(|(at, hit)| (at, hit.document)).collect();
-        place.enter(reader);
+        place.enter_conversation(reader);
         for found in found.chunks(HITS_PER_STEP) {
             if left == 0 {
                 is_limited = true;
                 break;
             }
-            left = left.saturating_sub(of_some(reader, place, found, rows, count)?);
+            left = left.saturating_sub(add_neighbours_of_hits(reader, place, found, rows, count)?);
         }
     }
     Ok(is_limited)
@@ -77,11 +79,11 @@ pub(super) fn add(
 
 /// Adds the neighbours of some hits of a conversation, each the number of its row and its seq;
 /// returns how many bytes these have.
-fn of_some(
-    reader: &mut Reader<'_>,
-    place: &Place,
+fn add_neighbours_of_hits(
+    reader: &mut StoreSession<'_>,
+    place: &SearchedConversation,
     found: &[(usize, u64)],
-    rows: &mut [Shown],
+    rows: &mut [RenderedHit],
     count: u64,
 ) -> Result<u64> {
     let beside = |seq: u64| {
@@ -92,13 +94,14 @@ fn of_some(
         around.filter(is_shown).collect::<Vec<u64>>()
     };
     let mut seqs: Vec<u64> = found.iter().flat_map(|(_, seq)| beside(*seq)).collect();
-    sort::distinct_numbers(&mut seqs);
-    let history = History { keys: &place.keys, head: &place.loaded.head };
-    let placed = history.scattered(reader, &seqs)?;
-    let shown: Vec<Shown> = placed.iter().map(|placed| neighbour(&history, placed)).collect();
+    sort::sort_and_dedup_numbers(&mut seqs);
+    let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
+    let placed = history.read_messages_at(reader, &seqs)?;
+    let shown: Vec<RenderedHit> =
+        placed.iter().map(|placed| render_neighbour(&history, placed)).collect();
     for (at, seq) in found {
         let Some(row) = rows.get_mut(*at) else { continue };
-        let [mut before, mut after] = [Writer::array(), Writer::array()];
+        let [mut before, mut after] = [JsonWriter::new_array(), JsonWriter::new_array()];
         for one in beside(*seq) {
             let Some(shown) = seqs.binary_search(&one).ok().and_then(|at| shown.get(at)) else {
                 continue;
@@ -107,32 +110,40 @@ fn of_some(
             side.push_json(&shown.json);
             row.tokens = row.tokens.saturating_add(shown.tokens);
         }
-        let mut with_them = Writer::object();
-        with_them.array_at("after", after);
-        with_them.array_at("before", before);
-        with_them.append(Writer::on(row.json.strip_suffix('}').unwrap_or_default()));
+        let mut with_them = JsonWriter::new_object();
+        with_them.add_array("after", after);
+        with_them.add_array("before", before);
+        with_them.append_members(JsonWriter::from_open_text(
+            row.json.strip_suffix('}').unwrap_or_default(),
+        ));
         row.json = with_them.end_object();
     }
-    Ok(placed.iter().map(|placed| placed.stored.shown().0.bytes()).sum())
+    Ok(placed.iter().map(|placed| placed.stored.rendered_content().0.bytes()).sum())
 }
 
 /// What is shown of a neighbour: of a large payload the reference, and nothing of a text that is
 /// in chunks all the same, which is not worth reading.
-fn neighbour(history: &History<'_>, placed: &Placed) -> Shown {
-    let (raw, parts) = placed.stored.shown();
+fn render_neighbour(history: &MessageHistory<'_>, placed: &PlacedMessage) -> RenderedHit {
+    let (raw, parts) = placed.stored.rendered_content();
     let mut text = String::new();
-    if let Raw::Inline(raw) = raw {
+    if let RawText::Inline(raw) = raw {
         each_field(raw, parts, &mut |_, field| {
             if text.is_empty() {
-                text = snippet::shortened(&field, 0, CHARACTERS_MAX, &mut iter::empty()).text;
+                text = snippet::build_short_snippet(
+                    &field,
+                    0,
+                    NEIGHBOUR_CHARACTERS_MAX,
+                    &mut iter::empty(),
+                )
+                .text;
             }
         });
     }
-    let mut w = Writer::object();
-    w.time("created_at", placed.stored.time);
-    w.text("id", &history.keys.message_name(placed.seq));
-    w.text("role", placed.stored.role.as_str());
-    w.number("seq", placed.seq);
-    w.text("snippet", &text);
-    Shown { json: w.end_object(), tokens: tokens::estimate(&text) }
+    let mut w = JsonWriter::new_object();
+    w.add_time("created_at", placed.stored.time);
+    w.add_text("id", &history.keys.message_id(placed.seq));
+    w.add_text("role", placed.stored.role.as_str());
+    w.add_number("seq", placed.seq);
+    w.add_text("snippet", &text);
+    RenderedHit { json: w.end_object(), tokens: tokens::estimate(&text) }
 }

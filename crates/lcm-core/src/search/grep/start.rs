@@ -7,27 +7,27 @@
 use alloc::{format, string::String};
 use lcm_text::base::hash;
 
-use super::Place;
-use crate::search::{Corpus, Index};
+use super::SearchedConversation;
+use crate::search::{Corpus, SearchIndex};
 use lcm_text::base::error::{Error, Result};
 
 /// Bytes of the hash of a conversation that name it.
-const NAME_BYTES: usize = 8;
+const DIGEST_BYTES: usize = 8;
 
 /// A document that is the next to be looked at.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Start {
+pub(super) struct ScanCursor {
     /// Number of its conversation.
-    pub(super) place: usize,
+    pub(super) conversation_number: usize,
     pub(super) corpus: Corpus,
     /// It and those before it were not looked at yet.
     pub(super) document: u64,
 }
 
-impl Start {
+impl ScanCursor {
     /// What a query gives as `start_id`, which goes on here.
-    pub(super) fn name(self, places: &[Place]) -> String {
-        let place = places.get(self.place).map(name_of).unwrap_or_default();
+    pub(super) fn encode(self, places: &[SearchedConversation]) -> String {
+        let place = places.get(self.conversation_number).map(name_of).unwrap_or_default();
         let corpus = letter(self.corpus);
         format!("scan_{place}_{corpus}{}", self.document)
     }
@@ -37,14 +37,14 @@ impl Start {
     /// # Errors
     ///
     /// `invalid-input`: it is no such text; `not-found`: the search does not come there.
-    pub(super) fn read(
+    pub(super) fn parse(
         text: &str,
-        places: &[Place],
-        indexes: &[Index],
+        places: &[SearchedConversation],
+        indexes: &[SearchIndex],
         corpora: &[Corpus],
     ) -> Result<Self> {
         let (name, corpus, document) = parts(text).ok_or_else(|| {
-            Error::invalid(format_args!(
+            Error::invalid_input(format_args!(
                 "start_id: `{text}` is none of an answer to an expression; it is the id of \
                  `unscanned_from`"
             ))
@@ -54,7 +54,7 @@ impl Start {
         let documents = known.map_or(0, |(place, index)| documents(place, index, corpus));
         match place {
             Some(place) if corpora.contains(&corpus) && document <= documents => {
-                Ok(Self { place, corpus, document })
+                Ok(Self { conversation_number: place, corpus, document })
             }
             _ => Err(super::not_come_to()),
         }
@@ -63,19 +63,19 @@ impl Start {
 
 /// The number of the last document of a kind that is looked at, which of messages is one that may
 /// be found.
-pub(super) fn documents(place: &Place, index: &Index, corpus: Corpus) -> u64 {
+pub(super) fn documents(place: &SearchedConversation, index: &SearchIndex, corpus: Corpus) -> u64 {
     match corpus {
         Corpus::Messages => {
             let spans = place.spans.as_ref();
             let last = spans.map(|spans| spans.iter().map(|(_, last)| *last).max().unwrap_or(0));
             last.unwrap_or(u64::MAX).min(place.loaded.head.messages)
         }
-        Corpus::Summaries => index.documents(corpus),
+        Corpus::Summaries => index.count_documents(corpus),
     }
 }
 
-fn name_of(place: &Place) -> String {
-    hash::hex(&hash::prefix::<NAME_BYTES>(&place.keys.id()))
+fn name_of(place: &SearchedConversation) -> String {
+    hash::hex(&hash::hash_prefix::<DIGEST_BYTES>(&place.keys.conversation_hash()))
 }
 
 const fn letter(corpus: Corpus) -> char {

@@ -12,10 +12,10 @@ mod words;
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::iter;
 
-pub(crate) use self::words::Words;
+pub(crate) use self::words::WordMatcher;
 use super::{
     regex::Regex,
-    snippet::{SNIPPET_CHARACTERS_MAX, Snippet, passage},
+    snippet::{SNIPPET_CHARACTERS_MAX, Snippet, build_snippet},
 };
 use lcm_text::base::int;
 
@@ -26,11 +26,11 @@ pub(crate) const PASSAGES_MAX: usize = 10;
 const LINE_BYTES_MAX: usize = 64 << 10;
 /// Bytes at the end of such a part that the next one begins with: a match that begins in them is
 /// one of the next part. And as many before them, which it is seen with.
-const HELD_BYTES: usize = 1 << 10;
+const OVERLAP_BYTES: usize = 1 << 10;
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Passage {
+pub(crate) struct TextPassage {
     /// From 1.
     pub(crate) line: u64,
     /// Where it begins, in the text.
@@ -42,7 +42,7 @@ pub(crate) struct Passage {
 }
 
 /// A line, or a part of a very long one.
-struct Line<'l> {
+struct TextLine<'l> {
     text: &'l str,
     /// Where the text begins.
     at: u64,
@@ -53,7 +53,7 @@ struct Line<'l> {
 }
 
 /// Cuts a text that goes by into lines.
-struct Lines {
+struct LineSplitter {
     buffer: String,
     /// Where the buffer begins.
     at: u64,
@@ -62,21 +62,21 @@ struct Lines {
     from: usize,
 }
 
-impl Lines {
+impl LineSplitter {
     /// Takes the next piece, as long as `each` says so.
-    fn take(&mut self, text: &str, each: &mut dyn FnMut(&Line<'_>) -> bool) -> bool {
+    fn split_text(&mut self, text: &str, each: &mut dyn FnMut(&TextLine<'_>) -> bool) -> bool {
         for piece in text.split_inclusive('\n') {
             self.buffer.push_str(piece);
             if piece.ends_with('\n') {
-                if !self.close(each) {
+                if !self.close_line(each) {
                     return false;
                 }
             } else if self.buffer.len() >= LINE_BYTES_MAX {
-                let until = self.buffer.floor_char_boundary(self.buffer.len() - HELD_BYTES);
-                if !each(&self.line(&self.buffer, until)) {
+                let until = self.buffer.floor_char_boundary(self.buffer.len() - OVERLAP_BYTES);
+                if !each(&self.current_line(&self.buffer, until)) {
                     return false;
                 }
-                let gone = self.buffer.floor_char_boundary(until - HELD_BYTES);
+                let gone = self.buffer.floor_char_boundary(until - OVERLAP_BYTES);
                 self.buffer.drain(..gone);
                 self.at += int::to_u64(gone);
                 self.from = until - gone;
@@ -86,10 +86,10 @@ impl Lines {
     }
 
     /// The line ends here.
-    fn close(&mut self, each: &mut dyn FnMut(&Line<'_>) -> bool) -> bool {
+    fn close_line(&mut self, each: &mut dyn FnMut(&TextLine<'_>) -> bool) -> bool {
         let text = self.buffer.strip_suffix('\n').unwrap_or(&self.buffer);
         let text = text.strip_suffix('\r').unwrap_or(text);
-        let goes_on = each(&self.line(text, text.len() + 1));
+        let goes_on = each(&self.current_line(text, text.len() + 1));
         self.at += int::to_u64(self.buffer.len());
         self.number += 1;
         self.from = 0;
@@ -97,109 +97,109 @@ impl Lines {
         goes_on
     }
 
-    fn line<'l>(&self, text: &'l str, until: usize) -> Line<'l> {
+    fn current_line<'l>(&self, text: &'l str, until: usize) -> TextLine<'l> {
         let from = self.from.min(text.len());
-        Line { text, at: self.at, number: self.number, from, until }
+        TextLine { text, at: self.at, number: self.number, from, until }
     }
 }
 
 /// What is looked for.
-pub(crate) enum Wanted<'q> {
-    Words(Box<Words<'q>>),
+pub(crate) enum PassageQuery<'q> {
+    Words(Box<WordMatcher<'q>>),
     Regex(&'q mut Regex),
 }
 
 /// Where a text is begun to be read, and where in it the search begins.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Begin {
+pub(crate) struct PassageStart {
     /// Bytes of the text, and line ends, before what is read.
     pub(crate) byte: u64,
     pub(crate) line_ends: u64,
     /// Where a match may begin; what is read before it is what it is seen with.
-    pub(crate) search: u64,
+    pub(crate) search_from: u64,
     /// Whether the text is JSON as it is written, in which words stand beside escapes.
     pub(crate) is_json: bool,
 }
 
 /// What a text that was looked through has.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct PassageResults {
     /// The passages, in order.
-    pub(crate) passages: Vec<Passage>,
+    pub(crate) passages: Vec<TextPassage>,
     /// There are more than count.
-    pub(crate) more: bool,
+    pub(crate) has_more: bool,
     /// Where to go on; `None`: the search in this text is over.
     pub(crate) next: Option<u64>,
 }
 
 /// Looks through one text.
-pub(crate) struct Passages<'w, 'q> {
-    wanted: &'w mut Wanted<'q>,
-    lines: Lines,
-    found: Found,
+pub(crate) struct PassageFinder<'w, 'q> {
+    query: &'w mut PassageQuery<'q>,
+    lines: LineSplitter,
+    collector: PassageCollector,
 }
 
 /// What was found so far.
 #[derive(Default)]
-struct Found {
-    passages: Vec<Passage>,
+struct PassageCollector {
+    passages: Vec<TextPassage>,
     /// More than are kept.
-    more: bool,
+    has_more: bool,
     /// Where in the text to go on; what is before it was looked through.
     next: u64,
 }
 
-impl<'w, 'q> Passages<'w, 'q> {
+impl<'w, 'q> PassageFinder<'w, 'q> {
     /// Begins to look through a text.
-    pub(crate) fn new(wanted: &'w mut Wanted<'q>, begin: Begin) -> Self {
-        if let Wanted::Words(words) = wanted {
-            words.restart(begin.is_json);
+    pub(crate) fn new(wanted: &'w mut PassageQuery<'q>, begin: PassageStart) -> Self {
+        if let PassageQuery::Words(words) = wanted {
+            words.reset(begin.is_json);
         }
         let (at, number) = (begin.byte, begin.line_ends + 1);
-        let lines = Lines { buffer: String::new(), at, number, from: 0 };
-        let found = Found { next: begin.search, ..Found::default() };
-        Self { wanted, lines, found }
+        let lines = LineSplitter { buffer: String::new(), at, number, from: 0 };
+        let found = PassageCollector { next: begin.search_from, ..PassageCollector::default() };
+        Self { query: wanted, lines, collector: found }
     }
 
     /// Takes the next piece; `false`: what follows is of no interest, or enough was read for words,
     /// or an expression would cost too much, see [`Regex::is_refused`].
-    pub(crate) fn take(&mut self, text: &str) -> bool {
-        let Self { wanted, lines, found } = self;
-        lines.take(text, &mut |line| found.look(wanted, line))
+    pub(crate) fn push_text(&mut self, text: &str) -> bool {
+        let Self { query: wanted, lines, collector: found } = self;
+        lines.split_text(text, &mut |line| found.search_line(wanted, line))
     }
 
     /// What was found. `is_complete`: the text ends here, and all of it was taken.
-    pub(crate) fn end(mut self, is_complete: bool) -> Ended {
-        let Self { wanted, lines, found } = &mut self;
+    pub(crate) fn finish(mut self, is_complete: bool) -> PassageResults {
+        let Self { query: wanted, lines, collector: found } = &mut self;
         let mut is_over = is_complete;
         if is_complete && !lines.buffer.is_empty() {
-            is_over = lines.close(&mut |line| found.look(wanted, line));
+            is_over = lines.close_line(&mut |line| found.search_line(wanted, line));
         }
         match wanted {
-            Wanted::Words(words) => words.end(found, is_over),
+            PassageQuery::Words(words) => words.finish(found, is_over),
             // Of an expression the first ones count.
-            Wanted::Regex(_) => is_over |= found.more,
+            PassageQuery::Regex(_) => is_over |= found.has_more,
         }
-        let Found { passages, more, next } = self.found;
-        Ended { passages, more, next: (!is_over).then_some(next) }
+        let PassageCollector { passages, has_more: more, next } = self.collector;
+        PassageResults { passages, has_more: more, next: (!is_over).then_some(next) }
     }
 }
 
-impl Found {
-    fn look(&mut self, wanted: &mut Wanted<'_>, line: &Line<'_>) -> bool {
+impl PassageCollector {
+    fn search_line(&mut self, wanted: &mut PassageQuery<'_>, line: &TextLine<'_>) -> bool {
         let passed = int::to_usize(self.next.saturating_sub(line.at));
         if passed > line.text.len() {
             return true;
         }
         let from = line.text.ceil_char_boundary(line.from.max(passed));
         match wanted {
-            Wanted::Words(words) => words.look(line, from, self),
-            Wanted::Regex(regex) => self.matches(regex, line, from),
+            PassageQuery::Words(words) => words.search_line(line, from, self),
+            PassageQuery::Regex(regex) => self.search_regex(regex, line, from),
         }
     }
 
     /// The matches of an expression in a line, the next one behind what the passage of one shows.
-    fn matches(&mut self, regex: &mut Regex, line: &Line<'_>, mut from: usize) -> bool {
+    fn search_regex(&mut self, regex: &mut Regex, line: &TextLine<'_>, mut from: usize) -> bool {
         while from <= line.text.len() {
             let found = regex.find_from(line.text, from);
             if regex.is_refused() {
@@ -207,12 +207,12 @@ impl Found {
             }
             let Some(range) = found.filter(|range| range.start < line.until) else { break };
             if self.passages.len() == PASSAGES_MAX {
-                self.more = true;
+                self.has_more = true;
                 return false;
             }
             let byte = line.at + int::to_u64(range.start);
-            let snippet = passage(line.text, range.start, &mut iter::once(range.clone()));
-            self.passages.push(Passage { line: line.number, byte, snippet, score: None });
+            let snippet = build_snippet(line.text, range.start, &mut iter::once(range.clone()));
+            self.passages.push(TextPassage { line: line.number, byte, snippet, score: None });
             let behind = range.end.max(range.start + SNIPPET_CHARACTERS_MAX);
             if behind > line.text.len() {
                 from = behind;
@@ -226,12 +226,12 @@ impl Found {
     }
 
     /// Keeps a passage if it is among the best.
-    fn keep(&mut self, passage: Passage) {
+    fn keep_passage(&mut self, passage: TextPassage) {
         let place = self.passages.partition_point(|known| known.score >= passage.score);
         self.passages.insert(place, passage);
         if self.passages.len() > PASSAGES_MAX {
             self.passages.pop();
-            self.more = true;
+            self.has_more = true;
         }
     }
 }

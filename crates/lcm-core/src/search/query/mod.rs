@@ -10,7 +10,7 @@ use core::ops::Range;
 
 use lcm_loops::stem;
 
-use super::{Field, dates::Date, each_term, has_positions, signs, window::Window};
+use super::{SearchField, dates::QueryDate, each_term, has_positions, signs, window::TimeWindow};
 use lcm_text::{
     base::{sort, time},
     message::Role,
@@ -117,9 +117,9 @@ pub(crate) struct TextQuery {
     pub(crate) terms: Vec<Vec<u8>>,
     pub(crate) items: Vec<Item>,
     pub(crate) filters: Vec<Filter>,
-    pub(crate) window: Window,
+    pub(crate) window: TimeWindow,
     /// The date that it speaks of.
-    pub(crate) date: Option<Date>,
+    pub(crate) date: Option<QueryDate>,
     /// Terms of the speakers that the words may be names of.
     pub(crate) names: Vec<usize>,
     /// Words, identifiers and phrases that were typed, apart from those that say nothing.
@@ -137,13 +137,13 @@ pub(crate) struct TextQuery {
 impl TextQuery {
     /// Understands a text that is asked at `now`.
     pub(crate) fn asked(text: &str, now: Timestamp) -> Self {
-        Self { date: Date::of(text, now), ..Self::parse(text) }
+        Self { date: QueryDate::from_text(text, now), ..Self::parse(text) }
     }
 
     /// Understands a text, but for the date that it may speak of.
     pub(crate) fn parse(text: &str) -> Self {
         let mut reading = Reading::default();
-        reading.query.terms = signs::SIGNS.iter().map(|sign| sign.to_vec()).collect();
+        reading.query.terms = signs::FEATURES.iter().map(|sign| sign.to_vec()).collect();
         let beginning = text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or(text);
         reading.forms_max = forms_max(beginning);
         // Conditions first, so that however many words are typed they are never left out for want
@@ -171,7 +171,7 @@ impl TextQuery {
         let mut query = reading.query;
         query.is_cut |= text.len() > TEXT_BYTES_MAX || query.has_more;
         query.is_spoken = text.contains('?') || !reading.stopped.is_empty();
-        sort::distinct(&mut query.items);
+        sort::sort_and_dedup(&mut query.items);
         query
     }
 
@@ -209,7 +209,7 @@ impl TextQuery {
 
     /// Whether it asks for nothing that could be looked for.
     pub(crate) fn is_empty(&self) -> bool {
-        self.items.is_empty() && self.filters.is_empty() && self.window.is_everything()
+        self.items.is_empty() && self.filters.is_empty() && self.window.is_unbounded()
     }
 
     /// Whether a document counts only when it holds an item.
@@ -371,7 +371,7 @@ fn forms_max(text: &str) -> usize {
         return 1;
     }
     let mut words = 0;
-    each_term(Field::Text, text, &mut |term, _, _| {
+    each_term(SearchField::Text, text, &mut |term, _, _| {
         let word = term.get(1..).unwrap_or_default();
         words += usize::from(term.first() == Some(&WORD) && !is_stop_word(word));
     });
@@ -415,10 +415,10 @@ impl Reading {
             "since" | "before" => {
                 let (Some(at), false) = (time::parse(&token.text), negated) else { return false };
                 let window = match name {
-                    "since" => Window { since: Some(at), before: None },
-                    _ => Window { since: None, before: Some(at) },
+                    "since" => TimeWindow { since: Some(at), before: None },
+                    _ => TimeWindow { since: None, before: Some(at) },
                 };
-                self.query.window = self.query.window.and(&window);
+                self.query.window = self.query.window.intersection(&window);
                 return true;
             }
             "role" => match token.text.to_lowercase().as_str() {
@@ -430,7 +430,7 @@ impl Reading {
             },
             "tool" => {
                 let mut whole = None;
-                each_term(Field::ToolName, &token.text, &mut |term, _, _| {
+                each_term(SearchField::ToolName, &token.text, &mut |term, _, _| {
                     if term.first() == Some(&TOOL) {
                         whole = Some(term.to_vec());
                     }
@@ -442,7 +442,7 @@ impl Reading {
             }
             _ => {
                 let (mut words, mut is_cut) = (Vec::new(), false);
-                signs::each_name(&token.text, &mut |term| match self.number(term) {
+                signs::each_speaker_term(&token.text, &mut |term| match self.number(term) {
                     Some(word) => words.push(word),
                     None => is_cut = true,
                 });
@@ -481,7 +481,7 @@ impl Reading {
     /// Takes a text: what is quoted, or must or must not be there, as a phrase; else each term.
     fn text(&mut self, presence: Presence, text: &str, is_phrase: bool) {
         let mut found: Vec<Found> = Vec::new();
-        each_term(Field::Text, text, &mut |term, position, bytes| {
+        each_term(SearchField::Text, text, &mut |term, position, bytes| {
             // What is beyond the bound is counted and no more. A stem says no more than its word.
             if found.len() <= 4 * TERMS_MAX && term.first() != Some(&STEM) {
                 found.push(Found { term: term.to_vec(), position, bytes });
@@ -503,7 +503,7 @@ impl Reading {
                 let word = found.term.get(1..).unwrap_or_default();
                 if is_stop_word(word) {
                     self.stopped.push(word.to_vec());
-                    sort::distinct(&mut self.stopped);
+                    sort::sort_and_dedup(&mut self.stopped);
                 } else {
                     self.word(word);
                 }
@@ -547,7 +547,7 @@ impl Reading {
         if stem.is_some_and(|stem| self.query.items.iter().any(|item| item.forms.contains(stem))) {
             return;
         }
-        sort::distinct(&mut forms);
+        sort::sort_and_dedup(&mut forms);
         let mut item = Item { forms, ..Item::of(alloc::vec![first]) };
         if forms_max < usize::MAX {
             self.query.items.push(item);
@@ -581,7 +581,7 @@ impl Reading {
             forms.push(self.number(&[&[kind], letters].concat())?);
         }
         let typed = forms.get(usize::from(first.is(WORD))).copied();
-        sort::distinct(&mut forms);
+        sort::sort_and_dedup(&mut forms);
         Some(Item { presence, forms, ..Item::of(typed.into_iter().collect()) })
     }
 
@@ -622,7 +622,7 @@ impl Reading {
             terms.push(number);
         }
         let is_one_term = terms.len() <= 1;
-        sort::distinct(&mut terms);
+        sort::sort_and_dedup(&mut terms);
         let first = found.iter().map(|one| one.position).min().unwrap_or(0);
         let placed = found.iter().filter(|one| !is_one_term && has_positions(&one.term));
         let order = placed.map(|one| (one.term.clone(), one.position - first)).collect();

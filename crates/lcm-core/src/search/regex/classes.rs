@@ -15,7 +15,7 @@ use regex_syntax::{
 use lcm_text::base::sort;
 
 /// The zero of each row of ten decimal digits (general category Nd, Unicode 16).
-const ZEROS: [u32; 76] = [
+const DIGIT_ZEROS: [u32; 76] = [
     0x30, 0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66,
     0xDE6, 0xE50, 0xED0, 0xF20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90,
     0x1B50, 0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0, 0xA9F0, 0xAA50, 0xABF0, 0xFF10,
@@ -26,7 +26,7 @@ const ZEROS: [u32; 76] = [
 ];
 
 /// Characters whose simple case folding is not their lower case (CaseFolding.txt, Unicode 16).
-const FOLDED: [(char, char); 25] = [
+const SPECIAL_FOLDS: [(char, char); 25] = [
     ('\u{b5}', '\u{3bc}'),
     ('\u{17f}', 's'),
     ('\u{345}', '\u{3b9}'),
@@ -55,7 +55,7 @@ const FOLDED: [(char, char); 25] = [
 ];
 
 /// Where characters that have a case are looked for. Elsewhere there are none, as the tests say.
-const CASED: [RangeInclusive<char>; 7] = [
+const CASED_RANGES: [RangeInclusive<char>; 7] = [
     '\0'..='\u{2dff}',
     '\u{a600}'..='\u{abff}',
     '\u{fb00}'..='\u{ffff}',
@@ -66,31 +66,34 @@ const CASED: [RangeInclusive<char>; 7] = [
 ];
 
 /// Where word characters are looked for. Between and after there are none, as the tests say.
-const WORDS: [RangeInclusive<char>; 2] = ['\0'..='\u{32fff}', '\u{e0000}'..='\u{e0fff}'];
+const WORD_RANGES: [RangeInclusive<char>; 2] = ['\0'..='\u{32fff}', '\u{e0000}'..='\u{e0fff}'];
 
 /// The classes that take time to make, each made once for an expression.
 #[derive(Default)]
-pub(super) struct Classes {
+pub(super) struct CharClasses {
     word: Option<ClassUnicode>,
     /// Characters that are equal but for their case, by what they fold to; empty: not made yet.
-    same: Vec<(char, char)>,
+    case_pairs: Vec<(char, char)>,
 }
 
-impl Classes {
+impl CharClasses {
     /// The class of `\d`, `\s` or `\w`, of all scripts or of ASCII.
-    pub(super) fn perl(&mut self, kind: &ClassPerlKind, ascii: bool) -> ClassUnicode {
+    pub(super) fn perl_class(&mut self, kind: &ClassPerlKind, ascii: bool) -> ClassUnicode {
         match kind {
-            ClassPerlKind::Digit if ascii => Self::ascii(&ClassAsciiKind::Digit),
-            ClassPerlKind::Space if ascii => Self::ascii(&ClassAsciiKind::Space),
-            ClassPerlKind::Word if ascii => Self::ascii(&ClassAsciiKind::Word),
-            ClassPerlKind::Digit => digits(),
-            ClassPerlKind::Space => holding(['\0'..='\u{3000}'], char::is_whitespace),
-            ClassPerlKind::Word => self.word.get_or_insert_with(|| holding(WORDS, is_word)).clone(),
+            ClassPerlKind::Digit if ascii => Self::ascii_class(&ClassAsciiKind::Digit),
+            ClassPerlKind::Space if ascii => Self::ascii_class(&ClassAsciiKind::Space),
+            ClassPerlKind::Word if ascii => Self::ascii_class(&ClassAsciiKind::Word),
+            ClassPerlKind::Digit => digit_class(),
+            ClassPerlKind::Space => class_of_matching(['\0'..='\u{3000}'], char::is_whitespace),
+            ClassPerlKind::Word => self
+                .word
+                .get_or_insert_with(|| class_of_matching(WORD_RANGES, is_word_char))
+                .clone(),
         }
     }
 
     /// The class of a name as in `[[:alpha:]]`, as POSIX has them.
-    pub(super) fn ascii(kind: &ClassAsciiKind) -> ClassUnicode {
+    pub(super) fn ascii_class(kind: &ClassAsciiKind) -> ClassUnicode {
         let ranges: &[(char, char)] = match kind {
             ClassAsciiKind::Alnum => &[('0', '9'), ('A', 'Z'), ('a', 'z')],
             ClassAsciiKind::Alpha => &[('A', 'Z'), ('a', 'z')],
@@ -111,24 +114,24 @@ impl Classes {
     }
 
     /// The class and every character that differs from one of it only in case.
-    pub(super) fn folded(&mut self, mut class: ClassUnicode, ascii: bool) -> ClassUnicode {
+    pub(super) fn fold_class(&mut self, mut class: ClassUnicode, ascii: bool) -> ClassUnicode {
         if ascii {
             let both = class.ranges().iter().copied().flat_map(|range| {
-                let upper =
-                    overlap(range, 'A', 'Z').map(|range| moved(range, char::to_ascii_lowercase));
-                let lower =
-                    overlap(range, 'a', 'z').map(|range| moved(range, char::to_ascii_uppercase));
+                let upper = intersect_range(range, 'A', 'Z')
+                    .map(|range| map_range(range, char::to_ascii_lowercase));
+                let lower = intersect_range(range, 'a', 'z')
+                    .map(|range| map_range(range, char::to_ascii_uppercase));
                 [upper, lower].into_iter().flatten()
             });
             class.union(&ClassUnicode::new(both.collect::<Vec<_>>()));
             return class;
         }
-        if self.same.is_empty() {
-            self.same = same_but_for_case();
+        if self.case_pairs.is_empty() {
+            self.case_pairs = build_case_pairs();
         }
         let mut more = Vec::new();
-        for same in self.same.chunk_by(|one, other| one.0 == other.0) {
-            if same.iter().any(|(_, char)| holds(&class, *char)) {
+        for same in self.case_pairs.chunk_by(|one, other| one.0 == other.0) {
+            if same.iter().any(|(_, char)| class_contains(&class, *char)) {
                 more.extend(same.iter().map(|(_, char)| ClassUnicodeRange::new(*char, *char)));
             }
         }
@@ -137,19 +140,19 @@ impl Classes {
     }
 }
 
-fn is_word(char: char) -> bool {
+fn is_word_char(char: char) -> bool {
     regex_syntax::try_is_word_character(char).unwrap_or(false)
 }
 
-fn digits() -> ClassUnicode {
-    ClassUnicode::new(ZEROS.iter().filter_map(|zero| {
+fn digit_class() -> ClassUnicode {
+    ClassUnicode::new(DIGIT_ZEROS.iter().filter_map(|zero| {
         let nine = char::from_u32(zero.checked_add(9)?)?;
         Some(ClassUnicodeRange::new(char::from_u32(*zero)?, nine))
     }))
 }
 
 /// The characters of these ranges that have a property.
-fn holding(
+fn class_of_matching(
     ranges: impl IntoIterator<Item = RangeInclusive<char>>,
     has: impl Fn(char) -> bool,
 ) -> ClassUnicode {
@@ -171,24 +174,24 @@ fn holding(
 }
 
 /// Every character that has another case, with what it folds to, and what they fold to; sorted.
-fn same_but_for_case() -> Vec<(char, char)> {
+fn build_case_pairs() -> Vec<(char, char)> {
     let mut same: Vec<(char, char)> = Vec::new();
-    for char in CASED.into_iter().flatten() {
-        let folded = fold(char);
+    for char in CASED_RANGES.into_iter().flatten() {
+        let folded = fold_char(char);
         // The standard library may know letters of a newer Unicode than the word characters.
-        if folded != char && is_word(char) && is_word(folded) {
+        if folded != char && is_word_char(char) && is_word_char(folded) {
             same.push((folded, char));
             same.push((folded, folded));
         }
     }
-    sort::distinct(&mut same);
+    sort::sort_and_dedup(&mut same);
     same
 }
 
 /// Simple case folding. The standard library's lower case is that but for [`FOLDED`].
-fn fold(char: char) -> char {
-    if let Ok(at) = FOLDED.binary_search_by_key(&char, |(from, _)| *from) {
-        return FOLDED.get(at).map_or(char, |(_, to)| *to);
+fn fold_char(char: char) -> char {
+    if let Ok(at) = SPECIAL_FOLDS.binary_search_by_key(&char, |(from, _)| *from) {
+        return SPECIAL_FOLDS.get(at).map_or(char, |(_, to)| *to);
     }
     let mut lower = char.to_lowercase();
     match (lower.next(), lower.next()) {
@@ -197,17 +200,17 @@ fn fold(char: char) -> char {
     }
 }
 
-fn holds(class: &ClassUnicode, char: char) -> bool {
+fn class_contains(class: &ClassUnicode, char: char) -> bool {
     let after = class.ranges().partition_point(|range| range.start() <= char);
     let before = after.checked_sub(1).and_then(|at| class.ranges().get(at));
     before.is_some_and(|range| char <= range.end())
 }
 
-fn overlap(range: ClassUnicodeRange, start: char, end: char) -> Option<ClassUnicodeRange> {
+fn intersect_range(range: ClassUnicodeRange, start: char, end: char) -> Option<ClassUnicodeRange> {
     let (start, end) = (range.start().max(start), range.end().min(end));
     (start <= end).then(|| ClassUnicodeRange::new(start, end))
 }
 
-fn moved(range: ClassUnicodeRange, to: impl Fn(&char) -> char) -> ClassUnicodeRange {
+fn map_range(range: ClassUnicodeRange, to: impl Fn(&char) -> char) -> ClassUnicodeRange {
     ClassUnicodeRange::new(to(&range.start()), to(&range.end()))
 }

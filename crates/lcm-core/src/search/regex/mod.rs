@@ -25,7 +25,7 @@ use regex_syntax::{
     hir::{Hir, HirKind, Look},
 };
 
-use self::translate::translate;
+use self::translate::translate_ast;
 use super::gram_query::GramQuery;
 use lcm_text::base::error::{Error, Result};
 
@@ -62,25 +62,25 @@ const PLACES_FEW: u64 = 64;
 /// A compiled regular expression with the memory that matching needs.
 pub(crate) struct Regex {
     hir: Hir,
-    forward: Automaton,
+    forward: LazyDfa,
     /// The same without its word boundaries, which read texts of any script: what it does not match
     /// needs no simulation. Built when that is first needed; `None` in it: it cannot be.
-    relaxed: Option<Option<Automaton>>,
+    relaxed: Option<Option<LazyDfa>>,
     /// Finds where a match begins; built when the first match is to be shown.
-    backward: Option<Automaton>,
-    simulation: Option<Box<Simulation>>,
+    backward: Option<LazyDfa>,
+    simulation: Option<Box<NfaSimulation>>,
     /// Steps of a byte in the simulation, and those that are left.
     simulated_steps: u64,
     steps_left: u64,
     is_refused: bool,
 }
 
-struct Automaton {
+struct LazyDfa {
     dfa: DFA,
     cache: Cache,
 }
 
-struct Simulation {
+struct NfaSimulation {
     vm: PikeVM,
     cache: pikevm::Cache,
 }
@@ -95,7 +95,7 @@ impl Regex {
     pub(crate) fn compile(pattern: &str) -> Result<Self> {
         if pattern.len() > PATTERN_BYTES_MAX {
             let length = pattern.len();
-            return Err(Error::limit(format_args!(
+            return Err(Error::limit_exceeded(format_args!(
                 "pattern: an expression of {length} bytes is over the bound of {PATTERN_BYTES_MAX}"
             )));
         }
@@ -103,10 +103,10 @@ impl Regex {
             .nest_limit(NESTING_MAX)
             .build()
             .parse(pattern)
-            .map_err(|error| not_an_expression(&error))?;
-        let hir = translate(&ast)?;
-        let forward = Automaton::build(&hir, false, places(&hir))?;
-        let places = places(&hir);
+            .map_err(|error| syntax_error(&error))?;
+        let hir = translate_ast(&ast)?;
+        let forward = LazyDfa::build(&hir, false, count_places(&hir))?;
+        let places = count_places(&hir);
         // Of many places the memory of a processor does not hold all.
         let many = places.saturating_add(places.saturating_sub(PLACES_FEW));
         Ok(Self {
@@ -122,12 +122,12 @@ impl Regex {
     }
 
     /// Begins to find in texts that are known to match.
-    pub(crate) fn begin_finding(&mut self) {
+    pub(crate) fn reset_budget(&mut self) {
         self.steps_left = STEPS_MAX;
     }
 
     /// Whether the steps of the query are used up.
-    pub(crate) const fn is_spent(&self) -> bool {
+    pub(crate) const fn is_budget_spent(&self) -> bool {
         self.steps_left == 0
     }
 
@@ -137,7 +137,7 @@ impl Regex {
     }
 
     /// Takes the steps of a text in the simulation; `false`: there are not as many.
-    fn take_simulated(&mut self, text: &str) -> bool {
+    fn spend_simulation(&mut self, text: &str) -> bool {
         let steps = lcm_text::base::int::to_u64(text.len()).saturating_mul(self.simulated_steps);
         let left = self.steps_left.checked_sub(steps);
         self.steps_left = left.unwrap_or(0);
@@ -145,8 +145,8 @@ impl Regex {
     }
 
     /// What a text must hold to match.
-    pub(crate) fn grams(&self) -> GramQuery {
-        GramQuery::of(&self.hir)
+    pub(crate) fn build_gram_query(&self) -> GramQuery {
+        GramQuery::from_hir(&self.hir)
     }
 
     /// Whether it matches anywhere in the text. `false`, too, if that would cost more than is left:
@@ -158,12 +158,14 @@ impl Regex {
         match self.forward.dfa.try_search_fwd(&mut self.forward.cache, &input) {
             Ok(found) => found.is_some(),
             Err(_) if !self.may_match(text) => false,
-            Err(_) if !self.take_simulated(text) => {
+            Err(_) if !self.spend_simulation(text) => {
                 self.is_refused = true;
                 false
             }
             Err(_) => {
-                let Some(Simulation { vm, cache }) = self.simulation() else { return false };
+                let Some(NfaSimulation { vm, cache }) = self.ensure_simulation() else {
+                    return false;
+                };
                 let Some(found) = vm.find(cache, input) else { return false };
                 // What is behind the match was not read.
                 let unread = lcm_text::base::int::to_u64(text.len() - found.end());
@@ -179,10 +181,10 @@ impl Regex {
             return true;
         }
         let hir = &self.hir;
-        let relaxed = self
-            .relaxed
-            .get_or_insert_with(|| Automaton::build(&without_words(hir), false, places(hir)).ok());
-        let Some(Automaton { dfa, cache }) = relaxed else { return true };
+        let relaxed = self.relaxed.get_or_insert_with(|| {
+            LazyDfa::build(&strip_word_boundaries(hir), false, count_places(hir)).ok()
+        });
+        let Some(LazyDfa { dfa, cache }) = relaxed else { return true };
         let found = dfa.try_search_fwd(cache, &Input::new(text).earliest(true));
         found.map_or(true, |found| found.is_some())
     }
@@ -198,15 +200,15 @@ impl Regex {
     /// The first match that begins at a place of the text or behind it, seen with what stands
     /// before. `None`, too, if that would cost more than is left: see [`Regex::is_refused`].
     pub(crate) fn find_from(&mut self, text: &str, from: usize) -> Option<Range<usize>> {
-        match self.find_quickly(text, from) {
+        match self.find_with_dfa(text, from) {
             Some(found) => found,
             None if !self.may_match(text) => None,
-            None if !self.take_simulated(text.get(from..).unwrap_or_default()) => {
+            None if !self.spend_simulation(text.get(from..).unwrap_or_default()) => {
                 self.is_refused = true;
                 None
             }
             None => {
-                let Simulation { vm, cache } = self.simulation()?;
+                let NfaSimulation { vm, cache } = self.ensure_simulation()?;
                 let input = Input::new(text).range(from..);
                 vm.find(cache, input).map(|found| found.range())
             }
@@ -214,32 +216,32 @@ impl Regex {
     }
 
     /// As [`Regex::find_from`]; `None`: the automata cannot tell.
-    fn find_quickly(&mut self, text: &str, from: usize) -> Option<Option<Range<usize>>> {
-        let Automaton { dfa, cache } = &mut self.forward;
+    fn find_with_dfa(&mut self, text: &str, from: usize) -> Option<Option<Range<usize>>> {
+        let LazyDfa { dfa, cache } = &mut self.forward;
         let Some(end) = dfa.try_search_fwd(cache, &Input::new(text).range(from..)).ok()? else {
             return Some(None);
         };
         if self.backward.is_none() {
-            self.backward = Automaton::build(&self.hir, true, places(&self.hir)).ok();
+            self.backward = LazyDfa::build(&self.hir, true, count_places(&self.hir)).ok();
         }
-        let Automaton { dfa, cache } = self.backward.as_mut()?;
+        let LazyDfa { dfa, cache } = self.backward.as_mut()?;
         let input = Input::new(text).range(from..end.offset()).anchored(Anchored::Yes);
         let start = dfa.try_search_rev(cache, &input).ok()??;
         Some(Some(start.offset()..end.offset()))
     }
 
-    fn simulation(&mut self) -> Option<&mut Simulation> {
+    fn ensure_simulation(&mut self) -> Option<&mut NfaSimulation> {
         if self.simulation.is_none() {
             // The automaton was built from the same expression, so this cannot fail.
             let vm = PikeVM::new_from_nfa(self.forward.dfa.get_nfa().clone()).ok()?;
             let cache = vm.create_cache();
-            self.simulation = Some(Box::new(Simulation { vm, cache }));
+            self.simulation = Some(Box::new(NfaSimulation { vm, cache }));
         }
         self.simulation.as_deref_mut()
     }
 }
 
-impl Automaton {
+impl LazyDfa {
     fn build(hir: &Hir, backward: bool, places: u64) -> Result<Self> {
         let bytes_per_state =
             lcm_text::base::int::to_usize(places).saturating_add(BYTES_PER_STATE_MIN);
@@ -250,7 +252,7 @@ impl Automaton {
         let nfa: NFA = thompson::Compiler::new()
             .configure(config)
             .build_from_hir(hir)
-            .map_err(|error| not_compiled(&error))?;
+            .map_err(|error| compile_error(&error))?;
         // Backward the longest match is the leftmost start.
         let kind = if backward { MatchKind::All } else { MatchKind::LeftmostFirst };
         let config = DFA::config()
@@ -261,7 +263,7 @@ impl Automaton {
             .minimum_cache_clear_count(Some(FRESH_STARTS_MIN))
             .minimum_bytes_per_state(Some(bytes_per_state));
         let dfa = DFA::builder().configure(config).build_from_nfa(nfa).map_err(|error| {
-            Error::limit(format_args!("pattern: too large to compile: {error}"))
+            Error::limit_exceeded(format_args!("pattern: too large to compile: {error}"))
         })?;
         let cache = dfa.create_cache();
         Ok(Self { dfa, cache })
@@ -269,49 +271,51 @@ impl Automaton {
 }
 
 /// An expression that matches wherever this one does, without its word boundaries.
-fn without_words(hir: &Hir) -> Hir {
+fn strip_word_boundaries(hir: &Hir) -> Hir {
     match hir.kind() {
         HirKind::Look(look) if look.as_repr() >= Look::WordAscii.as_repr() => Hir::empty(),
-        HirKind::Capture(capture) => without_words(&capture.sub),
+        HirKind::Capture(capture) => strip_word_boundaries(&capture.sub),
         HirKind::Repetition(repetition) => {
-            Hir::repetition(repetition.with(without_words(&repetition.sub)))
+            Hir::repetition(repetition.with(strip_word_boundaries(&repetition.sub)))
         }
-        HirKind::Concat(list) => Hir::concat(list.iter().map(without_words).collect()),
-        HirKind::Alternation(list) => Hir::alternation(list.iter().map(without_words).collect()),
+        HirKind::Concat(list) => Hir::concat(list.iter().map(strip_word_boundaries).collect()),
+        HirKind::Alternation(list) => {
+            Hir::alternation(list.iter().map(strip_word_boundaries).collect())
+        }
         _ => hir.clone(),
     }
 }
 
 /// Places of an expression that a simulation may be at together: its characters and classes, with
 /// all copies of what is repeated.
-fn places(hir: &Hir) -> u64 {
+fn count_places(hir: &Hir) -> u64 {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => 0,
         HirKind::Literal(literal) => lcm_text::base::int::to_u64(literal.0.len()),
         HirKind::Class(_) => 1,
-        HirKind::Capture(capture) => places(&capture.sub),
+        HirKind::Capture(capture) => count_places(&capture.sub),
         HirKind::Repetition(repetition) => {
             let copies = repetition.max.unwrap_or(repetition.min).max(1);
-            places(&repetition.sub).saturating_mul(u64::from(copies))
+            count_places(&repetition.sub).saturating_mul(u64::from(copies))
         }
         HirKind::Concat(list) | HirKind::Alternation(list) => {
-            list.iter().map(places).fold(0, u64::saturating_add)
+            list.iter().map(count_places).fold(0, u64::saturating_add)
         }
     }
 }
 
-fn not_compiled(error: &thompson::BuildError) -> Error {
+fn compile_error(error: &thompson::BuildError) -> Error {
     match error.size_limit() {
-        Some(limit) => Error::limit(format_args!(
+        Some(limit) => Error::limit_exceeded(format_args!(
             "pattern: compiled, the expression is over the bound of {limit} bytes"
         )),
-        None => Error::invalid(format_args!("pattern: {error}")),
+        None => Error::invalid_input(format_args!("pattern: {error}")),
     }
 }
 
-fn not_an_expression(error: &ast::Error) -> Error {
+fn syntax_error(error: &ast::Error) -> Error {
     let (what, at) = (error.kind(), error.span().start.offset);
-    Error::invalid(format_args!("pattern: no regular expression: {what} at byte {at}"))
+    Error::invalid_input(format_args!("pattern: no regular expression: {what} at byte {at}"))
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ fn what_the_automaton_cannot_answer_is_answered() {
     assert!(!regex.is_match(&text));
     assert!(regex.simulation.is_some(), "the automaton should have given up");
     let end = text.len();
-    regex.begin_finding();
+    regex.reset_budget();
     text.insert(end - 31, 'a');
     text.push('c');
     assert_eq!(regex.find(&text).map(|found| found.end), Some(text.len()));
@@ -76,12 +76,12 @@ fn empty_matches_do_not_split_characters() {
 fn what_would_cost_too_much_is_refused_and_says_so() {
     let mut regex = Regex::compile("(?s)[a-e].{900}[QZ]").unwrap();
     let text = "abcde fghij ".repeat(4_000);
-    assert!(!regex.is_match(&text) && regex.is_refused() && regex.is_spent());
-    regex.begin_finding();
+    assert!(!regex.is_match(&text) && regex.is_refused() && regex.is_budget_spent());
+    regex.reset_budget();
     assert_eq!(regex.find(&(text + "Q")), Some(0..0), "its beginning is shown");
     let mut regex = Regex::compile("xyz").unwrap();
     let text = "a".repeat(2 << 20);
-    assert!(!regex.is_match(&text) && !regex.is_spent());
-    assert!(!regex.is_match(&text) && regex.is_spent() && !regex.is_refused());
+    assert!(!regex.is_match(&text) && !regex.is_budget_spent());
+    assert!(!regex.is_match(&text) && regex.is_budget_spent() && !regex.is_refused());
     assert!(regex.is_match("xyz"), "bytes are read beyond it, and the scan stops");
 }

@@ -18,7 +18,7 @@ use regex_syntax::{
     hir::{self, Capture, Class, ClassUnicode, ClassUnicodeRange, Dot, Hir, Look},
 };
 
-use super::classes::Classes;
+use super::classes::CharClasses;
 use lcm_text::base::error::{Error, Result};
 
 /// Translates a whole expression.
@@ -27,14 +27,15 @@ use lcm_text::base::error::{Error, Result};
 ///
 /// `invalid-input`: it could match bytes that are no text, puts a character that is not ASCII into
 /// a class without Unicode, or names a Unicode property.
-pub(super) fn translate(ast: &Ast) -> Result<Hir> {
-    let mut translation = Translation { modes: Modes::default(), classes: Classes::default() };
-    translation.expression(ast)
+pub(super) fn translate_ast(ast: &Ast) -> Result<Hir> {
+    let mut translation =
+        HirTranslator { modes: RegexFlags::default(), classes: CharClasses::default() };
+    translation.translate_node(ast)
 }
 
 /// What the flags say at a place; the reverse of `unicode`, so that all are off at first.
 #[derive(Clone, Copy, Default)]
-struct Modes {
+struct RegexFlags {
     any_case: bool,
     multi_line: bool,
     dot_all: bool,
@@ -43,60 +44,62 @@ struct Modes {
     ascii: bool,
 }
 
-struct Translation {
-    modes: Modes,
-    classes: Classes,
+struct HirTranslator {
+    modes: RegexFlags,
+    classes: CharClasses,
 }
 
-impl Translation {
+impl HirTranslator {
     /// The parser bounds how deep expressions stand in each other, so this may call itself.
-    fn expression(&mut self, ast: &Ast) -> Result<Hir> {
+    fn translate_node(&mut self, ast: &Ast) -> Result<Hir> {
         Ok(match ast {
             Ast::Empty(_) => Hir::empty(),
             Ast::Flags(set) => {
                 self.modes.apply(&set.flags);
                 Hir::empty()
             }
-            Ast::Literal(literal) => self.literal(literal)?,
-            Ast::Dot(span) => self.dot(span)?,
-            Ast::Assertion(assertion) => Hir::look(self.modes.look(assertion)),
-            Ast::ClassUnicode(class) => return Err(no_property(&class.span)),
+            Ast::Literal(literal) => self.translate_literal(literal)?,
+            Ast::Dot(span) => self.translate_dot(span)?,
+            Ast::Assertion(assertion) => Hir::look(self.modes.translate_look(assertion)),
+            Ast::ClassUnicode(class) => return Err(property_error(&class.span)),
             Ast::ClassPerl(class) => {
-                let set = self.classes.perl(&class.kind, self.modes.ascii);
-                self.class(set, class.negated, false, &class.span)?
+                let set = self.classes.perl_class(&class.kind, self.modes.ascii);
+                self.translate_class(set, class.negated, false, &class.span)?
             }
             Ast::ClassBracketed(class) => {
-                let set = self.bracketed(class)?;
+                let set = self.build_bracketed_class(class)?;
                 Hir::class(Class::Unicode(set))
             }
-            Ast::Repetition(repetition) => self.repetition(repetition)?,
-            Ast::Group(group) => self.group(group)?,
-            Ast::Alternation(alternation) => Hir::alternation(self.each(&alternation.asts)?),
-            Ast::Concat(concat) => Hir::concat(self.each(&concat.asts)?),
+            Ast::Repetition(repetition) => self.translate_repetition(repetition)?,
+            Ast::Group(group) => self.translate_group(group)?,
+            Ast::Alternation(alternation) => {
+                Hir::alternation(self.translate_all(&alternation.asts)?)
+            }
+            Ast::Concat(concat) => Hir::concat(self.translate_all(&concat.asts)?),
         })
     }
 
-    fn each(&mut self, asts: &[Ast]) -> Result<Vec<Hir>> {
+    fn translate_all(&mut self, asts: &[Ast]) -> Result<Vec<Hir>> {
         let mut parts = Vec::with_capacity(asts.len());
         for ast in asts {
-            parts.push(self.expression(ast)?);
+            parts.push(self.translate_node(ast)?);
         }
         Ok(parts)
     }
 
-    fn literal(&mut self, literal: &Literal) -> Result<Hir> {
-        let char = self.modes.char(literal)?;
+    fn translate_literal(&mut self, literal: &Literal) -> Result<Hir> {
+        let char = self.modes.literal_char(literal)?;
         if self.modes.any_case && (char.is_ascii() || !self.modes.ascii) {
-            let set = self.folded(ClassUnicode::new([ClassUnicodeRange::new(char, char)]));
+            let set = self.fold_class(ClassUnicode::new([ClassUnicodeRange::new(char, char)]));
             return Ok(Hir::class(Class::Unicode(set)));
         }
         let mut bytes = [0; 4];
         Ok(Hir::literal(char.encode_utf8(&mut bytes).as_bytes()))
     }
 
-    fn dot(&self, span: &Span) -> Result<Hir> {
+    fn translate_dot(&self, span: &Span) -> Result<Hir> {
         if self.modes.ascii {
-            return Err(no_text(span));
+            return Err(not_text_error(span));
         }
         Ok(Hir::dot(match (self.modes.dot_all, self.modes.crlf) {
             (true, _) => Dot::AnyChar,
@@ -105,7 +108,7 @@ impl Translation {
         }))
     }
 
-    fn repetition(&mut self, repetition: &Repetition) -> Result<Hir> {
+    fn translate_repetition(&mut self, repetition: &Repetition) -> Result<Hir> {
         let (min, max) = match repetition.op.kind {
             RepetitionKind::ZeroOrOne => (0, Some(1)),
             RepetitionKind::ZeroOrMore => (0, None),
@@ -114,19 +117,19 @@ impl Translation {
             RepetitionKind::Range(RepetitionRange::AtLeast(min)) => (min, None),
             RepetitionKind::Range(RepetitionRange::Bounded(min, max)) => (min, Some(max)),
         };
-        let sub = Box::new(self.expression(&repetition.ast)?);
+        let sub = Box::new(self.translate_node(&repetition.ast)?);
         // Read after the expression: flags that it sets hold from here on.
         let greedy = repetition.greedy != self.modes.swap_greed;
         Ok(Hir::repetition(hir::Repetition { min, max, greedy, sub }))
     }
 
     /// Flags that are set inside a group end with it.
-    fn group(&mut self, group: &Group) -> Result<Hir> {
+    fn translate_group(&mut self, group: &Group) -> Result<Hir> {
         let outside = self.modes;
         if let Some(flags) = group.flags() {
             self.modes.apply(flags);
         }
-        let sub = self.expression(&group.ast)?;
+        let sub = self.translate_node(&group.ast)?;
         self.modes = outside;
         let (index, name) = match &group.kind {
             GroupKind::CaptureIndex(index) => (*index, None),
@@ -136,23 +139,24 @@ impl Translation {
         Ok(Hir::capture(Capture { index, name, sub: Box::new(sub) }))
     }
 
-    fn bracketed(&mut self, class: &ClassBracketed) -> Result<ClassUnicode> {
-        let set = self.set(&class.kind)?;
-        self.finished(set, class.negated, true, &class.span)
+    fn build_bracketed_class(&mut self, class: &ClassBracketed) -> Result<ClassUnicode> {
+        let set = self.build_set(&class.kind)?;
+        self.finish_class(set, class.negated, true, &class.span)
     }
 
-    fn set(&mut self, set: &ClassSet) -> Result<ClassUnicode> {
+    fn build_set(&mut self, set: &ClassSet) -> Result<ClassUnicode> {
         let operation = match set {
             ClassSet::Item(item) => {
                 let mut class = ClassUnicode::empty();
-                self.add(item, &mut class)?;
+                self.add_item(item, &mut class)?;
                 return Ok(class);
             }
             ClassSet::BinaryOp(operation) => operation,
         };
-        let (mut left, mut right) = (self.set(&operation.lhs)?, self.set(&operation.rhs)?);
+        let (mut left, mut right) =
+            (self.build_set(&operation.lhs)?, self.build_set(&operation.rhs)?);
         if self.modes.any_case {
-            (left, right) = (self.folded(left), self.folded(right));
+            (left, right) = (self.fold_class(left), self.fold_class(right));
         }
         match operation.kind {
             ClassSetBinaryOpKind::Intersection => left.intersect(&right),
@@ -162,43 +166,49 @@ impl Translation {
         Ok(left)
     }
 
-    fn add(&mut self, item: &ClassSetItem, class: &mut ClassUnicode) -> Result<()> {
+    fn add_item(&mut self, item: &ClassSetItem, class: &mut ClassUnicode) -> Result<()> {
         match item {
             ClassSetItem::Empty(_) => {}
             ClassSetItem::Literal(literal) => {
-                let char = self.modes.member(literal)?;
+                let char = self.modes.class_member(literal)?;
                 class.push(ClassUnicodeRange::new(char, char));
             }
             ClassSetItem::Range(range) => {
                 let (start, end) =
-                    (self.modes.member(&range.start)?, self.modes.member(&range.end)?);
+                    (self.modes.class_member(&range.start)?, self.modes.class_member(&range.end)?);
                 class.push(ClassUnicodeRange::new(start, end));
             }
             ClassSetItem::Ascii(ascii) => {
-                let set = Classes::ascii(&ascii.kind);
-                class.union(&self.finished(set, ascii.negated, true, &ascii.span)?);
+                let set = CharClasses::ascii_class(&ascii.kind);
+                class.union(&self.finish_class(set, ascii.negated, true, &ascii.span)?);
             }
-            ClassSetItem::Unicode(unicode) => return Err(no_property(&unicode.span)),
+            ClassSetItem::Unicode(unicode) => return Err(property_error(&unicode.span)),
             ClassSetItem::Perl(perl) => {
-                let set = self.classes.perl(&perl.kind, self.modes.ascii);
-                class.union(&self.finished(set, perl.negated, false, &perl.span)?);
+                let set = self.classes.perl_class(&perl.kind, self.modes.ascii);
+                class.union(&self.finish_class(set, perl.negated, false, &perl.span)?);
             }
-            ClassSetItem::Bracketed(inner) => class.union(&self.bracketed(inner)?),
+            ClassSetItem::Bracketed(inner) => class.union(&self.build_bracketed_class(inner)?),
             ClassSetItem::Union(union) => {
                 for item in &union.items {
-                    self.add(item, class)?;
+                    self.add_item(item, class)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn class(&mut self, set: ClassUnicode, negated: bool, fold: bool, span: &Span) -> Result<Hir> {
-        Ok(Hir::class(Class::Unicode(self.finished(set, negated, fold, span)?)))
+    fn translate_class(
+        &mut self,
+        set: ClassUnicode,
+        negated: bool,
+        fold: bool,
+        span: &Span,
+    ) -> Result<Hir> {
+        Ok(Hir::class(Class::Unicode(self.finish_class(set, negated, fold, span)?)))
     }
 
     /// Folds before it negates: `(?i)[^x]` holds neither `x` nor `X`.
-    fn finished(
+    fn finish_class(
         &mut self,
         mut set: ClassUnicode,
         negated: bool,
@@ -206,21 +216,21 @@ impl Translation {
         span: &Span,
     ) -> Result<ClassUnicode> {
         if fold && self.modes.any_case {
-            set = self.folded(set);
+            set = self.fold_class(set);
         }
         if negated {
             set.negate();
         }
         // Without Unicode a class holds bytes, and only those of ASCII are text by themselves.
-        if self.modes.ascii && !set.is_ascii() { Err(no_text(span)) } else { Ok(set) }
+        if self.modes.ascii && !set.is_ascii() { Err(not_text_error(span)) } else { Ok(set) }
     }
 
-    fn folded(&mut self, set: ClassUnicode) -> ClassUnicode {
-        self.classes.folded(set, self.modes.ascii)
+    fn fold_class(&mut self, set: ClassUnicode) -> ClassUnicode {
+        self.classes.fold_class(set, self.modes.ascii)
     }
 }
 
-impl Modes {
+impl RegexFlags {
     fn apply(&mut self, flags: &Flags) {
         let mut on = true;
         for item in &flags.items {
@@ -239,20 +249,20 @@ impl Modes {
     }
 
     /// The character that a literal stands for; without Unicode `\xFF` is a byte, not a character.
-    fn char(self, literal: &Literal) -> Result<char> {
+    fn literal_char(self, literal: &Literal) -> Result<char> {
         match literal.byte() {
-            Some(byte) if self.ascii && !byte.is_ascii() => Err(no_text(&literal.span)),
+            Some(byte) if self.ascii && !byte.is_ascii() => Err(not_text_error(&literal.span)),
             _ => Ok(literal.c),
         }
     }
 
     /// As [`Modes::char`], in a class.
-    fn member(self, literal: &Literal) -> Result<char> {
-        let char = self.char(literal)?;
-        if self.ascii && !char.is_ascii() { Err(no_text(&literal.span)) } else { Ok(char) }
+    fn class_member(self, literal: &Literal) -> Result<char> {
+        let char = self.literal_char(literal)?;
+        if self.ascii && !char.is_ascii() { Err(not_text_error(&literal.span)) } else { Ok(char) }
     }
 
-    fn look(self, assertion: &Assertion) -> Look {
+    fn translate_look(self, assertion: &Assertion) -> Look {
         let of_unicode = |unicode, ascii| if self.ascii { ascii } else { unicode };
         let of_lines = |text, line, crlf| match (self.multi_line, self.crlf) {
             (false, _) => text,
@@ -284,15 +294,15 @@ impl Modes {
     }
 }
 
-fn no_text(span: &Span) -> Error {
-    refused("without Unicode this could match what is no text", span)
+fn not_text_error(span: &Span) -> Error {
+    regex_error("without Unicode this could match what is no text", span)
 }
 
-fn no_property(span: &Span) -> Error {
-    refused(r"\p is not offered; \w, \d, \s and ranges are", span)
+fn property_error(span: &Span) -> Error {
+    regex_error(r"\p is not offered; \w, \d, \s and ranges are", span)
 }
 
-fn refused(what: &str, span: &Span) -> Error {
+fn regex_error(what: &str, span: &Span) -> Error {
     let at = span.start.offset;
-    Error::invalid(format_args!("pattern: no regular expression: {what} at byte {at}"))
+    Error::invalid_input(format_args!("pattern: no regular expression: {what} at byte {at}"))
 }

@@ -12,8 +12,8 @@ fn ours(pattern: &str) -> Result<Hir> {
         .nest_limit(NESTING_MAX)
         .build()
         .parse(pattern)
-        .map_err(|error| not_an_expression(&error))?;
-    translate(&ast)
+        .map_err(|error| syntax_error(&error))?;
+    translate_ast(&ast)
 }
 
 fn theirs(pattern: &str) -> Option<Hir> {
@@ -60,27 +60,27 @@ fn class_of(pattern: &str) -> ClassUnicode {
 
 #[test]
 fn classes_hold_what_unicode_says() {
-    let mut classes = classes::Classes::default();
+    let mut classes = classes::CharClasses::default();
     for (kind, pattern) in [
         (regex_syntax::ast::ClassPerlKind::Digit, r"\d"),
         (regex_syntax::ast::ClassPerlKind::Space, r"\s"),
         (regex_syntax::ast::ClassPerlKind::Word, r"\w"),
     ] {
-        assert_eq!(classes.perl(&kind, false), class_of(pattern), "{pattern}");
+        assert_eq!(classes.perl_class(&kind, false), class_of(pattern), "{pattern}");
     }
 }
 
 /// Goal: each character is equal to just those that Unicode says differ in case only.
 #[test]
 fn case_folding_is_that_of_unicode() {
-    let mut classes = classes::Classes::default();
+    let mut classes = classes::CharClasses::default();
     let of = |char| ClassUnicode::new([ClassUnicodeRange::new(char, char)]);
     let mut cased = 0;
     for char in '\0'..='\u{2ffff}' {
         let mut theirs = of(char);
         theirs.try_case_fold_simple().unwrap();
         cased += u32::from(theirs != of(char));
-        assert_eq!(classes.folded(of(char), false), theirs, "U+{:X}", u32::from(char));
+        assert_eq!(classes.fold_class(of(char), false), theirs, "U+{:X}", u32::from(char));
     }
     assert!(cased > 2800, "{cased}");
 }

@@ -15,28 +15,28 @@ pub(crate) const BLOCK_DOCUMENTS: u64 = 64;
 const HEAD_BYTES: usize = 16;
 
 /// The block of a document, and its place there.
-pub(crate) const fn block_of(document: u64) -> (u64, u64) {
+pub(crate) const fn locate_document(document: u64) -> (u64, u64) {
     let at = document.saturating_sub(1);
     (at / BLOCK_DOCUMENTS, at % BLOCK_DOCUMENTS)
 }
 
 /// The document at a place of a block.
-pub(crate) const fn document_of(block: u64, place: u64) -> u64 {
+pub(crate) const fn document_at(block: u64, place: u64) -> u64 {
     block * BLOCK_DOCUMENTS + place + 1
 }
 
 /// Bytes of the signs of one vector.
-pub(crate) const fn signs_bytes(dimensions: usize) -> usize {
+pub(crate) const fn signs_byte_count(dimensions: usize) -> usize {
     dimensions.div_ceil(8)
 }
 
 /// Most bytes of a block.
 pub(crate) fn block_bytes_max(dimensions: usize) -> usize {
-    HEAD_BYTES + int::to_usize(BLOCK_DOCUMENTS) * signs_bytes(dimensions)
+    HEAD_BYTES + int::to_usize(BLOCK_DOCUMENTS) * signs_byte_count(dimensions)
 }
 
 /// The signs of a quantised vector: a bit for each number above zero, lowest first.
-pub(crate) fn signs(vector: &[i8]) -> Vec<u8> {
+pub(crate) fn pack_signs(vector: &[i8]) -> Vec<u8> {
     let byte = |numbers: &[i8]| {
         let bits = numbers.iter().enumerate();
         bits.fold(0u8, |byte, (at, number)| byte | (u8::from(*number > 0) << at))
@@ -46,25 +46,26 @@ pub(crate) fn signs(vector: &[i8]) -> Vec<u8> {
 
 /// A block.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Block {
+pub(crate) struct SignBlock {
     /// Documents that have a vector or are said to have none, lowest bit first.
-    pub(crate) known: u64,
+    pub(crate) covered: u64,
     /// Of them those that have one.
     pub(crate) present: u64,
     /// The signs of these, in order.
     signs: Vec<u8>,
 }
 
-impl Block {
+impl SignBlock {
     /// Reads a block; `None`: it is none of these dimensions.
     pub(crate) fn read(bytes: &[u8], dimensions: usize) -> Option<Self> {
         let (known, rest) = bytes.split_first_chunk()?;
         let (present, signs) = rest.split_first_chunk()?;
         let (known, present) = (u64::from_be_bytes(*known), u64::from_be_bytes(*present));
         let count = int::to_usize(present.count_ones().into());
-        let is_sound =
-            known != 0 && present & !known == 0 && signs.len() == count * signs_bytes(dimensions);
-        is_sound.then(|| Self { known, present, signs: signs.into() })
+        let is_sound = known != 0
+            && present & !known == 0
+            && signs.len() == count * signs_byte_count(dimensions);
+        is_sound.then(|| Self { covered: known, present, signs: signs.into() })
     }
 
     /// The block in this value; `None`: it is not there, or of other dimensions.
@@ -72,15 +73,19 @@ impl Block {
     /// # Errors
     ///
     /// `corrupt`: it is no block at all.
-    pub(crate) fn of(key: &str, value: Option<&[u8]>, dimensions: usize) -> Result<Option<Self>> {
+    pub(crate) fn from_value(
+        key: &str,
+        value: Option<&[u8]>,
+        dimensions: usize,
+    ) -> Result<Option<Self>> {
         let Some(value) = value else { return Ok(None) };
-        Ok(Self::read(codec::decode_plain(key, value)?, dimensions))
+        Ok(Self::read(codec::decode_raw_bytes(key, value)?, dimensions))
     }
 
     /// The bytes of a block.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEAD_BYTES + self.signs.len());
-        out.extend_from_slice(&self.known.to_be_bytes());
+        out.extend_from_slice(&self.covered.to_be_bytes());
         out.extend_from_slice(&self.present.to_be_bytes());
         out.extend_from_slice(&self.signs);
         out
@@ -88,13 +93,13 @@ impl Block {
 
     /// Gives the document at a place this vector, or says that it has none.
     pub(crate) fn set(&mut self, place: u64, dimensions: usize, vector: Option<&[i8]>) {
-        let (bit, width) = (1u64 << (place % BLOCK_DOCUMENTS), signs_bytes(dimensions));
+        let (bit, width) = (1u64 << (place % BLOCK_DOCUMENTS), signs_byte_count(dimensions));
         let before = int::to_usize((self.present & (bit - 1)).count_ones().into());
         let at = (before * width).min(self.signs.len());
         let had = if self.present & bit == 0 { 0 } else { width };
-        let signs = vector.map(signs).unwrap_or_default();
+        let signs = vector.map(pack_signs).unwrap_or_default();
         self.signs.splice(at..(at + had).min(self.signs.len()), signs);
-        self.known |= bit;
+        self.covered |= bit;
         self.present &= !bit;
         if vector.is_some() {
             self.present |= bit;
@@ -102,14 +107,14 @@ impl Block {
     }
 
     /// The documents of a block that have a vector, ascending, each with its signs.
-    pub(crate) fn each(
+    pub(crate) fn iter_vectors(
         &self,
         number: u64,
         dimensions: usize,
     ) -> impl Iterator<Item = (u64, &[u8])> {
         let places = (0..BLOCK_DOCUMENTS).filter(|place| self.present >> place & 1 == 1);
-        let documents = places.map(move |place| document_of(number, place));
-        documents.zip(self.signs.chunks(signs_bytes(dimensions).max(1)))
+        let documents = places.map(move |place| document_at(number, place));
+        documents.zip(self.signs.chunks(signs_byte_count(dimensions).max(1)))
     }
 }
 
@@ -119,14 +124,14 @@ mod tests {
 
     #[test]
     fn signs_are_a_bit_for_each_number_above_zero() {
-        assert_eq!(signs(&[1, -1, 0, 127, -127, 0, 0, 2, 3]), [0b1000_1001, 1]);
+        assert_eq!(pack_signs(&[1, -1, 0, 127, -127, 0, 0, 2, 3]), [0b1000_1001, 1]);
     }
 
     #[test]
     fn documents_have_places_in_blocks() {
         for (document, block) in [(1, (0, 0)), (64, (0, 63)), (65, (1, 0)), (6_400, (99, 63))] {
-            assert_eq!(block_of(document), block);
-            assert_eq!(document_of(block.0, block.1), document);
+            assert_eq!(locate_document(document), block);
+            assert_eq!(document_at(block.0, block.1), document);
         }
     }
 
@@ -134,41 +139,41 @@ mod tests {
     #[test]
     fn a_block_is_what_was_set_last() {
         let vector = |seed: i8| -> Vec<i8> { (0..20).map(|at| (at * 3 + seed) % 5 - 2).collect() };
-        let mut block = Block::default();
+        let mut block = SignBlock::default();
         for (place, seed) in [(63, 1), (0, 2), (7, 3), (0, 4), (8, 5)] {
             block.set(place, 20, Some(&vector(seed)));
         }
         block.set(8, 20, None);
         block.set(9, 20, None);
-        let again = Block::read(&block.bytes(), 20).unwrap();
+        let again = SignBlock::read(&block.bytes(), 20).unwrap();
         assert_eq!(again, block);
-        assert_eq!(again.known.count_ones(), 5);
+        assert_eq!(again.covered.count_ones(), 5);
         let found: Vec<(u64, Vec<u8>)> =
-            again.each(2, 20).map(|(document, signs)| (document, signs.into())).collect();
+            again.iter_vectors(2, 20).map(|(document, signs)| (document, signs.into())).collect();
         let expected = [(129, 4), (136, 3), (192, 1)];
-        assert_eq!(found, expected.map(|(document, seed)| (document, signs(&vector(seed)))));
+        assert_eq!(found, expected.map(|(document, seed)| (document, pack_signs(&vector(seed)))));
         block.set(8, 20, Some(&vector(9)));
-        assert_eq!(block.each(0, 20).count(), 4);
+        assert_eq!(block.iter_vectors(0, 20).count(), 4);
     }
 
     /// Goal: no bytes make a block read beyond its end. Method: every cut, and every bit turned in
     /// the head.
     #[test]
     fn a_damaged_block_is_none() {
-        let mut block = Block::default();
+        let mut block = SignBlock::default();
         block.set(3, 12, Some(&[1; 12]));
         block.set(60, 12, Some(&[-1; 12]));
         block.set(61, 12, None);
         let bytes = block.bytes();
         for length in 0..bytes.len() {
-            assert_eq!(Block::read(bytes.get(..length).unwrap(), 12), None);
+            assert_eq!(SignBlock::read(bytes.get(..length).unwrap(), 12), None);
         }
-        assert_eq!(Block::read(&bytes, 20), None);
+        assert_eq!(SignBlock::read(&bytes, 20), None);
         for bit in 0..HEAD_BYTES * 8 {
             let mut bytes = bytes.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             // A document more that is said to have none cannot be told here, but is counted.
-            assert!(Block::read(&bytes, 12).is_none_or(|read| read.known != block.known));
+            assert!(SignBlock::read(&bytes, 12).is_none_or(|read| read.covered != block.covered));
         }
     }
 }

@@ -6,27 +6,27 @@
 use alloc::{format, string::String, vec::Vec};
 
 use super::{
-    Side, Vectors,
-    block::{Block, block_of, document_of, signs},
+    CorpusVectors, VectorRecord,
+    block::{SignBlock, document_at, locate_document, pack_signs},
 };
 use crate::{
     search::{Corpus, columns},
-    storage::{codec, keys::Keys, store_session::Reader},
+    storage::{codec, keys::ConversationKeys, store_session::StoreSession},
 };
 use lcm_text::base::{
     error::{Error, ErrorCode, Result},
     int,
-    sort::Sorted,
+    sort::SortedMap,
 };
 
 /// What was seen so far.
 #[derive(Default)]
-struct Seen {
-    record: Option<Vectors>,
+struct VectorCheck {
+    record: Option<VectorRecord>,
     /// Of the messages and of the summaries, made anew from the blocks.
-    sides: [Side; 2],
+    sides: [CorpusVectors; 2],
     /// For each document with a vector a check of its signs, until the vector was seen.
-    signs: [Sorted<u64, Option<u32>>; 2],
+    signs: [SortedMap<u64, Option<u32>>; 2],
 }
 
 /// Checks the vectors of a conversation of so many messages and summaries; the findings are
@@ -36,13 +36,15 @@ struct Seen {
 ///
 /// Of the store.
 pub(crate) fn check(
-    reader: &mut Reader<'_>,
-    keys: &Keys,
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
     documents: [u64; 2],
 ) -> Result<Vec<String>> {
-    let (mut seen, mut findings) = (Seen::default(), Vec::new());
-    let (start, end) = keys.range("v");
-    reader.scan(&start, &end, &mut |key, value| match seen.take(keys, documents, key, value) {
+    let (mut seen, mut findings) = (VectorCheck::default(), Vec::new());
+    let (start, end) = keys.record_range("v");
+    reader.scan_range(&start, &end, &mut |key, value| match seen
+        .check_value(keys, documents, key, value)
+    {
         Ok(()) => Ok(()),
         Err(error) if error.code == ErrorCode::Corrupt => {
             findings.push(error.into_failure().message);
@@ -53,10 +55,12 @@ pub(crate) fn check(
     for (corpus, (side, signs)) in
         [Corpus::Messages, Corpus::Summaries].into_iter().zip(seen.sides.iter().zip(&seen.signs))
     {
-        if findings.is_empty() && seen.record.as_ref().is_some_and(|it| it.side(corpus) != side) {
-            findings.push(format!("`{}` counts other vectors", keys.vectors()));
+        if findings.is_empty()
+            && seen.record.as_ref().is_some_and(|it| it.corpus_vectors(corpus) != side)
+        {
+            findings.push(format!("`{}` counts other vectors", keys.vectors_key()));
         }
-        let missing = signs.entries().iter().find(|(_, check)| check.is_some());
+        let missing = signs.as_entries().iter().find(|(_, check)| check.is_some());
         if let Some((document, _)) = missing {
             findings.push(format!("`{}` is missing", super::vector_key(keys, corpus, *document)));
         }
@@ -64,14 +68,20 @@ pub(crate) fn check(
     Ok(findings)
 }
 
-impl Seen {
-    fn take(&mut self, keys: &Keys, documents: [u64; 2], key: &str, value: &[u8]) -> Result<()> {
-        if key == keys.vectors() {
-            self.record = Vectors::of(key, Some(value))?;
+impl VectorCheck {
+    fn check_value(
+        &mut self,
+        keys: &ConversationKeys,
+        documents: [u64; 2],
+        key: &str,
+        value: &[u8],
+    ) -> Result<()> {
+        if key == keys.vectors_key() {
+            self.record = VectorRecord::from_value(key, Some(value))?;
             return Ok(());
         }
         let Some(record) = &self.record else {
-            return Err(Error::corrupt(format_args!("`{key}` stands without a record")));
+            return Err(Error::corrupt_store(format_args!("`{key}` stands without a record")));
         };
         let number = key.len().checked_sub(10).and_then(|at| key.get(at..));
         let number = number.and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
@@ -80,37 +90,37 @@ impl Seen {
         for ((corpus, documents), (side, known)) in corpora.zip(documents).zip(sides) {
             let dimensions = int::to_usize(record.dimensions.into());
             if key == super::block_key(keys, corpus, number) {
-                let block = Block::of(key, Some(value), dimensions)?;
+                let block = SignBlock::from_value(key, Some(value), dimensions)?;
                 let block = block.ok_or_else(|| super::unfit(key))?;
-                let last = u64::from(63 - block.known.leading_zeros());
-                if number > documents || document_of(number, last) > documents {
-                    return Err(Error::corrupt(format_args!(
+                let last = u64::from(63 - block.covered.leading_zeros());
+                if number > documents || document_at(number, last) > documents {
+                    return Err(Error::corrupt_store(format_args!(
                         "`{key}` is of more documents than there are"
                     )));
                 }
                 side.set(number, Some(&block));
-                for (document, signs) in block.each(number, dimensions) {
-                    known.insert(document, Some(columns::check(signs)));
+                for (document, signs) in block.iter_vectors(number, dimensions) {
+                    known.insert(document, Some(columns::column_checksum(signs)));
                 }
                 return Ok(());
             }
             if key == super::vector_key(keys, corpus, number) {
-                let vector = codec::decode_plain(key, value)?;
+                let vector = codec::decode_raw_bytes(key, value)?;
                 let parts: Vec<i8> = vector.iter().map(|byte| i8::from_le_bytes([*byte])).collect();
                 if vector.len() != dimensions {
                     return Err(super::unfit(key));
                 }
-                let check = known.find_mut(&number).and_then(Option::take);
-                if check != Some(columns::check(&signs(&parts))) {
-                    let (block, _) = block_of(number);
+                let check = known.get_mut(&number).and_then(Option::take);
+                if check != Some(columns::column_checksum(&pack_signs(&parts))) {
+                    let (block, _) = locate_document(number);
                     let block = super::block_key(keys, corpus, block);
-                    return Err(Error::corrupt(format_args!(
+                    return Err(Error::corrupt_store(format_args!(
                         "`{block}` has not the signs of `{key}`"
                     )));
                 }
                 return Ok(());
             }
         }
-        Err(Error::corrupt(format_args!("`{key}` is no key of vectors")))
+        Err(Error::corrupt_store(format_args!("`{key}` is no key of vectors")))
     }
 }

@@ -19,11 +19,11 @@ const ROOT_BITS: u32 = 10;
 /// Only the documents have lost their magnitudes, not the query. That finds more of the nearest
 /// than counting equal signs, and costs two lookups for eight dimensions.
 #[derive(Debug)]
-pub(crate) struct Probe {
+pub(crate) struct SignScorer {
     sums: Vec<[i32; 16]>,
 }
 
-impl Probe {
+impl SignScorer {
     /// The sums of a query.
     pub(crate) fn new(query: &[i8]) -> Self {
         let sums_of = |numbers: &[i8]| {
@@ -38,7 +38,7 @@ impl Probe {
     }
 
     /// The worth of a document by its signs; the greater, the nearer it seems.
-    pub(crate) fn worth(&self, signs: &[u8]) -> i32 {
+    pub(crate) fn score_signs(&self, signs: &[u8]) -> i32 {
         let at = |sums: &[i32; 16], bits: u8| sums.get(usize::from(bits)).copied().unwrap_or(0);
         let mut worth = 0;
         for (byte, sums) in signs.iter().zip(self.sums.chunks(2)) {
@@ -53,7 +53,7 @@ impl Probe {
 
 /// The cosine of two quantised vectors of equal dimensions, with [`COSINE_BITS`] fractional bits;
 /// 0: it is not above zero, so that they have nothing in common.
-pub(crate) fn cosine(query: &[i8], vector: &[u8]) -> u64 {
+pub(crate) fn cosine_similarity(query: &[i8], vector: &[u8]) -> u64 {
     let (mut product, mut of_query, mut of_vector) = (0i32, 0i32, 0i32);
     for (left, right) in query.iter().zip(vector) {
         let (left, right) = (i32::from(*left), i32::from(i8::from_le_bytes([*right])));
@@ -64,12 +64,12 @@ pub(crate) fn cosine(query: &[i8], vector: &[u8]) -> u64 {
     }
     let unsigned = |number: i32| u64::try_from(number).unwrap_or(0);
     let squares = unsigned(of_query) * unsigned(of_vector);
-    (unsigned(product) << (COSINE_BITS + ROOT_BITS / 2)) / root(squares << ROOT_BITS).max(1)
+    (unsigned(product) << (COSINE_BITS + ROOT_BITS / 2)) / integer_sqrt(squares << ROOT_BITS).max(1)
 }
 
 /// The whole part of a square root, by Newton's method from above; a library's is ten times as
 /// long.
-fn root(square: u64) -> u64 {
+fn integer_sqrt(square: u64) -> u64 {
     let mut root = square.min(1 << 32);
     loop {
         let next = (root + square / root.max(1)) / 2;
@@ -81,7 +81,7 @@ fn root(square: u64) -> u64 {
 }
 
 /// A worth as a rank: greater is better, none is negative.
-pub(crate) fn rank(worth: i32) -> u64 {
+pub(crate) fn score_to_rank(worth: i32) -> u64 {
     int::to_u64(usize::try_from(i64::from(worth) - i64::from(i32::MIN)).unwrap_or(0))
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn rank(worth: i32) -> u64 {
 )]
 mod tests {
     use super::{
-        super::{block::signs, quantise::bytes},
+        super::{block::pack_signs, quantise::bytes},
         *,
     };
     use crate::search::score;
@@ -140,9 +140,9 @@ mod tests {
             let pairs = query.iter().zip(&document);
             let expected: i32 =
                 pairs.filter(|(_, sign)| **sign > 0).map(|(q, _)| i32::from(*q)).sum();
-            let worth = Probe::new(&query).worth(&signs(&document));
+            let worth = SignScorer::new(&query).score_signs(&pack_signs(&document));
             assert_eq!(worth, expected, "{dimensions}");
-            assert_eq!(rank(worth) as i64 - rank(0) as i64, i64::from(expected));
+            assert_eq!(score_to_rank(worth) as i64 - score_to_rank(0) as i64, i64::from(expected));
         }
     }
 
@@ -153,15 +153,15 @@ mod tests {
             let query = random.vector(dimensions);
             let mixed: Vec<f64> = query.iter().map(|number| number + random.normal()).collect();
             let expected = exact(&query, &mixed);
-            let found = cosine(&quantised(&query), &bytes(&quantised(&mixed)));
+            let found = cosine_similarity(&quantised(&query), &bytes(&quantised(&mixed)));
             let found = found as f64 / f64::from(1u32 << COSINE_BITS);
             assert!((found - expected).abs() < 0.01, "{dimensions}: {found} for {expected}");
         }
-        assert_eq!(cosine(&[127; 8], &bytes(&[-1; 8])), 0);
-        assert_eq!(cosine(&[127; 8], &[0; 8]), 0);
-        assert_eq!(cosine(&[-127; 4_096], &bytes(&[-127; 4_096])), 1 << COSINE_BITS);
+        assert_eq!(cosine_similarity(&[127; 8], &bytes(&[-1; 8])), 0);
+        assert_eq!(cosine_similarity(&[127; 8], &[0; 8]), 0);
+        assert_eq!(cosine_similarity(&[-127; 4_096], &bytes(&[-127; 4_096])), 1 << COSINE_BITS);
         for square in (0..5_000).chain([1 << 40, (1 << 62) - 1, 1 << 62]) {
-            assert_eq!(root(square), square.isqrt());
+            assert_eq!(integer_sqrt(square), square.isqrt());
         }
     }
 
@@ -174,16 +174,16 @@ mod tests {
                 documents.iter().enumerate().map(|(at, one)| (exact(query, one), at)).collect();
             truth.sort_by(|a, b| b.0.total_cmp(&a.0));
             let quantised = quantised(query);
-            let probe = Probe::new(&quantised);
+            let probe = SignScorer::new(&quantised);
             let mut worths = stored
                 .iter()
                 .enumerate()
-                .map(|(at, one)| (rank(probe.worth(&signs(one))), at as u64));
-            let near = score::greatest(&mut worths, rescored);
+                .map(|(at, one)| (score_to_rank(probe.score_signs(&pack_signs(one))), at as u64));
+            let near = score::select_top(&mut worths, rescored);
             let mut cosines = near.into_iter().filter_map(|(_, at)| {
-                Some((cosine(&quantised, &bytes(stored.get(at as usize)?)), at))
+                Some((cosine_similarity(&quantised, &bytes(stored.get(at as usize)?)), at))
             });
-            let nearest = score::greatest(&mut cosines, 10);
+            let nearest = score::select_top(&mut cosines, 10);
             let is_found = |at: &usize| nearest.iter().any(|(_, found)| *found == *at as u64);
             found += truth.iter().take(10).filter(|(_, at)| is_found(at)).count();
         }

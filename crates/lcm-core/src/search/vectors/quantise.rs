@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use lcm_text::base::{
     error::{Error, Result},
-    json::{self, Fields, Kind},
+    json::{self, JsonFields, JsonKind},
     limits::{VECTOR_DIMENSIONS_MAX, VECTOR_DIMENSIONS_MIN},
 };
 
@@ -34,7 +34,7 @@ impl Decimal {
         let digits = text.strip_prefix('-');
         let (is_negative, digits) = (digits.is_some(), digits.unwrap_or(text));
         let (digits, mut exponent) = match digits.split_once(['e', 'E']) {
-            Some((digits, exponent)) => (digits, exponent_of(exponent)?),
+            Some((digits, exponent)) => (digits, parse_exponent(exponent)?),
             None => (digits, 0),
         };
         let (mut mantissa, mut is_behind) = (0u32, false);
@@ -61,7 +61,7 @@ impl Decimal {
     }
 
     /// What this is of the largest, in 127ths, to the nearest.
-    fn part_of(self, largest: Self) -> i8 {
+    fn scale_to(self, largest: Self) -> i8 {
         let mut doubled = 2 * LARGEST * u64::from(self.mantissa);
         for _ in self.exponent..largest.exponent.min(self.exponent + 12) {
             doubled /= 10;
@@ -73,7 +73,7 @@ impl Decimal {
 }
 
 /// The exponent of a number, of at most three digits: no float has more.
-fn exponent_of(text: &str) -> Option<i32> {
+fn parse_exponent(text: &str) -> Option<i32> {
     let (sign, digits) = match text.split_at_checked(1)? {
         ("-", digits) => (-1, digits),
         ("+", digits) => (1, digits),
@@ -88,8 +88,8 @@ fn exponent_of(text: &str) -> Option<i32> {
 /// # Errors
 ///
 /// `invalid-input`: no list of numbers, too few or too many, one that is not finite, all zero.
-pub(crate) fn vector(fields: &mut Fields<'_>) -> Result<Option<Vec<i8>>> {
-    Ok(vector_or_null(fields)?.flatten())
+pub(crate) fn parse_vector(fields: &mut JsonFields<'_>) -> Result<Option<Vec<i8>>> {
+    Ok(parse_nullable_vector(fields)?.flatten())
 }
 
 /// As [`vector`]; `None`: it is not there, `Some(None)`: it is `null`.
@@ -97,39 +97,41 @@ pub(crate) fn vector(fields: &mut Fields<'_>) -> Result<Option<Vec<i8>>> {
 /// # Errors
 ///
 /// As [`vector`].
-pub(crate) fn vector_or_null(fields: &mut Fields<'_>) -> Result<Option<Option<Vec<i8>>>> {
-    let Some((text, kind)) = fields.any("vector") else { return Ok(None) };
+pub(crate) fn parse_nullable_vector(
+    fields: &mut JsonFields<'_>,
+) -> Result<Option<Option<Vec<i8>>>> {
+    let Some((text, kind)) = fields.take_any("vector") else { return Ok(None) };
     match kind {
-        Kind::Null => return Ok(Some(None)),
-        Kind::Array => {}
-        _ => return Err(Error::invalid("vector: it must be a list of numbers")),
+        JsonKind::Null => return Ok(Some(None)),
+        JsonKind::Array => {}
+        _ => return Err(Error::invalid_input("vector: it must be a list of numbers")),
     }
     let mut decimals = Vec::new();
-    for element in json::elements(&text, json::Span::between(0, text.len())) {
+    for element in json::list_elements(&text, json::ByteSpan::from_range(0, text.len())) {
         let number = json::slice(&text, element.span);
-        let decimal = Decimal::parse(number).filter(|_| element.kind == Kind::Number);
+        let decimal = Decimal::parse(number).filter(|_| element.kind == JsonKind::Number);
         let wrong = || {
             let at = decimals.len();
-            Error::invalid(format_args!("vector: its element {at} is no finite number"))
+            Error::invalid_input(format_args!("vector: its element {at} is no finite number"))
         };
         decimals.push(decimal.ok_or_else(wrong)?);
     }
-    quantised(&decimals).map(|parts| Some(Some(parts)))
+    quantize_decimals(&decimals).map(|parts| Some(Some(parts)))
 }
 
-fn quantised(decimals: &[Decimal]) -> Result<Vec<i8>> {
+fn quantize_decimals(decimals: &[Decimal]) -> Result<Vec<i8>> {
     let dimensions = decimals.len();
     if !(VECTOR_DIMENSIONS_MIN..=VECTOR_DIMENSIONS_MAX).contains(&dimensions) {
-        return Err(Error::invalid(format_args!(
+        return Err(Error::invalid_input(format_args!(
             "vector: {dimensions} dimensions are not from {VECTOR_DIMENSIONS_MIN} to \
              {VECTOR_DIMENSIONS_MAX}"
         )));
     }
     let nonzero = decimals.iter().copied().filter(|decimal| decimal.mantissa > 0);
     let Some(largest) = nonzero.max_by_key(|decimal| (decimal.exponent, decimal.mantissa)) else {
-        return Err(Error::invalid("vector: all its numbers are zero"));
+        return Err(Error::invalid_input("vector: all its numbers are zero"));
     };
-    Ok(decimals.iter().map(|decimal| decimal.part_of(largest)).collect())
+    Ok(decimals.iter().map(|decimal| decimal.scale_to(largest)).collect())
 }
 
 /// The bytes of a quantised vector.
@@ -142,8 +144,8 @@ mod tests {
     use super::*;
 
     fn read(json: &str) -> core::result::Result<Option<Vec<i8>>, alloc::string::String> {
-        let mut fields = Fields::of_argument("name", json).unwrap();
-        vector(&mut fields).map_err(|error| error.into_failure().message)
+        let mut fields = JsonFields::parse_argument("name", json).unwrap();
+        parse_vector(&mut fields).map_err(|error| error.into_failure().message)
     }
 
     /// Goal: decimals are parts of the largest, to the nearest. Method: against floats.

@@ -7,19 +7,19 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::storage::codec::{self, Sound};
+use crate::storage::codec::{self, SoundRecord};
 use lcm_text::{
-    base::{json::Writer, time},
+    base::{json::JsonWriter, time},
     types::api::Timestamp,
 };
 
 /// Pause after the first failure; each further one doubles it.
-const PAUSE_MS: u64 = 5 * 60 * 1_000;
-const PAUSE_MS_MAX: u64 = 30 * 60 * 1_000;
+const RETRY_PAUSE_MS: u64 = 5 * 60 * 1_000;
+const RETRY_PAUSE_MS_MAX: u64 = 30 * 60 * 1_000;
 
 /// What a conversation owes.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct Debt {
+pub(crate) struct DeferredCompaction {
     /// When it was seen first.
     pub(crate) since: Timestamp,
     /// Failures in a row.
@@ -28,42 +28,42 @@ pub(crate) struct Debt {
     pub(crate) next_attempt_at: Timestamp,
     /// Tokens of the stored context when nothing more could be done; `None`: something may. It is
     /// not tried again until they change.
-    pub(crate) exhausted_at: Option<u64>,
+    pub(crate) exhausted_tokens: Option<u64>,
 }
 
-impl Sound for Debt {
+impl SoundRecord for DeferredCompaction {
     fn is_sound(&self) -> bool {
         self.since <= time::MS_MAX
-            && self.next_attempt_at <= time::MS_MAX + PAUSE_MS_MAX
-            && codec::countable(&[self.exhausted_at.unwrap_or(0)])
+            && self.next_attempt_at <= time::MS_MAX + RETRY_PAUSE_MS_MAX
+            && codec::are_countable(&[self.exhausted_tokens.unwrap_or(0)])
     }
 }
 
-impl Debt {
+impl DeferredCompaction {
     /// One that is seen now.
-    pub(crate) fn begin(now: Timestamp) -> Self {
-        Self { since: now, failures: 0, next_attempt_at: now, exhausted_at: None }
+    pub(crate) fn new(now: Timestamp) -> Self {
+        Self { since: now, failures: 0, next_attempt_at: now, exhausted_tokens: None }
     }
 
     /// After one more failure.
-    pub(crate) fn failed(self, now: Timestamp) -> Self {
-        let doubled = PAUSE_MS.saturating_mul(1 << self.failures.min(3));
-        let next_attempt_at = now.saturating_add(doubled.min(PAUSE_MS_MAX));
+    pub(crate) fn with_failure(self, now: Timestamp) -> Self {
+        let doubled = RETRY_PAUSE_MS.saturating_mul(1 << self.failures.min(3));
+        let next_attempt_at = now.saturating_add(doubled.min(RETRY_PAUSE_MS_MAX));
         Self { failures: self.failures.saturating_add(1), next_attempt_at, ..self }
     }
 
     /// Whether it is to be tried with a stored context of so many tokens.
-    pub(crate) fn is_open(&self, tokens: u64, now: Timestamp) -> bool {
-        now >= self.next_attempt_at && self.exhausted_at != Some(tokens)
+    pub(crate) fn can_attempt(&self, tokens: u64, now: Timestamp) -> bool {
+        now >= self.next_attempt_at && self.exhausted_tokens != Some(tokens)
     }
 
     /// What is shown of it.
-    pub(crate) fn object(&self) -> Writer {
-        let mut object = Writer::object();
-        object.flag("exhausted", self.exhausted_at.is_some());
-        object.number("failures", self.failures.into());
-        object.time("next_attempt_at", self.next_attempt_at.min(time::MS_MAX));
-        object.time("since", self.since);
+    pub(crate) fn to_object(&self) -> JsonWriter {
+        let mut object = JsonWriter::new_object();
+        object.add_flag("exhausted", self.exhausted_tokens.is_some());
+        object.add_number("failures", self.failures.into());
+        object.add_time("next_attempt_at", self.next_attempt_at.min(time::MS_MAX));
+        object.add_time("since", self.since);
         object
     }
 }
@@ -74,13 +74,13 @@ mod tests {
 
     #[test]
     fn case_55_pauses_double_from_5_minutes_to_30() {
-        let mut debt = Debt::begin(7);
+        let mut debt = DeferredCompaction::new(7);
         let mut pauses = alloc::vec::Vec::new();
         for _ in 0..5 {
-            debt = debt.failed(1_000);
+            debt = debt.with_failure(1_000);
             pauses.push((debt.next_attempt_at - 1_000) / 60_000);
-            assert!(debt.is_sound() && !debt.is_open(9, debt.next_attempt_at - 1));
-            assert!(debt.is_open(9, debt.next_attempt_at));
+            assert!(debt.is_sound() && !debt.can_attempt(9, debt.next_attempt_at - 1));
+            assert!(debt.can_attempt(9, debt.next_attempt_at));
         }
         assert_eq!(pauses, [5, 10, 20, 30, 30]);
         assert_eq!((debt.since, debt.failures), (7, 5));
@@ -88,8 +88,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_done_is_not_tried_until_the_context_changes() {
-        let debt = Debt { exhausted_at: Some(9), ..Debt::begin(7) };
-        assert!(!debt.is_open(9, 8));
-        assert!(debt.is_open(10, 8));
+        let debt = DeferredCompaction { exhausted_tokens: Some(9), ..DeferredCompaction::new(7) };
+        assert!(!debt.can_attempt(9, 8));
+        assert!(debt.can_attempt(10, 8));
     }
 }

@@ -10,11 +10,11 @@ use lcm_text::base::hash;
 
 use serde::{Deserialize, Serialize};
 
-use crate::storage::codec::{self, Sound};
+use crate::storage::codec::{self, SoundRecord};
 use lcm_text::{
     base::{
         error::{Error, Result},
-        json::Writer,
+        json::JsonWriter,
         tokens,
     },
     types::api::Timestamp,
@@ -22,11 +22,11 @@ use lcm_text::{
 
 /// Bytes of its text, so that a read of the head and the brief is one of few bytes: about five
 /// times what the longest briefs in use have.
-pub(crate) const BYTES_MAX: usize = 64 << 10;
+pub(crate) const BRIEF_BYTES_MAX: usize = 64 << 10;
 
 /// A focus brief.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct Brief {
+pub(crate) struct FocusBrief {
     /// It covers summaries of messages up to this one.
     pub(crate) seq_last: u64,
     /// When it was set.
@@ -34,13 +34,15 @@ pub(crate) struct Brief {
     pub(crate) text: String,
 }
 
-impl Sound for Brief {
+impl SoundRecord for FocusBrief {
     fn is_sound(&self) -> bool {
-        codec::countable(&[self.seq_last]) && self.seq_last > 0 && self.text.len() <= BYTES_MAX
+        codec::are_countable(&[self.seq_last])
+            && self.seq_last > 0
+            && self.text.len() <= BRIEF_BYTES_MAX
     }
 }
 
-impl Brief {
+impl FocusBrief {
     /// A brief of a conversation with so many messages; `seq_last`: `None` for all of them.
     ///
     /// # Errors
@@ -52,12 +54,14 @@ impl Brief {
         messages: u64,
         time: Timestamp,
     ) -> Result<Self> {
-        if text.trim().is_empty() || text.len() > BYTES_MAX {
-            return Err(Error::invalid(format_args!("text: a brief has 1 to {BYTES_MAX} bytes")));
+        if text.trim().is_empty() || text.len() > BRIEF_BYTES_MAX {
+            return Err(Error::invalid_input(format_args!(
+                "text: a brief has 1 to {BRIEF_BYTES_MAX} bytes"
+            )));
         }
         let seq_last = seq_last.unwrap_or(messages);
         if seq_last == 0 || seq_last > messages {
-            return Err(Error::invalid(format_args!(
+            return Err(Error::invalid_input(format_args!(
                 "seq_last: {seq_last} is not from 1 to {messages}, the newest message"
             )));
         }
@@ -76,7 +80,7 @@ impl Brief {
 
     /// Names the text.
     pub(crate) fn id(&self) -> [u8; 8] {
-        hash::prefix(&hash::hash(&[b"lcm focus", self.text.as_bytes()]))
+        hash::hash_prefix(&hash::hash_fields(&[b"lcm focus", self.text.as_bytes()]))
     }
 
     /// The printed id.
@@ -85,12 +89,12 @@ impl Brief {
     }
 
     /// What a host is told of it.
-    pub(crate) fn object(&self) -> Writer {
-        let mut object = Writer::object();
-        object.text("id", &self.name());
-        object.number("seq_last", self.seq_last);
-        object.time("time", self.time);
-        object.number("tokens", tokens::estimate(&self.text).into());
+    pub(crate) fn to_object(&self) -> JsonWriter {
+        let mut object = JsonWriter::new_object();
+        object.add_text("id", &self.name());
+        object.add_number("seq_last", self.seq_last);
+        object.add_time("time", self.time);
+        object.add_number("tokens", tokens::estimate(&self.text).into());
         object
     }
 }
@@ -101,14 +105,14 @@ mod tests {
 
     #[test]
     fn a_brief_has_bounds() {
-        assert_eq!(Brief::new("x".into(), None, 7, 1).unwrap().seq_last, 7);
-        assert_eq!(Brief::new("x".into(), Some(3), 7, 1).unwrap().seq_last, 3);
-        assert!(Brief::new("x".repeat(BYTES_MAX), None, 7, 1).unwrap().is_sound());
+        assert_eq!(FocusBrief::new("x".into(), None, 7, 1).unwrap().seq_last, 7);
+        assert_eq!(FocusBrief::new("x".into(), Some(3), 7, 1).unwrap().seq_last, 3);
+        assert!(FocusBrief::new("x".repeat(BRIEF_BYTES_MAX), None, 7, 1).unwrap().is_sound());
         for (text, seq, messages) in
             [(" ", None, 7), ("x", Some(0), 7), ("x", Some(8), 7), ("x", None, 0)]
         {
-            assert!(Brief::new(text.into(), seq, messages, 1).is_err(), "{text} {seq:?}");
+            assert!(FocusBrief::new(text.into(), seq, messages, 1).is_err(), "{text} {seq:?}");
         }
-        assert!(Brief::new("x".repeat(BYTES_MAX + 1), None, 7, 1).is_err());
+        assert!(FocusBrief::new("x".repeat(BRIEF_BYTES_MAX + 1), None, 7, 1).is_err());
     }
 }

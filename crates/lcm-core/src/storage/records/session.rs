@@ -9,11 +9,11 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-use crate::storage::codec::Sound;
+use crate::storage::codec::SoundRecord;
 
 /// Why a conversation was archived. The order of the cases is stored.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) enum Cause {
+pub(crate) enum ArchiveCause {
     /// A person began anew: the one cause that is a deliberate act.
     ManualReset,
     /// The session was deleted where it was held.
@@ -28,7 +28,7 @@ pub(crate) enum Cause {
     Idle,
 }
 
-impl Cause {
+impl ArchiveCause {
     const ALL: [(&'static str, Self); 6] = [
         ("manual-reset", Self::ManualReset),
         ("deleted", Self::Deleted),
@@ -44,7 +44,7 @@ impl Cause {
     };
 
     /// The cause at this place among the names.
-    pub(crate) fn at(place: usize) -> Self {
+    pub(crate) fn from_index(place: usize) -> Self {
         Self::ALL.get(place).map_or(Self::ManualReset, |(_, cause)| *cause)
     }
 
@@ -56,8 +56,8 @@ impl Cause {
 
 /// That a conversation was archived. It is read as before and never written to again.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct Archived {
-    pub(crate) cause: Cause,
+pub(crate) struct ArchiveRecord {
+    pub(crate) cause: ArchiveCause,
     pub(crate) time: Timestamp,
     /// Hash of the conversation that goes on in its place.
     pub(crate) successor: Option<[u8; 16]>,
@@ -65,23 +65,23 @@ pub(crate) struct Archived {
 
 /// A conversation in the list of its family.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Member {
+pub(crate) struct FamilyMember {
     pub(crate) family: String,
     pub(crate) conversation: String,
-    pub(crate) joined: Timestamp,
+    pub(crate) joined_at: Timestamp,
     /// Of a conversation whose id a reset made: what stands before `#` and its number.
     pub(crate) numbered_from: Option<String>,
 }
 
-impl Sound for Member {
+impl SoundRecord for FamilyMember {
     fn is_sound(&self) -> bool {
         let stem_bytes = self.numbered_from.as_ref().map_or(0, String::len);
         self.family.len().max(stem_bytes) <= limits::CONVERSATION_BYTES_MAX
-            && self.joined <= time::MS_MAX
+            && self.joined_at <= time::MS_MAX
     }
 }
 
-impl Sound for Archived {
+impl SoundRecord for ArchiveRecord {
     fn is_sound(&self) -> bool {
         self.time <= time::MS_MAX
     }

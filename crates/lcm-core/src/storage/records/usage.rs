@@ -10,14 +10,14 @@ use alloc::{format, string::String};
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{
-    codec::{self, Sound},
-    keys::Keys,
-    store_session::Reader,
+    codec::{self, SoundRecord},
+    keys::ConversationKeys,
+    store_session::StoreSession,
 };
 use lcm_text::{
     base::{
         error::{Error, Result},
-        json::{Fields, Writer},
+        json::{JsonFields, JsonWriter},
         time,
     },
     types::api::Timestamp,
@@ -30,7 +30,7 @@ const COST_MICROS_MAX: u64 = 1_000_000_000_000_000;
 
 /// What some calls of a model took.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct Spent {
+pub(crate) struct UsageTotals {
     calls: u64,
     /// Tokens of the prompts, those in the cache included.
     input_tokens: u64,
@@ -43,8 +43,8 @@ pub(crate) struct Spent {
     cost_micros: u64,
 }
 
-impl Spent {
-    fn numbers(&self) -> [u64; 6] {
+impl UsageTotals {
+    fn to_numbers(&self) -> [u64; 6] {
         [
             self.calls,
             self.input_tokens,
@@ -55,7 +55,7 @@ impl Spent {
         ]
     }
 
-    fn add(&mut self, report: &Self) {
+    fn add_totals(&mut self, report: &Self) {
         self.calls = self.calls.saturating_add(report.calls);
         self.input_tokens = self.input_tokens.saturating_add(report.input_tokens);
         self.cache_read_tokens = self.cache_read_tokens.saturating_add(report.cache_read_tokens);
@@ -64,39 +64,39 @@ impl Spent {
         self.cost_micros = self.cost_micros.saturating_add(report.cost_micros);
     }
 
-    fn object(&self) -> Writer {
-        let mut object = Writer::object();
-        object.number("cache_read_tokens", self.cache_read_tokens);
-        object.number("cache_write_tokens", self.cache_write_tokens);
-        object.number("calls", self.calls);
-        object.number("cost_micros", self.cost_micros);
-        object.number("input_tokens", self.input_tokens);
-        object.number("output_tokens", self.output_tokens);
+    fn to_object(&self) -> JsonWriter {
+        let mut object = JsonWriter::new_object();
+        object.add_number("cache_read_tokens", self.cache_read_tokens);
+        object.add_number("cache_write_tokens", self.cache_write_tokens);
+        object.add_number("calls", self.calls);
+        object.add_number("cost_micros", self.cost_micros);
+        object.add_number("input_tokens", self.input_tokens);
+        object.add_number("output_tokens", self.output_tokens);
         object
     }
 }
 
 /// One report.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct UsageReport {
     is_summary: bool,
-    spent: Spent,
+    totals: UsageTotals,
 }
 
-impl Report {
+impl UsageReport {
     /// Reads the arguments of a report; a number that is absent is 0.
-    pub(crate) fn read(fields: &mut Fields<'_>) -> Self {
-        let is_summary = fields.place("purpose", &PURPOSES) == 1;
-        let mut tokens = |key: &str| u64::from(fields.small_or_none(key).unwrap_or(0));
-        let spent = Spent {
+    pub(crate) fn read(fields: &mut JsonFields<'_>) -> Self {
+        let is_summary = fields.take_choice("purpose", &PURPOSES) == 1;
+        let mut tokens = |key: &str| u64::from(fields.take_optional_u32(key).unwrap_or(0));
+        let spent = UsageTotals {
             calls: 1,
             input_tokens: tokens("input_tokens"),
             cache_read_tokens: tokens("cache_read_tokens"),
             cache_write_tokens: tokens("cache_write_tokens"),
             output_tokens: tokens("output_tokens"),
-            cost_micros: fields.number_or_none("cost_micros").unwrap_or(0),
+            cost_micros: fields.take_optional_u64("cost_micros").unwrap_or(0),
         };
-        Self { is_summary, spent }
+        Self { is_summary, totals: spent }
     }
 
     /// Refuses a report whose numbers contradict each other.
@@ -105,20 +105,20 @@ impl Report {
     ///
     /// `invalid-input`: it says nothing, more of the cache than of the prompt, or a cost beyond any
     /// currency.
-    pub(crate) fn sound(self) -> Result<Self> {
-        let spent = &self.spent;
+    pub(crate) fn validate(self) -> Result<Self> {
+        let spent = &self.totals;
         if spent.cost_micros > COST_MICROS_MAX {
             let message = format_args!("cost_micros: at most {COST_MICROS_MAX} for one call");
-            return Err(Error::invalid(message));
+            return Err(Error::invalid_input(message));
         }
         if spent.cache_read_tokens + spent.cache_write_tokens > spent.input_tokens {
-            return Err(Error::invalid(
+            return Err(Error::invalid_input(
                 "input_tokens: less than those read from the cache and written to it, which are \
                  part of them",
             ));
         }
         if spent.input_tokens + spent.output_tokens + spent.cost_micros == 0 {
-            return Err(Error::invalid("usage: says neither tokens nor a cost"));
+            return Err(Error::invalid_input("usage: says neither tokens nor a cost"));
         }
         Ok(self)
     }
@@ -127,19 +127,20 @@ impl Report {
 /// The record of a conversation.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Usage {
-    turns: Spent,
-    summaries: Spent,
+    turns: UsageTotals,
+    summaries: UsageTotals,
     /// When the newest prompt of a turn was reported.
     turn_at: Option<Timestamp>,
     /// The newest report with its time, so that it counts once.
-    newest: Option<(Timestamp, Report)>,
+    newest: Option<(Timestamp, UsageReport)>,
 }
 
-impl Sound for Usage {
+impl SoundRecord for Usage {
     fn is_sound(&self) -> bool {
-        let bounded = |spent: &Spent| spent.numbers().iter().all(|number| *number < 1 << 60);
+        let bounded =
+            |spent: &UsageTotals| spent.to_numbers().iter().all(|number| *number < 1 << 60);
         let times = [self.turn_at, self.newest.map(|(time, _)| time)];
-        let newest = self.newest.is_none_or(|(_, report)| bounded(&report.spent));
+        let newest = self.newest.is_none_or(|(_, report)| bounded(&report.totals));
         [self.turns, self.summaries].iter().all(bounded)
             && newest
             && times.iter().flatten().all(|time| *time <= time::MS_MAX)
@@ -152,9 +153,9 @@ impl Usage {
     /// # Errors
     ///
     /// `corrupt`; errors of the store.
-    pub(crate) fn load(reader: &mut Reader<'_>, keys: &Keys) -> Result<Self> {
-        let key = keys.usage();
-        match reader.fresh_one(&key)? {
+    pub(crate) fn load(reader: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<Self> {
+        let key = keys.usage_key();
+        match reader.read_one_uncached(&key)? {
             Some(value) => Self::of(&key, &value),
             None => Ok(Self::default()),
         }
@@ -171,15 +172,15 @@ impl Usage {
     }
 
     /// Takes a report. Returns whether it is one: the newest may come again with its own time.
-    pub(crate) fn report(&mut self, report: &Report, now: Timestamp) -> bool {
+    pub(crate) fn report(&mut self, report: &UsageReport, now: Timestamp) -> bool {
         if self.newest == Some((now, *report)) {
             return false;
         }
         self.newest = Some((now, *report));
         if report.is_summary {
-            self.summaries.add(&report.spent);
+            self.summaries.add_totals(&report.totals);
         } else {
-            self.turns.add(&report.spent);
+            self.turns.add_totals(&report.totals);
             self.turn_at = Some(now);
         }
         // Sums stay where a record is sound, however long a host reports nonsense.
@@ -231,10 +232,10 @@ impl Usage {
     }
 
     /// What is shown of it.
-    pub(crate) fn object(&self) -> Writer {
-        let mut object = Writer::object();
-        object.object_at("summaries", self.summaries.object());
-        object.object_at("turns", self.turns.object());
+    pub(crate) fn object(&self) -> JsonWriter {
+        let mut object = JsonWriter::new_object();
+        object.add_object("summaries", self.summaries.to_object());
+        object.add_object("turns", self.turns.to_object());
         object
     }
 }
@@ -243,11 +244,11 @@ impl Usage {
 mod tests {
     use super::*;
 
-    fn read(json: &str) -> Result<Report> {
-        let mut fields = Fields::of_argument("arguments-json", json)?;
-        let report = Report::read(&mut fields);
-        fields.end("arguments-json")?;
-        report.sound()
+    fn read(json: &str) -> Result<UsageReport> {
+        let mut fields = JsonFields::parse_argument("arguments-json", json)?;
+        let report = UsageReport::read(&mut fields);
+        fields.finish("arguments-json")?;
+        report.validate()
     }
 
     #[test]
@@ -263,8 +264,8 @@ mod tests {
         assert!(usage.report(&turn, 11) && usage.report(&summary, 12));
         assert!(usage.is_sound());
         assert_eq!((usage.turns(), usage.turn_at()), (2, Some(11)));
-        assert_eq!(usage.turns.numbers(), [2, 200, 120, 80, 14, 18]);
-        assert_eq!(usage.summaries.numbers(), [1, 5, 0, 0, 0, 2]);
+        assert_eq!(usage.turns.to_numbers(), [2, 200, 120, 80, 14, 18]);
+        assert_eq!(usage.summaries.to_numbers(), [1, 5, 0, 0, 0, 2]);
     }
 
     #[test]

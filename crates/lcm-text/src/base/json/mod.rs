@@ -13,27 +13,27 @@ use alloc::{borrow::Cow, string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-pub use self::{fields::Fields, write::Writer};
+pub use self::{fields::JsonFields, write::JsonWriter};
 use crate::base::error::{Error, Result};
 use lcm_loops::literal;
 pub use lcm_loops::{literal::write_string, scan::DEPTH_MAX};
 pub use lcm_loops::{
-    literal::{Piece, each_compact, each_piece, each_text, first_piece, inner},
-    scan::{Fault, Scanner, TokenKind},
+    literal::{StringPiece, each_compact_piece, each_piece, each_text, first_piece, string_body},
+    scan::{JsonFault, JsonScanner, JsonTokenKind},
 };
 
 /// A range of bytes of a raw message, on character boundaries.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Span {
+pub struct ByteSpan {
     /// Offset of the first byte.
     pub start: u32,
     /// Number of bytes.
     pub length: u32,
 }
 
-impl Span {
+impl ByteSpan {
     /// The span of the bytes from `start` to before `end`; both at most `u32::MAX`.
-    pub fn between(start: usize, end: usize) -> Self {
+    pub fn from_range(start: usize, end: usize) -> Self {
         let start = u32::try_from(start).unwrap_or(u32::MAX);
         let end = u32::try_from(end).unwrap_or(u32::MAX);
         Self { start, length: end.saturating_sub(start) }
@@ -42,7 +42,7 @@ impl Span {
 
 /// The type of a JSON value.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum JsonKind {
     /// `{...}`.
     Object,
     /// `[...]`.
@@ -59,22 +59,22 @@ pub enum Kind {
 
 /// One member of an object.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Member {
+pub struct JsonMember {
     /// The key as it stands, quotes included; [`text()`] decodes it.
-    pub key: Span,
+    pub key: ByteSpan,
     /// The value, whole.
-    pub value: Span,
+    pub value: ByteSpan,
     /// The type of the value.
-    pub kind: Kind,
+    pub kind: JsonKind,
 }
 
 /// One element of an array.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Value {
+pub struct JsonValue {
     /// The value, whole.
-    pub span: Span,
+    pub span: ByteSpan,
     /// Its type.
-    pub kind: Kind,
+    pub kind: JsonKind,
 }
 
 /// The members of the one object that `raw` consists of, in order, duplicates included.
@@ -83,59 +83,59 @@ pub struct Value {
 ///
 /// `invalid-input` with the byte offset: not exactly one JSON object with nothing but JSON
 /// whitespace around it, nesting deeper than [`DEPTH_MAX`], or 4 GiB and more.
-pub fn object(raw: &str) -> Result<Vec<Member>> {
+pub fn parse_object(raw: &str) -> Result<Vec<JsonMember>> {
     if u32::try_from(raw.len()).is_err() {
-        return Err(Error::invalid("a JSON text of 4 GiB or more"));
+        return Err(Error::invalid_input("a JSON text of 4 GiB or more"));
     }
     collect_members(raw, 0).map_err(|fault| {
-        Error::invalid(format_args!("no JSON object: {} at byte {}", fault.what, fault.at))
+        Error::invalid_input(format_args!("no JSON object: {} at byte {}", fault.what, fault.at))
     })
 }
 
 /// The members of the object at `span`, in order, duplicates included; empty for anything else.
 #[must_use]
-pub fn members(raw: &str, span: Span) -> Vec<Member> {
+pub fn list_members(raw: &str, span: ByteSpan) -> Vec<JsonMember> {
     collect_members(slice(raw, span), index(span.start)).unwrap_or_default()
 }
 
 /// The elements of the array at `span`, in order; empty for anything else.
 #[must_use]
-pub fn elements(raw: &str, span: Span) -> Vec<Value> {
+pub fn list_elements(raw: &str, span: ByteSpan) -> Vec<JsonValue> {
     collect_elements(slice(raw, span), index(span.start)).unwrap_or_default()
 }
 
 /// Hands out the members of the object at `span` one by one, in order; none of anything else.
-pub(crate) fn each_member(raw: &str, span: Span, mut take: impl FnMut(Member)) {
+pub(crate) fn each_member(raw: &str, span: ByteSpan, mut take: impl FnMut(JsonMember)) {
     // What is no such object has nothing to hand out, and that is all there is to say.
     let _ = each_inside(
         slice(raw, span),
         index(span.start),
-        TokenKind::ObjectStart,
-        |key, Value { span, kind }| take(Member { key, value: span, kind }),
+        JsonTokenKind::ObjectStart,
+        |key, JsonValue { span, kind }| take(JsonMember { key, value: span, kind }),
     );
 }
 
 /// Hands out the elements of the array at `span` one by one, in order; none of anything else.
 /// Returns whether it is an array up to its end, which is known only after them.
-pub(crate) fn each_element(raw: &str, span: Span, mut take: impl FnMut(Value)) -> bool {
+pub(crate) fn each_element(raw: &str, span: ByteSpan, mut take: impl FnMut(JsonValue)) -> bool {
     let base = index(span.start);
-    each_inside(slice(raw, span), base, TokenKind::ArrayStart, |_, value| take(value)).is_ok()
+    each_inside(slice(raw, span), base, JsonTokenKind::ArrayStart, |_, value| take(value)).is_ok()
 }
 
 /// The first element of the array at `span`; `None` of anything else. Reads no further.
-pub(crate) fn first_element(raw: &str, span: Span) -> Option<Value> {
+pub(crate) fn first_element(raw: &str, span: ByteSpan) -> Option<JsonValue> {
     let (value, base) = (slice(raw, span), index(span.start));
-    let mut scanner = Scanner::new(value);
+    let mut scanner = JsonScanner::new(value);
     let mut start = None;
     while let Ok(Some(token)) = scanner.next_token() {
-        let is_start = matches!(token.kind, TokenKind::ObjectStart | TokenKind::ArrayStart);
+        let is_start = matches!(token.kind, JsonTokenKind::ObjectStart | JsonTokenKind::ArrayStart);
         match token.depth {
-            0 if token.kind != TokenKind::ArrayStart => return None,
+            0 if token.kind != JsonTokenKind::ArrayStart => return None,
             1 if is_start => start = Some(token.start),
             1 => {
                 let begin = base.saturating_add(start.unwrap_or(token.start));
-                let span = Span::between(begin, base.saturating_add(token.end));
-                return Some(Value { span, kind: kind_of(token.kind) });
+                let span = ByteSpan::from_range(begin, base.saturating_add(token.end));
+                return Some(JsonValue { span, kind: kind_of(token.kind) });
             }
             _ => {}
         }
@@ -145,7 +145,7 @@ pub(crate) fn first_element(raw: &str, span: Span) -> Option<Value> {
 
 /// Whether a JSON value, or several with commas between, has more tokens than so many.
 pub(crate) fn has_more_tokens(value: &str, max: usize) -> bool {
-    let mut scanner = Scanner::inside_array(value);
+    let mut scanner = JsonScanner::inside_array(value);
     let mut count = 0;
     while count <= max && matches!(scanner.next_token(), Ok(Some(_))) {
         count += 1;
@@ -155,36 +155,36 @@ pub(crate) fn has_more_tokens(value: &str, max: usize) -> bool {
 
 /// The member of this (decoded) key; of several the last.
 #[must_use]
-pub fn member<'a>(members: &'a [Member], raw: &str, key: &str) -> Option<&'a Member> {
-    members.iter().rev().find(|member| is_text(raw, member.key, key))
+pub fn find_member<'a>(members: &'a [JsonMember], raw: &str, key: &str) -> Option<&'a JsonMember> {
+    members.iter().rev().find(|member| is_equal_text(raw, member.key, key))
 }
 
 /// Whether the (decoded) text of the string at `span` is this.
-pub fn is_text(raw: &str, span: Span, wanted: &str) -> bool {
+pub fn is_equal_text(raw: &str, span: ByteSpan, wanted: &str) -> bool {
     let literal = slice(raw, span);
-    match inner(literal) {
+    match string_body(literal) {
         // An escape takes more bytes than what it stands for.
         Some(written) if written.len() <= wanted.len() => written == wanted,
-        _ => literal::decode(literal) == wanted,
+        _ => literal::decode_string(literal) == wanted,
     }
 }
 
 /// The type of the value at `span`, told by its first character; [`Kind::Null`] for a bad span.
 #[must_use]
-pub fn kind(raw: &str, span: Span) -> Kind {
+pub fn kind(raw: &str, span: ByteSpan) -> JsonKind {
     match slice(raw, span).as_bytes().first() {
-        Some(b'{') => Kind::Object,
-        Some(b'[') => Kind::Array,
-        Some(b'"') => Kind::String,
-        Some(b't' | b'f') => Kind::Bool,
-        Some(b'-' | b'0'..=b'9') => Kind::Number,
-        _ => Kind::Null,
+        Some(b'{') => JsonKind::Object,
+        Some(b'[') => JsonKind::Array,
+        Some(b'"') => JsonKind::String,
+        Some(b't' | b'f') => JsonKind::Bool,
+        Some(b'-' | b'0'..=b'9') => JsonKind::Number,
+        _ => JsonKind::Null,
     }
 }
 
 /// The bytes at `span`; empty when it does not lie in `raw` on character boundaries.
 #[must_use]
-pub fn slice(raw: &str, span: Span) -> &str {
+pub fn slice(raw: &str, span: ByteSpan) -> &str {
     let start = index(span.start);
     raw.get(start..start.saturating_add(index(span.length))).unwrap_or_default()
 }
@@ -192,16 +192,16 @@ pub fn slice(raw: &str, span: Span) -> &str {
 /// The text of the value at `span`: a string decoded, half a surrogate pair as U+FFFD; any other
 /// value as it stands.
 #[must_use]
-pub fn text(raw: &str, span: Span) -> Cow<'_, str> {
-    literal::decode(slice(raw, span))
+pub fn text(raw: &str, span: ByteSpan) -> Cow<'_, str> {
+    literal::decode_string(slice(raw, span))
 }
 
 /// The value at `span` without the whitespace outside its strings.
 #[must_use]
-pub fn compact(raw: &str, span: Span) -> String {
+pub fn compact(raw: &str, span: ByteSpan) -> String {
     let value = slice(raw, span);
     let mut out = String::with_capacity(value.len());
-    each_compact(value, &mut |piece| out.push_str(piece));
+    each_compact_piece(value, &mut |piece| out.push_str(piece));
     out
 }
 
@@ -210,14 +210,14 @@ fn index(offset: u32) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
 
-const fn kind_of(token: TokenKind) -> Kind {
+const fn kind_of(token: JsonTokenKind) -> JsonKind {
     match token {
-        TokenKind::ObjectStart | TokenKind::ObjectEnd => Kind::Object,
-        TokenKind::ArrayStart | TokenKind::ArrayEnd => Kind::Array,
-        TokenKind::Key | TokenKind::String => Kind::String,
-        TokenKind::Number => Kind::Number,
-        TokenKind::True | TokenKind::False => Kind::Bool,
-        TokenKind::Null => Kind::Null,
+        JsonTokenKind::ObjectStart | JsonTokenKind::ObjectEnd => JsonKind::Object,
+        JsonTokenKind::ArrayStart | JsonTokenKind::ArrayEnd => JsonKind::Array,
+        JsonTokenKind::Key | JsonTokenKind::String => JsonKind::String,
+        JsonTokenKind::Number => JsonKind::Number,
+        JsonTokenKind::True | JsonTokenKind::False => JsonKind::Bool,
+        JsonTokenKind::Null => JsonKind::Null,
     }
 }
 
@@ -226,47 +226,48 @@ const fn kind_of(token: TokenKind) -> Kind {
 fn each_inside(
     value: &str,
     base: usize,
-    opening: TokenKind,
-    mut take: impl FnMut(Span, Value),
-) -> core::result::Result<(), Fault> {
-    let mut scanner = Scanner::new(value);
+    opening: JsonTokenKind,
+    mut take: impl FnMut(ByteSpan, JsonValue),
+) -> core::result::Result<(), JsonFault> {
+    let mut scanner = JsonScanner::new(value);
     match scanner.next_token()? {
         Some(token) if token.kind == opening => {}
-        Some(token) => return Err(Fault { what: "another type of value", at: token.start }),
-        None => return Err(Fault { what: "nothing", at: 0 }),
+        Some(token) => return Err(JsonFault { what: "another type of value", at: token.start }),
+        None => return Err(JsonFault { what: "nothing", at: 0 }),
     }
-    let mut key = Span::default();
+    let mut key = ByteSpan::default();
     let mut start = 0;
     while let Some(token) = scanner.next_token()? {
         if token.depth != 1 {
             continue;
         }
-        let span = Span::between(base.saturating_add(token.start), base.saturating_add(token.end));
+        let span =
+            ByteSpan::from_range(base.saturating_add(token.start), base.saturating_add(token.end));
         match token.kind {
-            TokenKind::Key => key = span,
-            TokenKind::ObjectStart | TokenKind::ArrayStart => start = token.start,
-            TokenKind::ObjectEnd | TokenKind::ArrayEnd => {
+            JsonTokenKind::Key => key = span,
+            JsonTokenKind::ObjectStart | JsonTokenKind::ArrayStart => start = token.start,
+            JsonTokenKind::ObjectEnd | JsonTokenKind::ArrayEnd => {
                 let begin = base.saturating_add(start);
-                let span = Span::between(begin, base.saturating_add(token.end));
-                take(key, Value { span, kind: kind_of(token.kind) });
+                let span = ByteSpan::from_range(begin, base.saturating_add(token.end));
+                take(key, JsonValue { span, kind: kind_of(token.kind) });
             }
-            _ => take(key, Value { span, kind: kind_of(token.kind) }),
+            _ => take(key, JsonValue { span, kind: kind_of(token.kind) }),
         }
     }
     Ok(())
 }
 
-fn collect_members(value: &str, base: usize) -> core::result::Result<Vec<Member>, Fault> {
+fn collect_members(value: &str, base: usize) -> core::result::Result<Vec<JsonMember>, JsonFault> {
     let mut members = Vec::new();
-    each_inside(value, base, TokenKind::ObjectStart, |key, Value { span, kind }| {
-        members.push(Member { key, value: span, kind });
+    each_inside(value, base, JsonTokenKind::ObjectStart, |key, JsonValue { span, kind }| {
+        members.push(JsonMember { key, value: span, kind });
     })?;
     Ok(members)
 }
 
-fn collect_elements(value: &str, base: usize) -> core::result::Result<Vec<Value>, Fault> {
+fn collect_elements(value: &str, base: usize) -> core::result::Result<Vec<JsonValue>, JsonFault> {
     let mut elements = Vec::new();
-    each_inside(value, base, TokenKind::ArrayStart, |_, value| elements.push(value))?;
+    each_inside(value, base, JsonTokenKind::ArrayStart, |_, value| elements.push(value))?;
     Ok(elements)
 }
 

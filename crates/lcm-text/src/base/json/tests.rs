@@ -4,8 +4,8 @@ use alloc::{format, string::ToString, vec};
 
 use super::*;
 
-fn whole(raw: &str) -> Span {
-    Span::between(0, raw.len())
+fn whole(raw: &str) -> ByteSpan {
+    ByteSpan::from_range(0, raw.len())
 }
 
 fn nested(depth: usize) -> String {
@@ -16,41 +16,41 @@ fn nested(depth: usize) -> String {
 #[test]
 fn members_are_spans_of_the_original() {
     let raw = " { \"a\" : [1, {\"b\":2}] ,\"c\":\"x\\n\",\"d\":-0.5e+3,\"e\":null,\"f\":true}\n";
-    let members = object(raw).unwrap();
+    let members = parse_object(raw).unwrap();
     let seen: Vec<_> =
         members.iter().map(|m| (slice(raw, m.key), slice(raw, m.value), m.kind)).collect();
     assert_eq!(
         seen,
         vec![
-            ("\"a\"", "[1, {\"b\":2}]", Kind::Array),
-            ("\"c\"", "\"x\\n\"", Kind::String),
-            ("\"d\"", "-0.5e+3", Kind::Number),
-            ("\"e\"", "null", Kind::Null),
-            ("\"f\"", "true", Kind::Bool),
+            ("\"a\"", "[1, {\"b\":2}]", JsonKind::Array),
+            ("\"c\"", "\"x\\n\"", JsonKind::String),
+            ("\"d\"", "-0.5e+3", JsonKind::Number),
+            ("\"e\"", "null", JsonKind::Null),
+            ("\"f\"", "true", JsonKind::Bool),
         ]
     );
     for m in &members {
         assert_eq!(kind(raw, m.value), m.kind);
     }
-    let items = elements(raw, members[0].value);
+    let items = list_elements(raw, members[0].value);
     assert_eq!(slice(raw, items[1].span), "{\"b\":2}");
-    let inner = super::members(raw, items[1].span);
+    let inner = super::list_members(raw, items[1].span);
     assert_eq!(slice(raw, inner[0].value), "2");
 }
 
 #[test]
 fn of_duplicate_keys_the_last_counts_however_it_is_spelled() {
     let raw = r#"{"k":1,"\u006b":2,"other":3}"#;
-    let members = object(raw).unwrap();
+    let members = parse_object(raw).unwrap();
     assert_eq!(members.len(), 3);
-    assert_eq!(slice(raw, member(&members, raw, "k").unwrap().value), "2");
-    assert_eq!(member(&members, raw, "absent"), None);
+    assert_eq!(slice(raw, find_member(&members, raw, "k").unwrap().value), "2");
+    assert_eq!(find_member(&members, raw, "absent"), None);
 }
 
 #[test]
 fn half_a_surrogate_pair_is_kept_and_shows_as_a_replacement_character() {
     let check = |raw: &str, expected: &str| {
-        let members = object(raw).unwrap();
+        let members = parse_object(raw).unwrap();
         assert_eq!(text(raw, members[0].value), expected, "{raw}");
     };
     check(r#"{"t":"a\ud83db"}"#, "a\u{fffd}b");
@@ -66,21 +66,21 @@ fn half_a_surrogate_pair_is_kept_and_shows_as_a_replacement_character() {
 #[test]
 fn text_of_other_values_is_their_json() {
     let raw = r#"{"t":{"a": [1, "x y"]}}"#;
-    let value = object(raw).unwrap()[0].value;
+    let value = parse_object(raw).unwrap()[0].value;
     assert_eq!(text(raw, value), r#"{"a": [1, "x y"]}"#);
     assert_eq!(compact(raw, value), r#"{"a":[1,"x y"]}"#);
 }
 
 #[test]
 fn nesting_is_followed_to_512() {
-    assert_eq!(object(&nested(300)).unwrap().len(), 1);
-    assert_eq!(object(&nested(512)).unwrap().len(), 1);
-    let error = object(&nested(513)).unwrap_err();
+    assert_eq!(parse_object(&nested(300)).unwrap().len(), 1);
+    assert_eq!(parse_object(&nested(512)).unwrap().len(), 1);
+    let error = parse_object(&nested(513)).unwrap_err();
     assert_eq!(
         error.to_string(),
         "invalid-input: no JSON object: nesting deeper than 512 at byte 516"
     );
-    let error = object(&format!("{{\"a\":{}", "[{\"a\":".repeat(1_000_000))).unwrap_err();
+    let error = parse_object(&format!("{{\"a\":{}", "[{\"a\":".repeat(1_000_000))).unwrap_err();
     assert!(error.message.contains("deeper"), "{error}");
 }
 
@@ -131,7 +131,7 @@ fn what_is_not_one_object_is_refused_with_its_offset() {
         ("{\"a\":1}//", 7),
     ];
     for (raw, at) in refused {
-        let error = object(raw).unwrap_err();
+        let error = parse_object(raw).unwrap_err();
         assert_eq!(error.code, crate::base::error::ErrorCode::InvalidInput);
         assert!(error.message.ends_with(&format!(" at byte {at}")), "{raw:?}: {error}");
     }
@@ -141,20 +141,20 @@ fn what_is_not_one_object_is_refused_with_its_offset() {
 fn huge_numbers_stay_as_written() {
     let digits = "9".repeat(5000);
     let raw = format!("{{\"n\":-{digits}.{digits}E+{digits}}}");
-    let value = object(&raw).unwrap()[0].value;
+    let value = parse_object(&raw).unwrap()[0].value;
     assert_eq!(slice(&raw, value).len(), 15_004);
 }
 
 #[test]
 fn truncated_or_damaged_input_is_refused_and_never_panics() {
     let raw = r#" {"a":[1,{"b":"x\n\ud83d\u00e9"},-1.5e-7,true,null],"c":"\\","d":{"e":[]}}"#;
-    assert_eq!(object(raw).unwrap().len(), 3);
+    assert_eq!(parse_object(raw).unwrap().len(), 3);
     for end in 0..raw.len() {
-        assert!(object(&raw[..end]).is_err(), "{end}");
+        assert!(parse_object(&raw[..end]).is_err(), "{end}");
         for start in 0..=end {
             // Arbitrary spans: only that nothing panics and spans stay inside.
-            let span = Span::between(start, end);
-            let _ = (members(raw, span), elements(raw, span), kind(raw, span));
+            let span = ByteSpan::from_range(start, end);
+            let _ = (list_members(raw, span), list_elements(raw, span), kind(raw, span));
             let _ = text(raw, span);
             assert!(compact(raw, span).len() <= span.length as usize);
         }
@@ -165,12 +165,12 @@ fn truncated_or_damaged_input_is_refused_and_never_panics() {
 fn a_span_outside_the_text_is_empty() {
     let raw = "{\"\u{e9}\":1}";
     for (start, length) in [(0, 99), (99, 1), (3, 1), (u32::MAX, u32::MAX), (2, 1)] {
-        let span = Span { start, length };
+        let span = ByteSpan { start, length };
         assert_eq!(slice(raw, span), "");
         assert_eq!(text(raw, span), "");
         assert_eq!(compact(raw, span), "");
-        assert_eq!(kind(raw, span), Kind::Null);
-        assert!(members(raw, span).is_empty() && elements(raw, span).is_empty());
+        assert_eq!(kind(raw, span), JsonKind::Null);
+        assert!(list_members(raw, span).is_empty() && list_elements(raw, span).is_empty());
     }
 }
 
@@ -221,22 +221,22 @@ fn agrees_with_serde_json_on_valid_documents() {
     for round in 0..4000 {
         let document = serde_json::json!({ "v": random.value(5) });
         let raw = if round % 2 == 0 { format!("{document:#}") } else { document.to_string() };
-        let found = object(&raw).unwrap()[0];
+        let found = parse_object(&raw).unwrap()[0];
         assert_eq!(compact(&raw, found.value), document["v"].to_string());
         match &document["v"] {
             serde_json::Value::String(s) => assert_eq!(&text(&raw, found.value), s),
             serde_json::Value::Array(list) => {
-                let items = elements(&raw, found.value);
+                let items = list_elements(&raw, found.value);
                 assert_eq!(items.len(), list.len());
                 for (item, expected) in items.iter().zip(list) {
                     assert_eq!(compact(&raw, item.span), expected.to_string());
                 }
             }
             serde_json::Value::Object(map) => {
-                let inner = super::members(&raw, found.value);
+                let inner = super::list_members(&raw, found.value);
                 assert_eq!(inner.len(), map.len());
                 for (key, expected) in map {
-                    let found = member(&inner, &raw, key).unwrap();
+                    let found = find_member(&inner, &raw, key).unwrap();
                     assert_eq!(compact(&raw, found.value), expected.to_string());
                 }
             }
@@ -254,7 +254,7 @@ fn accepts_exactly_what_serde_json_accepts() {
     while let Some(value) = values.pop() {
         let raw = format!("{{\"a\":{value}}}");
         let theirs = serde_json::from_str::<serde::de::IgnoredAny>(&raw).is_ok();
-        assert_eq!(object(&raw).is_ok(), theirs, "{raw}");
+        assert_eq!(parse_object(&raw).is_ok(), theirs, "{raw}");
         accepted += usize::from(theirs);
         if value.len() < 5 {
             values.extend(alphabet.chars().map(|c| format!("{value}{c}")));

@@ -6,74 +6,79 @@
 
 use alloc::string::String;
 
-use crate::base::json::{self, Piece};
+use crate::base::json::{self, StringPiece};
 
 /// Characters of a tag that are looked at for its end.
 const TAG_CHARACTERS_MAX: usize = 4_096;
 
 /// One block.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct FileBlock {
     /// Where the block begins and ends.
-    pub(super) whole: (usize, usize),
+    pub(super) whole_range: (usize, usize),
     /// What stands between its tags.
-    pub(super) content: (usize, usize),
+    pub(super) content_range: (usize, usize),
     pub(super) name: Option<String>,
     pub(super) mime: Option<String>,
 }
 
 /// The next block from an offset on.
-pub(super) fn next(written: &str, at: usize) -> Option<Block> {
+pub(super) fn find_block(written: &str, at: usize) -> Option<FileBlock> {
     let mut from = at;
     loop {
-        let (start, behind) = tag(written, from, "<file")?;
+        let (start, behind) = find_tag(written, from, "<file")?;
         from = behind;
-        let Some((attributes, content)) = attributes(written, behind) else { continue };
-        let (end, close) = tag(written, content, "</file>")?;
+        let Some((attributes, content)) = read_attributes(written, behind) else { continue };
+        let (end, close) = find_tag(written, content, "</file>")?;
         let [name, mime] = ["name", "mime"].map(|key| attribute(&attributes, key));
-        return Some(Block { whole: (start, close), content: (content, end), name, mime });
+        return Some(FileBlock {
+            whole_range: (start, close),
+            content_range: (content, end),
+            name,
+            mime,
+        });
     }
 }
 
 /// The character at an offset, decoded, and the offset behind it.
-fn character(written: &str, at: usize) -> Option<(char, usize)> {
+fn decode_character(written: &str, at: usize) -> Option<(char, usize)> {
     let rest = written.get(at..)?;
     if !rest.starts_with('\\') {
         return rest.chars().next().map(|c| (c, at + c.len_utf8()));
     }
     let (piece, used) = json::first_piece(rest)?;
     let c = match piece {
-        Piece::Char(c) => c,
-        Piece::Lone(_) | Piece::Plain(_) => char::REPLACEMENT_CHARACTER,
+        StringPiece::Char(c) => c,
+        StringPiece::LoneSurrogate(_) | StringPiece::Plain(_) => char::REPLACEMENT_CHARACTER,
     };
     Some((c, at + used))
 }
 
 /// Where a tag begins and what follows it.
-fn tag(written: &str, mut at: usize, wanted: &str) -> Option<(usize, usize)> {
+fn find_tag(written: &str, mut at: usize, wanted: &str) -> Option<(usize, usize)> {
     loop {
         // An escape may be a `<`: some writers never write one.
         at += written.get(at..)?.find(['<', '\\'])?;
         let start = at;
         let mut end = start;
         let fits = wanted.chars().all(|wanted| {
-            let Some((c, behind)) = character(written, end) else { return false };
+            let Some((c, behind)) = decode_character(written, end) else { return false };
             end = behind;
             c.eq_ignore_ascii_case(&wanted)
         });
         if fits {
             return Some((start, end));
         }
-        at = character(written, start)?.1;
+        at = decode_character(written, start)?.1;
     }
 }
 
 /// The decoded attributes of a tag, and what follows it; `None`: it is another tag, or has no end.
-fn attributes(written: &str, mut at: usize) -> Option<(String, usize)> {
+fn read_attributes(written: &str, mut at: usize) -> Option<(String, usize)> {
     let mut out = String::new();
     let mut quote = None;
     for _ in 0..TAG_CHARACTERS_MAX {
-        let (c, behind) = character(written, at)?;
+        let (c, behind) = decode_character(written, at)?;
         at = behind;
         match c {
             '>' if quote.is_none() => return Some((out, at)),

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::base::{
     int,
-    json::{self, Piece},
+    json::{self, StringPiece},
 };
 
 /// Bytes of the beginning that an exploration looks at.
@@ -15,13 +15,13 @@ const HEAD_BYTES_MAX: usize = 1 << 20;
 /// Bytes of the end that it looks at.
 const TAIL_BYTES_MAX: usize = 16 << 10;
 /// Bytes between two marks: about a chunk of the store.
-const MARK_BYTES: u32 = 192 << 10;
+const SEEK_POINT_BYTES: u32 = 192 << 10;
 /// Bytes that are looked at together.
 const PIECE_BYTES_MAX: usize = 32 << 10;
 
 /// A point to begin reading at.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Mark {
+pub struct SeekPoint {
     /// Offset from the begin of the payload, as it is written.
     pub at: u32,
     /// Decoded bytes and line ends before it.
@@ -32,7 +32,7 @@ pub struct Mark {
 
 /// What a walk found out.
 #[derive(Debug, Default)]
-pub(super) struct Measured {
+pub(super) struct PayloadMeasure {
     pub(super) bytes: u64,
     pub(super) lines: u64,
     pub(super) sha256: [u8; 32],
@@ -40,7 +40,7 @@ pub(super) struct Measured {
     pub(super) head: String,
     /// The end; empty when the head is all of it.
     pub(super) tail: String,
-    pub(super) marks: Vec<Mark>,
+    pub(super) seek_points: Vec<SeekPoint>,
 }
 
 /// Hands out pieces of a text as it is written, decoded, each with its offset there, as long as
@@ -48,12 +48,14 @@ pub(super) struct Measured {
 pub fn walk(written: &str, is_text: bool, take: &mut dyn FnMut(&str, usize) -> bool) {
     let mut at = 0;
     while let Some(rest) = written.get(at..).filter(|rest| !rest.is_empty()) {
-        let whole = (Piece::Plain(rest), rest.len());
+        let whole = (StringPiece::Plain(rest), rest.len());
         let (piece, used) = if is_text { json::first_piece(rest).unwrap_or(whole) } else { whole };
         let going = match piece {
-            Piece::Plain(plain) => stretches(plain).all(|(from, piece)| take(piece, at + from)),
-            Piece::Char(c) => take(c.encode_utf8(&mut [0; 4]), at),
-            Piece::Lone(_) => take("\u{fffd}", at),
+            StringPiece::Plain(plain) => {
+                split_pieces(plain).all(|(from, piece)| take(piece, at + from))
+            }
+            StringPiece::Char(c) => take(c.encode_utf8(&mut [0; 4]), at),
+            StringPiece::LoneSurrogate(_) => take("\u{fffd}", at),
         };
         if !going {
             return;
@@ -63,7 +65,7 @@ pub fn walk(written: &str, is_text: bool, take: &mut dyn FnMut(&str, usize) -> b
 }
 
 /// A text in pieces that are not too long to be looked at together.
-fn stretches(text: &str) -> impl Iterator<Item = (usize, &str)> {
+fn split_pieces(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     core::iter::from_fn(move || {
         let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
@@ -78,14 +80,14 @@ fn stretches(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Walks over a payload.
-pub(super) fn measure(written: &str, is_text: bool) -> Measured {
-    let mut measured = Measured::default();
+pub(super) fn measure_payload(written: &str, is_text: bool) -> PayloadMeasure {
+    let mut measured = PayloadMeasure::default();
     let mut hasher = Sha256::new();
     let (mut bytes, mut line_ends, mut marked) = (0u32, 0u32, 0u32);
     let mut ends_line = true;
     walk(written, is_text, &mut |piece, at| {
-        if bytes - marked >= MARK_BYTES {
-            measured.marks.push(Mark { at: int::to_u32(at), bytes, line_ends });
+        if bytes - marked >= SEEK_POINT_BYTES {
+            measured.seek_points.push(SeekPoint { at: int::to_u32(at), bytes, line_ends });
             marked = bytes;
         }
         hasher.update(piece.as_bytes());
@@ -99,11 +101,11 @@ pub(super) fn measure(written: &str, is_text: bool) -> Measured {
         let tail = &mut measured.tail;
         tail.push_str(piece);
         if tail.len() > 4 * TAIL_BYTES_MAX {
-            shorten(tail);
+            keep_tail(tail);
         }
         true
     });
-    shorten(&mut measured.tail);
+    keep_tail(&mut measured.tail);
     measured.bytes = u64::from(bytes);
     measured.lines = u64::from(line_ends) + u64::from(!ends_line);
     measured.sha256 = hasher.finalize().into();
@@ -114,7 +116,7 @@ pub(super) fn measure(written: &str, is_text: bool) -> Measured {
 }
 
 /// Leaves the end of a text.
-fn shorten(tail: &mut String) {
+fn keep_tail(tail: &mut String) {
     let mut from = tail.len().saturating_sub(TAIL_BYTES_MAX);
     while !tail.is_char_boundary(from) {
         from += 1;

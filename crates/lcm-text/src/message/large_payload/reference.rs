@@ -9,9 +9,9 @@ use alloc::{
     string::{String, ToString},
 };
 
-use super::{File, Found, Kind, Place, measure, name};
+use super::{FoundPayload, PayloadKind, PayloadLocation, PayloadRecord, format_name, measure};
 use crate::{
-    base::{derivation_version::RULES, int},
+    base::{derivation_version::DERIVATION_VERSION, int},
     message::{Role, outline},
 };
 
@@ -19,14 +19,18 @@ use crate::{
 const NAME_CHARACTERS_MAX: usize = 120;
 
 /// The record of a payload and its id. The same payload of the same tool and call is the same file.
-pub(super) fn file(raw: &str, found: &Found, root: &str) -> ([u8; 8], File) {
-    let (from, to) = found.content;
+pub(super) fn build_record(
+    raw: &str,
+    found: &FoundPayload,
+    root: &str,
+) -> ([u8; 8], PayloadRecord) {
+    let (from, to) = found.content_range;
     let written = raw.get(from..to).unwrap_or_default();
-    let measured = measure::measure(written, found.is_text);
-    let name = found.name.as_deref().map(shown).filter(|name| !name.is_empty());
-    let declared = found.mime.as_deref().map(shown).filter(|mime| !mime.is_empty());
-    let explored = outline::explore(&outline::Payload {
-        name: name.as_deref().filter(|_| found.kind == Kind::File),
+    let measured = measure::measure_payload(written, found.is_text);
+    let name = found.name.as_deref().map(sanitize_label).filter(|name| !name.is_empty());
+    let declared = found.mime.as_deref().map(sanitize_label).filter(|mime| !mime.is_empty());
+    let explored = outline::build_outline(&outline::PayloadText {
+        name: name.as_deref().filter(|_| found.kind == PayloadKind::File),
         mime: declared.as_deref(),
         head: &measured.head,
         tail: &measured.tail,
@@ -34,7 +38,7 @@ pub(super) fn file(raw: &str, found: &Found, root: &str) -> ([u8; 8], File) {
         lines: measured.lines,
         is_whole: measured.tail.is_empty(),
     });
-    let digest = hash::hash(&[
+    let digest = hash::hash_fields(&[
         b"lcm file",
         root.as_bytes(),
         found.kind.as_str().as_bytes(),
@@ -43,15 +47,15 @@ pub(super) fn file(raw: &str, found: &Found, root: &str) -> ([u8; 8], File) {
         found.call_id.as_bytes(),
         &measured.sha256,
     ]);
-    let place = Place {
+    let place = PayloadLocation {
         start: int::to_u32(from),
         length: int::to_u32(written.len()),
         is_text: found.is_text,
-        marks: measured.marks,
+        seek_points: measured.seek_points,
     };
-    let file = File {
+    let file = PayloadRecord {
         seq: 0,
-        rules: RULES,
+        rules: DERIVATION_VERSION,
         kind: found.kind,
         name,
         mime: declared.unwrap_or_else(|| explored.mime.to_string()),
@@ -60,28 +64,33 @@ pub(super) fn file(raw: &str, found: &Found, root: &str) -> ([u8; 8], File) {
         exploration: explored.text,
         place,
     };
-    (hash::prefix(&digest), file)
+    (hash::hash_prefix(&digest), file)
 }
 
 /// What stands in place of a payload.
-pub(super) fn text(id: [u8; 8], file: &File, found: &Found, role: Role) -> String {
-    let id = name(id);
-    let bytes = int::grouped(file.bytes);
+pub(super) fn render_reference(
+    id: [u8; 8],
+    file: &PayloadRecord,
+    found: &FoundPayload,
+    role: Role,
+) -> String {
+    let id = format_name(id);
+    let bytes = int::format_with_thousands(file.bytes);
     let label = file.name.as_deref();
     let mut out = match file.kind {
-        Kind::File => {
+        PayloadKind::File => {
             format!(
                 "[LCM File: {id} | {} | {} | {bytes} bytes]",
                 label.unwrap_or("unnamed"),
                 file.mime
             )
         }
-        Kind::ToolOutput => {
-            let call = shown(&found.call_id);
+        PayloadKind::ToolOutput => {
+            let call = sanitize_label(&found.call_id);
             let tool = label.or((!call.is_empty()).then_some(&call)).unwrap_or("unknown");
             format!("[LCM Tool Output: {id} | tool={tool} | {bytes} bytes]")
         }
-        Kind::RawPayload => format!(
+        PayloadKind::RawPayload => format!(
             "[LCM Raw Payload: {id} | role={} | reason=large_raw_message | {bytes} bytes]",
             role.as_str()
         ),
@@ -93,7 +102,7 @@ pub(super) fn text(id: [u8; 8], file: &File, found: &Found, role: Role) -> Strin
 }
 
 /// A name as a reference can hold it: one line, without what ends the reference.
-fn shown(name: &str) -> String {
+fn sanitize_label(name: &str) -> String {
     let safe = |c: char| if c.is_control() || matches!(c, '|' | '[' | ']') { '_' } else { c };
     name.trim().chars().take(NAME_CHARACTERS_MAX).map(safe).collect()
 }

@@ -7,14 +7,14 @@ use crate::{base::json, message};
 
 const ROOT: &str = "root";
 
-fn made(dialect: Dialect, raw: &str, least: u32) -> Option<Made> {
-    let message = message::project(dialect, raw).unwrap();
-    stand_in(dialect, raw, &message, least, ROOT)
+fn made(dialect: Dialect, raw: &str, least: u32) -> Option<NewPlaceholder> {
+    let message = message::parse(dialect, raw).unwrap();
+    build_placeholder(dialect, raw, &message, least, ROOT)
 }
 
 /// The content of each payload, decoded as it would be read back.
-fn contents(raw: &str, made: &Made) -> Vec<String> {
-    let read = |file: &File| {
+fn contents(raw: &str, made: &NewPlaceholder) -> Vec<String> {
+    let read = |file: &PayloadRecord| {
         let start = int::to_usize(u64::from(file.place.start));
         let end = start + int::to_usize(u64::from(file.place.length));
         let mut out = String::new();
@@ -49,11 +49,12 @@ fn case_15_a_file_block_is_large_from_the_threshold_on() {
         let raw = block(letters);
         let made = made(Dialect::Lcm, &raw, 2_000).unwrap();
         let [(id, file)] = made.files.as_slice() else { panic!("{made:?}") };
-        assert_eq!((file.kind, file.name.as_deref()), (Kind::File, Some("a.csv")));
+        assert_eq!((file.kind, file.name.as_deref()), (PayloadKind::File, Some("a.csv")));
         assert_eq!((file.mime.as_str(), file.bytes), ("text/csv", int::to_u64(letters)));
         let bytes = if letters == 8_000 { "8,000" } else { "7,997" };
-        let first = format!("see [LCM File: {} | a.csv | text/csv | {bytes} bytes]", name(*id));
-        let message = message::project(Dialect::Lcm, &made.raw).unwrap();
+        let first =
+            format!("see [LCM File: {} | a.csv | text/csv | {bytes} bytes]", format_name(*id));
+        let message = message::parse(Dialect::Lcm, &made.raw).unwrap();
         let Part::Text { text } = message.parts[0] else { panic!() };
         let shown = json::text(&made.raw, text);
         assert!(shown.starts_with(&first) && shown.ends_with(" please"), "{shown}");
@@ -104,7 +105,7 @@ fn case_17_a_result_keeps_its_call_and_is_the_same_file_again() {
          \"name\":\"bash\",\"output\":{output}}}]}}"
     );
     let first = made(Dialect::Lcm, &raw, 25_000).unwrap();
-    let message = message::project(Dialect::Lcm, &first.raw).unwrap();
+    let message = message::parse(Dialect::Lcm, &first.raw).unwrap();
     assert_eq!(message.parts[0].result_id(&first.raw).as_deref(), Some("call_abcdefghijkl"));
     assert!(first.raw.contains("[LCM Tool Output: file_") && first.raw.contains("| tool=bash |"));
     assert_eq!(first.files[0].1.lines, 10_000);
@@ -156,15 +157,18 @@ fn results_are_replaced_in_the_form_of_their_dialect() {
         let made = made(dialect, &raw, 5_000).unwrap();
         assert_eq!(made.files.len(), 1, "{dialect:?}");
         assert!(made.tokens < 1_000, "{dialect:?}: {}", made.raw);
-        let before = message::project(dialect, &raw).unwrap();
-        let after = message::project(dialect, &made.raw).unwrap();
+        let before = message::parse(dialect, &raw).unwrap();
+        let after = message::parse(dialect, &made.raw).unwrap();
         let id = |raw, parts: &[Part]| parts[0].result_id(raw).map(|id| String::from(&*id));
         assert_eq!(id(raw.as_str(), &before.parts), id(made.raw.as_str(), &after.parts));
         assert_eq!(after.role, before.role);
         let contents = contents(&raw, &made);
         let is_text = made.files[0].1.place.is_text;
-        let wanted =
-            if is_text { json::text(&text, json::Span::between(0, text.len())) } else { "".into() };
+        let wanted = if is_text {
+            json::text(&text, json::ByteSpan::from_range(0, text.len()))
+        } else {
+            "".into()
+        };
         assert!(if is_text { contents[0] == *wanted } else { contents[0].contains(&numbers) });
         if dialect == Dialect::Gemini {
             assert!(
@@ -191,7 +195,8 @@ fn case_19_what_this_engine_answered_stays() {
     assert!(made(Dialect::Lcm, &result("", &answer), 25_000).is_none());
     let named = result("\"name\":\"lcm_describe\",", &"y".repeat(160_000));
     assert!(made(Dialect::Lcm, &named, 25_000).is_none());
-    let answer_of_tool = format!("{}\n{}", crate::message::trust::BACKGROUND, "y".repeat(160_000));
+    let answer_of_tool =
+        format!("{}\n{}", crate::message::trust::BACKGROUND_LINE, "y".repeat(160_000));
     assert!(made(Dialect::Lcm, &result("", &answer_of_tool), 25_000).is_none());
     let in_a_block = format!(
         "{{\"role\":\"user\",\"content\":[{{\"type\":\"tool_result\",\"tool_use_id\":\"t\",\
@@ -249,10 +254,10 @@ fn marks_and_measures_fit_the_text() {
     let file = &made.files[0].1;
     assert_eq!(file.bytes, int::to_u64(text.len()));
     assert_eq!(file.lines, int::to_u64(text.lines().count()));
-    assert!(file.place.marks.len() >= 3);
+    assert!(file.place.seek_points.len() >= 3);
     let start = int::to_usize(u64::from(file.place.start));
     let end = start + int::to_usize(u64::from(file.place.length));
-    for mark in &file.place.marks {
+    for mark in &file.place.seek_points {
         let at = int::to_usize(u64::from(mark.at));
         let mut before = String::new();
         walk(&raw[start..start + at], true, &mut |piece, _| {

@@ -6,13 +6,13 @@
 use alloc::vec::Vec;
 
 use super::{
-    Kind, Payload,
-    sheet::{List, Sheet},
+    PayloadFormat, PayloadText,
+    sheet::{OutlineList, OutlineWriter},
 };
 
 /// How functions look that no word introduces.
 #[derive(Clone, Copy, PartialEq)]
-enum Functions {
+enum FunctionStyle {
     /// There are none.
     Worded,
     /// `type name(...` at the beginning of a line.
@@ -22,10 +22,11 @@ enum Functions {
     /// `name() {`.
     Shell,
 }
-use Functions::{Members, Shell, Typed, Worded};
+use FunctionStyle::{Members, Shell, Typed, Worded};
 
 /// Name, media type, endings, beginnings of definitions and of imports, separated by `|`.
-type Language = (&'static str, &'static str, &'static str, &'static str, &'static str, Functions);
+type LanguageRow =
+    (&'static str, &'static str, &'static str, &'static str, &'static str, FunctionStyle);
 
 const SCRIPT: &str = "function |function* |class |const |let |var |module.exports|exports.|\
                       interface |type |enum |namespace ";
@@ -33,7 +34,7 @@ const SCRIPT_IMPORTS: &str = "import |import{";
 const NATIVE: &str = "class |struct |enum |union |namespace |template|typedef |using |#define ";
 
 #[rustfmt::skip]
-const LANGUAGES: [Language; 25] = [
+const LANGUAGES: [LanguageRow; 25] = [
     ("Rust", "text/x-rust", "rs|rust",
         "fn |struct |enum |trait |impl |impl<|mod |macro_rules!|type |const |static |union ",
         "use |extern crate ", Worded),
@@ -100,9 +101,9 @@ const MEMBER_INDENT: usize = 4;
 const OPENING_MIN: u64 = 80;
 
 /// The language of an ending or a subtype of a media type, and its media type.
-pub(super) fn named(word: &str) -> Option<(Kind, &'static str)> {
+pub(super) fn named(word: &str) -> Option<(PayloadFormat, &'static str)> {
     let language = LANGUAGES.iter().find(|row| row.2.split('|').any(|name| name == word));
-    language.map(|row| (Kind::Code(row.0), row.1))
+    language.map(|row| (PayloadFormat::Code(row.0), row.1))
 }
 
 /// The media type of a language.
@@ -111,7 +112,7 @@ pub(super) fn mime(name: &str) -> &'static str {
 }
 
 /// Describes source text.
-pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>, name: &str) {
+pub(super) fn explore(sheet: &mut OutlineWriter, payload: &PayloadText<'_>, name: &str) {
     let Some(language) = LANGUAGES.iter().find(|row| row.0 == name) else { return };
     let split = |table: &'static str| table.split('|').filter(|word| !word.is_empty());
     let words: Vec<&str> = split(language.3).collect();
@@ -120,7 +121,7 @@ pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>, name: &str) {
     let statements: Vec<&str> = split(STATEMENTS).collect();
     let imports_begin = initials(&import_words);
     let definitions_begin = initials(words.iter().chain(&modifiers));
-    let mut imports = List::new(IMPORTS);
+    let mut imports = OutlineList::new(IMPORTS);
     let mut found = Vec::new();
     let mut total = 0;
     for (at, line) in (1..).zip(payload.head.lines()) {
@@ -149,7 +150,7 @@ pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>, name: &str) {
             }
         }
     }
-    let mut definitions = List::new(DEFINITIONS);
+    let mut definitions = OutlineList::new(DEFINITIONS);
     for (at, code) in found {
         // Of many, the names are more use than how each goes on.
         let end = if total > SIGNATURES { code.find(['(', '=']) } else { None };
@@ -157,11 +158,11 @@ pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>, name: &str) {
         definitions.push(Some(at), start.trim_end_matches([' ', '{', ':', ';', '(']), None);
     }
     definitions.total = total;
-    sheet.title(payload, name);
-    sheet.list("import", &imports, ", ", IMPORTS_MAX);
-    sheet.list("definition", &definitions, "\n", sheet.left());
-    if total == 0 && sheet.left() > OPENING_MIN {
-        sheet.quote("\nOpening: ", payload.head, sheet.left() - OPENING_MIN / 2);
+    sheet.push_title(payload, name);
+    sheet.push_list("import", &imports, ", ", IMPORTS_MAX);
+    sheet.push_list("definition", &definitions, "\n", sheet.quarters_left());
+    if total == 0 && sheet.quarters_left() > OPENING_MIN {
+        sheet.push_quote("\nOpening: ", payload.head, sheet.quarters_left() - OPENING_MIN / 2);
     }
 }
 
@@ -197,7 +198,7 @@ fn is_definition(code: &str, words: &[&str], modifiers: &[&str]) -> bool {
     }
 }
 
-fn is_function(code: &str, functions: Functions, statements: &[&str]) -> bool {
+fn is_function(code: &str, functions: FunctionStyle, statements: &[&str]) -> bool {
     let Some((before, _)) = code.split_once('(') else { return false };
     match functions {
         Worded => false,

@@ -7,20 +7,20 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    Payload, prose,
-    sheet::{List, Sheet, number},
+    PayloadText, prose,
+    sheet::{OutlineList, OutlineWriter, push_number},
 };
 
 /// Files that are shown.
 const FILES: usize = 20;
 /// Files from which on names are cut, and quarter tokens of a name that is and one that is not.
-const MANY: u64 = 8;
+const MANY_FILES: u64 = 8;
 const NAME_MIN: u64 = 26;
 const NAME_MAX: u64 = 90;
 
 /// A file of a diff.
 #[derive(Default)]
-struct File<'a> {
+struct DiffFile<'a> {
     /// Its first line in the diff, from 1.
     line: u64,
     name: &'a str,
@@ -30,22 +30,22 @@ struct File<'a> {
 
 /// What a diff consists of, as far as it was read.
 #[derive(Default)]
-struct Diff<'a> {
+struct DiffSummary<'a> {
     /// The first files.
-    files: Vec<File<'a>>,
+    files: Vec<DiffFile<'a>>,
     /// All files, what is added and removed in all, and hunks.
     total: u64,
     added: u64,
     removed: u64,
     hunks: u64,
     /// The file that is read.
-    file: File<'a>,
+    file: DiffFile<'a>,
 }
 
-impl<'a> Diff<'a> {
+impl<'a> DiffSummary<'a> {
     /// Another file begins, or none any more.
-    fn begin(&mut self, line: u64, name: &'a str) {
-        let next = File { line, name, ..File::default() };
+    fn begin_file(&mut self, line: u64, name: &'a str) {
+        let next = DiffFile { line, name, ..DiffFile::default() };
         let file = core::mem::replace(&mut self.file, next);
         self.added += file.added;
         self.removed += file.removed;
@@ -74,65 +74,66 @@ impl<'a> Diff<'a> {
                     self.file.removed += minus;
                 }
             } else if let Some(names) = line.strip_prefix("diff --git ") {
-                self.begin(at, names.split_once(" b/").map_or(names, |(_, name)| name));
+                self.begin_file(at, names.split_once(" b/").map_or(names, |(_, name)| name));
             } else if let Some(name) = line.strip_prefix("--- ") {
-                old = plain(name);
+                old = strip_path_prefix(name);
             } else if let Some(name) = line.strip_prefix("+++ ") {
-                let name = if name.starts_with("/dev/null") { old } else { plain(name) };
+                let name =
+                    if name.starts_with("/dev/null") { old } else { strip_path_prefix(name) };
                 // Git has announced it already.
                 if self.file.name != name {
-                    self.begin(at.saturating_sub(1).max(1), name);
+                    self.begin_file(at.saturating_sub(1).max(1), name);
                 }
             } else if let Some(ranges) = line.strip_prefix("@@ -") {
-                left = lengths(ranges);
+                left = hunk_lengths(ranges);
                 self.hunks += 1;
             }
         }
-        self.begin(0, "");
+        self.begin_file(0, "");
     }
 }
 
 /// Describes a diff.
-pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>) {
-    let mut diff = Diff::default();
+pub(super) fn outline_diff(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
+    let mut diff = DiffSummary::default();
     diff.read(payload.head);
-    sheet.title(payload, "Diff");
-    sheet.put("\n+");
-    sheet.number(diff.added);
-    sheet.put(" -");
-    sheet.number(diff.removed);
-    sheet.put(" in ");
-    sheet.count(diff.hunks, "hunk");
-    let mut list = List::new(FILES);
+    sheet.push_title(payload, "Diff");
+    sheet.push_text("\n+");
+    sheet.push_number(diff.added);
+    sheet.push_text(" -");
+    sheet.push_number(diff.removed);
+    sheet.push_text(" in ");
+    sheet.push_count(diff.hunks, "hunk");
+    let mut list = OutlineList::new(FILES);
     // Of a long path the end says more.
-    let width = if diff.total > MANY { NAME_MIN } else { NAME_MAX };
+    let width = if diff.total > MANY_FILES { NAME_MIN } else { NAME_MAX };
     let mut item = String::new();
     for file in diff.files {
-        let end = prose::closing(file.name, width);
+        let end = prose::take_end(file.name, width);
         item.clear();
         item.push_str(if end.len() < file.name.len() { "..." } else { "" });
         item.push_str(end);
         item.push_str(" +");
-        number(&mut item, file.added);
+        push_number(&mut item, file.added);
         item.push_str(" -");
-        number(&mut item, file.removed);
+        push_number(&mut item, file.removed);
         list.push(Some(file.line), &item, None);
     }
     list.total = diff.total;
-    sheet.list("file", &list, "\n", sheet.left());
+    sheet.push_list("file", &list, "\n", sheet.quarters_left());
     if diff.total == 0 {
-        prose::excerpts(sheet, payload);
+        prose::quote_excerpts(sheet, payload);
     }
 }
 
 /// A name without what stands around it.
-fn plain(name: &str) -> &str {
+fn strip_path_prefix(name: &str) -> &str {
     let name = name.split('\t').next().unwrap_or(name).trim_end();
     name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).unwrap_or(name)
 }
 
 /// The lengths of a hunk from what follows `@@ -`; a length that is not there is 1.
-fn lengths(ranges: &str) -> (u64, u64) {
+fn hunk_lengths(ranges: &str) -> (u64, u64) {
     let mut words = ranges.split(' ').map(|range| match range.split_once(',') {
         Some((_, length)) => length.parse().unwrap_or(0),
         None => 1,

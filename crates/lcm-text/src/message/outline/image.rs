@@ -5,21 +5,21 @@
 
 use alloc::vec::Vec;
 
-use super::{Kind, Payload, sheet::Sheet};
+use super::{PayloadFormat, PayloadText, sheet::OutlineWriter};
 use crate::base::int;
 
 /// How the base64 of a format begins.
-const MAGICS: [(&str, Kind, &str); 8] = [
-    ("/9j/", Kind::Image("JPEG"), "image/jpeg"),
-    ("iVBOR", Kind::Image("PNG"), "image/png"),
-    ("R0lGOD", Kind::Image("GIF"), "image/gif"),
-    ("UklGR", Kind::Image("WebP"), "image/webp"),
-    ("PHN2Zy", Kind::Image("SVG"), "image/svg+xml"),
-    ("JVBERi", Kind::Binary, "application/pdf"),
-    ("UEsDB", Kind::Binary, "application/zip"),
-    ("H4sI", Kind::Binary, "application/gzip"),
+const MAGICS: [(&str, PayloadFormat, &str); 8] = [
+    ("/9j/", PayloadFormat::Image("JPEG"), "image/jpeg"),
+    ("iVBOR", PayloadFormat::Image("PNG"), "image/png"),
+    ("R0lGOD", PayloadFormat::Image("GIF"), "image/gif"),
+    ("UklGR", PayloadFormat::Image("WebP"), "image/webp"),
+    ("PHN2Zy", PayloadFormat::Image("SVG"), "image/svg+xml"),
+    ("JVBERi", PayloadFormat::Binary, "application/pdf"),
+    ("UEsDB", PayloadFormat::Binary, "application/zip"),
+    ("H4sI", PayloadFormat::Binary, "application/gzip"),
 ];
-const UNKNOWN: &str = "application/octet-stream";
+const UNKNOWN_MIME: &str = "application/octet-stream";
 /// Characters that are looked at, and how many bare base64 has at least, with and without a magic.
 const SAMPLE: usize = 4_096;
 const MAGIC_MIN: usize = 32;
@@ -28,7 +28,7 @@ const BARE_MIN: usize = 400;
 const DECODED_MAX: usize = 96 << 10;
 
 /// The base64 of a text, and whether it says so itself.
-fn payload_of(text: &str) -> (&str, bool) {
+fn strip_data_url(text: &str) -> (&str, bool) {
     let behind = text.strip_prefix("data:").and_then(|text| text.split_once(";base64,"));
     // The comma is near, or it is not that of a header.
     match behind.filter(|(header, _)| header.len() < 100) {
@@ -37,79 +37,86 @@ fn payload_of(text: &str) -> (&str, bool) {
     }
 }
 
-fn magic(data: &str) -> Option<(Kind, &'static str)> {
+fn find_magic(data: &str) -> Option<(PayloadFormat, &'static str)> {
     let row = MAGICS.iter().find(|row| data.starts_with(row.0));
     row.map(|row| (row.1, row.2))
 }
 
 /// The media type of bytes of no known kind.
-pub(super) fn mime(text: &str) -> &'static str {
-    magic(payload_of(text.trim_start()).0).map_or(UNKNOWN, |found| found.1)
+pub(super) fn binary_mime(text: &str) -> &'static str {
+    find_magic(strip_data_url(text.trim_start()).0).map_or(UNKNOWN_MIME, |found| found.1)
 }
 
 /// The kind of a text that is bytes; `None`: it is text.
-pub(super) fn sniff(text: &str) -> Option<Kind> {
-    let (data, declared) = payload_of(text);
+pub(super) fn detect_binary(text: &str) -> Option<PayloadFormat> {
+    let (data, declared) = strip_data_url(text);
     let sample = || data.bytes().take(SAMPLE);
-    let all = sample().all(|byte| sextet(byte).is_some() || b"\r\n=".contains(&byte));
+    let all = sample().all(|byte| decode_sextet(byte).is_some() || b"\r\n=".contains(&byte));
     let any = |is: fn(&u8) -> bool| sample().any(|byte| is(&byte));
     let mixed =
         any(u8::is_ascii_uppercase) && any(u8::is_ascii_lowercase) && any(u8::is_ascii_digit);
-    match magic(data) {
+    match find_magic(data) {
         Some((kind, _)) if declared || (all && data.len() >= MAGIC_MIN) => return Some(kind),
-        None if declared || (all && mixed && data.len() >= BARE_MIN) => return Some(Kind::Binary),
+        None if declared || (all && mixed && data.len() >= BARE_MIN) => {
+            return Some(PayloadFormat::Binary);
+        }
         _ => {}
     }
     let odd =
         |c: &char| *c == '\u{fffd}' || (c.is_control() && !c.is_whitespace() && *c != '\u{1b}');
     let sample = || text.chars().take(SAMPLE);
-    (sample().filter(odd).count() * 10 > sample().count()).then_some(Kind::Binary)
+    (sample().filter(odd).count() * 10 > sample().count()).then_some(PayloadFormat::Binary)
 }
 
 /// Describes an image or other bytes.
-pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>, kind: Kind) {
+pub(super) fn outline_binary(
+    sheet: &mut OutlineWriter,
+    payload: &PayloadText<'_>,
+    kind: PayloadFormat,
+) {
     let text = payload.head.trim();
-    let (data, declared) = payload_of(text);
-    let found = magic(data);
-    let encoded = declared || sniff(text).is_some_and(|_| data.bytes().all(is_base64));
+    let (data, declared) = strip_data_url(text);
+    let found = find_magic(data);
+    let encoded = declared || detect_binary(text).is_some_and(|_| data.bytes().all(is_base64));
     match kind {
-        Kind::Image(format) => {
-            sheet.put(format);
-            sheet.put(" image");
+        PayloadFormat::Image(format) => {
+            sheet.push_text(format);
+            sheet.push_text(" image");
         }
-        _ => sheet.put("Binary data"),
+        _ => sheet.push_text("Binary data"),
     }
-    if let (Kind::Binary, Some((_, mime))) = (kind, found) {
-        sheet.put(", ");
-        sheet.put(mime);
+    if let (PayloadFormat::Binary, Some((_, mime))) = (kind, found) {
+        sheet.push_text(", ");
+        sheet.push_text(mime);
     }
-    let bytes = decoded(data);
-    if let Some((width, height)) = pixels(&bytes).filter(|_| encoded) {
-        sheet.put(", ");
-        sheet.number(width);
-        sheet.put(" x ");
-        sheet.count(height, "pixel");
+    let bytes = decode_base64(data);
+    if let Some((width, height)) = read_dimensions(&bytes).filter(|_| encoded) {
+        sheet.push_text(", ");
+        sheet.push_number(width);
+        sheet.push_text(" x ");
+        sheet.push_count(height, "pixel");
     }
-    sheet.put(", ");
+    sheet.push_text(", ");
     if encoded {
-        let sextets = int::to_u64(data.bytes().filter(|byte| sextet(*byte).is_some()).count());
+        let sextets =
+            int::to_u64(data.bytes().filter(|byte| decode_sextet(*byte).is_some()).count());
         // What was not read is taken to be of the same density.
         let unread = payload.bytes.saturating_sub(int::to_u64(payload.head.len()));
         let all = if payload.is_whole { sextets } else { sextets + unread };
-        sheet.put(if payload.is_whole { "" } else { "about " });
-        sheet.count(all / 4 * 3 + (all % 4).saturating_sub(1), "byte");
-        sheet.put(", in base64");
+        sheet.push_text(if payload.is_whole { "" } else { "about " });
+        sheet.push_count(all / 4 * 3 + (all % 4).saturating_sub(1), "byte");
+        sheet.push_text(", in base64");
     } else {
-        sheet.count(payload.bytes, "byte");
-        sheet.put(" that are not text");
+        sheet.push_count(payload.bytes, "byte");
+        sheet.push_text(" that are not text");
     }
 }
 
 fn is_base64(byte: u8) -> bool {
-    sextet(byte).is_some() || byte == b'=' || byte.is_ascii_whitespace()
+    decode_sextet(byte).is_some() || byte == b'=' || byte.is_ascii_whitespace()
 }
 
-const fn sextet(byte: u8) -> Option<u8> {
+const fn decode_sextet(byte: u8) -> Option<u8> {
     Some(match byte {
         b'A'..=b'Z' => byte - b'A',
         b'a'..=b'z' => byte - b'a' + 26,
@@ -121,10 +128,10 @@ const fn sextet(byte: u8) -> Option<u8> {
 }
 
 /// The bytes that base64 begins with.
-fn decoded(data: &str) -> Vec<u8> {
+fn decode_base64(data: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let (mut bits, mut held) = (0_u32, 0);
-    for six in data.bytes().filter_map(sextet) {
+    for six in data.bytes().filter_map(decode_sextet) {
         bits = (bits << 6) | u32::from(six);
         held += 6;
         if held >= 8 {
@@ -140,7 +147,7 @@ fn decoded(data: &str) -> Vec<u8> {
 }
 
 /// Width and height of an image, from its header.
-fn pixels(bytes: &[u8]) -> Option<(u64, u64)> {
+fn read_dimensions(bytes: &[u8]) -> Option<(u64, u64)> {
     let at = |at: usize| bytes.get(at).copied().map(u64::from);
     let big = |from: usize| Some(at(from)? << 8 | at(from + 1)?);
     let little = |from: usize| Some(at(from + 1)? << 8 | at(from)?);

@@ -7,12 +7,12 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    Payload, prose,
-    sheet::{Sheet, flat, number},
+    PayloadText, prose,
+    sheet::{OutlineWriter, push_flat, push_number},
 };
 use crate::base::{
     int,
-    json::{Fault, Scanner, TokenKind},
+    json::{JsonFault, JsonScanner, JsonTokenKind},
     tokens,
 };
 
@@ -28,45 +28,45 @@ const CUT_BYTES: usize = 6;
 
 /// Whether a text that starts with a bracket is JSON, as far as it goes.
 pub(super) fn is_json(text: &str, is_whole: bool) -> bool {
-    match fault(text) {
+    match find_fault(text) {
         None => true,
-        Some(fault) => (!is_whole && is_cut(text, fault)) || is_lines(text),
+        Some(fault) => (!is_whole && is_truncated(text, fault)) || is_json_lines(text),
     }
 }
 
 /// Describes JSON.
-pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>) {
+pub(super) fn outline_json(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
     let text = payload.head;
-    if is_lines(text) {
-        sheet.title(payload, "JSON lines");
-        shape(sheet, "\nFirst line: ", text.trim_start().lines().next().unwrap_or_default());
+    if is_json_lines(text) {
+        sheet.push_title(payload, "JSON lines");
+        quote_shape(sheet, "\nFirst line: ", text.trim_start().lines().next().unwrap_or_default());
         return;
     }
-    match fault(text).filter(|fault| payload.is_whole || !is_cut(text, *fault)) {
+    match find_fault(text).filter(|fault| payload.is_whole || !is_truncated(text, *fault)) {
         None => {
-            sheet.title(payload, "JSON");
-            shape(sheet, "\nShape: ", text);
+            sheet.push_title(payload, "JSON");
+            quote_shape(sheet, "\nShape: ", text);
         }
         Some(fault) => {
-            prose::explore(sheet, payload, &invalid(text, fault));
+            prose::outline_text(sheet, payload, &invalid_title(text, fault));
         }
     }
 }
 
-fn invalid(text: &str, fault: Fault) -> String {
+fn invalid_title(text: &str, fault: JsonFault) -> String {
     let mut title = String::from("JSON that does not parse (");
     title.push_str(fault.what);
     title.push_str(" at line ");
     let before = text.as_bytes().get(..fault.at).unwrap_or_default();
-    number(&mut title, int::to_u64(before.iter().filter(|byte| **byte == b'\n').count()) + 1);
+    push_number(&mut title, int::to_u64(before.iter().filter(|byte| **byte == b'\n').count()) + 1);
     title.push_str(", byte ");
-    number(&mut title, int::to_u64(fault.at));
+    push_number(&mut title, int::to_u64(fault.at));
     title.push_str("), shown as text");
     title
 }
 
-fn fault(text: &str) -> Option<Fault> {
-    let mut scanner = Scanner::new(text);
+fn find_fault(text: &str) -> Option<JsonFault> {
+    let mut scanner = JsonScanner::new(text);
     loop {
         match scanner.next_token() {
             Ok(Some(_)) => {}
@@ -76,31 +76,31 @@ fn fault(text: &str) -> Option<Fault> {
     }
 }
 
-const fn is_cut(text: &str, fault: Fault) -> bool {
+const fn is_truncated(text: &str, fault: JsonFault) -> bool {
     fault.at.saturating_add(CUT_BYTES) >= text.len()
 }
 
 /// Whether the first two lines are each a JSON object or array of their own.
-fn is_lines(text: &str) -> bool {
+fn is_json_lines(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let mut next = || lines.next().filter(|line| line.trim_start().starts_with(['{', '[']));
-    next().is_some_and(|line| fault(line).is_none())
-        && next().is_some_and(|line| fault(line).is_none_or(|fault| is_cut(line, fault)))
+    next().is_some_and(|line| find_fault(line).is_none())
+        && next().is_some_and(|line| find_fault(line).is_none_or(|fault| is_truncated(line, fault)))
 }
 
-fn shape(sheet: &mut Sheet, label: &str, text: &str) {
+fn quote_shape(sheet: &mut OutlineWriter, label: &str, text: &str) {
     let mut out = String::new();
     for levels in [3, 2, 1] {
-        out = Shape::of(text, levels);
-        if tokens::quarters(&out) <= SHAPE_MAX {
+        out = ShapeWriter::render_shape(text, levels);
+        if tokens::estimate_quarter_tokens(&out) <= SHAPE_MAX {
             break;
         }
     }
-    sheet.quote(label, &out, SHAPE_MAX);
+    sheet.push_quote(label, &out, SHAPE_MAX);
 }
 
 /// A container that is open and shown.
-struct Open {
+struct OpenContainer {
     /// Where its description begins.
     start: usize,
     /// Keys or elements so far.
@@ -111,49 +111,51 @@ struct Open {
     is_object: bool,
 }
 
-struct Shape {
+struct ShapeWriter {
     out: String,
-    open: Vec<Open>,
+    open: Vec<OpenContainer>,
     levels: usize,
 }
 
-impl Shape {
-    fn of(text: &str, levels: usize) -> String {
+impl ShapeWriter {
+    fn render_shape(text: &str, levels: usize) -> String {
         let mut shape = Self { out: String::new(), open: Vec::new(), levels };
-        let mut scanner = Scanner::new(text);
+        let mut scanner = JsonScanner::new(text);
         let mut hidden = None;
         let mut shown = true;
         while let Ok(Some(token)) = scanner.next_token() {
-            let ends = matches!(token.kind, TokenKind::ObjectEnd | TokenKind::ArrayEnd);
+            let ends = matches!(token.kind, JsonTokenKind::ObjectEnd | JsonTokenKind::ArrayEnd);
             if let Some(depth) = hidden {
                 if ends && token.depth == depth {
                     hidden = None;
                 }
                 continue;
             }
-            if token.kind == TokenKind::Key {
-                shown = shape.key(text.get(token.start + 1..token.end - 1).unwrap_or_default());
+            if token.kind == JsonTokenKind::Key {
+                shown =
+                    shape.push_key(text.get(token.start + 1..token.end - 1).unwrap_or_default());
             } else if ends {
-                shape.close("");
+                shape.close_container("");
             } else {
-                let starts = matches!(token.kind, TokenKind::ObjectStart | TokenKind::ArrayStart);
-                shown = shape.element(shown);
+                let starts =
+                    matches!(token.kind, JsonTokenKind::ObjectStart | JsonTokenKind::ArrayStart);
+                shown = shape.begin_element(shown);
                 match (shown, starts) {
-                    (true, true) => shape.start(token.kind == TokenKind::ObjectStart),
-                    (true, false) => shape.scalar(token.kind),
+                    (true, true) => shape.open_container(token.kind == JsonTokenKind::ObjectStart),
+                    (true, false) => shape.push_scalar(token.kind),
                     (false, true) => hidden = Some(token.depth),
                     (false, false) => {}
                 }
             }
         }
         while !shape.open.is_empty() {
-            shape.close("at least ");
+            shape.close_container("at least ");
         }
         shape.out
     }
 
     /// A key of the innermost container; whether its value is shown.
-    fn key(&mut self, key: &str) -> bool {
+    fn push_key(&mut self, key: &str) -> bool {
         let expanded = self.open.len() <= self.levels;
         let Some(open) = self.open.last_mut() else { return false };
         open.count += 1;
@@ -163,13 +165,13 @@ impl Shape {
         if open.count > 1 {
             self.out.push_str(", ");
         }
-        flat(&mut self.out, key, KEY_MAX);
+        push_flat(&mut self.out, key, KEY_MAX);
         self.out.push_str(": ");
         true
     }
 
     /// A value begins; whether it is shown, which for a member its key decided.
-    fn element(&mut self, shown: bool) -> bool {
+    fn begin_element(&mut self, shown: bool) -> bool {
         let expanded = self.open.len() <= self.levels;
         let Some(open) = self.open.last_mut() else { return true };
         if open.is_object {
@@ -186,27 +188,27 @@ impl Shape {
         true
     }
 
-    fn scalar(&mut self, kind: TokenKind) {
+    fn push_scalar(&mut self, kind: JsonTokenKind) {
         self.out.push_str(match kind {
-            TokenKind::String => "string",
-            TokenKind::Number => "number",
-            TokenKind::Null => "null",
+            JsonTokenKind::String => "string",
+            JsonTokenKind::Number => "number",
+            JsonTokenKind::Null => "null",
             _ => "boolean",
         });
-        self.ended();
+        self.end_value();
     }
 
-    fn start(&mut self, is_object: bool) {
+    fn open_container(&mut self, is_object: bool) {
         let start = self.out.len();
         if self.open.len() < self.levels {
             self.out.push_str(if is_object { " {" } else { " [" });
         }
         let at = self.out.len();
-        self.open.push(Open { start, count: 0, element: at, before: (at, at), is_object });
+        self.open.push(OpenContainer { start, count: 0, element: at, before: (at, at), is_object });
     }
 
     /// A value that is shown is complete: of neighbouring elements of one shape one is enough.
-    fn ended(&mut self) {
+    fn end_value(&mut self) {
         let Some(open) = self.open.last_mut().filter(|open| !open.is_object) else { return };
         let element = (open.element, self.out.len());
         let text = |(from, to): (usize, usize)| self.out.get(from..to).unwrap_or_default();
@@ -217,11 +219,11 @@ impl Shape {
         }
     }
 
-    fn close(&mut self, bound: &str) {
+    fn close_container(&mut self, bound: &str) {
         let Some(open) = self.open.pop() else { return };
         let mut what = String::from(if open.is_object { "object of " } else { "array of " });
         what.push_str(bound);
-        number(&mut what, open.count);
+        push_number(&mut what, open.count);
         if self.open.len() < self.levels {
             if open.count == 0 {
                 self.out.truncate(open.start);
@@ -234,6 +236,6 @@ impl Shape {
         if self.out.is_char_boundary(open.start) {
             self.out.insert_str(open.start, &what);
         }
-        self.ended();
+        self.end_value();
     }
 }

@@ -4,8 +4,8 @@
 //! their numbers. A level is one of the first words of a line; times stay as they are written.
 
 use super::{
-    Payload, prose,
-    sheet::{List, Sheet},
+    PayloadText, prose,
+    sheet::{OutlineList, OutlineWriter},
 };
 
 /// Levels, worst first.
@@ -34,23 +34,23 @@ pub(super) fn is_log(text: &str) -> bool {
     let marked = |line: &&str| {
         let mut words = line.split(|c: char| !c.is_ascii_alphabetic());
         let first = words.find(|word| !word.is_empty()).unwrap_or_default();
-        time(line).is_some() || (first.len() > 2 && word_level(first).is_some())
+        find_time(line).is_some() || (first.len() > 2 && word_level(first).is_some())
     };
     let count = lines().count();
     count > 1 && lines().filter(marked).count() * 2 > count
 }
 
 /// Describes a log.
-pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>) {
+pub(super) fn outline_log(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
     let mut counts = [0_u64; LEVELS.len()];
-    let mut errors = List::new(SHOWN);
+    let mut errors = OutlineList::new(SHOWN);
     let mut seen = [""; SHOWN];
     for (at, line) in (1..).zip(payload.head.lines()) {
-        let Some(level) = level(line) else { continue };
+        let Some(level) = find_level(line) else { continue };
         if let Some(count) = counts.get_mut(level) {
             *count += 1;
         }
-        let message = message(line);
+        let message = strip_time(line);
         if level < ERRORS && !seen.contains(&message) {
             if let Some(slot) = seen.iter_mut().find(|slot| slot.is_empty()) {
                 *slot = message;
@@ -58,28 +58,28 @@ pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>) {
             errors.push(Some(at), line, None);
         }
     }
-    sheet.title(payload, "Log");
-    let first = payload.head.lines().take(LINES_MAX).find_map(time).unwrap_or_default();
+    sheet.push_title(payload, "Log");
+    let first = payload.head.lines().take(LINES_MAX).find_map(find_time).unwrap_or_default();
     let end = if payload.is_whole { payload.head } else { payload.tail };
-    let last = end.lines().rev().take(LINES_MAX).find_map(time).unwrap_or_default();
-    sheet.quote("\nFrom ", first, 120);
-    sheet.quote(if first.is_empty() { "\nTo " } else { " to " }, last, 120);
-    let mut levels = List::new(LEVELS.len());
+    let last = end.lines().rev().take(LINES_MAX).find_map(find_time).unwrap_or_default();
+    sheet.push_quote("\nFrom ", first, 120);
+    sheet.push_quote(if first.is_empty() { "\nTo " } else { " to " }, last, 120);
+    let mut levels = OutlineList::new(LEVELS.len());
     for (name, count) in LEVELS.iter().zip(counts) {
         if count > 0 {
             levels.push(None, name, Some(count));
         }
     }
-    sheet.list("level", &levels, ", ", sheet.left());
-    sheet.list("distinct error line", &errors, "\n", sheet.left());
+    sheet.push_list("level", &levels, ", ", sheet.quarters_left());
+    sheet.push_list("distinct error line", &errors, "\n", sheet.quarters_left());
     if errors.total == 0 {
-        prose::excerpts(sheet, payload);
+        prose::quote_excerpts(sheet, payload);
     }
 }
 
 /// What is left of a line without the time and the digits before its text.
-fn message(line: &str) -> &str {
-    let time = time(line).unwrap_or_default();
+fn strip_time(line: &str) -> &str {
+    let time = find_time(line).unwrap_or_default();
     let after = line.find(time).and_then(|at| line.get(at + time.len()..)).unwrap_or(line);
     after.trim()
 }
@@ -89,13 +89,13 @@ fn word_level(word: &str) -> Option<usize> {
     row.map(|(_, level)| *level)
 }
 
-fn level(line: &str) -> Option<usize> {
+fn find_level(line: &str) -> Option<usize> {
     let words = line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| word.len() > 2);
     words.take(WORDS).find_map(word_level)
 }
 
 /// The time near the beginning of a line, with the date before it if there is one.
-fn time(line: &str) -> Option<&str> {
+fn find_time(line: &str) -> Option<&str> {
     let bytes = line.as_bytes();
     let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b":/.-+,".contains(byte);
     let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);

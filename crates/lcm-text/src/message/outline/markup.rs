@@ -6,8 +6,8 @@
 use alloc::vec::Vec;
 
 use super::{
-    Payload,
-    sheet::{List, Sheet},
+    PayloadText,
+    sheet::{OutlineList, OutlineWriter},
 };
 
 /// Tags and keys that are shown.
@@ -25,7 +25,7 @@ const KEY_BYTES_MAX: usize = 100;
 pub(super) fn is_markup(text: &str) -> bool {
     let closes = |tag: &str| text.contains("</") && text.contains('>') && !tag.is_empty();
     text.starts_with("<?xml") || text.starts_with("<!") || {
-        text.strip_prefix('<').is_some_and(|rest| closes(tag(rest)))
+        text.strip_prefix('<').is_some_and(|rest| closes(tag_name(rest)))
     }
 }
 
@@ -33,12 +33,12 @@ pub(super) fn is_markup(text: &str) -> bool {
 pub(super) fn is_html(text: &str) -> bool {
     text.split('<').skip(1).take(4).any(|piece| {
         let start = piece.trim_start_matches("!DOCTYPE ").trim_start_matches("!doctype ");
-        tag(start).eq_ignore_ascii_case("html")
+        tag_name(start).eq_ignore_ascii_case("html")
     })
 }
 
 /// The name at the beginning of what follows a `<`; empty when it is no opening tag.
-fn tag(piece: &str) -> &str {
+fn tag_name(piece: &str) -> &str {
     let ends = |c: char| c.is_whitespace() || matches!(c, '>' | '/' | '<');
     let name = piece.split(ends).next().unwrap_or_default();
     let named = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
@@ -46,7 +46,7 @@ fn tag(piece: &str) -> &str {
 }
 
 /// Describes a document with tags.
-pub(super) fn explore_tags(sheet: &mut Sheet, payload: &Payload<'_>) {
+pub(super) fn outline_tags(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
     let text = payload.head;
     let (mut root, mut title) = ("", "");
     let mut tags: Vec<(&str, u64)> = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn explore_tags(sheet: &mut Sheet, payload: &Payload<'_>) {
     for piece in text.split('<').skip(1) {
         let inside = comment || piece.starts_with("!--");
         comment = inside && !piece.contains("-->");
-        let name = tag(piece);
+        let name = tag_name(piece);
         if inside || name.is_empty() {
             continue;
         }
@@ -74,22 +74,22 @@ pub(super) fn explore_tags(sheet: &mut Sheet, payload: &Payload<'_>) {
             others += 1;
         }
     }
-    sheet.title(payload, if is_html(text) { "HTML" } else { "XML" });
-    sheet.quote("\nRoot: ", root, TITLE_MAX);
-    sheet.quote("\nTitle: ", title, TITLE_MAX);
-    let mut list = List::new(TAGS);
+    sheet.push_title(payload, if is_html(text) { "HTML" } else { "XML" });
+    sheet.push_quote("\nRoot: ", root, TITLE_MAX);
+    sheet.push_quote("\nTitle: ", title, TITLE_MAX);
+    let mut list = OutlineList::new(TAGS);
     for (name, count) in tags {
         list.push(None, name, Some(count));
     }
-    sheet.list("tag", &list, ", ", LIST_MAX);
+    sheet.push_list("tag", &list, ", ", LIST_MAX);
     if others > 0 {
-        sheet.put(", and others ");
-        sheet.count(others, "time");
+        sheet.push_text(", and others ");
+        sheet.push_count(others, "time");
     }
 }
 
 /// The key that a line of YAML begins with, at no indentation.
-fn key(line: &str) -> Option<&str> {
+fn yaml_key(line: &str) -> Option<&str> {
     if line.starts_with([' ', '\t', '#', '-', '{', '[', '<', '%', '@', '`']) {
         return None;
     }
@@ -105,7 +105,7 @@ pub(super) fn is_yaml(text: &str) -> bool {
     let starts = text.starts_with("---");
     let mut keys = 0;
     for line in text.lines().take(LINES_MAX) {
-        let name = key(line).filter(|name| !name.contains(' '));
+        let name = yaml_key(line).filter(|name| !name.contains(' '));
         keys += usize::from(name.is_some());
         let other = line.is_empty() || line.starts_with([' ', '#']) || line.starts_with("---");
         if name.is_none() && !other && !line.starts_with("- ") {
@@ -116,9 +116,9 @@ pub(super) fn is_yaml(text: &str) -> bool {
 }
 
 /// Describes YAML.
-pub(super) fn explore_yaml(sheet: &mut Sheet, payload: &Payload<'_>) {
+pub(super) fn explore_yaml(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
     let (mut documents, mut items, mut content) = (0_u64, 0, false);
-    let mut keys = List::new(KEYS);
+    let mut keys = OutlineList::new(KEYS);
     for (at, line) in (1..).zip(payload.head.lines()) {
         if line.starts_with("---") {
             documents += u64::from(content);
@@ -127,19 +127,19 @@ pub(super) fn explore_yaml(sheet: &mut Sheet, payload: &Payload<'_>) {
             content = true;
         }
         items += u64::from(line.starts_with("- ") || line == "-");
-        if let Some(name) = key(line) {
+        if let Some(name) = yaml_key(line) {
             keys.push(Some(at), name, None);
         }
     }
-    sheet.title(payload, "YAML");
-    sheet.put("\n");
-    sheet.count(documents + u64::from(content), "document");
+    sheet.push_title(payload, "YAML");
+    sheet.push_text("\n");
+    sheet.push_count(documents + u64::from(content), "document");
     if items > 0 {
-        sheet.put(", ");
-        sheet.count(items, "top-level list item");
+        sheet.push_text(", ");
+        sheet.push_count(items, "top-level list item");
     }
-    sheet.list("top-level key", &keys, ", ", LIST_MAX);
+    sheet.push_list("top-level key", &keys, ", ", LIST_MAX);
     if keys.total == 0 {
-        sheet.quote("\nOpening: ", payload.head, LIST_MAX / 2);
+        sheet.push_quote("\nOpening: ", payload.head, LIST_MAX / 2);
     }
 }

@@ -18,14 +18,14 @@ mod table;
 
 use alloc::string::String;
 
-use self::sheet::Sheet;
+use self::sheet::OutlineWriter;
 
 /// Most tokens of the text, as `tokens::estimate` counts.
 pub const TOKENS_MAX: u32 = 240;
 
 /// What is known of a payload.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Payload<'a> {
+pub(crate) struct PayloadText<'a> {
     /// Name of the file or tool, as the host gives it.
     pub name: Option<&'a str>,
     /// Declared media type.
@@ -44,7 +44,7 @@ pub(crate) struct Payload<'a> {
 
 /// What a payload is. Names of languages and image formats are as people write them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum PayloadFormat {
     /// One JSON document, or one per line.
     Json,
     /// Rows with commas, semicolons or bars between their columns.
@@ -73,9 +73,9 @@ pub enum Kind {
 
 /// What was found out about a payload.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Exploration {
+pub struct Outline {
     /// What it is.
-    pub kind: Kind,
+    pub kind: PayloadFormat,
     /// Media type, for a payload of which none was declared.
     pub mime: &'static str,
     /// The summary, 1 to [`TOKENS_MAX`] tokens.
@@ -83,24 +83,28 @@ pub struct Exploration {
 }
 
 /// Explores a payload.
-pub(crate) fn explore(payload: &Payload<'_>) -> Exploration {
+pub(crate) fn build_outline(payload: &PayloadText<'_>) -> Outline {
     let head = payload.head.strip_prefix('\u{feff}').unwrap_or(payload.head);
-    let payload = &Payload { head, ..*payload };
-    let (kind, mime) = kind::of(payload);
-    let mut sheet = Sheet::new(TOKENS_MAX);
+    let payload = &PayloadText { head, ..*payload };
+    let (kind, mime) = kind::detect_format(payload);
+    let mut sheet = OutlineWriter::new(TOKENS_MAX);
     match kind {
-        Kind::Json => json::explore(&mut sheet, payload),
-        Kind::Csv | Kind::Tsv => table::explore(&mut sheet, payload, kind == Kind::Tsv),
-        Kind::Yaml => markup::explore_yaml(&mut sheet, payload),
-        Kind::Xml => markup::explore_tags(&mut sheet, payload),
-        Kind::Code(name) => code::explore(&mut sheet, payload, name),
-        Kind::Markdown => prose::explore(&mut sheet, payload, "Markdown"),
-        Kind::Log => log::explore(&mut sheet, payload),
-        Kind::Diff => diff::explore(&mut sheet, payload),
-        Kind::Image(_) | Kind::Binary => image::explore(&mut sheet, payload, kind),
-        Kind::Text => prose::explore(&mut sheet, payload, "Text"),
+        PayloadFormat::Json => json::outline_json(&mut sheet, payload),
+        PayloadFormat::Csv | PayloadFormat::Tsv => {
+            table::outline_table(&mut sheet, payload, kind == PayloadFormat::Tsv)
+        }
+        PayloadFormat::Yaml => markup::explore_yaml(&mut sheet, payload),
+        PayloadFormat::Xml => markup::outline_tags(&mut sheet, payload),
+        PayloadFormat::Code(name) => code::explore(&mut sheet, payload, name),
+        PayloadFormat::Markdown => prose::outline_text(&mut sheet, payload, "Markdown"),
+        PayloadFormat::Log => log::outline_log(&mut sheet, payload),
+        PayloadFormat::Diff => diff::outline_diff(&mut sheet, payload),
+        PayloadFormat::Image(_) | PayloadFormat::Binary => {
+            image::outline_binary(&mut sheet, payload, kind)
+        }
+        PayloadFormat::Text => prose::outline_text(&mut sheet, payload, "Text"),
     }
-    Exploration { kind, mime, text: sheet.into_text() }
+    Outline { kind, mime, text: sheet.into_text() }
 }
 
 #[cfg(test)]

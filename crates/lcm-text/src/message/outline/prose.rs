@@ -4,8 +4,8 @@
 //! closing as fits.
 
 use super::{
-    Payload,
-    sheet::{List, Sheet},
+    PayloadText,
+    sheet::{OutlineList, OutlineWriter},
 };
 use crate::base::tokens;
 
@@ -25,7 +25,7 @@ pub(super) fn is_heading(line: &str) -> bool {
 }
 
 /// Describes text.
-pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>, title: &str) {
+pub(super) fn outline_text(sheet: &mut OutlineWriter, payload: &PayloadText<'_>, title: &str) {
     let (mut characters, mut words) = (0_u64, 0_u64);
     let mut between = true;
     for c in payload.head.chars() {
@@ -34,12 +34,12 @@ pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>, title: &str) {
         words += u64::from(between && !blank);
         between = blank;
     }
-    sheet.title(payload, title);
-    sheet.put(", ");
-    sheet.count(characters, "character");
-    sheet.put(", ");
-    sheet.count(words, "word");
-    let mut headings = List::new(HEADINGS);
+    sheet.push_title(payload, title);
+    sheet.push_text(", ");
+    sheet.push_count(characters, "character");
+    sheet.push_text(", ");
+    sheet.push_count(words, "word");
+    let mut headings = OutlineList::new(HEADINGS);
     let mut fenced = false;
     for (at, line) in (1..).zip(payload.head.lines()) {
         if !line.starts_with(['#', '`', '~']) {
@@ -50,32 +50,33 @@ pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>, title: &str) {
             headings.push(Some(at), line.trim_start_matches('#'), None);
         }
     }
-    sheet.list("heading", &headings, ", ", HEADINGS_MAX);
-    excerpts(sheet, payload);
+    sheet.push_list("heading", &headings, ", ", HEADINGS_MAX);
+    quote_excerpts(sheet, payload);
 }
 
 /// The whole text if it fits, else its opening and its closing.
-pub(super) fn excerpts(sheet: &mut Sheet, payload: &Payload<'_>) {
-    let Some(room) = sheet.left().checked_sub(LABELS).filter(|room| *room >= EXCERPT_MIN) else {
+pub(super) fn quote_excerpts(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
+    let Some(room) = sheet.quarters_left().checked_sub(LABELS).filter(|room| *room >= EXCERPT_MIN)
+    else {
         return;
     };
     let text = payload.head.trim();
-    if payload.is_whole && tokens::quarters(text) <= room {
-        sheet.quote("\nAll of it: ", text, room);
+    if payload.is_whole && tokens::estimate_quarter_tokens(text) <= room {
+        sheet.push_quote("\nAll of it: ", text, room);
         return;
     }
     let end = if payload.is_whole { text } else { payload.tail.trim_end() };
     let each = EXCERPT_MAX.min(room / 2);
-    sheet.quote("\nOpening: ", text, each);
-    sheet.quote("\nClosing: ...", closing(end, each), each);
+    sheet.push_quote("\nOpening: ", text, each);
+    sheet.push_quote("\nClosing: ...", take_end(end, each), each);
 }
 
 /// The end of a text, of at most so many quarter tokens, from the beginning of a word on if one
 /// is near.
-pub(super) fn closing(text: &str, max: u64) -> &str {
+pub(super) fn take_end(text: &str, max: u64) -> &str {
     let mut left = max;
     let start = text.char_indices().rev().find(|(_, c)| {
-        let weight = u64::from(tokens::weight(*c));
+        let weight = u64::from(tokens::char_quarter_tokens(*c));
         let over = weight > left;
         left = left.saturating_sub(weight);
         over

@@ -4,8 +4,8 @@
 //! the columns, number of rows, the first row. The first line is taken for the header.
 
 use super::{
-    Payload,
-    sheet::{List, Sheet},
+    PayloadText,
+    sheet::{OutlineList, OutlineWriter},
 };
 
 /// What may stand between columns; of several the first counts.
@@ -21,7 +21,7 @@ const ROW_MAX: u64 = 180;
 
 /// The separator of a text that looks like a table: the same number of it in each of its first
 /// lines, which are two or more.
-pub(super) fn separator(text: &str, is_whole: bool) -> Option<u8> {
+pub(super) fn detect_separator(text: &str, is_whole: bool) -> Option<u8> {
     let mut lines: alloc::vec::Vec<&str> = text.lines().take(LINES_MAX + 1).collect();
     // The last may be cut.
     if lines.len() > LINES_MAX || !is_whole {
@@ -40,12 +40,12 @@ pub(super) fn separator(text: &str, is_whole: bool) -> Option<u8> {
 }
 
 /// Describes a table.
-pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>, tabs: bool) {
+pub(super) fn outline_table(sheet: &mut OutlineWriter, payload: &PayloadText<'_>, tabs: bool) {
     let text = payload.head;
-    let (header, rest) = row(text);
-    let separator = if tabs { b'\t' } else { most_frequent(header) };
-    let mut names = List::new(COLUMNS);
-    for field in fields(header, separator) {
+    let (header, rest) = split_row(text);
+    let separator = if tabs { b'\t' } else { most_frequent_separator(header) };
+    let mut names = OutlineList::new(COLUMNS);
+    for field in split_fields(header, separator) {
         let name = field.trim();
         let bare = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
         names.push(None, bare.unwrap_or(name), None);
@@ -53,7 +53,7 @@ pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>, tabs: bool) {
     let (mut rows, mut other, mut first) = (0, 0, "");
     let mut left = rest;
     while !left.is_empty() {
-        let (line, after) = row(left);
+        let (line, after) = split_row(left);
         left = after;
         // The last row of a beginning may be cut.
         if line.trim().is_empty() || (after.is_empty() && !payload.is_whole) {
@@ -65,27 +65,27 @@ pub(super) fn explore(sheet: &mut Sheet, payload: &Payload<'_>, tabs: bool) {
         rows += 1;
         other += u64::from(count(line, separator) != names.total);
     }
-    sheet.title(payload, if tabs { "TSV" } else { "CSV" });
-    sheet.put(if payload.is_whole { "\n" } else { "\nAt least " });
-    sheet.count(rows, "row");
-    sheet.put(" below the header");
+    sheet.push_title(payload, if tabs { "TSV" } else { "CSV" });
+    sheet.push_text(if payload.is_whole { "\n" } else { "\nAt least " });
+    sheet.push_count(rows, "row");
+    sheet.push_text(" below the header");
     if other > 0 {
-        sheet.put(", ");
-        sheet.number(other);
-        sheet.put(" with another number of columns");
+        sheet.push_text(", ");
+        sheet.push_number(other);
+        sheet.push_text(" with another number of columns");
     }
-    sheet.list("column", &names, ", ", NAMES_MAX);
-    sheet.quote("\nFirst row: ", first, ROW_MAX);
+    sheet.push_list("column", &names, ", ", NAMES_MAX);
+    sheet.push_quote("\nFirst row: ", first, ROW_MAX);
 }
 
 /// The separator that a header has most of; a comma when it has none.
-fn most_frequent(header: &str) -> u8 {
+fn most_frequent_separator(header: &str) -> u8 {
     let best = SEPARATORS.into_iter().rev().max_by_key(|separator| count(header, *separator));
     best.filter(|separator| count(header, *separator) > 1).unwrap_or(b',')
 }
 
 /// The first row, without its line break, and what follows; a line break in quotes ends no row.
-fn row(text: &str) -> (&str, &str) {
+fn split_row(text: &str) -> (&str, &str) {
     let mut quoted = false;
     let end = text.bytes().position(|byte| {
         quoted ^= byte == b'"';
@@ -111,7 +111,7 @@ fn count(row: &str, separator: u8) -> u64 {
 }
 
 /// The fields of a row, quotes included.
-fn fields(row: &str, separator: u8) -> impl Iterator<Item = &str> {
+fn split_fields(row: &str, separator: u8) -> impl Iterator<Item = &str> {
     let mut quoted = false;
     row.split(move |c: char| {
         quoted ^= c == '"';

@@ -26,9 +26,9 @@ use core::fmt;
 use crate::{
     base::{
         error::{Error, Result},
-        json::{self, Kind, Piece, Value},
+        json::{self, JsonKind, JsonValue, StringPiece},
     },
-    message::Object,
+    message::JsonObject,
     types::api::Dialect,
 };
 
@@ -42,38 +42,38 @@ const FINDINGS_MAX: usize = 100;
 /// `invalid-input`: no JSON array; `unsupported`: a dialect that has no rules here.
 pub fn validate(dialect: Dialect, messages_json: &str) -> Result<String> {
     if dialect == Dialect::Lcm {
-        return Err(Error::unsupported("dialect: `lcm` is no provider's, and has no rules"));
+        return Err(Error::not_supported("dialect: `lcm` is no provider's, and has no rules"));
     }
     // The scanner reads objects.
     let raw = format!("{{\"messages\":{messages_json}}}");
-    let members = json::object(&raw)
-        .map_err(|error| Error::invalid(format_args!("messages-json: {}", error.message)))?;
+    let members = json::parse_object(&raw)
+        .map_err(|error| Error::invalid_input(format_args!("messages-json: {}", error.message)))?;
     let [list] = members.as_slice() else {
-        return Err(Error::invalid("messages-json: no JSON array"));
+        return Err(Error::invalid_input("messages-json: no JSON array"));
     };
-    if list.kind != Kind::Array {
-        return Err(Error::invalid("messages-json: no JSON array"));
+    if list.kind != JsonKind::Array {
+        return Err(Error::invalid_input("messages-json: no JSON array"));
     }
-    let findings = check(dialect, &raw, &json::elements(&raw, list.value));
-    Ok(findings.json())
+    let findings = check(dialect, &raw, &json::list_elements(&raw, list.value));
+    Ok(findings.to_json())
 }
 
 /// What is wrong with these messages of `raw`; nothing in the dialect `lcm`, which has no rules.
-pub fn check(dialect: Dialect, raw: &str, messages: &[Value]) -> Findings {
-    check_behind(dialect, None, raw, messages)
+pub fn check(dialect: Dialect, raw: &str, messages: &[JsonValue]) -> Findings {
+    check_after(dialect, None, raw, messages)
 }
 
 /// The same of messages behind accepted ones, the last of which is `before`: none of their calls is
 /// open, and no id is used in both.
-pub fn check_behind(
+pub fn check_after(
     dialect: Dialect,
     before: Option<&str>,
     raw: &str,
-    messages: &[Value],
+    messages: &[JsonValue],
 ) -> Findings {
     let mut findings = Findings::default();
     if messages.is_empty() {
-        findings.expect(false, format_args!("no messages"));
+        findings.report_unless(false, format_args!("no messages"));
     }
     check_characters(raw, messages, &mut findings);
     match dialect {
@@ -87,23 +87,25 @@ pub fn check_behind(
 }
 
 /// Half a surrogate pair is no character, and providers read strict JSON.
-fn check_characters(raw: &str, messages: &[Value], findings: &mut Findings) {
+fn check_characters(raw: &str, messages: &[JsonValue], findings: &mut Findings) {
     // Any such half is an escape of D800 to DFFF.
     if !raw.contains("\\ud") && !raw.contains("\\uD") {
         return;
     }
     for (at, value) in messages.iter().enumerate() {
-        findings.at = at;
+        findings.message_index = at;
         let message = json::slice(raw, value.span);
         let mut lone = false;
-        let mut scanner = json::Scanner::new(message);
+        let mut scanner = json::JsonScanner::new(message);
         while let Ok(Some(token)) = scanner.next_token() {
-            if let json::TokenKind::String | json::TokenKind::Key = token.kind {
+            if let json::JsonTokenKind::String | json::JsonTokenKind::Key = token.kind {
                 let literal = message.get(token.start..token.end).unwrap_or_default();
-                json::each_piece(literal, &mut |piece| lone |= matches!(piece, Piece::Lone(_)));
+                json::each_piece(literal, &mut |piece| {
+                    lone |= matches!(piece, StringPiece::LoneSurrogate(_))
+                });
             }
         }
-        findings.expect(!lone, format_args!("half a surrogate pair in a string"));
+        findings.report_unless(!lone, format_args!("half a surrogate pair in a string"));
     }
 }
 
@@ -114,24 +116,24 @@ pub struct Findings {
     pub list: Vec<String>,
     /// Indexes of the messages that are at fault.
     pub messages: Vec<usize>,
-    at: usize,
+    message_index: usize,
 }
 
 impl Findings {
     /// Adds what is wrong with the current message, unless it is as it should.
-    fn expect(&mut self, holds: bool, wrong: fmt::Arguments<'_>) {
-        self.expect_of(&[self.at], holds, wrong);
+    fn report_unless(&mut self, holds: bool, wrong: fmt::Arguments<'_>) {
+        self.report_messages_unless(&[self.message_index], holds, wrong);
     }
 
     /// The same, when other messages are at fault than the one where it shows.
-    fn expect_of(&mut self, fault: &[usize], holds: bool, wrong: fmt::Arguments<'_>) {
+    fn report_messages_unless(&mut self, fault: &[usize], holds: bool, wrong: fmt::Arguments<'_>) {
         if !holds && self.list.len() < FINDINGS_MAX {
-            self.list.push(format!("messages[{}]: {wrong}", self.at));
+            self.list.push(format!("messages[{}]: {wrong}", self.message_index));
             self.messages.extend_from_slice(fault);
         }
     }
 
-    fn json(&self) -> String {
+    fn to_json(&self) -> String {
         let mut out = String::from("[");
         for finding in &self.list {
             if out.len() > 1 {
@@ -145,10 +147,14 @@ impl Findings {
 }
 
 /// The message as an object, and its role.
-fn read<'a>(raw: &'a str, value: Value, findings: &mut Findings) -> Option<(Object<'a>, String)> {
-    let message = Object::of(raw, value);
-    findings.expect(message.is_some(), format_args!("no object"));
+fn read_message<'a>(
+    raw: &'a str,
+    value: JsonValue,
+    findings: &mut Findings,
+) -> Option<(JsonObject<'a>, String)> {
+    let message = JsonObject::from_value(raw, value);
+    findings.report_unless(message.is_some(), format_args!("no object"));
     let message = message?;
-    let role = String::from(message.text("role"));
+    let role = String::from(message.get_text("role"));
     Some((message, role))
 }

@@ -15,11 +15,11 @@ pub(super) const REPORT: u16 = 1 << 7;
 /// A negation that makes [`POSSIBLE`] an error.
 const NEGATION: u16 = 1 << 5;
 /// What is an error when it is negated.
-const POSSIBLE: u16 = 1 << 6;
+const ERROR_IF_NEGATED: u16 = 1 << 6;
 
 // Lower case. Chinese words are pairs of ideographs, because terms are.
 #[rustfmt::skip]
-const WORDS: [(u16, &[&str]); 8] = [
+const CUE_WORDS: [(u16, &[&str]); 8] = [
     (ERROR, &[
         "error", "errors", "exception", "exceptions", "failed", "failure", "failures", "fails",
         "fatal", "panic", "panicked", "traceback", "denied", "refused", "timeout", "aborted",
@@ -38,7 +38,7 @@ const WORDS: [(u16, &[&str]); 8] = [
         "erledigt", "termin\u{e9}", "listo", "hecho", "\u{5b8c}\u{6210}", "\u{6210}\u{529f}",
         "\u{5df2}\u{7ecf}",
     ]),
-    (OUTCOME | POSSIBLE, &["found"]),
+    (OUTCOME | ERROR_IF_NEGATED, &["found"]),
     (DECISION, &[
         "decided", "decide", "decision", "chose", "choose", "agreed", "instead", "because", "must",
         "should", "never", "always", "prefer", "required", "requires", "only", "policy",
@@ -58,14 +58,14 @@ const WORDS: [(u16, &[&str]); 8] = [
         "\u{5ba2}\u{6c14}",
     ]),
     (NEGATION, &["no", "not", "none", "couldn't", "can't", "doesn't", "isn't"]),
-    (POSSIBLE, &[
+    (ERROR_IF_NEGATED, &[
         "such", "available", "exist", "exists", "able", "permitted", "allowed", "recognized",
         "defined", "supported",
     ]),
 ];
 
 /// What stands in the line with which a program reports an error.
-const REPORTS: [&str; 14] = [
+const REPORT_MARKERS: [&str; 14] = [
     "rror: ",
     "rror] ",
     "xception: ",
@@ -83,18 +83,18 @@ const REPORTS: [&str; 14] = [
 ];
 
 /// Every word that says something, with what it says. A word stands in one list only.
-pub(crate) fn words() -> impl Iterator<Item = (&'static str, u16)> {
-    WORDS.iter().flat_map(|(cues, words)| words.iter().map(|word| (*word, *cues)))
+pub(crate) fn iter_cue_words() -> impl Iterator<Item = (&'static str, u16)> {
+    CUE_WORDS.iter().flat_map(|(cues, words)| words.iter().map(|word| (*word, *cues)))
 }
 
 /// What all words of a piece say together, and its punctuation.
-pub(super) fn of_piece(words: u16, text: &str) -> u16 {
+pub(super) fn classify_cues(words: u16, text: &str) -> u16 {
     let mut cues = words & (ERROR | OUTCOME | DECISION | REQUEST | COURTESY);
-    if words & NEGATION != 0 && words & POSSIBLE != 0 {
+    if words & NEGATION != 0 && words & ERROR_IF_NEGATED != 0 {
         cues |= ERROR;
         cues &= !OUTCOME;
     }
-    if cues & ERROR != 0 && REPORTS.iter().any(|report| text.contains(report)) {
+    if cues & ERROR != 0 && REPORT_MARKERS.iter().any(|report| text.contains(report)) {
         cues |= REPORT;
     }
     if text.contains('?') || (!text.is_ascii() && text.contains('\u{ff1f}')) {

@@ -17,11 +17,11 @@ pub mod terms;
 
 use alloc::string::String;
 
-pub use self::fallback::{cap, fallback};
+pub use self::fallback::{build_fallback, cap_summary};
 use self::{
-    material::{Material, Piece},
-    parse::Voice,
-    pieces::quarters,
+    material::{Excerpt, SourceAnalysis},
+    parse::Speaker,
+    pieces::quarter_tokens_u32,
     select::Selection,
 };
 use crate::{base::tokens, summary::prompts};
@@ -40,10 +40,10 @@ const FOOTER_MAX: u32 = 480;
 /// is `Expand for details about: ` and names that were left out; below 32 tokens there is none.
 /// Empty when the source is blank or not even a word of it fits.
 #[must_use]
-pub fn extract(source: &str, tokens_max: u32) -> String {
+pub fn summarize_extractively(source: &str, tokens_max: u32) -> String {
     let budget = tokens_max.saturating_mul(4);
-    let mut parsed = parse::parse(source);
-    let leads = core::mem::take(&mut parsed.leads);
+    let mut parsed = parse::parse_transcript(source);
+    let leads = core::mem::take(&mut parsed.earlier_leads);
     let last_resort = parsed.last_resort;
     if last_resort.is_empty() || budget == 0 {
         return String::new();
@@ -53,28 +53,28 @@ pub fn extract(source: &str, tokens_max: u32) -> String {
     } else {
         (budget / 100).saturating_mul(FOOTER_PERCENT).clamp(FOOTER_MIN, FOOTER_MAX)
     };
-    let material = Material::new(parsed);
+    let material = SourceAnalysis::new(parsed);
     let mut selection = Selection::new(&material, budget.saturating_sub(footer));
     if footer > 0 {
-        let needed = render::footer_size(&material, &selection, &leads, footer);
-        selection.extend(budget.saturating_sub(needed));
+        let needed = render::estimate_footer_size(&material, &selection, &leads, footer);
+        selection.extend_to_budget(budget.saturating_sub(needed));
     }
-    let mut out = render::body(&material, &selection);
+    let mut out = render::render_body(&material, &selection);
     if out.is_empty() {
         // No piece fits as a whole.
-        let said = |piece: &&Piece<'_>| piece.voice == Voice::User;
-        let pieces = &material.pieces;
+        let said = |piece: &&Excerpt<'_>| piece.speaker == Speaker::User;
+        let pieces = &material.excerpts;
         let piece = pieces.iter().find(said).or_else(|| pieces.first());
         let text = piece.map_or(last_resort, |piece| piece.text);
-        out.push_str(head(text, budget.saturating_sub(footer) / 4));
+        out.push_str(truncate_at_word(text, budget.saturating_sub(footer) / 4));
         if out.is_empty() {
             return out;
         }
         out.push('\n');
     }
     if footer > 0 {
-        let room = budget.saturating_sub(quarters(&out));
-        render::footer(&mut out, &material, &selection, &leads, room);
+        let room = budget.saturating_sub(quarter_tokens_u32(&out));
+        render::append_footer(&mut out, &material, &selection, &leads, room);
     }
     out.truncate(out.trim_end().len());
     out
@@ -84,16 +84,16 @@ pub fn extract(source: &str, tokens_max: u32) -> String {
 ///
 /// It is at most as long as the prompt asks for, and at most three quarters of what it replaces.
 #[must_use]
-pub fn offline(prompt: &str) -> String {
+pub fn answer_offline_prompt(prompt: &str) -> String {
     let Some((source, target)) = prompts::material(prompt) else { return String::new() };
     let size = tokens::estimate(source);
     let size = prompts::stated_source_tokens(prompt).map_or(size, |stated| stated.min(size));
-    extract(source, target.min(size - size / 4))
+    summarize_extractively(source, target.min(size - size / 4))
 }
 
 /// The beginning of `text` of at most so many tokens, ending with a whole word if there is one.
-fn head(text: &str, tokens_max: u32) -> &str {
-    let cut = tokens::truncate(text, tokens_max);
+fn truncate_at_word(text: &str, tokens_max: u32) -> &str {
+    let cut = tokens::truncate_to_tokens(text, tokens_max);
     let rest = text.get(cut.len()..).unwrap_or("");
     if rest.is_empty() || rest.starts_with(char::is_whitespace) {
         return cut.trim_end();

@@ -6,7 +6,7 @@ use crate::summary::transcript::{self, EXPAND_PREFIX, MEDIA_NOTE};
 
 /// Who speaks in a line, as far as it changes what a line is worth.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Voice {
+pub(super) enum Speaker {
     /// The person.
     User,
     /// The model, or its call of a tool.
@@ -19,7 +19,7 @@ pub(super) enum Voice {
 
 /// One message, or what a summary keeps of one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Block<'a> {
+pub(super) struct TranscriptBlock<'a> {
     /// `2026-01-02`, or empty.
     pub(super) date: &'a str,
     /// `03:04`, or empty.
@@ -32,103 +32,114 @@ pub(super) struct Block<'a> {
 
 /// One line that may be quoted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line<'a> {
+pub(super) struct TranscriptLine<'a> {
     /// The line, trimmed, never empty.
     pub(super) text: &'a str,
     /// Index of its block.
     pub(super) block: usize,
     /// Who speaks.
-    pub(super) voice: Voice,
+    pub(super) speaker: Speaker,
 }
 
 /// A source, taken apart.
 #[derive(Debug, Default)]
-pub(super) struct Source<'a> {
+pub(super) struct ParsedTranscript<'a> {
     /// Messages in order.
-    pub(super) blocks: Vec<Block<'a>>,
+    pub(super) blocks: Vec<TranscriptBlock<'a>>,
     /// Lines in order, without headers, labels and notes.
-    pub(super) lines: Vec<Line<'a>>,
+    pub(super) lines: Vec<TranscriptLine<'a>>,
     /// Entries of the lines that name what earlier summaries left out.
-    pub(super) leads: Vec<&'a str>,
+    pub(super) earlier_leads: Vec<&'a str>,
     /// The first line that is no header, for a source without any that may be quoted.
     pub(super) last_resort: &'a str,
 }
 
 /// Takes a source apart.
-pub(super) fn parse(text: &str) -> Source<'_> {
-    let mut parser = Parser { source: Source::default(), voice: Voice::Other, summary: true };
+pub(super) fn parse_transcript(text: &str) -> ParsedTranscript<'_> {
+    let mut parser = TranscriptParser {
+        source: ParsedTranscript::default(),
+        speaker: Speaker::Other,
+        is_summary: true,
+    };
     for line in text.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()) {
-        parser.line(line);
+        parser.read_line(line);
     }
     parser.source
 }
 
-struct Parser<'a> {
-    source: Source<'a>,
-    voice: Voice,
+struct TranscriptParser<'a> {
+    source: ParsedTranscript<'a>,
+    speaker: Speaker,
     /// Whether lines may carry headers of their own.
-    summary: bool,
+    is_summary: bool,
 }
 
-impl<'a> Parser<'a> {
-    fn line(&mut self, line: &'a str) {
-        if let Some(header) = transcript::outer(line) {
-            self.summary = header.role.is_empty();
-            self.open(header);
+impl<'a> TranscriptParser<'a> {
+    fn read_line(&mut self, line: &'a str) {
+        if let Some(header) = transcript::parse_block_header(line) {
+            self.is_summary = header.role.is_empty();
+            self.open_block(header);
             return;
         }
         let mut line = line.trim();
-        if let Some((header, text)) = transcript::inner(line).filter(|_| self.summary) {
-            self.open(header);
+        if let Some((header, text)) =
+            transcript::parse_inline_header(line).filter(|_| self.is_summary)
+        {
+            self.open_block(header);
             line = text.trim();
         }
         if let Some(leads) = line.strip_prefix(EXPAND_PREFIX) {
             let leads = leads.split(", ").map(|lead| lead.trim().trim_end_matches('.'));
-            self.source.leads.extend(leads.filter(|lead| !lead.is_empty()));
+            self.source.earlier_leads.extend(leads.filter(|lead| !lead.is_empty()));
             return;
         }
-        if line.is_empty() || transcript::is_marker(line) {
+        if line.is_empty() || transcript::is_truncation_note(line) {
             return;
         }
         if self.source.last_resort.is_empty() {
             self.source.last_resort = line;
         }
-        let voice = self.voice_of(line);
+        let voice = self.speaker_of_line(line);
         if is_label(line) {
             return;
         }
         if self.source.blocks.is_empty() {
-            self.open(transcript::Header::default());
+            self.open_block(transcript::BlockHeader::default());
         }
         let block = self.source.blocks.len().saturating_sub(1);
-        self.source.lines.push(Line { text: line, block, voice });
+        self.source.lines.push(TranscriptLine { text: line, block, speaker: voice });
     }
 
-    fn open(&mut self, header: transcript::Header<'a>) {
+    fn open_block(&mut self, header: transcript::BlockHeader<'a>) {
         let last = self.source.blocks.last().copied();
         let last_date = last.map_or("", |block| block.date);
         let date = if header.date.is_empty() { last_date } else { header.date };
         let day = last.map_or(0, |block| block.day + u32::from(block.date != date));
-        self.voice = match header.role {
-            "user" => Voice::User,
-            "assistant" => Voice::Assistant,
-            "tool" => Voice::Tool,
-            _ => Voice::Other,
+        self.speaker = match header.role {
+            "user" => Speaker::User,
+            "assistant" => Speaker::Assistant,
+            "tool" => Speaker::Tool,
+            _ => Speaker::Other,
         };
-        self.source.blocks.push(Block { date, time: header.time, role: header.role, day });
+        self.source.blocks.push(TranscriptBlock {
+            date,
+            time: header.time,
+            role: header.role,
+            day,
+        });
     }
 
     /// The voice of a line; from a label on, the rest of the block is output of the tool.
-    fn voice_of(&mut self, line: &str) -> Voice {
+    fn speaker_of_line(&mut self, line: &str) -> Speaker {
         if line.starts_with("tool call ") {
-            return Voice::Assistant;
+            return Speaker::Assistant;
         }
         if line.ends_with(':')
             && (line.starts_with("tool result") || line.starts_with("tool error"))
         {
-            self.voice = Voice::Tool;
+            self.speaker = Speaker::Tool;
         }
-        self.voice
+        self.speaker
     }
 }
 

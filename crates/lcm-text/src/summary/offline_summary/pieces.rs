@@ -17,7 +17,7 @@ const OPAQUE_MIN: usize = 240;
 
 /// One piece of a line.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Cut {
+pub(super) struct LineSegment {
     /// Where it lies in the line, in bytes, without blanks at its ends.
     pub(super) range: Range<usize>,
     /// Index, among the pieces of the line, of the piece in which its record begins.
@@ -25,23 +25,23 @@ pub(super) struct Cut {
 }
 
 /// Length in quarter tokens.
-pub(super) fn quarters(text: &str) -> u32 {
-    u32::try_from(tokens::quarters(text)).unwrap_or(u32::MAX)
+pub(super) fn quarter_tokens_u32(text: &str) -> u32 {
+    u32::try_from(tokens::estimate_quarter_tokens(text)).unwrap_or(u32::MAX)
 }
 
 /// The pieces of a line, in order. Opaque strings are left out.
-pub(super) fn cut(line: &str) -> Vec<Cut> {
-    if quarters(line) <= WHOLE_MAX {
-        return Vec::from([Cut { range: 0..line.len(), record: 0 }]);
+pub(super) fn segment_line(line: &str) -> Vec<LineSegment> {
+    if quarter_tokens_u32(line) <= WHOLE_MAX {
+        return Vec::from([LineSegment { range: 0..line.len(), record: 0 }]);
     }
     let data = looks_like_data(line);
     let mut atoms = Vec::new();
-    split(line, 0..line.len(), Mark::first(data), &mut atoms);
-    let mut pieces: Vec<Cut> = Vec::new();
+    split(line, 0..line.len(), BoundaryLevel::coarsest_level(data), &mut atoms);
+    let mut pieces: Vec<LineSegment> = Vec::new();
     for range in join(line, &atoms) {
         let range = trim(line, range);
         if !range.is_empty() && !is_opaque(line.get(range.clone()).unwrap_or("")) {
-            pieces.push(Cut { range, record: pieces.len() });
+            pieces.push(LineSegment { range, record: pieces.len() });
         }
     }
     if data {
@@ -52,7 +52,7 @@ pub(super) fn cut(line: &str) -> Vec<Cut> {
 
 /// Where a line may be cut, from the best mark to the last resort.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Mark {
+enum BoundaryLevel {
     /// Between values of JSON.
     Value,
     /// After a sentence.
@@ -65,12 +65,12 @@ enum Mark {
     Any,
 }
 
-impl Mark {
-    const fn first(data: bool) -> Self {
+impl BoundaryLevel {
+    const fn coarsest_level(data: bool) -> Self {
         if data { Self::Value } else { Self::Sentence }
     }
 
-    const fn next(self) -> Option<Self> {
+    const fn next_finer(self) -> Option<Self> {
         match self {
             Self::Value => Some(Self::Sentence),
             Self::Sentence => Some(Self::Clause),
@@ -81,7 +81,7 @@ impl Mark {
     }
 
     /// Length over which a piece is cut at this mark, in quarter tokens.
-    const fn over(self) -> u32 {
+    const fn length_max(self) -> u32 {
         match self {
             Self::Value | Self::Sentence | Self::Clause => WHOLE_MAX,
             Self::Space | Self::Any => LONG_MAX,
@@ -90,7 +90,7 @@ impl Mark {
 
     /// Whether a piece can end between these bytes at all, which is cheaper to ask first.
     #[inline(always)]
-    const fn may_end(self, last: u8, next: u8) -> bool {
+    const fn can_end(self, last: u8, next: u8) -> bool {
         let spaced = !matches!(next, b'!'..=b'~');
         match self {
             Self::Value => matches!(last, b',' | b'[' | b'n'),
@@ -103,11 +103,11 @@ impl Mark {
 
     /// How many ASCII characters a text begins with after none of which a piece may end. The last
     /// character of the text is not among them.
-    fn passed(self, mut bytes: &[u8]) -> usize {
+    fn count_skippable(self, mut bytes: &[u8]) -> usize {
         let mut count = 0;
         while let [last, rest @ ..] = bytes {
             match rest.first() {
-                Some(next) if last.is_ascii() && !self.may_end(*last, *next) => count += 1,
+                Some(next) if last.is_ascii() && !self.can_end(*last, *next) => count += 1,
                 _ => break,
             }
             bytes = rest;
@@ -116,7 +116,7 @@ impl Mark {
     }
 
     /// Whether a piece may end between these: what was read of it, and what follows.
-    fn ends(self, done: &str, rest: &str, length: u32) -> bool {
+    fn is_boundary(self, done: &str, rest: &str, length: u32) -> bool {
         let last = done.chars().next_back().unwrap_or(' ');
         let spaced = rest.starts_with(char::is_whitespace);
         match self {
@@ -159,9 +159,9 @@ fn opens_opaque(rest: &str) -> bool {
 }
 
 /// Appends the parts of `range`, cut at `mark` and, where still too long, at the marks after it.
-fn split(line: &str, range: Range<usize>, mark: Mark, atoms: &mut Vec<Range<usize>>) {
+fn split(line: &str, range: Range<usize>, mark: BoundaryLevel, atoms: &mut Vec<Range<usize>>) {
     let text = line.get(range.clone()).unwrap_or("");
-    if quarters(text) <= mark.over() {
+    if quarter_tokens_u32(text) <= mark.length_max() {
         atoms.push(range);
         return;
     }
@@ -169,20 +169,22 @@ fn split(line: &str, range: Range<usize>, mark: Mark, atoms: &mut Vec<Range<usiz
     let (mut from, mut at) = (0, 0);
     let mut length = 0_u32;
     loop {
-        let passed = mark.passed(bytes.get(at..).unwrap_or_default());
+        let passed = mark.count_skippable(bytes.get(at..).unwrap_or_default());
         let Some(c) = char_at(text, at + passed) else { return };
         let to = at + passed + c.len_utf8();
         at = to;
-        length = length.saturating_add(int::to_u32(passed)).saturating_add(tokens::weight(c));
+        length = length
+            .saturating_add(int::to_u32(passed))
+            .saturating_add(tokens::char_quarter_tokens(c));
         let (last, next) = (bytes.get(to - 1), bytes.get(to));
-        let inside = |(last, next): (&u8, &u8)| !mark.may_end(*last, *next);
+        let inside = |(last, next): (&u8, &u8)| !mark.can_end(*last, *next);
         if last.zip(next).is_some_and(inside) {
             continue;
         }
         let (done, rest) = (text.get(from..to).unwrap_or(""), text.get(to..).unwrap_or(""));
-        if next.is_none() || mark.ends(done, rest, length) {
+        if next.is_none() || mark.is_boundary(done, rest, length) {
             let part = range.start + from..range.start + to;
-            match mark.next() {
+            match mark.next_finer() {
                 Some(next) => split(line, part, next, atoms),
                 None => atoms.push(part),
             }
@@ -197,7 +199,7 @@ fn join(line: &str, atoms: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut joined: Vec<(Range<usize>, u32)> = Vec::new();
     for atom in atoms {
         let text = line.get(atom.clone()).unwrap_or("");
-        let length = quarters(text);
+        let length = quarter_tokens_u32(text);
         match joined.last_mut() {
             Some((last, sum))
                 if (*sum < SHORT_MAX || length < SHORT_MAX / 2)
@@ -240,7 +242,7 @@ fn looks_like_data(line: &str) -> bool {
 }
 
 /// Finds, for each piece, the one in which the JSON object around its beginning opens.
-fn find_records(line: &str, pieces: &mut [Cut]) {
+fn find_records(line: &str, pieces: &mut [LineSegment]) {
     // Positions of the objects and lists that are open; a list stands for what is around it.
     let mut open: Vec<usize> = Vec::new();
     let mut in_string = false;

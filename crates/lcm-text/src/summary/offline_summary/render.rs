@@ -3,10 +3,10 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    material::{Material, Piece},
-    pieces::quarters,
-    select::{Selection, separator},
-    terms::{Class, Term},
+    material::{Excerpt, SourceAnalysis},
+    pieces::quarter_tokens_u32,
+    select::{Selection, separator_between},
+    terms::{SourceTerm, TermClass},
 };
 use crate::{base::sort, summary::transcript::EXPAND_PREFIX};
 
@@ -18,14 +18,14 @@ const LEADS_MAX: usize = 512;
 const NAME_MAX: usize = 60;
 
 /// The chosen pieces, each line ended by a line break; empty when none is chosen.
-pub(super) fn body(material: &Material<'_>, selection: &Selection<'_, '_>) -> String {
+pub(super) fn render_body(material: &SourceAnalysis<'_>, selection: &Selection<'_, '_>) -> String {
     let mut out = String::new();
-    let mut last: Option<&Piece<'_>> = None;
+    let mut last: Option<&Excerpt<'_>> = None;
     let mut last_day = None;
-    for piece in selection.pieces() {
+    for piece in selection.chosen_excerpts() {
         match last {
             Some(left) if left.line == piece.line => {
-                out.push_str(separator(material, left, piece));
+                out.push_str(separator_between(material, left, piece));
             }
             Some(_) => out.push('\n'),
             None => {}
@@ -56,19 +56,19 @@ fn push_header(out: &mut String, words: &[&str]) {
 }
 
 /// Appends the line that names what was left out, in at most `room` quarter tokens.
-pub(super) fn footer(
+pub(super) fn append_footer(
     out: &mut String,
-    material: &Material<'_>,
+    material: &SourceAnalysis<'_>,
     selection: &Selection<'_, '_>,
     leads: &[&str],
     room: u32,
 ) {
-    let Some(mut room) = room.checked_sub(quarters(EXPAND_PREFIX)) else { return };
+    let Some(mut room) = room.checked_sub(quarter_tokens_u32(EXPAND_PREFIX)) else { return };
     let mut line = String::from(EXPAND_PREFIX);
     // Whether it fits is asked first: the text is long.
     let mut push = |line: &mut String, name: &str, is_new: &dyn Fn(&str) -> bool| {
         let separator = if line.len() == EXPAND_PREFIX.len() { " " } else { ", " };
-        let cost = quarters(name).saturating_add(quarters(separator));
+        let cost = quarter_tokens_u32(name).saturating_add(quarter_tokens_u32(separator));
         if let Some(rest) = room.checked_sub(cost).filter(|_| is_new(line)) {
             room = rest;
             line.push_str(separator);
@@ -76,7 +76,7 @@ pub(super) fn footer(
         }
     };
     // A name can stand in the text as part of a longer term.
-    for name in names(material, selection) {
+    for name in list_omitted_names(material, selection) {
         push(&mut line, name, &|_| !out.contains(name));
     }
     for lead in leads.iter().take(LEADS_MAX).filter(|lead| **lead != NAMELESS) {
@@ -91,35 +91,40 @@ pub(super) fn footer(
 }
 
 /// Quarter tokens that line can use, at most `limit`, which must hold the line without names.
-pub(super) fn footer_size(
-    material: &Material<'_>,
+pub(super) fn estimate_footer_size(
+    material: &SourceAnalysis<'_>,
     selection: &Selection<'_, '_>,
     leads: &[&str],
     limit: u32,
 ) -> u32 {
-    let nameless = quarters(EXPAND_PREFIX) + quarters(NAMELESS) + 2;
-    names(material, selection)
+    let nameless = quarter_tokens_u32(EXPAND_PREFIX) + quarter_tokens_u32(NAMELESS) + 2;
+    list_omitted_names(material, selection)
         .into_iter()
         .chain(leads.iter().take(LEADS_MAX).copied())
-        .map(|name| quarters(name).saturating_add(2))
-        .fold(quarters(EXPAND_PREFIX), u32::saturating_add)
+        .map(|name| quarter_tokens_u32(name).saturating_add(2))
+        .fold(quarter_tokens_u32(EXPAND_PREFIX), u32::saturating_add)
         .max(nameless)
         .min(limit)
 }
 
-fn is_listable(term: &Term<'_>) -> bool {
+fn is_listable(term: &SourceTerm<'_>) -> bool {
     term.is_name() && term.text.len() <= NAME_MAX && term.text.chars().count() >= 3
 }
 
 /// Names that occur in the source but not in what was chosen: identifiers before names, often
 /// mentioned ones before others, then the earlier.
-fn names<'a>(material: &Material<'a>, selection: &Selection<'_, 'a>) -> Vec<&'a str> {
+fn list_omitted_names<'a>(
+    material: &SourceAnalysis<'a>,
+    selection: &Selection<'_, 'a>,
+) -> Vec<&'a str> {
     let mut names: Vec<(bool, u32, usize, &'a str)> = material
         .terms
         .iter()
         .enumerate()
-        .filter(|(number, term)| is_listable(term) && !selection.covers(*number))
-        .map(|(number, term)| (term.class == Class::Name, u32::MAX - term.count, number, term.text))
+        .filter(|(number, term)| is_listable(term) && !selection.covers_term(*number))
+        .map(|(number, term)| {
+            (term.class == TermClass::Name, u32::MAX - term.count, number, term.text)
+        })
         .collect();
     sort::sort(&mut names);
     names.into_iter().map(|(_, _, _, text)| text).collect()

@@ -1,6 +1,6 @@
 //! Finds the terms of a text: what a reader could ask for by name. Each byte is looked at once.
 
-use super::terms::{Class, Key};
+use super::terms::{TermClass, TermHash};
 use crate::base::tokens;
 
 /// LIMIT: longer runs of letters outside ASCII are scripts without spaces, and count by threes.
@@ -10,33 +10,33 @@ const TOKEN_MAX: usize = 160;
 
 /// One occurrence of a term.
 #[derive(Clone, Copy, Debug)]
-pub struct Word<'a> {
+pub struct TermOccurrence<'a> {
     /// As it is written.
     pub text: &'a str,
     /// Equal for terms that differ in case only.
     pub key: u64,
     /// What kind of term it is here.
-    pub class: Class,
+    pub class: TermClass,
     /// Whether it begins with a lower-case letter.
-    pub plain: bool,
+    pub is_lowercase: bool,
 }
 
 /// Calls `emit` with every term of `text`, in order.
-pub fn scan<'a>(text: &'a str, emit: &mut dyn FnMut(Word<'a>)) {
+pub fn scan_terms<'a>(text: &'a str, emit: &mut dyn FnMut(TermOccurrence<'a>)) {
     let mut at = line_number_length(text);
     // The last character that is not a space, for capitals at the start of a sentence.
     let mut before = '.';
     while let Some(c) = char_at(text, at) {
         if c == ' ' {
             at += 1;
-        } else if is_gram(c) {
-            let length = grams(text.get(at..).unwrap_or(""), emit);
+        } else if is_gram_char(c) {
+            let length = emit_bigrams(text.get(at..).unwrap_or(""), emit);
             at += length;
             before = c;
-        } else if is_word(c) {
-            let mut token = Token::default();
-            let end = token.read(text, at);
-            token.emit(text.get(at..end).unwrap_or(""), starts_sentence(before), emit);
+        } else if is_word_char(c) {
+            let mut token = TokenProfile::default();
+            let end = token.read_token(text, at);
+            token.emit_terms(text.get(at..end).unwrap_or(""), starts_sentence(before), emit);
             at = end;
             before = token.previous;
         } else {
@@ -53,13 +53,13 @@ pub fn scan<'a>(text: &'a str, emit: &mut dyn FnMut(Word<'a>)) {
 pub(super) fn char_at(text: &str, at: usize) -> Option<char> {
     match text.as_bytes().get(at) {
         Some(byte) if byte.is_ascii() => Some(char::from(*byte)),
-        Some(_) => decoded(text, at),
+        Some(_) => decode_char(text, at),
         None => None,
     }
 }
 
 #[inline(never)]
-fn decoded(text: &str, at: usize) -> Option<char> {
+fn decode_char(text: &str, at: usize) -> Option<char> {
     text.get(at..).and_then(|rest| rest.chars().next())
 }
 
@@ -77,53 +77,53 @@ fn starts_sentence(before: char) -> bool {
     matches!(before, '.' | '!' | '?' | '*' | '-' | '#' | '>' | '|')
 }
 
-fn is_word(c: char) -> bool {
+fn is_word_char(c: char) -> bool {
     if c.is_ascii() { c == '_' || c.is_ascii_alphanumeric() } else { c.is_alphanumeric() }
 }
 
-fn is_gram(c: char) -> bool {
+fn is_gram_char(c: char) -> bool {
     !c.is_ascii() && tokens::is_cjk(c) && c.is_alphanumeric()
 }
 
 /// Emits the neighbouring pairs of the ideographs that `text` starts with; returns their length.
-fn grams<'a>(text: &'a str, emit: &mut dyn FnMut(Word<'a>)) -> usize {
+fn emit_bigrams<'a>(text: &'a str, emit: &mut dyn FnMut(TermOccurrence<'a>)) -> usize {
     let mut previous = None;
     for (at, c) in text.char_indices() {
-        if !is_gram(c) {
+        if !is_gram_char(c) {
             return at;
         }
         if let Some(pair) = previous.and_then(|from| text.get(from..at + c.len_utf8())) {
-            emit(gram(pair));
+            emit(build_gram(pair));
         }
         previous = Some(at);
     }
     text.len()
 }
 
-fn gram(text: &str) -> Word<'_> {
-    let key = text.chars().fold(Key::new(), with_lower);
-    Word {
+fn build_gram(text: &str) -> TermOccurrence<'_> {
+    let key = text.chars().fold(TermHash::new(), extend_hash_lowercase);
+    TermOccurrence {
         text,
         key: key.finish(),
-        class: Class::Gram,
-        plain: text.starts_with(char::is_lowercase),
+        class: TermClass::Gram,
+        is_lowercase: text.starts_with(char::is_lowercase),
     }
 }
 
-fn with_lower(key: Key, c: char) -> Key {
+fn extend_hash_lowercase(key: TermHash, c: char) -> TermHash {
     if c.is_ascii() {
         let lower = c.to_ascii_lowercase();
-        return u8::try_from(lower).map_or(key, |byte| key.with(byte));
+        return u8::try_from(lower).map_or(key, |byte| key.with_byte(byte));
     }
     let mut buffer = [0; 4];
     c.to_lowercase().fold(key, |key, lower| {
-        lower.encode_utf8(&mut buffer).bytes().fold(key, |key, byte| key.with(byte))
+        lower.encode_utf8(&mut buffer).bytes().fold(key, |key, byte| key.with_byte(byte))
     })
 }
 
 /// What is known of the characters of a token.
-struct Token {
-    key: Key,
+struct TokenProfile {
+    key: TermHash,
     characters: u32,
     letters: u32,
     upper: u32,
@@ -138,10 +138,10 @@ struct Token {
     is_ascii: bool,
 }
 
-impl Default for Token {
+impl Default for TokenProfile {
     fn default() -> Self {
         Self {
-            key: Key::new(),
+            key: TermHash::new(),
             characters: 0,
             letters: 0,
             upper: 0,
@@ -157,29 +157,29 @@ impl Default for Token {
     }
 }
 
-impl Token {
+impl TokenProfile {
     /// Reads the token that starts at `at`: word characters, and joiners between them. Returns
     /// where it ends.
-    fn read(&mut self, text: &str, mut at: usize) -> usize {
+    fn read_token(&mut self, text: &str, mut at: usize) -> usize {
         loop {
-            at += self.ascii(text.as_bytes().get(at..).unwrap_or_default());
-            if let Some(c) = char_at(text, at).filter(|c| is_word(*c) && !is_gram(*c)) {
-                self.add(c);
+            at += self.add_ascii_run(text.as_bytes().get(at..).unwrap_or_default());
+            if let Some(c) = char_at(text, at).filter(|c| is_word_char(*c) && !is_gram_char(*c)) {
+                self.add_char(c);
                 at += c.len_utf8();
                 continue;
             }
-            let Some(joiner) = char_at(text, at).and_then(|c| self.joiner(text, at, c)) else {
+            let Some(joiner) = char_at(text, at).and_then(|c| self.find_joiner(text, at, c)) else {
                 return at;
             };
             for c in joiner.chars() {
-                self.add(c);
+                self.add_char(c);
             }
             at += joiner.len();
         }
     }
 
     /// The joiner that stands at `at`, if the token goes on after it.
-    fn joiner<'a>(&self, text: &'a str, at: usize, c: char) -> Option<&'a str> {
+    fn find_joiner<'a>(&self, text: &'a str, at: usize, c: char) -> Option<&'a str> {
         let next = char_at(text, at + c.len_utf8());
         let length = match (c, next) {
             (':', Some('/')) if char_at(text, at + 2) == Some('/') => 3,
@@ -192,14 +192,14 @@ impl Token {
         let goes_on = match c {
             ',' => next.is_ascii_digit() && self.previous.is_ascii_digit(),
             ':' if length == 1 => next.is_ascii_digit(),
-            _ => is_word(next) && !is_gram(next),
+            _ => is_word_char(next) && !is_gram_char(next),
         };
         if goes_on { text.get(at..at + length) } else { None }
     }
 
     /// Adds the word characters of ASCII that a text starts with, as [`Token::add`] does one by
     /// one; returns how many they are.
-    fn ascii(&mut self, bytes: &[u8]) -> usize {
+    fn add_ascii_run(&mut self, bytes: &[u8]) -> usize {
         let mut key = self.key;
         let mut after_lower = self.previous.is_lowercase();
         let (mut length, mut letters, mut upper, mut digits, mut marks) = (0, 0, 0, 0, 0);
@@ -225,7 +225,7 @@ impl Token {
                 }
                 _ => break,
             }
-            key = key.with(byte.to_ascii_lowercase());
+            key = key.with_byte(byte.to_ascii_lowercase());
             length += 1;
         }
         let Some((last, _)) = bytes.get(..length).and_then(<[u8]>::split_last) else { return 0 };
@@ -242,7 +242,7 @@ impl Token {
         length
     }
 
-    fn add(&mut self, c: char) {
+    fn add_char(&mut self, c: char) {
         if self.characters == 0 {
             self.first = c;
         }
@@ -268,40 +268,45 @@ impl Token {
             _ => {}
         }
         self.is_ascii &= c.is_ascii();
-        self.key = with_lower(self.key, c);
+        self.key = extend_hash_lowercase(self.key, c);
         self.previous = c;
     }
 
-    fn emit<'a>(&self, text: &'a str, sentence_start: bool, emit: &mut dyn FnMut(Word<'a>)) {
+    fn emit_terms<'a>(
+        &self,
+        text: &'a str,
+        sentence_start: bool,
+        emit: &mut dyn FnMut(TermOccurrence<'a>),
+    ) {
         if self.is_ascii && text.len() > TOKEN_MAX {
             return;
         }
         if self.is_ascii || self.characters <= SPACELESS_MIN {
-            let (key, class) = (self.key.finish(), self.class(sentence_start));
-            emit(Word { text, key, class, plain: self.first.is_lowercase() });
+            let (key, class) = (self.key.finish(), self.classify_token(sentence_start));
+            emit(TermOccurrence { text, key, class, is_lowercase: self.first.is_lowercase() });
             return;
         }
         let ends = text.char_indices().skip(3).map(|(at, _)| at).chain([text.len()]);
         for ((from, _), to) in text.char_indices().zip(ends) {
-            emit(gram(text.get(from..to).unwrap_or("")));
+            emit(build_gram(text.get(from..to).unwrap_or("")));
         }
     }
 
-    fn class(&self, sentence_start: bool) -> Class {
+    fn classify_token(&self, sentence_start: bool) -> TermClass {
         let short = self.letters + self.digits < 3;
         if self.letters == 0 {
-            return if self.digits >= 2 { Class::Number } else { Class::Small };
+            return if self.digits >= 2 { TermClass::Number } else { TermClass::ShortWord };
         }
         // A slash alone is a choice between words.
         let path = self.slashes >= 2 || (self.slashes > 0 && self.dots + self.marks > 0);
         let marked = self.digits > 0 || self.marks > 0 || self.inner_capital || self.dots > 0;
         if (marked || path) && !short {
-            return Class::Identifier;
+            return TermClass::Identifier;
         }
         let capitals = self.upper >= 2 && self.upper == self.letters;
         if capitals || (self.first.is_uppercase() && !sentence_start && self.letters >= 2) {
-            return Class::Name;
+            return TermClass::Name;
         }
-        if self.letters >= 4 { Class::Word } else { Class::Small }
+        if self.letters >= 4 { TermClass::Word } else { TermClass::ShortWord }
     }
 }

@@ -5,9 +5,9 @@ use alloc::{collections::BinaryHeap, vec::Vec};
 
 use super::{
     cues,
-    material::{Material, Piece},
-    parse::{Block, Voice},
-    pieces::quarters,
+    material::{Excerpt, SourceAnalysis},
+    parse::{Speaker, TranscriptBlock},
+    pieces::quarter_tokens_u32,
 };
 use crate::base::{int, sort};
 
@@ -32,72 +32,72 @@ const DATE_QUARTERS: u32 = 11;
 /// What is chosen, and what it costs, to the quarter token.
 #[derive(Debug)]
 pub(super) struct Selection<'m, 'a> {
-    material: &'m Material<'a>,
+    material: &'m SourceAnalysis<'a>,
     /// Chosen pieces, and by piece whether it is one of them.
     chosen: Vec<u64>,
     is_chosen: Vec<bool>,
     /// By block: what its header costs, without the date.
     headers: Vec<u32>,
     /// By term.
-    covered: Vec<bool>,
+    covered_terms: Vec<bool>,
     /// By line, block and day: whether something of it is chosen.
     lines: Vec<bool>,
     blocks: Vec<bool>,
     days: Vec<bool>,
     /// Shapes of the error lines that are chosen.
-    shapes: Vec<u64>,
-    used: u32,
+    chosen_error_shapes: Vec<u64>,
+    used_quarters: u32,
 }
 
 impl<'m, 'a> Selection<'m, 'a> {
     /// Chooses pieces whose text, as `render` writes it, costs at most `budget` quarter tokens.
-    pub(super) fn new(material: &'m Material<'a>, budget: u32) -> Self {
+    pub(super) fn new(material: &'m SourceAnalysis<'a>, budget: u32) -> Self {
         let days = material.blocks.last().map_or(0, |block| block.day.saturating_add(1));
         let days = usize::try_from(days).unwrap_or(usize::MAX);
         let mut this = Self {
             material,
             chosen: Vec::new(),
-            is_chosen: alloc::vec![false; material.pieces.len()],
+            is_chosen: alloc::vec![false; material.excerpts.len()],
             headers: material.blocks.iter().map(header_cost).collect(),
-            covered: alloc::vec![false; material.terms.len()],
+            covered_terms: alloc::vec![false; material.terms.len()],
             lines: alloc::vec![false; material.lines.len()],
             blocks: alloc::vec![false; material.blocks.len()],
             days: alloc::vec![false; days],
-            shapes: Vec::new(),
-            used: 0,
+            chosen_error_shapes: Vec::new(),
+            used_quarters: 0,
         };
         let share = |percent: u32| budget / 100 * percent + budget % 100 * percent / 100;
         let reserves = [
-            (this.requests(), REQUESTS_PERCENT),
-            (this.errors(), ERRORS_PERCENT),
-            (this.outcomes(Voice::Assistant), OUTCOMES_PERCENT),
-            (this.outcomes(Voice::Tool), OUTCOMES_PERCENT),
+            (this.find_request_excerpts(), REQUESTS_PERCENT),
+            (this.find_error_excerpts(), ERRORS_PERCENT),
+            (this.find_outcome_excerpts(Speaker::Assistant), OUTCOMES_PERCENT),
+            (this.find_outcome_excerpts(Speaker::Tool), OUTCOMES_PERCENT),
         ];
         for (candidates, percent) in reserves {
-            let limit = this.used.saturating_add(share(percent));
-            this.fill(candidates, limit.min(budget));
+            let limit = this.used_quarters.saturating_add(share(percent));
+            this.fill_greedily(candidates, limit.min(budget));
         }
-        this.extend(budget);
+        this.extend_to_budget(budget);
         this
     }
 
     /// Chooses further pieces, up to a larger budget.
-    pub(super) fn extend(&mut self, budget: u32) {
-        self.fill((0..self.material.pieces.len()).collect(), budget);
+    pub(super) fn extend_to_budget(&mut self, budget: u32) {
+        self.fill_greedily((0..self.material.excerpts.len()).collect(), budget);
     }
 
     /// The chosen pieces, in the order of the source.
-    pub(super) fn pieces(&self) -> impl Iterator<Item = &'m Piece<'a>> {
-        self.chosen.iter().filter_map(|number| self.material.pieces.get(int::to_usize(*number)))
+    pub(super) fn chosen_excerpts(&self) -> impl Iterator<Item = &'m Excerpt<'a>> {
+        self.chosen.iter().filter_map(|number| self.material.excerpts.get(int::to_usize(*number)))
     }
 
-    fn has(&self, piece: usize) -> bool {
+    fn contains_excerpt(&self, piece: usize) -> bool {
         self.is_chosen.get(piece).copied().unwrap_or(false)
     }
 
     /// Whether a term stands in a chosen piece.
-    pub(super) fn covers(&self, term: usize) -> bool {
-        self.covered.get(term).copied().unwrap_or(false)
+    pub(super) fn covers_term(&self, term: usize) -> bool {
+        self.covered_terms.get(term).copied().unwrap_or(false)
     }
 
     /// Whether dates are written before times.
@@ -106,98 +106,99 @@ impl<'m, 'a> Selection<'m, 'a> {
     }
 
     /// Takes the candidates with the best gain for their cost while they fit, ties to the earlier.
-    fn fill(&mut self, candidates: Vec<usize>, limit: u32) {
+    fn fill_greedily(&mut self, candidates: Vec<usize>, limit: u32) {
         let fits = |this: &Self, piece: usize| {
             // A piece that joins two chosen ones saves the gap between them.
-            let room = limit.saturating_sub(this.used).saturating_add(GAP_QUARTERS);
-            this.material.pieces.get(piece).is_some_and(|piece| piece.quarters <= room)
+            let room = limit.saturating_sub(this.used_quarters).saturating_add(GAP_QUARTERS);
+            this.material.excerpts.get(piece).is_some_and(|piece| piece.quarter_tokens <= room)
         };
         let candidates = candidates.into_iter().filter(|piece| fits(self, *piece));
-        let entries: Vec<_> = candidates.filter_map(|piece| self.entry(piece)).collect();
+        let entries: Vec<_> = candidates.filter_map(|piece| self.score_candidate(piece)).collect();
         let mut heap: BinaryHeap<(u64, u64)> = BinaryHeap::from(entries);
         while let Some((score, place)) = heap.pop() {
-            let piece = at(place);
+            let piece = decode_tie_break(place);
             if !fits(self, piece) {
                 continue;
             }
             // Others were taken since: the piece may be worth less than it was.
-            let Some(now) = self.entry(piece) else { continue };
+            let Some(now) = self.score_candidate(piece) else { continue };
             if now.0 < score && heap.peek().is_some_and(|next| *next > now) {
                 heap.push(now);
             } else {
-                self.take_within(piece, limit);
+                self.choose_within(piece, limit);
             }
         }
     }
 
     /// Score and [`place`] of a piece that is not chosen.
-    fn entry(&self, number: usize) -> Option<(u64, u64)> {
-        let piece = self.material.pieces.get(number).filter(|_| !self.has(number))?;
-        let mut gain = self.gain(piece);
-        let mut cost = self.cost(number, piece);
-        if let Some(record) = self.missing_record(number, piece) {
-            gain = gain.saturating_add(self.gain(record));
-            cost = cost.saturating_add(self.cost(piece.record, record));
+    fn score_candidate(&self, number: usize) -> Option<(u64, u64)> {
+        let piece =
+            self.material.excerpts.get(number).filter(|_| !self.contains_excerpt(number))?;
+        let mut gain = self.compute_gain(piece);
+        let mut cost = self.compute_cost(number, piece);
+        if let Some(record) = self.find_missing_record(number, piece) {
+            gain = gain.saturating_add(self.compute_gain(record));
+            cost = cost.saturating_add(self.compute_cost(piece.record, record));
         }
         let score = u64::from(gain).saturating_mul(4096) / u64::from(cost.max(1));
-        (gain > 0).then_some((score, place(number)))
+        (gain > 0).then_some((score, encode_tie_break(number)))
     }
 
     /// The piece that says what the values of this one belong to, if it is not chosen yet.
-    fn missing_record(&self, number: usize, piece: &Piece<'a>) -> Option<&'m Piece<'a>> {
-        let missing = piece.record != number && !self.has(piece.record);
-        if missing { self.material.pieces.get(piece.record) } else { None }
+    fn find_missing_record(&self, number: usize, piece: &Excerpt<'a>) -> Option<&'m Excerpt<'a>> {
+        let missing = piece.record != number && !self.contains_excerpt(piece.record);
+        if missing { self.material.excerpts.get(piece.record) } else { None }
     }
 
-    fn take_within(&mut self, number: usize, limit: u32) {
-        let Some(piece) = self.material.pieces.get(number) else { return };
-        let mut cost = self.cost(number, piece);
-        let record = self.missing_record(number, piece);
+    fn choose_within(&mut self, number: usize, limit: u32) {
+        let Some(piece) = self.material.excerpts.get(number) else { return };
+        let mut cost = self.compute_cost(number, piece);
+        let record = self.find_missing_record(number, piece);
         if let Some(record) = record {
-            let extra = self.cost(piece.record, record).saturating_add(GAP_QUARTERS);
+            let extra = self.compute_cost(piece.record, record).saturating_add(GAP_QUARTERS);
             cost = cost.saturating_add(extra);
         }
-        if self.used.saturating_add(cost) > limit {
+        if self.used_quarters.saturating_add(cost) > limit {
             return;
         }
         if let Some(record) = record {
-            self.take(piece.record, record);
+            self.add_chosen(piece.record, record);
         }
-        self.take(number, piece);
+        self.add_chosen(number, piece);
     }
 
-    fn take(&mut self, number: usize, piece: &Piece<'a>) {
-        self.used = self.used.saturating_add(self.cost(number, piece));
-        insert(&mut self.chosen, int::to_u64(number));
-        set(&mut self.is_chosen, number);
-        set(&mut self.lines, piece.line);
-        set(&mut self.blocks, piece.block);
+    fn add_chosen(&mut self, number: usize, piece: &Excerpt<'a>) {
+        self.used_quarters = self.used_quarters.saturating_add(self.compute_cost(number, piece));
+        insert_sorted(&mut self.chosen, int::to_u64(number));
+        set_flag(&mut self.is_chosen, number);
+        set_flag(&mut self.lines, piece.line);
+        set_flag(&mut self.blocks, piece.block);
         if let Some(block) = self.material.blocks.get(piece.block) {
-            set(&mut self.days, usize::try_from(block.day).unwrap_or(usize::MAX));
+            set_flag(&mut self.days, usize::try_from(block.day).unwrap_or(usize::MAX));
         }
-        for found in self.material.uses_of(piece) {
-            set(&mut self.covered, usize::try_from(found.term).unwrap_or(usize::MAX));
+        for found in self.material.term_uses_of(piece) {
+            set_flag(&mut self.covered_terms, usize::try_from(found.term).unwrap_or(usize::MAX));
         }
         if piece.cues & cues::ERROR != 0 {
-            insert(&mut self.shapes, piece.shape);
+            insert_sorted(&mut self.chosen_error_shapes, piece.digit_shape);
         }
     }
 
     /// What a piece would add to what is covered.
-    fn gain(&self, piece: &Piece<'a>) -> u32 {
+    fn compute_gain(&self, piece: &Excerpt<'a>) -> u32 {
         let mut sum = 0_u32;
-        for found in self.material.uses_of(piece) {
-            let covered = usize::try_from(found.term).is_ok_and(|term| self.covers(term));
+        for found in self.material.term_uses_of(piece) {
+            let covered = usize::try_from(found.term).is_ok_and(|term| self.covers_term(term));
             sum = sum.saturating_add(if covered { 0 } else { found.value });
         }
-        let voice = match piece.voice {
-            Voice::User => 6,
-            Voice::Assistant => 5,
-            Voice::Tool | Voice::Other => 4,
+        let voice = match piece.speaker {
+            Speaker::User => 6,
+            Speaker::Assistant => 5,
+            Speaker::Tool | Speaker::Other => 4,
         };
         sum = sum.saturating_mul(voice) / 4;
         let is = |cue: u16| piece.cues & cue != 0;
-        if is(cues::ERROR) && self.shapes.binary_search(&piece.shape).is_err() {
+        if is(cues::ERROR) && self.chosen_error_shapes.binary_search(&piece.digit_shape).is_err() {
             // A report is worth keeping even if it names nothing rare.
             let (report, word) = (REPORT_GAIN, if sum > 0 { ERROR_GAIN } else { 0 });
             sum = sum.saturating_add(if is(cues::REPORT) { report } else { word });
@@ -206,7 +207,7 @@ impl<'m, 'a> Selection<'m, 'a> {
             sum = sum
                 .saturating_add(if is(cues::OUTCOME) { 6 } else { 0 })
                 .saturating_add(if is(cues::DECISION) { 3 } else { 0 })
-                .saturating_add(if is(cues::REQUEST) && piece.voice == Voice::User {
+                .saturating_add(if is(cues::REQUEST) && piece.speaker == Speaker::User {
                     4
                 } else {
                     0
@@ -216,15 +217,15 @@ impl<'m, 'a> Selection<'m, 'a> {
     }
 
     /// What a piece would add to the text, in quarter tokens.
-    fn cost(&self, number: usize, piece: &Piece<'a>) -> u32 {
-        let mut cost = piece.quarters;
+    fn compute_cost(&self, number: usize, piece: &Excerpt<'a>) -> u32 {
+        let mut cost = piece.quarter_tokens;
         if self.lines.get(piece.line).copied().unwrap_or(false) {
             let number = int::to_u64(number);
             let (before, after) =
                 self.chosen.split_at(self.chosen.partition_point(|other| *other < number));
-            let before = self.same_line(piece, before.last());
-            let after = self.same_line(piece, after.iter().find(|other| **other != number));
-            let between = |left, right| self.between(left, right);
+            let before = self.find_on_same_line(piece, before.last());
+            let after = self.find_on_same_line(piece, after.iter().find(|other| **other != number));
+            let between = |left, right| self.separator_cost(left, right);
             cost = cost.saturating_add(before.map_or(0, |left| between(left, piece)));
             cost = cost.saturating_add(after.map_or(0, |right| between(piece, right)));
             if let (Some(left), Some(right)) = (before, after) {
@@ -247,63 +248,68 @@ impl<'m, 'a> Selection<'m, 'a> {
     }
 
     /// The other piece, if it is of the same line.
-    fn same_line(&self, piece: &Piece<'a>, other: Option<&u64>) -> Option<&'m Piece<'a>> {
-        let other = self.material.pieces.get(int::to_usize(*other?))?;
+    fn find_on_same_line(
+        &self,
+        piece: &Excerpt<'a>,
+        other: Option<&u64>,
+    ) -> Option<&'m Excerpt<'a>> {
+        let other = self.material.excerpts.get(int::to_usize(*other?))?;
         (other.line == piece.line).then_some(other)
     }
 
-    fn between(&self, left: &Piece<'a>, right: &Piece<'a>) -> u32 {
-        quarters(separator(self.material, left, right))
+    fn separator_cost(&self, left: &Excerpt<'a>, right: &Excerpt<'a>) -> u32 {
+        quarter_tokens_u32(separator_between(self.material, left, right))
     }
 
     /// One piece of each message of the user: the one that says most for its length.
-    fn requests(&self) -> Vec<usize> {
+    fn find_request_excerpts(&self) -> Vec<usize> {
         let mut best: Vec<(usize, (u64, u64))> = Vec::new();
-        for (number, piece) in self.material.pieces.iter().enumerate() {
-            if piece.voice != Voice::User {
+        for (number, piece) in self.material.excerpts.iter().enumerate() {
+            if piece.speaker != Speaker::User {
                 continue;
             }
-            let Some(entry) = self.entry(number) else { continue };
+            let Some(entry) = self.score_candidate(number) else { continue };
             match best.last_mut() {
                 Some((block, top)) if *block == piece.block => *top = (*top).max(entry),
                 _ => best.push((piece.block, entry)),
             }
         }
-        best.into_iter().map(|(_, (_, place))| at(place)).collect()
+        best.into_iter().map(|(_, (_, place))| decode_tie_break(place)).collect()
     }
 
     /// The first error line of each shape.
-    fn errors(&self) -> Vec<usize> {
-        let is_error = |piece: &Piece<'a>| piece.cues & cues::ERROR != 0;
-        let pieces = self.material.pieces.iter().zip(0u64..);
+    fn find_error_excerpts(&self) -> Vec<usize> {
+        let is_error = |piece: &Excerpt<'a>| piece.cues & cues::ERROR != 0;
+        let pieces = self.material.excerpts.iter().zip(0u64..);
         let errors = pieces.filter(|(piece, _)| is_error(piece));
-        let mut errors: Vec<(u64, u64)> = errors.map(|(piece, at)| (piece.shape, at)).collect();
+        let mut errors: Vec<(u64, u64)> =
+            errors.map(|(piece, at)| (piece.digit_shape, at)).collect();
         sort::sort(&mut errors);
         errors.dedup_by_key(|(shape, _)| *shape);
         let mut firsts: Vec<u64> = errors.into_iter().map(|(_, at)| at).collect();
-        sort::numbers(&mut firsts);
+        sort::sort_numbers(&mut firsts);
         firsts.into_iter().map(int::to_usize).collect()
     }
 
     /// The last piece of each turn of the assistant, or of each tool result.
-    fn outcomes(&self, of: Voice) -> Vec<usize> {
-        let mut last: Vec<(Voice, usize, usize)> = Vec::new();
-        for (number, piece) in self.material.pieces.iter().enumerate() {
+    fn find_outcome_excerpts(&self, of: Speaker) -> Vec<usize> {
+        let mut last: Vec<(Speaker, usize, usize)> = Vec::new();
+        for (number, piece) in self.material.excerpts.iter().enumerate() {
             let call = piece.text.starts_with("tool call ");
             let idle = piece.cues & cues::COURTESY != 0 && !piece.is_substantial;
-            if piece.voice == Voice::Other || call || idle {
+            if piece.speaker == Speaker::Other || call || idle {
                 continue;
             }
             match last.last_mut() {
                 // Calls and results in between do not end a turn, a new result ends the last one.
-                Some((voice, block, at)) if *voice == piece.voice => {
-                    if *voice == Voice::Tool && *block != piece.block {
-                        last.push((piece.voice, piece.block, number));
+                Some((voice, block, at)) if *voice == piece.speaker => {
+                    if *voice == Speaker::Tool && *block != piece.block {
+                        last.push((piece.speaker, piece.block, number));
                     } else {
                         (*block, *at) = (piece.block, number);
                     }
                 }
-                _ => last.push((piece.voice, piece.block, number)),
+                _ => last.push((piece.speaker, piece.block, number)),
             }
         }
         last.retain(|(voice, _, _)| *voice == of);
@@ -312,10 +318,10 @@ impl<'m, 'a> Selection<'m, 'a> {
 }
 
 /// What stands between two chosen pieces of one line: what is there if that is blank, else a gap.
-pub(super) fn separator<'a>(
-    material: &Material<'a>,
-    left: &Piece<'a>,
-    right: &Piece<'a>,
+pub(super) fn separator_between<'a>(
+    material: &SourceAnalysis<'a>,
+    left: &Excerpt<'a>,
+    right: &Excerpt<'a>,
 ) -> &'a str {
     material
         .lines
@@ -326,27 +332,29 @@ pub(super) fn separator<'a>(
 }
 
 /// What the header of a block costs, without the date.
-fn header_cost(block: &Block<'_>) -> u32 {
-    quarters("[00:00] ") + quarters(block.role) + u32::from(!block.role.is_empty())
+fn header_cost(block: &TranscriptBlock<'_>) -> u32 {
+    quarter_tokens_u32("[00:00] ")
+        + quarter_tokens_u32(block.role)
+        + u32::from(!block.role.is_empty())
 }
 
 /// What orders the numbers of pieces so that the earlier one is the greater; [`at`] goes back.
-fn place(number: usize) -> u64 {
+fn encode_tie_break(number: usize) -> u64 {
     u64::MAX - int::to_u64(number)
 }
 
-fn at(place: u64) -> usize {
+fn decode_tie_break(place: u64) -> usize {
     int::to_usize(u64::MAX - place)
 }
 
 /// Adds a number to an ascending list, once.
-fn insert(list: &mut Vec<u64>, number: u64) {
+fn insert_sorted(list: &mut Vec<u64>, number: u64) {
     if let Err(place) = list.binary_search(&number) {
         list.insert(place, number);
     }
 }
 
-fn set(flags: &mut [bool], at: usize) {
+fn set_flag(flags: &mut [bool], at: usize) {
     if let Some(flag) = flags.get_mut(at) {
         *flag = true;
     }

@@ -58,7 +58,7 @@ const SIZE_PREFIX: &str = "Material: about ";
 const TOKENS_SUFFIX: &str = " tokens.";
 const OPEN_PREFIX: &str = "<source ";
 
-const SYSTEM: &str = "\
+const SYSTEM_TEXT: &str = "\
 You compress parts of a conversation between a person, an assistant and its tools. \
 What you write replaces the original in the assistant's context, so whatever you leave out is out \
 of its sight until it looks it up.
@@ -128,7 +128,7 @@ pub fn build(request: &PromptInput<'_>) -> Prompt {
         push_fenced(&mut out, "findings", request.boundary, findings.trim());
     }
     push_paragraph(&mut out, "Write the summary now.");
-    Prompt { system: SYSTEM.into(), prompt: out }
+    Prompt { system: SYSTEM_TEXT.into(), prompt: out }
 }
 
 /// The source text of a prompt and the length it asks for, in tokens; `None` when the prompt is

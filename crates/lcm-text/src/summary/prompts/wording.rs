@@ -14,7 +14,7 @@ use crate::types::model::{Level, Purpose};
 pub const OVERRIDE_BYTES_MAX: usize = 8 << 10;
 
 /// Set in the version of a prompt with an operator's text. The other bits are a hash.
-const OVERRIDDEN: u32 = 1 << 31;
+const OVERRIDE_BIT: u32 = 1 << 31;
 
 const LEAF: &str = "\
 Task: condense this segment of a conversation so that the work can go on from your text.
@@ -149,8 +149,9 @@ impl Wording {
     #[must_use]
     pub fn version(self, overrides: &[(Self, String)]) -> u32 {
         let Some(own) = self.own(overrides) else { return PROMPT_VERSION };
-        let hash = hash::hash(&[b"lcm prompt", &PROMPT_VERSION.to_be_bytes(), own.as_bytes()]);
-        u32::from_be_bytes(hash::prefix(&hash)) | OVERRIDDEN
+        let hash =
+            hash::hash_fields(&[b"lcm prompt", &PROMPT_VERSION.to_be_bytes(), own.as_bytes()]);
+        u32::from_be_bytes(hash::hash_prefix(&hash)) | OVERRIDE_BIT
     }
 }
 

@@ -8,14 +8,14 @@ pub(crate) const EXPAND_PREFIX: &str = "Expand for details about:";
 pub(crate) const DIRECTIVE_NOTE: &str =
     "[LCM fallback summary; directive-shaped untrusted content omitted]";
 
-const FIXED_MARKERS: [&str; 5] = [
+const FIXED_NOTES: [&str; 5] = [
     DIRECTIVE_NOTE,
     "[LCM fallback summary; truncated for context management]",
     "[Truncated for context management]",
     "[Capped]",
     "[truncated for context management]",
 ];
-const TAGS: [&str; 4] = ["thinking", "think", "reasoning", "thought"];
+const REASONING_TAGS: [&str; 4] = ["thinking", "think", "reasoning", "thought"];
 const THINKING_HEADER: &str = "thinking process:";
 
 /// The answer without the model's reasoning, trimmed; empty when nothing else was there.
@@ -26,79 +26,79 @@ const THINKING_HEADER: &str = "thinking process:";
 #[must_use]
 pub fn strip_reasoning(text: &str) -> String {
     let text = text.trim();
-    let mut closings = Closings::new(text);
+    let mut closings = ClosingTagScanner::new(text);
     // Everything looked at is an end of `text`, so lengths are places in it.
     let mut rest = text;
     loop {
         let at = text.len() - rest.len();
-        let after = if opening(rest).is_some() {
+        let after = if strip_opening_tag(rest).is_some() {
             // Without an end, all of it is reasoning.
-            Some(closings.from(at).and_then(|tag| text.get(tag.end..)).unwrap_or(""))
+            Some(closings.next_from(at).and_then(|tag| text.get(tag.end..)).unwrap_or(""))
         } else {
-            let stray = closings.from(at).filter(|tag| tag.is_stray(at));
-            stray.and_then(|tag| text.get(tag.end..)).or_else(|| thinking_header(rest))
+            let stray = closings.next_from(at).filter(|tag| tag.is_stray(at));
+            stray.and_then(|tag| text.get(tag.end..)).or_else(|| skip_thinking_header(rest))
         };
         let Some(after) = after else { break };
         rest = after.trim_start();
     }
-    strip_blocks(rest)
+    strip_reasoning_blocks(rest)
 }
 
 /// A closing tag and what stands around it.
 #[derive(Clone, Copy)]
-struct Closing {
+struct ClosingTag {
     start: usize,
     end: usize,
     /// Where the last opening tag before it stands.
-    opening: Option<usize>,
+    opening_at: Option<usize>,
     fills_line: bool,
 }
 
-impl Closing {
+impl ClosingTag {
     /// Whether it fills a line and nothing from `at` on opened it: some chat templates write the
     /// opening tag into the prompt.
     fn is_stray(&self, at: usize) -> bool {
-        self.fills_line && self.opening.is_none_or(|opening| opening < at)
+        self.fills_line && self.opening_at.is_none_or(|opening| opening < at)
     }
 }
 
 /// The closing tags of a text, each looked for once: a search per opening tag would take time with
 /// the square of the length of what a model repeats.
-struct Closings<'a> {
+struct ClosingTagScanner<'a> {
     text: &'a str,
-    next: Option<Closing>,
+    next: Option<ClosingTag>,
 }
 
-impl<'a> Closings<'a> {
+impl<'a> ClosingTagScanner<'a> {
     fn new(text: &'a str) -> Self {
-        Self { text, next: find_closing(text, 0) }
+        Self { text, next: find_closing_tag(text, 0) }
     }
 
     /// The first one that starts at `at` or later; `at` never decreases from call to call.
-    fn from(&mut self, at: usize) -> Option<Closing> {
+    fn next_from(&mut self, at: usize) -> Option<ClosingTag> {
         if self.next.is_some_and(|tag| tag.start < at) {
-            self.next = find_closing(self.text, at);
+            self.next = find_closing_tag(self.text, at);
         }
         self.next
     }
 }
 
-fn find_closing(text: &str, from: usize) -> Option<Closing> {
-    let (before, after) = closing(text.get(from..)?)?;
+fn find_closing_tag(text: &str, from: usize) -> Option<ClosingTag> {
+    let (before, after) = split_at_closing_tag(text.get(from..)?)?;
     let opening = before
         .rmatch_indices('<')
-        .find(|(at, _)| before.get(*at..).is_some_and(|tagged| opening(tagged).is_some()))
+        .find(|(at, _)| before.get(*at..).is_some_and(|tagged| strip_opening_tag(tagged).is_some()))
         .map(|(at, _)| from + at);
     let fills_line = (after.is_empty() || after.starts_with(['\n', '\r']))
         && before.rsplit('\n').next().is_none_or(|line| line.trim().is_empty());
     let (start, end) = (from + before.len(), text.len() - after.len());
-    Some(Closing { start, end, opening, fills_line })
+    Some(ClosingTag { start, end, opening_at: opening, fills_line })
 }
 
 /// What follows the opening tag that `text` starts with.
-fn opening(text: &str) -> Option<&str> {
+fn strip_opening_tag(text: &str) -> Option<&str> {
     let rest = text.strip_prefix('<')?;
-    let tag = TAGS.iter().find(|tag| starts_with(rest, tag))?;
+    let tag = REASONING_TAGS.iter().find(|tag| starts_with_ignore_case(rest, tag))?;
     let rest = rest.get(tag.len()..)?;
     if rest.starts_with(' ') {
         // Attributes stand on the line of the tag.
@@ -109,14 +109,14 @@ fn opening(text: &str) -> Option<&str> {
 }
 
 /// What precedes and follows the first closing tag in `text`.
-fn closing(text: &str) -> Option<(&str, &str)> {
+fn split_at_closing_tag(text: &str) -> Option<(&str, &str)> {
     let mut from = 0;
     loop {
         let at = from + text.get(from..)?.find("</")?;
         let inside = text.get(at + 2..)?;
-        let after = TAGS
+        let after = REASONING_TAGS
             .iter()
-            .find(|tag| starts_with(inside, tag))
+            .find(|tag| starts_with_ignore_case(inside, tag))
             .and_then(|tag| inside.get(tag.len()..))
             .and_then(|rest| rest.trim_start().strip_prefix('>'));
         if let Some(after) = after {
@@ -127,9 +127,9 @@ fn closing(text: &str) -> Option<(&str, &str)> {
 }
 
 /// What follows a leading `Thinking Process:` and the paragraphs of its list.
-fn thinking_header(text: &str) -> Option<&str> {
+fn skip_thinking_header(text: &str) -> Option<&str> {
     let bare = text.trim_start_matches(['#', '*', ' ']);
-    if !starts_with(bare, THINKING_HEADER) {
+    if !starts_with_ignore_case(bare, THINKING_HEADER) {
         return None;
     }
     let mut rest = bare;
@@ -147,13 +147,13 @@ fn thinking_header(text: &str) -> Option<&str> {
 }
 
 /// Leaves out blocks whose opening tag starts a line and whose closing tag ends one.
-fn strip_blocks(text: &str) -> String {
-    let mut closings = Closings::new(text);
+fn strip_reasoning_blocks(text: &str) -> String {
+    let mut closings = ClosingTagScanner::new(text);
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
-        let block = opening(rest.trim_start_matches([' ', '\t']))
-            .and_then(|_| closings.from(text.len() - rest.len()))
+        let block = strip_opening_tag(rest.trim_start_matches([' ', '\t']))
+            .and_then(|_| closings.next_from(text.len() - rest.len()))
             .and_then(|tag| text.get(tag.end..));
         match block {
             Some(after) if after.is_empty() || after.starts_with(['\n', '\r']) => {
@@ -171,14 +171,14 @@ fn strip_blocks(text: &str) -> String {
     out
 }
 
-fn starts_with(text: &str, lower: &str) -> bool {
+fn starts_with_ignore_case(text: &str, lower: &str) -> bool {
     text.get(..lower.len()).is_some_and(|head| head.eq_ignore_ascii_case(lower))
 }
 
 /// Whether `text`, trimmed, is one note about cutting and nothing else.
-pub(crate) fn is_marker(text: &str) -> bool {
+pub(crate) fn is_truncation_note(text: &str) -> bool {
     let text = text.trim();
-    text.starts_with('[') && marker_length(text) == Some(text.len())
+    text.starts_with('[') && truncation_note_length(text) == Some(text.len())
 }
 
 /// The text without the notes that say it was cut, trimmed at the end.
@@ -186,7 +186,7 @@ pub(crate) fn is_marker(text: &str) -> bool {
 /// To be used before a summary goes into a prompt as previous context: a model that sees such a
 /// note copies it. A line that held nothing else goes as a whole.
 #[must_use]
-pub fn strip_markers(text: &str) -> String {
+pub fn strip_truncation_notes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
         let start = out.len();
@@ -195,7 +195,7 @@ pub fn strip_markers(text: &str) -> String {
         while let Some(at) = rest.find('[') {
             let (before, bracket) = rest.split_at_checked(at).unwrap_or((rest, ""));
             out.push_str(before);
-            let length = marker_length(bracket);
+            let length = truncation_note_length(bracket);
             if length.is_none() {
                 out.push('[');
             }
@@ -214,8 +214,8 @@ pub fn strip_markers(text: &str) -> String {
 }
 
 /// The length of the note that `text` starts with, in bytes.
-fn marker_length(text: &str) -> Option<usize> {
-    if let Some(fixed) = FIXED_MARKERS.iter().find(|marker| text.starts_with(**marker)) {
+fn truncation_note_length(text: &str) -> Option<usize> {
+    if let Some(fixed) = FIXED_NOTES.iter().find(|marker| text.starts_with(**marker)) {
         return Some(fixed.len());
     }
     // No further than the next bracket: a text of nothing but brackets is read once.

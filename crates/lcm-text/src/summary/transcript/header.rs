@@ -3,7 +3,7 @@
 
 /// What a header says. Parts that are not there are empty.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Header<'a> {
+pub struct BlockHeader<'a> {
     /// `2026-01-02`.
     pub date: &'a str,
     /// `03:04`.
@@ -13,7 +13,7 @@ pub struct Header<'a> {
 }
 
 /// Reads a line that is a header of a block as a whole.
-pub fn outer(line: &str) -> Option<Header<'_>> {
+pub fn parse_block_header(line: &str) -> Option<BlockHeader<'_>> {
     let inside = line.strip_prefix('[')?.strip_suffix(']')?;
     let (date, rest) = inside.split_once(' ')?;
     let (time, rest) = rest.split_once(' ')?;
@@ -21,13 +21,13 @@ pub fn outer(line: &str) -> Option<Header<'_>> {
         return None;
     }
     if is_role(rest) {
-        return Some(Header { date, time, role: rest });
+        return Some(BlockHeader { date, time, role: rest });
     }
     let mut words = rest.split(' ');
     let shape = [words.next()?, words.next()?, words.next()?, words.next()?];
     match shape {
         ["to", to_date, to_time, "summary"] if is_date(to_date) && is_time(to_time) => {
-            Some(Header { date, time, role: "" })
+            Some(BlockHeader { date, time, role: "" })
         }
         _ => None,
     }
@@ -35,9 +35,9 @@ pub fn outer(line: &str) -> Option<Header<'_>> {
 
 /// Reads the header before the first line of an extracted message, such as `[03:04 user] text`,
 /// and returns it with the text. The date is there only where it changes, the role only if known.
-pub fn inner(line: &str) -> Option<(Header<'_>, &str)> {
+pub fn parse_inline_header(line: &str) -> Option<(BlockHeader<'_>, &str)> {
     let (inside, text) = line.strip_prefix('[')?.split_once("] ")?;
-    let mut header = Header::default();
+    let mut header = BlockHeader::default();
     let mut rest = inside;
     if let Some((date, after)) = inside.split_once(' ').filter(|(date, _)| is_date(date)) {
         header.date = date;
@@ -54,15 +54,15 @@ fn is_role(text: &str) -> bool {
 }
 
 fn is_date(text: &str) -> bool {
-    fits(text, "0000-00-00")
+    matches_digit_pattern(text, "0000-00-00")
 }
 
 fn is_time(text: &str) -> bool {
-    fits(text, "00:00")
+    matches_digit_pattern(text, "00:00")
 }
 
 /// Whether `text` is `shape` with any digits for its zeros.
-fn fits(text: &str, shape: &str) -> bool {
+fn matches_digit_pattern(text: &str, shape: &str) -> bool {
     text.len() == shape.len()
         && text.bytes().zip(shape.bytes()).all(|(byte, wanted)| {
             if wanted == b'0' { byte.is_ascii_digit() } else { byte == wanted }

@@ -10,11 +10,11 @@ use alloc::{borrow::Cow, string::String, vec, vec::Vec};
 pub(super) const INJECTED_NOTE: &str = "[injected context omitted]";
 
 /// Begins a line that announces an element.
-const ANNOUNCED: &str = "Untrusted context (metadata";
+const ANNOUNCEMENT_PREFIX: &str = "Untrusted context (metadata";
 
 /// The text without such elements.
-pub(super) fn strip<'t>(text: Cow<'t, str>, names: &[String]) -> Cow<'t, str> {
-    let found = elements(&text, names);
+pub(super) fn strip_injected_context<'t>(text: Cow<'t, str>, names: &[String]) -> Cow<'t, str> {
+    let found = find_elements(&text, names);
     if found.is_empty() {
         return text;
     }
@@ -23,55 +23,55 @@ pub(super) fn strip<'t>(text: Cow<'t, str>, names: &[String]) -> Cow<'t, str> {
     for (start, end) in found {
         let between = text.get(from..start).unwrap_or("");
         let begins_line = out.is_empty() || out.ends_with('\n');
-        push(&mut out, unannounced(between, begins_line));
+        push_between(&mut out, strip_announcement(between, begins_line));
         from = end;
     }
-    push(&mut out, text.get(from..).unwrap_or(""));
+    push_between(&mut out, text.get(from..).unwrap_or(""));
     out.truncate(out.trim_end().len());
     if out.is_empty() { Cow::Borrowed(INJECTED_NOTE) } else { Cow::Owned(out) }
 }
 
 /// What stands before an element, without a last line that announces it. Nothing further back is
 /// looked at, so that every byte is looked at once.
-fn unannounced(between: &str, begins_line: bool) -> &str {
+fn strip_announcement(between: &str, begins_line: bool) -> &str {
     let kept = between.trim_end();
     let (before, line) = match kept.rfind('\n') {
         Some(at) => kept.split_at(at + 1),
         None if begins_line => ("", kept),
         None => return between,
     };
-    if line.trim_start().starts_with(ANNOUNCED) { before } else { between }
+    if line.trim_start().starts_with(ANNOUNCEMENT_PREFIX) { before } else { between }
 }
 
 /// Appends what stands between elements, on the line where the last one stood.
-fn push(out: &mut String, text: &str) {
+fn push_between(out: &mut String, text: &str) {
     let at_start = out.is_empty() || out.ends_with('\n');
     out.push_str(if at_start { text.trim_start_matches(['\n', '\r']) } else { text });
 }
 
 /// Where the outermost elements stand, in order.
-fn elements(text: &str, names: &[String]) -> Vec<(usize, usize)> {
+fn find_elements(text: &str, names: &[String]) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     // Elements that are open, each with the place of its name, and how many of each name.
     let mut open: Vec<(usize, usize)> = Vec::new();
     let mut counts = vec![0_u32; names.len()];
     for (at, _) in text.match_indices('<') {
-        let Some(tag) = tag(text, at, names) else { continue };
+        let Some(tag) = parse_injected_tag(text, at, names) else { continue };
         let start = match tag.kind {
-            Kind::Opening => {
+            InjectedTagKind::Opening => {
                 open.push((tag.name, at));
-                change(&mut counts, tag.name, 1);
+                adjust_count(&mut counts, tag.name, 1);
                 continue;
             }
-            Kind::Empty => at,
-            Kind::Closing => {
+            InjectedTagKind::Empty => at,
+            InjectedTagKind::Closing => {
                 if counts.get(tag.name).is_none_or(|count| *count == 0) {
                     continue;
                 }
                 // What was opened inside and not closed ends with it.
                 let mut start = at;
                 while let Some((name, opened)) = open.pop() {
-                    change(&mut counts, name, -1);
+                    adjust_count(&mut counts, name, -1);
                     start = opened;
                     if name == tag.name {
                         break;
@@ -88,28 +88,28 @@ fn elements(text: &str, names: &[String]) -> Vec<(usize, usize)> {
     found
 }
 
-fn change(counts: &mut [u32], name: usize, by: i32) {
+fn adjust_count(counts: &mut [u32], name: usize, by: i32) {
     if let Some(count) = counts.get_mut(name) {
         *count = count.saturating_add_signed(by);
     }
 }
 
-enum Kind {
+enum InjectedTagKind {
     Opening,
     Closing,
     Empty,
 }
 
-struct Tag {
+struct InjectedTag {
     /// Place among the names.
     name: usize,
-    kind: Kind,
+    kind: InjectedTagKind,
     /// Behind its `>`.
     end: usize,
 }
 
 /// The tag of one of these names that begins at the `<` at `at`.
-fn tag(text: &str, at: usize, names: &[String]) -> Option<Tag> {
+fn parse_injected_tag(text: &str, at: usize, names: &[String]) -> Option<InjectedTag> {
     let rest = text.get(at + 1..)?;
     let (rest, closing) = match rest.strip_prefix('/') {
         Some(rest) => (rest, true),
@@ -124,11 +124,11 @@ fn tag(text: &str, at: usize, names: &[String]) -> Option<Tag> {
     let after = rest.get(length..)?.strip_prefix('>')?;
     let empty = rest.get(..length)?.ends_with('/');
     let kind = match (closing, empty) {
-        (true, _) => Kind::Closing,
-        (false, true) => Kind::Empty,
-        (false, false) => Kind::Opening,
+        (true, _) => InjectedTagKind::Closing,
+        (false, true) => InjectedTagKind::Empty,
+        (false, false) => InjectedTagKind::Opening,
     };
-    Some(Tag { name, kind, end: text.len() - after.len() })
+    Some(InjectedTag { name, kind, end: text.len() - after.len() })
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
 
     fn stripped(text: &str) -> String {
         let names = ["memory", "memory-2"].map(|name| name.to_string());
-        strip(Cow::Borrowed(text), &names).into_owned()
+        strip_injected_context(Cow::Borrowed(text), &names).into_owned()
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(stripped(text), expected, "{text:?}");
         }
-        let none = strip(Cow::Borrowed("<memory>x</memory>"), &[]);
+        let none = strip_injected_context(Cow::Borrowed("<memory>x</memory>"), &[]);
         assert_eq!(none, "<memory>x</memory>");
     }
 

@@ -15,20 +15,23 @@ mod xml;
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 pub(crate) use self::{
-    answer::{DIRECTIVE_NOTE, EXPAND_PREFIX, is_marker},
+    answer::{DIRECTIVE_NOTE, EXPAND_PREFIX, is_truncation_note},
     scrub::MEDIA_NOTE,
 };
 pub use self::{
-    answer::{strip_markers, strip_reasoning},
-    header::{Header, inner, outer},
-    xml::{SummaryElement, focus_plain, focus_xml, summary_plain, summary_xml},
+    answer::{strip_reasoning, strip_truncation_notes},
+    header::{BlockHeader, parse_block_header, parse_inline_header},
+    xml::{
+        SummaryElement, render_focus_plain, render_focus_xml, render_summary_plain,
+        render_summary_xml,
+    },
 };
 use crate::{
     base::{
-        json::{self, Kind, Span, Value},
+        json::{self, ByteSpan, JsonKind, JsonValue},
         time,
     },
-    message::{Object, Part, Role},
+    message::{JsonObject, Part, Role},
 };
 
 /// JSON tokens from which a value is rendered as it stands: blocks that are taken apart, each with
@@ -37,7 +40,7 @@ const BLOCK_TOKENS_MAX: usize = 1 << 16;
 
 /// How messages are read for a summariser.
 #[derive(Clone, Copy, Debug)]
-pub struct Reading<'a> {
+pub struct TranscriptOptions<'a> {
     /// Tokens of a part above which it is cut to its head and tail around a note, which counts,
     /// too.
     pub part_tokens_max: u32,
@@ -62,27 +65,29 @@ pub fn render_message(
     role: Role,
     parts: &[Part],
     time: u64,
-    reading: Reading<'_>,
+    reading: TranscriptOptions<'_>,
 ) -> bool {
     let mut is_open = false;
     for part in parts {
         let Some(text) = render_part(raw, part) else { continue };
         if !is_open {
-            open_block(out, &format!("{} {}", time::minutes(time), role.as_str()));
+            open_block(out, &format!("{} {}", time::iso_minutes(time), role.as_str()));
             is_open = true;
         }
         // Plugins put it into what a user or the host says. What a tool tells is never hidden.
         let is_said = matches!(role, Role::User | Role::System);
         let text = match part {
-            Part::Text { .. } if is_said => injected::strip(text, reading.injected_tags),
+            Part::Text { .. } if is_said => {
+                injected::strip_injected_context(text, reading.injected_tags)
+            }
             _ => text,
         };
         let tokens_max = reading.part_tokens_max;
         let text = match part {
             Part::ToolResult { .. } => {
-                shorten::output(text, tokens_max.min(shorten::OUTPUT_TOKENS_MAX))
+                shorten::truncate_output(text, tokens_max.min(shorten::OUTPUT_TOKENS_MAX))
             }
-            _ => shorten::text(text, tokens_max),
+            _ => shorten::truncate_text(text, tokens_max),
         };
         push_content(out, &text);
     }
@@ -106,7 +111,7 @@ pub fn render_summary(
     if text.trim().is_empty() {
         return;
     }
-    let (from, to) = (time::minutes(earliest), time::minutes(latest));
+    let (from, to) = (time::iso_minutes(earliest), time::iso_minutes(latest));
     let suffix = if depth < 2 { String::new() } else { format!(" depth {depth}") };
     open_block(out, &format!("{from} to {to} summary {id}{suffix}"));
     push_content(out, text.trim_end());
@@ -126,7 +131,7 @@ fn open_block(out: &mut String, head: &str) {
 fn push_content(out: &mut String, text: &str) {
     for line in text.lines() {
         out.push('\n');
-        if outer(line).is_some() {
+        if parse_block_header(line).is_some() {
             out.push(' ');
         }
         out.push_str(line);
@@ -136,7 +141,7 @@ fn push_content(out: &mut String, text: &str) {
 /// The text of a part; `None` when it has nothing to say.
 fn render_part<'r>(raw: &'r str, part: &Part) -> Option<Cow<'r, str>> {
     let text = match part {
-        Part::Text { text } => clean(json::text(raw, *text)),
+        Part::Text { text } => clean_text(json::text(raw, *text)),
         Part::Reasoning { .. } => return None,
         Part::ToolCall { name, input, .. } => Cow::Owned(render_call(raw, *name, *input)?),
         Part::ToolResult { name, output, is_error, .. } => {
@@ -146,7 +151,7 @@ fn render_part<'r>(raw: &'r str, part: &Part) -> Option<Cow<'r, str>> {
             let mut out = render_file_line(raw, *name, *mime);
             if let Some(text) = text {
                 out.push('\n');
-                out.push_str(&render_any(raw, *text));
+                out.push_str(&render_text_or_value(raw, *text));
             } else if data.is_some() {
                 out.push(' ');
                 out.push_str(MEDIA_NOTE);
@@ -159,8 +164,8 @@ fn render_part<'r>(raw: &'r str, part: &Part) -> Option<Cow<'r, str>> {
 }
 
 /// A text without the blanks at its end and without media.
-fn clean(text: Cow<'_, str>) -> Cow<'_, str> {
-    scrub::scrub(match text {
+fn clean_text(text: Cow<'_, str>) -> Cow<'_, str> {
+    scrub::omit_media(match text {
         Cow::Borrowed(text) => Cow::Borrowed(text.trim_end()),
         Cow::Owned(mut text) => {
             text.truncate(text.trim_end().len());
@@ -169,12 +174,12 @@ fn clean(text: Cow<'_, str>) -> Cow<'_, str> {
     })
 }
 
-fn optional(raw: &str, span: Option<Span>) -> Cow<'_, str> {
+fn optional_text(raw: &str, span: Option<ByteSpan>) -> Cow<'_, str> {
     span.map_or(Cow::Borrowed(""), |span| json::text(raw, span))
 }
 
-fn render_call(raw: &str, name: Option<Span>, input: Option<Span>) -> Option<String> {
-    let name = optional(raw, name);
+fn render_call(raw: &str, name: Option<ByteSpan>, input: Option<ByteSpan>) -> Option<String> {
+    let name = optional_text(raw, name);
     let input = input.map_or_else(String::new, |span| match json::text(raw, span) {
         // Some providers write the object as a string.
         Cow::Owned(text) if text.starts_with('{') => text,
@@ -186,22 +191,27 @@ fn render_call(raw: &str, name: Option<Span>, input: Option<Span>) -> Option<Str
         (name, true) => Some(format!("tool call {name}")),
         (name, false) => {
             let space = if name.is_empty() { "" } else { " " };
-            Some(format!("tool call{space}{name}: {}", scrub::scrub(Cow::Borrowed(&input))))
+            Some(format!("tool call{space}{name}: {}", scrub::omit_media(Cow::Borrowed(&input))))
         }
     }
 }
 
-fn render_result(raw: &str, name: Option<Span>, output: Option<Span>, is_error: bool) -> String {
+fn render_result(
+    raw: &str,
+    name: Option<ByteSpan>,
+    output: Option<ByteSpan>,
+    is_error: bool,
+) -> String {
     let kind = if is_error { "tool error" } else { "tool result" };
-    let name = optional(raw, name);
-    let output = output.map_or(Cow::Borrowed(""), |span| render_any(raw, span));
+    let name = optional_text(raw, name);
+    let output = output.map_or(Cow::Borrowed(""), |span| render_text_or_value(raw, span));
     let head = if name.trim().is_empty() { kind.into() } else { format!("{kind} {}", name.trim()) };
     let output = if output.trim().is_empty() { "(no output)" } else { &output };
     [&head, ":\n", output].concat()
 }
 
-fn render_file_line(raw: &str, name: Option<Span>, mime: Option<Span>) -> String {
-    let (name, mime) = (optional(raw, name), optional(raw, mime));
+fn render_file_line(raw: &str, name: Option<ByteSpan>, mime: Option<ByteSpan>) -> String {
+    let (name, mime) = (optional_text(raw, name), optional_text(raw, mime));
     let mut out = String::from("file");
     for word in name.split_whitespace() {
         out.push(' ');
@@ -216,9 +226,9 @@ fn render_file_line(raw: &str, name: Option<Span>, mime: Option<Span>) -> String
 }
 
 /// A string as its text, any other value but `null` as [`render_value`] has it.
-fn render_any(raw: &str, span: Span) -> Cow<'_, str> {
+fn render_text_or_value(raw: &str, span: ByteSpan) -> Cow<'_, str> {
     match json::slice(raw, span).trim_start() {
-        value if value.starts_with('"') => clean(json::text(raw, span)),
+        value if value.starts_with('"') => clean_text(json::text(raw, span)),
         "null" => Cow::Borrowed(""),
         value => render_value(value),
     }
@@ -229,12 +239,12 @@ fn render_any(raw: &str, span: Span) -> Cow<'_, str> {
 /// is its JSON.
 fn render_value(value: &str) -> Cow<'_, str> {
     if json::has_more_tokens(value, BLOCK_TOKENS_MAX) {
-        return scrub::scrub(Cow::Borrowed(value));
+        return scrub::omit_media(Cow::Borrowed(value));
     }
-    let span = Span::between(0, value.len());
+    let span = ByteSpan::from_range(0, value.len());
     let mut blocks: Vec<String> = Vec::new();
     let mut others = false;
-    let mut take = |element: Value| {
+    let mut take = |element: JsonValue| {
         if !others {
             let block = render_block(value, element);
             others = block.is_none();
@@ -242,9 +252,9 @@ fn render_value(value: &str) -> Cow<'_, str> {
         }
     };
     let whole = match json::kind(value, span) {
-        Kind::Array => json::each_element(value, span, take),
+        JsonKind::Array => json::each_element(value, span, take),
         kind => {
-            take(Value { span, kind });
+            take(JsonValue { span, kind });
             true
         }
     };
@@ -252,23 +262,23 @@ fn render_value(value: &str) -> Cow<'_, str> {
     if whole && !others && !blocks.is_empty() {
         Cow::Owned(blocks.join("\n"))
     } else {
-        scrub::scrub(Cow::Borrowed(value))
+        scrub::omit_media(Cow::Borrowed(value))
     }
 }
 
 /// The text of an object with a type; `None`: it is something else.
-fn render_block(raw: &str, value: Value) -> Option<String> {
-    let block = Object::of(raw, value)?;
-    json::member(&block.members, raw, "type")?;
-    let kind = block.text("type");
-    Some(match (&*kind, block.string("text")) {
+fn render_block(raw: &str, value: JsonValue) -> Option<String> {
+    let block = JsonObject::from_value(raw, value)?;
+    json::find_member(&block.members, raw, "type")?;
+    let kind = block.get_text("type");
+    Some(match (&*kind, block.get_string("text")) {
         ("text" | "input_text" | "output_text", Some(text)) => {
-            clean(json::text(raw, text)).into_owned()
+            clean_text(json::text(raw, text)).into_owned()
         }
         _ if ["image", "audio", "video"].iter().any(|media| kind.contains(media)) => {
             MEDIA_NOTE.into()
         }
-        _ => scrub::scrub(Cow::Owned(json::compact(raw, value.span))).into_owned(),
+        _ => scrub::omit_media(Cow::Owned(json::compact(raw, value.span))).into_owned(),
     })
 }
 

@@ -11,38 +11,42 @@ const RUN_MIN: usize = 256;
 const LINE_MIN: usize = 60;
 
 /// The text with every piece of media replaced by [`MEDIA_NOTE`].
-pub(super) fn scrub(text: Cow<'_, str>) -> Cow<'_, str> {
-    if text.split('\n').all(is_clean) { text } else { Cow::Owned(scrubbed(&text)) }
+pub(super) fn omit_media(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.split('\n').all(is_free_of_media) {
+        text
+    } else {
+        Cow::Owned(omit_media_by_line(&text))
+    }
 }
 
 /// Whether a line stays as it is, whatever is around it: nearly all do.
-fn is_clean(line: &str) -> bool {
+fn is_free_of_media(line: &str) -> bool {
     let trimmed = line.trim();
     !(trimmed.starts_with("MEDIA:/")
-        || (trimmed.len() >= LINE_MIN && looks_encoded(trimmed))
+        || (trimmed.len() >= LINE_MIN && looks_like_base64(trimmed))
         || may_hold_media(line))
 }
 
-fn scrubbed(text: &str) -> String {
+fn omit_media_by_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut wrapped: Vec<&str> = Vec::new();
     for line in text.split('\n') {
         // The last line of a base64 block is shorter than the others.
         let continues = !wrapped.is_empty() && is_base64(line.trim());
-        if continues || (line.trim().len() >= LINE_MIN && looks_encoded(line.trim())) {
+        if continues || (line.trim().len() >= LINE_MIN && looks_like_base64(line.trim())) {
             wrapped.push(line);
             continue;
         }
-        flush(&mut out, &mut wrapped);
+        flush_wrapped_lines(&mut out, &mut wrapped);
         push_line(&mut out, line);
     }
-    flush(&mut out, &mut wrapped);
+    flush_wrapped_lines(&mut out, &mut wrapped);
     out.pop();
     out
 }
 
 /// Writes the collected lines, or the note if together they are long enough for media.
-fn flush(out: &mut String, wrapped: &mut Vec<&str>) {
+fn flush_wrapped_lines(out: &mut String, wrapped: &mut Vec<&str>) {
     if wrapped.iter().map(|line| line.len()).sum::<usize>() >= RUN_MIN {
         out.push_str(MEDIA_NOTE);
         out.push('\n');
@@ -69,7 +73,7 @@ fn push_line(out: &mut String, line: &str) {
 fn may_hold_media(line: &str) -> bool {
     let bytes = line.as_bytes();
     // A long run covers one of these places.
-    let in_run = |byte: &&u8| in_alphabet(**byte);
+    let in_run = |byte: &&u8| is_base64_byte(**byte);
     let is_long = |at: usize| {
         let (before, after) = bytes.split_at_checked(at).unwrap_or_default();
         let ahead = after.iter().take(RUN_MIN).take_while(in_run).count();
@@ -101,22 +105,22 @@ fn push_inline(out: &mut String, line: &str) {
 fn find_media(line: &str) -> Option<(usize, usize)> {
     let mut at = 0;
     while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
-        if let Some(length) = data_url(rest) {
+        if let Some(length) = data_url_length(rest) {
             return Some((at, length));
         }
-        let run = rest.bytes().take_while(|byte| in_alphabet(*byte)).count();
-        if run >= RUN_MIN && rest.get(..run).is_some_and(looks_encoded) {
+        let run = rest.bytes().take_while(|byte| is_base64_byte(*byte)).count();
+        if run >= RUN_MIN && rest.get(..run).is_some_and(looks_like_base64) {
             return Some((at, run));
         }
         // On to the next character after the run that can start something.
-        let skipped = rest.bytes().skip(run).take_while(|byte| !in_alphabet(*byte)).count();
+        let skipped = rest.bytes().skip(run).take_while(|byte| !is_base64_byte(*byte)).count();
         at += (run + skipped).max(1);
     }
     None
 }
 
 /// The length of the data URL that `text` starts with.
-fn data_url(text: &str) -> Option<usize> {
+fn data_url_length(text: &str) -> Option<usize> {
     let scheme = text.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("data:"))?;
     let rest = text.get(scheme.len()..)?;
     let comma = rest.bytes().take(128).position(|byte| byte == b',')?;
@@ -126,20 +130,21 @@ fn data_url(text: &str) -> Option<usize> {
         return None;
     }
     let payload = rest.bytes().skip(comma + 1);
-    let length = payload.take_while(|byte| in_alphabet(*byte) || b"%-_.~!*".contains(byte)).count();
+    let length =
+        payload.take_while(|byte| is_base64_byte(*byte) || b"%-_.~!*".contains(byte)).count();
     (length > 0).then_some(scheme.len() + comma + 1 + length)
 }
 
-fn in_alphabet(byte: u8) -> bool {
+fn is_base64_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
 fn is_base64(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(in_alphabet)
+    !text.is_empty() && text.bytes().all(is_base64_byte)
 }
 
 /// Base64 of bytes mixes cases and digits; long runs of one kind are somebody's text.
-fn looks_encoded(text: &str) -> bool {
+fn looks_like_base64(text: &str) -> bool {
     let head = || text.bytes().take(512);
     is_base64(text)
         && head().any(|byte| byte.is_ascii_digit())

@@ -24,33 +24,40 @@ const NOTE_TOKENS: u32 = 11;
 const PIECE_BYTES_MAX: usize = 240;
 
 /// Cuts a text over the limit to two thirds of head and one third of tail around a note.
-pub(super) fn text(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str> {
-    let Some(total) = over(&text, tokens_max) else { return text };
+pub(super) fn truncate_text(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str> {
+    let Some(total) = estimate_if_over(&text, tokens_max) else { return text };
     let room = tokens_max.saturating_sub(NOTE_TOKENS);
-    let ends = Ends::of(&text, room);
+    let ends = TextEnds::from_text(&text, room);
     Cow::Owned(
-        [ends.start.trim_end(), &ends.note(total), ends.end.trim_start()].join("\n").trim().into(),
+        [ends.start.trim_end(), &ends.omission_note(total), ends.end.trim_start()]
+            .join("\n")
+            .trim()
+            .into(),
     )
 }
 
 /// Cuts an output over the limit to head and tail, at least a third and a sixth of it, around a
 /// note and what is left out of failures, which takes at most half; of what finds no room it says
 /// how much there is.
-pub(super) fn output(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str> {
-    let Some(total) = over(&text, tokens_max) else { return text };
+pub(super) fn truncate_output(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str> {
+    let Some(total) = estimate_if_over(&text, tokens_max) else { return text };
     let room = tokens_max.saturating_sub(3 * NOTE_TOKENS);
     // What the narrowest ends leave out is looked for, so that making room for it loses none.
-    let failures = Failures::beyond(&Ends::of(&text, room - room / 2), &text, room / 2);
-    let ends = Ends::of(&text, room - failures.tokens);
+    let failures = FailureExcerpts::collect_between_ends(
+        &TextEnds::from_text(&text, room - room / 2),
+        &text,
+        room / 2,
+    );
+    let ends = TextEnds::from_text(&text, room - failures.tokens);
     let mut pieces: Vec<&str> = Vec::new();
-    let note = ends.note(total);
+    let note = ends.omission_note(total);
     pieces.push(ends.start.trim_end());
     pieces.push(&note);
-    let beyond = failures.pieces.iter().filter(|piece| !ends.hold(&text, piece));
+    let beyond = failures.ranges.iter().filter(|piece| !ends.contains_range(&text, piece));
     let before = pieces.len();
     pieces.extend(beyond.map(|piece| text.get(piece.start..piece.end).unwrap_or("").trim()));
-    let more = format!("[... {} more failures ...]", failures.left_out);
-    if failures.left_out > 0 {
+    let more = format!("[... {} more failures ...]", failures.omitted_count);
+    if failures.omitted_count > 0 {
         pieces.push(&more);
     } else if pieces.len() > before {
         pieces.push("[...]");
@@ -60,7 +67,7 @@ pub(super) fn output(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str> {
 }
 
 /// The tokens of a text that has more than so many.
-fn over(text: &str, tokens_max: u32) -> Option<u32> {
+fn estimate_if_over(text: &str, tokens_max: u32) -> Option<u32> {
     // No byte costs more than half a token.
     if int::to_u64(text.len()) <= u64::from(tokens_max) * 2 {
         return None;
@@ -69,71 +76,71 @@ fn over(text: &str, tokens_max: u32) -> Option<u32> {
 }
 
 /// What a text tells of failures between its ends.
-struct Failures {
+struct FailureExcerpts {
     /// Where, in order; of equal pieces the last.
-    pieces: Vec<Range<usize>>,
+    ranges: Vec<Range<usize>>,
     /// Tokens of these.
     tokens: u32,
     /// Pieces for which there was no room.
-    left_out: usize,
+    omitted_count: usize,
 }
 
-impl Failures {
+impl FailureExcerpts {
     /// The failures beyond these ends that fit so many tokens. The last ones come first: they are
     /// how things stand.
-    fn beyond(ends: &Ends<'_>, text: &str, tokens_max: u32) -> Self {
-        let mut found = Self { pieces: Vec::new(), tokens: 0, left_out: 0 };
+    fn collect_between_ends(ends: &TextEnds<'_>, text: &str, tokens_max: u32) -> Self {
+        let mut found = Self { ranges: Vec::new(), tokens: 0, omitted_count: 0 };
         let mut taken: Vec<&str> = Vec::new();
-        for piece in verify::failing_pieces(text, PIECE_BYTES_MAX).into_iter().rev() {
+        for piece in verify::find_failing_pieces(text, PIECE_BYTES_MAX).into_iter().rev() {
             let words = text.get(piece.start..piece.end).unwrap_or("").trim();
-            if ends.hold(text, &piece) || taken.contains(&words) {
+            if ends.contains_range(text, &piece) || taken.contains(&words) {
                 continue;
             }
             let cost = tokens::estimate(words).saturating_add(1);
             if found.tokens.saturating_add(cost) > tokens_max {
-                found.left_out += 1;
+                found.omitted_count += 1;
                 continue;
             }
             found.tokens += cost;
-            found.pieces.push(piece);
+            found.ranges.push(piece);
             taken.push(words);
         }
-        found.pieces.reverse();
+        found.ranges.reverse();
         found
     }
 }
 
 /// Beginning and end of a text.
-struct Ends<'a> {
+struct TextEnds<'a> {
     start: &'a str,
     end: &'a str,
 }
 
-impl<'a> Ends<'a> {
+impl<'a> TextEnds<'a> {
     /// So many tokens of both, two thirds of them of the beginning.
-    fn of(text: &'a str, tokens: u32) -> Self {
-        let start = tokens::truncate(text, tokens - tokens / 3);
-        Self { start, end: tail(text, tokens / 3) }
+    fn from_text(text: &'a str, tokens: u32) -> Self {
+        let start = tokens::truncate_to_tokens(text, tokens - tokens / 3);
+        Self { start, end: take_tail(text, tokens / 3) }
     }
 
     /// Whether they hold a piece of the text whole.
-    fn hold(&self, text: &str, piece: &Range<usize>) -> bool {
+    fn contains_range(&self, text: &str, piece: &Range<usize>) -> bool {
         piece.end <= self.start.len() || piece.start >= text.len() - self.end.len()
     }
 
-    fn note(&self, total: u32) -> String {
+    fn omission_note(&self, total: u32) -> String {
         let kept = tokens::estimate(self.start).saturating_add(tokens::estimate(self.end));
         format!("[... {} tokens left out ...]", total.saturating_sub(kept))
     }
 }
 
 /// The longest end of `text` of at most so many tokens.
-fn tail(text: &str, tokens_max: u32) -> &str {
+fn take_tail(text: &str, tokens_max: u32) -> &str {
     let mut room = u64::from(tokens_max).saturating_mul(4);
     let mut from = text.len();
     let mut buffer = [0_u8; 4];
     for (at, c) in text.char_indices().rev() {
-        let cost = tokens::quarters(c.encode_utf8(&mut buffer));
+        let cost = tokens::estimate_quarter_tokens(c.encode_utf8(&mut buffer));
         if cost > room {
             break;
         }
@@ -159,7 +166,7 @@ mod tests {
     #[test]
     fn an_output_keeps_its_ends_and_the_failures_between_them() {
         let log = log(2_000);
-        let cut = output(Cow::Borrowed(&log), 500);
+        let cut = truncate_output(Cow::Borrowed(&log), 500);
         assert!(tokens::estimate(&cut) <= 500, "{}", tokens::estimate(&cut));
         assert!(cut.starts_with("00000 compiled") && cut.ends_with("module_1999 without remarks"));
         assert_eq!(cut.matches("connection refused by db-3").count(), 1);
@@ -170,8 +177,8 @@ mod tests {
     #[test]
     fn an_output_within_its_limit_stays() {
         let log = log(20);
-        assert_eq!(output(Cow::Borrowed(&log), 2_000), log);
-        assert_eq!(text(Cow::Borrowed(&log), 2_000), log);
+        assert_eq!(truncate_output(Cow::Borrowed(&log), 2_000), log);
+        assert_eq!(truncate_text(Cow::Borrowed(&log), 2_000), log);
     }
 
     /// Goal: one failure is kept, wherever it stands. Method: each line in turn.
@@ -182,7 +189,7 @@ mod tests {
         for at in 0..lines.len() {
             let mut log = lines.clone();
             log[at] = "migration of table orders failed: exit code 3\n".into();
-            let cut = output(Cow::Owned(log.concat()), 400);
+            let cut = truncate_output(Cow::Owned(log.concat()), 400);
             assert_eq!(cut.matches("table orders failed: exit code 3").count(), 1, "{at}\n{cut}");
             assert!(tokens::estimate(&cut) <= 400, "{at}");
         }
@@ -198,7 +205,7 @@ mod tests {
                 _ => format!("{number:05} compiled module_{number}\n"),
             };
             let log: String = (0..600).map(line).collect();
-            let cut = output(Cow::Borrowed(&log), 2_000);
+            let cut = truncate_output(Cow::Borrowed(&log), 2_000);
             for number in (0..600).step_by(every) {
                 assert!(cut.contains(&format!("job deploy_{number} failed")), "{every} {number}");
             }
@@ -213,7 +220,7 @@ mod tests {
         };
         let records: Vec<String> = (0..400).map(record).collect();
         let json = format!("[{}]", records.join(","));
-        let cut = output(Cow::Borrowed(&json), 500);
+        let cut = truncate_output(Cow::Borrowed(&json), 500);
         assert!(cut.contains(r#"{"job":"db-3","exit_code":3}"#), "{cut}");
     }
 
@@ -222,7 +229,7 @@ mod tests {
         let log: String = (0..3_000)
             .map(|number| format!("test case_{number} failed with E{number}\n"))
             .collect();
-        let cut = output(Cow::Borrowed(&log), 400);
+        let cut = truncate_output(Cow::Borrowed(&log), 400);
         assert!(tokens::estimate(&cut) <= 400, "{}", tokens::estimate(&cut));
         assert!(cut.starts_with("test case_0 failed") && cut.ends_with("failed with E2999"));
         assert!(cut.matches("failed").count() > 10 && cut.contains(" more failures ...]"), "{cut}");
@@ -232,7 +239,7 @@ mod tests {
     fn no_limit_is_too_small() {
         let log = log(1_300);
         for tokens_max in 0..80 {
-            let cut = output(Cow::Borrowed(&log), tokens_max);
+            let cut = truncate_output(Cow::Borrowed(&log), tokens_max);
             assert!(tokens::estimate(&cut) <= tokens_max.max(3 * NOTE_TOKENS), "{tokens_max}");
         }
     }

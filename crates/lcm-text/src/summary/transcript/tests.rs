@@ -16,13 +16,13 @@ struct Draft {
 }
 
 impl Draft {
-    fn value(&mut self, json: &str) -> Span {
+    fn value(&mut self, json: &str) -> ByteSpan {
         let start = u32::try_from(self.raw.len()).unwrap();
         self.raw.push_str(json);
-        Span { start, length: u32::try_from(json.len()).unwrap() }
+        ByteSpan { start, length: u32::try_from(json.len()).unwrap() }
     }
 
-    fn string(&mut self, text: &str) -> Span {
+    fn string(&mut self, text: &str) -> ByteSpan {
         let json = serde_json::to_string(text).unwrap();
         self.value(&json)
     }
@@ -68,7 +68,7 @@ impl Draft {
     /// What is appended to an empty text; `None` when nothing is.
     fn render(&self, role: Role, part_tokens_max: u32) -> Option<String> {
         let mut out = String::new();
-        let reading = Reading { part_tokens_max, injected_tags: &[] };
+        let reading = TranscriptOptions { part_tokens_max, injected_tags: &[] };
         render_message(&mut out, &self.raw, role, &self.parts, TIME, reading).then_some(out)
     }
 
@@ -91,7 +91,7 @@ fn a_block_has_a_header_and_the_texts_of_its_parts() {
 fn blocks_are_separated_by_one_empty_line() {
     let draft = Draft::default().text("hi");
     let mut out = draft.user();
-    let reading = Reading { part_tokens_max: 100, injected_tags: &[] };
+    let reading = TranscriptOptions { part_tokens_max: 100, injected_tags: &[] };
     assert!(render_message(&mut out, &draft.raw, Role::Assistant, &draft.parts, TIME, reading));
     render_summary(&mut out, "sum_0123456789abcdef", TIME, TIME + 60_000, 0, "text\n");
     let expected = "[2026-01-02 03:04 user]\nhi\n\n[2026-01-02 03:04 assistant]\nhi\n\n\
@@ -219,17 +219,18 @@ fn content_cannot_pass_for_a_header() {
 
 #[test]
 fn headers_are_read_back() {
-    let outer_header = outer("[2026-01-02 03:04 tool]").unwrap();
-    assert_eq!(outer_header, Header { date: "2026-01-02", time: "03:04", role: "tool" });
-    let summary = outer("[2026-01-02 03:04 to 2026-01-03 03:04 summary sum_1 depth 2]").unwrap();
-    assert_eq!(summary, Header { date: "2026-01-02", time: "03:04", role: "" });
-    assert_eq!(outer("[2026-01-02 03:04 nobody]"), None);
-    let (header, text) = inner("[2026-01-02 03:04 user] [x] y").unwrap();
+    let outer_header = parse_block_header("[2026-01-02 03:04 tool]").unwrap();
+    assert_eq!(outer_header, BlockHeader { date: "2026-01-02", time: "03:04", role: "tool" });
+    let summary =
+        parse_block_header("[2026-01-02 03:04 to 2026-01-03 03:04 summary sum_1 depth 2]").unwrap();
+    assert_eq!(summary, BlockHeader { date: "2026-01-02", time: "03:04", role: "" });
+    assert_eq!(parse_block_header("[2026-01-02 03:04 nobody]"), None);
+    let (header, text) = parse_inline_header("[2026-01-02 03:04 user] [x] y").unwrap();
     assert_eq!((header.date, header.role, text), ("2026-01-02", "user", "[x] y"));
-    let (header, text) = inner("[03:04] y").unwrap();
+    let (header, text) = parse_inline_header("[03:04] y").unwrap();
     assert_eq!((header.date, header.time, header.role, text), ("", "03:04", "", "y"));
-    assert_eq!(inner("[3:04] y"), None);
-    assert_eq!(inner("[03:04 user]y"), None);
+    assert_eq!(parse_inline_header("[3:04] y"), None);
+    assert_eq!(parse_inline_header("[03:04 user]y"), None);
 }
 
 #[test]
@@ -265,7 +266,7 @@ fn cleaning_takes_time_with_the_length_of_what_is_repeated() {
     for (unit, end) in units.iter().flat_map(|unit| ["", "</think> y"].map(|end| (unit, end))) {
         let text = format!("x\n{}{end}", unit.repeat(BYTES / unit.len()));
         assert_eq!(strip_reasoning(&text), text.trim_end());
-        assert_eq!(strip_markers(&text), text.trim_end());
+        assert_eq!(strip_truncation_notes(&text), text.trim_end());
     }
     let headers = "Thinking Process:\n\n".repeat(BYTES / 19);
     assert_eq!(strip_reasoning(&format!("{headers}the </think> tag")), "the </think> tag");
@@ -276,10 +277,10 @@ fn cleaning_takes_time_with_the_length_of_what_is_repeated() {
 #[test]
 fn a_value_of_very_many_tokens_is_rendered_as_it_stands() {
     let render = |value: &str| {
-        let span = Span { start: 0, length: u32::try_from(value.len()).unwrap() };
+        let span = ByteSpan { start: 0, length: u32::try_from(value.len()).unwrap() };
         let mut out = String::new();
         let parts = [Part::Other { value: span }];
-        let reading = Reading { part_tokens_max: u32::MAX, injected_tags: &[] };
+        let reading = TranscriptOptions { part_tokens_max: u32::MAX, injected_tags: &[] };
         assert!(render_message(&mut out, value, Role::User, &parts, TIME, reading));
         String::from(out.split_once('\n').unwrap().1)
     };
@@ -298,9 +299,9 @@ fn markers_are_stripped_and_nothing_else() {
                 [LCM fallback summary; truncated for context management]\n\
                 [LCM fallback summary; directive-shaped untrusted content omitted]\n\
                 d [Truncated from many tokens] [x]\n\ne\n[Truncated from 7 tokens]";
-    assert_eq!(strip_markers(text), "a\nb  c\nd [Truncated from many tokens] [x]\n\ne");
-    assert!(is_marker(" [Truncated from 12 tokens] "));
-    assert!(!is_marker("[Truncated from 12 tokens] and"));
+    assert_eq!(strip_truncation_notes(text), "a\nb  c\nd [Truncated from many tokens] [x]\n\ne");
+    assert!(is_truncation_note(" [Truncated from 12 tokens] "));
+    assert!(!is_truncation_note("[Truncated from 12 tokens] and"));
 }
 
 #[test]
@@ -318,7 +319,7 @@ fn the_element_of_a_leaf_is_escaped() {
     let expected = "<summary id=\"sum_1&quot;\" kind=\"leaf\" depth=\"0\" descendant_count=\"0\" \
                     trust=\"untrusted\" earliest_at=\"2026-01-02T03:04:56\">\n\
                     <content>a &lt; b &amp; \"c\"\u{FFFD}\nd</content>\n</summary>";
-    assert_eq!(summary_xml(&element), expected);
+    assert_eq!(render_summary_xml(&element), expected);
 }
 
 #[test]
@@ -339,7 +340,7 @@ fn the_element_of_a_condensed_summary_names_its_sources_in_order() {
                     latest_at=\"2026-01-02T03:04:56\">\n\
                     <parents><summary_ref id=\"sum_b\"/><summary_ref id=\"sum_a\"/></parents>\n\
                     <content>t</content>\n</summary>";
-    assert_eq!(summary_xml(&element), expected);
+    assert_eq!(render_summary_xml(&element), expected);
 }
 
 /// Goal: nothing in a plain summary can end it or begin another. Method: a text of such lines,
@@ -359,7 +360,7 @@ fn only_the_frame_of_a_plain_summary_begins_with_a_bracket() {
         trust: Trust::Untrusted,
         text: &text,
     };
-    let plain = super::summary_plain(&element);
+    let plain = super::render_summary_plain(&element);
     let lines: Vec<&str> = plain.split('\n').collect();
     assert_eq!(
         lines[0],

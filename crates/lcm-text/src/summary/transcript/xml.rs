@@ -31,7 +31,7 @@ pub struct SummaryElement<'a> {
 
 /// The element of a summary. All text is escaped; what XML cannot hold becomes U+FFFD.
 #[must_use]
-pub fn summary_xml(summary: &SummaryElement<'_>) -> String {
+pub fn render_summary_xml(summary: &SummaryElement<'_>) -> String {
     let kind = if summary.depth == 0 { "leaf" } else { "condensed" };
     let mut out = String::from("<summary");
     push_attribute(&mut out, "id", summary.id);
@@ -44,7 +44,7 @@ pub fn summary_xml(summary: &SummaryElement<'_>) -> String {
             push_attribute(&mut out, name, &time::iso_seconds(at));
         }
     }
-    push_inside(&mut out, summary.sources, summary.text);
+    push_element_body(&mut out, summary.sources, summary.text);
     out.push_str("</summary>");
     out
 }
@@ -52,7 +52,7 @@ pub fn summary_xml(summary: &SummaryElement<'_>) -> String {
 /// A summary as plain text: what the element says in a line before it, and a line that ends it.
 /// Only these begin with a bracket, so that no text can end its summary or begin another.
 #[must_use]
-pub fn summary_plain(summary: &SummaryElement<'_>) -> String {
+pub fn render_summary_plain(summary: &SummaryElement<'_>) -> String {
     let kind = if summary.depth == 0 { "leaf" } else { "condensed" };
     let SummaryElement { id, depth, descendant_count: below, .. } = summary;
     let mut out = format!("[summary {id}: {kind}, depth {depth}, {below} below it");
@@ -61,15 +61,15 @@ pub fn summary_plain(summary: &SummaryElement<'_>) -> String {
             out.push_str(&format!(", {name} {}", time::iso_seconds(at)));
         }
     }
-    end_plain(&mut out, summary.trust, id, summary.sources, summary.text);
+    append_plain_body(&mut out, summary.trust, id, summary.sources, summary.text);
     out
 }
 
 /// A focus brief as plain text, as [`summary_plain`].
-pub fn focus_plain(id: &str, summaries: &[String], text: &str) -> String {
+pub fn render_focus_plain(id: &str, summaries: &[String], text: &str) -> String {
     let mut out = format!("[focus brief {id}");
     let sources: Vec<&str> = summaries.iter().map(String::as_str).collect();
-    end_plain(&mut out, Trust::Untrusted, id, &sources, text);
+    append_plain_body(&mut out, Trust::Untrusted, id, &sources, text);
     out
 }
 
@@ -77,7 +77,7 @@ pub fn focus_plain(id: &str, summaries: &[String], text: &str) -> String {
 const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{B}', '\u{C}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// The rest of the first line, the text, and the last line.
-fn end_plain(out: &mut String, trust: Trust, id: &str, sources: &[&str], text: &str) {
+fn append_plain_body(out: &mut String, trust: Trust, id: &str, sources: &[&str], text: &str) {
     out.push_str(&format!(", {}", trust.as_str()));
     if !sources.is_empty() {
         out.push_str(&format!(", made from {}", sources.join(" ")));
@@ -94,18 +94,18 @@ fn end_plain(out: &mut String, trust: Trust, id: &str, sources: &[&str], text: &
 }
 
 /// The element of a focus brief that stands for these summaries; escaped as theirs are.
-pub fn focus_xml(id: &str, summaries: &[String], text: &str) -> String {
+pub fn render_focus_xml(id: &str, summaries: &[String], text: &str) -> String {
     let mut out = String::from("<focus_brief");
     push_attribute(&mut out, "id", id);
     // Whoever wrote it read what is not trusted.
     push_attribute(&mut out, "trust", Trust::Untrusted.as_str());
-    push_inside(&mut out, &summaries.iter().map(String::as_str).collect::<Vec<_>>(), text);
+    push_element_body(&mut out, &summaries.iter().map(String::as_str).collect::<Vec<_>>(), text);
     out.push_str("</focus_brief>");
     out
 }
 
 /// The rest of an opening tag, the ids of sources and the content.
-fn push_inside(out: &mut String, sources: &[&str], text: &str) {
+fn push_element_body(out: &mut String, sources: &[&str], text: &str) {
     out.push_str(">\n");
     if !sources.is_empty() {
         out.push_str("<parents>");

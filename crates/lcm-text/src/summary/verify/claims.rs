@@ -9,16 +9,16 @@ use core::hash::BuildHasherDefault;
 use hashbrown::HashMap;
 
 use super::{
-    Finding, Kind,
-    figures::{self, Figure, Values},
-    index::{Folded, Index},
-    words::Spelled,
+    Finding, FindingKind,
+    figures::{self, ParsedNumber, SourceNumbers},
+    index::{FoldedText, SourceTextIndex},
+    words::SpelledNumberReader,
 };
 use crate::{
     base::{int, sort},
     summary::offline_summary::{
-        scan::{Word, scan},
-        terms::{Class, Mixed, hash},
+        scan::{TermOccurrence, scan_terms},
+        terms::{TermClass, TermHasher, fnv_hash},
     },
 };
 
@@ -28,18 +28,18 @@ const FINDINGS_MAX: usize = 12;
 const TERMS_OF_ART: [&str; 8] = ["24/7", "utf-8", "utf8", "k8s", "e2e", "i18n", "x86", "l10n"];
 /// Words after which a number is only roughly one.
 #[rustfmt::skip]
-const ABOUT: [&str; 18] = [
+const APPROXIMATION_WORDS: [&str; 18] = [
     "about", "around", "roughly", "approximately", "approx", "nearly", "almost", "over", "some",
     "under", "than", "least", "most", "etwa", "rund", "ca", "knapp", "circa",
 ];
 /// What adjectives are made with.
 #[rustfmt::skip]
-const ADJECTIVES: [&str; 14] = [
+const ADJECTIVE_ENDINGS: [&str; 14] = [
     "based", "only", "style", "like", "specific", "related", "compatible", "backed", "driven",
     "enabled", "side", "level", "aware", "wide",
 ];
 /// Words that make the number behind them an exit code; of the first, `code` or `status` between.
-const EXITS: [&str; 12] = [
+const EXIT_CODE_WORDS: [&str; 12] = [
     "exit",
     "exited",
     "exits",
@@ -53,7 +53,7 @@ const EXITS: [&str; 12] = [
     "exit-status",
     "returned",
 ];
-const EXIT_SIGNS: [&str; 3] = [
+const EXIT_CODE_PHRASES: [&str; 3] = [
     "\u{9000}\u{51fa}\u{7801}",
     "\u{7d42}\u{4e86}\u{30b3}\u{30fc}\u{30c9}",
     "\u{9000}\u{51fa}\u{4ee3}\u{7801}",
@@ -76,62 +76,62 @@ const MONTHS: [&[&str]; 12] = [
 
 /// A source, read so that pieces can be looked up in it.
 #[derive(Debug)]
-pub(super) struct Support {
-    index: Index,
-    values: Values,
+pub(super) struct SourceFacts {
+    index: SourceTextIndex,
+    values: SourceNumbers,
     /// Ascending.
     exit_codes: Vec<u64>,
     /// By month: whether it is named.
     months: [bool; 12],
 }
 
-impl Support {
+impl SourceFacts {
     /// Reads a source.
     pub(super) fn new(source: &str) -> Self {
         let mut exit_codes = Vec::new();
         let mut months = [false; 12];
-        let mut spelled = Spelled::default();
+        let mut spelled = SpelledNumberReader::default();
         for line in source.lines() {
-            let mut near = Near::default();
+            let mut near = PrecedingWords::default();
             if line.starts_with(|c: char| c.is_ascii_digit()) {
                 // Also the number of a line in a listing, which is no word.
-                spelled.end();
+                spelled.end_number();
             }
-            scan(line, &mut |word| {
+            scan_terms(line, &mut |word| {
                 mark_months(word.text, &mut months);
-                spelled.word(word.text);
-                if near.is_exit(line, &word) {
+                spelled.read_word(word.text);
+                if near.is_exit_code(line, &word) {
                     exit_codes.extend(word.text.parse::<u64>().ok());
                 }
-                near.pass(word.text);
+                near.push_word(word.text);
             });
         }
-        sort::distinct_numbers(&mut exit_codes);
-        let values = Values::new(source, spelled.finish(source));
-        Self { index: Index::new(source), values, exit_codes, months }
+        sort::sort_and_dedup_numbers(&mut exit_codes);
+        let values = SourceNumbers::new(source, spelled.finish(source));
+        Self { index: SourceTextIndex::new(source), values, exit_codes, months }
     }
 
     /// The first pieces of an answer that the source does not support.
-    pub(super) fn unsupported<'a>(&self, answer: &'a str) -> Vec<Finding> {
-        let mut seen: HashMap<u64, (), BuildHasherDefault<Mixed>> = HashMap::default();
+    pub(super) fn find_unsupported<'a>(&self, answer: &'a str) -> Vec<Finding> {
+        let mut seen: HashMap<u64, (), BuildHasherDefault<TermHasher>> = HashMap::default();
         let mut findings: Vec<Finding> = Vec::new();
         for line in answer.lines() {
-            let mut near = Near::default();
-            let line = without_numbering(line);
+            let mut near = PrecedingWords::default();
+            let line = strip_list_number(line);
             // A number before a colon is none of a listing here.
             let digits = line.bytes().take_while(u8::is_ascii_digit).count();
             let (number, rest) = line.split_at_checked(digits).unwrap_or(("", line));
-            let mut word = |word: Word<'a>| {
-                let claim = Claim::of(line, &word, &near);
-                near.pass(word.text);
+            let mut word = |word: TermOccurrence<'a>| {
+                let claim = SummaryClaim::from_word(line, &word, &near);
+                near.push_word(word.text);
                 let Some(claim) = claim.filter(|_| findings.len() < FINDINGS_MAX) else { return };
                 // The same number is a claim of its own with every unit.
-                let key = hash(claim.text.as_bytes()) ^ hash(&[claim.kind.number()]);
-                let is_plain = !matches!(claim.kind, Kind::Number | Kind::ExitCode);
+                let key = fnv_hash(claim.text.as_bytes()) ^ fnv_hash(&[claim.kind.as_u8()]);
+                let is_plain = !matches!(claim.kind, FindingKind::Number | FindingKind::ExitCode);
                 if seen.insert(key, ()).is_some() && is_plain {
                     return;
                 }
-                if !self.supports(&claim) {
+                if !self.supports_claim(&claim) {
                     let finding = Finding::new(claim.kind, claim.text);
                     if !findings.contains(&finding) {
                         findings.push(finding);
@@ -139,26 +139,26 @@ impl Support {
                 }
             };
             if rest.starts_with([':', '|']) {
-                scan(number, &mut word);
-                scan(rest, &mut word);
+                scan_terms(number, &mut word);
+                scan_terms(rest, &mut word);
             } else {
-                scan(line, &mut word);
+                scan_terms(line, &mut word);
             }
         }
         findings
     }
 
-    fn supports(&self, claim: &Claim<'_>) -> bool {
+    fn supports_claim(&self, claim: &SummaryClaim<'_>) -> bool {
         match claim.kind {
-            Kind::ExitCode => {
+            FindingKind::ExitCode => {
                 claim.text.parse().is_ok_and(|code| self.exit_codes.binary_search(&code).is_ok())
             }
-            Kind::Number => {
-                let date = || Date::of_day(claim.text);
+            FindingKind::Number => {
+                let date = || ClaimedDate::parse_day_and_month(claim.text);
                 self.supports_number(claim) || date().is_some_and(|date| self.supports_date(&date))
             }
-            Kind::Version => {
-                let has = |text: &str| self.index.holds(&Folded::of(text).text);
+            FindingKind::Version => {
+                let has = |text: &str| self.index.contains_whole(&FoldedText::from_text(text).text);
                 has(claim.text) || (claim.text.contains('-') && claim.text.split('-').all(has))
             }
             _ => self.supports_name(claim.text, claim.rest),
@@ -167,15 +167,15 @@ impl Support {
 
     /// Whether a name occurs, whole, or as two pieces that each occur.
     fn supports_name(&self, text: &str, rest: &str) -> bool {
-        let folded = Folded::of(text).text;
-        if self.index.holds(&folded) {
+        let folded = FoldedText::from_text(text).text;
+        if self.index.contains_whole(&folded) {
             return true;
         }
         let is_hash = text.len() >= 7
             && text.bytes().all(|byte| byte.is_ascii_hexdigit())
             && text.bytes().any(|byte| byte.is_ascii_digit());
         let is_cut = rest.starts_with("...") || rest.starts_with('\u{2026}');
-        if (is_hash || is_cut) && self.index.holds_beginning(&folded) {
+        if (is_hash || is_cut) && self.index.contains_prefix(&folded) {
             return true;
         }
         // Plurals, and longer forms of a name (`PostgreSQL` of `postgres`).
@@ -183,7 +183,9 @@ impl Support {
         let endings = if letters { 1..=3 } else { 1..=1 };
         let shorter = |cut: usize| folded.get(..folded.len().saturating_sub(cut));
         let plural = letters || text.ends_with('s');
-        if plural && endings.filter_map(shorter).any(|s| s.len() >= 5 && self.index.holds(s)) {
+        if plural
+            && endings.filter_map(shorter).any(|s| s.len() >= 5 && self.index.contains_whole(s))
+        {
             return true;
         }
         text.char_indices().any(|(at, c)| {
@@ -198,24 +200,26 @@ impl Support {
     /// Whether a piece of a name occurs by itself.
     fn supports_part(&self, part: &str) -> bool {
         let part = part.trim_matches(|c: char| !c.is_alphanumeric());
-        if part.is_empty() || ADJECTIVES.iter().any(|word| word.eq_ignore_ascii_case(part)) {
+        if part.is_empty() || ADJECTIVE_ENDINGS.iter().any(|word| word.eq_ignore_ascii_case(part)) {
             return true;
         }
-        if let Some(figure) = figures::read(part).filter(|figure| figure.length == part.len()) {
-            return self.values.hold(&figure, figures::unit(""), false);
+        if let Some(figure) =
+            figures::parse_number(part).filter(|figure| figure.length == part.len())
+        {
+            return self.values.contains_number(&figure, figures::parse_unit(""), false);
         }
-        let folded = Folded::of(part).text;
-        folded.len() >= 2 && self.index.holds(&folded)
+        let folded = FoldedText::from_text(part).text;
+        folded.len() >= 2 && self.index.contains_whole(&folded)
     }
 
-    fn supports_number(&self, claim: &Claim<'_>) -> bool {
+    fn supports_number(&self, claim: &SummaryClaim<'_>) -> bool {
         let text = claim.text;
         let compound = text.contains(|c: char| !c.is_ascii_digit());
         let groups = text.split(|c: char| !c.is_ascii_digit()).count();
-        if compound && groups > 2 && self.index.holds(&Folded::of(text).text) {
+        if compound && groups > 2 && self.index.contains_whole(&FoldedText::from_text(text).text) {
             return true;
         }
-        if let Some(date) = Date::of(text) {
+        if let Some(date) = ClaimedDate::parse_full_date(text) {
             return self.supports_date(&date);
         }
         let mut at = 0;
@@ -229,8 +233,8 @@ impl Support {
                 Some("") | None => claim.rest,
                 Some(rest) => rest,
             };
-            if let Some((minute, length)) = figures::time(rest) {
-                if !self.values.hold_time(minute, after(length)) {
+            if let Some((minute, length)) = figures::parse_time_of_day(rest) {
+                if !self.values.contains_time(minute, after(length)) {
                     return false;
                 }
                 at += length;
@@ -238,8 +242,8 @@ impl Support {
             }
             // What only looks like a time must occur as it is.
             let clock = figures::looks_like_time(rest);
-            let Some(figure) = figures::read(rest).filter(|_| !clock) else {
-                return self.index.holds(&Folded::of(text).text);
+            let Some(figure) = figures::parse_number(rest).filter(|_| !clock) else {
+                return self.index.contains_whole(&FoldedText::from_text(text).text);
             };
             if !self.supports_figure(&figure, after(figure.length), claim, first) {
                 return false;
@@ -250,19 +254,25 @@ impl Support {
         true
     }
 
-    fn supports_figure(&self, figure: &Figure, rest: &str, claim: &Claim<'_>, first: bool) -> bool {
+    fn supports_figure(
+        &self,
+        figure: &ParsedNumber,
+        rest: &str,
+        claim: &SummaryClaim<'_>,
+        first: bool,
+    ) -> bool {
         // The unit of a range stands behind its end.
         let behind = if rest.starts_with(['-', '/']) { claim.rest } else { rest };
-        let unit = figures::unit(behind);
-        let is_measured = unit.is_measure || (first && claim.is_marked);
-        if figures::is_count(figure) && !is_measured {
+        let unit = figures::parse_unit(behind);
+        let is_measured = unit.is_measure || (first && claim.has_number_sign);
+        if figures::is_small_count(figure) && !is_measured {
             return true;
         }
-        self.values.hold(figure, unit, claim.is_about)
+        self.values.contains_number(figure, unit, claim.is_approximate)
     }
 
     /// Whether the source has the day, in digits in either order, or by the name of its month.
-    fn supports_date(&self, date: &Date) -> bool {
+    fn supports_date(&self, date: &ClaimedDate) -> bool {
         let (month, day) = (date.month, date.day);
         let forms = [
             alloc::format!("{month:02}.{day:02}"),
@@ -271,8 +281,10 @@ impl Support {
             alloc::format!("{day}.{month}"),
         ];
         let has = |number: u32| {
-            let figure = figures::read(&alloc::format!("{number}"));
-            figure.is_some_and(|figure| self.values.hold(&figure, figures::unit(""), false))
+            let figure = figures::parse_number(&alloc::format!("{number}"));
+            figure.is_some_and(|figure| {
+                self.values.contains_number(&figure, figures::parse_unit(""), false)
+            })
         };
         // The month may stand in either place.
         let is_named = |number: u32, day: u32| {
@@ -281,24 +293,28 @@ impl Support {
         };
         let by_name =
             || (is_named(month, day) || is_named(day, month)) && date.year.is_none_or(has);
-        forms.iter().any(|form| self.index.holds(form)) || by_name()
+        forms.iter().any(|form| self.index.contains_whole(form)) || by_name()
     }
 }
 
 /// A piece of an answer that must be supported.
-struct Claim<'a> {
-    kind: Kind,
+struct SummaryClaim<'a> {
+    kind: FindingKind,
     text: &'a str,
     /// What follows in its line.
     rest: &'a str,
     /// Whether a number sign or currency stands before it.
-    is_marked: bool,
-    is_about: bool,
+    has_number_sign: bool,
+    is_approximate: bool,
 }
 
-impl<'a> Claim<'a> {
+impl<'a> SummaryClaim<'a> {
     /// What a word of a line claims, if anything.
-    fn of(line: &'a str, word: &Word<'a>, near: &Near<'a>) -> Option<Self> {
+    fn from_word(
+        line: &'a str,
+        word: &TermOccurrence<'a>,
+        near: &PrecedingWords<'a>,
+    ) -> Option<Self> {
         let from = word.text.as_ptr().addr().saturating_sub(line.as_ptr().addr());
         let before = line.get(..from).unwrap_or("");
         let text = strip_possessive(word.text);
@@ -308,44 +324,44 @@ impl<'a> Claim<'a> {
             let is_marked =
                 matches!(sign, '#' | '$' | '\u{20ac}' | '\u{a3}' | '\u{a5}' | '\u{ffe5}');
             let is_about = matches!(sign, '~' | '\u{2248}' | '>' | '<' | '\u{7ea6}' | '\u{7d04}')
-                || near.is_about()
+                || near.is_approximate()
                 || rest.starts_with('+');
-            Some(Self { kind, text, rest, is_marked, is_about })
+            Some(Self { kind, text, rest, has_number_sign: is_marked, is_approximate: is_about })
         };
         if TERMS_OF_ART.iter().any(|term| term.eq_ignore_ascii_case(text)) {
             return None;
         }
         let has_letters = text.chars().any(char::is_alphabetic);
         if !has_letters && text.bytes().any(|byte| byte.is_ascii_digit()) {
-            if near.is_exit(line, word) {
-                return claim(Kind::ExitCode);
+            if near.is_exit_code(line, word) {
+                return claim(FindingKind::ExitCode);
             }
             // A sign or letter of another token before it makes it a part of a name.
             let dots = text.bytes().filter(|byte| *byte == b'.').count();
-            return claim(if dots >= 2 && Date::of(text).is_none() {
-                Kind::Version
+            return claim(if dots >= 2 && ClaimedDate::parse_full_date(text).is_none() {
+                FindingKind::Version
             } else {
-                Kind::Number
+                FindingKind::Number
             });
         }
-        if let Some(number) = measured(text) {
+        if let Some(number) = strip_unit(text) {
             let rest = line.get(from + number.len()..).unwrap_or("");
-            return claim(Kind::Number).map(|claim| Self { text: number, rest, ..claim });
+            return claim(FindingKind::Number).map(|claim| Self { text: number, rest, ..claim });
         }
-        claim(name_kind(text, before, rest, word.class)?)
+        claim(classify_name(text, before, rest, word.class)?)
     }
 }
 
 /// What kind of name a word is; `None`: an ordinary word.
-fn name_kind(text: &str, before: &str, rest: &str, class: Class) -> Option<Kind> {
+fn classify_name(text: &str, before: &str, rest: &str, class: TermClass) -> Option<FindingKind> {
     if text.contains("://") {
-        return Some(Kind::Url);
+        return Some(FindingKind::Url);
     }
     let version = text.strip_prefix(['v', 'V']).is_some_and(|digits| {
         digits.contains('.') && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.')
     });
     if version {
-        return Some(Kind::Version);
+        return Some(FindingKind::Version);
     }
     // `\\n` and its kind separate nothing.
     let is_escape = text.contains('\\') && text.split('\\').any(|part| part.len() < 2);
@@ -355,30 +371,30 @@ fn name_kind(text: &str, before: &str, rest: &str, class: Class) -> Option<Kind>
     let slashed = text.contains(['/', '\\']);
     let rooted = before.ends_with(['/', '\\']) || (slashed && rest.starts_with('/'));
     let quoted = before.ends_with('`') && rest.trim_start_matches("()").starts_with('`');
-    let is_name = class == Class::Identifier;
+    let is_name = class == TermClass::Identifier;
     match text.rsplit_once('.') {
-        _ if (slashed && is_name) || (rooted && text.len() > 2) => Some(Kind::Path),
-        Some((_, ending)) if is_name && is_extension(ending) => Some(Kind::Path),
-        _ if is_name || (quoted && text.chars().count() > 2 && class != Class::Gram) => {
-            Some(Kind::Identifier)
+        _ if (slashed && is_name) || (rooted && text.len() > 2) => Some(FindingKind::Path),
+        Some((_, ending)) if is_name && is_file_extension(ending) => Some(FindingKind::Path),
+        _ if is_name || (quoted && text.chars().count() > 2 && class != TermClass::Gram) => {
+            Some(FindingKind::Identifier)
         }
         _ => None,
     }
 }
 
-fn is_extension(text: &str) -> bool {
+fn is_file_extension(text: &str) -> bool {
     (1..=5).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }
 
 /// The digits of a number that is written together with its unit or with words: `250ms`, `3rd`,
 /// `1,200-row`.
-fn measured(text: &str) -> Option<&str> {
-    let length = figures::read(text)?.length;
+fn strip_unit(text: &str) -> Option<&str> {
+    let length = figures::parse_number(text)?.length;
     let (number, rest) = text.split_at_checked(length)?;
     let word = rest.strip_prefix('-').unwrap_or(rest);
     let words = rest.starts_with('-') && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
-    (figures::is_unit(word) || (words && word.len() > 2)).then_some(number)
+    (figures::is_unit_or_suffix(word) || (words && word.len() > 2)).then_some(number)
 }
 
 fn strip_possessive(text: &str) -> &str {
@@ -388,29 +404,30 @@ fn strip_possessive(text: &str) -> &str {
 
 /// The words before a word of a line.
 #[derive(Clone, Copy, Debug, Default)]
-struct Near<'a> {
+struct PrecedingWords<'a> {
     words: [&'a str; 3],
 }
 
-impl<'a> Near<'a> {
-    fn pass(&mut self, word: &'a str) {
+impl<'a> PrecedingWords<'a> {
+    fn push_word(&mut self, word: &'a str) {
         let [_, second, third] = self.words;
         self.words = [second, third, word];
     }
 
-    fn is_about(&self) -> bool {
+    fn is_approximate(&self) -> bool {
         let [_, second, third] = self.words;
-        ABOUT.iter().any(|about| about.eq_ignore_ascii_case(third))
-            || (third.len() == 1 && ABOUT.iter().any(|about| about.eq_ignore_ascii_case(second)))
+        APPROXIMATION_WORDS.iter().any(|about| about.eq_ignore_ascii_case(third))
+            || (third.len() == 1
+                && APPROXIMATION_WORDS.iter().any(|about| about.eq_ignore_ascii_case(second)))
     }
 
     /// Whether a number behind these words is an exit code.
-    fn is_exit(&self, line: &str, word: &Word<'_>) -> bool {
+    fn is_exit_code(&self, line: &str, word: &TermOccurrence<'_>) -> bool {
         if !word.text.bytes().all(|byte| byte.is_ascii_digit()) {
             return false;
         }
         let [first, second, third] = self.words;
-        let is = |word: &str| EXITS.iter().any(|exit| exit.eq_ignore_ascii_case(word));
+        let is = |word: &str| EXIT_CODE_WORDS.iter().any(|exit| exit.eq_ignore_ascii_case(word));
         let link = ["code", "status", "with", "of", "a"];
         let links = |word: &str| link.iter().any(|known| known.eq_ignore_ascii_case(word));
         // `returned` alone is said of values, too.
@@ -424,20 +441,20 @@ impl<'a> Near<'a> {
         let from = word.text.as_ptr().addr().saturating_sub(line.as_ptr().addr());
         let before = line.get(..from).unwrap_or("");
         let before = before.trim_end_matches([' ', ':', '\u{ff1a}', '\u{4e3a}', '\u{662f}']);
-        EXIT_SIGNS.iter().any(|sign| before.ends_with(sign))
+        EXIT_CODE_PHRASES.iter().any(|sign| before.ends_with(sign))
     }
 }
 
 /// A day in digits.
-struct Date {
+struct ClaimedDate {
     year: Option<u32>,
     month: u32,
     day: u32,
 }
 
-impl Date {
+impl ClaimedDate {
     /// `2026-05-03`, `03.05.2026`, `2026/5/3`.
-    fn of(text: &str) -> Option<Self> {
+    fn parse_full_date(text: &str) -> Option<Self> {
         let mark = ['-', '.', '/'].into_iter().find(|mark| text.contains(*mark))?;
         let mut parts = text.split(mark);
         let numbers = [parts.next()?, parts.next()?, parts.next()?];
@@ -454,9 +471,9 @@ impl Date {
     }
 }
 
-impl Date {
+impl ClaimedDate {
     /// A day without a year: `24.01`, `5/3`.
-    fn of_day(text: &str) -> Option<Self> {
+    fn parse_day_and_month(text: &str) -> Option<Self> {
         let (first, second) = text.split_once(['.', '/'])?;
         if first.len() > 2 || second.len() > 2 {
             return None;
@@ -485,7 +502,7 @@ fn mark_months(word: &str, months: &mut [bool; 12]) {
 }
 
 /// A line without the number of a list that it begins with.
-fn without_numbering(line: &str) -> &str {
+fn strip_list_number(line: &str) -> &str {
     let bare = line.trim_start();
     let digits = bare.bytes().take_while(u8::is_ascii_digit).count();
     let rest = bare.get(digits..).unwrap_or("");
@@ -497,7 +514,7 @@ fn without_numbering(line: &str) -> &str {
 }
 
 /// The line as it can be quoted: one line, trimmed, at most so many bytes.
-pub(super) fn quoted(text: &str, bytes_max: usize) -> String {
+pub(super) fn quote_one_line(text: &str, bytes_max: usize) -> String {
     let mut out = String::new();
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
         if word.is_empty() {

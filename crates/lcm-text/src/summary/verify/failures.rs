@@ -6,19 +6,19 @@
 use alloc::vec::Vec;
 
 use super::{
-    Finding, Kind,
-    outcomes::{Lexicon, Outcome, clauses, exit_code},
+    Finding, FindingKind,
+    outcomes::{ClauseOutcome, OutcomeLexicon, for_each_clause, parse_exit_success},
 };
 use crate::{
     base::sort,
     summary::{
-        offline_summary::terms::hash,
+        offline_summary::terms::fnv_hash,
         transcript::{self, EXPAND_PREFIX},
     },
 };
 
 /// LIMIT: failures that are kept while a source is read; of more, the oldest are forgotten.
-const KEPT_MAX: usize = 64;
+const FAILURES_MAX: usize = 64;
 /// Of more open failures than these, the last ones must be mentioned: they are how things stand.
 const REQUIRED_MAX: usize = 6;
 /// LIMIT: keys of what a failure is about.
@@ -30,7 +30,7 @@ const REPORT_BYTES: usize = 60;
 
 /// Tools and commands that look for something; not finding it is no outcome.
 #[rustfmt::skip]
-const LOOKING: [&str; 40] = [
+const LOOKUP_COMMANDS: [&str; 40] = [
     "read", "view", "open", "search", "grep", "list", "ls", "find", "cat", "glob", "rg", "head",
     "tail", "sed", "awk", "less", "cd", "pwd", "wc", "diff", "which", "tree", "stat", "file",
     "read_file", "view_file", "open_file", "list_dir", "list_files", "search_file", "search_dir",
@@ -38,7 +38,7 @@ const LOOKING: [&str; 40] = [
     "get_symbols", "think",
 ];
 /// What stands at the beginning of a line with which a program reports an error.
-const REPORTS: [&str; 8] = [
+const ERROR_REPORT_MARKERS: [&str; 8] = [
     "rror: ",
     "xception: ",
     "atal: ",
@@ -51,29 +51,29 @@ const REPORTS: [&str; 8] = [
 
 /// One failure.
 #[derive(Debug)]
-struct Failure<'a> {
-    outcome: Outcome,
+struct SourceFailure<'a> {
+    outcome: ClauseOutcome,
     /// What it is about, ascending.
     keys: Vec<u64>,
     /// The call that failed; 0: it was only stated.
-    call: u64,
+    call_fingerprint: u64,
     quote: &'a str,
     is_open: bool,
 }
 
 /// The open failures of a source that an answer does not mention.
-pub(super) fn missing(source: &str, answer: &str) -> Vec<Finding> {
-    let lexicon = Lexicon::new();
-    let mut reader = Reader::new(&lexicon);
-    source.lines().for_each(|line| reader.line(line.trim_end()));
-    reader.close();
+pub(super) fn find_unmentioned_failures(source: &str, answer: &str) -> Vec<Finding> {
+    let lexicon = OutcomeLexicon::new();
+    let mut reader = FailureReader::new(&lexicon);
+    source.lines().for_each(|line| reader.read_line(line.trim_end()));
+    reader.close_output();
     let failures = reader.failures;
     let open = failures.iter().filter(|failure| failure.is_open).count();
     if open == 0 {
         return Vec::new();
     }
-    let said = said(&lexicon, answer);
-    let covered = covered(&failures, &said);
+    let said = read_answer_clauses(&lexicon, answer);
+    let covered = find_mentioned(&failures, &said);
     let skipped = open.saturating_sub(REQUIRED_MAX);
     failures
         .iter()
@@ -81,44 +81,44 @@ pub(super) fn missing(source: &str, answer: &str) -> Vec<Finding> {
         .filter(|(failure, _)| failure.is_open)
         .skip(skipped)
         .filter(|(_, covered)| !covered)
-        .map(|(failure, _)| finding(failure, &said))
+        .map(|(failure, _)| build_finding(failure, &said))
         .collect()
 }
 
-fn finding(failure: &Failure<'_>, said: &[Said<'_>]) -> Finding {
+fn build_finding(failure: &SourceFailure<'_>, said: &[AnswerClause<'_>]) -> Finding {
     let best = said
         .iter()
         .filter(|said| said.outcome.is_pure_success())
-        .map(|said| (shared(&failure.keys, &said.keys), said.text))
+        .map(|said| (count_shared_keys(&failure.keys, &said.keys), said.text))
         .fold((0, ""), |best, next| if next.0 > best.0 { next } else { best });
     match best {
-        (0, _) => Finding::new(Kind::FailureDropped, failure.quote),
-        (_, text) => Finding::new(Kind::FailureInverted, text),
+        (0, _) => Finding::new(FindingKind::FailureDropped, failure.quote),
+        (_, text) => Finding::new(FindingKind::FailureInverted, text),
     }
 }
 
 /// A clause of the answer.
 #[derive(Debug)]
-struct Said<'a> {
+struct AnswerClause<'a> {
     text: &'a str,
-    outcome: Outcome,
+    outcome: ClauseOutcome,
     keys: Vec<u64>,
 }
 
-fn said<'a>(lexicon: &Lexicon, answer: &'a str) -> Vec<Said<'a>> {
-    let mut list: Vec<Said<'a>> = Vec::new();
+fn read_answer_clauses<'a>(lexicon: &OutcomeLexicon, answer: &'a str) -> Vec<AnswerClause<'a>> {
+    let mut list: Vec<AnswerClause<'a>> = Vec::new();
     for line in answer.lines().filter(|line| !line.starts_with(EXPAND_PREFIX)) {
-        let line = transcript::inner(line).map_or(line, |(_, text)| text);
-        clauses(line, &mut |text, goes_on| {
+        let line = transcript::parse_inline_header(line).map_or(line, |(_, text)| text);
+        for_each_clause(line, &mut |text, goes_on| {
             let mut keys = Vec::new();
-            let outcome = lexicon.read(text, &mut keys);
+            let outcome = lexicon.read_clause(text, &mut keys);
             if keys.is_empty()
                 && goes_on
                 && let Some(last) = list.last()
             {
                 keys.clone_from(&last.keys);
             }
-            list.push(Said { text: text.trim(), outcome, keys });
+            list.push(AnswerClause { text: text.trim(), outcome, keys });
         });
     }
     list
@@ -129,12 +129,12 @@ fn said<'a>(lexicon: &Lexicon, answer: &'a str) -> Vec<Said<'a>> {
 /// A clause about failure speaks of the failures it has most in common with, and of those it has
 /// at least half as much in common with. One that has nothing in common with any speaks of those
 /// of its kind that no other speaks of.
-fn covered(failures: &[Failure<'_>], said: &[Said<'_>]) -> Vec<bool> {
+fn find_mentioned(failures: &[SourceFailure<'_>], said: &[AnswerClause<'_>]) -> Vec<bool> {
     let mut covered = alloc::vec![false; failures.len()];
-    let mut loose: Vec<&Said<'_>> = Vec::new();
+    let mut loose: Vec<&AnswerClause<'_>> = Vec::new();
     for said in said.iter().filter(|said| said.outcome.mentions_failure()) {
         let shares: Vec<usize> =
-            failures.iter().map(|failure| shared(&failure.keys, &said.keys)).collect();
+            failures.iter().map(|failure| count_shared_keys(&failure.keys, &said.keys)).collect();
         let most = shares.iter().copied().max().unwrap_or(0);
         if most == 0 {
             loose.push(said);
@@ -146,46 +146,47 @@ fn covered(failures: &[Failure<'_>], said: &[Said<'_>]) -> Vec<bool> {
     }
     for said in loose {
         for (flag, failure) in covered.iter_mut().zip(failures) {
-            let kinds = failure.outcome.failed & said.outcome.failed;
-            *flag |= kinds != 0 || (said.outcome.failed != 0 && failure.outcome.failed == 0);
+            let kinds = failure.outcome.failure_kinds & said.outcome.failure_kinds;
+            *flag |= kinds != 0
+                || (said.outcome.failure_kinds != 0 && failure.outcome.failure_kinds == 0);
         }
     }
     covered
 }
 
 /// How many keys two ascending lists share.
-fn shared(left: &[u64], right: &[u64]) -> usize {
+fn count_shared_keys(left: &[u64], right: &[u64]) -> usize {
     let (few, many) = if left.len() < right.len() { (left, right) } else { (right, left) };
     few.iter().filter(|key| many.binary_search(key).is_ok()).count()
 }
 
 /// A call of a tool that waits for its result.
 #[derive(Clone, Debug, Default)]
-struct Call {
+struct PendingToolCall {
     name: u64,
     /// Equal for calls that do the same.
-    call: u64,
+    fingerprint: u64,
     keys: Vec<u64>,
-    is_looking: bool,
+    is_lookup: bool,
 }
 
 /// The result of a tool while its lines are read.
 #[derive(Debug)]
-struct Output<'a> {
-    call: Call,
+struct OpenToolResult<'a> {
+    call: PendingToolCall,
     /// Its failing line, if there is one, and what that says.
-    failed: Option<(&'a str, Outcome)>,
+    failing_line: Option<(&'a str, ClauseOutcome)>,
     is_error: bool,
     /// Whether it says that it went well.
     is_ok: bool,
     lines: usize,
 }
 
-struct Reader<'l, 'a> {
-    lexicon: &'l Lexicon,
-    failures: Vec<Failure<'a>>,
-    calls: Vec<Call>,
-    output: Option<Output<'a>>,
+struct FailureReader<'l, 'a> {
+    lexicon: &'l OutcomeLexicon,
+    failures: Vec<SourceFailure<'a>>,
+    calls: Vec<PendingToolCall>,
+    output: Option<OpenToolResult<'a>>,
     /// Whether lines may carry headers of their own.
     is_summary: bool,
     is_tool: bool,
@@ -193,8 +194,8 @@ struct Reader<'l, 'a> {
     last_keys: Vec<u64>,
 }
 
-impl<'l, 'a> Reader<'l, 'a> {
-    fn new(lexicon: &'l Lexicon) -> Self {
+impl<'l, 'a> FailureReader<'l, 'a> {
+    fn new(lexicon: &'l OutcomeLexicon) -> Self {
         Self {
             lexicon,
             failures: Vec::new(),
@@ -206,23 +207,28 @@ impl<'l, 'a> Reader<'l, 'a> {
         }
     }
 
-    fn line(&mut self, line: &'a str) {
-        if let Some(header) = transcript::outer(line) {
+    fn read_line(&mut self, line: &'a str) {
+        if let Some(header) = transcript::parse_block_header(line) {
             self.is_summary = header.role.is_empty();
-            self.open(header.role);
+            self.open_block(header.role);
             return;
         }
         let mut line = line.trim();
-        if let Some((header, text)) = transcript::inner(line).filter(|_| self.is_summary) {
-            self.open(header.role);
+        if let Some((header, text)) =
+            transcript::parse_inline_header(line).filter(|_| self.is_summary)
+        {
+            self.open_block(header.role);
             line = text.trim();
         }
-        if line.is_empty() || line.starts_with(EXPAND_PREFIX) || transcript::is_marker(line) {
+        if line.is_empty()
+            || line.starts_with(EXPAND_PREFIX)
+            || transcript::is_truncation_note(line)
+        {
             return;
         }
         if let Some(call) = line.strip_prefix("tool call ") {
-            self.close();
-            let call = self.call(call);
+            self.close_output();
+            let call = self.parse_call(call);
             self.calls.push(call);
             return;
         }
@@ -231,20 +237,21 @@ impl<'l, 'a> Reader<'l, 'a> {
             result.or_else(|| label.strip_prefix("tool error").map(|name| (name, true)))
         });
         if let Some((name, is_error)) = label {
-            self.close();
-            let call = self.answered(name.trim());
+            self.close_output();
+            let call = self.take_pending_call(name.trim());
             let (failed, is_ok, lines) = (None, false, 0);
-            self.output = Some(Output { call, failed, is_error, is_ok, lines });
+            self.output =
+                Some(OpenToolResult { call, failing_line: failed, is_error, is_ok, lines });
             if is_error {
-                self.fail(line, Outcome::default());
+                self.record_output_failure(line, ClauseOutcome::default());
             }
             return;
         }
-        if self.output.is_some() { self.output_line(line) } else { self.statement(line) }
+        if self.output.is_some() { self.read_output_line(line) } else { self.read_statement(line) }
     }
 
-    fn open(&mut self, role: &str) {
-        self.close();
+    fn open_block(&mut self, role: &str) {
+        self.close_output();
         self.is_tool = role == "tool";
         if role == "user" {
             self.last_keys.clear();
@@ -252,56 +259,64 @@ impl<'l, 'a> Reader<'l, 'a> {
         if self.is_tool && self.is_summary {
             // A piece of a result; of which call is not known.
             let (failed, is_error, is_ok, lines) = (None, false, false, 0);
-            self.output = Some(Output { call: Call::default(), failed, is_error, is_ok, lines });
+            self.output = Some(OpenToolResult {
+                call: PendingToolCall::default(),
+                failing_line: failed,
+                is_error,
+                is_ok,
+                lines,
+            });
         }
     }
 
-    fn call(&self, text: &str) -> Call {
+    fn parse_call(&self, text: &str) -> PendingToolCall {
         let (name, input) = text.split_once(':').unwrap_or((text, ""));
         let name = name.trim();
         let command = ["\"command\":\"", "\"cmd\":\"", "\"script\":\"", "\"code\":\""]
             .iter()
             .find_map(|key| input.split_once(key).map(|(_, command)| command));
-        let (head, second) = head(command.unwrap_or(""));
+        let (head, second) = split_command(command.unwrap_or(""));
         let mut keys = Vec::new();
-        self.lexicon.read(name, &mut keys);
+        self.lexicon.read_clause(name, &mut keys);
         let input = command.unwrap_or(input);
         let input =
             input.char_indices().nth(400).map_or(input, |(end, _)| input.get(..end).unwrap_or(""));
-        self.lexicon.read(input, &mut keys);
+        self.lexicon.read_clause(input, &mut keys);
         keys.truncate(KEYS_MAX);
-        let looks = |word: &str| LOOKING.iter().any(|known| known.eq_ignore_ascii_case(word));
+        let looks =
+            |word: &str| LOOKUP_COMMANDS.iter().any(|known| known.eq_ignore_ascii_case(word));
         let is_looking = looks(head)
             || looks(name)
             || (head == "git" && matches!(second, "log" | "show" | "diff" | "grep" | "status"));
-        let name = hash(name.as_bytes());
-        let call =
-            name ^ hash(head.as_bytes()).rotate_left(1) ^ hash(second.as_bytes()).rotate_left(2);
-        Call { name, call: call.max(1), keys, is_looking }
+        let name = fnv_hash(name.as_bytes());
+        let call = name
+            ^ fnv_hash(head.as_bytes()).rotate_left(1)
+            ^ fnv_hash(second.as_bytes()).rotate_left(2);
+        PendingToolCall { name, fingerprint: call.max(1), keys, is_lookup: is_looking }
     }
 
     /// The first call of this name that waits for its result.
-    fn answered(&mut self, name: &str) -> Call {
-        let key = hash(name.as_bytes());
+    fn take_pending_call(&mut self, name: &str) -> PendingToolCall {
+        let key = fnv_hash(name.as_bytes());
         let found = self.calls.iter().position(|call| call.name == key);
         match found {
             Some(at) => self.calls.remove(at),
-            None => self.call(name),
+            None => self.parse_call(name),
         }
     }
 
-    fn output_line(&mut self, line: &'a str) {
+    fn read_output_line(&mut self, line: &'a str) {
         let Some(output) = &mut self.output else { return };
         output.lines += 1;
-        if output.call.is_looking {
+        if output.call.is_lookup {
             return;
         }
-        if let Some(is_zero) = exit_code(line) {
+        if let Some(is_zero) = parse_exit_success(line) {
             output.is_ok |= is_zero;
             if !is_zero {
                 let mut keys = Vec::new();
-                let outcome = self.lexicon.read(line, &mut keys);
-                self.fail(line, outcome);
+                let outcome = self.lexicon.read_clause(line, &mut keys);
+                self.record_output_failure(line, outcome);
             }
             return;
         }
@@ -309,67 +324,76 @@ impl<'l, 'a> Reader<'l, 'a> {
             .char_indices()
             .nth(REPORT_BYTES)
             .map_or(line, |(end, _)| line.get(..end).unwrap_or(line));
-        let reported = REPORTS.iter().any(|known| report.contains(known));
+        let reported = ERROR_REPORT_MARKERS.iter().any(|known| report.contains(known));
         let lexicon = self.lexicon;
-        let mut failed = reported.then(Outcome::default);
+        let mut failed = reported.then(ClauseOutcome::default);
         let mut is_ok = false;
-        clauses(line, &mut |clause, _| {
+        for_each_clause(line, &mut |clause, _| {
             let mut keys = Vec::new();
-            let outcome = lexicon.read(clause, &mut keys);
+            let outcome = lexicon.read_clause(clause, &mut keys);
             if outcome.is_failure() {
                 failed = Some(outcome);
             }
             is_ok |= outcome.is_pure_success();
         });
         let is_first = self.output.as_ref().is_some_and(|o| o.is_error && o.lines <= ERROR_LINES);
-        if let Some(outcome) = failed.or(is_first.then(Outcome::default)) {
-            self.fail(line, outcome);
+        if let Some(outcome) = failed.or(is_first.then(ClauseOutcome::default)) {
+            self.record_output_failure(line, outcome);
         } else if let Some(output) = &mut self.output {
             output.is_ok |= is_ok;
         }
     }
 
-    fn fail(&mut self, line: &'a str, outcome: Outcome) {
+    fn record_output_failure(&mut self, line: &'a str, outcome: ClauseOutcome) {
         let Some(output) = &mut self.output else { return };
         // The first line that says how; a label says only that.
-        let is_label = output.failed.is_some_and(|(first, _)| first.starts_with("tool error"));
-        if output.failed.is_none() || is_label {
-            output.failed = Some((line, outcome));
+        let is_label =
+            output.failing_line.is_some_and(|(first, _)| first.starts_with("tool error"));
+        if output.failing_line.is_none() || is_label {
+            output.failing_line = Some((line, outcome));
         }
         let keys = &mut output.call.keys;
         if keys.len() < KEYS_MAX {
-            self.lexicon.read(line, keys);
+            self.lexicon.read_clause(line, keys);
         }
     }
 
     /// Ends a result: the call failed, or it went well this time.
-    fn close(&mut self) {
+    fn close_output(&mut self) {
         let Some(output) = self.output.take() else { return };
-        let Output { call, mut failed, is_error, is_ok, lines } = output;
-        if call.is_looking {
+        let OpenToolResult { call, failing_line: mut failed, is_error, is_ok, lines } = output;
+        if call.is_lookup {
             return;
         }
         if is_error && lines > 0 && failed.is_none() {
-            failed = Some(("tool error", Outcome::default()));
+            failed = Some(("tool error", ClauseOutcome::default()));
         }
         self.last_keys.clone_from(&call.keys);
-        let known = call.call != 0;
-        for failure in self.failures.iter_mut().filter(|f| known && f.call == call.call) {
+        let known = call.fingerprint != 0;
+        for failure in
+            self.failures.iter_mut().filter(|f| known && f.call_fingerprint == call.fingerprint)
+        {
             // Of several attempts the last one counts.
             failure.is_open = false;
         }
         match failed {
             Some((quote, outcome)) => {
-                let (keys, call) = (call.keys, call.call);
-                self.keep(Failure { outcome, keys, call, quote, is_open: true });
+                let (keys, call) = (call.keys, call.fingerprint);
+                self.push_failure(SourceFailure {
+                    outcome,
+                    keys,
+                    call_fingerprint: call,
+                    quote,
+                    is_open: true,
+                });
             }
-            None if is_ok => self.resolve(&call.keys, false),
+            None if is_ok => self.resolve_failures(&call.keys, false),
             None => {}
         }
     }
 
-    fn keep(&mut self, failure: Failure<'a>) {
-        if self.failures.len() == KEPT_MAX {
+    fn push_failure(&mut self, failure: SourceFailure<'a>) {
+        if self.failures.len() == FAILURES_MAX {
             let closed = self.failures.iter().position(|failure| !failure.is_open);
             self.failures.remove(closed.unwrap_or(0));
         }
@@ -377,52 +401,65 @@ impl<'l, 'a> Reader<'l, 'a> {
     }
 
     /// Something about these keys went well.
-    fn resolve(&mut self, keys: &[u64], is_general: bool) {
+    fn resolve_failures(&mut self, keys: &[u64], is_general: bool) {
         for failure in &mut self.failures {
-            let shared = shared(&failure.keys, keys);
+            let shared = count_shared_keys(&failure.keys, keys);
             let least = failure.keys.len().min(keys.len());
             failure.is_open &= !(shared >= 3 || shared * 2 > least || (is_general && shared > 0));
         }
     }
 
     /// A failure that somebody reports: of the call that failed before, or one of its own.
-    fn stated(&mut self, quote: &'a str, outcome: Outcome, mut keys: Vec<u64>) {
+    fn record_stated_failure(
+        &mut self,
+        quote: &'a str,
+        outcome: ClauseOutcome,
+        mut keys: Vec<u64>,
+    ) {
         let refers = ["It ", "They ", "This ", "That ", "Both "];
         if keys.is_empty() || refers.iter().any(|word| quote.starts_with(word)) {
             keys.extend_from_slice(&self.last_keys);
-            sort::distinct_numbers(&mut keys);
+            sort::sort_and_dedup_numbers(&mut keys);
         }
         self.last_keys.clone_from(&keys);
-        let is_same = |failure: &&mut Failure<'a>| {
-            failure.is_open && failure.call != 0 && shared(&failure.keys, &keys) > 0
+        let is_same = |failure: &&mut SourceFailure<'a>| {
+            failure.is_open
+                && failure.call_fingerprint != 0
+                && count_shared_keys(&failure.keys, &keys) > 0
         };
         let mut same = self.failures.iter_mut().filter(is_same);
         if let (Some(failure), None) = (same.next(), same.next()) {
-            failure.outcome.failed |= outcome.failed;
+            failure.outcome.failure_kinds |= outcome.failure_kinds;
             failure.keys.extend_from_slice(&keys);
-            sort::distinct_numbers(&mut failure.keys);
+            sort::sort_and_dedup_numbers(&mut failure.keys);
             return;
         }
-        self.keep(Failure { outcome, keys, call: 0, quote, is_open: true });
+        self.push_failure(SourceFailure {
+            outcome,
+            keys,
+            call_fingerprint: 0,
+            quote,
+            is_open: true,
+        });
     }
 
-    fn statement(&mut self, line: &'a str) {
+    fn read_statement(&mut self, line: &'a str) {
         let lexicon = self.lexicon;
-        let mut sentence: Vec<(&'a str, Outcome, Vec<u64>)> = Vec::new();
-        clauses(line, &mut |clause, _| {
+        let mut sentence: Vec<(&'a str, ClauseOutcome, Vec<u64>)> = Vec::new();
+        for_each_clause(line, &mut |clause, _| {
             let mut keys = Vec::new();
-            let outcome = lexicon.read(clause, &mut keys);
+            let outcome = lexicon.read_clause(clause, &mut keys);
             sentence.push((clause, outcome, keys));
         });
         for (clause, outcome, keys) in sentence {
             // An assignment is code, not an outcome.
             if outcome.is_failure() && !clause.contains(" = ") {
-                self.stated(clause.trim(), outcome, keys);
+                self.record_stated_failure(clause.trim(), outcome, keys);
                 continue;
             }
             if outcome.is_pure_success() {
                 if !keys.is_empty() {
-                    self.resolve(&keys, outcome.is_general);
+                    self.resolve_failures(&keys, outcome.is_general);
                 } else if outcome.is_general {
                     self.failures.iter_mut().for_each(|failure| failure.is_open = false);
                 } else if let Some(last) = self.failures.last_mut() {
@@ -437,7 +474,7 @@ impl<'l, 'a> Reader<'l, 'a> {
 }
 
 /// The program that a command line runs, and its first argument if that is a word.
-fn head(command: &str) -> (&str, &str) {
+fn split_command(command: &str) -> (&str, &str) {
     let command = command.trim_start();
     let mut rest = command;
     // What comes before the last `&&` prepares.

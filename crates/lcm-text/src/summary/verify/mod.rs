@@ -39,23 +39,23 @@ use crate::summary::transcript;
 
 /// Where a text reports failures that nothing in the same clause takes back: clauses, and of a
 /// clause over `bytes_max` the pieces of at most so many bytes that report one.
-pub(crate) fn failing_pieces(text: &str, bytes_max: usize) -> Vec<Range<usize>> {
-    let lexicon = outcomes::Lexicon::new();
+pub(crate) fn find_failing_pieces(text: &str, bytes_max: usize) -> Vec<Range<usize>> {
+    let lexicon = outcomes::OutcomeLexicon::new();
     let mut keys = Vec::new();
     let mut fails = |piece: &str| {
         keys.clear();
-        lexicon.read(piece, &mut keys).is_failure()
+        lexicon.read_clause(piece, &mut keys).is_failure()
     };
     let mut found = Vec::new();
     let mut line_from = 0;
     for line in text.split_inclusive('\n') {
         // Clauses follow one another without a gap.
         let mut from = line_from;
-        outcomes::clauses(line, &mut |clause, _| {
+        outcomes::for_each_clause(line, &mut |clause, _| {
             let end = from + clause.len();
             while from < end {
                 let rest = text.get(from..end).unwrap_or("");
-                let piece = rest.get(..piece_end(rest, bytes_max)).unwrap_or(rest);
+                let piece = rest.get(..find_piece_end(rest, bytes_max)).unwrap_or(rest);
                 if fails(piece) {
                     found.push(from..from + piece.len());
                 }
@@ -69,7 +69,7 @@ pub(crate) fn failing_pieces(text: &str, bytes_max: usize) -> Vec<Range<usize>> 
 
 /// Where a piece of at most so many bytes ends: behind a record of JSON, so that what went well in
 /// the next does not take back what failed in this; else behind a value or a word.
-fn piece_end(text: &str, bytes_max: usize) -> usize {
+fn find_piece_end(text: &str, bytes_max: usize) -> usize {
     if text.len() <= bytes_max {
         return text.len();
     }
@@ -86,7 +86,7 @@ const FINDINGS_MAX: usize = 16;
 
 /// What is wrong with a piece of an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum FindingKind {
     /// An exit code that the source does not report.
     ExitCode,
     /// A failure of the source that the answer does not mention; the quote is the source's.
@@ -105,7 +105,7 @@ pub enum Kind {
     Version,
 }
 
-impl Kind {
+impl FindingKind {
     /// What is wrong, in words.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -121,7 +121,7 @@ impl Kind {
         }
     }
 
-    const fn number(self) -> u8 {
+    const fn as_u8(self) -> u8 {
         match self {
             Self::ExitCode => 0,
             Self::FailureDropped => 1,
@@ -139,19 +139,19 @@ impl Kind {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Finding {
     /// What is wrong.
-    pub kind: Kind,
+    pub kind: FindingKind,
     /// The piece that it is wrong with, on one line, of at most 80 bytes.
     pub quote: String,
 }
 
 impl Finding {
-    fn new(kind: Kind, text: &str) -> Self {
-        Self { kind, quote: claims::quoted(text, QUOTE_BYTES_MAX) }
+    fn new(kind: FindingKind, text: &str) -> Self {
+        Self { kind, quote: claims::quote_one_line(text, QUOTE_BYTES_MAX) }
     }
 
     /// The finding on one line.
     #[must_use]
-    pub fn line(&self) -> String {
+    pub fn to_line(&self) -> String {
         format!("{}: {}", self.kind.as_str(), self.quote)
     }
 }
@@ -162,15 +162,15 @@ impl Finding {
 /// The notes that say that an answer was cut are not part of it.
 #[must_use]
 pub fn verify(source: &str, answer: &str) -> Vec<Finding> {
-    let answer = transcript::strip_markers(answer);
-    let mut findings = failures::missing(source, &answer);
-    findings.extend(claims::Support::new(source).unsupported(&answer));
+    let answer = transcript::strip_truncation_notes(answer);
+    let mut findings = failures::find_unmentioned_failures(source, &answer);
+    findings.extend(claims::SourceFacts::new(source).find_unsupported(&answer));
     findings.truncate(FINDINGS_MAX);
     findings
 }
 
 /// The findings as lines, less than 2 KiB together.
 #[must_use]
-pub fn lines(findings: &[Finding]) -> Vec<String> {
-    findings.iter().map(Finding::line).collect()
+pub fn format_findings(findings: &[Finding]) -> Vec<String> {
+    findings.iter().map(Finding::to_line).collect()
 }

@@ -10,14 +10,14 @@ use alloc::vec::Vec;
 use core::hash::BuildHasherDefault;
 
 use hashbrown::HashMap;
-use lcm_loops::find::holds;
+use lcm_loops::find::contains_str;
 
 use crate::{
     base::sort,
     summary::offline_summary::{
         cues,
-        scan::{Word, scan},
-        terms::{Class, Mixed, hash, hash_lower},
+        scan::{TermOccurrence, scan_terms},
+        terms::{TermClass, TermHasher, fnv_hash, fnv_hash_lowercase},
     },
 };
 
@@ -27,7 +27,7 @@ const ABORTED: u32 = 1 << 2;
 const TIMED_OUT: u32 = 1 << 3;
 const CRASHED: u32 = 1 << 4;
 /// Something ended badly.
-const STRONG: u32 = FAILED | KILLED | ABORTED | TIMED_OUT | CRASHED;
+const ANY_FAILURE: u32 = FAILED | KILLED | ABORTED | TIMED_OUT | CRASHED;
 /// A word about things that go wrong.
 const TROUBLE: u32 = 1 << 5;
 const SUCCESS: u32 = 1 << 6;
@@ -56,7 +56,7 @@ const WORKS: u32 = 1 << 17;
 /// Words up to which a negation reaches.
 const NEGATION_WORDS: u32 = 4;
 /// Letters by which forms of one word are equal.
-const STEM: usize = 5;
+const STEM_LETTERS: usize = 5;
 
 // Lower case; a word may stand in several lists.
 #[rustfmt::skip]
@@ -177,9 +177,9 @@ const PHRASES: [(u32, &[&str]); 9] = [
 
 /// What a clause says came out.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct ClauseOutcome {
     /// Kinds of failure, as outcomes.
-    pub(super) failed: u32,
+    pub(super) failure_kinds: u32,
     /// Whether it speaks of anything that went wrong.
     pub(super) is_trouble: bool,
     /// Whether it says that something went well.
@@ -189,45 +189,45 @@ pub(super) struct Outcome {
     /// Whether the success is one of everything.
     pub(super) is_general: bool,
     /// Whether it denies a failure: the success is one of all that it speaks of.
-    denies: bool,
+    denies_failure: bool,
     /// Whether failures are counted, so that successes beside them change nothing.
-    is_counted: bool,
+    counts_failures: bool,
 }
 
-impl Outcome {
+impl ClauseOutcome {
     /// Whether it reports a failure that nothing in it takes back.
     pub(super) const fn is_failure(&self) -> bool {
-        self.failed != 0 && !self.is_hedged && (!self.is_success || self.is_counted)
+        self.failure_kinds != 0 && !self.is_hedged && (!self.is_success || self.counts_failures)
     }
 
     /// Whether it mentions that something went wrong.
     pub(super) const fn mentions_failure(&self) -> bool {
-        self.failed != 0 || self.is_trouble
+        self.failure_kinds != 0 || self.is_trouble
     }
 
     /// Whether it reports a success and nothing else.
     pub(super) const fn is_pure_success(&self) -> bool {
-        self.is_success && self.failed == 0 && !self.is_hedged && !self.is_trouble
+        self.is_success && self.failure_kinds == 0 && !self.is_hedged && !self.is_trouble
     }
 }
 
 /// The words that say what came out.
 #[derive(Debug)]
-pub(super) struct Lexicon {
-    words: HashMap<u64, u32, BuildHasherDefault<Mixed>>,
+pub(super) struct OutcomeLexicon {
+    words: HashMap<u64, u32, BuildHasherDefault<TermHasher>>,
 }
 
-impl Lexicon {
+impl OutcomeLexicon {
     /// Collects the words.
     pub(super) fn new() -> Self {
-        let mut words: HashMap<u64, u32, BuildHasherDefault<Mixed>> = HashMap::default();
+        let mut words: HashMap<u64, u32, BuildHasherDefault<TermHasher>> = HashMap::default();
         let mut add = |word: &str, flags: u32| {
-            *words.entry(hash(word.as_bytes())).or_insert(0) |= flags;
+            *words.entry(fnv_hash(word.as_bytes())).or_insert(0) |= flags;
         };
         for (flags, list) in WORDS {
             list.iter().for_each(|word| add(word, flags));
         }
-        for (word, cues) in cues::words() {
+        for (word, cues) in cues::iter_cue_words() {
             if cues & cues::ERROR != 0 {
                 add(word, TROUBLE);
             }
@@ -236,39 +236,43 @@ impl Lexicon {
     }
 
     /// Reads a clause; what it is about is appended to `keys`, ascending and distinct.
-    pub(super) fn read(&self, clause: &str, keys: &mut Vec<u64>) -> Outcome {
-        let mut reading =
-            Reading { lexicon: self, keys, outcome: Outcome::default(), seen: Seen::default() };
-        scan(clause, &mut |word| reading.word(&word));
-        let Reading { mut outcome, seen, .. } = reading;
-        if seen.words == seen.loud && seen.loud > 0 {
+    pub(super) fn read_clause(&self, clause: &str, keys: &mut Vec<u64>) -> ClauseOutcome {
+        let mut reading = ClauseReader {
+            lexicon: self,
+            keys,
+            outcome: ClauseOutcome::default(),
+            state: ClauseState::default(),
+        };
+        scan_terms(clause, &mut |word| reading.read_word(&word));
+        let ClauseReader { mut outcome, state: seen, .. } = reading;
+        if seen.word_count == seen.loud_word_count && seen.loud_word_count > 0 {
             // `ERRORS` alone is a heading.
-            outcome = Outcome::default();
+            outcome = ClauseOutcome::default();
         }
-        if seen.pending {
+        if seen.is_failed_pending {
             // `Failed` alone, or at the end.
-            outcome.failed |= FAILED;
+            outcome.failure_kinds |= FAILED;
         }
-        outcome.is_general &= !seen.rest;
-        outcome.is_general |= outcome.denies;
+        outcome.is_general &= !seen.speaks_of_rest;
+        outcome.is_general |= outcome.denies_failure;
         // `7 of 11 tasks done` beside a failure is no success.
-        outcome.is_success |= seen.partial && outcome.failed == 0;
+        outcome.is_success |= seen.has_partial_success && outcome.failure_kinds == 0;
         if !clause.is_ascii() {
-            phrases(clause, &mut outcome);
+            apply_phrases(clause, &mut outcome);
         }
-        if exit_code(clause) == Some(false) || names_failed_status(clause) {
-            outcome.failed |= FAILED;
+        if parse_exit_success(clause) == Some(false) || has_failed_status(clause) {
+            outcome.failure_kinds |= FAILED;
         }
         outcome.is_hedged |= clause.trim_end().ends_with('?');
-        sort::distinct_numbers(keys);
+        sort::sort_and_dedup_numbers(keys);
         outcome
     }
 }
 
-fn phrases(clause: &str, outcome: &mut Outcome) {
+fn apply_phrases(clause: &str, outcome: &mut ClauseOutcome) {
     for (flags, list) in PHRASES {
         if list.iter().any(|phrase| clause.contains(phrase)) {
-            outcome.failed |= flags & STRONG;
+            outcome.failure_kinds |= flags & ANY_FAILURE;
             outcome.is_trouble |= flags & TROUBLE != 0;
             outcome.is_success |= flags & SUCCESS != 0 && !outcome.is_trouble;
             outcome.is_hedged |= flags & HEDGE != 0;
@@ -279,160 +283,167 @@ fn phrases(clause: &str, outcome: &mut Outcome) {
 
 /// What was read of a clause before a word.
 #[derive(Debug, Default)]
-struct Seen {
+struct ClauseState {
     /// Words for which a negation still holds.
-    negated: u32,
+    negated_words_left: u32,
     /// Flags of the word before, and its key.
-    last: u32,
+    last_flags: u32,
     last_key: u64,
-    any: bool,
+    has_any_word: bool,
     /// Number before this word, if there is one: whether it is more than 0.
-    count: Option<bool>,
+    last_number_is_positive: Option<bool>,
     /// `Failed` begins the clause, and what it means is not clear yet.
-    pending: bool,
-    rest: bool,
+    is_failed_pending: bool,
+    speaks_of_rest: bool,
     /// Words, and those of them that are capitals about trouble.
-    words: u32,
-    loud: u32,
+    word_count: u32,
+    loud_word_count: u32,
     /// The word before which a number stood last.
-    numbered: u32,
+    number_word_index: u32,
     /// Whether a part of something went well.
-    partial: bool,
+    has_partial_success: bool,
 }
 
-struct Reading<'l, 'k> {
-    lexicon: &'l Lexicon,
+struct ClauseReader<'l, 'k> {
+    lexicon: &'l OutcomeLexicon,
     keys: &'k mut Vec<u64>,
-    outcome: Outcome,
-    seen: Seen,
+    outcome: ClauseOutcome,
+    state: ClauseState,
 }
 
-impl Reading<'_, '_> {
-    fn word(&mut self, word: &Word<'_>) {
+impl ClauseReader<'_, '_> {
+    fn read_word(&mut self, word: &TermOccurrence<'_>) {
         let flags = self.lexicon.words.get(&word.key).copied().unwrap_or(0);
-        if word.class == Class::Gram {
+        if word.class == TermClass::Gram {
             self.keys.push(word.key);
             return;
         }
-        self.seen.words += 1;
-        self.keys_of(word, flags);
+        self.state.word_count += 1;
+        self.push_word_keys(word, flags);
         let is_number = word.text.bytes().all(|byte| byte.is_ascii_digit());
-        if self.seen.pending {
-            self.seen.pending = false;
+        if self.state.is_failed_pending {
+            self.state.is_failed_pending = false;
             if flags & (STOP | NEGATION) != 0 || word.text == "to" || word.text.len() < 3 {
-                self.outcome.failed |= FAILED;
+                self.outcome.failure_kinds |= FAILED;
             }
         }
-        let says = self.meaning(word, flags);
+        let says = self.resolve_meaning(word, flags);
         if is_number {
-            self.seen.numbered = self.seen.words;
+            self.state.number_word_index = self.state.word_count;
         }
-        self.say(says);
+        self.apply_meaning(says);
         self.outcome.is_hedged |= flags & HEDGE != 0;
         if flags & NEGATION != 0 {
             // `could not` is no doubt.
-            self.outcome.is_hedged &= !(self.seen.last & HEDGE != 0 && word.text == "not");
-            self.seen.negated = NEGATION_WORDS + 1;
+            self.outcome.is_hedged &= !(self.state.last_flags & HEDGE != 0 && word.text == "not");
+            self.state.negated_words_left = NEGATION_WORDS + 1;
         }
         self.outcome.is_general |= flags & ALL != 0;
-        self.seen.rest |= flags & REST != 0;
-        self.seen.negated = self.seen.negated.saturating_sub(1);
-        self.seen.count = is_number.then(|| word.text.bytes().any(|byte| byte != b'0'));
-        self.seen.any = true;
-        (self.seen.last, self.seen.last_key) = (flags, word.key);
+        self.state.speaks_of_rest |= flags & REST != 0;
+        self.state.negated_words_left = self.state.negated_words_left.saturating_sub(1);
+        self.state.last_number_is_positive =
+            is_number.then(|| word.text.bytes().any(|byte| byte != b'0'));
+        self.state.has_any_word = true;
+        (self.state.last_flags, self.state.last_key) = (flags, word.key);
     }
 
     /// What a word says here, by what stands before it.
-    fn meaning(&mut self, word: &Word<'_>, flags: u32) -> u32 {
+    fn resolve_meaning(&mut self, word: &TermOccurrence<'_>, flags: u32) -> u32 {
         let is_loud = word.text.len() > 3
-            && flags & (STRONG | TROUBLE) != 0
+            && flags & (ANY_FAILURE | TROUBLE) != 0
             && word.text.bytes().all(|byte| byte.is_ascii_uppercase());
-        let mut says = flags & (STRONG | TROUBLE | SUCCESS);
+        let mut says = flags & (ANY_FAILURE | TROUBLE | SUCCESS);
         let refuses = ["declined", "rejected", "refused", "denied", "rejects"];
-        if self.seen.last & PERSON != 0 && refuses.contains(&word.text) {
+        if self.state.last_flags & PERSON != 0 && refuses.contains(&word.text) {
             says = 0;
         }
         let states = ["broken", "lost", "red", "blocked", "stuck", "corrupt", "corrupted"];
-        if says & TROUBLE != 0 && states.contains(&word.text) && self.seen.last & STATE == 0 {
+        if says & TROUBLE != 0 && states.contains(&word.text) && self.state.last_flags & STATE == 0
+        {
             says = 0;
         }
-        if self.seen.last & PAIR != 0 {
-            says |= pair(self.seen.last_key, word.key);
+        if self.state.last_flags & PAIR != 0 {
+            says |= pair_meaning(self.state.last_key, word.key);
         }
-        let counted = flags & COUNTED != 0 && self.seen.count == Some(true);
+        let counted = flags & COUNTED != 0 && self.state.last_number_is_positive == Some(true);
         if counted {
             says |= FAILED;
-            self.outcome.is_counted = true;
+            self.outcome.counts_failures = true;
         } else if is_loud && flags & (FAILED | TROUBLE) != 0 {
             says |= FAILED;
-            self.seen.loud += u32::from(flags & FAILED == 0);
-        } else if says & FAILED != 0 && self.seen.last & ATTRIBUTE != 0 {
+            self.state.loud_word_count += u32::from(flags & FAILED == 0);
+        } else if says & FAILED != 0 && self.state.last_flags & ATTRIBUTE != 0 {
             says = says & !FAILED | TROUBLE;
-        } else if says & FAILED != 0 && !self.seen.any && word.text.ends_with("ed") {
+        } else if says & FAILED != 0 && !self.state.has_any_word && word.text.ends_with("ed") {
             says = says & !FAILED | TROUBLE;
-            self.seen.pending = true;
+            self.state.is_failed_pending = true;
         }
         self.outcome.is_hedged |= says & HEDGE != 0;
         says &= !HEDGE;
         let parts = ["done", "completed", "finished", "passed", "complete", "ok", "processed"];
-        let near = self.seen.numbered > 0 && self.seen.words - self.seen.numbered < 4;
-        if says == SUCCESS && near && parts.contains(&word.text) && self.seen.negated == 0 {
-            self.seen.partial = true;
+        let near = self.state.number_word_index > 0
+            && self.state.word_count - self.state.number_word_index < 4;
+        if says == SUCCESS
+            && near
+            && parts.contains(&word.text)
+            && self.state.negated_words_left == 0
+        {
+            self.state.has_partial_success = true;
             says = 0;
         }
-        if self.seen.negated > 0 && says == 0 && flags & WORKS != 0 {
+        if self.state.negated_words_left > 0 && says == 0 && flags & WORKS != 0 {
             self.outcome.is_trouble = true;
         }
         says
     }
 
-    fn say(&mut self, says: u32) {
+    fn apply_meaning(&mut self, says: u32) {
         if says == 0 {
             return;
         }
         let outcome = &mut self.outcome;
-        if self.seen.negated > 0 {
+        if self.state.negated_words_left > 0 {
             // No failure is a success, no success is at least trouble.
-            let bad = says & (STRONG | TROUBLE) != 0;
+            let bad = says & (ANY_FAILURE | TROUBLE) != 0;
             outcome.is_success |= bad;
-            outcome.denies |= bad;
+            outcome.denies_failure |= bad;
             outcome.is_trouble |= !bad;
-            self.seen.negated = 0;
+            self.state.negated_words_left = 0;
             return;
         }
-        outcome.failed |= says & STRONG;
+        outcome.failure_kinds |= says & ANY_FAILURE;
         outcome.is_trouble |= says & TROUBLE != 0;
         outcome.is_success |= says & SUCCESS != 0;
     }
 
-    fn keys_of(&mut self, word: &Word<'_>, flags: u32) {
-        if flags & (STRONG | TROUBLE | SUCCESS | NEGATION | HEDGE | STOP) != 0 {
+    fn push_word_keys(&mut self, word: &TermOccurrence<'_>, flags: u32) {
+        if flags & (ANY_FAILURE | TROUBLE | SUCCESS | NEGATION | HEDGE | STOP) != 0 {
             return;
         }
         if word.text.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric()) {
-            return self.keys_of_part(word.text, word.class);
+            return self.push_part_keys(word.text, word.class);
         }
         for part in word.text.split(|c: char| !c.is_alphanumeric() && c != '_') {
-            self.keys_of_part(part, word.class);
+            self.push_part_keys(part, word.class);
         }
     }
 
-    fn keys_of_part(&mut self, part: &str, class: Class) {
+    fn push_part_keys(&mut self, part: &str, class: TermClass) {
         let digits = part.bytes().all(|byte| byte.is_ascii_digit());
-        let least = if digits || class == Class::Name { 2 } else { 3 };
+        let least = if digits || class == TermClass::Name { 2 } else { 3 };
         if part.len() >= least {
-            self.keys.push(stem(part, digits));
+            self.keys.push(hash_stem(part, digits));
         }
         // The words of a name are what it is about, too.
         if part.bytes().any(|byte| byte == b'_') {
             let words = part.split('_').filter(|word| word.len() > 2 && word.len() < part.len());
-            self.keys.extend(words.map(|word| stem(word, false)));
+            self.keys.extend(words.map(|word| hash_stem(word, false)));
         }
     }
 }
 
-fn pair(first: u64, second: u64) -> u32 {
-    let is = |key: u64, word: &str| key == hash(word.as_bytes());
+fn pair_meaning(first: u64, second: u64) -> u32 {
+    let is = |key: u64, word: &str| key == fnv_hash(word.as_bytes());
     PAIRS
         .iter()
         .filter(|(_, a, b)| is(first, a) && is(second, b))
@@ -440,18 +451,18 @@ fn pair(first: u64, second: u64) -> u32 {
 }
 
 /// Equal for most forms of one word: its first letters.
-fn stem(word: &str, digits: bool) -> u64 {
+fn hash_stem(word: &str, digits: bool) -> u64 {
     let bare = if word.len() > 3 { word.strip_suffix('s').unwrap_or(word) } else { word };
     let named = digits || word.bytes().any(|byte| byte == b'_' || byte.is_ascii_digit());
-    let letters = if named { usize::MAX } else { STEM };
+    let letters = if named { usize::MAX } else { STEM_LETTERS };
     if bare.is_ascii() {
-        return hash_lower(bare.as_bytes().iter().take(letters));
+        return fnv_hash_lowercase(bare.as_bytes().iter().take(letters));
     }
     let mut bytes = Vec::with_capacity(8);
     for c in bare.chars().take(letters).flat_map(char::to_lowercase) {
         bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
     }
-    hash(&bytes)
+    fnv_hash(&bytes)
 }
 
 /// Where a new clause begins.
@@ -468,7 +479,7 @@ const CONTRASTS: [&str; 9] = [
 ];
 
 /// Calls `each` with the clauses of a line, and whether each goes on the sentence before it.
-pub(super) fn clauses<'a>(line: &'a str, each: &mut dyn FnMut(&'a str, bool)) {
+pub(super) fn for_each_clause<'a>(line: &'a str, each: &mut dyn FnMut(&'a str, bool)) {
     let mut from = 0;
     let mut goes_on = false;
     let bytes = line.as_bytes();
@@ -515,7 +526,7 @@ fn is_contrast(text: &str) -> bool {
 }
 
 /// Whether the exit code that a line reports is 0; `None`: it reports none.
-pub(super) fn exit_code(line: &str) -> Option<bool> {
+pub(super) fn parse_exit_success(line: &str) -> Option<bool> {
     const SIGNS: [&str; 9] = [
         "xit code",
         "xit_code",
@@ -528,7 +539,7 @@ pub(super) fn exit_code(line: &str) -> Option<bool> {
         "\u{7d42}\u{4e86}\u{30b3}\u{30fc}\u{30c9}",
     ];
     // All but one are seldom there, and every line is asked.
-    if line.is_ascii() && !holds(line, "xit") && !holds(line, "returncode") {
+    if line.is_ascii() && !contains_str(line, "xit") && !contains_str(line, "returncode") {
         return None;
     }
     let at = SIGNS.iter().find_map(|sign| Some(line.find(sign)? + sign.len()))?;
@@ -542,7 +553,7 @@ pub(super) fn exit_code(line: &str) -> Option<bool> {
 }
 
 /// Whether a field of a report says that something failed: `status: failed`, `"state":"ERROR"`.
-fn names_failed_status(clause: &str) -> bool {
+fn has_failed_status(clause: &str) -> bool {
     const FIELDS: [&str; 4] = ["tatus", "tate", "onclusion", "esult"];
     const FAILED: [&str; 8] =
         ["failed", "failure", "error", "errored", "aborted", "killed", "timeout", "timed_out"];

@@ -3,7 +3,7 @@
 use super::*;
 
 fn check(source: &str, answer: &str) -> Vec<String> {
-    lines(&verify(source, answer))
+    format_findings(&verify(source, answer))
 }
 
 /// Asserts that the answer passes, and that it does not with each of `false_forms` for a piece.
@@ -168,9 +168,9 @@ fn a_reported_status_is_an_outcome() {
         "status: timed_out",
         r#"{"result":"FAILURE","build":77}"#,
     ] {
-        assert!(!super::failing_pieces(line, 1_000).is_empty(), "{line}");
+        assert!(!super::find_failing_pieces(line, 1_000).is_empty(), "{line}");
     }
     for line in ["status: ok", r#"{"status":"passed"}"#, "status: 200", "error status of db-3"] {
-        assert!(super::failing_pieces(line, 1_000).is_empty(), "{line}");
+        assert!(super::find_failing_pieces(line, 1_000).is_empty(), "{line}");
     }
 }

@@ -39,43 +39,43 @@ const POWERS: [(&str, u128); 3] = [("hundred", 100), ("thousand", 1_000), ("mill
 
 /// The numbers of a text while its words are read.
 #[derive(Default)]
-pub(super) struct Spelled {
+pub(super) struct SpelledNumberReader {
     /// Of the number that is being read.
     sum: u128,
-    part: u128,
+    partial_sum: u128,
     /// Those that ended.
-    found: Vec<(u128, bool)>,
+    numbers: Vec<(u128, bool)>,
 }
 
-impl Spelled {
+impl SpelledNumberReader {
     /// Takes the next word.
-    pub(super) fn word(&mut self, word: &str) {
+    pub(super) fn read_word(&mut self, word: &str) {
         if !word.bytes().any(|byte| byte == b'-') {
-            return self.part(word);
+            return self.read_part(word);
         }
         for part in word.split('-') {
-            self.part(part);
+            self.read_part(part);
         }
     }
 
     /// Every number above 12 that the text spells whose words these were, and every hour; the flag
     /// says that it is one.
     pub(super) fn finish(mut self, text: &str) -> Vec<(u128, bool)> {
-        self.end();
+        self.end_number();
         if !text.is_ascii() {
-            chinese(text, &mut |value, is_hour| self.found.push((value, is_hour)));
+            read_chinese_numbers(text, &mut |value, is_hour| self.numbers.push((value, is_hour)));
         }
-        self.found
+        self.numbers
     }
 
-    fn part(&mut self, part: &str) {
-        if !self.add(part) {
-            self.end();
+    fn read_part(&mut self, part: &str) {
+        if !self.add_number_word(part) {
+            self.end_number();
         }
     }
 
     /// Takes a word; `false`: it is none of a number.
-    fn add(&mut self, word: &str) -> bool {
+    fn add_number_word(&mut self, word: &str) -> bool {
         if word.len() > 9 || !word.is_ascii() || word.len() < 3 {
             return false;
         }
@@ -84,34 +84,35 @@ impl Spelled {
             known.as_bytes().first().copied() == initial && known.eq_ignore_ascii_case(word)
         };
         if let Some((_, value)) = UNITS.iter().find(|(known, _)| is(known)) {
-            let dozens = *value == 12 && self.part > 0;
-            self.part = if dozens { self.part.saturating_mul(12) } else { self.part + value };
+            let dozens = *value == 12 && self.partial_sum > 0;
+            self.partial_sum =
+                if dozens { self.partial_sum.saturating_mul(12) } else { self.partial_sum + value };
         } else if let Some((_, power)) = POWERS.iter().find(|(known, _)| is(known)) {
-            self.part = self.part.max(1).saturating_mul(*power);
+            self.partial_sum = self.partial_sum.max(1).saturating_mul(*power);
             if *power > 100 {
-                self.sum = self.sum.saturating_add(self.part);
-                self.part = 0;
+                self.sum = self.sum.saturating_add(self.partial_sum);
+                self.partial_sum = 0;
             }
         } else {
-            return is("and") && self.part >= 100;
+            return is("and") && self.partial_sum >= 100;
         }
-        self.part = self.part.min(1 << 60);
+        self.partial_sum = self.partial_sum.min(1 << 60);
         true
     }
 
     /// Ends a number: what follows is none of it.
-    pub(super) fn end(&mut self) {
-        let value = self.sum.saturating_add(self.part);
+    pub(super) fn end_number(&mut self) {
+        let value = self.sum.saturating_add(self.partial_sum);
         if value > 12 {
-            self.found.push((value, false));
+            self.numbers.push((value, false));
         }
-        (self.sum, self.part) = (0, 0);
+        (self.sum, self.partial_sum) = (0, 0);
     }
 }
 
 const HAN_DIGITS: &str = "\u{4e00}\u{4e8c}\u{4e09}\u{56db}\u{4e94}\u{516d}\u{4e03}\u{516b}\u{4e5d}";
 
-fn chinese(text: &str, emit: &mut impl FnMut(u128, bool)) {
+fn read_chinese_numbers(text: &str, emit: &mut impl FnMut(u128, bool)) {
     // The sum, what stands since the last power, and whether it is a number at all.
     let (mut sum, mut digit, mut open) = (0u128, 0u128, false);
     for c in text.chars().chain([' ']) {

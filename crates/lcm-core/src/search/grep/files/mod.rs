@@ -9,95 +9,99 @@ mod scan;
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use self::scan::{Hit, Scan};
-use super::{Answered, Bounds, Place, Sought, show::Shown};
+use self::scan::{FileHit, FileScan};
+use super::{GrepBounds, GrepPattern, GrepResults, SearchedConversation, show::RenderedHit};
 use crate::{
     search::{
-        Corpus, Index,
-        full_text::{self, Gathered},
-        passages::{Wanted, Words},
+        Corpus, SearchIndex,
+        full_text::{self, CorpusMatches},
+        passages::{PassageQuery, WordMatcher},
         query::TextQuery,
         score,
     },
-    storage::{codec, file_range, history::History, records::grants, store_session::Reader},
+    storage::{
+        codec, file_range, history::MessageHistory, records::grants, store_session::StoreSession,
+    },
 };
 use lcm_text::{
     base::{
         error::{Error, Result},
         int,
-        json::{self, Fields, Span, Writer},
+        json::{self, ByteSpan, JsonFields, JsonWriter},
         limits, sort, tokens,
     },
-    message::large_payload::{self, File},
+    message::large_payload::{self, PayloadRecord},
     types::api::Timestamp,
 };
 
 /// Which files, as a query says, and where to begin.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct FileSearchOptions {
     /// `None`: all.
     ids: Option<Vec<String>>,
     /// The file or message to begin with; what the search comes to before it is passed over. Of
     /// messages and summaries a place, see [`super::start`].
-    start: Option<String>,
+    start_id: Option<String>,
     /// Where in that file to begin.
     start_byte: u64,
 }
 
-impl Asked {
+impl FileSearchOptions {
     /// Reads what a query says of files; `is_meant`: files are searched.
     ///
     /// # Errors
     ///
     /// `invalid-input`: over 64 files, a byte to begin at and no file to begin with, or files or
     /// such a byte when no files are searched.
-    pub(super) fn read(fields: &mut Fields<'_>, is_meant: bool) -> Result<Self> {
-        let ids = fields.texts_or_none("file_ids");
-        let start_byte = fields.number_or_none("start_byte");
-        let start = fields.text_or_none("start_id");
+    pub(super) fn read(fields: &mut JsonFields<'_>, is_meant: bool) -> Result<Self> {
+        let ids = fields.take_optional_texts("file_ids");
+        let start_byte = fields.take_optional_u64("start_byte");
+        let start = fields.take_optional_text("start_id");
         // Where an answer says how to go on there is a byte, which is 0 without files.
         let is_byte = start_byte.is_some_and(|byte| byte > 0 || start.is_none());
         if !is_meant && (ids.is_some() || is_byte) {
-            return Err(Error::invalid("file_ids, start_byte: they need the scope files"));
+            return Err(Error::invalid_input("file_ids, start_byte: they need the scope files"));
         }
         let count = ids.as_ref().map_or(0, Vec::len);
         if count > limits::FILE_IDS_MAX {
             let most = limits::FILE_IDS_MAX;
-            return Err(Error::invalid(format_args!("file_ids: {count} are over {most}")));
+            return Err(Error::invalid_input(format_args!("file_ids: {count} are over {most}")));
         }
         let alone = ids.as_ref().filter(|_| start_byte.is_some() && count == 1);
         let start = start.or_else(|| alone?.first().cloned());
         if start_byte.is_some() && start.is_none() {
-            return Err(Error::invalid("start_byte: it needs start_id, or one id in file_ids"));
+            return Err(Error::invalid_input(
+                "start_byte: it needs start_id, or one id in file_ids",
+            ));
         }
-        Ok(Self { ids, start, start_byte: start_byte.unwrap_or(0) })
+        Ok(Self { ids, start_id: start, start_byte: start_byte.unwrap_or(0) })
     }
 
     /// What to begin with.
-    pub(super) fn start(&self) -> Option<&str> {
-        self.start.as_deref()
+    pub(super) fn start_id(&self) -> Option<&str> {
+        self.start_id.as_deref()
     }
 }
 
 /// A message that has payloads.
 #[derive(Clone, Copy)]
-struct Holder {
-    place: usize,
+struct PayloadHolder {
+    conversation_number: usize,
     seq: u64,
     time: Timestamp,
 }
 
 /// A file that is there, and the newest message that has it.
-struct Named {
-    place: usize,
+struct NamedFile {
+    conversation_number: usize,
     seq: u64,
     id: [u8; 8],
 }
 
 /// Where a search begins.
 #[derive(Clone, Copy)]
-struct Start {
-    place: usize,
+struct FileScanStart {
+    conversation_number: usize,
     seq: u64,
     /// `None`: with the first file of the message.
     id: Option<[u8; 8]>,
@@ -110,98 +114,113 @@ struct Start {
 ///
 /// `not-found`: a file that was named, or what to begin with; `limit-exceeded`: the expression; as
 /// [`Index::postings`].
-pub(super) fn search(
-    reader: &mut Reader<'_>,
-    places: &[Place],
-    indexes: &mut [Index],
-    sought: &mut Sought,
-    bounds: &Bounds,
-    asked: &Asked,
-) -> Result<Answered> {
+pub(super) fn search_files(
+    reader: &mut StoreSession<'_>,
+    places: &[SearchedConversation],
+    indexes: &mut [SearchIndex],
+    sought: &mut GrepPattern,
+    bounds: &GrepBounds,
+    asked: &FileSearchOptions,
+) -> Result<GrepResults> {
     let named = match &asked.ids {
-        Some(names) => Some(named(reader, places, names)?),
+        Some(names) => Some(resolve_files(reader, places, names)?),
         None => None,
     };
-    let query = if let Sought::Text(query) = sought { Some(&*query) } else { None };
+    let query = if let GrepPattern::Text(query) = sought { Some(&*query) } else { None };
     let is_cut = query.is_some_and(|query| query.is_cut);
-    let holders = holders(reader, places, indexes, query, bounds, named.as_deref())?;
-    let start = start(reader, places, &holders, asked)?;
+    let holders = list_holders(reader, places, indexes, query, bounds, named.as_deref())?;
+    let start = resolve_start(reader, places, &holders, asked)?;
     let mut begin = 0;
     if let Some(start) = &start {
-        let at = holders.iter().position(|one| (one.place, one.seq) == (start.place, start.seq));
+        let at = holders.iter().position(|one| {
+            (one.conversation_number, one.seq) == (start.conversation_number, start.seq)
+        });
         begin = at.ok_or_else(super::not_come_to)?;
     }
-    let mut answered = Answered { is_cut, ..Answered::default() };
+    let mut answered = GrepResults { is_cut, ..GrepResults::default() };
     let wanted = match sought {
-        Sought::Text(query) => Words::new(query).map(|words| Wanted::Words(Box::new(words))),
-        Sought::Regex(regex) => Some(Wanted::Regex(regex)),
+        GrepPattern::Text(query) => {
+            WordMatcher::new(query).map(|words| PassageQuery::Words(Box::new(words)))
+        }
+        GrepPattern::Regex(regex) => Some(PassageQuery::Regex(regex)),
     };
     let Some(wanted) = wanted else { return Ok(answered) };
     let named = named.map(|named| named.into_iter().map(|one| one.id).collect::<Vec<_>>());
-    let mut scan = Scan::new(wanted, named, start, &holders, begin);
-    scan.run(reader, places, &mut answered)?;
+    let mut scan = FileScan::new(wanted, named, start, &holders, begin);
+    scan.scan_holders(reader, places, &mut answered)?;
     let mut hits = scan.hits;
     answered.total = int::to_u64(hits.len());
-    rank(&mut hits, bounds);
+    rank_hits(&mut hits, bounds);
     hits.truncate(bounds.limit);
     for hit in &hits {
-        answered
-            .rows
-            .extend(places.get(hit.place).map(|place| row(reader, place, hit)).transpose()?);
+        answered.rows.extend(
+            places
+                .get(hit.conversation_number)
+                .map(|place| render_file_hit(reader, place, hit))
+                .transpose()?,
+        );
     }
     Ok(answered)
 }
 
 /// The messages that have payloads and fit, in the order in which they are looked through.
-fn holders(
-    reader: &mut Reader<'_>,
-    places: &[Place],
-    indexes: &mut [Index],
+fn list_holders(
+    reader: &mut StoreSession<'_>,
+    places: &[SearchedConversation],
+    indexes: &mut [SearchIndex],
     query: Option<&TextQuery>,
-    bounds: &Bounds,
-    named: Option<&[Named]>,
-) -> Result<Vec<Holder>> {
+    bounds: &GrepBounds,
+    named: Option<&[NamedFile]>,
+) -> Result<Vec<PayloadHolder>> {
     let mut holders = Vec::new();
     let wanted = TextQuery::of_payloads(query);
     for ((number, place), index) in places.iter().enumerate().zip(indexes) {
-        place.enter(reader);
+        place.enter_conversation(reader);
         let of_place = named.map(|named| {
-            let of_place = named.iter().filter(|one| one.place == number);
+            let of_place = named.iter().filter(|one| one.conversation_number == number);
             of_place.map(|one| one.seq).collect::<Vec<u64>>()
         });
         if of_place.as_ref().is_some_and(Vec::is_empty) {
             continue;
         }
-        let mut found = of_conversation(reader, place, index, &wanted, bounds)?;
+        let mut found = find_conversation_holders(reader, place, index, &wanted, bounds)?;
         // Where the newest message of each fits, no other is looked at.
         let fits = |seq: &u64| found.iter().any(|(_, known)| known == seq);
         if let Some(seqs) = of_place.filter(|seqs| seqs.iter().all(fits)) {
             found.retain(|(_, seq)| seqs.contains(seq));
         }
-        holders.extend(found.into_iter().map(|(time, seq)| Holder { place: number, seq, time }));
+        holders.extend(found.into_iter().map(|(time, seq)| PayloadHolder {
+            conversation_number: number,
+            seq,
+            time,
+        }));
     }
     sort::sort_by(&mut holders, &mut |a, b| {
-        (b.time, a.place, b.seq).cmp(&(a.time, b.place, a.seq))
+        (b.time, a.conversation_number, b.seq).cmp(&(a.time, b.conversation_number, a.seq))
     });
     Ok(holders)
 }
 
 /// The files of these names that may be read.
-fn named(reader: &mut Reader<'_>, places: &[Place], names: &[String]) -> Result<Vec<Named>> {
+fn resolve_files(
+    reader: &mut StoreSession<'_>,
+    places: &[SearchedConversation],
+    names: &[String],
+) -> Result<Vec<NamedFile>> {
     let mut out = Vec::new();
     for name in names {
         let before = out.len();
         if let Some(id) = large_payload::parse_name(name) {
-            let keys: Vec<String> = places.iter().map(|place| place.keys.file(id)).collect();
-            let values = reader.fresh(&keys)?;
+            let keys: Vec<String> = places.iter().map(|place| place.keys.payload_key(id)).collect();
+            let values = reader.read_uncached(&keys)?;
             for (((place, known), key), value) in places.iter().enumerate().zip(&keys).zip(values) {
                 let Some(value) = value else { continue };
-                let file: File = codec::decode(key, &value)?;
-                known.enter(reader);
-                let history = History { keys: &known.keys, head: &known.loaded.head };
+                let file: PayloadRecord = codec::decode(key, &value)?;
+                known.enter_conversation(reader);
+                let history = MessageHistory { keys: &known.keys, head: &known.loaded.head };
                 let spans = known.spans.as_deref();
                 if file_range::said_in(reader, &history, id, &file, spans)?.is_some() {
-                    out.push(Named { place, seq: file.seq, id });
+                    out.push(NamedFile { conversation_number: place, seq: file.seq, id });
                 }
             }
         }
@@ -215,48 +234,61 @@ fn named(reader: &mut Reader<'_>, places: &[Place], names: &[String]) -> Result<
 }
 
 /// Where to begin; `None`: with the newest.
-fn start(
-    reader: &mut Reader<'_>,
-    places: &[Place],
-    holders: &[Holder],
-    asked: &Asked,
-) -> Result<Option<Start>> {
-    let Some(name) = &asked.start else { return Ok(None) };
+fn resolve_start(
+    reader: &mut StoreSession<'_>,
+    places: &[SearchedConversation],
+    holders: &[PayloadHolder],
+    asked: &FileSearchOptions,
+) -> Result<Option<FileScanStart>> {
+    let Some(name) = &asked.start_id else { return Ok(None) };
     let byte = asked.start_byte;
     let message = places.iter().enumerate().find_map(|(number, place)| {
-        Some(Start { place: number, seq: place.keys.message_seq(name)?, id: None, byte: 0 })
+        Some(FileScanStart {
+            conversation_number: number,
+            seq: place.keys.parse_message_id(name)?,
+            id: None,
+            byte: 0,
+        })
     });
     if message.is_some() {
         return Ok(message);
     }
-    let found = named(reader, places, core::slice::from_ref(name))?;
-    let Some((one, place)) = found.first().and_then(|one| Some((one, places.get(one.place)?)))
+    let found = resolve_files(reader, places, core::slice::from_ref(name))?;
+    let Some((one, place)) =
+        found.first().and_then(|one| Some((one, places.get(one.conversation_number)?)))
     else {
         return Ok(None);
     };
-    let of_place = holders.iter().filter(|holder| holder.place == one.place);
+    let of_place =
+        holders.iter().filter(|holder| holder.conversation_number == one.conversation_number);
     let seqs: Vec<u64> = of_place.map(|holder| holder.seq).collect();
     let mut seq = seqs.contains(&one.seq).then_some(one.seq);
     if seq.is_none() {
-        place.enter(reader);
-        let history = History { keys: &place.keys, head: &place.loaded.head };
+        place.enter_conversation(reader);
+        let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
         seq = file_range::newest_with(reader, &history, one.id, &seqs)?;
     }
     let seq = seq.ok_or_else(super::not_come_to)?;
-    Ok(Some(Start { place: one.place, seq, id: Some(one.id), byte }))
+    Ok(Some(FileScanStart {
+        conversation_number: one.conversation_number,
+        seq,
+        id: Some(one.id),
+        byte,
+    }))
 }
 
 /// The messages of a conversation that have payloads and fit: their times and seqs.
-fn of_conversation(
-    reader: &mut Reader<'_>,
-    place: &Place,
-    index: &mut Index,
+fn find_conversation_holders(
+    reader: &mut StoreSession<'_>,
+    place: &SearchedConversation,
+    index: &mut SearchIndex,
     wanted: &TextQuery,
-    bounds: &Bounds,
+    bounds: &GrepBounds,
 ) -> Result<Vec<(Timestamp, u64)>> {
-    let history = History { keys: &place.keys, head: &place.loaded.head };
-    let gathered: Gathered = full_text::gather(reader, &history, index, Corpus::Messages, wanted)?;
-    let window = bounds.window.and(&wanted.window);
+    let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
+    let gathered: CorpusMatches =
+        full_text::gather_matches(reader, &history, index, Corpus::Messages, wanted)?;
+    let window = bounds.window.intersection(&wanted.window);
     let statistics = &gathered.statistics;
     let ranked = gathered.rank(reader, &history, index, wanted, &window, statistics, false)?;
     let mut documents = ranked.documents;
@@ -266,45 +298,49 @@ fn of_conversation(
 }
 
 /// Orders passages, which come from the newest file on.
-fn rank(hits: &mut [Hit], bounds: &Bounds) {
+fn rank_hits(hits: &mut [FileHit], bounds: &GrepBounds) {
     for hit in hits.iter_mut() {
-        hit.rank = bounds.rank(hit.passage.score, hit.placed.stored.time);
+        hit.rank = bounds.rank_hit(hit.passage.score, hit.placed.stored.time);
     }
     sort::sort_by(hits, &mut |a, b| b.rank.cmp(&a.rank));
 }
 
 /// What is shown of a passage.
-fn row(reader: &mut Reader<'_>, place: &Place, hit: &Hit) -> Result<Shown> {
-    place.enter(reader);
-    let history = History { keys: &place.keys, head: &place.loaded.head };
+fn render_file_hit(
+    reader: &mut StoreSession<'_>,
+    place: &SearchedConversation,
+    hit: &FileHit,
+) -> Result<RenderedHit> {
+    place.enter_conversation(reader);
+    let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
     let (stored, passage) = (&hit.placed.stored, &hit.passage);
     let entry_id = match stored.entry_id {
-        Some(span) => Some(string_at(reader, &history, hit.placed.seq, span)?),
+        Some(span) => Some(read_string(reader, &history, hit.placed.seq, span)?),
         None => None,
     };
-    let mut w = Writer::object();
-    w.number("byte", passage.byte);
-    w.text("conversation", &place.name);
-    w.time("created_at", stored.time);
-    w.text_or_null("entry_id", entry_id.as_deref());
-    w.text("id", &hit.id);
-    w.text("kind", hit.kind);
-    w.number("line", passage.line);
-    w.text_or_null("name", hit.name.as_deref());
-    w.text("role", stored.role.as_str());
-    w.number_or_null("score", passage.score.map(score::thousandths));
-    w.number("seq", hit.placed.seq);
+    let mut w = JsonWriter::new_object();
+    w.add_number("byte", passage.byte);
+    w.add_text("conversation", &place.name);
+    w.add_time("created_at", stored.time);
+    w.add_optional_text("entry_id", entry_id.as_deref());
+    w.add_text("id", &hit.id);
+    w.add_text("kind", hit.kind);
+    w.add_number("line", passage.line);
+    w.add_optional_text("name", hit.name.as_deref());
+    w.add_text("role", stored.role.as_str());
+    w.add_optional_number("score", passage.score.map(score::to_thousandths));
+    w.add_number("seq", hit.placed.seq);
     passage.snippet.write(&mut w);
-    w.text("type", "file");
-    Ok(Shown { json: w.end_object(), tokens: tokens::estimate(&passage.snippet.text) })
+    w.add_text("type", "file");
+    Ok(RenderedHit { json: w.end_object(), tokens: tokens::estimate(&passage.snippet.text) })
 }
 
 /// A string of a message that may have megabytes.
-fn string_at(
-    reader: &mut Reader<'_>,
-    history: &History<'_>,
+fn read_string(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     seq: u64,
-    span: Span,
+    span: ByteSpan,
 ) -> Result<String> {
     let from = u64::from(span.start);
     let range = (from, from + u64::from(span.length));
@@ -313,5 +349,5 @@ fn string_at(
         written.push_str(piece);
         true
     })?;
-    Ok(json::text(&written, Span { start: 0, ..span }).into_owned())
+    Ok(json::text(&written, ByteSpan { start: 0, ..span }).into_owned())
 }

@@ -3,99 +3,99 @@
 //! In: the messages that have payloads, in order. Out: passages, and where to go on. Not here:
 //! which messages these are.
 
-use crate::storage::pack::Placed;
+use crate::storage::pack::PlacedMessage;
 use alloc::{string::String, vec::Vec};
 
-use super::{super::Answered, Holder, Start};
+use super::{super::GrepResults, FileScanStart, PayloadHolder};
 use crate::{
     search::{
-        grep::{Place, too_costly},
-        passages::{Begin, Passage, Passages, Wanted},
+        grep::{SearchedConversation, too_costly},
+        passages::{PassageFinder, PassageQuery, PassageStart, TextPassage},
     },
-    storage::{codec, file_range, history::History, store_session::Reader},
+    storage::{codec, file_range, history::MessageHistory, store_session::StoreSession},
 };
 use lcm_text::{
     base::{error::Result, int, sort},
-    message::large_payload::{self, File, Mark},
+    message::large_payload::{self, PayloadRecord, SeekPoint},
 };
 
 /// Bytes of payloads, as they are written, that one query looks through: as many as those of
 /// messages for an expression.
-const BYTES_MAX: u64 = 3 << 20;
+const SCAN_BYTES_MAX: u64 = 3 << 20;
 /// Bytes that looking for the payloads of a message and reading a record count as.
-const MESSAGE_BYTES: u64 = 4 << 10;
-const RECORD_BYTES: u64 = 1 << 10;
+const MESSAGE_COST_BYTES: u64 = 4 << 10;
+const RECORD_COST_BYTES: u64 = 1 << 10;
 /// Messages whose payloads are looked up together, and records that are read together.
 const MESSAGES_PER_STEP: usize = 16;
 const RECORDS_PER_READ: usize = 64;
 /// Bytes before the one to begin at that are read with it, as far as a mark allows: what a match
 /// is seen with.
-const SEEN_BYTES: u64 = 1 << 10;
+const CONTEXT_BYTES: u64 = 1 << 10;
 
 /// A passage of a file.
-pub(super) struct Hit {
-    pub(super) place: usize,
-    pub(super) placed: Placed,
+pub(super) struct FileHit {
+    pub(super) conversation_number: usize,
+    pub(super) placed: PlacedMessage,
     pub(super) id: String,
     pub(super) kind: &'static str,
     pub(super) name: Option<String>,
-    pub(super) passage: Passage,
+    pub(super) passage: TextPassage,
     pub(super) rank: u64,
 }
 
 /// Looks through files until one query has read enough.
-pub(super) struct Scan<'q> {
-    wanted: Wanted<'q>,
+pub(super) struct FileScan<'q> {
+    wanted: PassageQuery<'q>,
     /// The files that were named.
-    named: Option<Vec<[u8; 8]>>,
+    named_ids: Option<Vec<[u8; 8]>>,
     /// Where to begin, until the search is there.
-    start: Option<Start>,
+    start: Option<FileScanStart>,
     /// The messages that fit, in order, and how many of them earlier searches looked through.
-    holders: &'q [Holder],
-    begin: usize,
+    holders: &'q [PayloadHolder],
+    first_holder: usize,
     /// All that fit, by conversation and seq, ascending.
-    fitting: Vec<(usize, u64)>,
+    matching_messages: Vec<(usize, u64)>,
     /// Of conversations whose earlier messages had to be known, what these name.
-    known: Vec<usize>,
-    named_before: Vec<(usize, u64, [u8; 8])>,
+    loaded_conversations: Vec<usize>,
+    earlier_mentions: Vec<(usize, u64, [u8; 8])>,
     /// Files whose newest message does not fit and that were looked through.
-    seen: Vec<(usize, [u8; 8])>,
+    scanned_files: Vec<(usize, [u8; 8])>,
     /// Bytes that may still be read.
-    left: u64,
+    bytes_left: u64,
     /// No file was looked through yet, so that the first one may take all that a query may.
     is_first: bool,
-    pub(super) hits: Vec<Hit>,
+    pub(super) hits: Vec<FileHit>,
 }
 
 /// A message with the ids of its payloads.
-struct Step<'p> {
-    holder: Holder,
-    placed: &'p Placed,
+struct HolderPayloads<'p> {
+    holder: PayloadHolder,
+    placed: &'p PlacedMessage,
     ids: Vec<[u8; 8]>,
 }
 
-impl<'q> Scan<'q> {
+impl<'q> FileScan<'q> {
     pub(super) fn new(
-        wanted: Wanted<'q>,
+        wanted: PassageQuery<'q>,
         named: Option<Vec<[u8; 8]>>,
-        start: Option<Start>,
-        holders: &'q [Holder],
+        start: Option<FileScanStart>,
+        holders: &'q [PayloadHolder],
         begin: usize,
     ) -> Self {
         let mut fitting: Vec<(usize, u64)> =
-            holders.iter().map(|one| (one.place, one.seq)).collect();
+            holders.iter().map(|one| (one.conversation_number, one.seq)).collect();
         sort::sort(&mut fitting);
         Self {
             wanted,
-            named,
+            named_ids: named,
             start,
             holders,
-            begin,
-            fitting,
-            known: Vec::new(),
-            named_before: Vec::new(),
-            seen: Vec::new(),
-            left: BYTES_MAX,
+            first_holder: begin,
+            matching_messages: fitting,
+            loaded_conversations: Vec::new(),
+            earlier_mentions: Vec::new(),
+            scanned_files: Vec::new(),
+            bytes_left: SCAN_BYTES_MAX,
             is_first: true,
             hits: Vec::new(),
         }
@@ -103,32 +103,35 @@ impl<'q> Scan<'q> {
 
     /// Looks through the files of the messages from the beginning on, and says in the answer where
     /// it ended.
-    pub(super) fn run(
+    pub(super) fn scan_holders(
         &mut self,
-        reader: &mut Reader<'_>,
-        places: &[Place],
-        answered: &mut Answered,
+        reader: &mut StoreSession<'_>,
+        places: &[SearchedConversation],
+        answered: &mut GrepResults,
     ) -> Result<()> {
-        let mut holders = self.holders.get(self.begin..).unwrap_or_default();
+        let mut holders = self.holders.get(self.first_holder..).unwrap_or_default();
         let mut is_begun = false;
         while let Some(first) = holders.first() {
-            let Some(place) = places.get(first.place) else { break };
-            if self.left == 0 && is_begun {
-                let id = place.keys.message_name(first.seq);
+            let Some(place) = places.get(first.conversation_number) else { break };
+            if self.bytes_left == 0 && is_begun {
+                let id = place.keys.message_id(first.seq);
                 answered.unscanned_from = Some((id, 0));
                 return Ok(());
             }
             is_begun = true;
-            place.enter(reader);
-            let history = History { keys: &place.keys, head: &place.loaded.head };
-            let count = holders.iter().take_while(|one| one.place == first.place).count();
+            place.enter_conversation(reader);
+            let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
+            let count = holders
+                .iter()
+                .take_while(|one| one.conversation_number == first.conversation_number)
+                .count();
             let now = holders.get(..count.min(MESSAGES_PER_STEP)).unwrap_or_default();
             let mut seqs: Vec<u64> = now.iter().map(|one| one.seq).collect();
-            sort::numbers(&mut seqs);
-            let placed = history.scattered(reader, &seqs)?;
-            let steps = self.steps(reader, &history, now, &placed, answered)?;
+            sort::sort_numbers(&mut seqs);
+            let placed = history.read_messages_at(reader, &seqs)?;
+            let steps = self.read_payload_ids(reader, &history, now, &placed, answered)?;
             holders = holders.get(steps.len().max(1)..).unwrap_or_default();
-            if self.files(reader, &history, &steps, answered)? {
+            if self.scan_files(reader, &history, &steps, answered)? {
                 return Ok(());
             }
         }
@@ -136,64 +139,66 @@ impl<'q> Scan<'q> {
     }
 
     /// The ids that the first of these messages show, at least of one.
-    fn steps<'p>(
+    fn read_payload_ids<'p>(
         &mut self,
-        reader: &mut Reader<'_>,
-        history: &History<'_>,
-        holders: &[Holder],
-        placed: &'p [Placed],
-        answered: &mut Answered,
-    ) -> Result<Vec<Step<'p>>> {
+        reader: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+        holders: &[PayloadHolder],
+        placed: &'p [PlacedMessage],
+        answered: &mut GrepResults,
+    ) -> Result<Vec<HolderPayloads<'p>>> {
         let mut steps = Vec::new();
         for holder in holders {
-            if self.left == 0 && !steps.is_empty() {
+            if self.bytes_left == 0 && !steps.is_empty() {
                 break;
             }
             let at = placed.binary_search_by_key(&holder.seq, |placed| placed.seq).ok();
             let Some(placed) = at.and_then(|at| placed.get(at)) else { break };
-            let shown = history.shown(reader, &placed.stored)?;
-            let mut ids = large_payload::ids_in(&shown);
+            let shown = history.read_rendered_text(reader, &placed.stored)?;
+            let mut ids = large_payload::find_ids(&shown);
             // There may be more in it.
-            answered.more |= ids.len() == large_payload::IDS_MAX;
-            if let Some(named) = &self.named {
+            answered.has_more |= ids.len() == large_payload::IDS_MAX;
+            if let Some(named) = &self.named_ids {
                 ids.retain(|id| named.contains(id));
             }
-            let cost = MESSAGE_BYTES + int::to_u64(shown.len() + ids.len());
-            self.left = self.left.saturating_sub(cost);
-            steps.push(Step { holder: *holder, placed, ids });
+            let cost = MESSAGE_COST_BYTES + int::to_u64(shown.len() + ids.len());
+            self.bytes_left = self.bytes_left.saturating_sub(cost);
+            steps.push(HolderPayloads { holder: *holder, placed, ids });
         }
         Ok(steps)
     }
 
     /// Looks through the files of these messages; `true`: the search has ended.
-    fn files(
+    fn scan_files(
         &mut self,
-        reader: &mut Reader<'_>,
-        history: &History<'_>,
-        steps: &[Step<'_>],
-        answered: &mut Answered,
+        reader: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+        steps: &[HolderPayloads<'_>],
+        answered: &mut GrepResults,
     ) -> Result<bool> {
-        let ids = |step: &Step<'_>| step.ids.clone();
+        let ids = |step: &HolderPayloads<'_>| step.ids.clone();
         let all: Vec<[u8; 8]> = steps.iter().flat_map(ids).collect();
         let mut files = Vec::new();
         for ids in all.chunks(RECORDS_PER_READ) {
-            let keys: Vec<String> = ids.iter().map(|id| history.keys.file(*id)).collect();
-            for (key, value) in keys.iter().zip(reader.fresh(&keys)?) {
-                files.push(value.map(|value| codec::decode::<File>(key, &value)).transpose()?);
+            let keys: Vec<String> = ids.iter().map(|id| history.keys.payload_key(*id)).collect();
+            for (key, value) in keys.iter().zip(reader.read_uncached(&keys)?) {
+                files.push(
+                    value.map(|value| codec::decode::<PayloadRecord>(key, &value)).transpose()?,
+                );
             }
         }
         let mut files = files.into_iter();
         for step in steps {
             for (id, file) in step.ids.iter().zip(files.by_ref()) {
                 let Some(file) = file else { continue };
-                if !self.is_shown_by(reader, history, &step.holder, *id, &file)? {
+                if !self.is_newest_holder(reader, history, &step.holder, *id, &file)? {
                     continue;
                 }
-                let Some(from) = self.begins(&step.holder, *id) else { continue };
-                let (next, more) = self.file(reader, history, step, *id, &file, from)?;
-                answered.more |= more;
+                let Some(from) = self.take_start_byte(&step.holder, *id) else { continue };
+                let (next, more) = self.scan_file(reader, history, step, *id, &file, from)?;
+                answered.has_more |= more;
                 if let Some(byte) = next {
-                    answered.unscanned_from = Some((large_payload::name(*id), byte));
+                    answered.unscanned_from = Some((large_payload::format_name(*id), byte));
                     return Ok(true);
                 }
             }
@@ -205,36 +210,40 @@ impl<'q> Scan<'q> {
     ///
     /// Its record names the newest of all, so that others are only looked at where that one does
     /// not fit: is not covered, or too new.
-    fn is_shown_by(
+    fn is_newest_holder(
         &mut self,
-        reader: &mut Reader<'_>,
-        history: &History<'_>,
-        holder: &Holder,
+        reader: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+        holder: &PayloadHolder,
         id: [u8; 8],
-        file: &File,
+        file: &PayloadRecord,
     ) -> Result<bool> {
         file_range::must_be_known(reader, history, id, file)?;
         if file.seq <= holder.seq
-            || self.fitting.binary_search(&(holder.place, file.seq)).is_ok()
+            || self.matching_messages.binary_search(&(holder.conversation_number, file.seq)).is_ok()
             || !file_range::has(reader, history, holder.seq, id)?
         {
             return Ok(file.seq == holder.seq);
         }
-        if !self.known.contains(&holder.place) {
-            self.known.push(holder.place);
-            let earlier = self.holders.get(..self.begin).unwrap_or_default();
-            let of_place = earlier.iter().rev().filter(|one| one.place == holder.place);
+        if !self.loaded_conversations.contains(&holder.conversation_number) {
+            self.loaded_conversations.push(holder.conversation_number);
+            let earlier = self.holders.get(..self.first_holder).unwrap_or_default();
+            let of_place = earlier
+                .iter()
+                .rev()
+                .filter(|one| one.conversation_number == holder.conversation_number);
             let seqs: Vec<u64> = of_place.map(|one| one.seq).collect();
             file_range::each_mention(reader, history, &seqs, &mut |seq, ids| {
-                self.named_before.extend(ids.into_iter().map(|id| (holder.place, seq, id)));
+                self.earlier_mentions
+                    .extend(ids.into_iter().map(|id| (holder.conversation_number, seq, id)));
             })?;
         }
-        let one = (holder.place, id);
-        if self.seen.contains(&one) {
+        let one = (holder.conversation_number, id);
+        if self.scanned_files.contains(&one) {
             return Ok(false);
         }
-        self.seen.push(one);
-        for (_, seq, _) in self.named_before.iter().filter(|named| (named.0, named.2) == one) {
+        self.scanned_files.push(one);
+        for (_, seq, _) in self.earlier_mentions.iter().filter(|named| (named.0, named.2) == one) {
             if file_range::has(reader, history, *seq, id)? {
                 return Ok(false);
             }
@@ -243,9 +252,10 @@ impl<'q> Scan<'q> {
     }
 
     /// The byte from which on a file is to be searched; `None`: it comes before the beginning.
-    fn begins(&mut self, holder: &Holder, id: [u8; 8]) -> Option<u64> {
+    fn take_start_byte(&mut self, holder: &PayloadHolder, id: [u8; 8]) -> Option<u64> {
         let Some(start) = self.start else { return Some(0) };
-        let is_there = (start.place, start.seq) == (holder.place, holder.seq);
+        let is_there =
+            (start.conversation_number, start.seq) == (holder.conversation_number, holder.seq);
         if is_there && start.id.is_some_and(|known| known != id) {
             return None;
         }
@@ -255,43 +265,43 @@ impl<'q> Scan<'q> {
 
     /// Looks through a file from a byte on; returns where in it to go on, if it was not looked
     /// through, and whether it has more passages than count.
-    fn file(
+    fn scan_file(
         &mut self,
-        reader: &mut Reader<'_>,
-        history: &History<'_>,
-        step: &Step<'_>,
+        reader: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+        step: &HolderPayloads<'_>,
         id: [u8; 8],
-        file: &File,
+        file: &PayloadRecord,
         search: u64,
     ) -> Result<(Option<u64>, bool)> {
-        let may = if self.is_first { BYTES_MAX } else { self.left };
+        let may = if self.is_first { SCAN_BYTES_MAX } else { self.bytes_left };
         if may == 0 {
             return Ok((Some(search), false));
         }
-        let is_before = |mark: &&Mark| u64::from(mark.bytes) + SEEN_BYTES <= search;
-        let marks = file.place.marks.iter().take_while(is_before);
+        let is_before = |mark: &&SeekPoint| u64::from(mark.bytes) + CONTEXT_BYTES <= search;
+        let marks = file.place.seek_points.iter().take_while(is_before);
         let mark = marks.last().copied().unwrap_or_default();
         let start = u64::from(file.place.start);
         let from = start + u64::from(mark.at);
         let end = start + u64::from(file.place.length);
         let to = end.min(from + may);
         // Its record says where it stands in the newest message, whose text is read.
-        for placed in history.scattered(reader, &[file.seq])? {
-            history.fetch_range(reader, &placed.stored.raw, (from, to))?;
+        for placed in history.read_messages_at(reader, &[file.seq])? {
+            history.prefetch_text_range(reader, &placed.stored.raw, (from, to))?;
         }
-        let begin = Begin {
+        let begin = PassageStart {
             byte: u64::from(mark.bytes),
             line_ends: u64::from(mark.line_ends),
-            search,
+            search_from: search,
             is_json: !file.place.is_text,
         };
-        let mut passages = Passages::new(&mut self.wanted, begin);
+        let mut passages = PassageFinder::new(&mut self.wanted, begin);
         let (read, is_complete) =
             file_range::each_text(reader, history, file, mark, may, &mut |text| {
-                passages.take(text)
+                passages.push_text(text)
             })?;
-        let ended = passages.end(is_complete);
-        if let Wanted::Regex(regex) = &self.wanted
+        let ended = passages.finish(is_complete);
+        if let PassageQuery::Regex(regex) = &self.wanted
             && regex.is_refused()
             && self.is_first
             && ended.passages.is_empty()
@@ -299,14 +309,14 @@ impl<'q> Scan<'q> {
         {
             return Err(too_costly());
         }
-        self.left = self.left.saturating_sub(read + RECORD_BYTES);
+        self.bytes_left = self.bytes_left.saturating_sub(read + RECORD_COST_BYTES);
         self.is_first = false;
         let kind = file.kind.as_str();
         self.hits.extend(ended.passages.into_iter().map(|passage| {
-            let (place, placed) = (step.holder.place, step.placed.clone());
-            let (id, name) = (large_payload::name(id), file.name.clone());
-            Hit { place, placed, id, kind, name, passage, rank: 0 }
+            let (place, placed) = (step.holder.conversation_number, step.placed.clone());
+            let (id, name) = (large_payload::format_name(id), file.name.clone());
+            FileHit { conversation_number: place, placed, id, kind, name, passage, rank: 0 }
         }));
-        Ok((ended.next, ended.more))
+        Ok((ended.next, ended.has_more))
     }
 }

@@ -12,19 +12,22 @@ use alloc::{string::String, vec::Vec};
 mod near;
 
 use super::{
-    Bounds, Place, Scope, Sort, Sought, Vector,
-    start::{self, Start},
+    GrepBounds, GrepPattern, GrepScope, GrepSort, QueryVector, SearchedConversation,
+    start::{self, ScanCursor},
 };
 use crate::{
     search::{
-        Corpus, Index,
-        full_text::{self, Gathered, Statistics},
+        Corpus, SearchIndex,
+        full_text::{self, CorpusMatches, CorpusStatistics},
         query::TextQuery,
         regex::Regex,
         scan::scan,
         score,
     },
-    storage::{codec, history::History, records::grants, store_session::Reader, summary::Summary},
+    storage::{
+        codec, history::MessageHistory, records::grants, store_session::StoreSession,
+        summary::Summary,
+    },
 };
 use lcm_text::{
     base::{error::Result, int, sort},
@@ -33,9 +36,9 @@ use lcm_text::{
 
 /// A hit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hit {
+pub(super) struct GrepHit {
     /// Number of its conversation.
-    pub(super) place: usize,
+    pub(super) conversation_number: usize,
     pub(super) corpus: Corpus,
     pub(super) document: u64,
     /// With 16 fractional bits; `None`: an expression's match, which has none.
@@ -46,28 +49,28 @@ pub(super) struct Hit {
 }
 
 /// The best hits of one corpus of one conversation, in order.
-type List = Vec<Hit>;
+type RankedHits = Vec<GrepHit>;
 
 /// What was found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundHits {
     /// In order, at most as many as the bounds say.
-    pub(super) hits: Vec<Hit>,
+    pub(super) hits: Vec<GrepHit>,
     /// How many there are altogether.
     pub(super) total: u64,
     /// Words of the query were left out because too many documents hold them.
     pub(super) is_cut: bool,
     /// Where an expression was not looked for yet.
-    pub(super) next: Option<Start>,
+    pub(super) next_cursor: Option<ScanCursor>,
     /// Of an answer that is one of several, where each hit stands, in their order; else empty.
-    pub(super) starts: Vec<Start>,
+    pub(super) hit_cursors: Vec<ScanCursor>,
     /// What is to be said of vectors, and of texts that are too long.
     pub(super) notes: Vec<&'static str>,
 }
 
-impl Found {
+impl FoundHits {
     /// Says something once for all conversations.
-    fn note(&mut self, note: &'static str) {
+    fn add_note(&mut self, note: &'static str) {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
@@ -80,54 +83,65 @@ impl Found {
 ///
 /// `limit-exceeded`: what an expression, or phrases that must or must not be there, would cost;
 /// `invalid-input`, `not-found`: `start`; as [`Index::postings`].
-pub(super) fn find(
-    reader: &mut Reader<'_>,
-    places: &[Place],
-    indexes: &mut [Index],
-    sought: &mut Sought,
-    bounds: &Bounds,
-    vector: Option<&Vector>,
+pub(super) fn execute_query(
+    reader: &mut StoreSession<'_>,
+    places: &[SearchedConversation],
+    indexes: &mut [SearchIndex],
+    sought: &mut GrepPattern,
+    bounds: &GrepBounds,
+    vector: Option<&QueryVector>,
     start: Option<&str>,
-) -> Result<Found> {
+) -> Result<FoundHits> {
     let corpora: &[Corpus] = match bounds.scope {
-        Scope::Messages => &[Corpus::Messages],
-        Scope::Summaries => &[Corpus::Summaries],
-        Scope::Both | Scope::Files => &[Corpus::Messages, Corpus::Summaries],
+        GrepScope::Messages => &[Corpus::Messages],
+        GrepScope::Summaries => &[Corpus::Summaries],
+        GrepScope::Both | GrepScope::Files => &[Corpus::Messages, Corpus::Summaries],
     };
     let mut lists = Vec::new();
-    let mut found = Found::default();
+    let mut found = FoundHits::default();
     match sought {
-        Sought::Text(query) if query.is_empty() && vector.is_none() => {}
-        Sought::Text(query) => {
-            let mut open = gathered(reader, places, indexes, query, corpora)?;
-            found.is_cut = open.iter().any(|one| one.gathered.is_cut);
+        GrepPattern::Text(query) if query.is_empty() && vector.is_none() => {}
+        GrepPattern::Text(query) => {
+            let mut open = gather_corpora(reader, places, indexes, query, corpora)?;
+            found.is_cut = open.iter().any(|one| one.gathered.has_dropped_items);
             let for_words = match vector {
-                Some(_) => Bounds { sort: Sort::Relevance, limit: near::FUSED_MAX, ..*bounds },
+                Some(_) => {
+                    GrepBounds { sort: GrepSort::Relevance, limit: near::FUSED_HITS_MAX, ..*bounds }
+                }
                 None => *bounds,
             };
             if !query.is_empty() {
                 let (open, lists) = (&mut open, &mut lists);
-                found.total =
-                    texts(reader, places, indexes, open, query, &for_words, corpora, lists)?;
+                found.total = rank_all_corpora(
+                    reader, places, indexes, open, query, &for_words, corpora, lists,
+                )?;
                 if found.total == 0 && corpora.contains(&Corpus::Messages) {
-                    note_partial(reader, places, indexes, &mut found)?;
+                    note_partial_reads(reader, places, indexes, &mut found)?;
                 }
             }
             if let Some(vector) = vector {
-                let by_words = merged(core::mem::take(&mut lists), for_words.limit);
-                let nearest = near::nearest(
+                let by_words = merge_ranked_lists(core::mem::take(&mut lists), for_words.limit);
+                let nearest = near::find_nearest(
                     reader, places, indexes, &open, query, vector, bounds, &mut found,
                 )?;
-                found.total += by_nearness_alone(&open, &nearest);
-                lists.push(near::fused(by_words, nearest, bounds));
+                found.total += count_vector_only_hits(&open, &nearest);
+                lists.push(near::fuse_rankings(by_words, nearest, bounds));
             }
         }
-        Sought::Regex(regex) => {
-            let start = start.map(|start| Start::read(start, places, indexes, corpora));
-            return matches(reader, places, indexes, regex, bounds, corpora, start.transpose()?);
+        GrepPattern::Regex(regex) => {
+            let start = start.map(|start| ScanCursor::parse(start, places, indexes, corpora));
+            return scan_with_regex(
+                reader,
+                places,
+                indexes,
+                regex,
+                bounds,
+                corpora,
+                start.transpose()?,
+            );
         }
     }
-    found.hits = merged(lists, bounds.limit);
+    found.hits = merge_ranked_lists(lists, bounds.limit);
     Ok(found)
 }
 
@@ -138,18 +152,20 @@ pub(super) fn find(
 /// expression has cost what it may. Where that ends before everything was looked through, and where
 /// the query went on from an earlier one, the hits are the first in that order, so that the next
 /// begins behind the last of them; else they are the newest.
-fn matches(
-    reader: &mut Reader<'_>,
-    places: &[Place],
-    indexes: &mut [Index],
+fn scan_with_regex(
+    reader: &mut StoreSession<'_>,
+    places: &[SearchedConversation],
+    indexes: &mut [SearchIndex],
     regex: &mut Regex,
-    bounds: &Bounds,
+    bounds: &GrepBounds,
     corpora: &[Corpus],
-    start: Option<Start>,
-) -> Result<Found> {
-    let mut scans = scans(places, indexes, corpora);
+    start: Option<ScanCursor>,
+) -> Result<FoundHits> {
+    let mut scans = list_scans(places, indexes, corpora);
     if let Some(start) = start {
-        let is_it = |one: &Start| (one.place, one.corpus) == (start.place, start.corpus);
+        let is_it = |one: &ScanCursor| {
+            (one.conversation_number, one.corpus) == (start.conversation_number, start.corpus)
+        };
         let before = scans.iter().position(is_it).ok_or_else(super::not_come_to)?;
         scans.drain(..before);
         scans.iter_mut().take(1).for_each(|first| *first = start);
@@ -157,48 +173,55 @@ fn matches(
     let (mut hits, mut next, mut is_begun) = (Vec::new(), None, false);
     for one in scans {
         // What was begun goes on while steps are left, and each query begins something.
-        if is_begun && regex.is_spent() {
+        if is_begun && regex.is_budget_spent() {
             next = Some(one);
             break;
         }
-        let known = places.get(one.place).zip(indexes.get_mut(one.place));
+        let known =
+            places.get(one.conversation_number).zip(indexes.get_mut(one.conversation_number));
         let Some((place, index)) = known else { continue };
-        place.enter(reader);
-        let history = History { keys: &place.keys, head: &place.loaded.head };
+        place.enter_conversation(reader);
+        let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
         let spans = place.spans.as_deref();
         let (corpus, last) = (one.corpus, one.document);
         let scanned = scan(reader, &history, index, corpus, last, spans, regex, &bounds.window)?;
-        is_begun |= scanned.is_begun;
+        is_begun |= scanned.has_finished_step;
         if regex.is_refused() && !is_begun {
             return Err(super::too_costly());
         }
-        let mut found = scanned.found;
+        let mut found = scanned.matches;
         if let Some(spans) = spans.filter(|_| corpus == Corpus::Summaries) {
             let documents: Vec<u64> = found.iter().rev().map(|(document, _)| *document).collect();
-            let may = covered(reader, place, index, one.corpus, spans, &documents)?;
+            let may = check_coverage(reader, place, index, one.corpus, spans, &documents)?;
             let mut may = may.into_iter().rev();
             found.retain(|_| may.next().unwrap_or(false));
         }
-        hits.extend(found.into_iter().map(|(document, time)| Hit::matched(one, document, time)));
-        if let Some(document) = scanned.unscanned {
-            next = Some(Start { document, ..one });
+        hits.extend(
+            found.into_iter().map(|(document, time)| GrepHit::from_match(one, document, time)),
+        );
+        if let Some(document) = scanned.next_document {
+            next = Some(ScanCursor { document, ..one });
             break;
         }
     }
-    Ok(page(hits, next, start.is_some(), bounds.limit))
+    Ok(select_page(hits, next, start.is_some(), bounds.limit))
 }
 
 /// All that may be looked through, in order, each from its last document on. What is empty is left
 /// out.
-fn scans(places: &[Place], indexes: &[Index], corpora: &[Corpus]) -> Vec<Start> {
+fn list_scans(
+    places: &[SearchedConversation],
+    indexes: &[SearchIndex],
+    corpora: &[Corpus],
+) -> Vec<ScanCursor> {
     let mut turns: Vec<(usize, usize)> =
-        places.iter().enumerate().map(|(number, place)| (place.turn, number)).collect();
+        places.iter().enumerate().map(|(number, place)| (place.scan_order, number)).collect();
     sort::sort(&mut turns);
     let mut out = Vec::new();
     for (_, number) in turns {
         let Some((place, index)) = places.get(number).zip(indexes.get(number)) else { continue };
-        let of_place = corpora.iter().map(|corpus| Start {
-            place: number,
+        let of_place = corpora.iter().map(|corpus| ScanCursor {
+            conversation_number: number,
             corpus: *corpus,
             document: start::documents(place, index, *corpus),
         });
@@ -209,156 +232,180 @@ fn scans(places: &[Place], indexes: &[Index], corpora: &[Corpus]) -> Vec<Start> 
 
 /// Of all matches in the order in which they were found, those that are hits. `next`: what was not
 /// looked through; `goes_on`: the query went on from an earlier one.
-fn page(mut hits: Vec<Hit>, next: Option<Start>, goes_on: bool, limit: usize) -> Found {
+fn select_page(
+    mut hits: Vec<GrepHit>,
+    next: Option<ScanCursor>,
+    goes_on: bool,
+    limit: usize,
+) -> FoundHits {
     if next.is_none() && !goes_on {
         let total = int::to_u64(hits.len());
         // The newest; of equals the later documents of the earlier conversation.
         sort::sort_by(&mut hits, &mut |a, b| {
-            let places = (a.place, a.corpus == Corpus::Summaries);
-            let others = (b.place, b.corpus == Corpus::Summaries);
+            let places = (a.conversation_number, a.corpus == Corpus::Summaries);
+            let others = (b.conversation_number, b.corpus == Corpus::Summaries);
             let newest = b.time.cmp(&a.time).then(places.cmp(&others));
             newest.then(b.document.cmp(&a.document))
         });
         hits.truncate(limit);
-        return Found { hits, total, ..Found::default() };
+        return FoundHits { hits, total, ..FoundHits::default() };
     }
-    let cut = hits.get(limit).map(Hit::start);
+    let cut = hits.get(limit).map(GrepHit::to_cursor);
     hits.truncate(limit);
-    Found {
+    FoundHits {
         total: int::to_u64(hits.len()),
-        starts: hits.iter().map(Hit::start).collect(),
-        next: cut.or(next),
+        hit_cursors: hits.iter().map(GrepHit::to_cursor).collect(),
+        next_cursor: cut.or(next),
         hits,
-        ..Found::default()
+        ..FoundHits::default()
     }
 }
 
-impl Hit {
+impl GrepHit {
     /// A match of an expression.
-    const fn matched(of: Start, document: u64, time: Timestamp) -> Self {
-        Self { place: of.place, corpus: of.corpus, document, score: None, rank: time, time }
+    const fn from_match(of: ScanCursor, document: u64, time: Timestamp) -> Self {
+        Self {
+            conversation_number: of.conversation_number,
+            corpus: of.corpus,
+            document,
+            score: None,
+            rank: time,
+            time,
+        }
     }
 
     /// Where a search goes on that comes to this next.
-    const fn start(&self) -> Start {
-        Start { place: self.place, corpus: self.corpus, document: self.document }
+    const fn to_cursor(&self) -> ScanCursor {
+        ScanCursor {
+            conversation_number: self.conversation_number,
+            corpus: self.corpus,
+            document: self.document,
+        }
     }
 }
 
 /// A corpus of a conversation between the two steps of a full-text search.
-struct Open {
-    place: usize,
+struct GatheredCorpus {
+    conversation_number: usize,
     corpus: Corpus,
-    gathered: Gathered,
+    gathered: CorpusMatches,
     /// All that fit the words.
-    documents: Vec<u64>,
+    matching_documents: Vec<u64>,
 }
 
 /// How many of the nearest do not fit the words.
-fn by_nearness_alone(open: &[Open], nearest: &[Hit]) -> u64 {
-    let has = |one: &Open, hit: &Hit| {
-        (one.place, one.corpus) == (hit.place, hit.corpus)
-            && one.documents.binary_search(&hit.document).is_ok()
+fn count_vector_only_hits(open: &[GatheredCorpus], nearest: &[GrepHit]) -> u64 {
+    let has = |one: &GatheredCorpus, hit: &GrepHit| {
+        (one.conversation_number, one.corpus) == (hit.conversation_number, hit.corpus)
+            && one.matching_documents.binary_search(&hit.document).is_ok()
     };
     int::to_u64(nearest.iter().filter(|hit| !open.iter().any(|one| has(one, hit))).count())
 }
 
 /// Says, when nothing was found, that there are messages of which not all was read for words.
-fn note_partial(
-    reader: &mut Reader<'_>,
-    places: &[Place],
-    indexes: &mut [Index],
-    found: &mut Found,
+fn note_partial_reads(
+    reader: &mut StoreSession<'_>,
+    places: &[SearchedConversation],
+    indexes: &mut [SearchIndex],
+    found: &mut FoundHits,
 ) -> Result<()> {
     let partial = TextQuery::of_partial();
-    let open = gathered(reader, places, indexes, &partial, &[Corpus::Messages])?;
-    if open.iter().any(|one| one.gathered.statistics.holding.iter().any(|held| held[0] > 0)) {
-        found.note("partly-read");
+    let open = gather_corpora(reader, places, indexes, &partial, &[Corpus::Messages])?;
+    if open.iter().any(|one| one.gathered.statistics.item_counts.iter().any(|held| held[0] > 0)) {
+        found.add_note("partly-read");
     }
     Ok(())
 }
 
 /// What the index says to a query.
-fn gathered(
-    reader: &mut Reader<'_>,
-    places: &[Place],
-    indexes: &mut [Index],
+fn gather_corpora(
+    reader: &mut StoreSession<'_>,
+    places: &[SearchedConversation],
+    indexes: &mut [SearchIndex],
     query: &TextQuery,
     corpora: &[Corpus],
-) -> Result<Vec<Open>> {
+) -> Result<Vec<GatheredCorpus>> {
     let mut open = Vec::new();
     for ((number, place), index) in places.iter().enumerate().zip(indexes.iter_mut()) {
-        place.enter(reader);
-        let history = History { keys: &place.keys, head: &place.loaded.head };
+        place.enter_conversation(reader);
+        let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
         for corpus in corpora {
-            let gathered = full_text::gather(reader, &history, index, *corpus, query)?;
+            let gathered = full_text::gather_matches(reader, &history, index, *corpus, query)?;
             let documents = Vec::new();
-            open.push(Open { place: number, corpus: *corpus, gathered, documents });
+            open.push(GatheredCorpus {
+                conversation_number: number,
+                corpus: *corpus,
+                gathered,
+                matching_documents: documents,
+            });
         }
     }
     Ok(open)
 }
 
-fn texts(
-    reader: &mut Reader<'_>,
-    places: &[Place],
-    indexes: &mut [Index],
-    open: &mut [Open],
+fn rank_all_corpora(
+    reader: &mut StoreSession<'_>,
+    places: &[SearchedConversation],
+    indexes: &mut [SearchIndex],
+    open: &mut [GatheredCorpus],
     query: &TextQuery,
-    bounds: &Bounds,
+    bounds: &GrepBounds,
     corpora: &[Corpus],
-    lists: &mut Vec<List>,
+    lists: &mut Vec<RankedHits>,
 ) -> Result<u64> {
     let mut total = 0;
     for corpus in corpora {
-        let mut statistics = Statistics::default();
-        let of_corpus = |one: &&Open| one.corpus == *corpus;
-        open.iter().filter(of_corpus).for_each(|one| statistics.add(&one.gathered.statistics));
+        let mut statistics = CorpusStatistics::default();
+        let of_corpus = |one: &&GatheredCorpus| one.corpus == *corpus;
+        open.iter()
+            .filter(of_corpus)
+            .for_each(|one| statistics.add_statistics(&one.gathered.statistics));
         for one in open.iter_mut().filter(|one| one.corpus == *corpus) {
-            let place = places.get(one.place).zip(indexes.get_mut(one.place));
+            let place =
+                places.get(one.conversation_number).zip(indexes.get_mut(one.conversation_number));
             let Some((place, index)) = place else { continue };
-            place.enter(reader);
-            total += best(reader, place, index, one, query, bounds, &statistics, lists)?;
+            place.enter_conversation(reader);
+            total += add_best_hits(reader, place, index, one, query, bounds, &statistics, lists)?;
         }
     }
     Ok(total)
 }
 
 /// Adds the best of one corpus of a conversation to the lists; returns how many fit.
-fn best(
-    reader: &mut Reader<'_>,
-    place: &Place,
-    index: &mut Index,
-    open: &mut Open,
+fn add_best_hits(
+    reader: &mut StoreSession<'_>,
+    place: &SearchedConversation,
+    index: &mut SearchIndex,
+    open: &mut GatheredCorpus,
     query: &TextQuery,
-    bounds: &Bounds,
-    statistics: &Statistics,
-    lists: &mut Vec<List>,
+    bounds: &GrepBounds,
+    statistics: &CorpusStatistics,
+    lists: &mut Vec<RankedHits>,
 ) -> Result<u64> {
-    let history = History { keys: &place.keys, head: &place.loaded.head };
+    let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
     let gathered = &open.gathered;
-    let window = bounds.window.and(&query.window);
-    let by_worth = bounds.sort != Sort::Recency;
+    let window = bounds.window.intersection(&query.window);
+    let by_worth = bounds.sort != GrepSort::Recency;
     let mut ranked =
         gathered.rank(reader, &history, index, query, &window, statistics, by_worth)?;
     if let Some(spans) = &place.spans {
-        let may = covered(reader, place, index, open.corpus, spans, &ranked.documents)?;
+        let may = check_coverage(reader, place, index, open.corpus, spans, &ranked.documents)?;
         let (mut one, mut other) = (may.iter(), may.iter());
         ranked.documents.retain(|_| one.next().is_some_and(|may| *may));
         ranked.scores.retain(|_| other.next().is_some_and(|may| *may));
     }
     let rows = || ranked.documents.iter().copied().zip(ranked.scores.iter().copied());
-    let best: Vec<(u64, u64)> = if bounds.sort == Sort::Relevance {
-        score::greatest(&mut rows().map(|(document, score)| (score, document)), bounds.limit)
+    let best: Vec<(u64, u64)> = if bounds.sort == GrepSort::Relevance {
+        score::select_top(&mut rows().map(|(document, score)| (score, document)), bounds.limit)
     } else {
         let times = gathered.times(reader, index, &ranked.documents)?;
         let rank = |((document, score), time): ((u64, u64), Timestamp)| {
-            (bounds.rank(Some(score), time), document)
+            (bounds.rank_hit(Some(score), time), document)
         };
-        score::greatest(&mut rows().zip(times).map(rank), bounds.limit)
+        score::select_top(&mut rows().zip(times).map(rank), bounds.limit)
     };
     let mut documents: Vec<u64> = best.iter().map(|(_, document)| *document).collect();
-    sort::numbers(&mut documents);
+    sort::sort_numbers(&mut documents);
     let times = gathered.times(reader, index, &documents)?;
     let time_of = |document: u64| {
         let place = documents.binary_search(&document).ok();
@@ -368,8 +415,8 @@ fn best(
         let place = ranked.documents.binary_search(&document).ok();
         place.and_then(|place| ranked.scores.get(place)).copied()
     };
-    let hit = |(rank, document): (u64, u64)| Hit {
-        place: open.place,
+    let hit = |(rank, document): (u64, u64)| GrepHit {
+        conversation_number: open.conversation_number,
         corpus: open.corpus,
         document,
         score: score_of(document),
@@ -377,15 +424,15 @@ fn best(
         time: time_of(document),
     };
     lists.push(best.into_iter().map(hit).collect());
-    open.documents = ranked.documents;
-    Ok(int::to_u64(open.documents.len()))
+    open.matching_documents = ranked.documents;
+    Ok(int::to_u64(open.matching_documents.len()))
 }
 
 /// Which of these documents a grant covers.
-fn covered(
-    reader: &mut Reader<'_>,
-    place: &Place,
-    index: &mut Index,
+fn check_coverage(
+    reader: &mut StoreSession<'_>,
+    place: &SearchedConversation,
+    index: &mut SearchIndex,
     corpus: Corpus,
     spans: &[(u64, u64)],
     documents: &[u64],
@@ -394,11 +441,11 @@ fn covered(
     if corpus == Corpus::Messages {
         return Ok(documents.iter().map(|seq| is_within(*seq, *seq)).collect());
     }
-    let rows = index.summaries(reader, documents)?;
+    let rows = index.read_summaries(reader, documents)?;
     let wanted: Vec<(String, u32)> =
-        rows.iter().map(|(id, bytes)| (place.keys.summary(*id), *bytes)).collect();
+        rows.iter().map(|(id, bytes)| (place.keys.summary_key(*id), *bytes)).collect();
     let mut may = Vec::with_capacity(wanted.len());
-    for ((key, _), value) in wanted.iter().zip(reader.passing(&wanted)?) {
+    for ((key, _), value) in wanted.iter().zip(reader.read_immutable_uncached(&wanted)?) {
         let record: Summary = codec::decode(key, &value)?;
         may.push(is_within(record.seq_first, record.seq_last));
     }
@@ -406,7 +453,7 @@ fn covered(
 }
 
 /// The first of ordered lists taken together.
-fn merged(lists: Vec<List>, limit: usize) -> Vec<Hit> {
+fn merge_ranked_lists(lists: Vec<RankedHits>, limit: usize) -> Vec<GrepHit> {
     let mut lists: Vec<_> = lists.into_iter().map(|list| list.into_iter().peekable()).collect();
     let mut out = Vec::new();
     while out.len() < limit {

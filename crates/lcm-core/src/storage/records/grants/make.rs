@@ -8,21 +8,21 @@ use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
 
 use super::{
-    CONVERSATIONS_MAX, Covered, DEPTH, DEPTH_MAX, ELSEWHERE_MAX, Elsewhere, GRANTS_MAX, Grant,
-    Grants, Permit, Record, SUMMARIES_MAX, TOKENS_MAX, TTL_MS, TTL_MS_MAX, denied, is_within, name,
-    names,
+    CONVERSATIONS_MAX, CoveredSummary, DEPTH_DEFAULT, DEPTH_MAX, FOREIGN_GRANTS_MAX, ForeignGrant,
+    GRANTS_MAX, Grant, GrantAccess, GrantRecord, LoadedGrants, SUMMARIES_MAX, TOKENS_MAX,
+    TTL_MS_DEFAULT, TTL_MS_MAX, conversation_names, denied_error, grant_name, is_within,
 };
 use crate::storage::{
     codec,
-    keys::Keys,
-    store_session::Reader,
+    keys::ConversationKeys,
+    store_session::StoreSession,
     summary::{self, Summary},
 };
 use lcm_text::{
     base::{
         error::{Error, Result},
         int,
-        json::{Fields, Writer},
+        json::{JsonFields, JsonWriter},
         time,
     },
     config::Config,
@@ -35,60 +35,60 @@ const GRANT: &str = "grant-json";
 const SUMMARIES_PER_READ: usize = 16;
 
 /// Limits as they are asked for.
-struct Asked {
+struct GrantRequest {
     conversations: Option<Vec<String>>,
     summaries: Option<Vec<String>>,
     depth_max: Option<u64>,
     tokens_max: Option<u64>,
     ttl_ms: Option<u64>,
-    from: Option<String>,
+    parent: Option<String>,
 }
 
-impl Asked {
+impl GrantRequest {
     fn read(grant_json: &str) -> Result<Self> {
         let none = grant_json.trim().is_empty();
-        let mut fields = Fields::of_argument(GRANT, if none { "{}" } else { grant_json })?;
+        let mut fields = JsonFields::parse_argument(GRANT, if none { "{}" } else { grant_json })?;
         let asked = Self {
-            conversations: list(&mut fields, "conversations", CONVERSATIONS_MAX),
-            summaries: list(&mut fields, "summaries", SUMMARIES_MAX),
-            depth_max: number(&mut fields, "depth_max", DEPTH_MAX.into()),
-            tokens_max: number(&mut fields, "tokens_max", TOKENS_MAX.into()),
-            ttl_ms: number(&mut fields, "ttl_ms", TTL_MS_MAX),
-            from: fields.text_or_none("from"),
+            conversations: read_id_list(&mut fields, "conversations", CONVERSATIONS_MAX),
+            summaries: read_id_list(&mut fields, "summaries", SUMMARIES_MAX),
+            depth_max: read_limit(&mut fields, "depth_max", DEPTH_MAX.into()),
+            tokens_max: read_limit(&mut fields, "tokens_max", TOKENS_MAX.into()),
+            ttl_ms: read_limit(&mut fields, "ttl_ms", TTL_MS_MAX),
+            parent: fields.take_optional_text("from"),
         };
-        fields.end(GRANT)?;
+        fields.finish(GRANT)?;
         Ok(asked)
     }
 }
 
 /// A list that, when it is there, names something; each once.
-fn list(fields: &mut Fields<'_>, key: &str, count_max: usize) -> Option<Vec<String>> {
+fn read_id_list(fields: &mut JsonFields<'_>, key: &str, count_max: usize) -> Option<Vec<String>> {
     let mut distinct: Vec<String> = Vec::new();
-    for text in fields.texts_or_none(key)? {
+    for text in fields.take_optional_texts(key)? {
         if !distinct.contains(&text) {
             distinct.push(text);
         }
     }
     if distinct.is_empty() || distinct.len() > count_max {
-        fields.must_be(key, &format!("a list of 1 to {count_max} ids"));
+        fields.reject_field(key, &format!("a list of 1 to {count_max} ids"));
     }
     Some(distinct)
 }
 
 /// A whole number from 1 on.
-fn number(fields: &mut Fields<'_>, key: &str, max: u64) -> Option<u64> {
-    let number = fields.number_or_none(key)?;
+fn read_limit(fields: &mut JsonFields<'_>, key: &str, max: u64) -> Option<u64> {
+    let number = fields.take_optional_u64(key)?;
     if number == 0 || number > max {
-        fields.must_be(key, &format!("from 1 to {max}"));
+        fields.reject_field(key, &format!("from 1 to {max}"));
     }
     Some(number)
 }
 
 /// A conversation that a new grant covers.
-struct Place {
-    keys: Keys,
+struct CoveredConversation {
+    keys: ConversationKeys,
     /// Its grants with the bytes that guard them; `None`: it is the one that issues the grant.
-    record: Option<(Grants, Option<Vec<u8>>)>,
+    record: Option<(GrantRecord, Option<Vec<u8>>)>,
 }
 
 /// Makes a grant and returns it as JSON.
@@ -98,59 +98,65 @@ struct Place {
 /// `invalid-input`: limits out of their bounds; `not-found`: a conversation or summary;
 /// `limit-exceeded`: too many grants; `denied`: the grant that it is to inherit from does not stand
 /// or does not allow it; `conflict`; errors of the store.
-pub(crate) fn make(
-    reader: &mut Reader<'_>,
+pub(crate) fn create_grant(
+    reader: &mut StoreSession<'_>,
     config: &Config,
     conversation: &str,
     grant_json: &str,
     now: Timestamp,
 ) -> Result<String> {
-    let asked = Asked::read(grant_json)?;
-    let own = Record::read(reader, conversation, now)?;
-    own.loaded.must_exist()?;
-    let above = match &asked.from {
-        Some(from) => Some(Permit::of(reader, conversation, from, now)?),
+    let asked = GrantRequest::read(grant_json)?;
+    let own = LoadedGrants::read(reader, conversation, now)?;
+    own.loaded.ensure_exists()?;
+    let above = match &asked.parent {
+        Some(from) => Some(GrantAccess::from_grant(reader, conversation, from, now)?),
         None => None,
     };
     let covered = match (&asked.conversations, &above) {
         (Some(names), _) => names.clone(),
-        (None, Some(above)) => above.conversations(reader)?,
+        (None, Some(above)) => above.list_conversations(reader)?,
         (None, None) => alloc::vec![conversation.into()],
     };
     let mut grant = limits(&asked, config, above.as_ref())?;
     if let Some(above) = &above {
         for name in &covered {
-            above.must_cover(reader, name)?;
+            above.ensure_covers(reader, name)?;
         }
     }
-    let issuer = above.as_ref().map_or(&own, |above| &above.record).keys.id();
+    let issuer = above.as_ref().map_or(&own, |above| &above.record).keys.conversation_hash();
     let mut places = places(reader, &covered, issuer)?;
-    grant.conversations = places.iter().map(|place| place.keys.id()).collect();
+    grant.conversations = places.iter().map(|place| place.keys.conversation_hash()).collect();
     grant.summaries = summaries(reader, &asked, &places, above.as_ref())?;
-    let Record { keys, bytes, mut grants, now, .. } = match above {
+    let LoadedGrants { keys, bytes, mut grants, now, .. } = match above {
         Some(above) => above.record,
         None => own,
     };
     grant.issued_at = now;
-    let ttl_ms = asked.ttl_ms.unwrap_or(TTL_MS);
+    let ttl_ms = asked.ttl_ms.unwrap_or(TTL_MS_DEFAULT);
     grant.expires_at = grant.expires_at.min(now.saturating_add(ttl_ms)).min(time::MS_MAX);
     let at = take(&mut grants, grant, &keys, now)?;
-    let Some(grant) = grants.own.get(at) else { return Err(Error::corrupt("a grant is lost")) };
+    let Some(grant) = grants.own_grants.get(at) else {
+        return Err(Error::corrupt_store("a grant is lost"));
+    };
     let (id, expires_at) = (grant.id, grant.expires_at);
     let answer = object(&grants, grant, &covered).end_object();
-    let (guard, put) = grants.change(&keys, now, bytes)?;
+    let (guard, put) = grants.build_commit(&keys, now, bytes)?;
     let (mut guards, mut puts) = (alloc::vec![guard], alloc::vec![put]);
     for place in &mut places {
         let Some((mut grants, bytes)) = place.record.take() else { continue };
-        grants.sweep(now);
-        if grants.elsewhere.len() >= ELSEWHERE_MAX {
-            return Err(Error::limit(format_args!(
-                "conversations: {ELSEWHERE_MAX} grants of others cover one of these; wait until \
+        grants.remove_expired(now);
+        if grants.foreign_grants.len() >= FOREIGN_GRANTS_MAX {
+            return Err(Error::limit_exceeded(format_args!(
+                "conversations: {FOREIGN_GRANTS_MAX} grants of others cover one of these; wait until \
                  one expires"
             )));
         }
-        grants.elsewhere.push(Elsewhere { id, conversation: keys.id(), expires_at });
-        let (guard, put) = grants.change(&place.keys, now, bytes)?;
+        grants.foreign_grants.push(ForeignGrant {
+            id,
+            conversation: keys.conversation_hash(),
+            expires_at,
+        });
+        let (guard, put) = grants.build_commit(&place.keys, now, bytes)?;
         guards.push(guard);
         puts.push(put);
     }
@@ -159,85 +165,92 @@ pub(crate) fn make(
 }
 
 /// The numbers of a new grant: those asked for, within those of the one that it inherits from.
-fn limits(asked: &Asked, config: &Config, above: Option<&Permit>) -> Result<Grant> {
+fn limits(asked: &GrantRequest, config: &Config, above: Option<&GrantAccess>) -> Result<Grant> {
     let default = u64::from(config.expand_tokens_max.min(TOKENS_MAX));
-    let mut depth_max = asked.depth_max.unwrap_or(DEPTH.into());
+    let mut depth_max = asked.depth_max.unwrap_or(DEPTH_DEFAULT.into());
     let mut tokens_max = asked.tokens_max.unwrap_or(default);
     let (mut from, mut expires_at) = (None, time::MS_MAX);
     if let Some(above) = above {
-        above.must_have_left()?;
+        above.ensure_tokens_left()?;
         let deeper = u64::from(above.depth_max() - 1);
         if deeper == 0 {
-            return Err(denied("from: that grant has a depth of 1 and gives none on"));
+            return Err(denied_error("from: that grant has a depth of 1 and gives none on"));
         }
         depth_max = depth_max.min(deeper);
-        tokens_max = tokens_max.min(above.left().into());
-        (from, expires_at) = (Some(above.grant()?.id), above.grant()?.expires_at);
+        tokens_max = tokens_max.min(above.tokens_left().into());
+        (from, expires_at) = (Some(above.granted_record()?.id), above.granted_record()?.expires_at);
     }
     Ok(Grant {
         id: [0; 8],
-        from,
+        parent: from,
         issued_at: 0,
         expires_at,
         revoked: false,
-        depth_max: int::tokens_u32(depth_max),
-        tokens_max: int::tokens_u32(tokens_max),
-        spent: 0,
+        depth_max: int::saturate_tokens(depth_max),
+        tokens_max: int::saturate_tokens(tokens_max),
+        tokens_spent: 0,
         conversations: Vec::new(),
         summaries: None,
     })
 }
 
 /// The conversations that a grant is to cover, all of which exist.
-fn places(reader: &mut Reader<'_>, names: &[String], issuer: [u8; 16]) -> Result<Vec<Place>> {
+fn places(
+    reader: &mut StoreSession<'_>,
+    names: &[String],
+    issuer: [u8; 16],
+) -> Result<Vec<CoveredConversation>> {
     let mut wanted = Vec::new();
     for name in names {
-        let keys = Keys::new(name)?;
-        wanted.extend([keys.head(), keys.grants()]);
+        let keys = ConversationKeys::new(name)?;
+        wanted.extend([keys.head_key(), keys.grants_key()]);
     }
-    let values = reader.fresh(&wanted)?;
+    let values = reader.read_uncached(&wanted)?;
     let mut places = Vec::with_capacity(names.len());
     for (name, values) in names.iter().zip(values.chunks(2)) {
         let [Some(_), bytes] = values else {
             return Err(Error::not_found(format_args!("conversation `{name}` does not exist")));
         };
-        let keys = Keys::new(name)?;
-        let record = if keys.id() == issuer {
+        let keys = ConversationKeys::new(name)?;
+        let record = if keys.conversation_hash() == issuer {
             None
         } else {
-            Some((Grants::of(&keys.grants(), bytes.as_deref())?, bytes.clone()))
+            Some((
+                GrantRecord::decode_or_default(&keys.grants_key(), bytes.as_deref())?,
+                bytes.clone(),
+            ))
         };
-        places.push(Place { keys, record });
+        places.push(CoveredConversation { keys, record });
     }
     Ok(places)
 }
 
 /// The summaries that a grant is to be limited to.
 fn summaries(
-    reader: &mut Reader<'_>,
-    asked: &Asked,
-    places: &[Place],
-    above: Option<&Permit>,
-) -> Result<Option<Vec<Covered>>> {
+    reader: &mut StoreSession<'_>,
+    asked: &GrantRequest,
+    places: &[CoveredConversation],
+    above: Option<&GrantAccess>,
+) -> Result<Option<Vec<CoveredSummary>>> {
     let Some(names) = &asked.summaries else { return inherited(places, above) };
     let mut ids = Vec::new();
     for name in names {
-        ids.push(summary::parse_name(name)?);
+        ids.push(summary::parse_summary_id(name)?);
     }
-    let mut found: Vec<Option<Covered>> = ids.iter().map(|_| None).collect();
+    let mut found: Vec<Option<CoveredSummary>> = ids.iter().map(|_| None).collect();
     for (place, conversation) in places.iter().zip(0u32..) {
-        let spans = above.and_then(|above| above.spans(&place.keys));
+        let spans = above.and_then(|above| above.covered_spans(&place.keys));
         let slots = found.chunks_mut(SUMMARIES_PER_READ);
         for (ids, slots) in ids.chunks(SUMMARIES_PER_READ).zip(slots) {
-            let keys: Vec<String> = ids.iter().map(|id| place.keys.summary(*id)).collect();
+            let keys: Vec<String> = ids.iter().map(|id| place.keys.summary_key(*id)).collect();
             for (((id, key), slot), value) in
-                ids.iter().zip(&keys).zip(slots).zip(reader.fresh(&keys)?)
+                ids.iter().zip(&keys).zip(slots).zip(reader.read_uncached(&keys)?)
             {
                 let Some(value) = value else { continue };
                 let record: Summary = codec::decode(key, &value)?;
                 let (seq_first, seq_last) = (record.seq_first, record.seq_last);
                 if slot.is_none() && is_within(spans.as_deref(), seq_first, seq_last) {
-                    *slot = Some(Covered { id: *id, conversation, seq_first, seq_last });
+                    *slot = Some(CoveredSummary { id: *id, conversation, seq_first, seq_last });
                 }
             }
         }
@@ -245,73 +258,88 @@ fn summaries(
     let missing = names.iter().zip(&found).find(|(_, found)| found.is_none());
     match missing {
         None => Ok(Some(found.into_iter().flatten().collect())),
-        Some((name, _)) => Err(above.and_then(Permit::uncovered).unwrap_or_else(|| {
+        Some((name, _)) => Err(above.and_then(GrantAccess::uncovered_error).unwrap_or_else(|| {
             Error::not_found(format_args!("summaries: there is no `{name}` in what is covered"))
         })),
     }
 }
 
 /// The summaries of the grant above, in the conversations that the new one covers.
-fn inherited(places: &[Place], above: Option<&Permit>) -> Result<Option<Vec<Covered>>> {
+fn inherited(
+    places: &[CoveredConversation],
+    above: Option<&GrantAccess>,
+) -> Result<Option<Vec<CoveredSummary>>> {
     let Some(above) = above else { return Ok(None) };
-    let grant = above.grant()?;
+    let grant = above.granted_record()?;
     let Some(covered) = &grant.summaries else { return Ok(None) };
     let mut list = Vec::new();
     for one in covered {
         let id = grant.conversations.get(int::to_usize(one.conversation.into()));
-        let place = places.iter().position(|place| Some(&place.keys.id()) == id);
+        let place = places.iter().position(|place| Some(&place.keys.conversation_hash()) == id);
         if let Some(place) = place {
-            list.push(Covered { conversation: int::to_u32(place), ..*one });
+            list.push(CoveredSummary { conversation: int::to_u32(place), ..*one });
         }
     }
     if list.is_empty() {
-        return Err(denied("from: that grant covers nothing in these conversations"));
+        return Err(denied_error("from: that grant covers nothing in these conversations"));
     }
     Ok(Some(list))
 }
 
 /// Takes a new grant into a record, when there is a place for it; returns which.
-fn take(grants: &mut Grants, mut grant: Grant, keys: &Keys, now: Timestamp) -> Result<usize> {
-    grants.sweep(now);
-    if grants.own.len() >= GRANTS_MAX {
-        let stands: Vec<bool> = (0..grants.own.len()).map(|at| !grants.is_revoked(at)).collect();
+fn take(
+    grants: &mut GrantRecord,
+    mut grant: Grant,
+    keys: &ConversationKeys,
+    now: Timestamp,
+) -> Result<usize> {
+    grants.remove_expired(now);
+    if grants.own_grants.len() >= GRANTS_MAX {
+        let stands: Vec<bool> =
+            (0..grants.own_grants.len()).map(|at| !grants.is_revoked(at)).collect();
         let mut stands = stands.into_iter();
-        grants.own.retain(|_| stands.next().unwrap_or(true));
+        grants.own_grants.retain(|_| stands.next().unwrap_or(true));
     }
-    if grants.own.len() >= GRANTS_MAX {
-        return Err(Error::limit(format_args!(
+    if grants.own_grants.len() >= GRANTS_MAX {
+        return Err(Error::limit_exceeded(format_args!(
             "the conversation has {GRANTS_MAX} grants that stand; revoke one, or wait until one \
              expires"
         )));
     }
     let contents = codec::encode(&grant)?;
-    let number = grants.issued.to_be_bytes();
-    grant.id = hash::prefix(&hash::hash(&[b"lcm grant", &keys.id(), &number, &contents]));
-    grants.issued += 1;
-    grants.own.push(grant);
-    Ok(grants.own.len() - 1)
+    let number = grants.issued_count.to_be_bytes();
+    grant.id = hash::hash_prefix(&hash::hash_fields(&[
+        b"lcm grant",
+        &keys.conversation_hash(),
+        &number,
+        &contents,
+    ]));
+    grants.issued_count += 1;
+    grants.own_grants.push(grant);
+    Ok(grants.own_grants.len() - 1)
 }
 
 /// A grant as JSON.
-fn object(grants: &Grants, grant: &Grant, conversations: &[String]) -> Writer {
-    let left = grants.place(grant.id).map_or(0, |at| grants.left(at));
-    let mut w = Writer::object();
-    w.texts("conversations", conversations);
-    w.number("depth_max", grant.depth_max.into());
-    w.time("expires_at", grant.expires_at);
-    w.text_or_null("from", grant.from.map(name).as_deref());
-    w.text("id", &name(grant.id));
-    w.time("issued_at", grant.issued_at);
-    w.flag("revoked", grants.place(grant.id).is_some_and(|at| grants.is_revoked(at)));
+fn object(grants: &GrantRecord, grant: &Grant, conversations: &[String]) -> JsonWriter {
+    let left = grants.find_index(grant.id).map_or(0, |at| grants.tokens_left(at));
+    let mut w = JsonWriter::new_object();
+    w.add_texts("conversations", conversations);
+    w.add_number("depth_max", grant.depth_max.into());
+    w.add_time("expires_at", grant.expires_at);
+    w.add_optional_text("from", grant.parent.map(grant_name).as_deref());
+    w.add_text("id", &grant_name(grant.id));
+    w.add_time("issued_at", grant.issued_at);
+    w.add_flag("revoked", grants.find_index(grant.id).is_some_and(|at| grants.is_revoked(at)));
     match &grant.summaries {
-        None => w.null("summaries"),
+        None => w.add_null("summaries"),
         Some(covered) => {
-            let ids: Vec<String> = covered.iter().map(|one| summary::name(one.id)).collect();
-            w.texts("summaries", &ids);
+            let ids: Vec<String> =
+                covered.iter().map(|one| summary::format_summary_id(one.id)).collect();
+            w.add_texts("summaries", &ids);
         }
     }
-    w.number("tokens_left", left.into());
-    w.number("tokens_max", grant.tokens_max.into());
+    w.add_number("tokens_left", left.into());
+    w.add_number("tokens_max", grant.tokens_max.into());
     w
 }
 
@@ -322,20 +350,20 @@ fn object(grants: &Grants, grant: &Grant, conversations: &[String]) -> Writer {
 /// `not-found`: neither issued by the conversation nor covering it; `conflict`; errors of the
 /// store.
 pub(crate) fn revoke(
-    reader: &mut Reader<'_>,
+    reader: &mut StoreSession<'_>,
     conversation: &str,
     grant: &str,
     now: Timestamp,
 ) -> Result<()> {
-    let Some((record, at)) = Record::with(reader, conversation, grant, now)? else {
+    let Some((record, at)) = LoadedGrants::find_grant(reader, conversation, grant, now)? else {
         return Err(Error::not_found("there is no such grant of this conversation"));
     };
-    let Record { keys, bytes, mut grants, now, .. } = record;
-    match grants.own.get_mut(at) {
+    let LoadedGrants { keys, bytes, mut grants, now, .. } = record;
+    match grants.own_grants.get_mut(at) {
         Some(grant) if !grant.revoked => grant.revoked = true,
         _ => return Ok(()),
     }
-    let (guard, put) = grants.change(&keys, now, bytes)?;
+    let (guard, put) = grants.build_commit(&keys, now, bytes)?;
     reader.commit(&[guard], &[put])
 }
 
@@ -344,12 +372,12 @@ pub(crate) fn revoke(
 /// # Errors
 ///
 /// `not-found`; errors of the store.
-pub(crate) fn listing(reader: &mut Reader<'_>, conversation: &str) -> Result<Writer> {
-    let record = Record::read(reader, conversation, 0)?;
-    record.loaded.must_exist()?;
-    let mut items = Writer::array();
-    for grant in &record.grants.own {
-        let conversations = names(reader, &grant.conversations)?;
+pub(crate) fn list_grants(reader: &mut StoreSession<'_>, conversation: &str) -> Result<JsonWriter> {
+    let record = LoadedGrants::read(reader, conversation, 0)?;
+    record.loaded.ensure_exists()?;
+    let mut items = JsonWriter::new_array();
+    for grant in &record.grants.own_grants {
+        let conversations = conversation_names(reader, &grant.conversations)?;
         items.push_object(object(&record.grants, grant, &conversations));
     }
     Ok(items)

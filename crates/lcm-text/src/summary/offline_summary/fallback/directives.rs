@@ -6,16 +6,16 @@
 use alloc::string::String;
 
 /// The text without instruction-like sentences, and whether there were any.
-pub(super) fn remove(text: &str) -> (String, bool) {
+pub(super) fn remove_directives(text: &str) -> (String, bool) {
     let mut out = String::with_capacity(text.len());
     let mut removed = false;
     for line in text.split_inclusive('\n') {
         let start = out.len();
         let mut after_directive = false;
-        for sentence in sentences(line) {
+        for sentence in split_sentences(line) {
             let lower = sentence.to_lowercase();
             after_directive =
-                is_directive(&lower, sentence) || (after_directive && continues(&lower));
+                is_directive(&lower, sentence) || (after_directive && continues_directive(&lower));
             removed |= after_directive;
             if !after_directive {
                 out.push_str(sentence);
@@ -31,19 +31,20 @@ pub(super) fn remove(text: &str) -> (String, bool) {
 }
 
 /// The sentences of a line, with the blanks after them.
-fn sentences(line: &str) -> impl Iterator<Item = &str> {
+fn split_sentences(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line;
     core::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
-        let (sentence, after) = rest.split_at_checked(sentence_end(rest)).unwrap_or((rest, ""));
+        let (sentence, after) =
+            rest.split_at_checked(find_sentence_end(rest)).unwrap_or((rest, ""));
         rest = after;
         Some(sentence)
     })
 }
 
-fn sentence_end(text: &str) -> usize {
+fn find_sentence_end(text: &str) -> usize {
     let mut ended = false;
     for (at, c) in text.char_indices() {
         if ended && !c.is_whitespace() {
@@ -124,7 +125,7 @@ fn is_directive(lower: &str, sentence: &str) -> bool {
 }
 
 /// Whether a sentence after a directive goes on with it.
-fn continues(lower: &str) -> bool {
+fn continues_directive(lower: &str) -> bool {
     const STARTS: [&str; 12] = [
         "and ", "then ", "instead", "also ", "do not ", "don't ", "output ", "reply ", "respond ",
         "answer ", "say ", "print ",

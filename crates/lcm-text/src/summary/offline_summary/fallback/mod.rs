@@ -2,10 +2,10 @@
 
 use alloc::{format, string::String};
 
-use super::{extract, head, pieces::quarters};
+use super::{pieces::quarter_tokens_u32, summarize_extractively, truncate_at_word};
 use crate::{
     base::tokens,
-    summary::transcript::{DIRECTIVE_NOTE, EXPAND_PREFIX, outer},
+    summary::transcript::{DIRECTIVE_NOTE, EXPAND_PREFIX, parse_block_header},
 };
 
 mod directives;
@@ -21,28 +21,28 @@ const SOURCE_MIN: u32 = 24;
 /// so, unless the limit is too small for note and text. `None` when `source_tokens` is under 24,
 /// or when the limit is too small for any text.
 #[must_use]
-pub fn fallback(source: &str, source_tokens: u32, tokens_max: u32) -> Option<String> {
+pub fn build_fallback(source: &str, source_tokens: u32, tokens_max: u32) -> Option<String> {
     if source_tokens < SOURCE_MIN {
         return None;
     }
     let limit = tokens_max.min(source_tokens - 1);
     let marker = format!("\n[Truncated from {source_tokens} tokens]");
-    let (clean, removed) = directives::remove(source);
-    let room = limit.checked_sub(quarters(&marker).div_ceil(4))?;
+    let (clean, removed) = directives::remove_directives(source);
+    let room = limit.checked_sub(quarter_tokens_u32(&marker).div_ceil(4))?;
     let note = format!("{DIRECTIVE_NOTE}\n");
-    let note_tokens = quarters(&note).div_ceil(4);
+    let note_tokens = quarter_tokens_u32(&note).div_ceil(4);
     let mut out = String::new();
     let mut text = String::new();
     if removed && note_tokens < room {
-        text = shorten(&clean, room - note_tokens);
+        text = extract_or_truncate(&clean, room - note_tokens);
         out.push_str(if text.is_empty() { "" } else { &note });
     }
     if text.is_empty() {
-        text = shorten(&clean, room);
+        text = extract_or_truncate(&clean, room);
     }
     if text.is_empty() {
         // Everything was directives: the note alone says what is true.
-        text = head(DIRECTIVE_NOTE, room).into();
+        text = truncate_at_word(DIRECTIVE_NOTE, room).into();
     }
     if text.is_empty() {
         return None;
@@ -52,13 +52,14 @@ pub fn fallback(source: &str, source_tokens: u32, tokens_max: u32) -> Option<Str
     Some(out)
 }
 
-fn shorten(source: &str, tokens_max: u32) -> String {
-    let text = extract(source, tokens_max);
+fn extract_or_truncate(source: &str, tokens_max: u32) -> String {
+    let text = summarize_extractively(source, tokens_max);
     if !text.is_empty() {
         return text;
     }
-    let first = source.lines().find(|line| !line.trim().is_empty() && outer(line).is_none());
-    tokens::truncate(first.map_or("", str::trim), tokens_max).trim_end().into()
+    let first =
+        source.lines().find(|line| !line.trim().is_empty() && parse_block_header(line).is_none());
+    tokens::truncate_to_tokens(first.map_or("", str::trim), tokens_max).trim_end().into()
 }
 
 /// A text that is too long, cut to `tokens_max` tokens, its note `[Capped from N tokens to ~M]`
@@ -68,7 +69,7 @@ fn shorten(source: &str, tokens_max: u32) -> String {
 /// tight limits the note is `[Capped to ~M]` or `[Capped]`, and under 4 tokens there is none. A
 /// text within the limit is returned as it is.
 #[must_use]
-pub fn cap(text: &str, tokens_max: u32, tokens: u32) -> String {
+pub fn cap_summary(text: &str, tokens_max: u32, tokens: u32) -> String {
     let text = text.trim_end();
     if tokens::estimate(text) <= tokens_max {
         return text.into();
@@ -80,16 +81,19 @@ pub fn cap(text: &str, tokens_max: u32, tokens: u32) -> String {
         String::from("\n[Capped]"),
     ];
     // A note may take a third of the limit, the shortest one all but the first letters.
-    let fits = |note: &&String| quarters(note) <= budget / 3;
-    let shortest = || notes.last().filter(|note| quarters(note) + 4 <= budget);
+    let fits = |note: &&String| quarter_tokens_u32(note) <= budget / 3;
+    let shortest = || notes.last().filter(|note| quarter_tokens_u32(note) + 4 <= budget);
     let note = notes.iter().find(fits).or_else(shortest).map_or("", String::as_str);
-    let room = budget.saturating_sub(quarters(note));
+    let room = budget.saturating_sub(quarter_tokens_u32(note));
     let (body, footer) = text
         .rsplit_once('\n')
-        .filter(|(_, last)| last.starts_with(EXPAND_PREFIX) && quarters(last) < budget / 4)
+        .filter(|(_, last)| {
+            last.starts_with(EXPAND_PREFIX) && quarter_tokens_u32(last) < budget / 4
+        })
         .unwrap_or((text, ""));
-    let room = if footer.is_empty() { room } else { room.saturating_sub(quarters(footer) + 1) };
-    let mut out = String::from(head(body, room / 4));
+    let room =
+        if footer.is_empty() { room } else { room.saturating_sub(quarter_tokens_u32(footer) + 1) };
+    let mut out = String::from(truncate_at_word(body, room / 4));
     if !footer.is_empty() {
         out.push('\n');
         out.push_str(footer);
