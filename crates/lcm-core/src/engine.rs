@@ -215,7 +215,7 @@ impl Engine {
     #[must_use]
     pub fn complete_offline(&self, request: &CompletionRequest) -> Completion {
         let text = match request.purpose {
-            Purpose::Ask => ask::offline(&request.prompt),
+            Purpose::Ask => ask::answer_offline(&request.prompt),
             _ => offline_summary::answer_offline_prompt(&request.prompt),
         };
         Completion {
@@ -368,7 +368,7 @@ impl Engine {
         grant: &str,
         now: Timestamp,
     ) -> Result<()> {
-        grants::revoke(&mut self.reader(store), conversation, grant, now)
+        grants::revoke_grant(&mut self.reader(store), conversation, grant, now)
     }
 
     /// Begins to answer a question: JSON with the request that a model has to complete and the
@@ -430,14 +430,14 @@ impl Engine {
     /// as in [`Engine::tool_call`], of which only counts whether there is one.
     #[must_use]
     pub fn tool_definitions(&self, dialect: Dialect, caller: Option<&str>) -> String {
-        agent_tools::definitions(dialect, caller.is_some())
+        agent_tools::build_definitions(dialect, caller.is_some())
     }
 
     /// Text for a system prompt that says when to use the tools, as a section in the form that the
     /// dialect's provider asks for.
     #[must_use]
     pub fn tool_instructions(&self, dialect: Dialect, has_summaries: bool) -> String {
-        agent_tools::instructions(dialect, has_summaries)
+        agent_tools::build_instructions(dialect, has_summaries)
     }
 
     /// Answers the call of a tool. What its model did wrong is an answer, too. `caller` is the
@@ -477,7 +477,7 @@ impl Engine {
     ) -> Result<ToolOutcome> {
         let config = Rc::clone(&self.config);
         let reader = &mut self.reader(store);
-        agent_tools::resume(reader, &config, conversation, continuation, answers, now)
+        agent_tools::resume_call(reader, &config, conversation, continuation, answers, now)
     }
 
     /// What a conversation holds and costs, or (`None`) what the store holds, as JSON.

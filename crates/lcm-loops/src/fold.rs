@@ -28,7 +28,7 @@ pub const fn is_mark(c: char) -> bool {
 }
 
 /// ASCII for a full-width form of it, else the character itself.
-pub fn narrow(c: char) -> char {
+pub fn to_half_width(c: char) -> char {
     match u32::from(c) {
         code @ 0xFF01..=0xFF5E => char::from_u32(code - 0xFEE0).unwrap_or(c),
         _ => c,
@@ -36,23 +36,23 @@ pub fn narrow(c: char) -> char {
 }
 
 /// Hands out what stands for a character in a term: nothing, one character or several.
-pub fn fold(c: char, each: &mut dyn FnMut(char)) {
+pub fn fold_char(c: char, each: &mut dyn FnMut(char)) {
     if c.is_ascii() {
         return each(c.to_ascii_lowercase());
     }
-    if let Some(letters) = letters(c) {
+    if let Some(letters) = expand_letters(c) {
         return letters.chars().for_each(each);
     }
-    for lower in narrow(c).to_lowercase() {
+    for lower in to_half_width(c).to_lowercase() {
         if !is_mark(lower) {
-            each(base(lower));
+            each(strip_accent(lower));
         }
     }
 }
 
 /// What one character stands for that is several letters (full case folding of Unicode); the
 /// ligatures come out of documents that were set in print.
-const fn letters(c: char) -> Option<&'static str> {
+const fn expand_letters(c: char) -> Option<&'static str> {
     Some(match c {
         '\u{df}' | '\u{1e9e}' => "ss",
         '\u{fb00}' => "ff",
@@ -66,7 +66,7 @@ const fn letters(c: char) -> Option<&'static str> {
 }
 
 /// A lower-case letter without its accents.
-fn base(c: char) -> char {
+fn strip_accent(c: char) -> char {
     let latin = |table: &[u8], first: u32| {
         let index = crate::num::to_usize(u64::from(u32::from(c) - first));
         table.get(index).copied().filter(|letter| *letter != b'.').map_or(c, char::from)
@@ -77,15 +77,15 @@ fn base(c: char) -> char {
         '\u{1ff}' => '\u{f8}',
         '\u{c0}'..='\u{24f}' => latin(LATIN, 0xC0),
         '\u{1e00}'..='\u{1eff}' => latin(LATIN_ADDITIONAL, 0x1E00),
-        '\u{370}'..='\u{3ff}' | '\u{1f00}'..='\u{1fff}' => greek(c),
-        '\u{400}'..='\u{4ff}' => cyrillic(c),
+        '\u{370}'..='\u{3ff}' | '\u{1f00}'..='\u{1fff}' => fold_greek(c),
+        '\u{400}'..='\u{4ff}' => fold_cyrillic(c),
         // Alef with madda or hamza.
         '\u{622}' | '\u{623}' | '\u{625}' => '\u{627}',
         _ => c,
     }
 }
 
-fn greek(c: char) -> char {
+fn fold_greek(c: char) -> char {
     match c {
         '\u{3ac}'
         | '\u{1f00}'..='\u{1f0f}'
@@ -132,7 +132,7 @@ fn greek(c: char) -> char {
     }
 }
 
-fn cyrillic(c: char) -> char {
+fn fold_cyrillic(c: char) -> char {
     match c {
         '\u{450}' | '\u{451}' | '\u{4d7}' => '\u{435}',
         '\u{453}' => '\u{433}',
@@ -164,7 +164,7 @@ mod tests {
 
     fn folded(c: char) -> String {
         let mut out = String::new();
-        fold(c, &mut |c| out.push(c));
+        fold_char(c, &mut |c| out.push(c));
         out
     }
 

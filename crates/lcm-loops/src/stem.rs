@@ -38,7 +38,7 @@ worn wear|written write|wrote write";
 static LAST_LETTERS: [u32; 26] = last_letters(IRREGULAR.as_bytes());
 
 /// The bit of a letter, and its place in the alphabet.
-const fn letter(byte: u8) -> (u32, u8) {
+const fn letter_bit(byte: u8) -> (u32, u8) {
     let place = byte.wrapping_sub(b'a');
     (if place < 26 { 1 << place } else { 0 }, place)
 }
@@ -50,10 +50,10 @@ const fn last_letters(mut list: &[u8]) -> [u32; 26] {
         match *byte {
             b'|' => (first, is_form) = (b'|', true),
             b' ' => {
-                let (mut places, mut left) = (of_first.as_mut_slice(), letter(first).1);
+                let (mut places, mut left) = (of_first.as_mut_slice(), letter_bit(first).1);
                 while let [place, others @ ..] = places {
                     if left == 0 {
-                        *place |= letter(last).0;
+                        *place |= letter_bit(last).0;
                         break;
                     }
                     (places, left) = (others, left - 1);
@@ -74,8 +74,8 @@ const fn last_letters(mut list: &[u8]) -> [u32; 26] {
 /// Whether a word begins and ends like an irregular form.
 fn may_be_irregular(form: &[u8]) -> bool {
     let (Some(first), Some(last)) = (form.first(), form.last()) else { return false };
-    let last_letters = LAST_LETTERS.get(usize::from(letter(*first).1));
-    last_letters.is_some_and(|letters| letters & letter(*last).0 != 0)
+    let last_letters = LAST_LETTERS.get(usize::from(letter_bit(*first).1));
+    last_letters.is_some_and(|letters| letters & letter_bit(*last).0 != 0)
 }
 
 /// Writes the stem of a word; `true`: the word was inflected.
@@ -83,21 +83,21 @@ fn may_be_irregular(form: &[u8]) -> bool {
 /// A word that ends in `e` or `y` may have another stem without being inflected; see
 /// [`each_form`].
 #[inline(never)]
-pub fn stem(word: &[u8], out: &mut Vec<u8>) -> bool {
+pub fn stem_word(word: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
     if !has_stem(word) {
         out.extend_from_slice(word);
         return false;
     }
-    let regular = Some(word).filter(|word| may_be_irregular(word)).and_then(irregular);
+    let regular = Some(word).filter(|word| may_be_irregular(word)).and_then(find_irregular);
     let regular = regular.unwrap_or(word);
     out.extend_from_slice(regular);
     let mut inflected = regular != word;
     if !inflected {
-        let plural = plural(out);
-        inflected = past(out) || plural;
+        let plural = strip_plural(out);
+        inflected = strip_past(out) || plural;
     }
-    ending(out);
+    normalize_ending(out);
     inflected
 }
 
@@ -113,7 +113,7 @@ pub fn each_form(word: &[u8], each: &mut dyn FnMut(u8, &[u8])) {
         return;
     }
     let mut stem = Vec::new();
-    self::stem(word, &mut stem);
+    self::stem_word(word, &mut stem);
     each(b's', &stem);
     each(b'w', &stem);
     let Some(last) = stem.pop() else { return };
@@ -134,7 +134,7 @@ pub fn each_irregular(stem: &[u8], each: &mut dyn FnMut(&[u8])) {
     for (form, word) in IRREGULAR.split('|').filter_map(|entry| entry.split_once(' ')) {
         // A stem begins like its word.
         let is_near = word.as_bytes().first() == stem.first();
-        if is_near && self::stem(form.as_bytes(), &mut of_form) && of_form == stem {
+        if is_near && self::stem_word(form.as_bytes(), &mut of_form) && of_form == stem {
             each(form.as_bytes());
         }
     }
@@ -142,7 +142,7 @@ pub fn each_irregular(stem: &[u8], each: &mut dyn FnMut(&[u8])) {
 
 /// The word that an irregular form belongs to.
 #[inline(never)]
-fn irregular(form: &[u8]) -> Option<&'static [u8]> {
+fn find_irregular(form: &[u8]) -> Option<&'static [u8]> {
     let list = IRREGULAR.as_bytes();
     let (mut from, mut to) = (0, list.len());
     while from < to {
@@ -164,7 +164,7 @@ fn irregular(form: &[u8]) -> Option<&'static [u8]> {
 
 /// Takes off the sign of a plural.
 #[inline(never)]
-fn plural(word: &mut Vec<u8>) -> bool {
+fn strip_plural(word: &mut Vec<u8>) -> bool {
     let cut = match word.as_slice() {
         [.., b's', b's', b'e', b's'] => 2,
         [_, _, .., b'i', b'e', b's'] => 2,
@@ -178,11 +178,11 @@ fn plural(word: &mut Vec<u8>) -> bool {
 
 /// Takes off `ed` and `ing`.
 #[inline(never)]
-fn past(word: &mut Vec<u8>) -> bool {
+fn strip_past(word: &mut Vec<u8>) -> bool {
     let cut = match word.as_slice() {
         [_, _, .., b'i', b'e', b'd'] => 2,
         [_, b'i', b'e', b'd'] => 1,
-        [stem @ .., b'e', b'e', b'd'] if measure(stem) > 0 => 1,
+        [stem @ .., b'e', b'e', b'd'] if count_vowel_groups(stem) > 0 => 1,
         [.., b'e', b'e', b'd'] => 0,
         [stem @ .., b'e', b'd'] if has_vowel(stem) => 2,
         [stem @ .., b'i', b'n', b'g'] if has_vowel(stem) => 3,
@@ -198,7 +198,7 @@ fn past(word: &mut Vec<u8>) -> bool {
         [.., a, b] if a == b && !is_plain_vowel(b) && !matches!(b, b'l' | b's' | b'z') => {
             word.pop();
         }
-        _ if measure(word) == 1 && is_short(word) => word.push(b'e'),
+        _ if count_vowel_groups(word) == 1 && ends_in_short_syllable(word) => word.push(b'e'),
         _ => {}
     }
     true
@@ -206,20 +206,20 @@ fn past(word: &mut Vec<u8>) -> bool {
 
 /// Makes endings alike that a suffix changes: `y` and `i`, with and without `e`, `l` and `ll`.
 #[inline(never)]
-fn ending(word: &mut Vec<u8>) {
+fn normalize_ending(word: &mut Vec<u8>) {
     if let [_, .., before, last @ b'y'] = word.as_mut_slice()
         && !is_plain_vowel(*before)
     {
         *last = b'i';
     }
     if let [stem @ .., b'e'] = word.as_slice() {
-        let measure = measure(stem);
-        let is_silent = measure > 1 || (measure == 1 && !is_short(stem));
+        let measure = count_vowel_groups(stem);
+        let is_silent = measure > 1 || (measure == 1 && !ends_in_short_syllable(stem));
         if is_silent && !stem.ends_with(b"e") {
             word.pop();
         }
     }
-    if word.ends_with(b"ll") && measure(word) > 1 {
+    if word.ends_with(b"ll") && count_vowel_groups(word) > 1 {
         word.pop();
     }
 }
@@ -229,7 +229,7 @@ const fn is_plain_vowel(byte: u8) -> bool {
 }
 
 /// Hands out for each letter whether it is a vowel; `y` is one behind a consonant.
-fn vowels(word: &[u8]) -> impl Iterator<Item = bool> {
+fn iter_vowels(word: &[u8]) -> impl Iterator<Item = bool> {
     word.iter().scan(true, |before, byte| {
         *before = is_plain_vowel(*byte) || (*byte == b'y' && !*before);
         Some(*before)
@@ -238,14 +238,14 @@ fn vowels(word: &[u8]) -> impl Iterator<Item = bool> {
 
 #[inline(never)]
 fn has_vowel(word: &[u8]) -> bool {
-    vowels(word).any(|vowel| vowel)
+    iter_vowels(word).any(|vowel| vowel)
 }
 
 /// How often a consonant follows a vowel.
 #[inline(never)]
-fn measure(word: &[u8]) -> usize {
+fn count_vowel_groups(word: &[u8]) -> usize {
     let mut before = false;
-    let falls = vowels(word).filter(|vowel| {
+    let falls = iter_vowels(word).filter(|vowel| {
         let falls = before && !vowel;
         before = *vowel;
         falls
@@ -255,9 +255,9 @@ fn measure(word: &[u8]) -> usize {
 
 /// Whether it ends in consonant, vowel, consonant, of which the last is not `w`, `x` or `y`.
 #[inline(never)]
-fn is_short(word: &[u8]) -> bool {
+fn ends_in_short_syllable(word: &[u8]) -> bool {
     let mut last = [true; 3];
-    for vowel in vowels(word) {
+    for vowel in iter_vowels(word) {
         last = [last[1], last[2], vowel];
     }
     last == [false, true, false]
@@ -279,7 +279,7 @@ mod tests {
 
     fn stemmed(word: &str) -> (String, bool) {
         let mut out = Vec::new();
-        let inflected = stem(word.as_bytes(), &mut out);
+        let inflected = stem_word(word.as_bytes(), &mut out);
         (String::from_utf8(out).unwrap(), inflected)
     }
 
@@ -366,7 +366,7 @@ mod tests {
             if word.len() < 5 {
                 words.extend(letters.iter().map(|letter| [word.as_slice(), &[*letter]].concat()));
             }
-            if word.len() >= LETTERS_MIN && !stem(&word, &mut out) && !word.ends_with(b"ll") {
+            if word.len() >= LETTERS_MIN && !stem_word(&word, &mut out) && !word.ends_with(b"ll") {
                 let mut forms = 0;
                 each_form(&word, &mut |kind, form| {
                     forms += u32::from(kind == b'w' && form == word);
@@ -384,16 +384,16 @@ mod tests {
             IRREGULAR.split('|').map(|entry| entry.split_once(' ').unwrap()).collect();
         assert!(forms.windows(2).all(|pair| pair[0].0 < pair[1].0));
         for (form, word) in &forms {
-            assert_eq!(irregular(form.as_bytes()), Some(word.as_bytes()), "{form}");
+            assert_eq!(find_irregular(form.as_bytes()), Some(word.as_bytes()), "{form}");
             assert!(may_be_irregular(form.as_bytes()), "{form}");
         }
         let mut forms = Vec::new();
         let mut stem = Vec::new();
-        super::stem(b"broke", &mut stem);
+        super::stem_word(b"broke", &mut stem);
         each_irregular(&stem, &mut |form| forms.push(form.to_vec()));
         assert_eq!(forms, [b"broke".as_slice(), b"broken"]);
         for absent in ["", "a", "zz", "atf", "wroteb", "eat", "eat|became", "m"] {
-            assert_eq!(irregular(absent.as_bytes()), None, "{absent}");
+            assert_eq!(find_irregular(absent.as_bytes()), None, "{absent}");
         }
     }
 }

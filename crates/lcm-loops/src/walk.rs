@@ -137,7 +137,7 @@ impl<'e> TermTokenizer<'e> {
                 break;
             }
             let term = &mut self.term;
-            fold::fold(c, &mut |c| {
+            fold::fold_char(c, &mut |c| {
                 term.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
             });
         }
@@ -167,7 +167,7 @@ impl<'e> TermTokenizer<'e> {
     fn emit_word(&mut self, bytes: &[u8], from: usize, to: usize) {
         self.emit_ascii(b'w', bytes, self.position, from, to);
         let word = self.term.get(1..).unwrap_or_default();
-        if stem::stem(word, &mut self.stem) {
+        if stem::stem_word(word, &mut self.stem) {
             self.start_term(b's');
             self.term.extend_from_slice(&self.stem);
             self.emit_term(self.position, from, to);
@@ -406,5 +406,5 @@ fn is_unspaced(c: char) -> bool {
     }
     let south_east = matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}'
         | '\u{1780}'..='\u{17ff}');
-    (cjk::is_cjk(c) && !fold::narrow(c).is_ascii() && c.is_alphanumeric()) || south_east
+    (cjk::is_cjk(c) && !fold::to_half_width(c).is_ascii() && c.is_alphanumeric()) || south_east
 }

@@ -82,8 +82,8 @@ pub(crate) fn answer(
     malice: Malice,
     random: &mut Random,
 ) -> Option<CompletionResult> {
-    let source =
-        lcm_text::summary::prompts::material(&request.prompt).map_or("", |(source, _)| source);
+    let source = lcm_text::summary::prompts::parse_material(&request.prompt)
+        .map_or("", |(source, _)| source);
     let mut finish = Finish::Stop;
     let text = match malice {
         Malice::Echo => source.to_owned(),

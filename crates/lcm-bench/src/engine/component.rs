@@ -45,7 +45,7 @@ struct Metered {
 impl CompletionProvider for Metered {
     fn complete(&self, request: &CompletionRequest, cancel: &Cancel) -> CompletionResult {
         let begin = Instant::now();
-        let source = prompts::material(&request.prompt).map_or("", |(source, _)| source);
+        let source = prompts::parse_material(&request.prompt).map_or("", |(source, _)| source);
         let condensed = request.purpose != Purpose::Leaf;
         let aggressive = request.level != Level::Normal;
         let text = self.meter.summarizer().write(source, condensed, aggressive);

@@ -84,7 +84,7 @@ impl Native {
 
     fn complete(core: &Core, meter: &Meter, request: &CompletionRequest) -> CompletionResult {
         let begin = Instant::now();
-        let source = prompts::material(&request.prompt).map_or("", |(source, _)| source);
+        let source = prompts::parse_material(&request.prompt).map_or("", |(source, _)| source);
         let condensed = request.purpose != Purpose::Leaf;
         let aggressive = request.level != Level::Normal;
         let text = meter.summarizer().write(source, condensed, aggressive);

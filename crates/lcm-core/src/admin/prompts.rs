@@ -9,7 +9,7 @@ use crate::compaction;
 use lcm_text::{
     base::{error::Result, json::JsonWriter, tokens},
     config::Config,
-    summary::prompts::{self, PromptInput, Wording},
+    summary::prompts::{self, PromptInput, PromptTemplate},
     types::model::{Level, Purpose},
 };
 
@@ -19,7 +19,7 @@ const BUDGET_WIDE: u32 = 1_000_000;
 /// All prompts.
 pub(super) fn list_prompts(config: &Config) -> Result<JsonWriter> {
     let mut list = JsonWriter::new_array();
-    for wording in Wording::ALL {
+    for wording in PromptTemplate::ALL {
         list.push_object(describe_prompt(config, wording)?);
     }
     let mut answer = JsonWriter::new_object();
@@ -28,9 +28,9 @@ pub(super) fn list_prompts(config: &Config) -> Result<JsonWriter> {
     Ok(answer)
 }
 
-fn describe_prompt(config: &Config, wording: Wording) -> Result<JsonWriter> {
-    let own = wording.own(&config.prompt_overrides);
-    let (purpose, depth, level) = wording.example();
+fn describe_prompt(config: &Config, wording: PromptTemplate) -> Result<JsonWriter> {
+    let own = wording.override_text(&config.prompt_overrides);
+    let (purpose, depth, level) = wording.example_request();
     let aggressive = level == Level::Aggressive;
     let policy = config.derive_policy(BUDGET_WIDE)?;
     let source_tokens = policy.leaf_chunk_tokens_max;
@@ -52,12 +52,12 @@ fn describe_prompt(config: &Config, wording: Wording) -> Result<JsonWriter> {
     });
     let size = tokens::estimate(&sent.system).saturating_add(tokens::estimate(&sent.prompt));
     let mut row = JsonWriter::new_object();
-    row.add_text("built_in", wording.built_in());
+    row.add_text("built_in", wording.built_in_text());
     row.add_text("name", wording.as_str());
     row.add_flag("overridden", own.is_some());
     row.add_text("prompt", &sent.prompt);
     row.add_text("system", &sent.system);
-    row.add_text("text", own.unwrap_or(wording.built_in()));
+    row.add_text("text", own.unwrap_or(wording.built_in_text()));
     row.add_number("tokens", size.into());
     row.add_number("version", wording.version(&config.prompt_overrides).into());
     Ok(row)

@@ -9,7 +9,7 @@ use crate::{
         codec,
         head::{ConversationHead, LoadedHead},
         keys::{self, ConversationKeys},
-        records::{calibration, focus::FocusBrief, usage::Usage},
+        records::{calibration, focus::FocusBrief, usage::UsageRecord},
         store_session::StoreSession,
         summary::Summary,
     },
@@ -109,7 +109,7 @@ fn conversation_status(
     let mut models = JsonWriter::new_array();
     let mut depths: SortedMap<u32, (u64, u64)> = SortedMap::default();
     let skip = keys.key_prefix().len() + 1;
-    let mut usage = Usage::default();
+    let mut usage = UsageRecord::default();
     let mut focus = None;
     let (start, end) = keys.record_range("");
     reader.scan_range(&start, &end, &mut |key, value| {
@@ -119,7 +119,7 @@ fn conversation_status(
             models.push_object(calibration::decode_record(key, value)?.to_object());
         }
         if kind == Some('e') {
-            usage = Usage::of(key, value)?;
+            usage = UsageRecord::decode(key, value)?;
         }
         if kind == Some('y') {
             focus = Some(FocusBrief::read(key, value)?);
@@ -144,7 +144,7 @@ fn conversation_status(
     let scope = compaction::task::build_breaker_scope(config.summary_model.as_deref());
     let guards = list_guards(reader, &scope)?;
     let life = SessionLifecycle::read(reader, &keys, head)?;
-    let lists = [summaries, guards, models, usage.object()];
+    let lists = [summaries, guards, models, usage.to_object()];
     Ok(build_conversation_object(head, config, &bytes, lists, (&life, focus.as_ref())))
 }
 

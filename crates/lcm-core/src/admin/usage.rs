@@ -12,7 +12,7 @@ use crate::{
     storage::{
         codec,
         head::JournalAction,
-        records::usage::{Usage, UsageReport},
+        records::usage::{UsageRecord, UsageReport},
         store::Put,
     },
 };
@@ -30,12 +30,12 @@ impl CommandContext<'_, '_> {
             self.loaded = self.loaded.require_existing()?;
             session::ensure_not_archived(self.reader, &self.loaded.head)?;
         }
-        let mut usage = Usage::load(self.reader, &self.keys)?;
-        let changed = usage.report(report, self.now) && self.is_writable;
+        let mut usage = UsageRecord::read(self.reader, &self.keys)?;
+        let changed = usage.add_report(report, self.now) && self.is_writable;
         let mut answer = JsonWriter::new_object();
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &self.loaded.head.conversation);
-        answer.add_object("usage", usage.object());
+        answer.add_object("usage", usage.to_object());
         if changed {
             let put = Put { key: self.keys.usage_key(), value: Some(codec::encode(&usage)?) };
             self.commit(JournalAction::Usage, vec![put])?;

@@ -6,7 +6,10 @@
 use alloc::{format, string::String};
 use lcm_text::message::trust::BACKGROUND_LINE;
 
-use super::{CLOSING_TOKENS, TOKENS_MAX, ToolInvocation, about, mistake, next, one_line};
+use super::{
+    CLOSING_TOKENS, TOKENS_MAX, ToolInvocation, id_arguments, mistake_answer, next_call_line,
+    to_one_line,
+};
 use crate::{
     ask::{self, AskStep},
     storage::store_session::StoreSession,
@@ -96,14 +99,16 @@ fn build_outcome(step: AskStep, place: &str, conversation: &str) -> Result<ToolO
     }
     let status = fields.take_text("status");
     Ok(ToolOutcome::Done(match status.as_str() {
-        "answered" | "uncited" => told(answered(&mut fields, conversation)),
-        "not-found" => told(nothing("The passages that were found do not hold the answer.")),
-        "no-evidence" if fields.take_flag("truncated") => told(format!(
+        "answered" | "uncited" => text_answer(format_answer(&mut fields, conversation)),
+        "not-found" => {
+            text_answer(no_answer_text("The passages that were found do not hold the answer."))
+        }
+        "no-evidence" if fields.take_flag("truncated") => text_answer(format!(
             "{BACKGROUND_LINE}\nWhat was found does not fit into the tokens that may be read.\nNext: \
              the same question with a greater tokenCap, or lcm_grep\n"
         )),
-        "no-evidence" => told(nothing("Nothing was found for the question.")),
-        "busy" => mistake(
+        "no-evidence" => text_answer(no_answer_text("Nothing was found for the question.")),
+        "busy" => mistake_answer(
             TOOL_NAME,
             &format!(
                 "another question of this conversation is being answered, at most until {}; use \
@@ -111,19 +116,19 @@ fn build_outcome(step: AskStep, place: &str, conversation: &str) -> Result<ToolO
                 fields.take_text("expires_at")
             ),
         ),
-        _ => mistake(
+        _ => mistake_answer(
             TOOL_NAME,
             &format!("the model gave no answer ({status}); use lcm_grep and lcm_describe"),
         ),
     }))
 }
 
-fn told(text: String) -> ToolAnswer {
+fn text_answer(text: String) -> ToolAnswer {
     ToolAnswer { text, is_error: false }
 }
 
 /// The answer, after what it rests on.
-fn answered(fields: &mut JsonFields<'_>, conversation: &str) -> String {
+fn format_answer(fields: &mut JsonFields<'_>, conversation: &str) -> String {
     let cited = fields.take_texts("cited_ids");
     let places = fields.take_texts("cited_conversations");
     let elsewhere = places.first().filter(|place| *place != conversation);
@@ -133,8 +138,8 @@ fn answered(fields: &mut JsonFields<'_>, conversation: &str) -> String {
     match cited.first() {
         Some(id) => {
             out.push_str(&format!("Cited: {}\n", cited.join(", ")));
-            let arguments = about(id, elsewhere.map(String::as_str));
-            out.push_str(&next(arguments, "gives the words of the first"));
+            let arguments = id_arguments(id, elsewhere.map(String::as_str));
+            out.push_str(&next_call_line(arguments, "gives the words of the first"));
         }
         None => out.push_str("Cited: nothing that was read; look it up before you rely on it\n"),
     }
@@ -142,7 +147,7 @@ fn answered(fields: &mut JsonFields<'_>, conversation: &str) -> String {
         out.push_str(&format!("Named, but not read: {}\n", rejected.join(", ")));
     }
     if conversations.len() > 1 {
-        out.push_str(&format!("Read in: {}\n", one_line(&conversations.join(", "))));
+        out.push_str(&format!("Read in: {}\n", to_one_line(&conversations.join(", "))));
     }
     if fields.take_flag("truncated") {
         out.push_str("Not all that was found was read, or the answer was cut.\n");
@@ -159,6 +164,6 @@ fn answered(fields: &mut JsonFields<'_>, conversation: &str) -> String {
     out
 }
 
-fn nothing(line: &str) -> String {
+fn no_answer_text(line: &str) -> String {
     format!("{BACKGROUND_LINE}\n{line}\nNext: lcm_grep with fewer or other words\n")
 }

@@ -11,7 +11,7 @@ use super::{ToolInvocation, ToolReply};
 use crate::storage::{
     head::{ConversationHead, LoadedHead},
     keys::ConversationKeys,
-    records::usage::Usage,
+    records::usage::UsageRecord,
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -32,7 +32,7 @@ pub(super) fn report_budget(
     let keys = ConversationKeys::new(&call.target_conversation)?;
     let loaded = LoadedHead::load_existing(reader, &keys, &call.target_conversation)?;
     let head = &loaded.head;
-    let usage = Usage::load(reader, &keys)?;
+    let usage = UsageRecord::read(reader, &keys)?;
     let mut out = format!(
         "Context: {} tokens stand for {} messages of {} tokens\n",
         head.context.tokens, head.messages, head.raw_tokens
@@ -44,7 +44,12 @@ pub(super) fn report_budget(
                 session::select_policy(reader, call.config, &keys, head, None, (budget, budget))?;
             let left = u64::from(policy.budget).saturating_sub(head.context.tokens);
             out.push_str(&format!("Budget: {} tokens, {left} left\n", policy.budget));
-            out.push_str(&next_compaction(call.config, head, policy.threshold.into(), call.now));
+            out.push_str(&format_next_compaction(
+                call.config,
+                head,
+                policy.threshold.into(),
+                call.now,
+            ));
         }
         None => out.push_str(&format!(
             "Compaction is due at {} thousandths of the budget; say `budget` for what is left\n",
@@ -57,12 +62,12 @@ pub(super) fn report_budget(
          tokens out of the context\n",
         ledger.completions, ledger.input_tokens, ledger.output_tokens, ledger.saved_tokens
     ));
-    out.push_str(&usage.told());
+    out.push_str(&usage.render_line());
     Ok(ToolReply { text: out, tokens: 0 })
 }
 
 /// The line that says when compaction is due.
-fn next_compaction(
+fn format_next_compaction(
     config: &Config,
     head: &ConversationHead,
     threshold: u64,

@@ -174,7 +174,7 @@ pub(super) static EXPAND: ToolDefinition = ToolDefinition {
         ToolArgument {
             name: "summaryIds",
             description: "Ids that begin with sum_.",
-            value_type: ArgumentType::Texts(EXPANDED_MAX),
+            value_type: ArgumentType::Texts(EXPAND_SUMMARIES_MAX),
             is_required: false,
         },
         ToolArgument {
@@ -212,7 +212,7 @@ pub(super) static EXPAND: ToolDefinition = ToolDefinition {
 };
 
 /// Summaries that one call expands: each costs reads of its own.
-const EXPANDED_MAX: usize = 32;
+const EXPAND_SUMMARIES_MAX: usize = 32;
 
 /// Asks.
 pub(super) static EXPAND_QUERY: ToolDefinition = ToolDefinition {
@@ -236,7 +236,7 @@ pub(super) static EXPAND_QUERY: ToolDefinition = ToolDefinition {
         ToolArgument {
             name: "summaryIds",
             description: "Summaries to answer from.",
-            value_type: ArgumentType::Texts(NAMED_MAX),
+            value_type: ArgumentType::Texts(QUESTION_SUMMARIES_MAX),
             is_required: false,
         },
         ToolArgument {
@@ -284,7 +284,7 @@ pub(super) static BUDGET: ToolDefinition = ToolDefinition {
 };
 
 /// Summaries that one question names.
-const NAMED_MAX: usize = 32;
+const QUESTION_SUMMARIES_MAX: usize = 32;
 
 /// Names a conversation.
 const CONVERSATION_ID: ToolArgument = ToolArgument {
@@ -295,15 +295,15 @@ const CONVERSATION_ID: ToolArgument = ToolArgument {
 };
 
 /// The tools that a main agent can call.
-const OFFERED: [&ToolDefinition; 4] = [&GREP, &DESCRIBE, &EXPAND_QUERY, &BUDGET];
+const MAIN_AGENT_TOOLS: [&ToolDefinition; 4] = [&GREP, &DESCRIBE, &EXPAND_QUERY, &BUDGET];
 /// Those of an agent that reads on a grant: it reads itself and has nobody asked.
-const ON_A_GRANT: [&ToolDefinition; 3] = [&GREP, &DESCRIBE, &EXPAND];
+const GRANT_TOOLS: [&ToolDefinition; 3] = [&GREP, &DESCRIBE, &EXPAND];
 
 /// The tools as a JSON array in the format of a dialect's provider; `lcm`: of the Model Context
 /// Protocol. `has_grant`: for an agent that reads on a grant.
-pub(crate) fn definitions(dialect: Dialect, has_grant: bool) -> String {
+pub(crate) fn build_definitions(dialect: Dialect, has_grant: bool) -> String {
     let mut list = JsonWriter::new_array();
-    let tools: &[&ToolDefinition] = if has_grant { &ON_A_GRANT } else { &OFFERED };
+    let tools: &[&ToolDefinition] = if has_grant { &GRANT_TOOLS } else { &MAIN_AGENT_TOOLS };
     for tool in tools {
         let mut w = JsonWriter::new_object();
         if dialect == Dialect::OpenaiResponses {
@@ -338,7 +338,7 @@ pub(crate) fn definitions(dialect: Dialect, has_grant: bool) -> String {
 
 /// Text for a system prompt, as a section of its own in the form in which the dialect's provider
 /// asks for sections: an element for Anthropic, else a heading; `lcm`: the text alone.
-pub(crate) fn instructions(dialect: Dialect, has_summaries: bool) -> String {
+pub(crate) fn build_instructions(dialect: Dialect, has_summaries: bool) -> String {
     let (before, after) = match dialect {
         Dialect::Lcm => ("", ""),
         Dialect::Anthropic => ("<stored_history>\n", "\n</stored_history>"),

@@ -6,7 +6,10 @@
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::message::trust::BACKGROUND_LINE;
 
-use super::{CLOSING_TOKENS, TOKENS_MAX, ToolInvocation, ToolReply, about, next, one_line};
+use super::{
+    CLOSING_TOKENS, TOKENS_MAX, ToolInvocation, ToolReply, id_arguments, next_call_line,
+    to_one_line,
+};
 use crate::{recall, storage::store_session::StoreSession};
 use lcm_text::base::{
     error::{Error, Result},
@@ -71,16 +74,16 @@ pub(super) fn describe(
         return Ok(describe_conversation(&found, &mut fields, &id, call));
     }
     if id.starts_with("file_") {
-        return Ok(file(&mut fields, &id, call));
+        return Ok(describe_file(&mut fields, &id, call));
     }
     let mut out = String::from(BACKGROUND_LINE);
     out.push('\n');
     let text = if id.starts_with("msg_") {
-        message(&mut fields, &id, &mut out)
+        describe_message(&mut fields, &id, &mut out)
     } else {
-        summary(&found, &mut fields, &id, call, &mut out)
+        describe_summary(&found, &mut fields, &id, call, &mut out)
     };
-    let tokens = piece(&text, &id, call, &mut out);
+    let tokens = write_text_range(&text, &id, call, &mut out);
     Ok(ToolReply { text: out, tokens })
 }
 
@@ -106,7 +109,7 @@ fn ensure_valid_range(call: &ToolInvocation<'_>) -> Result<()> {
 
 /// Where a call that goes on finds the id: where this one did.
 fn follow_up_arguments<'a>(id: &str, call: &'a ToolInvocation<'a>) -> JsonWriter {
-    let mut arguments = about(id, call.arguments.get_text("conversationId"));
+    let mut arguments = id_arguments(id, call.arguments.get_text("conversationId"));
     if call.arguments.is_set("allConversations") {
         arguments.add_flag("allConversations", true);
     }
@@ -123,7 +126,7 @@ fn describe_conversation(
     let mut text = format!(
         "{BACKGROUND_LINE}\nConversation {}: {} messages of {} tokens, {} to {}; {} summaries, context \
          of {} tokens\n",
-        shown(id),
+        display_name(id),
         fields.take_u64("messages"),
         fields.take_u64("message_tokens"),
         fields.take_optional_text("earliest_at").unwrap_or_else(|| String::from("never")),
@@ -137,14 +140,14 @@ fn describe_conversation(
         return ToolReply { text, tokens: 0 };
     };
     text.push_str("What is older is summarised, oldest first. ");
-    subtree(found, &rows, call, &mut text);
+    write_subtree(found, &rows, call, &mut text);
     let first = JsonFields::new(found, json::list_members(found, first.span)).take_text("id");
-    text.push_str(&next(follow_up_arguments(&first, call), "gives the oldest summary"));
+    text.push_str(&next_call_line(follow_up_arguments(&first, call), "gives the oldest summary"));
     ToolReply { text, tokens: 0 }
 }
 
 /// The words of a message, after what is known of it.
-fn message(fields: &mut JsonFields<'_>, id: &str, out: &mut String) -> String {
+fn describe_message(fields: &mut JsonFields<'_>, id: &str, out: &mut String) -> String {
     out.push_str(&format!(
         "Message {id}: {}, seq {}, {}, {} tokens, {}\n",
         fields.take_text("role"),
@@ -157,7 +160,7 @@ fn message(fields: &mut JsonFields<'_>, id: &str, out: &mut String) -> String {
 }
 
 /// The text of a summary, after what it was made from and what reading that costs.
-fn summary(
+fn describe_summary(
     found: &str,
     fields: &mut JsonFields<'_>,
     id: &str,
@@ -178,24 +181,24 @@ fn summary(
     ));
     let derived = fields.take_texts("derived");
     if !derived.is_empty() {
-        let (listed, cut) = cut(&derived, DERIVED_MAX);
+        let (listed, cut) = list_first(&derived, DERIVED_MAX);
         out.push_str(&format!("Part of {}{cut}\n", listed.join(", ")));
     }
     let files = fields.take_texts("file_ids");
     if !files.is_empty() {
-        let (listed, cut) = cut(&files, FILES_MAX);
+        let (listed, cut) = list_first(&files, FILES_MAX);
         out.push_str(&format!("Files: {}{cut}\n", listed.join(", ")));
     }
     let findings = fields.take_texts("findings");
     if !findings.is_empty() {
-        let findings = one_line(&findings.join("; "));
+        let findings = to_one_line(&findings.join("; "));
         let shown = tokens::truncate_to_tokens(&findings, FINDINGS_TOKENS_MAX);
         let cut = if shown.len() < findings.len() { " (cut)" } else { "" };
         out.push_str(&format!("Doubts, found by a check: {shown}{cut}\n"));
     }
     let sources = fields.take_texts("sources");
     let ids = fields.take_texts("message_ids");
-    subtree(found, &fields.take_list("subtree"), call, out);
+    write_subtree(found, &fields.take_list("subtree"), call, out);
     if let Some(first) = ids.first() {
         out.push_str(&format!(
             "Made from those messages, {first} and on; the last 10 digits of their ids count in \
@@ -207,12 +210,12 @@ fn summary(
         (None, Some(message)) => (message, "gives the first message"),
         (None, None) => return fields.take_text("text"),
     };
-    out.push_str(&next(follow_up_arguments(source, call), what));
+    out.push_str(&next_call_line(follow_up_arguments(source, call), what));
     fields.take_text("text")
 }
 
 /// What is listed of a list, and the note on what is not.
-fn cut(list: &[String], max: usize) -> (Vec<&str>, String) {
+fn list_first(list: &[String], max: usize) -> (Vec<&str>, String) {
     let listed: Vec<&str> = list.iter().take(max).map(String::as_str).collect();
     let more = list.len() - listed.len();
     let note = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -220,7 +223,12 @@ fn cut(list: &[String], max: usize) -> (Vec<&str>, String) {
 }
 
 /// What reading the summary and those under it costs.
-fn subtree(found: &str, rows: &[json::JsonValue], call: &ToolInvocation<'_>, out: &mut String) {
+fn write_subtree(
+    found: &str,
+    rows: &[json::JsonValue],
+    call: &ToolInvocation<'_>,
+    out: &mut String,
+) {
     out.push_str("Tokens: of a summary alone, with the summaries under it, of all its messages\n");
     for row in rows.iter().take(SUBTREE_MAX) {
         let mut fields = JsonFields::new(found, json::list_members(found, row.span));
@@ -244,7 +252,7 @@ fn subtree(found: &str, rows: &[json::JsonValue], call: &ToolInvocation<'_>, out
 }
 
 /// Adds of a text what the answer still holds, from `startByte` on; returns the tokens of that.
-fn piece(text: &str, id: &str, call: &ToolInvocation<'_>, out: &mut String) -> u32 {
+fn write_text_range(text: &str, id: &str, call: &ToolInvocation<'_>, out: &mut String) -> u32 {
     let closing = CLOSING_TOKENS + tokens::estimate(&follow_up_arguments(id, call).end_object());
     let left = TOKENS_MAX.saturating_sub(tokens::estimate(out) + closing).max(PIECE_TOKENS_MIN);
     let left = left.min(call.tokens_left());
@@ -259,26 +267,26 @@ fn piece(text: &str, id: &str, call: &ToolInvocation<'_>, out: &mut String) -> u
     if end < text.len() {
         let mut arguments = follow_up_arguments(id, call);
         arguments.add_number("startByte", int::to_u64(end));
-        out.push_str(&next(arguments, "goes on where the text was cut"));
+        out.push_str(&next_call_line(arguments, "goes on where the text was cut"));
     }
     out.push_str(&format!("Text, bytes {start} to {end} of {}:\n{shown}", text.len()));
     tokens::estimate(shown)
 }
 
 /// A name as it stands in a line.
-fn shown(name: &str) -> String {
-    one_line(tokens::truncate_to_tokens(name, NAME_TOKENS_MAX))
+fn display_name(name: &str) -> String {
+    to_one_line(tokens::truncate_to_tokens(name, NAME_TOKENS_MAX))
 }
 
 /// What a file is, and the range of it that was asked for.
-fn file(fields: &mut JsonFields<'_>, id: &str, call: &ToolInvocation<'_>) -> ToolReply {
+fn describe_file(fields: &mut JsonFields<'_>, id: &str, call: &ToolInvocation<'_>) -> ToolReply {
     let name = fields.take_optional_text("name").unwrap_or_else(|| String::from("unnamed"));
     let bytes = fields.take_u64("bytes");
     let mut text = format!(
         "{BACKGROUND_LINE}\nFile {id}: {}, {}, {}, {bytes} bytes, {} lines, from message {} (seq {})\n",
-        shown(&name),
+        display_name(&name),
         fields.take_text("kind"),
-        shown(&fields.take_text("mime")),
+        display_name(&fields.take_text("mime")),
         fields.take_u64("lines"),
         fields.take_text("message"),
         fields.take_u64("seq"),
@@ -286,7 +294,7 @@ fn file(fields: &mut JsonFields<'_>, id: &str, call: &ToolInvocation<'_>) -> Too
     let mut arguments = follow_up_arguments(id, call);
     arguments.add_flag("expandFile", true);
     let Some(content) = fields.take_optional_text("content") else {
-        text.push_str(&next(arguments, "gives the content"));
+        text.push_str(&next_call_line(arguments, "gives the content"));
         text.push_str("Exploration:\n");
         let exploration = fields.take_text("exploration");
         let exploration = tokens::truncate_to_tokens(&exploration, call.tokens_left());
@@ -299,7 +307,7 @@ fn file(fields: &mut JsonFields<'_>, id: &str, call: &ToolInvocation<'_>) -> Too
     let end = if is_cut { start + int::to_u64(part.len()) } else { end };
     if is_cut || fields.take_flag("truncated") {
         arguments.add_number("startByte", end);
-        text.push_str(&next(arguments, "goes on where the content was cut"));
+        text.push_str(&next_call_line(arguments, "goes on where the content was cut"));
     }
     text.push_str(&format!("Content, bytes {start} to {end} of {bytes}:\n{part}"));
     ToolReply { text, tokens: tokens::estimate(part) }

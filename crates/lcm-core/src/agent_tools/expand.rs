@@ -11,7 +11,10 @@ use crate::storage::read_scope::OmittedEntry;
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::message::trust::BACKGROUND_LINE;
 
-use super::{CLOSING_TOKENS, TOKENS_MAX, ToolInvocation, ToolReply, about, next, one_line};
+use super::{
+    CLOSING_TOKENS, TOKENS_MAX, ToolInvocation, ToolReply, id_arguments, next_call_line,
+    to_one_line,
+};
 use crate::{
     recall::{self, ExpandOptions},
     storage::{records::grants, store_session::StoreSession},
@@ -65,7 +68,7 @@ impl ExpandedLines {
         self.margin -= margin;
         self.shown.push(id.into());
         self.text.push_str(&start);
-        self.text.push_str(&one_line(text));
+        self.text.push_str(&to_one_line(text));
         self.text.push('\n');
         true
     }
@@ -311,8 +314,8 @@ fn build_closing(
         return out;
     }
     // What no answer holds comes in pieces.
-    let arguments = about(&cut.id, call.arguments.get_text("conversationId"));
-    out.push_str(&next(arguments, "gives what did not fit"));
+    let arguments = id_arguments(&cut.id, call.arguments.get_text("conversationId"));
+    out.push_str(&next_call_line(arguments, "gives what did not fit"));
     let ids = ids.get(usize::from(is_own && !has_below)..).unwrap_or_default();
     if !ids.is_empty() {
         let behind = (!is_own).then_some(cut.id.as_str());

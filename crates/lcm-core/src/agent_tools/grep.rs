@@ -7,7 +7,7 @@ use crate::search;
 use alloc::{format, string::String};
 use lcm_text::message::trust::BACKGROUND_LINE;
 
-use super::{CLOSING_TOKENS, ToolInvocation, ToolReply, about, next, one_line};
+use super::{CLOSING_TOKENS, ToolInvocation, ToolReply, id_arguments, next_call_line, to_one_line};
 use crate::storage::store_session::StoreSession;
 use lcm_text::base::{
     error::Result,
@@ -109,15 +109,15 @@ pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> 
     out.push_str(&unscanned);
     out.push('\n');
     match first {
-        Some((arguments, what)) => out.push_str(&next(arguments, what)),
-        None => out.push_str(otherwise(!unscanned.is_empty(), &notes)),
+        Some((arguments, what)) => out.push_str(&next_call_line(arguments, what)),
+        None => out.push_str(no_match_hint(!unscanned.is_empty(), &notes)),
     }
     out.push_str(&lines);
     Ok(ToolReply { text: out, tokens: charged })
 }
 
 /// What to do when there is no match.
-fn otherwise(goes_on: bool, notes: &str) -> &'static str {
+fn no_match_hint(goes_on: bool, notes: &str) -> &'static str {
     if goes_on {
         "Next: lcm_grep with the same arguments and that place\n"
     } else if notes.contains("partly-read") {
@@ -165,7 +165,7 @@ fn read_match(found: &str, fields: &mut JsonFields<'_>, here: &str) -> ToolMatch
     let conversation = fields.take_text("conversation");
     let elsewhere = (conversation != here).then_some(conversation);
     let byte = fields.take_optional_u64("byte");
-    let mut arguments = about(&id, elsewhere.as_deref());
+    let mut arguments = id_arguments(&id, elsewhere.as_deref());
     let mut what = "gives the whole of the first";
     if let Some(byte) = byte {
         what = "gives what is around the first";
@@ -182,7 +182,7 @@ fn read_match(found: &str, fields: &mut JsonFields<'_>, here: &str) -> ToolMatch
             let snippet = fields.take_text("snippet");
             charged = charged.saturating_add(tokens::estimate(&snippet));
             let (id, role) = (fields.take_text("id"), fields.take_text("role"));
-            beside.push_str(&format!("  {side} {id} {role}: {}\n", one_line(&snippet)));
+            beside.push_str(&format!("  {side} {id} {role}: {}\n", to_one_line(&snippet)));
         }
     }
     ToolMatch {
@@ -211,16 +211,16 @@ fn format_match_line(
         line.push_str(&format!(" line {} byte {byte}", fields.take_u64("line")));
     }
     if let Some(name) = fields.take_optional_text("name") {
-        line.push_str(&format!(" {}", one_line(&name)));
+        line.push_str(&format!(" {}", to_one_line(&name)));
     }
     if let Some(depth) = fields.take_optional_u64("depth") {
         line.push_str(&format!(" {} depth {depth}", fields.take_text("kind")));
     }
     if let Some(conversation) = conversation {
-        line.push_str(&format!(" of {}", one_line(conversation)));
+        line.push_str(&format!(" of {}", to_one_line(conversation)));
     }
     line.push_str(": ");
-    line.push_str(&one_line(snippet));
+    line.push_str(&to_one_line(snippet));
     line.push('\n');
     line
 }

@@ -24,7 +24,7 @@ use crate::storage::{
 };
 use arguments::ToolArguments;
 use definitions::{BUDGET, DESCRIBE, EXPAND, EXPAND_QUERY, GREP};
-pub(crate) use definitions::{definitions, instructions};
+pub(crate) use definitions::{build_definitions, build_instructions};
 use lcm_text::{
     base::{
         error::{ErrorCode, Result},
@@ -109,26 +109,26 @@ pub(crate) fn call_tool(
         "lcm_expand" => {
             let line = "needs a grant, which you do not have; use lcm_expand_query, or \
                         lcm_describe for the sources of an id";
-            return Ok(ToolOutcome::Done(mistake(name, line)));
+            return Ok(ToolOutcome::Done(mistake_answer(name, line)));
         }
         "lcm_expand_query" if caller.is_none() => (&EXPAND_QUERY, None),
         "lcm_expand_query" => {
             let line = "is for the main agent; read with lcm_expand";
-            return Ok(ToolOutcome::Done(mistake(name, line)));
+            return Ok(ToolOutcome::Done(mistake_answer(name, line)));
         }
         "lcm_budget" if caller.is_none() => (&BUDGET, Some(budget::report_budget)),
         "lcm_budget" => {
             let line = "is for the main agent; every answer says what is left of the grant";
-            return Ok(ToolOutcome::Done(mistake(name, line)));
+            return Ok(ToolOutcome::Done(mistake_answer(name, line)));
         }
         _ => {
             let line = "there is no such tool; use lcm_grep, lcm_describe, lcm_expand_query or \
                         lcm_budget";
-            return Ok(ToolOutcome::Done(mistake(name, line)));
+            return Ok(ToolOutcome::Done(mistake_answer(name, line)));
         }
     };
     let answered = tool.read_arguments(arguments_json).and_then(|arguments| {
-        let (permit, place) = allowed(reader, conversation, &arguments, caller, now)?;
+        let (permit, place) = resolve_access(reader, conversation, &arguments, caller, now)?;
         let call = ToolInvocation {
             conversation,
             arguments,
@@ -140,13 +140,15 @@ pub(crate) fn call_tool(
         let Some(answers) = answers else { return ask::ask(reader, &call) };
         let mut told = answers(reader, &call)?;
         if let Some(permit) = call.permit {
-            told.text
-                .insert_str(told.text.find('\n').map_or(0, |at| at + 1), &spent(&permit, &told));
+            told.text.insert_str(
+                told.text.find('\n').map_or(0, |at| at + 1),
+                &format_charge(&permit, &told),
+            );
             permit.commit_charge(reader, told.tokens)?;
         }
         Ok(ToolOutcome::Done(ToolAnswer { text: told.text, is_error: false }))
     });
-    or_mistake(name, answered)
+    into_outcome(name, answered)
 }
 
 /// Goes on with a call that needed a model.
@@ -155,7 +157,7 @@ pub(crate) fn call_tool(
 ///
 /// `invalid-input`: the conversation is no id, the continuation is none, or there is not one answer
 /// for each request; errors of the store, and `corrupt`.
-pub(crate) fn resume(
+pub(crate) fn resume_call(
     reader: &mut StoreSession<'_>,
     config: &Config,
     conversation: &str,
@@ -168,7 +170,7 @@ pub(crate) fn resume(
 }
 
 /// What a model may have done wrong is an answer.
-fn or_mistake(name: &str, answered: Result<ToolOutcome>) -> Result<ToolOutcome> {
+fn into_outcome(name: &str, answered: Result<ToolOutcome>) -> Result<ToolOutcome> {
     let error = match answered {
         Ok(outcome) => return Ok(outcome),
         Err(error) => error,
@@ -177,12 +179,12 @@ fn or_mistake(name: &str, answered: Result<ToolOutcome>) -> Result<ToolOutcome> 
         ErrorCode::NotFound => {
             let hint = "use an id that lcm_grep or a summary shows, with conversationId when it \
                         is of another conversation";
-            Ok(ToolOutcome::Done(mistake(name, &format!("{}; {hint}", error.message))))
+            Ok(ToolOutcome::Done(mistake_answer(name, &format!("{}; {hint}", error.message))))
         }
         ErrorCode::InvalidInput
         | ErrorCode::LimitExceeded
         | ErrorCode::Unsupported
-        | ErrorCode::Denied => Ok(ToolOutcome::Done(mistake(name, &error.message))),
+        | ErrorCode::Denied => Ok(ToolOutcome::Done(mistake_answer(name, &error.message))),
         _ => Err(error),
     }
 }
@@ -193,7 +195,7 @@ fn or_mistake(name: &str, answered: Result<ToolOutcome>) -> Result<ToolOutcome> 
 /// # Errors
 ///
 /// `denied`: the grant; `invalid-input`: an id; errors of the store.
-fn allowed(
+fn resolve_access(
     reader: &mut StoreSession<'_>,
     conversation: &str,
     arguments: &ToolArguments,
@@ -214,26 +216,26 @@ fn allowed(
 }
 
 /// The line that says what an answer takes of the grant.
-fn spent(permit: &GrantAccess, told: &ToolReply) -> String {
+fn format_charge(permit: &GrantAccess, told: &ToolReply) -> String {
     let left = permit.tokens_left().saturating_sub(told.tokens);
     format!("Tokens: {} for this, {left} left\n", told.tokens)
 }
 
 /// An answer that says what the model did wrong, in one line.
-fn mistake(name: &str, message: &str) -> ToolAnswer {
-    let line = one_line(&format!("{name}: {message}"));
+fn mistake_answer(name: &str, message: &str) -> ToolAnswer {
+    let line = to_one_line(&format!("{name}: {message}"));
     ToolAnswer { text: tokens::truncate_to_tokens(&line, ERROR_TOKENS_MAX).into(), is_error: true }
 }
 
 /// A text as it can stand in a line.
-fn one_line(text: &str) -> String {
+fn to_one_line(text: &str) -> String {
     // The two separators end a line, too, and are no control characters.
     let is_break = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     text.chars().map(|c| if is_break(c) { ' ' } else { c }).collect()
 }
 
 /// Arguments that name an id, for the line that says which call goes on.
-fn about(id: &str, conversation: Option<&str>) -> JsonWriter {
+fn id_arguments(id: &str, conversation: Option<&str>) -> JsonWriter {
     let mut arguments = JsonWriter::new_object();
     arguments.add_text("id", id);
     if let Some(conversation) = conversation {
@@ -243,6 +245,6 @@ fn about(id: &str, conversation: Option<&str>) -> JsonWriter {
 }
 
 /// The line that says which call goes on.
-fn next(arguments: JsonWriter, what_for: &str) -> String {
+fn next_call_line(arguments: JsonWriter, what_for: &str) -> String {
     format!("Next: lcm_describe {} {what_for}\n", arguments.end_object())
 }

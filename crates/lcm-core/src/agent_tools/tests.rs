@@ -4,8 +4,8 @@ use alloc::{string::String, vec::Vec};
 
 use super::{
     arguments::{ToolArguments, ToolDefinition},
-    definitions::{DESCRIBE, GREP, definitions},
-    one_line,
+    definitions::{DESCRIBE, GREP, build_definitions},
+    to_one_line,
 };
 use lcm_text::{
     base::json::{self, ByteSpan, JsonKind},
@@ -69,7 +69,7 @@ fn every_dialect_has_its_own_format() {
         (Dialect::OpenaiResponses, "type strict name description parameters"),
         (Dialect::Gemini, "functionDeclarations"),
     ] {
-        let raw = definitions(dialect, false);
+        let raw = build_definitions(dialect, false);
         let whole = ByteSpan::from_range(0, raw.len());
         assert_eq!(json::kind(&raw, whole), JsonKind::Array);
         let list = json::list_elements(&raw, whole);
@@ -85,5 +85,5 @@ fn every_dialect_has_its_own_format() {
 
 #[test]
 fn a_line_stays_one() {
-    assert_eq!(one_line("a\r\nb\u{2028}c\u{85}d"), "a  b c d");
+    assert_eq!(to_one_line("a\r\nb\u{2028}c\u{85}d"), "a  b c d");
 }

@@ -39,9 +39,9 @@ pub(super) fn parse_answer(completion: &Completion) -> ParsedAnswer {
         return ParsedAnswer::Unusable;
     }
     let bare = transcript::strip_reasoning(&completion.text);
-    let (text, mut claimed) = match unwrapped(&bare) {
+    let (text, mut claimed) = match unwrap_json_answer(&bare) {
         Some((text, claimed)) => (text, claimed),
-        None => (unfenced(&bare).into(), Vec::new()),
+        None => (strip_fence(&bare).into(), Vec::new()),
     };
     let text = text.trim();
     if text.is_empty() {
@@ -50,7 +50,7 @@ pub(super) fn parse_answer(completion: &Completion) -> ParsedAnswer {
     if let Some(search) = parse_not_found(text) {
         return ParsedAnswer::NotFound { search };
     }
-    let mut ids = ids(text);
+    let mut ids = collect_ids(text);
     claimed.retain(|id| !ids.contains(id));
     ids.extend(claimed);
     ids.truncate(IDS_MAX);
@@ -65,7 +65,7 @@ pub(super) fn parse_answer(completion: &Completion) -> ParsedAnswer {
 /// answer may have a line "Search: enabled".
 fn parse_not_found(text: &str) -> Option<Option<String>> {
     let first = trim_markup(text.lines().next()?);
-    let cites = !ids(text).is_empty();
+    let cites = !collect_ids(text).is_empty();
     let behind = strip_word_ignore_case(first, NOT_FOUND_PREFIX);
     let is_set_off = |behind: &str| {
         let is_capitals = first.starts_with(NOT_FOUND_PREFIX);
@@ -108,7 +108,7 @@ fn trim_markup(line: &str) -> &str {
 }
 
 /// The ids that a text names, each once, in order.
-pub(super) fn ids(text: &str) -> Vec<String> {
+pub(super) fn collect_ids(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     for word in text.split(|c: char| !is_word(c)) {
@@ -125,13 +125,13 @@ pub(super) fn ids(text: &str) -> Vec<String> {
 
 /// The answer and ids of a JSON object in lines of its own, alone or with words that cite nothing
 /// or a fence around it.
-fn unwrapped(text: &str) -> Option<(String, Vec<String>)> {
+fn unwrap_json_answer(text: &str) -> Option<(String, Vec<String>)> {
     let (before, rest) = text.split_at_checked(text.find('{')?)?;
     let (object, behind) = rest.split_at_checked(rest.rfind('}')? + 1)?;
     // Braces in prose may be what an answer is about.
     let is_blank = |line: Option<&str>| line.is_none_or(|line| line.trim().is_empty());
     let stands_alone = is_blank(before.rsplit('\n').next()) && is_blank(behind.split('\n').next());
-    if !stands_alone || !ids(before).is_empty() || !ids(behind).is_empty() {
+    if !stands_alone || !collect_ids(before).is_empty() || !collect_ids(behind).is_empty() {
         return None;
     }
     let members = json::parse_object(object).ok()?;
@@ -142,12 +142,13 @@ fn unwrapped(text: &str) -> Option<(String, Vec<String>)> {
     let answer = string("answer")?;
     let list = |key: &str| Some(json::find_member(&members, object, key)?.value);
     let cited = list("cited_ids").or_else(|| list("citedIds"));
-    let cited = cited.map_or_else(Vec::new, |span: ByteSpan| ids(json::slice(object, span)));
+    let cited =
+        cited.map_or_else(Vec::new, |span: ByteSpan| collect_ids(json::slice_span(object, span)));
     Some((answer, cited))
 }
 
 /// The inside of a fence or element that encloses the whole text.
-fn unfenced(text: &str) -> &str {
+fn strip_fence(text: &str) -> &str {
     let text = text.trim();
     let fenced = text.strip_prefix("```").and_then(|rest| rest.split_once('\n'));
     if let Some((_, inside)) = fenced {
@@ -226,7 +227,7 @@ mod tests {
     #[test]
     fn ids_count_once_and_only_whole() {
         let text = alloc::format!("({ONE}), {ONE}x, msg_12, {TWO}{ONE}, [{TWO}] and {ONE}.");
-        assert_eq!(ids(&text), [ONE, TWO]);
+        assert_eq!(collect_ids(&text), [ONE, TWO]);
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl EvidenceRequest<'_> {
     fn build_pattern(&self) -> Cow<'_, str> {
         match self.is_query {
             true => Cow::Borrowed(self.search_text),
-            false => Cow::Owned(query::without_conditions(self.search_text)),
+            false => Cow::Owned(query::strip_conditions(self.search_text)),
         }
     }
 }

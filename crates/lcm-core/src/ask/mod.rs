@@ -42,8 +42,8 @@ use lcm_text::{
 };
 pub(crate) use outcome::AskStep;
 use outcome::{AskOutcome, AskStatus};
-use prompt::Remark;
-pub(crate) use prompt::offline;
+use prompt::AttemptRemark;
+pub(crate) use prompt::answer_offline;
 use question::Question;
 use record::{
     GrantCharge, OpenQuestion, QuestionGrant, QuestionRecord, QuestionSlot, QuestionState,
@@ -70,7 +70,7 @@ pub(crate) fn plan(
         AskPreparation::Ended(step) => Ok(step),
         AskPreparation::NeedsModel(asks) => {
             let PreparedQuestion { asked, text, now } = *asks;
-            let request = asked.build_request(config, &text, Remark::First);
+            let request = asked.build_request(config, &text, AttemptRemark::First);
             asked.commit_request(reader, request, now)
         }
     }
@@ -163,8 +163,13 @@ fn is_blocking(
 }
 
 impl PendingQuestion {
-    fn build_request(&self, config: &Config, text: &str, remark: Remark) -> CompletionRequest {
-        prompt::request(config, &self.record, &self.open, text, remark)
+    fn build_request(
+        &self,
+        config: &Config,
+        text: &str,
+        remark: AttemptRemark,
+    ) -> CompletionRequest {
+        prompt::build_ask_request(config, &self.record, &self.open, text, remark)
     }
 
     /// Writes that a model is asked, and tells what.
@@ -235,7 +240,7 @@ pub(crate) fn apply(
     let may_ask = asked.open.attempt < COMPLETIONS_MAX && is_in_time;
     let remark = match judge_answer(&asked.open, answer, may_ask, is_in_time) {
         AnswerVerdict::Ended(ending) => return asked.commit_outcome(reader, &ending),
-        AnswerVerdict::Retry => Remark::Again,
+        AnswerVerdict::Retry => AttemptRemark::AfterUselessAnswer,
         AnswerVerdict::Search(words) => {
             if !asked.add_search_evidence(reader, conversation, &words, now)? {
                 let ending = AskOutcome::without_answer(
@@ -245,7 +250,7 @@ pub(crate) fn apply(
                 );
                 return asked.commit_outcome(reader, &ending);
             }
-            Remark::Searched
+            AttemptRemark::AfterSearch
         }
     };
     asked.open.attempt += 1;
@@ -273,7 +278,7 @@ pub(crate) fn run(
         AskPreparation::NeedsModel(asks) => asks,
     };
     let PreparedQuestion { mut asked, text, .. } = *asks;
-    let mut remark = Remark::First;
+    let mut remark = AttemptRemark::First;
     let ending = loop {
         let answer = model.complete(&asked.build_request(config, &text, remark));
         let attempt = asked.open.attempt;
@@ -282,7 +287,9 @@ pub(crate) fn run(
             AnswerVerdict::Search(_) => {
                 break AskOutcome::without_answer(&asked.open, AskStatus::NotFound, attempt);
             }
-            AnswerVerdict::Retry => (remark, asked.open.attempt) = (Remark::Again, attempt + 1),
+            AnswerVerdict::Retry => {
+                (remark, asked.open.attempt) = (AttemptRemark::AfterUselessAnswer, attempt + 1)
+            }
         }
     };
     asked.commit_outcome(reader, &ending)
@@ -307,7 +314,7 @@ fn resolve_named_summaries(
     let mut found: Vec<NamedSummary> = Vec::new();
     for text in &question.summaries {
         let (conversation, id, record) =
-            read_scope::summary_in_family(reader, conversation, text, within)?;
+            read_scope::find_summary_in_family(reader, conversation, text, within)?;
         if !found.iter().any(|named| named.id == id) {
             found.push(NamedSummary { conversation, id, record });
         }

@@ -11,7 +11,7 @@ use crate::search::query::TextQuery;
 use lcm_text::{
     base::{sort, tokens},
     config::Config,
-    summary::prompts::{fenced, push_fenced},
+    summary::prompts::{find_fenced, push_fenced},
     types::model::{CompletionRequest, Level, Purpose},
 };
 
@@ -39,22 +39,22 @@ Answer in the language of the question, as plain text: no headings, no preamble.
 
 /// What the model is told of an attempt before this one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Remark {
+pub(super) enum AttemptRemark {
     /// There was none.
     First,
     /// Its answer was empty or cited nothing that it was shown.
-    Again,
+    AfterUselessAnswer,
     /// It asked for a search; what that found is among the passages.
-    Searched,
+    AfterSearch,
 }
 
 /// The request of an open question.
-pub(super) fn request(
+pub(super) fn build_ask_request(
     config: &Config,
     record: &QuestionRecord,
     open: &OpenQuestion,
     evidence: &str,
-    remark: Remark,
+    remark: AttemptRemark,
 ) -> CompletionRequest {
     let hash = hash::hash_fields(&[b"lcm boundary", &record.id, &open.attempt.to_be_bytes()]);
     let boundary = hash::hex(hash.get(..8).unwrap_or(&[]));
@@ -65,12 +65,12 @@ pub(super) fn request(
         open.tokens_max
     ));
     match remark {
-        Remark::First | Remark::Again => prompt.push_str(&format!(
+        AttemptRemark::First | AttemptRemark::AfterUselessAnswer => prompt.push_str(&format!(
             ", and if other words could find it, in a second line {SEARCH_PREFIX} and those words.\n"
         )),
-        Remark::Searched => prompt.push_str(". Nothing further can be searched.\n"),
+        AttemptRemark::AfterSearch => prompt.push_str(". Nothing further can be searched.\n"),
     }
-    if remark == Remark::Again {
+    if remark == AttemptRemark::AfterUselessAnswer {
         prompt.push_str(
             "Your preceding answer was of no use: it was empty, or cited no passage by its id.\n",
         );
@@ -95,10 +95,10 @@ pub(super) fn request(
 }
 
 /// An answer without a model: the places that have most in common with the question, cited.
-pub(crate) fn offline(prompt: &str) -> String {
+pub(crate) fn answer_offline(prompt: &str) -> String {
     // The question comes first, and whatever it says, the passages follow it.
-    let found = fenced(prompt, "question")
-        .and_then(|(question, behind)| Some((question, fenced(behind, "source")?.0)));
+    let found = find_fenced(prompt, "question")
+        .and_then(|(question, behind)| Some((question, find_fenced(behind, "source")?.0)));
     let Some((question, evidence)) = found else { return NOT_FOUND_PREFIX.into() };
     let query = TextQuery::parse(question);
     let mut best: Vec<(u64, usize, String)> = Vec::new();

@@ -103,7 +103,7 @@ impl Question {
         if self.all && self.only {
             return Err(Error::invalid_input("only: it does not go with all"));
         }
-        if self.query.as_ref().is_some_and(|query| TextQuery::parse(query).has_lost_conditions) {
+        if self.query.as_ref().is_some_and(|query| TextQuery::parse(query).has_dropped_conditions) {
             return Err(Error::limit_exceeded(
                 "query: so many conditions are not kept; name fewer",
             ));

@@ -51,7 +51,7 @@ pub(super) fn check_array(dialect: Dialect, messages_json: &str) -> Option<Accep
     let texts: Vec<&str> = left
         .iter()
         .filter_map(|at| messages.get(*at))
-        .map(|value| json::slice(messages_json, value.span))
+        .map(|value| json::slice_span(messages_json, value.span))
         .collect();
     let left_out: Vec<usize> =
         (0..messages.len()).filter(|at| left.binary_search(at).is_err()).collect();

@@ -147,7 +147,7 @@ fn rank_matches(
     context: &Assembly<'_>,
     prompt: &str,
 ) -> Result<Vec<(KeepCandidate, u64)>> {
-    let query = TextQuery::parse(&query::plain(prompt));
+    let query = TextQuery::parse(&query::strip_syntax(prompt));
     if query.is_empty() {
         return Ok(Vec::new());
     }

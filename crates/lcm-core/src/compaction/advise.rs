@@ -10,7 +10,7 @@
 use alloc::string::String;
 
 use crate::storage::{
-    head::ConversationHead, keys::ConversationKeys, records::usage::Usage,
+    head::ConversationHead, keys::ConversationKeys, records::usage::UsageRecord,
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -156,7 +156,7 @@ pub(crate) fn advise(
     let (policy, options) = (call.policy.with_reserve(0), &call.options);
     let loaded = call.loaded.require_existing()?;
     let head = &loaded.head;
-    let usage = Usage::load(reader, &keys)?;
+    let usage = UsageRecord::read(reader, &keys)?;
     let sweep = SweepToken::start(head.context.tokens, options.observed_tokens);
     let goal = derive_goal(head, &policy, options, &sweep);
     let planner = Planner::open(reader, config, &keys, head, policy, goal, 1)?;
@@ -166,7 +166,7 @@ pub(crate) fn advise(
         raw: planner.eligible_raw().tokens,
     };
     let is_cold = usage.turn_at().map(|turn_at| now.saturating_sub(turn_at) > asked.cache_ms);
-    let so_far = usage.turns().max(head.messages / TURN_MESSAGES);
+    let so_far = usage.count_turns().max(head.messages / TURN_MESSAGES);
     let turns = asked.turns.map_or(so_far.clamp(TURNS_MIN, TURNS_MAX), u64::from).min(TURNS_MAX);
     // What is over the threshold is due; the question is then whether it can wait up to the budget.
     let due = state.tokens() > u64::from(policy.threshold);

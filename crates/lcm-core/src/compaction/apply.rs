@@ -35,7 +35,7 @@ use lcm_text::{
 };
 
 use super::{
-    judge::{self, Answer, CompletionVerdict, RejectionRule},
+    judge::{self, CompletionVerdict, RejectionRule, SettledAnswer},
     place::{SourceSplice, last_compactable_seq},
     reason,
     records::{ModelBreaker, TaskAttempts},
@@ -105,7 +105,7 @@ pub(crate) fn apply(
 
 /// Id that the answer's summary would have if it was accepted as it is.
 fn compute_summary_id(task: &SummaryTask, completion: &Completion) -> [u8; 8] {
-    let (text, _) = judge::settle_text(task, completion);
+    let (text, _) = judge::clean_answer(task, completion);
     summary::summary_id(
         &task.sources_hash,
         task.prompt_version,
@@ -287,14 +287,19 @@ impl<'a> TaskSettlement<'a> {
             return self.settle_stale(reader, completion);
         }
         let Some(answered) = completion else { return self.fall_back(reader, &place, None) };
-        match judge::judge(&self.task, answered, &place.gathered) {
+        match judge::judge_completion(&self.task, answered, &place.gathered) {
             CompletionVerdict::Retry { rule, level, findings } => {
                 self.add_rejection_warning(rule);
                 self.request_retry(reader, config, &place, completion, level, findings)
             }
             CompletionVerdict::Accept(accepted) => {
                 let level = StoredLevel::from(self.task.level);
-                self.commit_summary(reader, &place, completion, accepted.answer(level, answered))
+                self.commit_summary(
+                    reader,
+                    &place,
+                    completion,
+                    accepted.into_answer(level, answered),
+                )
             }
             CompletionVerdict::Fallback { rule } => {
                 self.reject_and_fall_back(reader, &place, answered, rule)
@@ -644,7 +649,7 @@ impl<'a> TaskSettlement<'a> {
             let findings = verify::format_findings(&verify::verify(&place.gathered.text, &text));
             let (level, model) = (StoredLevel::Fallback, OFFLINE_MODEL);
             let finish = completion.map(|completion| StoredFinish::from(completion.finish));
-            let answer = Answer { text, capped: false, findings, level, model, finish };
+            let answer = SettledAnswer { text, capped: false, findings, level, model, finish };
             return self.commit_summary(reader, place, completion, answer);
         }
         let mut outcome = self.build_outcome(ApplyStatus::Refused, reason::NO_PROGRESS, None);
@@ -667,7 +672,7 @@ impl<'a> TaskSettlement<'a> {
         reader: &mut StoreSession<'_>,
         place: &SourceSplice,
         completion: Option<&Completion>,
-        answer: Answer<'_>,
+        answer: SettledAnswer<'_>,
     ) -> Result<ApplyOutcome> {
         let mut outcome = self.build_outcome(ApplyStatus::Committed, "", None);
         let record = place.gathered.build_summary(SummaryDraft {

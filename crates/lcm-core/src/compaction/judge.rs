@@ -15,7 +15,7 @@ use super::{sources::GatheredSources, task::SummaryTask};
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum CompletionVerdict {
     /// It becomes the summary.
-    Accept(Accepted),
+    Accept(AcceptedText),
     /// It is rejected; the model is asked again at this level and told what was found, one finding
     /// a line; empty: nothing was, it was too large.
     Retry { rule: RejectionRule, level: Level, findings: String },
@@ -51,7 +51,7 @@ impl RejectionRule {
 
 /// The text of an answer that becomes the summary.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Accepted {
+pub(crate) struct AcceptedText {
     text: String,
     /// Whether it was cut to the cap.
     capped: bool,
@@ -59,17 +59,21 @@ pub(crate) struct Accepted {
     findings: Vec<String>,
 }
 
-impl Accepted {
+impl AcceptedText {
     /// The text with who wrote it, and how that ended.
-    pub(crate) fn answer(self, level: StoredLevel, completion: &Completion) -> Answer<'_> {
+    pub(crate) fn into_answer(
+        self,
+        level: StoredLevel,
+        completion: &Completion,
+    ) -> SettledAnswer<'_> {
         let Self { text, capped, findings } = self;
         let finish = Some(StoredFinish::from(completion.finish));
-        Answer { text, capped, findings, level, model: &completion.model, finish }
+        SettledAnswer { text, capped, findings, level, model: &completion.model, finish }
     }
 }
 
 /// A text that becomes a summary.
-pub(crate) struct Answer<'a> {
+pub(crate) struct SettledAnswer<'a> {
     pub(crate) text: String,
     pub(crate) capped: bool,
     pub(crate) findings: Vec<String>,
@@ -80,7 +84,7 @@ pub(crate) struct Answer<'a> {
 }
 
 /// The answer as it would be stored: reasoning stripped, cut to its cap.
-pub(crate) fn settle_text(task: &SummaryTask, completion: &Completion) -> (String, bool) {
+pub(crate) fn clean_answer(task: &SummaryTask, completion: &Completion) -> (String, bool) {
     let text = transcript::strip_reasoning(&completion.text);
     let tokens = tokens::estimate(&text);
     if tokens > task.tokens_cap {
@@ -90,7 +94,7 @@ pub(crate) fn settle_text(task: &SummaryTask, completion: &Completion) -> (Strin
 }
 
 /// Judges an answer (architecture, rules 4 and 5).
-pub(crate) fn judge(
+pub(crate) fn judge_completion(
     task: &SummaryTask,
     completion: &Completion,
     gathered: &GatheredSources,
@@ -111,17 +115,17 @@ pub(crate) fn judge(
         Level::Aggressive | Level::Fallback if too_large => {
             CompletionVerdict::Fallback { rule: RejectionRule::TooLarge }
         }
-        _ => verified(task, completion, gathered),
+        _ => judge_findings(task, completion, gathered),
     }
 }
 
 /// Judges the text that would be stored by what the verifier finds in it.
-fn verified(
+fn judge_findings(
     task: &SummaryTask,
     completion: &Completion,
     gathered: &GatheredSources,
 ) -> CompletionVerdict {
-    let (text, capped) = settle_text(task, completion);
+    let (text, capped) = clean_answer(task, completion);
     // A cap that leaves nothing of an answer makes it no answer.
     if text.trim().is_empty() {
         return CompletionVerdict::Fallback { rule: RejectionRule::Blank };
@@ -129,7 +133,7 @@ fn verified(
     let findings = verify::format_findings(&verify::verify(&gathered.text, &text));
     // The offline summariser would say the same again.
     if findings.is_empty() || completion.model == OFFLINE_MODEL {
-        return CompletionVerdict::Accept(Accepted { text, capped, findings });
+        return CompletionVerdict::Accept(AcceptedText { text, capped, findings });
     }
     // A second attempt at the normal level can only be one that followed findings.
     let level = if task.attempt == 1 { task.level } else { Level::Aggressive };

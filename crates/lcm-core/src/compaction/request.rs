@@ -28,7 +28,7 @@ pub(crate) fn build_request(
         depth: task.depth,
         level: task.level,
         tokens_target: task.tokens_target,
-        task: task.prompt_template().own(&config.prompt_overrides),
+        task: task.prompt_template().override_text(&config.prompt_overrides),
         source: &gathered.text,
         source_tokens: int::saturate_tokens(gathered.tokens),
         previous,

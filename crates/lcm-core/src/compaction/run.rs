@@ -79,7 +79,7 @@ pub(crate) fn run(
                 break desk.record_model_failure(reader, config, error.code)?;
             }
         };
-        match judge::judge(&task, &completion, &place.gathered) {
+        match judge::judge_completion(&task, &completion, &place.gathered) {
             CompletionVerdict::Retry { rule, level, findings: found } => {
                 findings.clone_from(&found);
                 if desk.reject_answer(&completion, rule, level, found) {
@@ -91,7 +91,7 @@ pub(crate) fn run(
             }
             CompletionVerdict::Accept(accepted) => {
                 let level = StoredLevel::from(task.level);
-                let answer = accepted.answer(level, &completion);
+                let answer = accepted.into_answer(level, &completion);
                 break desk.commit_summary(reader, &place, Some(&completion), answer)?;
             }
         }

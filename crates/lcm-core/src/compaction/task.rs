@@ -12,7 +12,7 @@ use lcm_text::{
         error::{Error, Result},
         limits,
     },
-    summary::prompts::Wording,
+    summary::prompts::PromptTemplate,
     types::model::{Level, Purpose},
 };
 
@@ -70,8 +70,8 @@ impl SummaryTask {
     }
 
     /// What its prompt asks for.
-    pub(crate) fn prompt_template(&self) -> Wording {
-        Wording::of(self.completion_purpose(), self.depth, self.level)
+    pub(crate) fn prompt_template(&self) -> PromptTemplate {
+        PromptTemplate::for_request(self.completion_purpose(), self.depth, self.level)
     }
 
     /// The token.

@@ -16,7 +16,7 @@ use lcm_text::base::{error::Result, int, sort};
 
 use super::{
     identity::AlignableEntry,
-    overlap::{Kept, page},
+    overlap::{ComparedMessage, read_page},
 };
 
 /// Messages of a page, which begins at a multiple of it.
@@ -37,7 +37,7 @@ struct AlignmentAnchor {
 #[derive(Default)]
 struct MessagePager {
     first: u64,
-    messages: Vec<Kept>,
+    messages: Vec<ComparedMessage>,
 }
 
 impl MessagePager {
@@ -52,15 +52,15 @@ impl MessagePager {
         // A large message ends a page before its time.
         for first in [(seq - 1) / PAGE_MESSAGES * PAGE_MESSAGES + 1, seq] {
             if let Some(kept) = self.get_message(seq) {
-                return Ok(kept.is(entry));
+                return Ok(kept.matches_entry(entry));
             }
-            self.messages = page(reader, history, first)?;
+            self.messages = read_page(reader, history, first)?;
             self.first = first;
         }
-        Ok(self.get_message(seq).is_some_and(|kept| kept.is(entry)))
+        Ok(self.get_message(seq).is_some_and(|kept| kept.matches_entry(entry)))
     }
 
-    fn get_message(&self, seq: u64) -> Option<&Kept> {
+    fn get_message(&self, seq: u64) -> Option<&ComparedMessage> {
         self.messages.get(int::to_usize(seq.checked_sub(self.first)?))
     }
 }
@@ -123,7 +123,7 @@ fn match_by_content(
         while seq <= end {
             // A page may reach into the last one, which was read before.
             let most = int::to_usize(end + 1 - seq);
-            for kept in page(reader, history, seq)?.into_iter().take(most) {
+            for kept in read_page(reader, history, seq)?.into_iter().take(most) {
                 let from = open.partition_point(|one| one.hash < kept.hash());
                 let equal = open.iter_mut().skip(from);
                 let mut equal = equal.take_while(|one| one.hash == kept.hash());

@@ -75,9 +75,9 @@ impl BacklogOptions {
         config: &Config,
         missing: &mut Vec<usize>,
         tokens: &dyn Fn(usize) -> u64,
-        overlap: &Overlap,
+        overlap: &OverlapSummary,
     ) -> BoundedBacklog {
-        let Overlap { stored, by, first_stored } = *overlap;
+        let OverlapSummary { stored, found_by: by, first_stored } = *overlap;
         let mut bounded = BoundedBacklog::default();
         if let Some(first) = first_stored.filter(|_| self.is_forked) {
             // What the first import left out stays out: it is in the conversation forked from.
@@ -86,11 +86,11 @@ impl BacklogOptions {
         let count = int::to_u64(missing.len());
         if self.is_forked && stored == 0 {
             let costs: Vec<u64> = missing.iter().map(|index| tokens(*index)).collect();
-            let kept = newest_that_fit(&costs, bootstrap_tokens_max(config));
+            let kept = count_newest_fitting(&costs, bootstrap_tokens_max(config));
             missing.drain(..missing.len() - kept);
             bounded.fork_entries = (int::to_u64(kept) < count).then_some(count);
         }
-        let most = cap(stored);
+        let most = backlog_entries_max(stored);
         if self.is_bounded && stored > 0 && int::to_u64(missing.len()) > most {
             if by == "none" {
                 // Nothing says that these are new: a replay of this size would double everything.
@@ -107,7 +107,7 @@ impl BacklogOptions {
     /// Whether the session is the one of the checkpoint; `None`: there is no checkpoint.
     fn epoch_status(&self) -> Option<&'static str> {
         self.checkpoint.as_ref()?;
-        Some(epoch(self.previous_epoch.as_deref(), self.epoch.as_deref()))
+        Some(compare_epochs(self.previous_epoch.as_deref(), self.epoch.as_deref()))
     }
 
     /// Writes what became of the bounds. `last`: the entry id and hash of the last entry, when
@@ -116,11 +116,11 @@ impl BacklogOptions {
         &self,
         plan: &mut JsonWriter,
         bounded: &BoundedBacklog,
-        last: Option<Last<'_>>,
+        last: Option<LastEntry<'_>>,
     ) {
         plan.add_optional_text("blocked", bounded.blocked_reason);
         match last {
-            Some(Last { entry_id, hash, entries }) => {
+            Some(LastEntry { entry_id, hash, entries }) => {
                 let mut next = JsonWriter::new_object();
                 next.add_optional_text("entry_id", entry_id);
                 next.add_text("hash", hash);
@@ -151,24 +151,24 @@ impl BacklogOptions {
 }
 
 /// How a transcript and the stored messages overlap.
-pub(super) struct Overlap {
+pub(super) struct OverlapSummary {
     /// Number of stored messages.
     pub(super) stored: u64,
     /// How the overlap was found.
-    pub(super) by: &'static str,
+    pub(super) found_by: &'static str,
     /// Index of the first entry that is stored.
     pub(super) first_stored: Option<usize>,
 }
 
 /// The last entry of a transcript.
-pub(super) struct Last<'a> {
+pub(super) struct LastEntry<'a> {
     pub(super) entry_id: Option<&'a str>,
     pub(super) hash: &'a str,
     pub(super) entries: u64,
 }
 
 /// Whether two sessions are the same by the ids that they have of themselves.
-fn epoch(before: Option<&str>, now: Option<&str>) -> &'static str {
+fn compare_epochs(before: Option<&str>, now: Option<&str>) -> &'static str {
     match (before, now) {
         (Some(before), Some(now)) if before == now => "same",
         (Some(_), Some(_)) => "rollover",
@@ -177,7 +177,7 @@ fn epoch(before: Option<&str>, now: Option<&str>) -> &'static str {
 }
 
 /// How many entries one bounded plan takes when so many messages are stored.
-fn cap(stored: u64) -> u64 {
+fn backlog_entries_max(stored: u64) -> u64 {
     (stored / BACKLOG_DIVISOR).max(BACKLOG_ENTRIES_MIN)
 }
 
@@ -191,7 +191,7 @@ fn bootstrap_tokens_max(config: &Config) -> u64 {
 }
 
 /// How many of the newest fit; none when the newest alone does not.
-fn newest_that_fit(tokens: &[u64], tokens_max: u64) -> usize {
+fn count_newest_fitting(tokens: &[u64], tokens_max: u64) -> usize {
     let fits = |sum: &mut u64, tokens: &u64| {
         *sum = sum.saturating_add(*tokens);
         (*sum <= tokens_max).then_some(())
@@ -205,15 +205,15 @@ mod tests {
 
     #[test]
     fn case_21_a_bounded_plan_is_a_fifth_of_what_is_stored_or_50() {
-        let caps = [0, 100, 250, 251, 1_000].map(cap);
+        let caps = [0, 100, 250, 251, 1_000].map(backlog_entries_max);
         assert_eq!(caps, [50, 50, 50, 50, 200]);
     }
 
     #[test]
     fn case_25_a_session_is_the_same_by_its_id() {
-        assert_eq!(epoch(Some("x"), Some("x")), "same");
-        assert_eq!(epoch(Some("x"), Some("y")), "rollover");
-        assert_eq!(epoch(None, Some("y")), "undeclared");
+        assert_eq!(compare_epochs(Some("x"), Some("x")), "same");
+        assert_eq!(compare_epochs(Some("x"), Some("y")), "rollover");
+        assert_eq!(compare_epochs(None, Some("y")), "undeclared");
     }
 
     #[test]
@@ -226,8 +226,8 @@ mod tests {
         assert_eq!(bootstrap_tokens_max(&config), 12_000);
         config.bootstrap_tokens_max = Some(7);
         assert_eq!(bootstrap_tokens_max(&config), 7);
-        assert_eq!(newest_that_fit(&[2_000, 3_000, 2_500], 6_000), 2);
-        assert_eq!(newest_that_fit(&[100, 7_000], 6_000), 0);
-        assert_eq!(newest_that_fit(&[], 6_000), 0);
+        assert_eq!(count_newest_fitting(&[2_000, 3_000, 2_500], 6_000), 2);
+        assert_eq!(count_newest_fitting(&[100, 7_000], 6_000), 0);
+        assert_eq!(count_newest_fitting(&[], 6_000), 0);
     }
 }

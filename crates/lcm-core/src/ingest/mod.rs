@@ -408,19 +408,19 @@ impl AppendCommit<'_> {
         let head = &mut loaded.head;
         let seq_first = head.messages + 1;
         let tokens_before = head.raw_tokens;
-        let mut builder = batch::Builder::new(self.keys, self.dialect, self.large_texts);
+        let mut builder = batch::PackBuilder::new(self.keys, self.dialect, self.large_texts);
         let mut new: Vec<NewMessage<'_>> = Vec::with_capacity(self.decision.new_messages.len());
         for (index, call_key) in &self.decision.new_messages {
             let Some(candidate) = self.candidates.get(*index) else { continue };
             let time = self.times.get(*index).copied().unwrap_or(now);
-            builder.add(head, candidate, *call_key, time)?;
+            builder.add_message(head, candidate, *call_key, time)?;
             new.push(candidate.to_searchable(time));
         }
         let (packs, written) = builder.finish()?;
         head.packs.extend(packs);
         puts.extend(written);
         self.index_maintenance.append_messages(head, &new, &mut puts)?;
-        puts.extend(batch::flush(self.keys, head, self.node)?);
+        puts.extend(batch::flush_packs(self.keys, head, self.node)?);
         let count = head.messages + 1 - seq_first;
         head.context.append_messages(
             seq_first,

@@ -83,19 +83,19 @@ pub(super) fn diff_transcript(
 ) -> Result<TranscriptDiff> {
     let found = |by, runs: &[AlignedRun]| Ok(TranscriptDiff { found_by: by, runs: runs.into() });
     let stored = int::to_usize(history.head.messages);
-    let head = along(reader, history, entries, stored.min(entries.len()))?;
+    let head = match_prefix_run(reader, history, entries, stored.min(entries.len()))?;
     let is_whole = head.length == entries.len();
     if head.length == stored || (is_whole && head.anchors >= INSIDE_ANCHORS_MIN) {
         return found("prefix", &[head]);
     }
     if head.anchors < INSIDE_ANCHORS_MIN {
         // One thing may well be said again: rather the end of a conversation than all of it.
-        let tail = tail(reader, history, texts, entries, 0)?;
+        let tail = find_suffix_run(reader, history, texts, entries, 0)?;
         if tail.start == 0 && tail.anchors > 0 {
             return found("alignment", &find_rotated_runs(reader, history, entries, tail)?);
         }
     }
-    let tail = tail(reader, history, texts, entries, head.length)?;
+    let tail = find_suffix_run(reader, history, texts, entries, head.length)?;
     let anchors = head.anchors + tail.anchors;
     // That others wrote between those that were seen is no change.
     let from = head.length.max(seen);
@@ -120,7 +120,7 @@ pub(super) fn diff_transcript(
             Vec::from([head, again])
         };
         if !is_end && runs.len() < 3 {
-            refuse_change(reader, history, entries, (end, seen, &runs), place)?;
+            ensure_unchanged(reader, history, entries, (end, seen, &runs), place)?;
         }
         let by = match (head.length > 0, is_end || end == entries.len()) {
             (false, _) => "alignment",
@@ -129,7 +129,7 @@ pub(super) fn diff_transcript(
         };
         return found(by, &runs);
     }
-    refuse_change(reader, history, entries, (head.length, seen, &[head]), place)?;
+    ensure_unchanged(reader, history, entries, (head.length, seen, &[head]), place)?;
     if head.anchors >= INSIDE_ANCHORS_MIN {
         return found("branch", &[head]);
     }
@@ -153,7 +153,7 @@ fn find_rotated_runs(
     let anchors = turned.iter().filter(|entry| entry.is_discriminating).count();
     if first.start > 0
         || anchors < INSIDE_ANCHORS_MIN
-        || frontier(reader, history, first.seq_first - 1)? != running
+        || read_frontier(reader, history, first.seq_first - 1)? != running
     {
         return Ok(runs);
     }
@@ -184,7 +184,7 @@ fn build_changed_error(number: usize, shared: usize, looked_at: usize) -> Error 
 
 /// Refuses a transcript of which the messages behind so many entries are stored, beside the runs
 /// before them, but not as they stand in it.
-fn refuse_change(
+fn ensure_unchanged(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     entries: &[AlignableEntry],
@@ -195,7 +195,7 @@ fn refuse_change(
     let next = match equal < seen {
         // Where those stand that were seen, nobody knows: what follows may be among the newest.
         true => Vec::new(),
-        false => page(reader, history, int::to_u64(first) + 1)?,
+        false => read_page(reader, history, int::to_u64(first) + 1)?,
     };
     let equal = equal.max(seen);
     let next =
@@ -214,13 +214,13 @@ fn refuse_change(
 /// How many entries are the first stored messages or redacted copies of them, at most `most`.
 ///
 /// A copy counts in a row with exact matches: behind them, or at the beginning and followed by one.
-fn along(
+fn match_prefix_run(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     entries: &[AlignableEntry],
     most: usize,
 ) -> Result<AlignedRun> {
-    let same = proven(reader, history, entries, most)?;
+    let same = count_proven_prefix(reader, history, entries, most)?;
     let rest = entries.get(same..most).unwrap_or(&[]);
     let (length, anchors) = match_messages(reader, history, rest, int::to_u64(same) + 1)?;
     if same == 0 && anchors == 0 {
@@ -233,7 +233,7 @@ fn along(
 /// The longest run of entries from `least` on that ends in the newest stored message, and has an
 /// anchor in it. Neither it nor its messages reach into the first `least`. Of equal ones it is the
 /// one without an entry before it, or else the last.
-fn tail(
+fn find_suffix_run(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     texts: &[String],
@@ -255,13 +255,13 @@ fn tail(
         }
     }
     if best.length == hashes.len() {
-        lengthen(reader, history, entries, least, &mut best)?;
+        extend_run(reader, history, entries, least, &mut best)?;
     }
     Ok(best)
 }
 
 /// Lengthens a run to entries before it, not into the first `least`.
-fn lengthen(
+fn extend_run(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     entries: &[AlignableEntry],
@@ -272,13 +272,13 @@ fn lengthen(
         let free = int::to_usize(run.seq_first).saturating_sub(least + 1);
         let most = free.min(run.start - least);
         let before = entries.get(run.start - most..run.start).unwrap_or(&[]);
-        let mut length = exact_before(reader, history, before, run.seq_first - 1)?;
+        let mut length = count_equal_before(reader, history, before, run.seq_first - 1)?;
         if length == 0 {
             // One that is no exact copy may be a redacted one.
             let Some(entry) = before.last().filter(|entry| entry.redacted_copy.is_some()) else {
                 return Ok(());
             };
-            let stored = page(reader, history, run.seq_first - 1)?;
+            let stored = read_page(reader, history, run.seq_first - 1)?;
             if !stored.first().is_some_and(|stored| entry.may_be_copy_of(&stored.text)) {
                 return Ok(());
             }
@@ -296,7 +296,7 @@ fn lengthen(
 ///
 /// Blocks of them are compared by the running hash on either side: twice as long while they are
 /// the same, then halved down to the one that is not.
-fn exact_before(
+fn count_equal_before(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     entries: &[AlignableEntry],
@@ -304,14 +304,14 @@ fn exact_before(
 ) -> Result<usize> {
     let (mut length, mut step) = (0, WINDOW_MESSAGES);
     let mut differs_at = entries.len() + 1;
-    let mut behind = frontier(reader, history, seq_last)?;
+    let mut behind = read_frontier(reader, history, seq_last)?;
     while length + 1 < differs_at {
         let is_sure = differs_at <= entries.len();
         let next =
             if is_sure { (differs_at - length) / 2 } else { step.min(entries.len() - length) };
         let end = entries.len() - length;
         let block = entries.get(end - next..end).unwrap_or(&[]);
-        let before = frontier(reader, history, seq_last - int::to_u64(length + next))?;
+        let before = read_frontier(reader, history, seq_last - int::to_u64(length + next))?;
         let last =
             block.iter().fold(before, |running, entry| advance_frontier(&running, &entry.hash));
         if last == behind {
@@ -326,7 +326,7 @@ fn exact_before(
 }
 
 /// The running hash up to and with a message; zeros before the first.
-fn frontier(
+fn read_frontier(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     seq: u64,
@@ -335,7 +335,7 @@ fn frontier(
 }
 
 /// How many entries the running hash proves to be the first stored messages.
-fn proven(
+fn count_proven_prefix(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     entries: &[AlignableEntry],
@@ -361,30 +361,30 @@ fn proven(
 }
 
 /// A stored message, as it is compared.
-pub(super) struct Kept {
+pub(super) struct ComparedMessage {
     hash: [u8; 16],
     /// Empty: it is too large to be looked at for a redacted copy.
     text: String,
 }
 
-impl Kept {
+impl ComparedMessage {
     /// The hash over content and ids.
     pub(super) fn hash(&self) -> [u8; 16] {
         self.hash
     }
 
     /// Whether an entry is this message, or a redacted copy of it.
-    pub(super) fn is(&self, entry: &AlignableEntry) -> bool {
+    pub(super) fn matches_entry(&self, entry: &AlignableEntry) -> bool {
         entry.hash == self.hash || entry.may_be_copy_of(&self.text)
     }
 }
 
 /// Stored messages from this seq on, at least one, so many as are compared at a time.
-pub(super) fn page(
+pub(super) fn read_page(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     from: u64,
-) -> Result<Vec<Kept>> {
+) -> Result<Vec<ComparedMessage>> {
     let mut out = Vec::new();
     for placed in history.read_messages(reader, from, from + int::to_u64(WINDOW_MESSAGES) - 1)? {
         let text = history.read_text(reader, &placed.stored)?;
@@ -393,7 +393,10 @@ pub(super) fn page(
         })?;
         let hash = message_hash(&text, &message);
         let is_small = text.len() <= limits::PACK_BYTES_MAX;
-        out.push(Kept { hash, text: if is_small { text.into_owned() } else { String::new() } });
+        out.push(ComparedMessage {
+            hash,
+            text: if is_small { text.into_owned() } else { String::new() },
+        });
         if !is_small {
             break;
         }
@@ -460,7 +463,7 @@ fn match_messages(
 ) -> Result<(usize, usize)> {
     let (mut length, mut anchors) = (0, 0);
     while length < rest.len() && begin + int::to_u64(length) <= history.head.messages {
-        let stored = page(reader, history, begin + int::to_u64(length))?;
+        let stored = read_page(reader, history, begin + int::to_u64(length))?;
         for (entry, stored) in rest.iter().skip(length).zip(&stored) {
             let exact = entry.hash == stored.hash;
             if !exact && !entry.may_be_copy_of(&stored.text) {

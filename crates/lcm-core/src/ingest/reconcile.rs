@@ -30,7 +30,7 @@ use lcm_text::{
 
 use super::{
     StoredIdentity, beside,
-    bounds::{BacklogOptions, Last, Overlap},
+    bounds::{BacklogOptions, LastEntry, OverlapSummary},
     identity::{self, AlignableEntry, IdentityLookup},
     marks,
     overlap::{self, AlignedRun},
@@ -400,7 +400,7 @@ fn build_plan(
     }
     let tokens = |index: usize| entries.get(index).map_or(0, |entry| entry.tokens);
     let first_stored = effective.iter().copied().find(|index| is_stored(*index));
-    let overlap = Overlap { stored: head.messages, by, first_stored };
+    let overlap = OverlapSummary { stored: head.messages, found_by: by, first_stored };
     let bounded = bounds.limit_missing(config, &mut indexes, &tokens, &overlap);
     let mut missing: Vec<MissingRange> = Vec::new();
     for index in indexes {
@@ -434,10 +434,10 @@ fn build_plan(
     let hash = last.map(|entry| hash::hex(&entry.hash)).unwrap_or_default();
     let last = last.map(|entry| {
         let (entry_id, entries) = (entry.entry_id.as_deref(), int::to_u64(entries.len()));
-        Last { entry_id, hash: &hash, entries }
+        LastEntry { entry_id, hash: &hash, entries }
     });
     let mut plan = JsonWriter::new_object();
-    plan.add_array("missing", ranges(&missing));
+    plan.add_array("missing", write_ranges(&missing));
     plan.add_number("stored", stored);
     plan.add_text("by", by);
     // Of the conversation that this is true of; 0 when it does not exist.
@@ -447,7 +447,7 @@ fn build_plan(
     Ok(plan.end_object())
 }
 
-fn ranges(missing: &[MissingRange]) -> JsonWriter {
+fn write_ranges(missing: &[MissingRange]) -> JsonWriter {
     let mut ranges = JsonWriter::new_array();
     for MissingRange { from, to } in missing {
         let mut range = JsonWriter::new_object();

@@ -92,7 +92,9 @@ pub(crate) fn describe_uncharged(
             match named {
                 ResolvedId::Summary(id) => describe_summary(reader, &keys, id, within),
                 ResolvedId::Message(seq) => describe_message(reader, &history, seq, within),
-                ResolvedId::File(id) => file_range::describe(reader, &history, id, &wanted, within),
+                ResolvedId::File(id) => {
+                    file_range::describe_file(reader, &history, id, &wanted, within)
+                }
             }
         },
     )
@@ -104,7 +106,7 @@ fn describe_summary(
     id: [u8; 8],
     within: ReadLimits<'_>,
 ) -> Result<RecallAnswer> {
-    let record = read_scope::summary(reader, keys, id, within)?;
+    let record = read_scope::read_summary(reader, keys, id, within)?;
     within.ensure_tokens_left()?;
     let key = keys.derived_key(id);
     // Whoever may read some summaries only is not told what was made from them.

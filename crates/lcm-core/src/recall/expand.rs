@@ -130,7 +130,7 @@ fn expand_in_conversation(
             keys.message_id(seq)
         }
         ResolvedId::Summary(id) => {
-            let record = read_scope::summary(reader, keys, id, within)?;
+            let record = read_scope::read_summary(reader, keys, id, within)?;
             within.ensure_tokens_left()?;
             walk.walk_sources(reader, &history, record)?;
             if let Some(behind) = &walk.options.resume_after_id {

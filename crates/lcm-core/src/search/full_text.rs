@@ -10,7 +10,7 @@ use alloc::{string::String, vec::Vec};
 use super::{
     Corpus, Postings, SearchIndex,
     direct::UnindexedMessages,
-    query::{Filter, Item, Presence, Property, TextQuery},
+    query::{FilterProperty, Presence, QueryFilter, QueryItem, TextQuery},
     rank::{self, DocumentLayout, Ranker, TermPostings},
     score,
     sessions::{self, SessionBounds},
@@ -116,7 +116,7 @@ pub(crate) fn gather_matches(
         is_cut: false,
     };
     for item in &query.items {
-        items.push(held(reader, index, corpus, &direct, item, &terms, &mut placing)?);
+        items.push(find_item_postings(reader, index, corpus, &direct, item, &terms, &mut placing)?);
     }
     let is_cut = drop_frequent_items(query, &mut items) || placing.is_cut;
     let lengths = direct.entries.iter().map(|entry| u64::from(entry.length)).sum::<u64>();
@@ -168,7 +168,7 @@ pub(crate) fn gather_matches(
 /// whether there were such.
 fn drop_frequent_items(query: &TextQuery, items: &mut [Postings]) -> bool {
     let numbered = items.iter().zip(&query.items).enumerate();
-    let may = numbered.filter(|(_, (_, item))| item.presence == Presence::May);
+    let may = numbered.filter(|(_, (_, item))| item.presence == Presence::Should);
     let mut sizes: Vec<(usize, usize)> =
         may.map(|(number, (postings, _))| (postings.documents.len(), number)).collect();
     sort::sort(&mut sizes);
@@ -206,7 +206,7 @@ impl PositionBudget<'_> {
     /// # Errors
     ///
     /// `limit-exceeded`: the item must not be there, so that documents would be missed.
-    fn select_terms(&mut self, item: &Item, terms: &[Postings]) -> Result<Vec<usize>> {
+    fn select_terms(&mut self, item: &QueryItem, terms: &[Postings]) -> Result<Vec<usize>> {
         let size = |(term, _): &(Vec<u8>, u32)| {
             let number = self.terms.iter().position(|known| known == term);
             term_documents(terms, number.as_ref()).len().max(POSITION_DOCUMENTS_MIN)
@@ -234,12 +234,12 @@ impl PositionBudget<'_> {
 }
 
 /// The documents that hold an item, and how often.
-fn held(
+fn find_item_postings(
     reader: &mut StoreSession<'_>,
     index: &mut SearchIndex,
     corpus: Corpus,
     direct: &UnindexedMessages,
-    item: &Item,
+    item: &QueryItem,
     terms: &[Postings],
     placing: &mut PositionBudget<'_>,
 ) -> Result<Postings> {
@@ -255,7 +255,7 @@ fn held(
         return Ok(first.clone());
     }
     if placing.documents_left < POSITION_DOCUMENTS_MIN
-        && item.presence == Presence::May
+        && item.presence == Presence::Should
         && !placing.is_alone
     {
         placing.is_cut = true;
@@ -269,7 +269,7 @@ fn held(
         true => Vec::new(),
         false => placing.select_terms(item, terms)?,
     };
-    if places.is_empty() && item.presence == Presence::May && !placing.is_alone {
+    if places.is_empty() && item.presence == Presence::Should && !placing.is_alone {
         return Ok(Postings::default());
     }
     // Where the phrase would begin, for each document, as far as its terms were looked at.
@@ -278,7 +278,7 @@ fn held(
         if documents.is_empty() {
             break;
         }
-        let found = positions(reader, index, corpus, direct, term, &documents)?;
+        let found = read_positions(reader, index, corpus, direct, term, &documents)?;
         let begins = found.into_iter().map(|positions| {
             let begin =
                 positions.into_iter().filter_map(|position| position.checked_sub(*distance));
@@ -306,7 +306,7 @@ fn held(
 }
 
 /// Positions of a term in these documents, in segments or not.
-fn positions(
+fn read_positions(
     reader: &mut StoreSession<'_>,
     index: &mut SearchIndex,
     corpus: Corpus,
@@ -352,7 +352,7 @@ impl CorpusMatches {
             retain_by_value(&mut documents, &times, |time| window.contains(*time));
         }
         self.filter(reader, history, index, query, &mut documents)?;
-        if !query.asks_for_text() {
+        if !query.has_text_items() {
             let scores = alloc::vec![0; documents.len()];
             return Ok(RankedDocuments { documents, scores });
         }
@@ -379,7 +379,7 @@ impl CorpusMatches {
             match item.presence {
                 Presence::Must => intersect_in_place(documents, &postings.documents),
                 Presence::MustNot => subtract_in_place(documents, &postings.documents),
-                Presence::May => {}
+                Presence::Should => {}
             }
         }
         if !window.is_unbounded() {
@@ -487,9 +487,9 @@ impl CorpusMatches {
                 must.for_each(|other| intersect_in_place(&mut documents, &other.documents));
                 documents
             }
-            None if query.asks_for_text() => {
+            None if query.has_text_items() => {
                 let mut any: Vec<&[u64]> =
-                    of(Presence::May).map(|item| item.documents.as_slice()).collect();
+                    of(Presence::Should).map(|item| item.documents.as_slice()).collect();
                 // Short lists first: what is merged often stays short.
                 sort::sort_by(&mut any, &mut |left, right| left.len().cmp(&right.len()));
                 any.into_iter().fold(Vec::new(), union_documents)
@@ -523,14 +523,15 @@ impl CorpusMatches {
             return Ok(());
         }
         self.filter_tools(query, documents);
-        let has = |kind: fn(&Property) -> bool| query.filters.iter().any(|f| kind(&f.property));
-        if has(|property| matches!(property, Property::Role(_))) {
+        let has =
+            |kind: fn(&FilterProperty) -> bool| query.filters.iter().any(|f| kind(&f.property));
+        if has(|property| matches!(property, FilterProperty::Role(_))) {
             let roles = self.column(
                 documents,
                 |entry| entry.role,
                 |stored| index.read_roles(reader, stored),
             )?;
-            retain_by_value(documents, &roles, |role| passes(&query.filters, *role));
+            retain_by_value(documents, &roles, |role| is_role_allowed(&query.filters, *role));
         }
         self.filter_speakers(reader, history, query, documents)
     }
@@ -545,8 +546,8 @@ impl CorpusMatches {
     ) -> Result<()> {
         for negated in [false, true] {
             let (mut named, mut read, mut is_asked) = (Vec::new(), None, false);
-            for filter in query.filters.iter().filter(|filter| filter.negated == negated) {
-                let Property::Speaker { name, words } = &filter.property else { continue };
+            for filter in query.filters.iter().filter(|filter| filter.is_negated == negated) {
+                let FilterProperty::Speaker { name, words } = &filter.property else { continue };
                 is_asked = true;
                 let spoken = match words.split_first() {
                     Some((first, rest)) => {
@@ -561,7 +562,7 @@ impl CorpusMatches {
                     }
                     None => {
                         if read.is_none() {
-                            read = Some(speakers(reader, history, documents)?);
+                            read = Some(read_speakers(reader, history, documents)?);
                         }
                         let mut spoken = documents.clone();
                         let speakers = read.as_deref().unwrap_or_default();
@@ -585,9 +586,9 @@ impl CorpusMatches {
     fn filter_tools(&self, query: &TextQuery, documents: &mut Vec<u64>) {
         let of = |number: usize| term_documents(&self.terms, Some(&number));
         let named = |negated: bool| {
-            query.filters.iter().filter(move |filter| filter.negated == negated).filter_map(
+            query.filters.iter().filter(move |filter| filter.is_negated == negated).filter_map(
                 |filter| match filter.property {
-                    Property::Tool(term) => Some(term),
+                    FilterProperty::Tool(term) => Some(term),
                     _ => None,
                 },
             )
@@ -639,19 +640,20 @@ impl CorpusMatches {
 }
 
 /// Whether a role passes the filters of roles.
-fn passes(filters: &[Filter], role: Role) -> bool {
-    let is_it = |filter: &Filter| match &filter.property {
-        Property::Role(wanted) => Some(*wanted == role),
+fn is_role_allowed(filters: &[QueryFilter], role: Role) -> bool {
+    let is_it = |filter: &QueryFilter| match &filter.property {
+        FilterProperty::Role(wanted) => Some(*wanted == role),
         _ => None,
     };
-    let mut wanted = filters.iter().filter(|filter| !filter.negated).filter_map(is_it).peekable();
+    let mut wanted =
+        filters.iter().filter(|filter| !filter.is_negated).filter_map(is_it).peekable();
     let is_wanted = wanted.peek().is_none() || wanted.any(|equal| equal);
-    let mut unwanted = filters.iter().filter(|filter| filter.negated).filter_map(is_it);
+    let mut unwanted = filters.iter().filter(|filter| filter.is_negated).filter_map(is_it);
     is_wanted && !unwanted.any(|equal| equal)
 }
 
 /// The `speaker` of each of these messages, in lower case. This reads the messages themselves.
-fn speakers(
+fn read_speakers(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     seqs: &[u64],

@@ -42,7 +42,7 @@ fn tokenize_json_or_text(walk: &mut TermTokenizer<'_>, text: &str) {
         match token.kind {
             JsonTokenKind::Key | JsonTokenKind::String => {
                 let span = ByteSpan::from_range(token.start, token.end);
-                let inner = json::slice(text, span);
+                let inner = json::slice_span(text, span);
                 if inner.contains('\\') {
                     walk.fixed_range = Some(token.start..token.end);
                     walk.tokenize_text(&json::text(text, span));
@@ -54,11 +54,17 @@ fn tokenize_json_or_text(walk: &mut TermTokenizer<'_>, text: &str) {
             }
             JsonTokenKind::Number => {
                 walk.text_offset = token.start;
-                walk.tokenize_text(json::slice(text, ByteSpan::from_range(token.start, token.end)));
+                walk.tokenize_text(json::slice_span(
+                    text,
+                    ByteSpan::from_range(token.start, token.end),
+                ));
             }
             JsonTokenKind::True | JsonTokenKind::False | JsonTokenKind::Null => {
                 walk.text_offset = token.start;
-                walk.tokenize_text(json::slice(text, ByteSpan::from_range(token.start, token.end)));
+                walk.tokenize_text(json::slice_span(
+                    text,
+                    ByteSpan::from_range(token.start, token.end),
+                ));
             }
             _ => {}
         }

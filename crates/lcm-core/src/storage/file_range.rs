@@ -77,8 +77,8 @@ impl FileRangeOptions {
         if start_line == Some(0) {
             return Err(Error::invalid_input("options-json.start_line: lines are counted from 1"));
         }
-        ends_behind("line", start_line.unwrap_or(1), end_line)?;
-        ends_behind("byte", start_byte.unwrap_or(0), end_byte)?;
+        ensure_range_ordered("line", start_line.unwrap_or(1), end_line)?;
+        ensure_range_ordered("byte", start_byte.unwrap_or(0), end_byte)?;
         if !(CONTENT_BYTES_MIN..=CONTENT_BYTES_MAX).contains(&bytes_max) {
             return Err(Error::invalid_input(format_args!(
                 "options-json.bytes_max: {bytes_max} is not from {CONTENT_BYTES_MIN} to \
@@ -97,7 +97,7 @@ impl FileRangeOptions {
 }
 
 /// Whether a range ends behind its beginning; an empty one of bytes does.
-fn ends_behind(unit: &str, start: u64, end: Option<u64>) -> Result<()> {
+fn ensure_range_ordered(unit: &str, start: u64, end: Option<u64>) -> Result<()> {
     match end.filter(|end| *end < start) {
         Some(end) => Err(Error::invalid_input(format_args!(
             "options-json.end_{unit}: the range ends at {unit} {end}, before its start {start}"
@@ -111,7 +111,7 @@ fn ends_behind(unit: &str, start: u64, end: Option<u64>) -> Result<()> {
 /// # Errors
 ///
 /// `not-found`; errors of the store.
-pub(crate) fn describe(
+pub(crate) fn describe_file(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     id: [u8; 8],
@@ -128,18 +128,22 @@ pub(crate) fn describe(
     let file: PayloadRecord =
         codec::decode(&key, &reader.read_one_uncached(&key)?.ok_or_else(unknown)?)?;
     let spans = within.permit.and_then(|permit| permit.covered_spans(history.keys));
-    let seq = said_in(reader, history, id, &file, spans.as_deref())?.ok_or_else(unknown)?;
+    let seq =
+        find_newest_holder(reader, history, id, &file, spans.as_deref())?.ok_or_else(unknown)?;
     within.ensure_tokens_left()?;
     let mut w = JsonWriter::new_object();
     w.add_number("bytes", file.bytes);
-    let mut read =
-        if wanted.includes_content { Some(content(reader, history, &file, wanted)?) } else { None };
+    let mut read = if wanted.includes_content {
+        Some(read_range(reader, history, &file, wanted)?)
+    } else {
+        None
+    };
     let exploration = within.truncate_text(&file.exploration);
     let mut tokens = tokens::estimate(exploration);
     let mut is_cut = exploration.len() < file.exploration.len();
     if let Some(read) = &mut read {
         if let Some(tokens_max) = within.tokens_max {
-            is_cut |= read.cut(tokens_max.saturating_sub(tokens));
+            is_cut |= read.truncate_to(tokens_max.saturating_sub(tokens));
         }
         tokens = tokens.saturating_add(tokens::estimate(&read.content));
     }
@@ -172,26 +176,26 @@ pub(crate) fn describe(
 /// # Errors
 ///
 /// As [`Index::postings`].
-pub(crate) fn said_in(
+pub(crate) fn find_newest_holder(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     id: [u8; 8],
     file: &PayloadRecord,
     spans: Option<&[(u64, u64)]>,
 ) -> Result<Option<u64>> {
-    must_be_known(reader, history, id, file)?;
+    ensure_not_newer_than_head(reader, history, id, file)?;
     if grants::is_within(spans, file.seq, file.seq) {
         return Ok(Some(file.seq));
     }
     let mut index = SearchIndex::open(reader, history.keys, history.head)?;
-    let (wanted, corpus) = (TextQuery::of_payloads(None), Corpus::Messages);
+    let (wanted, corpus) = (TextQuery::for_payloads(None), Corpus::Messages);
     let gathered = full_text::gather_matches(reader, history, &mut index, corpus, &wanted)?;
     let (window, weights) = (&wanted.window, &gathered.statistics);
     let ranked = gathered.rank(reader, history, &mut index, &wanted, window, weights, false)?;
     let mut seqs = ranked.documents;
     seqs.retain(|seq| *seq < file.seq && grants::is_within(spans, *seq, *seq));
     sort::sort_by(&mut seqs, &mut |a, b| b.cmp(a));
-    newest_with(reader, history, id, &seqs)
+    find_holder_among(reader, history, id, &seqs)
 }
 
 /// The error of a payload that was said again since the head was read.
@@ -199,7 +203,7 @@ pub(crate) fn said_in(
 /// # Errors
 ///
 /// `conflict`: it was; `corrupt`: its message does not exist.
-pub(crate) fn must_be_known(
+pub(crate) fn ensure_not_newer_than_head(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     id: [u8; 8],
@@ -216,18 +220,18 @@ pub(crate) fn must_be_known(
 /// # Errors
 ///
 /// As [`History::messages`].
-pub(crate) fn newest_with(
+pub(crate) fn find_holder_among(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     id: [u8; 8],
     seqs: &[u64],
 ) -> Result<Option<u64>> {
     let mut naming = Vec::new();
-    each_mention(reader, history, seqs, &mut |seq, ids| {
+    for_each_mention(reader, history, seqs, &mut |seq, ids| {
         naming.extend(ids.contains(&id).then_some(seq));
     })?;
     for seq in naming {
-        if has(reader, history, seq, id)? {
+        if contains_payload(reader, history, seq, id)? {
             return Ok(Some(seq));
         }
     }
@@ -240,7 +244,7 @@ pub(crate) fn newest_with(
 /// # Errors
 ///
 /// As [`History::messages`].
-pub(crate) fn has(
+pub(crate) fn contains_payload(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     seq: u64,
@@ -267,7 +271,7 @@ pub(crate) fn has(
 /// # Errors
 ///
 /// As [`History::messages`].
-pub(crate) fn each_mention(
+pub(crate) fn for_each_mention(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     seqs: &[u64],
@@ -289,7 +293,7 @@ pub(crate) fn each_mention(
 }
 
 /// A range that was read.
-struct Range {
+struct FileRange {
     content: String,
     start_byte: u64,
     /// Offset behind the last byte.
@@ -298,9 +302,9 @@ struct Range {
     truncated: bool,
 }
 
-impl Range {
+impl FileRange {
     /// Cuts it to so many tokens; returns whether that took anything.
-    fn cut(&mut self, tokens_max: u32) -> bool {
+    fn truncate_to(&mut self, tokens_max: u32) -> bool {
         let length = tokens::truncate_to_tokens(&self.content, tokens_max).len();
         if length == self.content.len() {
             return false;
@@ -313,22 +317,22 @@ impl Range {
 }
 
 /// Collects a range while the payload goes by.
-struct Collector<'a> {
+struct FileRangeCollector<'a> {
     wanted: &'a FileRangeOptions,
     /// Decoded bytes and line ends that went by.
     bytes: u64,
     line_ends: u64,
-    range: Range,
-    begun: bool,
-    ended: bool,
+    range: FileRange,
+    has_begun: bool,
+    has_ended: bool,
 }
 
-fn content(
+fn read_range(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     file: &PayloadRecord,
     wanted: &FileRangeOptions,
-) -> Result<Range> {
+) -> Result<FileRange> {
     let is_before = |mark: &&SeekPoint| match (wanted.start_line, wanted.start_byte) {
         // The end of the line before the first one lies behind the mark.
         (Some(line), _) => u64::from(mark.line_ends) + 1 < line,
@@ -337,7 +341,7 @@ fn content(
     };
     let mark =
         file.place.seek_points.iter().take_while(is_before).last().copied().unwrap_or_default();
-    let range = Range {
+    let range = FileRange {
         content: String::new(),
         start_byte: file.bytes,
         end_byte: file.bytes,
@@ -345,12 +349,13 @@ fn content(
     };
     let (bytes, line_ends) = (u64::from(mark.bytes), u64::from(mark.line_ends));
     let (begun, ended) = (false, false);
-    let mut collector = Collector { wanted, bytes, line_ends, range, begun, ended };
-    each_text(reader, history, file, mark, u64::MAX, &mut |text| {
-        collector.take(text);
-        !collector.ended
+    let mut collector =
+        FileRangeCollector { wanted, bytes, line_ends, range, has_begun: begun, has_ended: ended };
+    for_each_text(reader, history, file, mark, u64::MAX, &mut |text| {
+        collector.take_text(text);
+        !collector.has_ended
     })?;
-    if !collector.ended && collector.begun {
+    if !collector.has_ended && collector.has_begun {
         collector.range.end_byte = collector.bytes;
     }
     Ok(collector.range)
@@ -362,7 +367,7 @@ fn content(
 /// # Errors
 ///
 /// As [`History::text`].
-pub(crate) fn each_text(
+pub(crate) fn for_each_text(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     file: &PayloadRecord,
@@ -374,7 +379,7 @@ pub(crate) fn each_text(
     let to = u64::from(file.place.start) + u64::from(file.place.length);
     let mut buffer = String::new();
     let (mut read, mut is_complete) = (0, false);
-    each_piece(reader, history, file.seq, (from, to), &mut |piece, is_last| {
+    for_each_message_chunk(reader, history, file.seq, (from, to), &mut |piece, is_last| {
         read += int::to_u64(piece.len());
         buffer.push_str(piece);
         let complete =
@@ -395,42 +400,42 @@ pub(crate) fn each_text(
     Ok((read, is_complete))
 }
 
-impl Collector<'_> {
+impl FileRangeCollector<'_> {
     /// Takes a piece of the payload, up to the end of the range.
-    fn take(&mut self, text: &str) {
+    fn take_text(&mut self, text: &str) {
         let mut text = text;
-        if !self.begun {
-            let Some(at) = self.start_in(text) else {
-                self.pass(text);
+        if !self.has_begun {
+            let Some(at) = self.find_range_start(text) else {
+                self.advance_position(text);
                 return;
             };
             let (before, rest) = text.split_at_checked(at).unwrap_or((text, ""));
-            self.pass(before);
-            self.begun = true;
+            self.advance_position(before);
+            self.has_begun = true;
             self.range.start_byte = self.bytes;
             text = rest;
         }
-        let (end, is_cut) = self.end_in(text);
+        let (end, is_cut) = self.find_range_end(text);
         let kept = text.get(..end).unwrap_or_default();
         self.range.content.push_str(kept);
-        self.pass(kept);
+        self.advance_position(kept);
         if end < text.len() || is_cut {
-            self.ended = true;
+            self.has_ended = true;
             self.range.end_byte = self.bytes;
             self.range.truncated = is_cut;
         }
     }
 
-    fn pass(&mut self, text: &str) {
+    fn advance_position(&mut self, text: &str) {
         self.bytes += int::to_u64(text.len());
         self.line_ends += int::to_u64(text.bytes().filter(|byte| *byte == b'\n').count());
     }
 
     /// Where the range begins in the next piece.
-    fn start_in(&self, text: &str) -> Option<usize> {
+    fn find_range_start(&self, text: &str) -> Option<usize> {
         if let Some(line) = self.wanted.start_line {
             let ends = int::to_usize((line - 1).saturating_sub(self.line_ends));
-            return line_start(text, ends);
+            return find_line_start(text, ends);
         }
         let byte = self.wanted.start_byte.unwrap_or(0);
         let mut at = int::to_usize(byte.saturating_sub(self.bytes));
@@ -445,12 +450,12 @@ impl Collector<'_> {
 
     /// Where the range ends in the next piece, or the piece, and whether the bound of an answer is
     /// what ends it.
-    fn end_in(&self, text: &str) -> (usize, bool) {
+    fn find_range_end(&self, text: &str) -> (usize, bool) {
         let mut end = text.len();
         if let Some(line) = self.wanted.end_line {
             // Behind the end of that line.
             let ends = int::to_usize(line.saturating_sub(self.line_ends));
-            end = line_start(text, ends).unwrap_or(end);
+            end = find_line_start(text, ends).unwrap_or(end);
         }
         if let Some(byte) = self.wanted.end_byte {
             end = end.min(int::to_usize(byte.saturating_sub(self.bytes)));
@@ -466,14 +471,14 @@ impl Collector<'_> {
 }
 
 /// Offset behind so many line ends; `None`: the text has fewer.
-fn line_start(text: &str, ends: usize) -> Option<usize> {
+fn find_line_start(text: &str, ends: usize) -> Option<usize> {
     let Some(last) = ends.checked_sub(1) else { return Some(0) };
     text.match_indices('\n').nth(last).map(|(at, _)| at + 1)
 }
 
 /// Hands out the text of a message between two offsets, a chunk at a time, and whether it is the
 /// last one.
-pub(crate) fn each_piece(
+pub(crate) fn for_each_message_chunk(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     seq: u64,

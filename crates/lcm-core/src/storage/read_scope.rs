@@ -250,7 +250,7 @@ pub(crate) fn resolve_id(keys: &ConversationKeys, text: &str) -> Result<Resolved
 /// # Errors
 ///
 /// `not-found`: there is none of this id in the conversation, or none that may be read.
-pub(crate) fn summary(
+pub(crate) fn read_summary(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     id: [u8; 8],
@@ -278,7 +278,7 @@ pub(crate) fn summary(
 ///
 /// `not-found`: none has it; `denied`: likewise, with a grant for some summaries; `invalid-input`:
 /// a placeholder; errors of the store.
-pub(crate) fn summary_in_family(
+pub(crate) fn find_summary_in_family(
     reader: &mut StoreSession<'_>,
     conversation: &str,
     text: &str,
@@ -291,7 +291,7 @@ pub(crate) fn summary_in_family(
                 "summaries: `{text}` is no id of a summary"
             )));
         };
-        let record = summary(reader, &keys, id, within)?;
+        let record = read_summary(reader, &keys, id, within)?;
         Ok((place.into(), id, record))
     })
 }

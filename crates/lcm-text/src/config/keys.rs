@@ -266,11 +266,11 @@ const TAGS_RULE: &str = "an array of strings, at most 32 names of elements of at
                     letters, digits, `_`, `-`, `.` and `:`, beginning with a letter or `_`";
 
 /// Keys of the reference system that no longer do anything, in camel case.
-const DEPRECATED: [&str; 2] = ["cacheAwareCompaction", "dynamicLeafChunkTokens"];
+const DEPRECATED_KEYS: [&str; 2] = ["cacheAwareCompaction", "dynamicLeafChunkTokens"];
 
 /// Keys of the reference system that are a host's to follow, in camel case. Deadlines are, because
 /// the engine has no clock.
-const HOST: [&str; 18] = [
+const HOST_KEYS: [&str; 18] = [
     "autoRotateSessionFiles",
     "compactUntilUnderDeadlineMs",
     "databasePath",
@@ -293,37 +293,37 @@ const HOST: [&str; 18] = [
 
 /// What became of each key, every list sorted.
 #[derive(Default)]
-struct Report {
+struct ConfigReport {
     /// Our names of the settings that were given under any name.
     accepted: Vec<&'static str>,
     reserved: Vec<&'static str>,
     /// Our names of those that were not.
     defaulted: Vec<&'static str>,
     /// Other names under which settings were given.
-    aliased: Vec<Alias>,
+    aliased: Vec<AliasedKey>,
     deprecated: Vec<String>,
     host: Vec<String>,
     unknown: Vec<String>,
 }
 
-struct Alias {
+struct AliasedKey {
     key: String,
     name: &'static str,
 }
 
-impl Report {
-    fn json(&self) -> String {
+impl ConfigReport {
+    fn to_json(&self) -> String {
         let mut aliased = JsonWriter::new_array();
-        for Alias { key, name } in &self.aliased {
+        for AliasedKey { key, name } in &self.aliased {
             let mut alias = JsonWriter::new_object();
             alias.add_text("key", key);
             alias.add_text("as", name);
             aliased.push_object(alias);
         }
         let mut report = JsonWriter::new_object();
-        report.add_array("accepted", array(&self.accepted));
+        report.add_array("accepted", string_array(&self.accepted));
         report.add_texts("reserved", &self.reserved);
-        report.add_array("defaulted", array(&self.defaulted));
+        report.add_array("defaulted", string_array(&self.defaulted));
         report.add_array("aliased", aliased);
         report.add_texts("deprecated", &self.deprecated);
         report.add_texts("host", &self.host);
@@ -332,18 +332,18 @@ impl Report {
     }
 }
 
-fn array(names: &[&str]) -> JsonWriter {
+fn string_array(names: &[&str]) -> JsonWriter {
     let mut array = JsonWriter::new_array();
     names.iter().for_each(|name| array.push_text(name));
     array
 }
 
 /// A setting that was given.
-struct Given {
+struct GivenSetting {
     /// Place in [`KEYS`].
     setting: usize,
     /// 0 for our name, then the place among the aliases.
-    rank: usize,
+    name_rank: usize,
     spelled: String,
     value: JsonMember,
 }
@@ -364,15 +364,15 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
     for member in json::parse_object(config_json)? {
         members.push((json::text(config_json, member.key).into_owned(), member));
     }
-    let mut report = Report::default();
+    let mut report = ConfigReport::default();
     let mut given = Vec::new();
     for (spelled, value) in SortedMap::from_entries(members).into_entries() {
         let camel = camel_case(&spelled);
-        if let Some((setting, rank)) = find(&spelled, &camel) {
-            given.push(Given { setting, rank, spelled, value });
-        } else if DEPRECATED.contains(&camel.as_str()) {
+        if let Some((setting, rank)) = find_setting(&spelled, &camel) {
+            given.push(GivenSetting { setting, name_rank: rank, spelled, value });
+        } else if DEPRECATED_KEYS.contains(&camel.as_str()) {
             report.deprecated.push(spelled);
-        } else if HOST.contains(&camel.as_str()) {
+        } else if HOST_KEYS.contains(&camel.as_str()) {
             report.host.push(spelled);
         } else {
             report.unknown.push(spelled);
@@ -380,17 +380,17 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
     }
     // All are checked, the one that wins is set last.
     sort::sort_by(&mut given, &mut |a, b| {
-        let place = |given: &Given| (given.setting, Reverse(given.rank));
+        let place = |given: &GivenSetting| (given.setting, Reverse(given.name_rank));
         place(a).cmp(&place(b)).then_with(|| a.spelled.cmp(&b.spelled))
     });
     let mut config = Config::default();
-    for Given { setting, rank, spelled, value } in given {
+    for GivenSetting { setting, name_rank: rank, spelled, value } in given {
         let Some(key) = SETTINGS.get(setting) else { continue };
-        take(&mut config, config_json, &key.value_type, rank > 0, &value)
+        set_value(&mut config, config_json, &key.value_type, rank > 0, &value)
             .map_err(|wanted| Error::invalid_input(format_args!("`{spelled}` must be {wanted}")))?;
         report.accepted.push(key.name);
         if rank > 0 || spelled != key.name {
-            report.aliased.push(Alias { key: spelled, name: key.name });
+            report.aliased.push(AliasedKey { key: spelled, name: key.name });
         }
     }
     sort::sort_and_dedup(&mut report.accepted);
@@ -399,12 +399,12 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
     sort::sort(&mut report.defaulted);
     sort::sort_by(&mut report.aliased, &mut |a, b| a.key.cmp(&b.key));
     report.reserved =
-        RESERVED.iter().copied().filter(|name| report.accepted.contains(name)).collect();
-    Ok((config, report.json()))
+        RESERVED_SETTINGS.iter().copied().filter(|name| report.accepted.contains(name)).collect();
+    Ok((config, report.to_json()))
 }
 
 /// The setting of this name, and the rank of the name.
-fn find(spelled: &str, camel: &str) -> Option<(usize, usize)> {
+fn find_setting(spelled: &str, camel: &str) -> Option<(usize, usize)> {
     SETTINGS.iter().enumerate().find_map(|(setting, key)| {
         // A variable of the environment comes in camel case, whichever name it has.
         if key.name == spelled || camel_case(key.name) == camel {
@@ -428,7 +428,7 @@ fn camel_case(name: &str) -> String {
 }
 
 /// Settings that nothing goes by yet: checked, kept, and reported as reserved.
-static RESERVED: [&str; 6] = [
+static RESERVED_SETTINGS: [&str; 6] = [
     "expand_tokens_max",
     "expansion_model",
     "large_file_summary_model",
@@ -438,7 +438,7 @@ static RESERVED: [&str; 6] = [
 ];
 
 /// Sets one value; else what it must be.
-fn take(
+fn set_value(
     config: &mut Config,
     raw: &str,
     take: &SettingType,
@@ -475,26 +475,26 @@ fn take(
         Texts(set) => set(config, read_texts(raw, value).ok_or("an array of strings")?),
         SettingType::Tags => {
             let names = read_texts(raw, value).filter(|names| names.len() <= TAGS_MAX);
-            let names = names.filter(|names| names.iter().all(|name| is_tag(name)));
+            let names = names.filter(|names| names.iter().all(|name| is_element_name(name)));
             config.strip_injected_context_tags = names.ok_or(TAGS_RULE)?;
         }
         SettingType::Prompts => {
             let texts = read_named_texts(raw, value).ok_or("an object whose values are strings")?;
-            config.prompt_overrides = prompts::overrides(texts)?;
+            config.prompt_overrides = prompts::parse_overrides(texts)?;
         }
-        SettingType::Overrides => config.context_threshold_overrides = rules(raw, value)?,
+        SettingType::Overrides => config.context_threshold_overrides = read_rules(raw, value)?,
         SettingType::Threshold => {
-            config.context_threshold_permille = threshold(&text, aliased, value)?
+            config.context_threshold_permille = read_threshold(&text, aliased, value)?
         }
         SettingType::Eviction => {
-            config.eviction_policy = eviction(string.as_deref(), flag, aliased)?
+            config.eviction_policy = read_eviction_policy(string.as_deref(), flag, aliased)?
         }
     }
     Ok(())
 }
 
 /// Whether a text can be the name of an element.
-fn is_tag(name: &str) -> bool {
+fn is_element_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
     let begins = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
     name.len() <= TAG_BYTES_MAX
@@ -502,7 +502,7 @@ fn is_tag(name: &str) -> bool {
         && name.as_bytes().first().is_some_and(begins)
 }
 
-fn rules(
+fn read_rules(
     raw: &str,
     value: &JsonMember,
 ) -> core::result::Result<Vec<super::ConfigOverride>, String> {
@@ -514,7 +514,7 @@ fn rules(
         .map_err(|error| format!("{WANTED}; {}", error.into_failure().message))
 }
 
-fn threshold(
+fn read_threshold(
     text: &str,
     decimal: bool,
     value: &JsonMember,
@@ -531,7 +531,7 @@ fn threshold(
         .ok_or("a number from 0 to 1")
 }
 
-fn eviction(
+fn read_eviction_policy(
     policy: Option<&str>,
     prompt_aware: Option<bool>,
     aliased: bool,

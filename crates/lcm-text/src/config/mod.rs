@@ -19,7 +19,7 @@ pub use self::{
     overrides::{ConfigOverride, OverrideContext},
     policy::BudgetPolicy,
 };
-use crate::{summary::prompts::Wording, types::api};
+use crate::{summary::prompts::PromptTemplate, types::api};
 
 /// How many tokens the fresh tail may have.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -95,7 +95,7 @@ pub struct Config {
     pub custom_instructions: String,
     /// Texts that replace what a prompt asks for, each at most
     /// [`crate::summary::prompts::OVERRIDE_BYTES_MAX`] bytes and not blank; default none.
-    pub prompt_overrides: Vec<(Wording, String)>,
+    pub prompt_overrides: Vec<(PromptTemplate, String)>,
     /// Model for summaries; `None`: the host chooses.
     pub summary_model: Option<String>,
     /// Model for descriptions of large files; `None`: the host chooses.

@@ -177,7 +177,10 @@ fn values_that_are_no_numbers_are_kept() {
     assert_eq!(read.eviction_policy, api::EvictionPolicy::Layered);
     assert_eq!(read.custom_instructions, "be \"brief\"");
     assert_eq!(read.expansion_model, None);
-    assert_eq!(read.prompt_overrides, [(crate::summary::prompts::Wording::Leaf, "x".into())]);
+    assert_eq!(
+        read.prompt_overrides,
+        [(crate::summary::prompts::PromptTemplate::Leaf, "x".into())]
+    );
     assert!(read.strip_injected_context_tags.is_empty());
     assert_eq!(read.new_session_retain_depth, None);
     assert_eq!(read.large_payload_tokens_min, 2000);

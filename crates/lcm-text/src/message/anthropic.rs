@@ -142,5 +142,5 @@ fn read_source(raw: &str, block: &JsonObject<'_>) -> Option<Part> {
 
 /// The title of a document or search result, unless it is empty.
 fn read_title(raw: &str, block: &JsonObject<'_>) -> Option<ByteSpan> {
-    block.get_string("title").filter(|title| json::slice(raw, *title) != "\"\"")
+    block.get_string("title").filter(|title| json::slice_span(raw, *title) != "\"\"")
 }

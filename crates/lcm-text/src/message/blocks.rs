@@ -76,7 +76,7 @@ impl<'a> JsonObject<'a> {
     /// Whether a field is `true`.
     pub(crate) fn get_bool(&self, key: &str) -> bool {
         self.get_of_kind(key, JsonKind::Bool)
-            .is_some_and(|span| json::slice(self.raw, span) == "true")
+            .is_some_and(|span| json::slice_span(self.raw, span) == "true")
     }
 
     /// An object below a field.

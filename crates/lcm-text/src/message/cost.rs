@@ -28,9 +28,9 @@ const OPAQUE_KEYS: [&str; 7] =
 /// The cost of one part in quarter tokens, so that a message is rounded once.
 pub(super) fn quarter_tokens(raw: &str, part: &Part) -> u64 {
     let text =
-        |span: Option<ByteSpan>| span.map_or(0, |span| text_quarters(json::slice(raw, span)));
+        |span: Option<ByteSpan>| span.map_or(0, |span| text_quarters(json::slice_span(raw, span)));
     let value =
-        |span: Option<ByteSpan>| span.map_or(0, |span| value_quarters(json::slice(raw, span)));
+        |span: Option<ByteSpan>| span.map_or(0, |span| value_quarters(json::slice_span(raw, span)));
     let any = |span: Option<ByteSpan>| {
         let is_text = span.is_some_and(|span| json::kind(raw, span) == JsonKind::String);
         if is_text { text(span) } else { value(span) }
@@ -43,7 +43,9 @@ pub(super) fn quarter_tokens(raw: &str, part: &Part) -> u64 {
         }
         Part::ToolResult { name, output, .. } => text(name) + any(output),
         Part::File { name, text: content, data, .. } => {
-            text(name) + any(content) + data.map_or(0, |data| data_quarters(json::slice(raw, data)))
+            text(name)
+                + any(content)
+                + data.map_or(0, |data| data_quarters(json::slice_span(raw, data)))
         }
         Part::Other { value: other } => value(Some(other)),
     }
@@ -65,7 +67,7 @@ fn data_quarters(value: &str) -> u64 {
 
 /// Of arguments: their JSON without spacing.
 fn input_quarters(raw: &str, input: ByteSpan) -> u64 {
-    let value = json::slice(raw, input);
+    let value = json::slice_span(raw, input);
     let mut spacing = tokens::estimate_quarter_tokens(value);
     json::each_compact_piece(value, &mut |piece| spacing -= tokens::estimate_quarter_tokens(piece));
     value_quarters(value) - spacing

@@ -62,7 +62,7 @@ impl DialectReading<'_> {
     /// Whether the message does not fit its dialect.
     pub(super) fn find_mismatch(&self) -> Option<DialectMismatch> {
         let is_nothing = |part: &&Part| match part {
-            Part::Other { value } => json::slice(self.raw, *value) == "null",
+            Part::Other { value } => json::slice_span(self.raw, *value) == "null",
             Part::ToolResult { output, .. } => output.is_none(),
             _ => false,
         };
@@ -168,7 +168,7 @@ struct PartShape {
 impl PartShape {
     /// Reads no further than it takes to tell.
     fn from_span(raw: &str, value: ByteSpan) -> Self {
-        let value = json::slice(raw, value);
+        let value = json::slice_span(raw, value);
         let mut shape = Self { is_object: value.starts_with('{'), is_typed: false, dialect: None };
         if !shape.is_object {
             return shape;

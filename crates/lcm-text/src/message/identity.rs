@@ -39,7 +39,7 @@ pub(super) fn hash_content_with_id(raw: &str, members: &[JsonMember]) -> [u8; 16
 }
 
 fn hash_members_without(raw: &str, members: &[JsonMember], no_content: &[&str]) -> [u8; 16] {
-    let key = |member: &JsonMember| json::slice(raw, member.key);
+    let key = |member: &JsonMember| json::slice_span(raw, member.key);
     let mut sorted: Vec<&JsonMember> = members.iter().collect();
     // By place, too, so that of equal keys the last one of the message stays the last.
     sort::sort_by(&mut sorted, &mut |a, b| {
@@ -55,7 +55,7 @@ fn hash_members_without(raw: &str, members: &[JsonMember], no_content: &[&str]) 
             continue;
         }
         add_string(&mut hash, key(member));
-        add_value(&mut hash, json::slice(raw, member.value));
+        add_value(&mut hash, json::slice_span(raw, member.value));
     }
     let digest: [u8; 32] = hash.finalize().into();
     digest.first_chunk().copied().unwrap_or_default()

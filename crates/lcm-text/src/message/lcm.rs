@@ -204,7 +204,7 @@ impl PartFields<'_> {
         match self.find_present(key) {
             None => Some(false),
             Some(member) if member.kind == JsonKind::Bool => {
-                Some(json::slice(self.raw, member.value) == "true")
+                Some(json::slice_span(self.raw, member.value) == "true")
             }
             Some(_) => None,
         }

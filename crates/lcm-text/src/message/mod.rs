@@ -202,7 +202,7 @@ pub fn quarter_tokens(dialect: Dialect, raw: &str) -> u64 {
 /// Whether a text has everything that these parts consist of.
 pub fn contains_parts(raw: &str, parts: &[Part]) -> bool {
     // No value is empty.
-    let has = |span: &ByteSpan| !json::slice(raw, *span).is_empty();
+    let has = |span: &ByteSpan| !json::slice_span(raw, *span).is_empty();
     parts.iter().flat_map(Part::all_spans).flatten().all(|span| has(&span))
 }
 
@@ -278,7 +278,7 @@ impl Part {
         match self {
             Self::Text { text } | Self::Reasoning { text } => has_visible_text(raw, [*text], 1),
             // Not its kind: a list's inside can begin with `null`.
-            Self::Other { value } => json::slice(raw, *value) != "null",
+            Self::Other { value } => json::slice_span(raw, *value) != "null",
             Self::ToolCall { .. } | Self::ToolResult { .. } | Self::File { .. } => true,
         }
     }
@@ -347,7 +347,7 @@ fn build_message(
 fn has_visible_text(raw: &str, values: impl IntoIterator<Item = ByteSpan>, min: usize) -> bool {
     let mut seen = 0_usize;
     for value in values {
-        json::each_text(json::slice(raw, value), &mut |piece| {
+        json::each_text(json::slice_span(raw, value), &mut |piece| {
             if seen < min {
                 seen += piece.chars().filter(|c| !c.is_whitespace()).take(min - seen).count();
             }

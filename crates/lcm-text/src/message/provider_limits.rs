@@ -77,17 +77,19 @@ pub fn sanitize_tool_name(dialect: Dialect, name: &str) -> Cow<'_, str> {
 pub fn to_input_object(input: &str) -> String {
     let whole = ByteSpan::from_range(0, input.len());
     match json::kind(input, whole) {
-        JsonKind::Object => json::compact(input, whole),
+        JsonKind::Object => json::compact_value(input, whole),
         JsonKind::Null => String::from("{}"),
         JsonKind::String => {
             let text = json::text(input, whole);
             match json::parse_object(&text) {
-                Ok(_) => json::compact(text.trim(), ByteSpan::from_range(0, text.trim().len())),
+                Ok(_) => {
+                    json::compact_value(text.trim(), ByteSpan::from_range(0, text.trim().len()))
+                }
                 Err(_) if text.trim().is_empty() => String::from("{}"),
                 Err(_) => format!("{{\"input\":{input}}}"),
             }
         }
-        _ => format!("{{\"input\":{}}}", json::compact(input, whole)),
+        _ => format!("{{\"input\":{}}}", json::compact_value(input, whole)),
     }
 }
 
@@ -264,7 +266,7 @@ fn push_stripped_object(out: &mut String, raw: &str, object: ByteSpan, is_outer:
             continue;
         }
         out.push(core::mem::replace(&mut opened, ','));
-        out.push_str(json::slice(raw, member.key));
+        out.push_str(json::slice_span(raw, member.key));
         out.push(':');
         if is_outer && key == "content" && member.kind == JsonKind::Array {
             let mut separator = '[';
@@ -272,7 +274,7 @@ fn push_stripped_object(out: &mut String, raw: &str, object: ByteSpan, is_outer:
                 out.push(core::mem::replace(&mut separator, ','));
                 match value.kind {
                     JsonKind::Object => push_stripped_object(out, raw, value.span, false),
-                    _ => out.push_str(json::slice(raw, value.span)),
+                    _ => out.push_str(json::slice_span(raw, value.span)),
                 }
             }
             if separator == '[' {
@@ -280,7 +282,7 @@ fn push_stripped_object(out: &mut String, raw: &str, object: ByteSpan, is_outer:
             }
             out.push(']');
         } else {
-            out.push_str(json::slice(raw, member.value));
+            out.push_str(json::slice_span(raw, member.value));
         }
     }
     if opened == '{' {

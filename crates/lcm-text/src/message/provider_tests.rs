@@ -7,7 +7,7 @@ use alloc::{format, string::String};
 /// Role, and the kind of each part with what it was told by.
 fn outline(dialect: Dialect, raw: &str) -> String {
     let message = parse(dialect, raw).unwrap();
-    let text = |span: Option<ByteSpan>| span.map_or("-", |span| json::slice(raw, span));
+    let text = |span: Option<ByteSpan>| span.map_or("-", |span| json::slice_span(raw, span));
     let mut out = format!("{}:", message.role.as_str());
     for part in &message.parts {
         out += &match *part {
@@ -165,7 +165,7 @@ fn a_provider_message_of_very_many_parts_is_bounded() {
     assert_eq!(message.parts.len(), 680);
     for rest in [339, 679] {
         let Part::Other { value } = message.parts[rest] else { panic!("no rest") };
-        assert!(!json::slice(&raw, value).contains(']'), "one list only");
+        assert!(!json::slice_span(&raw, value).contains(']'), "one list only");
     }
     assert_eq!(read_blocks(Dialect::OpenaiChat, &raw).len(), 4_000);
     let raw = format!("{{\"role\":\"user\",\"content\":[{texts}],\"parts\":[{texts}]}}");

@@ -16,7 +16,7 @@ fn same(a: &str, b: &str) -> bool {
 
 /// The kind of each part and the text it was told by, for short comparisons.
 fn outline(raw: &str) -> String {
-    let text = |span: Option<ByteSpan>| span.map_or("-", |span| json::slice(raw, span));
+    let text = |span: Option<ByteSpan>| span.map_or("-", |span| json::slice_span(raw, span));
     let mut out = String::new();
     for part in read(raw).parts {
         out += &match part {
@@ -127,7 +127,7 @@ fn a_message_of_very_many_parts_ends_with_the_rest_of_its_list() {
     assert!(matches!(message.parts[1021], Part::Text { .. }));
     let rest = format!("{text} , null , [1, 2] , {text}");
     let Part::Other { value } = message.parts[1022] else { panic!("no rest") };
-    assert_eq!(json::slice(&raw, value), rest);
+    assert_eq!(json::slice_span(&raw, value), rest);
     assert_eq!(json::text(&raw, value), rest);
     assert_eq!(
         u64::from(message.tokens),
@@ -139,8 +139,8 @@ fn a_message_of_very_many_parts_ends_with_the_rest_of_its_list() {
     assert!(message.parts.capacity() <= 1024);
     assert_eq!(message.parts[0], Part::Other { value: ByteSpan { start: 26, length: 1 } });
     let Part::Other { value } = message.parts[1022] else { panic!("no rest") };
-    assert!(raw.ends_with(&format!("{}]}}", json::slice(&raw, value))));
-    let elements = json::slice(&raw, value).split(" , ").count();
+    assert!(raw.ends_with(&format!("{}]}}", json::slice_span(&raw, value))));
+    let elements = json::slice_span(&raw, value).split(" , ").count();
     assert_eq!(elements, 1_000_000 - 1022);
 
     // An image keeps its flat price in the rest, and a text beside the list has room.

@@ -182,7 +182,7 @@ fn is_derived_from_text(stored: &StoredMessage, message: &ParsedMessage, raw: &s
                 && (stored.call_key.is_none() || stored.call_key == message.unique_call_id)
         }
         _ => {
-            let call_id = |span| !json::slice(raw, span).is_empty();
+            let call_id = |span| !json::slice_span(raw, span).is_empty();
             message::contains_parts(raw, &stored.parts) && stored.call_key.is_none_or(call_id)
         }
     };

@@ -75,13 +75,13 @@ pub(super) fn write_page(
     lines: &[String],
     now: Timestamp,
 ) -> Result<usize> {
-    let mut writer = Writer { reader, stored: None, batch: ImportBatch::Empty, now };
+    let mut writer = ImportWriter { reader, stored: None, batch: ImportBatch::Empty, now };
     if let Some(section) = &mut progress.section {
-        writer.enter(&section.conversation)?;
+        writer.open_conversation(&section.conversation)?;
         if let Some(large) = section.pending_large_message.take()
             && writer.is_missing(large.seq)
         {
-            writer.append_large(progress, &large)?;
+            writer.append_large_message(progress, &large)?;
             return Ok(0);
         }
     }
@@ -95,7 +95,7 @@ pub(super) fn write_page(
             before_context = Some((consumed, progress.clone()));
         }
         next.accept_line(&line)?;
-        let take = writer.take(&line, progress, &mut next)?;
+        let take = writer.take_line(&line, progress, &mut next)?;
         if matches!(take, LineDisposition::NextCommit) {
             break;
         }
@@ -120,7 +120,7 @@ pub(super) fn write_page(
     writer.commit(progress, consumed)
 }
 
-struct Writer<'r, 's> {
+struct ImportWriter<'r, 's> {
     reader: &'r mut StoreSession<'s>,
     /// The conversation as it is stored.
     stored: Option<(ConversationKeys, LoadedHead)>,
@@ -128,8 +128,8 @@ struct Writer<'r, 's> {
     now: Timestamp,
 }
 
-impl Writer<'_, '_> {
-    fn enter(&mut self, conversation: &str) -> Result<()> {
+impl ImportWriter<'_, '_> {
+    fn open_conversation(&mut self, conversation: &str) -> Result<()> {
         let keys = ConversationKeys::new(conversation)?;
         let loaded = LoadedHead::load_head(self.reader, &keys, conversation)?;
         self.stored = Some((keys, loaded));
@@ -137,20 +137,20 @@ impl Writer<'_, '_> {
     }
 
     /// Messages that are stored.
-    fn newest(&self) -> u64 {
+    fn newest_seq(&self) -> u64 {
         self.stored.as_ref().map_or(0, |(_, loaded)| loaded.head.messages)
     }
 
     fn is_missing(&self, seq: u64) -> bool {
-        seq > self.newest()
+        seq > self.newest_seq()
     }
 
     /// Whether more is stored than was exported: then nothing of the export is newer.
-    fn has_gone_on(&self, progress: &ImportProgress) -> bool {
-        progress.section.as_ref().is_some_and(|section| self.newest() > section.messages)
+    fn has_advanced(&self, progress: &ImportProgress) -> bool {
+        progress.section.as_ref().is_some_and(|section| self.newest_seq() > section.messages)
     }
 
-    fn take(
+    fn take_line(
         &mut self,
         line: &ExportLine,
         before: &ImportProgress,
@@ -158,7 +158,7 @@ impl Writer<'_, '_> {
     ) -> Result<LineDisposition> {
         match line {
             ExportLine::Header(header) => {
-                self.enter(&header.conversation)?;
+                self.open_conversation(&header.conversation)?;
                 let Some((keys, loaded)) = &self.stored else {
                     return Ok(LineDisposition::Accepted);
                 };
@@ -166,17 +166,17 @@ impl Writer<'_, '_> {
                 Ok(LineDisposition::Accepted)
             }
             ExportLine::Message(line) if self.is_missing(line.seq) => {
-                self.message(line, before, next)
+                self.add_message(line, before, next)
             }
             ExportLine::LargeMessage(line) if self.is_missing(line.seq) && self.has_batch() => {
                 let _ = line;
                 Ok(LineDisposition::NextCommit)
             }
             ExportLine::Chunk(line) if self.is_missing(line.seq) => {
-                let Some((large, _)) = large(before) else {
+                let Some((large, _)) = current_large_message(before) else {
                     return Ok(LineDisposition::NextCommit);
                 };
-                self.stage(large, line.offset, &line.text, next)
+                self.stage_chunk(large, line.offset, &line.text, next)
             }
             ExportLine::Message(_) | ExportLine::LargeMessage(_) | ExportLine::Chunk(_) => {
                 let Some((_, loaded)) = &self.stored else { return Ok(LineDisposition::Accepted) };
@@ -186,17 +186,17 @@ impl Writer<'_, '_> {
                 }
                 Ok(LineDisposition::Accepted)
             }
-            ExportLine::Summary(_) | ExportLine::Context(_) if self.has_gone_on(next) => {
+            ExportLine::Summary(_) | ExportLine::Context(_) if self.has_advanced(next) => {
                 Ok(LineDisposition::Accepted)
             }
-            ExportLine::Summary(line) => Ok(self.summary(line)),
-            ExportLine::Context(items) => Ok(self.context(items, next)),
+            ExportLine::Summary(line) => Ok(self.add_summary(line)),
+            ExportLine::Context(items) => Ok(self.add_context(items, next)),
             // An end that follows its context belongs to the same commit.
             ExportLine::End(_) if matches!(self.batch, ImportBatch::Context(..)) => {
                 Ok(LineDisposition::AcceptedLast)
             }
             ExportLine::End(_) if self.has_batch() => Ok(LineDisposition::NextCommit),
-            ExportLine::End(_) => self.end(before),
+            ExportLine::End(_) => self.end_conversation(before),
         }
     }
 
@@ -204,7 +204,7 @@ impl Writer<'_, '_> {
         !matches!(self.batch, ImportBatch::Empty)
     }
 
-    fn message(
+    fn add_message(
         &mut self,
         line: &MessageLine,
         before: &ImportProgress,
@@ -239,7 +239,7 @@ impl Writer<'_, '_> {
         Ok(LineDisposition::Accepted)
     }
 
-    fn stage(
+    fn stage_chunk(
         &mut self,
         large: &LargeMessageLine,
         offset: u64,
@@ -259,7 +259,7 @@ impl Writer<'_, '_> {
         Ok(LineDisposition::AcceptedLast)
     }
 
-    fn append_large(
+    fn append_large_message(
         &mut self,
         progress: &mut ImportProgress,
         large: &LargeMessageLine,
@@ -272,13 +272,13 @@ impl Writer<'_, '_> {
             payload_tokens_min: &[large.payload_tokens_min],
             frontier: Some(large.frontier),
         };
-        follows(&loaded, large.seq, &loaded.head.frontier)?;
+        ensure_follows(&loaded, large.seq, &loaded.head.frontier)?;
         ingest::import_messages(self.reader, &keys, loaded, &restored, self.now)?;
         progress.totals.ingested += 1;
         Ok(())
     }
 
-    fn summary(&mut self, line: &SummaryLine) -> LineDisposition {
+    fn add_summary(&mut self, line: &SummaryLine) -> LineDisposition {
         // From above: the text, and as much again for its lists.
         let of_line = line.record.text.len() + (16 << 10);
         let puts_of_line = 1 + line.record.source_refs().len();
@@ -304,7 +304,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn context(&mut self, items: &[ExportedItem], next: &ImportProgress) -> LineDisposition {
+    fn add_context(&mut self, items: &[ExportedItem], next: &ImportProgress) -> LineDisposition {
         match &mut self.batch {
             ImportBatch::Empty => {
                 let life = next.section.as_ref().map(|section| section.life.clone());
@@ -320,7 +320,7 @@ impl Writer<'_, '_> {
     }
 
     /// The end of a conversation without context: without messages, or with more than exported.
-    fn end(&mut self, before: &ImportProgress) -> Result<LineDisposition> {
+    fn end_conversation(&mut self, before: &ImportProgress) -> Result<LineDisposition> {
         let missing = self.stored.as_ref().is_some_and(|(_, loaded)| loaded.bytes.is_none());
         match &before.section {
             Some(section) if missing => {
@@ -341,7 +341,7 @@ impl Writer<'_, '_> {
                 let first = loaded.head.messages + 1;
                 let reached = batch.after.first().and_then(|after| after.section.as_ref());
                 let seq = reached.map_or(first, |section| section.messages_seen);
-                follows(&loaded, seq, &batch.before)?;
+                ensure_follows(&loaded, seq, &batch.before)?;
                 let restored = ImportedMessages {
                     dialect: batch.dialect,
                     texts: &batch.texts,
@@ -372,12 +372,12 @@ impl Writer<'_, '_> {
 }
 
 /// The large message whose pieces come.
-fn large(progress: &ImportProgress) -> Option<&(LargeMessageLine, u64)> {
+fn current_large_message(progress: &ImportProgress) -> Option<&(LargeMessageLine, u64)> {
     progress.section.as_ref().and_then(|section| section.large_message.as_ref())
 }
 
 /// Refuses messages that do not follow the newest stored one.
-fn follows(loaded: &LoadedHead, seq: u64, frontier: &[u8; 16]) -> Result<()> {
+fn ensure_follows(loaded: &LoadedHead, seq: u64, frontier: &[u8; 16]) -> Result<()> {
     if seq == loaded.head.messages + 1 && *frontier == loaded.head.frontier {
         return Ok(());
     }

@@ -51,7 +51,7 @@ fn is_screenshot(output: &str) -> bool {
 }
 
 fn json_piece(output: &str, whole: ByteSpan) -> Vec<ToolOutputPiece<'_>> {
-    Vec::from([ToolOutputPiece::Text(Cow::Owned(json::compact(output, whole)))])
+    Vec::from([ToolOutputPiece::Text(Cow::Owned(json::compact_value(output, whole)))])
 }
 
 /// The elements of a list of known blocks; `None` when it is any other list.
@@ -67,7 +67,7 @@ fn split_blocks(output: &str, whole: ByteSpan) -> Option<Vec<ToolOutputPiece<'_>
                     .map(|text| ToolOutputPiece::Text(json::text(output, text)));
             }
             let is_media = MEDIA_TYPES.contains(&&*kind);
-            is_media.then(|| ToolOutputPiece::Media(json::slice(output, value.span)))
+            is_media.then(|| ToolOutputPiece::Media(json::slice_span(output, value.span)))
         })
         .collect()
 }

@@ -114,7 +114,8 @@ pub(in crate::assembly) fn push_with_cache_control(
         out.push_str(message);
         return;
     }
-    let blocks: Vec<&str> = content.iter().map(|block| json::slice(message, block.span)).collect();
+    let blocks: Vec<&str> =
+        content.iter().map(|block| json::slice_span(message, block.span)).collect();
     let can = |block: &&str| !is_thinking(block);
     let last = blocks.iter().rposition(can).filter(|_| is_marked);
     // The message is written by `alternate::write`: nothing stands behind its content.

@@ -49,7 +49,7 @@ pub(super) fn read<'a>(
         mime: text(mime).unwrap_or_default(),
         text: content.map(|span| match json::kind(raw, span) {
             JsonKind::String => json::text(raw, span),
-            _ => Cow::Owned(answer::text(json::slice(raw, span)).0),
+            _ => Cow::Owned(answer::text(json::slice_span(raw, span)).0),
         }),
         data: text(data),
         url: None,
@@ -344,9 +344,9 @@ pub(super) fn write_members_without(raw: &str, object: &JsonObject<'_>, keys: &[
     for (key, member) in dedup_members(raw, object) {
         if !keys.contains(&&*key) {
             out.push_str(if out.is_empty() { "{" } else { "," });
-            out.push_str(json::slice(raw, member.key));
+            out.push_str(json::slice_span(raw, member.key));
             out.push(':');
-            out.push_str(json::slice(raw, member.value));
+            out.push_str(json::slice_span(raw, member.value));
         }
     }
     out.push_str(if out.is_empty() { "{}" } else { "}" });

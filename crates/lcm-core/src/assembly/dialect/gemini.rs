@@ -228,7 +228,7 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
     let (text, is_whole) = answer::text(answer.output);
     let is_object = json::kind(answer.output, output) == JsonKind::Object;
     if is_object && is_whole && !answer.is_error {
-        out.push_str(&json::compact(answer.output, output));
+        out.push_str(&json::compact_value(answer.output, output));
     } else {
         if !is_whole {
             notes.add_note(answer.entry, RenderNote::BlockLeftOut);

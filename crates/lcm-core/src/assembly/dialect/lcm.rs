@@ -33,7 +33,7 @@ pub(in crate::assembly) fn from_provider(dialect: Dialect, role: Role, raw: &str
             out.push_str(",\"");
             out.push_str(key);
             out.push_str("\":");
-            out.push_str(json::slice(raw, value));
+            out.push_str(json::slice_span(raw, value));
         }
     }
     out.push('}');
@@ -46,7 +46,7 @@ fn push_part(out: &mut String, dialect: Dialect, raw: &str, block: &MessageBlock
             out.push_str(",\"");
             out.push_str(key);
             out.push_str("\":");
-            out.push_str(json::slice(raw, value));
+            out.push_str(json::slice_span(raw, value));
         }
     };
     match block.part {
@@ -84,7 +84,7 @@ fn push_part(out: &mut String, dialect: Dialect, raw: &str, block: &MessageBlock
             let file = file::read(dialect, raw, &block.part, block.whole);
             match file.and_then(|file| file.lcm()) {
                 Some(json) => out.push_str(&json),
-                None => out.push_str(json::slice(raw, block.whole)),
+                None => out.push_str(json::slice_span(raw, block.whole)),
             }
             return;
         }

@@ -86,7 +86,7 @@ fn write_native(raw: &str, turn: &Turn<'_>) -> Option<String> {
             continue;
         }
         out.push_str(if out.is_empty() { "{" } else { "," });
-        out.push_str(json::slice(raw, member.key));
+        out.push_str(json::slice_span(raw, member.key));
         out.push(':');
         match (&*key, message.get_object("audio")) {
             ("content", _) if !says => out.push_str("null"),
@@ -104,7 +104,7 @@ fn write_native(raw: &str, turn: &Turn<'_>) -> Option<String> {
                 json::write_string(&mut out, &audio.get_text("id"));
                 out.push('}');
             }
-            _ => out.push_str(json::slice(raw, member.value)),
+            _ => out.push_str(json::slice_span(raw, member.value)),
         }
     }
     push_calls(&mut out, &calls);

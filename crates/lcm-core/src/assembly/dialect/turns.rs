@@ -187,7 +187,7 @@ impl<'a> MessageScope<'a> {
     }
 
     fn convert_block(&self, read: &Read) -> Option<TurnBlock<'a>> {
-        let whole = json::slice(self.raw, read.whole);
+        let whole = json::slice_span(self.raw, read.whole);
         let native = self
             .is_target_dialect()
             .then_some(whole)
@@ -245,7 +245,7 @@ impl<'a> MessageScope<'a> {
     }
 
     fn raw_value(&self, span: Option<ByteSpan>) -> &'a str {
-        span.map_or("", |span| json::slice(self.raw, span))
+        span.map_or("", |span| json::slice_span(self.raw, span))
     }
 
     fn build_answer(

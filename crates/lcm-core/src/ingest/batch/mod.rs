@@ -149,7 +149,7 @@ impl AppendCandidate<'_> {
         let parts = &self.message.parts;
         stand_in
             + match &self.upload {
-                Some((_, upload)) => stored_bytes(0, 2 * upload.chunks.len(), parts),
+                Some((_, upload)) => estimate_stored_bytes(0, 2 * upload.chunks.len(), parts),
                 None => estimate_text_bytes(self.raw.len(), parts),
             }
     }
@@ -167,11 +167,11 @@ impl AppendCandidate<'_> {
 /// Bytes of a text with its parts, in a pack or in chunks.
 fn estimate_text_bytes(text: usize, parts: &[Part]) -> usize {
     if text <= limits::PACK_BYTES_MAX {
-        return stored_bytes(text, 0, parts);
+        return estimate_stored_bytes(text, 0, parts);
     }
     // The list of chunks stands in the pack and in a record of its own.
     let chunks = text / (limits::CHUNK_BYTES_MAX - 4) + 1;
-    text + stored_bytes(0, 2 * chunks, parts)
+    text + estimate_stored_bytes(0, 2 * chunks, parts)
 }
 
 fn compute_sha256(text: &str) -> [u8; 32] {
@@ -350,33 +350,33 @@ fn truncate_to_commit(candidates: &mut Vec<AppendCandidate<'_>>, partial: bool) 
 }
 
 /// The bytes that a text and its parts take in a pack, from above.
-fn raw_bytes(raw: &RawText, parts: &[Part]) -> usize {
+fn estimate_raw_bytes(raw: &RawText, parts: &[Part]) -> usize {
     match raw {
-        RawText::Inline(text) => stored_bytes(text.len(), 0, parts),
-        RawText::Chunked { chunks, .. } => stored_bytes(0, chunks.len(), parts),
+        RawText::Inline(text) => estimate_stored_bytes(text.len(), 0, parts),
+        RawText::Chunked { chunks, .. } => estimate_stored_bytes(0, chunks.len(), parts),
     }
 }
 
 /// The bytes that a message takes in its pack, from above: `text` of it for its text, or for the
 /// `chunks` that hold it.
-fn stored_bytes(text: usize, chunks: usize, parts: &[Part]) -> usize {
-    let parts: usize = parts.iter().map(part_bytes).sum();
+fn estimate_stored_bytes(text: usize, chunks: usize, parts: &[Part]) -> usize {
+    let parts: usize = parts.iter().map(estimate_part_bytes).sum();
     STORED_FIELDS_BYTES_MAX + text + chunks * CHUNK_LENGTH_BYTES_MAX + parts
 }
 
-fn part_bytes(part: &Part) -> usize {
+fn estimate_part_bytes(part: &Part) -> usize {
     let slots = part.all_spans();
     // The variant, a byte for each slot, or the flag of a result.
     let spans: usize = slots
         .iter()
         .flatten()
-        .map(|span| varint_bytes(span.start) + varint_bytes(span.length))
+        .map(|span| count_varint_bytes(span.start) + count_varint_bytes(span.length))
         .sum();
     1 + slots.len() + spans
 }
 
 /// Bytes of a number as records write it: seven bits each.
-fn varint_bytes(number: u32) -> usize {
+fn count_varint_bytes(number: u32) -> usize {
     match number {
         0..0x80 => 1,
         0x80..0x4000 => 2,
@@ -387,33 +387,40 @@ fn varint_bytes(number: u32) -> usize {
 }
 
 /// The pack that is being filled.
-struct Open {
+struct OpenPack {
     pack: Pack,
     /// Bytes of the texts in it.
-    texts: usize,
+    inline_bytes: usize,
     /// Bytes of its record, from above.
-    record: usize,
+    record_bytes: usize,
 }
 
 /// Lays new messages out in packs and collects what the commit writes.
-pub(super) struct Builder<'a> {
+pub(super) struct PackBuilder<'a> {
     keys: &'a ConversationKeys,
     dialect: Dialect,
     /// Chunk lengths of the large texts that are stored.
-    large: SortedMap<[u8; 32], Vec<u32>>,
-    open: Option<Open>,
+    large_chunks: SortedMap<[u8; 32], Vec<u32>>,
+    open_pack: Option<OpenPack>,
     packs: Vec<PackRef>,
     puts: Vec<Put>,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> PackBuilder<'a> {
     /// A builder for one commit; `large` names the large texts that are stored already.
     pub(super) fn new(
         keys: &'a ConversationKeys,
         dialect: Dialect,
         large: SortedMap<[u8; 32], Vec<u32>>,
     ) -> Self {
-        Self { keys, dialect, large, open: None, packs: Vec::new(), puts: Vec::new() }
+        Self {
+            keys,
+            dialect,
+            large_chunks: large,
+            open_pack: None,
+            packs: Vec::new(),
+            puts: Vec::new(),
+        }
     }
 
     /// Adds one message and advances the head's totals.
@@ -421,7 +428,7 @@ impl<'a> Builder<'a> {
     /// # Errors
     ///
     /// `limit-exceeded`: a record is too large.
-    pub(super) fn add(
+    pub(super) fn add_message(
         &mut self,
         head: &mut ConversationHead,
         candidate: &AppendCandidate<'_>,
@@ -431,32 +438,34 @@ impl<'a> Builder<'a> {
         let message = &candidate.message;
         let seq = head.messages + 1;
         head.frontier = pack::advance_frontier(&head.frontier, &candidate.hash);
-        let stored = self.stored(candidate, call_key, now, seq)?;
+        let stored = self.build_record(candidate, call_key, now, seq)?;
         let tokens = stored.tokens;
         let inline = if let RawText::Inline(text) = &stored.raw { text.len() } else { 0 };
-        self.identities(candidate, call_key, seq)?;
+        self.put_identities(candidate, call_key, seq)?;
         let shown = stored.placeholder.as_ref();
-        let record = raw_bytes(&stored.raw, &stored.parts)
-            + shown.map_or(0, |one| raw_bytes(&one.raw, &one.parts));
-        let full = self.open.as_ref().is_some_and(|Open { pack, texts, record: taken }| {
-            pack.messages.len() == limits::PACK_MESSAGES_MAX
-                || texts + inline > limits::PACK_BYTES_MAX
-                || taken + record > PACK_RECORD_BYTES_MAX
-                || history::directory_node(seq) != history::directory_node(pack.seq_first)
-        });
+        let record = estimate_raw_bytes(&stored.raw, &stored.parts)
+            + shown.map_or(0, |one| estimate_raw_bytes(&one.raw, &one.parts));
+        let full = self.open_pack.as_ref().is_some_and(
+            |OpenPack { pack, inline_bytes: texts, record_bytes: taken }| {
+                pack.messages.len() == limits::PACK_MESSAGES_MAX
+                    || texts + inline > limits::PACK_BYTES_MAX
+                    || taken + record > PACK_RECORD_BYTES_MAX
+                    || history::directory_node(seq) != history::directory_node(pack.seq_first)
+            },
+        );
         if full {
-            self.close()?;
+            self.close_pack()?;
         }
-        let open = self.open.get_or_insert_with(|| {
+        let open = self.open_pack.get_or_insert_with(|| {
             let (dialect, tokens_before) = (self.dialect, head.raw_tokens);
             let (messages, frontiers) = (Vec::new(), Vec::new());
             let pack = Pack { seq_first: seq, dialect, tokens_before, messages, frontiers };
-            Open { pack, texts: 0, record: 0 }
+            OpenPack { pack, inline_bytes: 0, record_bytes: 0 }
         });
         open.pack.messages.push(stored.into());
         open.pack.frontiers.push(head.frontier);
-        open.texts += inline;
-        open.record += record;
+        open.inline_bytes += inline;
+        open.record_bytes += record;
         head.messages = seq;
         head.raw_bytes += int::to_u64(candidate.raw.len());
         head.raw_tokens += u64::from(tokens);
@@ -468,7 +477,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The record of a message, after what it refers to was written.
-    fn stored(
+    fn build_record(
         &mut self,
         candidate: &AppendCandidate<'_>,
         call_key: bool,
@@ -480,11 +489,12 @@ impl<'a> Builder<'a> {
             None => RawText::Inline(candidate.raw.clone().into_owned()),
             Some(sha256) => {
                 let staged = candidate.upload.as_ref().map(|(_, upload)| upload);
-                self.large(sha256, &candidate.raw, staged)?
+                self.put_large_text(sha256, &candidate.raw, staged)?
             }
         };
         let made = candidate.placeholder.as_ref();
-        let stand_in = made.map(|made| self.stand_in(made, message.tokens, seq)).transpose()?;
+        let stand_in =
+            made.map(|made| self.put_placeholder(made, message.tokens, seq)).transpose()?;
         Ok(StoredMessage {
             raw,
             derivation_version: DERIVATION_VERSION,
@@ -499,7 +509,7 @@ impl<'a> Builder<'a> {
         })
     }
 
-    fn identities(
+    fn put_identities(
         &mut self,
         candidate: &AppendCandidate<'_>,
         call_key: bool,
@@ -517,7 +527,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Writes the records of payloads; answers what stands for their message.
-    fn stand_in(
+    fn put_placeholder(
         &mut self,
         made: &large_payload::NewPlaceholder,
         message_tokens: u32,
@@ -531,7 +541,7 @@ impl<'a> Builder<'a> {
             self.puts.push(Put { key, value });
         }
         let raw = match made.raw.len() > limits::PACK_BYTES_MAX {
-            true => self.large(compute_sha256(&made.raw), &made.raw, None)?,
+            true => self.put_large_text(compute_sha256(&made.raw), &made.raw, None)?,
             false => RawText::Inline(made.raw.clone()),
         };
         let (parts, payload_tokens_min) = (made.parts.clone(), made.payload_tokens_min);
@@ -539,26 +549,31 @@ impl<'a> Builder<'a> {
     }
 
     /// Refers to a text in chunks, writing them unless they are stored or staged.
-    fn large(&mut self, sha256: [u8; 32], text: &str, staged: Option<&Upload>) -> Result<RawText> {
-        if let Some(chunks) = self.large.get(&sha256) {
+    fn put_large_text(
+        &mut self,
+        sha256: [u8; 32],
+        text: &str,
+        staged: Option<&Upload>,
+    ) -> Result<RawText> {
+        if let Some(chunks) = self.large_chunks.get(&sha256) {
             return Ok(RawText::Chunked { sha256, chunks: chunks.clone() });
         }
         let mut upload = match staged {
             Some(upload) => upload.clone(),
-            None => self.chunks(&sha256, text)?,
+            None => self.put_chunks(&sha256, text)?,
         };
         upload.is_final = true;
         let key = self.keys.upload_key(&sha256);
         self.puts.push(Put { key, value: Some(codec::encode(&upload)?) });
-        self.large.insert(sha256, upload.chunks.clone());
+        self.large_chunks.insert(sha256, upload.chunks.clone());
         Ok(RawText::Chunked { sha256, chunks: upload.chunks })
     }
 
-    fn chunks(&mut self, sha256: &[u8; 32], text: &str) -> Result<Upload> {
+    fn put_chunks(&mut self, sha256: &[u8; 32], text: &str) -> Result<Upload> {
         let mut upload = Upload::default();
         let mut rest = text;
         while !rest.is_empty() {
-            let (piece, tail) = split(rest, limits::CHUNK_BYTES_MAX);
+            let (piece, tail) = split_at_bytes(rest, limits::CHUNK_BYTES_MAX);
             let key = self.keys.chunk_key(sha256, int::to_u32(upload.chunks.len()));
             self.puts.push(Put { key, value: Some(codec::encode_chunk(piece.as_bytes())?) });
             upload.push(piece.len());
@@ -567,8 +582,8 @@ impl<'a> Builder<'a> {
         Ok(upload)
     }
 
-    fn close(&mut self) -> Result<()> {
-        let Some(Open { pack, .. }) = self.open.take() else { return Ok(()) };
+    fn close_pack(&mut self) -> Result<()> {
+        let Some(OpenPack { pack, .. }) = self.open_pack.take() else { return Ok(()) };
         let value = codec::encode(&pack)?;
         self.packs.push(pack.to_pack_ref(int::to_u32(value.len())));
         self.puts.push(Put { key: self.keys.pack_key(pack.seq_first), value: Some(value) });
@@ -581,13 +596,13 @@ impl<'a> Builder<'a> {
     ///
     /// `limit-exceeded`: a record is too large.
     pub(super) fn finish(mut self) -> Result<(Vec<PackRef>, Vec<Put>)> {
-        self.close()?;
+        self.close_pack()?;
         Ok((self.packs, self.puts))
     }
 }
 
 /// Splits before the last character that would pass `bytes_max`.
-fn split(text: &str, bytes_max: usize) -> (&str, &str) {
+fn split_at_bytes(text: &str, bytes_max: usize) -> (&str, &str) {
     let mut at = bytes_max.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -600,7 +615,7 @@ fn split(text: &str, bytes_max: usize) -> (&str, &str) {
 /// # Errors
 ///
 /// `corrupt`: the node that has to grow was not read, which no bound allows.
-pub(super) fn flush(
+pub(super) fn flush_packs(
     keys: &ConversationKeys,
     head: &mut ConversationHead,
     node: NumberedDirectoryNode,

@@ -16,7 +16,7 @@ use crate::{
         vectors::{
             VectorRecord,
             block::{BLOCK_DOCUMENTS, SignBlock, block_bytes_max, document_at, locate_document},
-            block_key, damaged, quantise, vector_key,
+            block_key, diagnose_damage, quantise, vector_key,
         },
     },
     storage::{
@@ -76,7 +76,7 @@ impl EmbedRequest {
             }
             for element in elements {
                 let mut fields =
-                    JsonFields::parse_argument("vectors", json::slice(&list, element.span))?;
+                    JsonFields::parse_argument("vectors", json::slice_span(&list, element.span))?;
                 let id = fields.take_text("id");
                 // One that was forgotten, or goes by another name, must not remove what is there.
                 let vector = quantise::parse_nullable_vector(&mut fields)?.ok_or_else(|| {
@@ -239,7 +239,7 @@ impl EmbedUpdate<'_, '_> {
             block.set(at, dimensions, entry.vector.as_deref());
             self.vectors.corpus_vectors_mut(corpus).set(number, Some(block));
             let key = vector_key(&self.keys, corpus, *document);
-            let bytes = entry.vector.as_ref().map(|vector| quantise::bytes(vector));
+            let bytes = entry.vector.as_ref().map(|vector| quantise::vector_bytes(vector));
             let value = bytes.map(|bytes| codec::encode_raw_bytes(&bytes)).transpose()?;
             self.puts.push(Put { key, value });
         }
@@ -265,7 +265,7 @@ impl EmbedUpdate<'_, '_> {
             let dimensions = int::to_usize(self.vectors.dimensions.into());
             let value = self.reader.read_one_uncached(&key)?;
             let Some(read) = SignBlock::from_value(&key, value.as_deref(), dimensions)? else {
-                return Err(damaged(self.reader, &self.keys, self.record.as_deref(), &key));
+                return Err(diagnose_damage(self.reader, &self.keys, self.record.as_deref(), &key));
             };
             block = read;
         }

@@ -237,14 +237,16 @@ pub(crate) fn grep_uncharged(
     within.ensure_tokens_left()?;
     let places = match (within.permit, within.searched_ranges) {
         (Some(permit), searched) => {
-            let places = permitted(reader, conversation, &query, permit)?;
+            let places = read_permitted_conversations(reader, conversation, &query, permit)?;
             match searched {
-                Some(searched) => narrowed(places, searched),
+                Some(searched) => narrow_to_ranges(places, searched),
                 None => places,
             }
         }
-        (None, Some(searched)) => narrowed(named(reader, searched)?, searched),
-        (None, None) => places(reader, conversation, &query, &mut notes)?,
+        (None, Some(searched)) => {
+            narrow_to_ranges(read_named_conversations(reader, searched)?, searched)
+        }
+        (None, None) => read_searched_conversations(reader, conversation, &query, &mut notes)?,
     };
     let mut indexes = Vec::with_capacity(places.len());
     for place in &places {
@@ -277,8 +279,8 @@ fn retry_as_words(
     if query.mode != GrepMode::Auto || !matches!(sought, GrepPattern::Regex(_)) || !is_over {
         return None;
     }
-    let words = TextQuery::asked(&query.pattern, now);
-    if words.is_empty() || words.has_lost_conditions || query.file_options.start_id().is_some() {
+    let words = TextQuery::parse_at(&query.pattern, now);
+    if words.is_empty() || words.has_dropped_conditions || query.file_options.start_id().is_some() {
         return None;
     }
     notes.retain(|note| *note != "mode-regex");
@@ -477,8 +479,8 @@ fn parse_pattern(
     if looks {
         notes.push("looks-like-regex");
     }
-    let text = TextQuery::asked(&query.pattern, now);
-    if text.has_lost_conditions {
+    let text = TextQuery::parse_at(&query.pattern, now);
+    if text.has_dropped_conditions {
         return Err(Error::limit_exceeded(
             "pattern: so many filters, and words that must or must not be there, are not kept; \
              fewer can be looked for",
@@ -494,7 +496,7 @@ fn parse_pattern(
 }
 
 /// The error of an expression that takes too many steps for what is looked through first.
-fn too_costly() -> Error {
+fn too_costly_error() -> Error {
     Error::limit_exceeded(
         "pattern: matching the expression takes too many steps; shorter repetitions, or since and \
          before around the time that is meant, take fewer",
@@ -502,12 +504,12 @@ fn too_costly() -> Error {
 }
 
 /// The error of a place to go on at that is none of the search.
-fn not_come_to() -> Error {
+fn foreign_cursor_error() -> Error {
     Error::not_found("start_id: the search does not come to it; it goes on as the same query")
 }
 
 /// The conversations of a grant that are searched: all, or `only` the one, newest first.
-fn permitted(
+fn read_permitted_conversations(
     reader: &mut StoreSession<'_>,
     conversation: &str,
     query: &GrepQuery,
@@ -525,12 +527,12 @@ fn permitted(
             places.push(place);
         }
     }
-    newest_first(&mut places);
+    sort_newest_first(&mut places);
     Ok(places)
 }
 
 /// The conversations of which parts alone are searched.
-fn named(
+fn read_named_conversations(
     reader: &mut StoreSession<'_>,
     searched: &[(&str, u64, u64)],
 ) -> Result<Vec<SearchedConversation>> {
@@ -540,12 +542,12 @@ fn named(
     for (turn, name) in names.into_iter().enumerate() {
         places.extend(SearchedConversation::read(reader, name, turn)?);
     }
-    newest_first(&mut places);
+    sort_newest_first(&mut places);
     Ok(places)
 }
 
 /// Of conversations what lies in parts of them, too.
-fn narrowed(
+fn narrow_to_ranges(
     places: Vec<SearchedConversation>,
     searched: &[(&str, u64, u64)],
 ) -> Vec<SearchedConversation> {
@@ -568,7 +570,7 @@ fn narrowed(
     out
 }
 
-fn newest_first(places: &mut [SearchedConversation]) {
+fn sort_newest_first(places: &mut [SearchedConversation]) {
     lcm_text::base::sort::sort_by(places, &mut |a, b| {
         let times = b.loaded.head.time.cmp(&a.loaded.head.time);
         times.then_with(|| a.name.cmp(&b.name))
@@ -576,7 +578,7 @@ fn newest_first(places: &mut [SearchedConversation]) {
 }
 
 /// The conversations that are searched: the one and its family, newest first, or all by id.
-fn places(
+fn read_searched_conversations(
     reader: &mut StoreSession<'_>,
     conversation: &str,
     query: &GrepQuery,
@@ -597,7 +599,7 @@ fn places(
         for member in members {
             places.extend(SearchedConversation::read(reader, &member.conversation, places.len())?);
         }
-        newest_first(&mut places);
+        sort_newest_first(&mut places);
         return Ok(places);
     }
     let mut places = Vec::new();

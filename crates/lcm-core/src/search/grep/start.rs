@@ -27,8 +27,9 @@ pub(super) struct ScanCursor {
 impl ScanCursor {
     /// What a query gives as `start_id`, which goes on here.
     pub(super) fn encode(self, places: &[SearchedConversation]) -> String {
-        let place = places.get(self.conversation_number).map(name_of).unwrap_or_default();
-        let corpus = letter(self.corpus);
+        let place =
+            places.get(self.conversation_number).map(conversation_digest).unwrap_or_default();
+        let corpus = corpus_letter(self.corpus);
         format!("scan_{place}_{corpus}{}", self.document)
     }
 
@@ -43,27 +44,31 @@ impl ScanCursor {
         indexes: &[SearchIndex],
         corpora: &[Corpus],
     ) -> Result<Self> {
-        let (name, corpus, document) = parts(text).ok_or_else(|| {
+        let (name, corpus, document) = parse_cursor_parts(text).ok_or_else(|| {
             Error::invalid_input(format_args!(
                 "start_id: `{text}` is none of an answer to an expression; it is the id of \
                  `unscanned_from`"
             ))
         })?;
-        let place = places.iter().position(|place| name_of(place) == name);
+        let place = places.iter().position(|place| conversation_digest(place) == name);
         let known = place.and_then(|at| places.get(at).zip(indexes.get(at)));
-        let documents = known.map_or(0, |(place, index)| documents(place, index, corpus));
+        let documents = known.map_or(0, |(place, index)| last_document(place, index, corpus));
         match place {
             Some(place) if corpora.contains(&corpus) && document <= documents => {
                 Ok(Self { conversation_number: place, corpus, document })
             }
-            _ => Err(super::not_come_to()),
+            _ => Err(super::foreign_cursor_error()),
         }
     }
 }
 
 /// The number of the last document of a kind that is looked at, which of messages is one that may
 /// be found.
-pub(super) fn documents(place: &SearchedConversation, index: &SearchIndex, corpus: Corpus) -> u64 {
+pub(super) fn last_document(
+    place: &SearchedConversation,
+    index: &SearchIndex,
+    corpus: Corpus,
+) -> u64 {
     match corpus {
         Corpus::Messages => {
             let spans = place.spans.as_ref();
@@ -74,11 +79,11 @@ pub(super) fn documents(place: &SearchedConversation, index: &SearchIndex, corpu
     }
 }
 
-fn name_of(place: &SearchedConversation) -> String {
+fn conversation_digest(place: &SearchedConversation) -> String {
     hash::hex(&hash::hash_prefix::<DIGEST_BYTES>(&place.keys.conversation_hash()))
 }
 
-const fn letter(corpus: Corpus) -> char {
+const fn corpus_letter(corpus: Corpus) -> char {
     match corpus {
         Corpus::Messages => 'm',
         Corpus::Summaries => 's',
@@ -86,11 +91,11 @@ const fn letter(corpus: Corpus) -> char {
 }
 
 /// The conversation, the corpus and the document of a text.
-fn parts(text: &str) -> Option<(&str, Corpus, u64)> {
+fn parse_cursor_parts(text: &str) -> Option<(&str, Corpus, u64)> {
     let (name, document) = text.strip_prefix("scan_")?.split_once('_')?;
     let (corpus, digits) = [Corpus::Messages, Corpus::Summaries]
         .into_iter()
-        .find_map(|corpus| Some((corpus, document.strip_prefix(letter(corpus))?)))?;
+        .find_map(|corpus| Some((corpus, document.strip_prefix(corpus_letter(corpus))?)))?;
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     let document = digits.parse().ok().filter(|document| is_number && *document > 0)?;
     Some((name, corpus, document))
@@ -102,10 +107,10 @@ mod tests {
 
     #[test]
     fn what_is_no_start_is_none() {
-        assert_eq!(parts("scan_0a_m17"), Some(("0a", Corpus::Messages, 17)));
-        assert_eq!(parts("scan_0a_s1"), Some(("0a", Corpus::Summaries, 1)));
+        assert_eq!(parse_cursor_parts("scan_0a_m17"), Some(("0a", Corpus::Messages, 17)));
+        assert_eq!(parse_cursor_parts("scan_0a_s1"), Some(("0a", Corpus::Summaries, 1)));
         let texts = ["", "scan_", "scan_0a_m", "scan_0a_m0", "scan_0a_m+1", "scan_0a_x1", "0a_m1"];
-        assert!(texts.iter().all(|text| parts(text).is_none()));
-        assert_eq!(parts("scan_0a_m18446744073709551616"), None);
+        assert!(texts.iter().all(|text| parse_cursor_parts(text).is_none()));
+        assert_eq!(parse_cursor_parts("scan_0a_m18446744073709551616"), None);
     }
 }

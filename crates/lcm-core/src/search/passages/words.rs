@@ -100,7 +100,7 @@ impl<'q> WordMatcher<'q> {
             match item.presence {
                 Presence::MustNot => must_not |= bit,
                 Presence::Must => (counts, must) = (counts | bit, must | bit),
-                Presence::May => counts |= bit,
+                Presence::Should => counts |= bit,
             }
             if item.order.is_empty() {
                 let numbers = if item.forms.is_empty() { &item.terms } else { &item.forms };

@@ -61,14 +61,14 @@ const PHRASE_TERMS_MAX: usize = 48;
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Presence {
     /// It counts when it does.
-    May,
+    Should,
     Must,
     MustNot,
 }
 
 /// One thing to look for: a term, or terms in a fixed order.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Item {
+pub(crate) struct QueryItem {
     pub(crate) presence: Presence,
     /// Numbers of the terms in [`TextQuery::terms`] that a document must hold.
     pub(crate) terms: Vec<usize>,
@@ -80,16 +80,16 @@ pub(crate) struct Item {
     pub(crate) name: Option<usize>,
 }
 
-impl Item {
+impl QueryItem {
     /// One that may be there.
-    fn of(terms: Vec<usize>) -> Self {
-        Self { presence: Presence::May, terms, order: Vec::new(), forms: Vec::new(), name: None }
+    fn from_terms(terms: Vec<usize>) -> Self {
+        Self { presence: Presence::Should, terms, order: Vec::new(), forms: Vec::new(), name: None }
     }
 }
 
 /// What a filter compares.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Property {
+pub(crate) enum FilterProperty {
     Role(Role),
     /// Number of the term of the tool's name.
     Tool(usize),
@@ -104,10 +104,10 @@ pub(crate) enum Property {
 
 /// A condition that is no text.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Filter {
-    pub(crate) property: Property,
+pub(crate) struct QueryFilter {
+    pub(crate) property: FilterProperty,
     /// Whether it must not be so.
-    pub(crate) negated: bool,
+    pub(crate) is_negated: bool,
 }
 
 /// A query as it is understood.
@@ -115,62 +115,62 @@ pub(crate) struct Filter {
 pub(crate) struct TextQuery {
     /// [`signs::SIGNS`], then the terms of all items and filters, each once.
     pub(crate) terms: Vec<Vec<u8>>,
-    pub(crate) items: Vec<Item>,
-    pub(crate) filters: Vec<Filter>,
+    pub(crate) items: Vec<QueryItem>,
+    pub(crate) filters: Vec<QueryFilter>,
     pub(crate) window: TimeWindow,
     /// The date that it speaks of.
     pub(crate) date: Option<QueryDate>,
     /// Terms of the speakers that the words may be names of.
     pub(crate) names: Vec<usize>,
     /// Words, identifiers and phrases that were typed, apart from those that say nothing.
-    words: usize,
+    words_typed: usize,
     /// Some words say nothing, or there is a question mark.
-    is_spoken: bool,
+    is_prose: bool,
     /// More terms were typed than are used.
     pub(crate) is_cut: bool,
     /// Of a phrase only the beginning is looked for.
-    has_more: bool,
+    has_shortened_phrase: bool,
     /// Among them are conditions: what is found would not fit what was typed.
-    pub(crate) has_lost_conditions: bool,
+    pub(crate) has_dropped_conditions: bool,
 }
 
 impl TextQuery {
     /// Understands a text that is asked at `now`.
-    pub(crate) fn asked(text: &str, now: Timestamp) -> Self {
+    pub(crate) fn parse_at(text: &str, now: Timestamp) -> Self {
         Self { date: QueryDate::from_text(text, now), ..Self::parse(text) }
     }
 
     /// Understands a text, but for the date that it may speak of.
     pub(crate) fn parse(text: &str) -> Self {
-        let mut reading = Reading::default();
+        let mut reading = QueryParser::default();
         reading.query.terms = signs::FEATURES.iter().map(|sign| sign.to_vec()).collect();
         let beginning = text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or(text);
-        reading.forms_max = forms_max(beginning);
+        reading.forms_max = count_forms_max(beginning);
         // Conditions first, so that however many words are typed they are never left out for want
         // of room: a word less finds less, a condition less finds what must not be found.
-        for token in tokens(text).filter(Token::is_condition) {
-            reading.token(&token);
+        for token in split_tokens(text).filter(QueryToken::is_condition) {
+            reading.add_token(&token);
             if reading.query.is_cut {
                 break;
             }
         }
-        reading.query.has_lost_conditions = reading.query.is_cut;
-        for token in tokens(beginning).filter(|token| !token.is_condition()) {
+        reading.query.has_dropped_conditions = reading.query.is_cut;
+        for token in split_tokens(beginning).filter(|token| !token.is_condition()) {
             if reading.query.is_cut {
                 break;
             }
-            reading.token(&token);
+            reading.add_token(&token);
         }
-        if !reading.query.asks_for_text() {
-            reading.query.is_cut |= reading.stopped.len() > WORDS_WITH_FORMS_MAX;
-            reading.stopped.truncate(WORDS_WITH_FORMS_MAX);
-            for word in reading.stopped.clone() {
-                reading.word(&word);
+        if !reading.query.has_text_items() {
+            reading.query.is_cut |= reading.stop_words.len() > WORDS_WITH_FORMS_MAX;
+            reading.stop_words.truncate(WORDS_WITH_FORMS_MAX);
+            for word in reading.stop_words.clone() {
+                reading.add_word(&word);
             }
         }
         let mut query = reading.query;
-        query.is_cut |= text.len() > TEXT_BYTES_MAX || query.has_more;
-        query.is_spoken = text.contains('?') || !reading.stopped.is_empty();
+        query.is_cut |= text.len() > TEXT_BYTES_MAX || query.has_shortened_phrase;
+        query.is_prose = text.contains('?') || !reading.stop_words.is_empty();
         sort::sort_and_dedup(&mut query.items);
         query
     }
@@ -179,30 +179,33 @@ impl TextQuery {
     /// others, of which none has to be there, and no filter. The answer may then stand beside the
     /// message that has the words.
     pub(crate) fn is_question(&self) -> bool {
-        self.words > 1
-            && self.is_spoken
+        self.words_typed > 1
+            && self.is_prose
             && self.filters.is_empty()
-            && self.items.iter().all(|item| item.presence == Presence::May)
+            && self.items.iter().all(|item| item.presence == Presence::Should)
     }
 
     /// What finds the messages with large payloads that fit the filters and times of a query; of
     /// none, all.
-    pub(crate) fn of_payloads(query: Option<&Self>) -> Self {
+    pub(crate) fn for_payloads(query: Option<&Self>) -> Self {
         let mut out = Self::parse("");
         if let Some(Self { terms, filters, window, .. }) = query {
             (out.terms, out.filters) = (terms.clone(), filters.clone());
             out.window = *window;
         }
-        let item = Item::of(alloc::vec![out.terms.len()]);
+        let item = QueryItem::from_terms(alloc::vec![out.terms.len()]);
         out.terms.push(signs::PAYLOAD.to_vec());
-        out.items.push(Item { presence: Presence::Must, ..item });
+        out.items.push(QueryItem { presence: Presence::Must, ..item });
         out
     }
 
     /// What finds the messages of which not all was read for words.
-    pub(crate) fn of_partial() -> Self {
+    pub(crate) fn for_partial() -> Self {
         let mut out = Self::parse("");
-        out.items.push(Item { presence: Presence::Must, ..Item::of(alloc::vec![out.terms.len()]) });
+        out.items.push(QueryItem {
+            presence: Presence::Must,
+            ..QueryItem::from_terms(alloc::vec![out.terms.len()])
+        });
         out.terms.push(signs::PARTIAL.to_vec());
         out
     }
@@ -213,19 +216,19 @@ impl TextQuery {
     }
 
     /// Whether a document counts only when it holds an item.
-    pub(crate) fn asks_for_text(&self) -> bool {
+    pub(crate) fn has_text_items(&self) -> bool {
         self.items.iter().any(|item| item.presence != Presence::MustNot)
     }
 }
 
 /// A text without the conditions in it, which are words then: a question is asked in prose, where
 /// `-18` is a number and `role:` no filter. What is quoted stays a phrase.
-pub(crate) fn without_conditions(text: &str) -> String {
+pub(crate) fn strip_conditions(text: &str) -> String {
     let mut out = String::new();
-    for token in tokens(text) {
+    for token in split_tokens(text) {
         match token.is_condition() {
-            true => out.push_str(&plain(token.whole)),
-            false => out.push_str(token.whole),
+            true => out.push_str(&strip_syntax(token.source)),
+            false => out.push_str(token.source),
         }
         out.push(' ');
     }
@@ -233,7 +236,7 @@ pub(crate) fn without_conditions(text: &str) -> String {
 }
 
 /// A text without what has a meaning in a query: its words, to be looked for as words alone.
-pub(crate) fn plain(text: &str) -> String {
+pub(crate) fn strip_syntax(text: &str) -> String {
     let mut out = String::new();
     for word in text.split_whitespace() {
         out.extend(word.trim_start_matches(['+', '-']).chars().map(|c| match c {
@@ -291,25 +294,25 @@ fn has_class(text: &str) -> bool {
 }
 
 /// One word of a query with its signs taken off.
-struct Token<'a> {
+struct QueryToken<'a> {
     presence: Presence,
     /// Name of a filter it may be.
     filter: Option<&'a str>,
     text: Cow<'a, str>,
-    quoted: bool,
+    is_quoted: bool,
     /// As it was typed.
-    whole: &'a str,
+    source: &'a str,
 }
 
-impl Token<'_> {
+impl QueryToken<'_> {
     /// Whether it says what a document has to be rather than what it is looked for by.
     fn is_condition(&self) -> bool {
-        self.presence != Presence::May || self.filter.is_some()
+        self.presence != Presence::Should || self.filter.is_some()
     }
 }
 
 /// The tokens of a text, in order.
-fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
+fn split_tokens(text: &str) -> impl Iterator<Item = QueryToken<'_>> {
     let mut rest = text.trim_start();
     core::iter::from_fn(move || {
         if rest.is_empty() {
@@ -322,12 +325,12 @@ fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
 }
 
 /// The token at the beginning of a text that begins with no space, and what is behind it.
-fn next_token(text: &str) -> (Token<'_>, &str) {
+fn next_token(text: &str) -> (QueryToken<'_>, &str) {
     let (presence, body) = match text.as_bytes() {
         [b'+', next, ..] if !next.is_ascii_whitespace() && *next != b'+' => (Presence::Must, 1),
         // Two of them begin an option of a program, which is text.
         [b'-', next, ..] if !next.is_ascii_whitespace() && *next != b'-' => (Presence::MustNot, 1),
-        _ => (Presence::May, 0),
+        _ => (Presence::Should, 0),
     };
     let body = text.get(body..).unwrap_or_default();
     let filter = ["speaker", "tool", "role", "since", "before"].into_iter().find(|name| {
@@ -341,31 +344,36 @@ fn next_token(text: &str) -> (Token<'_>, &str) {
         value.split_at_checked(end).unwrap_or((value, ""))
     });
     let whole = body.get(..body.len() - behind.len()).unwrap_or_default();
-    let token =
-        Token { presence, filter, text: Cow::Borrowed(text), quoted: quoted.is_some(), whole };
+    let token = QueryToken {
+        presence,
+        filter,
+        text: Cow::Borrowed(text),
+        is_quoted: quoted.is_some(),
+        source: whole,
+    };
     (token, behind)
 }
 
 /// One occurrence of a term in the text of a token.
-struct Found {
+struct QueryTermOccurrence {
     term: Vec<u8>,
     position: u32,
     bytes: Range<usize>,
 }
 
-impl Found {
-    fn is(&self, kind: u8) -> bool {
+impl QueryTermOccurrence {
+    fn is_kind(&self, kind: u8) -> bool {
         self.term.first() == Some(&kind)
     }
 
     /// Two characters of a script without spaces.
     fn is_pair(&self) -> bool {
-        self.is(CJK) && !has_positions(&self.term)
+        self.is_kind(CJK) && !has_positions(&self.term)
     }
 }
 
 /// How many terms a word may have in a text of so many words.
-fn forms_max(text: &str) -> usize {
+fn count_forms_max(text: &str) -> usize {
     // Not counted for nothing: words of a text this long are as many as count at all.
     if text.len() > TEXT_BYTES_COUNTED_MAX {
         return 1;
@@ -389,27 +397,27 @@ fn is_stop_word(word: &[u8]) -> bool {
 }
 
 #[derive(Default)]
-struct Reading {
+struct QueryParser {
     query: TextQuery,
     /// Terms that each word may have.
     forms_max: usize,
     /// Words that say nothing.
-    stopped: Vec<Vec<u8>>,
+    stop_words: Vec<Vec<u8>>,
 }
 
-impl Reading {
-    fn token(&mut self, token: &Token<'_>) {
+impl QueryParser {
+    fn add_token(&mut self, token: &QueryToken<'_>) {
         let items = self.query.items.len();
         match token.filter {
-            Some(name) if self.filter(name, token) => {}
-            Some(_) => self.text(token.presence, token.whole, token.quoted),
-            None => self.text(token.presence, &token.text, token.quoted),
+            Some(name) if self.add_filter(name, token) => {}
+            Some(_) => self.add_text(token.presence, token.source, token.is_quoted),
+            None => self.add_text(token.presence, &token.text, token.is_quoted),
         }
-        self.query.words += usize::from(self.query.items.len() > items);
+        self.query.words_typed += usize::from(self.query.items.len() > items);
     }
 
     /// Takes a token as a filter; `false`: its value makes none, so it is text.
-    fn filter(&mut self, name: &str, token: &Token<'_>) -> bool {
+    fn add_filter(&mut self, name: &str, token: &QueryToken<'_>) -> bool {
         let negated = token.presence == Presence::MustNot;
         let property = match name {
             "since" | "before" => {
@@ -422,10 +430,10 @@ impl Reading {
                 return true;
             }
             "role" => match token.text.to_lowercase().as_str() {
-                "system" => Property::Role(Role::System),
-                "user" => Property::Role(Role::User),
-                "assistant" => Property::Role(Role::Assistant),
-                "tool" => Property::Role(Role::Tool),
+                "system" => FilterProperty::Role(Role::System),
+                "user" => FilterProperty::Role(Role::User),
+                "assistant" => FilterProperty::Role(Role::Assistant),
+                "tool" => FilterProperty::Role(Role::Tool),
                 _ => return false,
             },
             "tool" => {
@@ -435,24 +443,24 @@ impl Reading {
                         whole = Some(term.to_vec());
                     }
                 });
-                match whole.and_then(|term| self.number(&term)) {
-                    Some(term) => Property::Tool(term),
+                match whole.and_then(|term| self.intern_term(&term)) {
+                    Some(term) => FilterProperty::Tool(term),
                     None => return false,
                 }
             }
             _ => {
                 let (mut words, mut is_cut) = (Vec::new(), false);
-                signs::each_speaker_term(&token.text, &mut |term| match self.number(term) {
+                signs::each_speaker_term(&token.text, &mut |term| match self.intern_term(term) {
                     Some(word) => words.push(word),
                     None => is_cut = true,
                 });
                 if is_cut {
                     return true;
                 }
-                Property::Speaker { name: token.text.to_lowercase(), words }
+                FilterProperty::Speaker { name: token.text.to_lowercase(), words }
             }
         };
-        let filter = Filter { property, negated };
+        let filter = QueryFilter { property, is_negated: negated };
         let filters = &mut self.query.filters;
         if !filters.contains(&filter) {
             self.query.is_cut |= filters.len() == TERMS_MAX;
@@ -464,7 +472,7 @@ impl Reading {
     }
 
     /// The number of a term; `None`: there are too many.
-    fn number(&mut self, term: &[u8]) -> Option<usize> {
+    fn intern_term(&mut self, term: &[u8]) -> Option<usize> {
         // There are few.
         if let Some(number) = self.query.terms.iter().position(|known| known == term) {
             return Some(number);
@@ -479,58 +487,58 @@ impl Reading {
     }
 
     /// Takes a text: what is quoted, or must or must not be there, as a phrase; else each term.
-    fn text(&mut self, presence: Presence, text: &str, is_phrase: bool) {
-        let mut found: Vec<Found> = Vec::new();
+    fn add_text(&mut self, presence: Presence, text: &str, is_phrase: bool) {
+        let mut found: Vec<QueryTermOccurrence> = Vec::new();
         each_term(SearchField::Text, text, &mut |term, position, bytes| {
             // What is beyond the bound is counted and no more. A stem says no more than its word.
             if found.len() <= 4 * TERMS_MAX && term.first() != Some(&STEM) {
-                found.push(Found { term: term.to_vec(), position, bytes });
+                found.push(QueryTermOccurrence { term: term.to_vec(), position, bytes });
             }
         });
-        if is_phrase || presence != Presence::May {
-            return self.phrase(presence, &found);
+        if is_phrase || presence != Presence::Should {
+            return self.add_phrase(presence, &found);
         }
         let mut end = 0;
-        let continues = |left: &Found, right: &Found| {
+        let continues = |left: &QueryTermOccurrence, right: &QueryTermOccurrence| {
             end = left.bytes.end.max(end);
-            left.is(CJK) && right.is(CJK) && right.bytes.start < end
+            left.is_kind(CJK) && right.is_kind(CJK) && right.bytes.start < end
         };
         for run in found.chunk_by(continues) {
             let characters = run.iter().filter(|found| !found.is_pair()).count();
             if let [found] = run
-                && found.is(WORD)
+                && found.is_kind(WORD)
             {
                 let word = found.term.get(1..).unwrap_or_default();
                 if is_stop_word(word) {
-                    self.stopped.push(word.to_vec());
-                    sort::sort_and_dedup(&mut self.stopped);
+                    self.stop_words.push(word.to_vec());
+                    sort::sort_and_dedup(&mut self.stop_words);
                 } else {
-                    self.word(word);
+                    self.add_word(word);
                 }
             } else if characters <= CJK_WORD_CHARACTERS_MAX {
-                self.phrase(presence, run);
+                self.add_phrase(presence, run);
             } else {
                 let pairs = run.iter().filter(|found| found.is_pair());
-                pairs.for_each(|pair| self.phrase(presence, core::slice::from_ref(pair)));
+                pairs.for_each(|pair| self.add_phrase(presence, core::slice::from_ref(pair)));
             }
         }
     }
 
     /// Takes a word as the name of several that it may be, too: `mainloop` is `mainLoop`.
-    fn camel_case(&mut self, word: &[u8]) {
+    fn add_camel_case(&mut self, word: &[u8]) {
         if word.len() >= CAMEL_CASE_BYTES_MIN
             && word.iter().all(u8::is_ascii_alphanumeric)
             && word.iter().any(u8::is_ascii_alphabetic)
         {
             let term = [&[IDENTIFIER], word].concat();
-            if let Some(number) = self.number(&term) {
-                self.query.items.push(Item::of(alloc::vec![number]));
+            if let Some(number) = self.intern_term(&term) {
+                self.query.items.push(QueryItem::from_terms(alloc::vec![number]));
             }
         }
     }
 
     /// Takes a word that may be there, in any of its forms.
-    fn word(&mut self, word: &[u8]) {
+    fn add_word(&mut self, word: &[u8]) {
         if self.query.items.len() >= ITEMS_MAX && self.forms_max == 1 {
             self.query.is_cut = true;
             return;
@@ -539,7 +547,7 @@ impl Reading {
         let forms_max = self.forms_max;
         stem::each_form(word, &mut |kind, form| {
             if forms.len() < forms_max {
-                forms.extend(self.number(&[&[kind], form].concat()));
+                forms.extend(self.intern_term(&[&[kind], form].concat()));
             }
         });
         let Some(first) = forms.first().copied() else { return };
@@ -548,12 +556,12 @@ impl Reading {
             return;
         }
         sort::sort_and_dedup(&mut forms);
-        let mut item = Item { forms, ..Item::of(alloc::vec![first]) };
+        let mut item = QueryItem { forms, ..QueryItem::from_terms(alloc::vec![first]) };
         if forms_max < usize::MAX {
             self.query.items.push(item);
             return;
         }
-        if let Some(term) = self.number(&[&[signs::SPEAKER], word].concat()) {
+        if let Some(term) = self.intern_term(&[&[signs::SPEAKER], word].concat()) {
             let names = &mut self.query.names;
             item.name = Some(names.iter().position(|known| *known == term).unwrap_or(names.len()));
             if !names.contains(&term) {
@@ -561,15 +569,19 @@ impl Reading {
             }
         }
         self.query.items.push(item);
-        self.camel_case(word);
+        self.add_camel_case(word);
     }
 
     /// One name, which is found however its letters are written: `GitHub` is `github` and
     /// `mainloop` is `mainLoop`. `None`: it is none, or there are too many terms.
-    fn name(&mut self, presence: Presence, found: &[Found]) -> Option<Item> {
+    fn parse_name(
+        &mut self,
+        presence: Presence,
+        found: &[QueryTermOccurrence],
+    ) -> Option<QueryItem> {
         let (first, others) = found.split_first()?;
-        let is_name = first.is(IDENTIFIER) || first.is(WORD);
-        let is_inside = |other: &Found| other.bytes.end <= first.bytes.end;
+        let is_name = first.is_kind(IDENTIFIER) || first.is_kind(WORD);
+        let is_inside = |other: &QueryTermOccurrence| other.bytes.end <= first.bytes.end;
         let letters = first.term.get(1..)?;
         let are_letters = letters.iter().all(u8::is_ascii_alphanumeric)
             && letters.iter().any(u8::is_ascii_alphabetic);
@@ -578,44 +590,44 @@ impl Reading {
         }
         let mut forms = Vec::new();
         for kind in [IDENTIFIER, WORD] {
-            forms.push(self.number(&[&[kind], letters].concat())?);
+            forms.push(self.intern_term(&[&[kind], letters].concat())?);
         }
-        let typed = forms.get(usize::from(first.is(WORD))).copied();
+        let typed = forms.get(usize::from(first.is_kind(WORD))).copied();
         sort::sort_and_dedup(&mut forms);
-        Some(Item { presence, forms, ..Item::of(typed.into_iter().collect()) })
+        Some(QueryItem { presence, forms, ..QueryItem::from_terms(typed.into_iter().collect()) })
     }
 
     /// Takes terms that must stand as they do here; one that does not fit is left out as a whole.
-    fn phrase(&mut self, presence: Presence, found: &[Found]) {
+    fn add_phrase(&mut self, presence: Presence, found: &[QueryTermOccurrence]) {
         let is_passage = presence != Presence::MustNot && found.len() <= 4 * TERMS_MAX;
         let beginning = found.get(..PHRASE_TERMS_MAX).filter(|_| is_passage);
-        self.query.has_more |= beginning.is_some();
+        self.query.has_shortened_phrase |= beginning.is_some();
         let found = beginning.unwrap_or(found);
-        let covers = |outer: &Found, inner: &Found| {
+        let covers = |outer: &QueryTermOccurrence, inner: &QueryTermOccurrence| {
             outer.bytes.start <= inner.bytes.start && inner.bytes.end <= outer.bytes.end
         };
         // An identifier says no more than its words, a character no more than its pair.
-        let is_said = |one: &Found| {
-            let words = |other: &Found| other.is(WORD) && covers(one, other);
-            let pairs = |other: &Found| other.is_pair() && covers(other, one);
-            (one.is(IDENTIFIER) && found.iter().any(words))
-                || (one.is(CJK) && !one.is_pair() && found.iter().any(pairs))
+        let is_said = |one: &QueryTermOccurrence| {
+            let words = |other: &QueryTermOccurrence| other.is_kind(WORD) && covers(one, other);
+            let pairs = |other: &QueryTermOccurrence| other.is_pair() && covers(other, one);
+            (one.is_kind(IDENTIFIER) && found.iter().any(words))
+                || (one.is_kind(CJK) && !one.is_pair() && found.iter().any(pairs))
         };
         let are_ordered = self.query.items.iter().filter(|item| !item.order.is_empty());
         let is_placed_in_vain =
-            presence == Presence::May && found.len() > 1 && are_ordered.count() >= PHRASES_MAX;
+            presence == Presence::Should && found.len() > 1 && are_ordered.count() >= PHRASES_MAX;
         if is_placed_in_vain || self.query.items.len() >= ITEMS_MAX {
             self.query.is_cut = true;
             return;
         }
-        if let Some(item) = self.name(presence, found) {
+        if let Some(item) = self.parse_name(presence, found) {
             self.query.items.push(item);
             return;
         }
         let known = self.query.terms.len();
         let mut terms = Vec::new();
         for one in found.iter().filter(|one| !is_said(one)) {
-            let Some(number) = self.number(&one.term) else {
+            let Some(number) = self.intern_term(&one.term) else {
                 self.query.terms.truncate(known);
                 return;
             };
@@ -627,7 +639,7 @@ impl Reading {
         let placed = found.iter().filter(|one| !is_one_term && has_positions(&one.term));
         let order = placed.map(|one| (one.term.clone(), one.position - first)).collect();
         if !terms.is_empty() {
-            self.query.items.push(Item { presence, order, ..Item::of(terms) });
+            self.query.items.push(QueryItem { presence, order, ..QueryItem::from_terms(terms) });
         }
     }
 }

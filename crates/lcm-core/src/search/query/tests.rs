@@ -8,9 +8,9 @@ use super::*;
 fn items(text: &str) -> Vec<String> {
     let query = TextQuery::parse(text);
     let lossy = |term: &[u8]| String::from_utf8_lossy(term).into_owned();
-    let show = |item: &Item| {
+    let show = |item: &QueryItem| {
         let sign = match item.presence {
-            Presence::May => "",
+            Presence::Should => "",
             Presence::Must => "+",
             Presence::MustNot => "-",
         };
@@ -130,12 +130,12 @@ fn filters_with_a_value_that_fits_are_no_text() {
     let tools: Vec<bool> = query
         .filters
         .iter()
-        .filter(|filter| matches!(filter.property, Property::Tool(_)))
-        .map(|filter| filter.negated)
+        .filter(|filter| matches!(filter.property, FilterProperty::Tool(_)))
+        .map(|filter| filter.is_negated)
         .collect();
     assert_eq!(tools, [false, true]);
     let speaks = query.filters.iter().find_map(|filter| match &filter.property {
-        Property::Speaker { name, words } => Some((name.as_str(), words)),
+        FilterProperty::Speaker { name, words } => Some((name.as_str(), words)),
         _ => None,
     });
     let (name, words) = speaks.unwrap();
@@ -184,13 +184,13 @@ fn conditions_stand_before_all_words() {
     let text = format!("{} -gone +kept tool:read role:user before:2026-01-02", words.join(" "));
     assert!(text.len() > TEXT_BYTES_MAX);
     let query = TextQuery::parse(&text);
-    assert!(query.is_cut && !query.has_lost_conditions);
+    assert!(query.is_cut && !query.has_dropped_conditions);
     assert_eq!(query.filters.len(), 2);
     assert!(query.window.before.is_some());
     let of = |presence| query.items.iter().filter(|item| item.presence == presence).count();
     assert_eq!((of(Presence::Must), of(Presence::MustNot)), (1, 1));
-    assert!(TextQuery::parse(&words.join(" +")).has_lost_conditions);
-    assert_eq!(plain("+a -b --c \"d e\" role:x"), "a b c  d e  role x ");
+    assert!(TextQuery::parse(&words.join(" +")).has_dropped_conditions);
+    assert_eq!(strip_syntax("+a -b --c \"d e\" role:x"), "a b c  d e  role x ");
 }
 
 #[test]

@@ -91,7 +91,7 @@ impl VectorCheck {
             let dimensions = int::to_usize(record.dimensions.into());
             if key == super::block_key(keys, corpus, number) {
                 let block = SignBlock::from_value(key, Some(value), dimensions)?;
-                let block = block.ok_or_else(|| super::unfit(key))?;
+                let block = block.ok_or_else(|| super::corrupt_vectors(key))?;
                 let last = u64::from(63 - block.covered.leading_zeros());
                 if number > documents || document_at(number, last) > documents {
                     return Err(Error::corrupt_store(format_args!(
@@ -108,7 +108,7 @@ impl VectorCheck {
                 let vector = codec::decode_raw_bytes(key, value)?;
                 let parts: Vec<i8> = vector.iter().map(|byte| i8::from_le_bytes([*byte])).collect();
                 if vector.len() != dimensions {
-                    return Err(super::unfit(key));
+                    return Err(super::corrupt_vectors(key));
                 }
                 let check = known.get_mut(&number).and_then(Option::take);
                 if check != Some(columns::column_checksum(&pack_signs(&parts))) {

@@ -185,7 +185,7 @@ impl VectorRecord {
 /// The error for a value that is no block or vector as the record says that was read before in
 /// these bytes: it may have been overtaken.
 #[cold]
-pub(crate) fn damaged(
+pub(crate) fn diagnose_damage(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     record: Option<&[u8]>,
@@ -195,14 +195,14 @@ pub(crate) fn damaged(
         Ok(now) if now.as_deref() != record => {
             Error::revision_conflict("vectors were attached while they were read")
         }
-        Ok(_) => unfit(key),
+        Ok(_) => corrupt_vectors(key),
         Err(error) => error,
     }
 }
 
 /// The error for a value that is no block or vector of the dimensions that it must have.
 #[cold]
-pub(crate) fn unfit(key: &str) -> Error {
+pub(crate) fn corrupt_vectors(key: &str) -> Error {
     Error::corrupt_store(format_args!("`{key}` holds no vectors of these dimensions"))
 }
 

@@ -94,7 +94,7 @@ pub(crate) fn score_to_rank(worth: i32) -> u64 {
 )]
 mod tests {
     use super::{
-        super::{block::pack_signs, quantise::bytes},
+        super::{block::pack_signs, quantise::vector_bytes},
         *,
     };
     use crate::search::score;
@@ -153,13 +153,16 @@ mod tests {
             let query = random.vector(dimensions);
             let mixed: Vec<f64> = query.iter().map(|number| number + random.normal()).collect();
             let expected = exact(&query, &mixed);
-            let found = cosine_similarity(&quantised(&query), &bytes(&quantised(&mixed)));
+            let found = cosine_similarity(&quantised(&query), &vector_bytes(&quantised(&mixed)));
             let found = found as f64 / f64::from(1u32 << COSINE_BITS);
             assert!((found - expected).abs() < 0.01, "{dimensions}: {found} for {expected}");
         }
-        assert_eq!(cosine_similarity(&[127; 8], &bytes(&[-1; 8])), 0);
+        assert_eq!(cosine_similarity(&[127; 8], &vector_bytes(&[-1; 8])), 0);
         assert_eq!(cosine_similarity(&[127; 8], &[0; 8]), 0);
-        assert_eq!(cosine_similarity(&[-127; 4_096], &bytes(&[-127; 4_096])), 1 << COSINE_BITS);
+        assert_eq!(
+            cosine_similarity(&[-127; 4_096], &vector_bytes(&[-127; 4_096])),
+            1 << COSINE_BITS
+        );
         for square in (0..5_000).chain([1 << 40, (1 << 62) - 1, 1 << 62]) {
             assert_eq!(integer_sqrt(square), square.isqrt());
         }
@@ -181,7 +184,7 @@ mod tests {
                 .map(|(at, one)| (score_to_rank(probe.score_signs(&pack_signs(one))), at as u64));
             let near = score::select_top(&mut worths, rescored);
             let mut cosines = near.into_iter().filter_map(|(_, at)| {
-                Some((cosine_similarity(&quantised, &bytes(stored.get(at as usize)?)), at))
+                Some((cosine_similarity(&quantised, &vector_bytes(stored.get(at as usize)?)), at))
             });
             let nearest = score::select_top(&mut cosines, 10);
             let is_found = |at: &usize| nearest.iter().any(|(_, found)| *found == *at as u64);

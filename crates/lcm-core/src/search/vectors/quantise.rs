@@ -108,7 +108,7 @@ pub(crate) fn parse_nullable_vector(
     }
     let mut decimals = Vec::new();
     for element in json::list_elements(&text, json::ByteSpan::from_range(0, text.len())) {
-        let number = json::slice(&text, element.span);
+        let number = json::slice_span(&text, element.span);
         let decimal = Decimal::parse(number).filter(|_| element.kind == JsonKind::Number);
         let wrong = || {
             let at = decimals.len();
@@ -135,7 +135,7 @@ fn quantize_decimals(decimals: &[Decimal]) -> Result<Vec<i8>> {
 }
 
 /// The bytes of a quantised vector.
-pub(crate) fn bytes(vector: &[i8]) -> Vec<u8> {
+pub(crate) fn vector_bytes(vector: &[i8]) -> Vec<u8> {
     vector.iter().flat_map(|part| part.to_le_bytes()).collect()
 }
 

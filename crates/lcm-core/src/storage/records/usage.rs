@@ -126,7 +126,7 @@ impl UsageReport {
 
 /// The record of a conversation.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct Usage {
+pub(crate) struct UsageRecord {
     turns: UsageTotals,
     summaries: UsageTotals,
     /// When the newest prompt of a turn was reported.
@@ -135,7 +135,7 @@ pub(crate) struct Usage {
     newest: Option<(Timestamp, UsageReport)>,
 }
 
-impl SoundRecord for Usage {
+impl SoundRecord for UsageRecord {
     fn is_sound(&self) -> bool {
         let bounded =
             |spent: &UsageTotals| spent.to_numbers().iter().all(|number| *number < 1 << 60);
@@ -147,16 +147,16 @@ impl SoundRecord for Usage {
     }
 }
 
-impl Usage {
+impl UsageRecord {
     /// What was reported so far.
     ///
     /// # Errors
     ///
     /// `corrupt`; errors of the store.
-    pub(crate) fn load(reader: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<Self> {
+    pub(crate) fn read(reader: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<Self> {
         let key = keys.usage_key();
         match reader.read_one_uncached(&key)? {
-            Some(value) => Self::of(&key, &value),
+            Some(value) => Self::decode(&key, &value),
             None => Ok(Self::default()),
         }
     }
@@ -167,12 +167,12 @@ impl Usage {
     ///
     /// `corrupt`.
     #[inline(never)]
-    pub(crate) fn of(key: &str, value: &[u8]) -> Result<Self> {
+    pub(crate) fn decode(key: &str, value: &[u8]) -> Result<Self> {
         codec::decode(key, value)
     }
 
     /// Takes a report. Returns whether it is one: the newest may come again with its own time.
-    pub(crate) fn report(&mut self, report: &UsageReport, now: Timestamp) -> bool {
+    pub(crate) fn add_report(&mut self, report: &UsageReport, now: Timestamp) -> bool {
         if self.newest == Some((now, *report)) {
             return false;
         }
@@ -196,7 +196,7 @@ impl Usage {
     }
 
     /// Prompts of turns that were reported.
-    pub(crate) fn turns(&self) -> u64 {
+    pub(crate) fn count_turns(&self) -> u64 {
         self.turns.calls
     }
 
@@ -211,7 +211,7 @@ impl Usage {
     }
 
     /// The same for an agent's model, in a line; empty: nobody reported anything.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn render_line(&self) -> String {
         let (turns, summaries) = (&self.turns, &self.summaries);
         if turns.calls + summaries.calls == 0 {
             return String::new();
@@ -232,7 +232,7 @@ impl Usage {
     }
 
     /// What is shown of it.
-    pub(crate) fn object(&self) -> JsonWriter {
+    pub(crate) fn to_object(&self) -> JsonWriter {
         let mut object = JsonWriter::new_object();
         object.add_object("summaries", self.summaries.to_object());
         object.add_object("turns", self.turns.to_object());
@@ -259,11 +259,11 @@ mod tests {
         );
         let turn = turn.unwrap();
         let summary = read(r#"{"purpose":"summary","input_tokens":5,"cost_micros":2}"#).unwrap();
-        let mut usage = Usage::default();
-        assert!(usage.report(&turn, 10) && !usage.report(&turn, 10));
-        assert!(usage.report(&turn, 11) && usage.report(&summary, 12));
+        let mut usage = UsageRecord::default();
+        assert!(usage.add_report(&turn, 10) && !usage.add_report(&turn, 10));
+        assert!(usage.add_report(&turn, 11) && usage.add_report(&summary, 12));
         assert!(usage.is_sound());
-        assert_eq!((usage.turns(), usage.turn_at()), (2, Some(11)));
+        assert_eq!((usage.count_turns(), usage.turn_at()), (2, Some(11)));
         assert_eq!(usage.turns.to_numbers(), [2, 200, 120, 80, 14, 18]);
         assert_eq!(usage.summaries.to_numbers(), [1, 5, 0, 0, 0, 2]);
     }

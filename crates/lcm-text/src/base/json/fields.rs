@@ -6,7 +6,7 @@
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
-use super::{ByteSpan, JsonKind, JsonMember, parse_object, slice, text};
+use super::{ByteSpan, JsonKind, JsonMember, parse_object, slice_span, text};
 use crate::base::error::{Error, Result};
 
 /// An object that is being read.
@@ -100,7 +100,7 @@ impl<'a> JsonFields<'a> {
     /// Whether a field is `true`; `None`: it is not there.
     pub fn take_optional_flag(&mut self, key: &str) -> Option<bool> {
         match self.take_member(key)? {
-            (span, JsonKind::Bool) => Some(slice(self.raw, span) == "true"),
+            (span, JsonKind::Bool) => Some(slice_span(self.raw, span) == "true"),
             _ => {
                 self.reject_field(key, "true or false");
                 None
@@ -123,7 +123,7 @@ impl<'a> JsonFields<'a> {
     /// A whole number from 0 to 2^64 - 1; `None`: it is not there, or `null`.
     pub fn take_optional_u64(&mut self, key: &str) -> Option<u64> {
         let span = self.take_typed(key, JsonKind::Number, NUMBER)?;
-        let number = slice(self.raw, span).parse().ok();
+        let number = slice_span(self.raw, span).parse().ok();
         if number.is_none() {
             self.reject_field(key, NUMBER);
         }

@@ -95,21 +95,21 @@ pub fn parse_object(raw: &str) -> Result<Vec<JsonMember>> {
 /// The members of the object at `span`, in order, duplicates included; empty for anything else.
 #[must_use]
 pub fn list_members(raw: &str, span: ByteSpan) -> Vec<JsonMember> {
-    collect_members(slice(raw, span), index(span.start)).unwrap_or_default()
+    collect_members(slice_span(raw, span), to_index(span.start)).unwrap_or_default()
 }
 
 /// The elements of the array at `span`, in order; empty for anything else.
 #[must_use]
 pub fn list_elements(raw: &str, span: ByteSpan) -> Vec<JsonValue> {
-    collect_elements(slice(raw, span), index(span.start)).unwrap_or_default()
+    collect_elements(slice_span(raw, span), to_index(span.start)).unwrap_or_default()
 }
 
 /// Hands out the members of the object at `span` one by one, in order; none of anything else.
 pub(crate) fn each_member(raw: &str, span: ByteSpan, mut take: impl FnMut(JsonMember)) {
     // What is no such object has nothing to hand out, and that is all there is to say.
     let _ = each_inside(
-        slice(raw, span),
-        index(span.start),
+        slice_span(raw, span),
+        to_index(span.start),
         JsonTokenKind::ObjectStart,
         |key, JsonValue { span, kind }| take(JsonMember { key, value: span, kind }),
     );
@@ -118,13 +118,14 @@ pub(crate) fn each_member(raw: &str, span: ByteSpan, mut take: impl FnMut(JsonMe
 /// Hands out the elements of the array at `span` one by one, in order; none of anything else.
 /// Returns whether it is an array up to its end, which is known only after them.
 pub(crate) fn each_element(raw: &str, span: ByteSpan, mut take: impl FnMut(JsonValue)) -> bool {
-    let base = index(span.start);
-    each_inside(slice(raw, span), base, JsonTokenKind::ArrayStart, |_, value| take(value)).is_ok()
+    let base = to_index(span.start);
+    each_inside(slice_span(raw, span), base, JsonTokenKind::ArrayStart, |_, value| take(value))
+        .is_ok()
 }
 
 /// The first element of the array at `span`; `None` of anything else. Reads no further.
 pub(crate) fn first_element(raw: &str, span: ByteSpan) -> Option<JsonValue> {
-    let (value, base) = (slice(raw, span), index(span.start));
+    let (value, base) = (slice_span(raw, span), to_index(span.start));
     let mut scanner = JsonScanner::new(value);
     let mut start = None;
     while let Ok(Some(token)) = scanner.next_token() {
@@ -161,7 +162,7 @@ pub fn find_member<'a>(members: &'a [JsonMember], raw: &str, key: &str) -> Optio
 
 /// Whether the (decoded) text of the string at `span` is this.
 pub fn is_equal_text(raw: &str, span: ByteSpan, wanted: &str) -> bool {
-    let literal = slice(raw, span);
+    let literal = slice_span(raw, span);
     match string_body(literal) {
         // An escape takes more bytes than what it stands for.
         Some(written) if written.len() <= wanted.len() => written == wanted,
@@ -172,7 +173,7 @@ pub fn is_equal_text(raw: &str, span: ByteSpan, wanted: &str) -> bool {
 /// The type of the value at `span`, told by its first character; [`Kind::Null`] for a bad span.
 #[must_use]
 pub fn kind(raw: &str, span: ByteSpan) -> JsonKind {
-    match slice(raw, span).as_bytes().first() {
+    match slice_span(raw, span).as_bytes().first() {
         Some(b'{') => JsonKind::Object,
         Some(b'[') => JsonKind::Array,
         Some(b'"') => JsonKind::String,
@@ -184,29 +185,29 @@ pub fn kind(raw: &str, span: ByteSpan) -> JsonKind {
 
 /// The bytes at `span`; empty when it does not lie in `raw` on character boundaries.
 #[must_use]
-pub fn slice(raw: &str, span: ByteSpan) -> &str {
-    let start = index(span.start);
-    raw.get(start..start.saturating_add(index(span.length))).unwrap_or_default()
+pub fn slice_span(raw: &str, span: ByteSpan) -> &str {
+    let start = to_index(span.start);
+    raw.get(start..start.saturating_add(to_index(span.length))).unwrap_or_default()
 }
 
 /// The text of the value at `span`: a string decoded, half a surrogate pair as U+FFFD; any other
 /// value as it stands.
 #[must_use]
 pub fn text(raw: &str, span: ByteSpan) -> Cow<'_, str> {
-    literal::decode_string(slice(raw, span))
+    literal::decode_string(slice_span(raw, span))
 }
 
 /// The value at `span` without the whitespace outside its strings.
 #[must_use]
-pub fn compact(raw: &str, span: ByteSpan) -> String {
-    let value = slice(raw, span);
+pub fn compact_value(raw: &str, span: ByteSpan) -> String {
+    let value = slice_span(raw, span);
     let mut out = String::with_capacity(value.len());
     each_compact_piece(value, &mut |piece| out.push_str(piece));
     out
 }
 
 /// A stored offset as an index; one that does not fit is out of every range.
-fn index(offset: u32) -> usize {
+fn to_index(offset: u32) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
 

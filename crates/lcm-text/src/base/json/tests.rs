@@ -17,8 +17,10 @@ fn nested(depth: usize) -> String {
 fn members_are_spans_of_the_original() {
     let raw = " { \"a\" : [1, {\"b\":2}] ,\"c\":\"x\\n\",\"d\":-0.5e+3,\"e\":null,\"f\":true}\n";
     let members = parse_object(raw).unwrap();
-    let seen: Vec<_> =
-        members.iter().map(|m| (slice(raw, m.key), slice(raw, m.value), m.kind)).collect();
+    let seen: Vec<_> = members
+        .iter()
+        .map(|m| (slice_span(raw, m.key), slice_span(raw, m.value), m.kind))
+        .collect();
     assert_eq!(
         seen,
         vec![
@@ -33,9 +35,9 @@ fn members_are_spans_of_the_original() {
         assert_eq!(kind(raw, m.value), m.kind);
     }
     let items = list_elements(raw, members[0].value);
-    assert_eq!(slice(raw, items[1].span), "{\"b\":2}");
+    assert_eq!(slice_span(raw, items[1].span), "{\"b\":2}");
     let inner = super::list_members(raw, items[1].span);
-    assert_eq!(slice(raw, inner[0].value), "2");
+    assert_eq!(slice_span(raw, inner[0].value), "2");
 }
 
 #[test]
@@ -43,7 +45,7 @@ fn of_duplicate_keys_the_last_counts_however_it_is_spelled() {
     let raw = r#"{"k":1,"\u006b":2,"other":3}"#;
     let members = parse_object(raw).unwrap();
     assert_eq!(members.len(), 3);
-    assert_eq!(slice(raw, find_member(&members, raw, "k").unwrap().value), "2");
+    assert_eq!(slice_span(raw, find_member(&members, raw, "k").unwrap().value), "2");
     assert_eq!(find_member(&members, raw, "absent"), None);
 }
 
@@ -68,7 +70,7 @@ fn text_of_other_values_is_their_json() {
     let raw = r#"{"t":{"a": [1, "x y"]}}"#;
     let value = parse_object(raw).unwrap()[0].value;
     assert_eq!(text(raw, value), r#"{"a": [1, "x y"]}"#);
-    assert_eq!(compact(raw, value), r#"{"a":[1,"x y"]}"#);
+    assert_eq!(compact_value(raw, value), r#"{"a":[1,"x y"]}"#);
 }
 
 #[test]
@@ -142,7 +144,7 @@ fn huge_numbers_stay_as_written() {
     let digits = "9".repeat(5000);
     let raw = format!("{{\"n\":-{digits}.{digits}E+{digits}}}");
     let value = parse_object(&raw).unwrap()[0].value;
-    assert_eq!(slice(&raw, value).len(), 15_004);
+    assert_eq!(slice_span(&raw, value).len(), 15_004);
 }
 
 #[test]
@@ -156,7 +158,7 @@ fn truncated_or_damaged_input_is_refused_and_never_panics() {
             let span = ByteSpan::from_range(start, end);
             let _ = (list_members(raw, span), list_elements(raw, span), kind(raw, span));
             let _ = text(raw, span);
-            assert!(compact(raw, span).len() <= span.length as usize);
+            assert!(compact_value(raw, span).len() <= span.length as usize);
         }
     }
 }
@@ -166,9 +168,9 @@ fn a_span_outside_the_text_is_empty() {
     let raw = "{\"\u{e9}\":1}";
     for (start, length) in [(0, 99), (99, 1), (3, 1), (u32::MAX, u32::MAX), (2, 1)] {
         let span = ByteSpan { start, length };
-        assert_eq!(slice(raw, span), "");
+        assert_eq!(slice_span(raw, span), "");
         assert_eq!(text(raw, span), "");
-        assert_eq!(compact(raw, span), "");
+        assert_eq!(compact_value(raw, span), "");
         assert_eq!(kind(raw, span), JsonKind::Null);
         assert!(list_members(raw, span).is_empty() && list_elements(raw, span).is_empty());
     }
@@ -222,14 +224,14 @@ fn agrees_with_serde_json_on_valid_documents() {
         let document = serde_json::json!({ "v": random.value(5) });
         let raw = if round % 2 == 0 { format!("{document:#}") } else { document.to_string() };
         let found = parse_object(&raw).unwrap()[0];
-        assert_eq!(compact(&raw, found.value), document["v"].to_string());
+        assert_eq!(compact_value(&raw, found.value), document["v"].to_string());
         match &document["v"] {
             serde_json::Value::String(s) => assert_eq!(&text(&raw, found.value), s),
             serde_json::Value::Array(list) => {
                 let items = list_elements(&raw, found.value);
                 assert_eq!(items.len(), list.len());
                 for (item, expected) in items.iter().zip(list) {
-                    assert_eq!(compact(&raw, item.span), expected.to_string());
+                    assert_eq!(compact_value(&raw, item.span), expected.to_string());
                 }
             }
             serde_json::Value::Object(map) => {
@@ -237,7 +239,7 @@ fn agrees_with_serde_json_on_valid_documents() {
                 assert_eq!(inner.len(), map.len());
                 for (key, expected) in map {
                     let found = find_member(&inner, &raw, key).unwrap();
-                    assert_eq!(compact(&raw, found.value), expected.to_string());
+                    assert_eq!(compact_value(&raw, found.value), expected.to_string());
                 }
             }
             _ => {}

@@ -30,7 +30,7 @@ pub(super) fn find_block(written: &str, at: usize) -> Option<FileBlock> {
         from = behind;
         let Some((attributes, content)) = read_attributes(written, behind) else { continue };
         let (end, close) = find_tag(written, content, "</file>")?;
-        let [name, mime] = ["name", "mime"].map(|key| attribute(&attributes, key));
+        let [name, mime] = ["name", "mime"].map(|key| find_attribute(&attributes, key));
         return Some(FileBlock {
             whole_range: (start, close),
             content_range: (content, end),
@@ -95,7 +95,7 @@ fn read_attributes(written: &str, mut at: usize) -> Option<(String, usize)> {
 }
 
 /// The value of an attribute, in quotes of either kind or none.
-fn attribute(attributes: &str, key: &str) -> Option<String> {
+fn find_attribute(attributes: &str, key: &str) -> Option<String> {
     let mut rest = attributes.trim_start();
     while !rest.is_empty() {
         let end = rest.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(rest.len());

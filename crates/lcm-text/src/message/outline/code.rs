@@ -101,26 +101,26 @@ const MEMBER_INDENT: usize = 4;
 const OPENING_MIN: u64 = 80;
 
 /// The language of an ending or a subtype of a media type, and its media type.
-pub(super) fn named(word: &str) -> Option<(PayloadFormat, &'static str)> {
+pub(super) fn find_language(word: &str) -> Option<(PayloadFormat, &'static str)> {
     let language = LANGUAGES.iter().find(|row| row.2.split('|').any(|name| name == word));
     language.map(|row| (PayloadFormat::Code(row.0), row.1))
 }
 
 /// The media type of a language.
-pub(super) fn mime(name: &str) -> &'static str {
+pub(super) fn language_mime(name: &str) -> &'static str {
     LANGUAGES.iter().find(|row| row.0 == name).map_or("text/plain", |row| row.1)
 }
 
 /// Describes source text.
-pub(super) fn explore(sheet: &mut OutlineWriter, payload: &PayloadText<'_>, name: &str) {
+pub(super) fn outline_code(sheet: &mut OutlineWriter, payload: &PayloadText<'_>, name: &str) {
     let Some(language) = LANGUAGES.iter().find(|row| row.0 == name) else { return };
     let split = |table: &'static str| table.split('|').filter(|word| !word.is_empty());
     let words: Vec<&str> = split(language.3).collect();
     let import_words: Vec<&str> = split(language.4).collect();
     let modifiers: Vec<&str> = split(MODIFIERS).collect();
     let statements: Vec<&str> = split(STATEMENTS).collect();
-    let imports_begin = initials(&import_words);
-    let definitions_begin = initials(words.iter().chain(&modifiers));
+    let imports_begin = initial_bits(&import_words);
+    let definitions_begin = initial_bits(words.iter().chain(&modifiers));
     let mut imports = OutlineList::new(IMPORTS);
     let mut found = Vec::new();
     let mut total = 0;
@@ -130,8 +130,8 @@ pub(super) fn explore(sheet: &mut OutlineWriter, payload: &PayloadText<'_>, name
             continue;
         }
         let indent = line.len() - line.trim_start().len();
-        let import = || import_words.iter().find_map(|word| after(line, word));
-        let import = if initial(line) & imports_begin == 0 { None } else { import() };
+        let import = || import_words.iter().find_map(|word| strip_word(line, word));
+        let import = if initial_bit(line) & imports_begin == 0 { None } else { import() };
         if let Some(import) = import.filter(|_| indent == 0 || total == 0) {
             // Of a script, the module.
             let module = import.split_once(" from ").map_or(import, |(_, module)| module);
@@ -139,7 +139,7 @@ pub(super) fn explore(sheet: &mut OutlineWriter, payload: &PayloadText<'_>, name
             continue;
         }
         let outer = indent == 0 || (language.5 == Members && indent <= MEMBER_INDENT);
-        let worded = || initial(code) & definitions_begin != 0;
+        let worded = || initial_bit(code) & definitions_begin != 0;
         if outer
             && ((worded() && is_definition(code, &words, &modifiers))
                 || is_function(code, language.5, &statements))
@@ -167,31 +167,31 @@ pub(super) fn explore(sheet: &mut OutlineWriter, payload: &PayloadText<'_>, name
 }
 
 /// Whether a line begins with one of the words, whatever their case.
-fn begins(line: &str, words: &[&str]) -> bool {
-    words.iter().any(|word| after(line, word).is_some())
+fn starts_with_word(line: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| strip_word(line, word).is_some())
 }
 
-fn after<'a>(line: &'a str, word: &str) -> Option<&'a str> {
+fn strip_word<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     let start = line.as_bytes().get(..word.len())?;
     if start.eq_ignore_ascii_case(word.as_bytes()) { line.get(word.len()..) } else { None }
 }
 
 /// One bit for each letter that a word begins with: most lines are none of these.
-fn initials<'a>(words: impl IntoIterator<Item = &'a &'a str>) -> u128 {
-    words.into_iter().fold(0, |set, word| set | initial(word))
+fn initial_bits<'a>(words: impl IntoIterator<Item = &'a &'a str>) -> u128 {
+    words.into_iter().fold(0, |set, word| set | initial_bit(word))
 }
 
-fn initial(word: &str) -> u128 {
+fn initial_bit(word: &str) -> u128 {
     word.as_bytes().first().map_or(0, |byte| 1 << (byte.to_ascii_lowercase() % 128))
 }
 
 fn is_definition(code: &str, words: &[&str], modifiers: &[&str]) -> bool {
     let mut rest = code;
     loop {
-        if begins(rest, words) {
+        if starts_with_word(rest, words) {
             return true;
         }
-        match modifiers.iter().find_map(|modifier| after(rest, modifier)) {
+        match modifiers.iter().find_map(|modifier| strip_word(rest, modifier)) {
             Some(next) => rest = next,
             None => return false,
         }

@@ -38,7 +38,7 @@ pub(super) fn detect_format(payload: &PayloadText<'_>) -> (PayloadFormat, &'stat
             let kind = sniff_format(payload);
             let mime = match kind {
                 PayloadFormat::Xml if !markup::is_html(payload.head) => "application/xml",
-                PayloadFormat::Code(name) => code::mime(name),
+                PayloadFormat::Code(name) => code::language_mime(name),
                 PayloadFormat::Binary => image::binary_mime(payload.head),
                 _ => FORMATS.iter().find(|format| format.0 == kind).map_or("text/plain", |it| it.1),
             };
@@ -49,7 +49,7 @@ pub(super) fn detect_format(payload: &PayloadText<'_>) -> (PayloadFormat, &'stat
 /// What a name ending or a subtype, in lower case, stands for.
 fn find_format(word: &str) -> Option<(PayloadFormat, &'static str)> {
     let format = FORMATS.iter().find(|format| format.2.split(' ').any(|name| name == word));
-    format.map(|format| (format.0, format.1)).or_else(|| code::named(word))
+    format.map(|format| (format.0, format.1)).or_else(|| code::find_language(word))
 }
 
 fn format_by_name(name: &str) -> Option<(PayloadFormat, &'static str)> {
@@ -82,7 +82,8 @@ fn sniff_format(payload: &PayloadText<'_>) -> PayloadFormat {
     if let Some(interpreter) = text.strip_prefix("#!").and_then(|text| text.lines().next()) {
         let words = interpreter.split(['/', ' ']);
         let version = |c: char| c.is_ascii_digit() || c == '.';
-        let mut languages = words.filter_map(|word| code::named(word.trim_end_matches(version)));
+        let mut languages =
+            words.filter_map(|word| code::find_language(word.trim_end_matches(version)));
         if let Some((kind, _)) = languages.next() {
             return kind;
         }

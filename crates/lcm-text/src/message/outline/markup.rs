@@ -116,7 +116,7 @@ pub(super) fn is_yaml(text: &str) -> bool {
 }
 
 /// Describes YAML.
-pub(super) fn explore_yaml(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
+pub(super) fn outline_yaml(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
     let (mut documents, mut items, mut content) = (0_u64, 0, false);
     let mut keys = OutlineList::new(KEYS);
     for (at, line) in (1..).zip(payload.head.lines()) {

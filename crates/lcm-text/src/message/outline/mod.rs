@@ -93,9 +93,9 @@ pub(crate) fn build_outline(payload: &PayloadText<'_>) -> Outline {
         PayloadFormat::Csv | PayloadFormat::Tsv => {
             table::outline_table(&mut sheet, payload, kind == PayloadFormat::Tsv)
         }
-        PayloadFormat::Yaml => markup::explore_yaml(&mut sheet, payload),
+        PayloadFormat::Yaml => markup::outline_yaml(&mut sheet, payload),
         PayloadFormat::Xml => markup::outline_tags(&mut sheet, payload),
-        PayloadFormat::Code(name) => code::explore(&mut sheet, payload, name),
+        PayloadFormat::Code(name) => code::outline_code(&mut sheet, payload, name),
         PayloadFormat::Markdown => prose::outline_text(&mut sheet, payload, "Markdown"),
         PayloadFormat::Log => log::outline_log(&mut sheet, payload),
         PayloadFormat::Diff => diff::outline_diff(&mut sheet, payload),

@@ -29,8 +29,8 @@ pub(super) fn detect_separator(text: &str, is_whole: bool) -> Option<u8> {
     }
     let (header, rest) = lines.split_first()?;
     SEPARATORS.into_iter().find(|separator| {
-        let columns = count(header, *separator);
-        let same = |line: &&str| count(line, *separator) == columns;
+        let columns = count_fields(header, *separator);
+        let same = |line: &&str| count_fields(line, *separator) == columns;
         // One comma in each of a few lines is found in prose, as is one before a space.
         let clear = *separator == b'\t' || columns > 2 || lines.len() > LINES_MIN;
         let prose = *separator != b'\t' && header.contains(". ") || header.ends_with('{');
@@ -63,7 +63,7 @@ pub(super) fn outline_table(sheet: &mut OutlineWriter, payload: &PayloadText<'_>
             first = line;
         }
         rows += 1;
-        other += u64::from(count(line, separator) != names.total);
+        other += u64::from(count_fields(line, separator) != names.total);
     }
     sheet.push_title(payload, if tabs { "TSV" } else { "CSV" });
     sheet.push_text(if payload.is_whole { "\n" } else { "\nAt least " });
@@ -80,8 +80,9 @@ pub(super) fn outline_table(sheet: &mut OutlineWriter, payload: &PayloadText<'_>
 
 /// The separator that a header has most of; a comma when it has none.
 fn most_frequent_separator(header: &str) -> u8 {
-    let best = SEPARATORS.into_iter().rev().max_by_key(|separator| count(header, *separator));
-    best.filter(|separator| count(header, *separator) > 1).unwrap_or(b',')
+    let best =
+        SEPARATORS.into_iter().rev().max_by_key(|separator| count_fields(header, *separator));
+    best.filter(|separator| count_fields(header, *separator) > 1).unwrap_or(b',')
 }
 
 /// The first row, without its line break, and what follows; a line break in quotes ends no row.
@@ -102,7 +103,7 @@ fn split_row(text: &str) -> (&str, &str) {
 }
 
 /// How many fields a row has.
-fn count(row: &str, separator: u8) -> u64 {
+fn count_fields(row: &str, separator: u8) -> u64 {
     let mut quoted = false;
     row.bytes().fold(1, |count, byte| {
         quoted ^= byte == b'"';

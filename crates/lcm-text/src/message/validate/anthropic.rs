@@ -125,7 +125,7 @@ fn check_content(
         let kind = String::from(block.get_text("type"));
         if state.is_marked {
             state.cache_controls +=
-                provider_limits::count_cache_controls(json::slice(raw, value.span));
+                provider_limits::count_cache_controls(json::slice_span(raw, value.span));
         }
         let is_answer = kind == "tool_result";
         findings.report_unless(

@@ -94,7 +94,7 @@ fn check_characters(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
     }
     for (at, value) in messages.iter().enumerate() {
         findings.message_index = at;
-        let message = json::slice(raw, value.span);
+        let message = json::slice_span(raw, value.span);
         let mut lone = false;
         let mut scanner = json::JsonScanner::new(message);
         while let Ok(Some(token)) = scanner.next_token() {

@@ -85,9 +85,9 @@ pub fn summarize_extractively(source: &str, tokens_max: u32) -> String {
 /// It is at most as long as the prompt asks for, and at most three quarters of what it replaces.
 #[must_use]
 pub fn answer_offline_prompt(prompt: &str) -> String {
-    let Some((source, target)) = prompts::material(prompt) else { return String::new() };
+    let Some((source, target)) = prompts::parse_material(prompt) else { return String::new() };
     let size = tokens::estimate(source);
-    let size = prompts::stated_source_tokens(prompt).map_or(size, |stated| stated.min(size));
+    let size = prompts::parse_source_tokens(prompt).map_or(size, |stated| stated.min(size));
     summarize_extractively(source, target.min(size - size / 4))
 }
 

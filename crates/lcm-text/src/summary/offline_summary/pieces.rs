@@ -36,10 +36,10 @@ pub(super) fn segment_line(line: &str) -> Vec<LineSegment> {
     }
     let data = looks_like_data(line);
     let mut atoms = Vec::new();
-    split(line, 0..line.len(), BoundaryLevel::coarsest_level(data), &mut atoms);
+    split_at_level(line, 0..line.len(), BoundaryLevel::coarsest_level(data), &mut atoms);
     let mut pieces: Vec<LineSegment> = Vec::new();
-    for range in join(line, &atoms) {
-        let range = trim(line, range);
+    for range in join_short_segments(line, &atoms) {
+        let range = trim_range(line, range);
         if !range.is_empty() && !is_opaque(line.get(range.clone()).unwrap_or("")) {
             pieces.push(LineSegment { range, record: pieces.len() });
         }
@@ -139,7 +139,7 @@ impl BoundaryLevel {
                 // An opaque string becomes a piece of its own, so that it can be left out.
                 spaced
                     && (length >= SHORT_MAX
-                        || opens_opaque(rest)
+                        || starts_opaque_word(rest)
                         || done.rsplit(' ').next().is_some_and(|word| word.len() > OPAQUE_MIN))
             }
             Self::Any => !last.is_ascii() && length >= WHOLE_MAX,
@@ -148,7 +148,7 @@ impl BoundaryLevel {
 }
 
 /// Whether a blank is followed by a long word; looks no further than that takes.
-fn opens_opaque(rest: &str) -> bool {
+fn starts_opaque_word(rest: &str) -> bool {
     let mut word = rest.chars();
     word.next();
     word.as_str()
@@ -159,7 +159,12 @@ fn opens_opaque(rest: &str) -> bool {
 }
 
 /// Appends the parts of `range`, cut at `mark` and, where still too long, at the marks after it.
-fn split(line: &str, range: Range<usize>, mark: BoundaryLevel, atoms: &mut Vec<Range<usize>>) {
+fn split_at_level(
+    line: &str,
+    range: Range<usize>,
+    mark: BoundaryLevel,
+    atoms: &mut Vec<Range<usize>>,
+) {
     let text = line.get(range.clone()).unwrap_or("");
     if quarter_tokens_u32(text) <= mark.length_max() {
         atoms.push(range);
@@ -185,7 +190,7 @@ fn split(line: &str, range: Range<usize>, mark: BoundaryLevel, atoms: &mut Vec<R
         if next.is_none() || mark.is_boundary(done, rest, length) {
             let part = range.start + from..range.start + to;
             match mark.next_finer() {
-                Some(next) => split(line, part, next, atoms),
+                Some(next) => split_at_level(line, part, next, atoms),
                 None => atoms.push(part),
             }
             from = to;
@@ -195,7 +200,7 @@ fn split(line: &str, range: Range<usize>, mark: BoundaryLevel, atoms: &mut Vec<R
 }
 
 /// Joins short neighbours while they stay within the length of a whole line.
-fn join(line: &str, atoms: &[Range<usize>]) -> Vec<Range<usize>> {
+fn join_short_segments(line: &str, atoms: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut joined: Vec<(Range<usize>, u32)> = Vec::new();
     for atom in atoms {
         let text = line.get(atom.clone()).unwrap_or("");
@@ -215,7 +220,7 @@ fn join(line: &str, atoms: &[Range<usize>]) -> Vec<Range<usize>> {
     joined.into_iter().map(|(range, _)| range).collect()
 }
 
-fn trim(line: &str, range: Range<usize>) -> Range<usize> {
+fn trim_range(line: &str, range: Range<usize>) -> Range<usize> {
     let text = line.get(range.clone()).unwrap_or("");
     let start = range.start + (text.len() - text.trim_start().len());
     start..(start + text.trim().len())

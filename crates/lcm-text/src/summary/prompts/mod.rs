@@ -8,8 +8,8 @@ mod wording;
 
 use alloc::{format, string::String};
 
-pub(crate) use self::wording::overrides;
-pub use self::wording::{OVERRIDE_BYTES_MAX, Wording};
+pub(crate) use self::wording::parse_overrides;
+pub use self::wording::{OVERRIDE_BYTES_MAX, PromptTemplate};
 use crate::types::model::{Level, Purpose};
 
 /// Version of the built-in wording. It is part of a task's identity: change it with every change
@@ -94,7 +94,7 @@ names, separated by commas, what you left out or shortened: topics, files, ident
 #[must_use]
 pub fn build(request: &PromptInput<'_>) -> Prompt {
     let mut out = String::new();
-    for paragraph in task(request) {
+    for paragraph in task_paragraphs(request) {
         push_paragraph(&mut out, paragraph);
     }
     push_paragraph(&mut out, &format!("{LENGTH_PREFIX}{}{TOKENS_SUFFIX}", request.tokens_target));
@@ -136,20 +136,20 @@ pub fn build(request: &PromptInput<'_>) -> Prompt {
 ///
 /// The source lies between the first line that opens one and the last line that closes it.
 #[must_use]
-pub fn material(prompt: &str) -> Option<(&str, u32)> {
-    let target = number_line(prompt, LENGTH_PREFIX)?;
-    fenced(prompt, "source").map(|(source, _)| (source, target))
+pub fn parse_material(prompt: &str) -> Option<(&str, u32)> {
+    let target = find_number_line(prompt, LENGTH_PREFIX)?;
+    find_fenced(prompt, "source").map(|(source, _)| (source, target))
 }
 
 /// What stands in an element with a boundary, and what follows it: from the first line that opens
 /// one to the last line that closes it.
-pub fn fenced<'p>(prompt: &'p str, tag: &str) -> Option<(&'p str, &'p str)> {
-    let (boundary, rest) = opening(prompt, &format!("<{tag} "))?;
+pub fn find_fenced<'p>(prompt: &'p str, tag: &str) -> Option<(&'p str, &'p str)> {
+    let (boundary, rest) = find_opening(prompt, &format!("<{tag} "))?;
     // A fence is a whole line; an empty element has none between them.
     let closing = format!("</{tag} {boundary}>");
     let end = rest
         .match_indices(closing.as_str())
-        .filter(|(at, _)| is_line(rest, *at, closing.len()))
+        .filter(|(at, _)| is_whole_line(rest, *at, closing.len()))
         .last()
         .map(|(at, _)| at)?;
     let inside = rest.get(..end)?;
@@ -157,20 +157,20 @@ pub fn fenced<'p>(prompt: &'p str, tag: &str) -> Option<(&'p str, &'p str)> {
 }
 
 /// The size of what the summary replaces, in tokens, as the prompt states it.
-pub(crate) fn stated_source_tokens(prompt: &str) -> Option<u32> {
-    number_line(prompt, SIZE_PREFIX)
+pub(crate) fn parse_source_tokens(prompt: &str) -> Option<u32> {
+    find_number_line(prompt, SIZE_PREFIX)
 }
 
 /// What is asked for: the operator's text, else the built-in one, and how strictly.
-fn task<'a>(request: &PromptInput<'a>) -> impl Iterator<Item = &'a str> {
-    let wording = Wording::of(request.purpose, request.depth, request.level);
-    let is_leaf = matches!(wording, Wording::Leaf | Wording::LeafAggressive);
+fn task_paragraphs<'a>(request: &PromptInput<'a>) -> impl Iterator<Item = &'a str> {
+    let wording = PromptTemplate::for_request(request.purpose, request.depth, request.level);
+    let is_leaf = matches!(wording, PromptTemplate::Leaf | PromptTemplate::LeafAggressive);
     let strict = (request.level != Level::Normal && !is_leaf).then_some(CONDENSED_AGGRESSIVE);
-    core::iter::once(request.task.unwrap_or(wording.built_in())).chain(strict)
+    core::iter::once(request.task.unwrap_or(wording.built_in_text())).chain(strict)
 }
 
 /// Whether a line of a text could be taken for one that [`build`] writes around the material.
-fn has_own_line(text: &str) -> bool {
+fn has_reserved_line(text: &str) -> bool {
     let ours = [LENGTH_PREFIX, SIZE_PREFIX, OPEN_PREFIX];
     text.lines().any(|line| ours.iter().any(|prefix| line.starts_with(prefix)))
 }
@@ -188,14 +188,14 @@ pub fn push_fenced(out: &mut String, tag: &str, boundary: &str, text: &str) {
 }
 
 /// The number of the first line that is `prefix`, digits and ` tokens.`
-fn number_line(prompt: &str, prefix: &str) -> Option<u32> {
+fn find_number_line(prompt: &str, prefix: &str) -> Option<u32> {
     prompt
         .lines()
         .find_map(|line| line.strip_prefix(prefix)?.strip_suffix(TOKENS_SUFFIX)?.parse().ok())
 }
 
 /// The boundary of the first line that opens an element, and what follows that line.
-fn opening<'p>(prompt: &'p str, prefix: &str) -> Option<(&'p str, &'p str)> {
+fn find_opening<'p>(prompt: &'p str, prefix: &str) -> Option<(&'p str, &'p str)> {
     let mut rest = prompt;
     while let Some((line, after)) = rest.split_once('\n') {
         let boundary = line.strip_prefix(prefix).and_then(|line| line.strip_suffix('>'));
@@ -211,7 +211,7 @@ fn is_boundary(text: &str) -> bool {
     text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-fn is_line(text: &str, at: usize, length: usize) -> bool {
+fn is_whole_line(text: &str, at: usize, length: usize) -> bool {
     let before = text.get(..at).unwrap_or("");
     let after = text.get(at + length..).unwrap_or("");
     (before.is_empty() || before.ends_with('\n')) && (after.is_empty() || after.starts_with('\n'))

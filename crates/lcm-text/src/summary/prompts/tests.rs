@@ -82,9 +82,9 @@ fn depths_and_levels_are_worded_differently() {
 
 #[test]
 fn the_example_of_a_wording_is_worded_by_it() {
-    for wording in Wording::ALL {
-        let (purpose, depth, level) = wording.example();
-        assert_eq!(Wording::of(purpose, depth, level), wording);
+    for wording in PromptTemplate::ALL {
+        let (purpose, depth, level) = wording.example_request();
+        assert_eq!(PromptTemplate::for_request(purpose, depth, level), wording);
     }
 }
 
@@ -97,34 +97,34 @@ fn an_operators_text_replaces_the_task_and_nothing_else() {
     ] {
         let request = PromptInput { purpose, depth, level, ..input("material") };
         let own = PromptInput { task: Some("Task: only names."), ..request };
-        let built_in = Wording::of(purpose, depth, level).built_in();
+        let built_in = PromptTemplate::for_request(purpose, depth, level).built_in_text();
         let (before, after) = (build(&request), build(&own));
         assert_eq!(after.system, before.system);
         assert_eq!(after.prompt, before.prompt.replace(built_in, "Task: only names."));
-        assert_eq!(material(&after.prompt), Some(("material", 600)));
+        assert_eq!(parse_material(&after.prompt), Some(("material", 600)));
     }
 }
 
 #[test]
 fn every_text_has_a_version_of_its_own() {
-    let texts = |leaf: &str| overrides(Vec::from([("leaf".into(), leaf.into())])).unwrap();
+    let texts = |leaf: &str| parse_overrides(Vec::from([("leaf".into(), leaf.into())])).unwrap();
     let (none, one, other) = (texts(" \n"), texts("one"), texts("other"));
     assert!(none.is_empty());
-    assert_eq!(Wording::Leaf.version(&none), PROMPT_VERSION);
-    assert_eq!(Wording::Session.version(&one), PROMPT_VERSION);
-    let versions = [Wording::Leaf.version(&one), Wording::Leaf.version(&other)];
+    assert_eq!(PromptTemplate::Leaf.version(&none), PROMPT_VERSION);
+    assert_eq!(PromptTemplate::Session.version(&one), PROMPT_VERSION);
+    let versions = [PromptTemplate::Leaf.version(&one), PromptTemplate::Leaf.version(&other)];
     assert!(versions[0] >= 1 << 31 && versions[1] >= 1 << 31 && versions[0] != versions[1]);
-    assert_eq!(Wording::Leaf.version(&texts(" one ")), versions[0]);
+    assert_eq!(PromptTemplate::Leaf.version(&texts(" one ")), versions[0]);
 }
 
 #[test]
 fn the_material_is_read_back() {
     for source in ["", "one", "one\n\ntwo\n", "\n</source 0000000000000000>\n"] {
         let prompt = build(&input(source)).prompt;
-        assert_eq!(material(&prompt), Some((source, 600)), "{source:?}");
+        assert_eq!(parse_material(&prompt), Some((source, 600)), "{source:?}");
     }
     let prompt = build(&input("x")).prompt;
-    assert_eq!(stated_source_tokens(&prompt), Some(2400));
+    assert_eq!(parse_source_tokens(&prompt), Some(2400));
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn content_cannot_move_the_borders_or_the_length() {
         ..input(forged)
     };
     let prompt = build(&request).prompt;
-    assert_eq!(material(&prompt), Some((forged, 600)));
-    assert_eq!(stated_source_tokens(&prompt), Some(2400));
+    assert_eq!(parse_material(&prompt), Some((forged, 600)));
+    assert_eq!(parse_source_tokens(&prompt), Some(2400));
 }
 
 #[test]
@@ -168,6 +168,6 @@ fn other_texts_have_no_material() {
         "Length: at most 6 tokens.\n<source abc>\nx\n</source abc>",
     ];
     for prompt in cases {
-        assert_eq!(material(prompt), None, "{prompt:?}");
+        assert_eq!(parse_material(prompt), None, "{prompt:?}");
     }
 }

@@ -65,7 +65,7 @@ Give a brief timeline by date or range of dates.";
 
 /// What is asked for: one paragraph of a prompt, which an operator can replace.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Wording {
+pub enum PromptTemplate {
     /// Of messages.
     Leaf,
     /// Of messages, once more: the answer was too large, or twice at fault.
@@ -78,14 +78,14 @@ pub enum Wording {
     Durable,
 }
 
-impl Wording {
+impl PromptTemplate {
     /// All of them, by depth.
     pub const ALL: [Self; 5] =
         [Self::Leaf, Self::LeafAggressive, Self::Session, Self::Phase, Self::Durable];
 
     /// The one that a request is worded by.
     #[must_use]
-    pub const fn of(purpose: Purpose, depth: u32, level: Level) -> Self {
+    pub const fn for_request(purpose: Purpose, depth: u32, level: Level) -> Self {
         match (purpose, depth, level) {
             (Purpose::Leaf, _, Level::Normal) => Self::Leaf,
             (Purpose::Leaf, ..) => Self::LeafAggressive,
@@ -97,7 +97,7 @@ impl Wording {
 
     /// A request that is worded by it: purpose, depth and level.
     #[must_use]
-    pub const fn example(self) -> (Purpose, u32, Level) {
+    pub const fn example_request(self) -> (Purpose, u32, Level) {
         match self {
             Self::Leaf => (Purpose::Leaf, 0, Level::Normal),
             Self::LeafAggressive => (Purpose::Leaf, 0, Level::Aggressive),
@@ -121,13 +121,13 @@ impl Wording {
 
     /// The one of this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|wording| wording.as_str() == name)
     }
 
     /// The built-in paragraph.
     #[must_use]
-    pub const fn built_in(self) -> &'static str {
+    pub const fn built_in_text(self) -> &'static str {
         match self {
             Self::Leaf => LEAF,
             Self::LeafAggressive => LEAF_AGGRESSIVE,
@@ -139,7 +139,7 @@ impl Wording {
 
     /// The operator's text for it, if there is one.
     #[must_use]
-    pub fn own(self, overrides: &[(Self, String)]) -> Option<&str> {
+    pub fn override_text(self, overrides: &[(Self, String)]) -> Option<&str> {
         let own = overrides.iter().find(|(wording, _)| *wording == self);
         own.map(|(_, text)| text.as_str())
     }
@@ -148,7 +148,7 @@ impl Wording {
     /// 2,147,483,648 on, made from both.
     #[must_use]
     pub fn version(self, overrides: &[(Self, String)]) -> u32 {
-        let Some(own) = self.own(overrides) else { return PROMPT_VERSION };
+        let Some(own) = self.override_text(overrides) else { return PROMPT_VERSION };
         let hash =
             hash::hash_fields(&[b"lcm prompt", &PROMPT_VERSION.to_be_bytes(), own.as_bytes()]);
         u32::from_be_bytes(hash::hash_prefix(&hash)) | OVERRIDE_BIT
@@ -161,19 +161,19 @@ impl Wording {
 ///
 /// What they must be: a name that is none, a text that is too long or has a line that begins as one
 /// of those around the material.
-pub(crate) fn overrides(
+pub(crate) fn parse_overrides(
     texts: Vec<(String, String)>,
-) -> core::result::Result<Vec<(Wording, String)>, String> {
+) -> core::result::Result<Vec<(PromptTemplate, String)>, String> {
     let mut out = Vec::new();
     for (name, text) in texts {
-        let Some(wording) = Wording::named(&name) else {
-            return Err(format!("an object with texts for {}, not `{name}`", names()));
+        let Some(wording) = PromptTemplate::from_name(&name) else {
+            return Err(format!("an object with texts for {}, not `{name}`", list_names()));
         };
         let own = text.trim();
         if own.len() > OVERRIDE_BYTES_MAX {
             return Err(format!("texts of at most {OVERRIDE_BYTES_MAX} bytes; `{name}` is longer"));
         }
-        if super::has_own_line(own) {
+        if super::has_reserved_line(own) {
             return Err(format!(
                 "texts without a line that begins as the prompt's own do (`{}`, `{}`, `{}`); \
                  `{name}` has one",
@@ -190,6 +190,6 @@ pub(crate) fn overrides(
 }
 
 /// The names, as a message lists them.
-fn names() -> String {
-    Wording::ALL.map(|wording| format!("`{}`", wording.as_str())).join(", ")
+fn list_names() -> String {
+    PromptTemplate::ALL.map(|wording| format!("`{}`", wording.as_str())).join(", ")
 }

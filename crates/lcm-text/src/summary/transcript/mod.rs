@@ -158,7 +158,7 @@ fn render_part<'r>(raw: &'r str, part: &Part) -> Option<Cow<'r, str>> {
             }
             Cow::Owned(out)
         }
-        Part::Other { value } => render_value(json::slice(raw, *value)),
+        Part::Other { value } => render_value(json::slice_span(raw, *value)),
     };
     (!text.trim().is_empty()).then_some(text)
 }
@@ -183,7 +183,7 @@ fn render_call(raw: &str, name: Option<ByteSpan>, input: Option<ByteSpan>) -> Op
     let input = input.map_or_else(String::new, |span| match json::text(raw, span) {
         // Some providers write the object as a string.
         Cow::Owned(text) if text.starts_with('{') => text,
-        _ => json::compact(raw, span),
+        _ => json::compact_value(raw, span),
     });
     let blank = matches!(input.as_str(), "" | "{}" | "null" | "\"\"" | "\"{}\"");
     match (name.trim(), blank) {
@@ -227,7 +227,7 @@ fn render_file_line(raw: &str, name: Option<ByteSpan>, mime: Option<ByteSpan>) -
 
 /// A string as its text, any other value but `null` as [`render_value`] has it.
 fn render_text_or_value(raw: &str, span: ByteSpan) -> Cow<'_, str> {
-    match json::slice(raw, span).trim_start() {
+    match json::slice_span(raw, span).trim_start() {
         value if value.starts_with('"') => clean_text(json::text(raw, span)),
         "null" => Cow::Borrowed(""),
         value => render_value(value),
@@ -278,7 +278,7 @@ fn render_block(raw: &str, value: JsonValue) -> Option<String> {
         _ if ["image", "audio", "video"].iter().any(|media| kind.contains(media)) => {
             MEDIA_NOTE.into()
         }
-        _ => scrub::omit_media(Cow::Owned(json::compact(raw, value.span))).into_owned(),
+        _ => scrub::omit_media(Cow::Owned(json::compact_value(raw, value.span))).into_owned(),
     })
 }
 

@@ -135,7 +135,7 @@ pub(super) fn search_files(
         let at = holders.iter().position(|one| {
             (one.conversation_number, one.seq) == (start.conversation_number, start.seq)
         });
-        begin = at.ok_or_else(super::not_come_to)?;
+        begin = at.ok_or_else(super::foreign_cursor_error)?;
     }
     let mut answered = GrepResults { is_cut, ..GrepResults::default() };
     let wanted = match sought {
@@ -173,7 +173,7 @@ fn list_holders(
     named: Option<&[NamedFile]>,
 ) -> Result<Vec<PayloadHolder>> {
     let mut holders = Vec::new();
-    let wanted = TextQuery::of_payloads(query);
+    let wanted = TextQuery::for_payloads(query);
     for ((number, place), index) in places.iter().enumerate().zip(indexes) {
         place.enter_conversation(reader);
         let of_place = named.map(|named| {
@@ -219,7 +219,7 @@ fn resolve_files(
                 known.enter_conversation(reader);
                 let history = MessageHistory { keys: &known.keys, head: &known.loaded.head };
                 let spans = known.spans.as_deref();
-                if file_range::said_in(reader, &history, id, &file, spans)?.is_some() {
+                if file_range::find_newest_holder(reader, &history, id, &file, spans)?.is_some() {
                     out.push(NamedFile { conversation_number: place, seq: file.seq, id });
                 }
             }
@@ -266,9 +266,9 @@ fn resolve_start(
     if seq.is_none() {
         place.enter_conversation(reader);
         let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
-        seq = file_range::newest_with(reader, &history, one.id, &seqs)?;
+        seq = file_range::find_holder_among(reader, &history, one.id, &seqs)?;
     }
-    let seq = seq.ok_or_else(super::not_come_to)?;
+    let seq = seq.ok_or_else(super::foreign_cursor_error)?;
     Ok(Some(FileScanStart {
         conversation_number: one.conversation_number,
         seq,
@@ -345,7 +345,7 @@ fn read_string(
     let from = u64::from(span.start);
     let range = (from, from + u64::from(span.length));
     let mut written = String::new();
-    file_range::each_piece(reader, history, seq, range, &mut |piece, _| {
+    file_range::for_each_message_chunk(reader, history, seq, range, &mut |piece, _| {
         written.push_str(piece);
         true
     })?;

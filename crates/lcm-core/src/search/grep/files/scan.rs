@@ -9,7 +9,7 @@ use alloc::{string::String, vec::Vec};
 use super::{super::GrepResults, FileScanStart, PayloadHolder};
 use crate::{
     search::{
-        grep::{SearchedConversation, too_costly},
+        grep::{SearchedConversation, too_costly_error},
         passages::{PassageFinder, PassageQuery, PassageStart, TextPassage},
     },
     storage::{codec, file_range, history::MessageHistory, store_session::StoreSession},
@@ -218,10 +218,10 @@ impl<'q> FileScan<'q> {
         id: [u8; 8],
         file: &PayloadRecord,
     ) -> Result<bool> {
-        file_range::must_be_known(reader, history, id, file)?;
+        file_range::ensure_not_newer_than_head(reader, history, id, file)?;
         if file.seq <= holder.seq
             || self.matching_messages.binary_search(&(holder.conversation_number, file.seq)).is_ok()
-            || !file_range::has(reader, history, holder.seq, id)?
+            || !file_range::contains_payload(reader, history, holder.seq, id)?
         {
             return Ok(file.seq == holder.seq);
         }
@@ -233,7 +233,7 @@ impl<'q> FileScan<'q> {
                 .rev()
                 .filter(|one| one.conversation_number == holder.conversation_number);
             let seqs: Vec<u64> = of_place.map(|one| one.seq).collect();
-            file_range::each_mention(reader, history, &seqs, &mut |seq, ids| {
+            file_range::for_each_mention(reader, history, &seqs, &mut |seq, ids| {
                 self.earlier_mentions
                     .extend(ids.into_iter().map(|id| (holder.conversation_number, seq, id)));
             })?;
@@ -244,7 +244,7 @@ impl<'q> FileScan<'q> {
         }
         self.scanned_files.push(one);
         for (_, seq, _) in self.earlier_mentions.iter().filter(|named| (named.0, named.2) == one) {
-            if file_range::has(reader, history, *seq, id)? {
+            if file_range::contains_payload(reader, history, *seq, id)? {
                 return Ok(false);
             }
         }
@@ -297,7 +297,7 @@ impl<'q> FileScan<'q> {
         };
         let mut passages = PassageFinder::new(&mut self.wanted, begin);
         let (read, is_complete) =
-            file_range::each_text(reader, history, file, mark, may, &mut |text| {
+            file_range::for_each_text(reader, history, file, mark, may, &mut |text| {
                 passages.push_text(text)
             })?;
         let ended = passages.finish(is_complete);
@@ -307,7 +307,7 @@ impl<'q> FileScan<'q> {
             && ended.passages.is_empty()
             && ended.next == Some(search)
         {
-            return Err(too_costly());
+            return Err(too_costly_error());
         }
         self.bytes_left = self.bytes_left.saturating_sub(read + RECORD_COST_BYTES);
         self.is_first = false;

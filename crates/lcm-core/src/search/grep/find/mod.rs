@@ -166,7 +166,7 @@ fn scan_with_regex(
         let is_it = |one: &ScanCursor| {
             (one.conversation_number, one.corpus) == (start.conversation_number, start.corpus)
         };
-        let before = scans.iter().position(is_it).ok_or_else(super::not_come_to)?;
+        let before = scans.iter().position(is_it).ok_or_else(super::foreign_cursor_error)?;
         scans.drain(..before);
         scans.iter_mut().take(1).for_each(|first| *first = start);
     }
@@ -187,7 +187,7 @@ fn scan_with_regex(
         let scanned = scan(reader, &history, index, corpus, last, spans, regex, &bounds.window)?;
         is_begun |= scanned.has_finished_step;
         if regex.is_refused() && !is_begun {
-            return Err(super::too_costly());
+            return Err(super::too_costly_error());
         }
         let mut found = scanned.matches;
         if let Some(spans) = spans.filter(|_| corpus == Corpus::Summaries) {
@@ -223,7 +223,7 @@ fn list_scans(
         let of_place = corpora.iter().map(|corpus| ScanCursor {
             conversation_number: number,
             corpus: *corpus,
-            document: start::documents(place, index, *corpus),
+            document: start::last_document(place, index, *corpus),
         });
         out.extend(of_place.filter(|one| one.document > 0));
     }
@@ -309,7 +309,7 @@ fn note_partial_reads(
     indexes: &mut [SearchIndex],
     found: &mut FoundHits,
 ) -> Result<()> {
-    let partial = TextQuery::of_partial();
+    let partial = TextQuery::for_partial();
     let open = gather_corpora(reader, places, indexes, &partial, &[Corpus::Messages])?;
     if open.iter().any(|one| one.gathered.statistics.item_counts.iter().any(|held| held[0] > 0)) {
         found.add_note("partly-read");

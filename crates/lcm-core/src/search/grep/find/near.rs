@@ -18,7 +18,7 @@ use crate::{
         vectors::{
             VectorRecord,
             block::{BLOCK_DOCUMENTS, SignBlock, block_bytes_max, signs_byte_count},
-            block_key, damaged,
+            block_key, diagnose_damage,
             nearness::{SignScorer, cosine_similarity, score_to_rank},
             vector_key,
         },
@@ -183,7 +183,7 @@ impl ConversationVectors {
             let keys: Vec<String> = slice.iter().map(|(_, key)| key.clone()).collect();
             for ((number, key), value) in slice.iter().zip(reader.read_uncached(&keys)?) {
                 let Some(block) = SignBlock::from_value(key, value.as_deref(), dimensions)? else {
-                    return Err(damaged(reader, &place.keys, Some(&self.record), key));
+                    return Err(diagnose_damage(reader, &place.keys, Some(&self.record), key));
                 };
                 for (document, signs) in block.iter_vectors(*number, dimensions) {
                     out.push((document, score_to_rank(probe.score_signs(signs))));
@@ -245,7 +245,9 @@ fn rescore_hits(
                 shelves.iter().find(|shelf| shelf.conversation_number == hit.conversation_number);
             let place = places.get(hit.conversation_number);
             return Err(match shelf.zip(place) {
-                Some((shelf, place)) => damaged(reader, &place.keys, Some(&shelf.record), key),
+                Some((shelf, place)) => {
+                    diagnose_damage(reader, &place.keys, Some(&shelf.record), key)
+                }
                 None => reader.missing_record_error(key),
             });
         }

@@ -117,16 +117,16 @@ pub(crate) fn create_grant(
         (None, Some(above)) => above.list_conversations(reader)?,
         (None, None) => alloc::vec![conversation.into()],
     };
-    let mut grant = limits(&asked, config, above.as_ref())?;
+    let mut grant = derive_limits(&asked, config, above.as_ref())?;
     if let Some(above) = &above {
         for name in &covered {
             above.ensure_covers(reader, name)?;
         }
     }
     let issuer = above.as_ref().map_or(&own, |above| &above.record).keys.conversation_hash();
-    let mut places = places(reader, &covered, issuer)?;
+    let mut places = load_conversations(reader, &covered, issuer)?;
     grant.conversations = places.iter().map(|place| place.keys.conversation_hash()).collect();
-    grant.summaries = summaries(reader, &asked, &places, above.as_ref())?;
+    grant.summaries = resolve_summaries(reader, &asked, &places, above.as_ref())?;
     let LoadedGrants { keys, bytes, mut grants, now, .. } = match above {
         Some(above) => above.record,
         None => own,
@@ -134,12 +134,12 @@ pub(crate) fn create_grant(
     grant.issued_at = now;
     let ttl_ms = asked.ttl_ms.unwrap_or(TTL_MS_DEFAULT);
     grant.expires_at = grant.expires_at.min(now.saturating_add(ttl_ms)).min(time::MS_MAX);
-    let at = take(&mut grants, grant, &keys, now)?;
+    let at = insert_grant(&mut grants, grant, &keys, now)?;
     let Some(grant) = grants.own_grants.get(at) else {
         return Err(Error::corrupt_store("a grant is lost"));
     };
     let (id, expires_at) = (grant.id, grant.expires_at);
-    let answer = object(&grants, grant, &covered).end_object();
+    let answer = build_object(&grants, grant, &covered).end_object();
     let (guard, put) = grants.build_commit(&keys, now, bytes)?;
     let (mut guards, mut puts) = (alloc::vec![guard], alloc::vec![put]);
     for place in &mut places {
@@ -165,7 +165,11 @@ pub(crate) fn create_grant(
 }
 
 /// The numbers of a new grant: those asked for, within those of the one that it inherits from.
-fn limits(asked: &GrantRequest, config: &Config, above: Option<&GrantAccess>) -> Result<Grant> {
+fn derive_limits(
+    asked: &GrantRequest,
+    config: &Config,
+    above: Option<&GrantAccess>,
+) -> Result<Grant> {
     let default = u64::from(config.expand_tokens_max.min(TOKENS_MAX));
     let mut depth_max = asked.depth_max.unwrap_or(DEPTH_DEFAULT.into());
     let mut tokens_max = asked.tokens_max.unwrap_or(default);
@@ -195,7 +199,7 @@ fn limits(asked: &GrantRequest, config: &Config, above: Option<&GrantAccess>) ->
 }
 
 /// The conversations that a grant is to cover, all of which exist.
-fn places(
+fn load_conversations(
     reader: &mut StoreSession<'_>,
     names: &[String],
     issuer: [u8; 16],
@@ -226,13 +230,13 @@ fn places(
 }
 
 /// The summaries that a grant is to be limited to.
-fn summaries(
+fn resolve_summaries(
     reader: &mut StoreSession<'_>,
     asked: &GrantRequest,
     places: &[CoveredConversation],
     above: Option<&GrantAccess>,
 ) -> Result<Option<Vec<CoveredSummary>>> {
-    let Some(names) = &asked.summaries else { return inherited(places, above) };
+    let Some(names) = &asked.summaries else { return inherit_summaries(places, above) };
     let mut ids = Vec::new();
     for name in names {
         ids.push(summary::parse_summary_id(name)?);
@@ -265,7 +269,7 @@ fn summaries(
 }
 
 /// The summaries of the grant above, in the conversations that the new one covers.
-fn inherited(
+fn inherit_summaries(
     places: &[CoveredConversation],
     above: Option<&GrantAccess>,
 ) -> Result<Option<Vec<CoveredSummary>>> {
@@ -287,7 +291,7 @@ fn inherited(
 }
 
 /// Takes a new grant into a record, when there is a place for it; returns which.
-fn take(
+fn insert_grant(
     grants: &mut GrantRecord,
     mut grant: Grant,
     keys: &ConversationKeys,
@@ -320,7 +324,7 @@ fn take(
 }
 
 /// A grant as JSON.
-fn object(grants: &GrantRecord, grant: &Grant, conversations: &[String]) -> JsonWriter {
+fn build_object(grants: &GrantRecord, grant: &Grant, conversations: &[String]) -> JsonWriter {
     let left = grants.find_index(grant.id).map_or(0, |at| grants.tokens_left(at));
     let mut w = JsonWriter::new_object();
     w.add_texts("conversations", conversations);
@@ -349,7 +353,7 @@ fn object(grants: &GrantRecord, grant: &Grant, conversations: &[String]) -> Json
 ///
 /// `not-found`: neither issued by the conversation nor covering it; `conflict`; errors of the
 /// store.
-pub(crate) fn revoke(
+pub(crate) fn revoke_grant(
     reader: &mut StoreSession<'_>,
     conversation: &str,
     grant: &str,
@@ -378,7 +382,7 @@ pub(crate) fn list_grants(reader: &mut StoreSession<'_>, conversation: &str) -> 
     let mut items = JsonWriter::new_array();
     for grant in &record.grants.own_grants {
         let conversations = conversation_names(reader, &grant.conversations)?;
-        items.push_object(object(&record.grants, grant, &conversations));
+        items.push_object(build_object(&record.grants, grant, &conversations));
     }
     Ok(items)
 }

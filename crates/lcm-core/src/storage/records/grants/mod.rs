@@ -33,7 +33,7 @@ use lcm_text::{
     },
     types::api::Timestamp,
 };
-pub(crate) use make::{create_grant, list_grants, revoke};
+pub(crate) use make::{create_grant, list_grants, revoke_grant};
 
 /// Grants of one conversation that stand at a time: a record of them all has at most 115 KB.
 const GRANTS_MAX: usize = 64;
