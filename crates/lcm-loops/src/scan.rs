@@ -116,33 +116,37 @@ impl<'a> JsonScanner<'a> {
                 return if self.expect == ExpectedToken::Nothing {
                     Ok(None)
                 } else {
-                    Err(self.fault("unexpected end"))
+                    Err(self.fault_here("unexpected end"))
                 };
             };
             let token = match (self.expect, byte) {
                 (ExpectedToken::Nothing, _) => {
-                    return Err(self.fault("unexpected text after the value"));
+                    return Err(self.fault_here("unexpected text after the value"));
                 }
-                (ExpectedToken::ElementOrEnd, b']') => self.close(JsonTokenKind::ArrayEnd),
-                (ExpectedToken::KeyOrEnd, b'}') => self.close(JsonTokenKind::ObjectEnd),
-                (ExpectedToken::CommaOrEnd, b']') if !self.in_object() => {
-                    self.close(JsonTokenKind::ArrayEnd)
+                (ExpectedToken::ElementOrEnd, b']') => {
+                    self.close_container(JsonTokenKind::ArrayEnd)
                 }
-                (ExpectedToken::CommaOrEnd, b'}') if self.in_object() => {
-                    self.close(JsonTokenKind::ObjectEnd)
+                (ExpectedToken::KeyOrEnd, b'}') => self.close_container(JsonTokenKind::ObjectEnd),
+                (ExpectedToken::CommaOrEnd, b']') if !self.is_in_object() => {
+                    self.close_container(JsonTokenKind::ArrayEnd)
+                }
+                (ExpectedToken::CommaOrEnd, b'}') if self.is_in_object() => {
+                    self.close_container(JsonTokenKind::ObjectEnd)
                 }
                 (ExpectedToken::CommaOrEnd, b',') => {
                     self.at += 1;
                     self.expect =
-                        if self.in_object() { ExpectedToken::Key } else { ExpectedToken::Value };
+                        if self.is_in_object() { ExpectedToken::Key } else { ExpectedToken::Value };
                     continue;
                 }
-                (ExpectedToken::CommaOrEnd, _) => return Err(self.fault("expected `,` or the end")),
-                (ExpectedToken::Key | ExpectedToken::KeyOrEnd, b'"') => self.key()?,
-                (ExpectedToken::Key | ExpectedToken::KeyOrEnd, _) => {
-                    return Err(self.fault("expected a key"));
+                (ExpectedToken::CommaOrEnd, _) => {
+                    return Err(self.fault_here("expected `,` or the end"));
                 }
-                (ExpectedToken::Value | ExpectedToken::ElementOrEnd, _) => self.value(byte)?,
+                (ExpectedToken::Key | ExpectedToken::KeyOrEnd, b'"') => self.scan_key()?,
+                (ExpectedToken::Key | ExpectedToken::KeyOrEnd, _) => {
+                    return Err(self.fault_here("expected a key"));
+                }
+                (ExpectedToken::Value | ExpectedToken::ElementOrEnd, _) => self.scan_value(byte)?,
             };
             return Ok(Some(token));
         }
@@ -154,34 +158,34 @@ impl<'a> JsonScanner<'a> {
         }
     }
 
-    const fn fault(&self, what: &'static str) -> JsonFault {
+    const fn fault_here(&self, what: &'static str) -> JsonFault {
         JsonFault { what, at: self.at }
     }
 
     /// The token from the current offset to `end`, which is passed.
-    const fn token(&mut self, kind: JsonTokenKind, end: usize) -> JsonToken {
+    const fn take_token(&mut self, kind: JsonTokenKind, end: usize) -> JsonToken {
         let token = JsonToken { kind, start: self.at, end, depth: self.depth };
         self.at = end;
         token
     }
 
-    fn after_value(&mut self) {
+    fn expect_after_value(&mut self) {
         self.expect =
             if self.depth == 0 { ExpectedToken::Nothing } else { ExpectedToken::CommaOrEnd };
     }
 
-    fn in_object(&self) -> bool {
+    fn is_in_object(&self) -> bool {
         let innermost = self.depth.saturating_sub(1);
         let word = usize::try_from(innermost / 64).unwrap_or(usize::MAX);
         self.objects.get(word).is_some_and(|word| (word >> (innermost % 64)) & 1 == 1)
     }
 
-    fn open(&mut self, kind: JsonTokenKind) -> ScanResult<JsonToken> {
+    fn open_container(&mut self, kind: JsonTokenKind) -> ScanResult<JsonToken> {
         if self.depth >= DEPTH_MAX {
-            return Err(self.fault("nesting deeper than 512"));
+            return Err(self.fault_here("nesting deeper than 512"));
         }
         let is_object = kind == JsonTokenKind::ObjectStart;
-        let token = self.token(kind, self.at + 1);
+        let token = self.take_token(kind, self.at + 1);
         let word = usize::try_from(self.depth / 64).unwrap_or(usize::MAX);
         if let Some(word) = self.objects.get_mut(word) {
             let bit = 1 << (self.depth % 64);
@@ -192,37 +196,37 @@ impl<'a> JsonScanner<'a> {
         Ok(token)
     }
 
-    fn close(&mut self, kind: JsonTokenKind) -> JsonToken {
+    fn close_container(&mut self, kind: JsonTokenKind) -> JsonToken {
         self.depth = self.depth.saturating_sub(1);
-        self.after_value();
-        self.token(kind, self.at + 1)
+        self.expect_after_value();
+        self.take_token(kind, self.at + 1)
     }
 
-    fn key(&mut self) -> ScanResult<JsonToken> {
+    fn scan_key(&mut self) -> ScanResult<JsonToken> {
         let end = string_end(self.bytes, self.at)?;
-        let token = self.token(JsonTokenKind::Key, end);
+        let token = self.take_token(JsonTokenKind::Key, end);
         self.skip_whitespace();
         if self.bytes.get(self.at) != Some(&b':') {
-            return Err(self.fault("expected `:`"));
+            return Err(self.fault_here("expected `:`"));
         }
         self.at += 1;
         self.expect = ExpectedToken::Value;
         Ok(token)
     }
 
-    fn value(&mut self, first: u8) -> ScanResult<JsonToken> {
+    fn scan_value(&mut self, first: u8) -> ScanResult<JsonToken> {
         let (kind, end) = match first {
-            b'{' => return self.open(JsonTokenKind::ObjectStart),
-            b'[' => return self.open(JsonTokenKind::ArrayStart),
+            b'{' => return self.open_container(JsonTokenKind::ObjectStart),
+            b'[' => return self.open_container(JsonTokenKind::ArrayStart),
             b'"' => (JsonTokenKind::String, string_end(self.bytes, self.at)?),
             b'-' | b'0'..=b'9' => (JsonTokenKind::Number, number_end(self.bytes, self.at)?),
             b't' => (JsonTokenKind::True, self.literal_end(b"true")?),
             b'f' => (JsonTokenKind::False, self.literal_end(b"false")?),
             b'n' => (JsonTokenKind::Null, self.literal_end(b"null")?),
-            _ => return Err(self.fault("expected a value")),
+            _ => return Err(self.fault_here("expected a value")),
         };
-        self.after_value();
-        Ok(self.token(kind, end))
+        self.expect_after_value();
+        Ok(self.take_token(kind, end))
     }
 
     fn literal_end(&self, literal: &[u8]) -> ScanResult<usize> {
@@ -230,7 +234,7 @@ impl<'a> JsonScanner<'a> {
         if self.bytes.get(self.at..end) == Some(literal) {
             Ok(end)
         } else {
-            Err(self.fault("expected a value"))
+            Err(self.fault_here("expected a value"))
         }
     }
 }

@@ -90,7 +90,7 @@ impl Assembly<'_> {
                 kind: "live".into(),
                 included: true,
                 why: LIVE.into(),
-                tokens: int::saturate_tokens(rendered.tokens_of(&|other| other == place)),
+                tokens: int::saturate_tokens(rendered.count_tokens_of(&|other| other == place)),
                 seq_first: None,
                 seq_last: None,
             }
@@ -107,7 +107,7 @@ impl Assembly<'_> {
         rendered: &RenderedContext,
     ) -> Result<u64> {
         if piece.included {
-            return Ok(rendered.tokens_of(&|place| piece.contains_place(place)));
+            return Ok(rendered.count_tokens_of(&|place| piece.contains_place(place)));
         }
         Ok(match self.items.get(piece.index) {
             Some(ContextItem::Run(run)) => {
@@ -149,7 +149,7 @@ impl Assembly<'_> {
             Some(ContextItem::Withdrawn { .. }) => "withdrawn",
             _ => "message",
         };
-        let done = if piece.included { rendered.done_to(piece) } else { String::new() };
+        let done = if piece.included { rendered.describe_notes(piece) } else { String::new() };
         api::AssembledItem {
             id: self.item_name(piece.index, piece.seq_first),
             kind: kind.into(),

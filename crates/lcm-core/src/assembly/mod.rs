@@ -143,7 +143,7 @@ pub(crate) fn assemble(
     let (choice, mut rendered) = assembly.fit_to_budget(reader, cache, dialect, &keeping)?;
     let assembled =
         assembly.build_assembled(reader, (dialect, &extra), options, &choice, &mut rendered)?;
-    Ok(AssembledContext { messages_json: rendered.keep(cache), ..assembled })
+    Ok(AssembledContext { messages_json: rendered.into_cached_json(cache), ..assembled })
 }
 
 /// What `extra-json` asks for.
@@ -227,16 +227,16 @@ impl Assembly<'_> {
             match choice.count_fill_tokens(self) {
                 Some(chosen) if rendered.tokens > budget && tokens > 0 => {
                     let over = rendered.tokens - budget;
-                    rendered.keep(cache);
+                    rendered.into_cached_json(cache);
                     tokens = chosen.saturating_sub(over).min(tokens.saturating_sub(1));
                 }
                 None if rendered.tokens > budget && self.full_outputs.extra_tokens > 0 => {
-                    rendered.keep(cache);
+                    rendered.into_cached_json(cache);
                     self.full_outputs = FullOutputs::default();
                     tokens = self.evictable_budget();
                 }
                 _ => {
-                    rendered.close(dialect);
+                    rendered.close_array(dialect);
                     return Ok((choice, rendered));
                 }
             }
@@ -264,10 +264,10 @@ impl Assembly<'_> {
         let is_tail = |(index, seq)| !is_live((index, seq)) && seq >= self.tail.seq_first;
         let pin = self.tail.pinned.map(|pin| pin.seq);
         let parts = [
-            ("focus brief", rendered.tokens_of(&|(index, _)| self.is_focus(index))),
-            ("pinned message", rendered.tokens_of(&|(_, seq)| Some(seq) == pin)),
-            ("fresh tail", rendered.tokens_of(&is_tail)),
-            ("live messages", rendered.tokens_of(&is_live)),
+            ("focus brief", rendered.count_tokens_of(&|(index, _)| self.is_focus(index))),
+            ("pinned message", rendered.count_tokens_of(&|(_, seq)| Some(seq) == pin)),
+            ("fresh tail", rendered.count_tokens_of(&is_tail)),
+            ("live messages", rendered.count_tokens_of(&is_live)),
         ];
         let told = parts.iter().filter(|(_, tokens)| *tokens > 0);
         let told: Vec<String> = told.map(|(name, tokens)| format!("{name} {tokens}")).collect();
@@ -287,7 +287,7 @@ impl Assembly<'_> {
         let mut warnings = Vec::new();
         warnings.extend(self.over_budget_warning(rendered));
         warnings.extend(self.debt_warning());
-        warnings.extend(rendered.warnings());
+        warnings.extend(rendered.list_warnings());
         let pieces = choice.split_pieces(self.items);
         let evicted = explain::count_omitted_items(&pieces, self.items);
         let fresh = (self.history.head.messages + 1).saturating_sub(self.tail.seq_first);
@@ -303,7 +303,7 @@ impl Assembly<'_> {
             warnings.push("previous-unknown: `previous` is no token of this conversation".into());
         }
         if extra.mark_caches {
-            rendered.mark_caches(dialect, &prefix.breakpoints);
+            rendered.write_cache_marks(dialect, &prefix.breakpoints);
         }
         Ok(AssembledContext {
             prefix,

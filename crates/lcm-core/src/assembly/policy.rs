@@ -231,7 +231,7 @@ fn rank_corpus(
     let history = context.history;
     let gathered = full_text::gather_matches(reader, history, index, corpus, query)?;
     let (window, statistics) = (TimeWindow::default(), &gathered.statistics);
-    gathered.rank(reader, history, index, query, &window, statistics, false)
+    gathered.rank_documents(reader, history, index, query, &window, statistics, false)
 }
 
 /// Scores with documents, of those that are worth anything.

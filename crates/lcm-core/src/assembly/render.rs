@@ -131,11 +131,11 @@ pub(super) fn render(
         let place = (context.items.len(), seq);
         out.is_leading &= *role == Role::System;
         if out.is_leading {
-            out.system_message(place, &live.raw, parts, *tokens);
+            out.push_system_message(place, &live.raw, parts, *tokens);
         } else if dialect == Dialect::Lcm {
-            out.push(&live.raw);
+            out.push_json(&live.raw);
             let hash = out.hasher.hash_text(&live.raw);
-            out.element(place, hash, u64::from(*tokens));
+            out.push_element(place, hash, u64::from(*tokens));
         } else {
             let origin = EntryOrigin::Message { dialect, role: *role };
             let text = EntryText::Own(live.raw.as_str().into(), parts.as_slice().into());
@@ -145,7 +145,7 @@ pub(super) fn render(
     out.chain_hash = out.hasher.hash_chain(&mut out.elements.iter().map(|element| element.hash));
     if dialect != Dialect::Lcm {
         let entries = core::mem::take(&mut out.entries);
-        out.finish(cache.arrays.render(dialect, entries));
+        out.adopt_array(cache.arrays.render(dialect, entries));
     }
     out.messages_json.push(']');
     let bytes = out.messages_json.len();
@@ -220,9 +220,14 @@ impl RenderedContext {
             let (role, place) = (stored.role, (index, seq));
             self.is_leading &= role == Role::System;
             if self.is_leading {
-                self.system_message(place, &raw, parts, tokens);
+                self.push_system_message(place, &raw, parts, tokens);
             } else if dialect == Dialect::Lcm {
-                self.message(place, shape, (!is_whole).then_some(&stored), (role, &raw, tokens));
+                self.push_message(
+                    place,
+                    shape,
+                    (!is_whole).then_some(&stored),
+                    (role, &raw, tokens),
+                );
             } else {
                 let text = match raw {
                     Cow::Borrowed(_) if !is_whole => EntryText::Stored(Rc::clone(&stored)),
@@ -239,8 +244,8 @@ impl RenderedContext {
     fn push_known_summary(&mut self, summary: &SummaryItem, index: usize) -> bool {
         let known = self.hasher.find_summary(summary.id, summary.bytes);
         let Some((json, hash, tokens)) = known else { return false };
-        self.push(&json);
-        self.element((index, summary.seq_first), hash, tokens);
+        self.push_json(&json);
+        self.push_element((index, summary.seq_first), hash, tokens);
         true
     }
 
@@ -251,13 +256,13 @@ impl RenderedContext {
         json::write_string(&mut json, element);
         json.push('}');
         let tokens = u64::from(tokens::estimate(element));
-        self.push(&json);
+        self.push_json(&json);
         let hash = self.hasher.hash_summary(summary.id, summary.bytes, &json, tokens);
-        self.element((index, summary.seq_first), hash, tokens);
+        self.push_element((index, summary.seq_first), hash, tokens);
     }
 
     /// Writes a message that came in this shape; `stored`: the record whose text it is.
-    fn message(
+    fn push_message(
         &mut self,
         place: (usize, u64),
         dialect: Dialect,
@@ -265,22 +270,22 @@ impl RenderedContext {
         (role, raw, tokens): (Role, &str, u32),
     ) {
         if dialect == Dialect::Lcm {
-            self.push(raw);
+            self.push_json(raw);
             let hash = match stored {
                 Some(stored) => self.hasher.hash_message(stored, raw),
                 None => self.hasher.hash_text(raw),
             };
-            return self.element(place, hash, u64::from(tokens));
+            return self.push_element(place, hash, u64::from(tokens));
         }
         let json = dialect::from_provider(dialect, role, raw);
         let tokens = tokens::tokens_from_quarters(message::quarter_tokens(Dialect::Lcm, &json));
-        self.push(&json);
+        self.push_json(&json);
         let hash = self.hasher.hash_text(&json);
-        self.element(place, hash, u64::from(tokens));
+        self.push_element(place, hash, u64::from(tokens));
     }
 
     /// Writes an element.
-    fn push(&mut self, json: &str) {
+    fn push_json(&mut self, json: &str) {
         if self.messages_json.len() > 1 {
             self.messages_json.push(',');
         }
@@ -288,7 +293,7 @@ impl RenderedContext {
     }
 
     /// Takes an array for a provider.
-    fn finish(&mut self, mut array: ProviderArray) {
+    fn adopt_array(&mut self, mut array: ProviderArray) {
         self.chain_hash = array.extend_chain(self.chain_hash);
         self.elements.reserve(array.elements.len());
         for element in &array.elements {
@@ -308,7 +313,7 @@ impl RenderedContext {
     }
 
     /// Leaves the array for the next assembly, unless it was refused, and hands out its JSON.
-    pub(super) fn keep(self, cache: &mut RenderCache) -> String {
+    pub(super) fn into_cached_json(self, cache: &mut RenderCache) -> String {
         if self.refusal.is_none() && !self.array.entries.is_empty() {
             cache.arrays.store_array(self.array);
         }
@@ -317,7 +322,7 @@ impl RenderedContext {
 
     /// Marks the messages behind which a cache may end, for a provider that asks for marks, and
     /// takes all other marks away. They are no part of what is compared or counted.
-    pub(super) fn mark_caches(&mut self, dialect: Dialect, breakpoints: &[u32]) {
+    pub(super) fn write_cache_marks(&mut self, dialect: Dialect, breakpoints: &[u32]) {
         if dialect != Dialect::Anthropic || self.refusal.is_some() || self.array.json.is_empty() {
             return;
         }
@@ -336,14 +341,14 @@ impl RenderedContext {
     }
 
     /// Counts what was pushed last.
-    fn element(&mut self, place: (usize, u64), hash: [u8; 32], tokens: u64) {
+    fn push_element(&mut self, place: (usize, u64), hash: [u8; 32], tokens: u64) {
         let message = self.elements.iter().rev().find_map(|element| element.message);
         let message = Some(message.map_or(0, |last| last + 1));
         self.tokens += tokens;
         self.elements.push(ContextElement::without_entry(hash, tokens, place, message));
     }
 
-    fn system_message(&mut self, place: (usize, u64), raw: &str, parts: &[Part], tokens: u32) {
+    fn push_system_message(&mut self, place: (usize, u64), raw: &str, parts: &[Part], tokens: u32) {
         let text = join_system_text(raw, parts);
         let (hash, tokens) = (self.hasher.hash_text(&text), u64::from(tokens));
         self.tokens += tokens;
@@ -358,13 +363,13 @@ impl RenderedContext {
     }
 
     /// Tokens of what those places of the context became that fit.
-    pub(super) fn tokens_of(&self, fits: &dyn Fn((usize, u64)) -> bool) -> u64 {
+    pub(super) fn count_tokens_of(&self, fits: &dyn Fn((usize, u64)) -> bool) -> u64 {
         let elements = self.elements.iter().filter(|element| fits(element.place));
         elements.map(|element| element.tokens).sum()
     }
 
     /// What was done to a piece of the context; empty: nothing.
-    pub(super) fn done_to(&self, piece: &ContextPiece) -> String {
+    pub(super) fn describe_notes(&self, piece: &ContextPiece) -> String {
         let array = &self.array;
         array.notes.format_counts(&|at| {
             array
@@ -375,14 +380,14 @@ impl RenderedContext {
     }
 
     /// What could not stay as it was, one line each.
-    pub(super) fn warnings(&self) -> Vec<String> {
+    pub(super) fn list_warnings(&self) -> Vec<String> {
         let mut out = self.array.notes.format_warnings(&self.array.entries);
         out.extend(self.refusal.clone());
         out
     }
 
     /// Writes the array for a provider, all of which the provider takes.
-    pub(super) fn close(&mut self, dialect: Dialect) {
+    pub(super) fn close_array(&mut self, dialect: Dialect) {
         if dialect == Dialect::Lcm || self.array.json.is_empty() {
             return;
         }
@@ -391,12 +396,12 @@ impl RenderedContext {
         self.messages_json.push_str(&self.array.json);
         self.messages_json.push(']');
         if !self.array.is_accepted(dialect) {
-            self.leave_out(dialect);
+            self.remove_refused(dialect);
         }
     }
 
     /// Leaves out what the provider would refuse, which is a defect of the rendering, and says so.
-    fn leave_out(&mut self, dialect: Dialect) {
+    fn remove_refused(&mut self, dialect: Dialect) {
         let Some(kept) = accepted::check_array(dialect, &self.messages_json) else { return };
         let gone = |element: &ContextElement| {
             kept.removed_indexes.binary_search(&element.message?).ok().and(element.entry)
@@ -460,13 +465,13 @@ mod tests {
             entry(10, message(Role::Assistant)),
         ]);
         for (at, tokens) in [(0, 5), (1, 7), (2, 11)] {
-            rendered.element((0, at), [0; 32], tokens);
+            rendered.push_element((0, at), [0; 32], tokens);
             rendered.elements.last_mut().unwrap().entry = Some(usize::try_from(at).unwrap());
         }
-        rendered.close(Dialect::OpenaiChat);
+        rendered.close_array(Dialect::OpenaiChat);
         assert_eq!(rendered.messages_json, alloc::format!("[{},{}]", user("summary"), user("q")));
         assert_eq!((rendered.tokens, rendered.summaries, rendered.elements.len()), (12, 1, 2));
-        let warnings = rendered.warnings();
+        let warnings = rendered.list_warnings();
         assert_eq!(warnings.len(), 1);
         assert!(warnings[0].starts_with("invalid-context: messages[2]: no result of the calls"));
         assert!(warnings[0].ends_with("; 1 messages left out"), "{warnings:?}");

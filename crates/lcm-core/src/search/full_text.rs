@@ -333,7 +333,7 @@ impl CorpusMatches {
     /// # Errors
     ///
     /// As [`Index::postings`].
-    pub(crate) fn rank(
+    pub(crate) fn rank_documents(
         &self,
         reader: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
@@ -343,20 +343,20 @@ impl CorpusMatches {
         statistics: &CorpusStatistics,
         with_neighbours: bool,
     ) -> Result<RankedDocuments> {
-        let mut documents = self.candidates(history, index, query);
+        let mut documents = self.find_candidates(history, index, query);
         if with_neighbours && query.is_question() {
             documents = self.sessions.with_neighbours(&documents, self.statistics.documents);
         }
         if !window.is_unbounded() {
-            let times = self.times(reader, index, &documents)?;
+            let times = self.read_times(reader, index, &documents)?;
             retain_by_value(&mut documents, &times, |time| window.contains(*time));
         }
-        self.filter(reader, history, index, query, &mut documents)?;
+        self.apply_filters(reader, history, index, query, &mut documents)?;
         if !query.has_text_items() {
             let scores = alloc::vec![0; documents.len()];
             return Ok(RankedDocuments { documents, scores });
         }
-        let scores = self.scores(reader, index, query, &documents, statistics)?;
+        let scores = self.score_documents(reader, index, query, &documents, statistics)?;
         Ok(RankedDocuments { documents, scores })
     }
 
@@ -366,7 +366,7 @@ impl CorpusMatches {
     /// # Errors
     ///
     /// As [`Gathered::rank`].
-    pub(crate) fn admit(
+    pub(crate) fn retain_admissible(
         &self,
         reader: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
@@ -383,14 +383,14 @@ impl CorpusMatches {
             }
         }
         if !window.is_unbounded() {
-            let times = self.times(reader, index, documents)?;
+            let times = self.read_times(reader, index, documents)?;
             retain_by_value(documents, &times, |time| window.contains(*time));
         }
-        self.filter(reader, history, index, query, documents)
+        self.apply_filters(reader, history, index, query, documents)
     }
 
     /// What these documents are worth.
-    fn scores(
+    fn score_documents(
         &self,
         reader: &mut StoreSession<'_>,
         index: &mut SearchIndex,
@@ -401,7 +401,7 @@ impl CorpusMatches {
         let are_messages = self.corpus == Corpus::Messages;
         let all = statistics.documents;
         let mean = score::compute_mean_length(all, statistics.length_total, are_messages);
-        let ranked = self.layout(reader, index, documents)?;
+        let ranked = self.read_layout(reader, index, documents)?;
         let mut ranking = Ranker::new(documents, &ranked, mean);
         let asks = term_documents(&self.terms, Some(&1));
         let has_spoken =
@@ -421,7 +421,7 @@ impl CorpusMatches {
             let layout = if postings.documents == documents {
                 &ranked
             } else {
-                apart = self.layout(reader, index, &postings.documents)?;
+                apart = self.read_layout(reader, index, &postings.documents)?;
                 &apart
             };
             let places = TermPostings { postings, layout };
@@ -433,7 +433,7 @@ impl CorpusMatches {
                 Some(same) if same == postings => ranking.add_term(&places, asks, &[any, typed]),
                 Some(postings) => {
                     ranking.add_term(&places, asks, &[any]);
-                    let layout = &self.layout(reader, index, &postings.documents)?;
+                    let layout = &self.read_layout(reader, index, &postings.documents)?;
                     ranking.add_term(&TermPostings { postings, layout }, asks, &[typed]);
                 }
             }
@@ -448,20 +448,20 @@ impl CorpusMatches {
             ranking.add_speaker(spoken, &self.sessions.session_numbers(spoken), weights, names);
         }
         if let Some(date) = query.date.filter(|_| are_messages && query.is_question()) {
-            ranking.add_date(&self.times(reader, index, documents)?, date);
+            ranking.add_date(&self.read_times(reader, index, documents)?, date);
         }
         ranking.penalize_questions(term_documents(&self.terms, Some(&2)), &ranked.lengths);
         Ok(ranking.scores)
     }
 
     /// How long some documents (ascending) are, and of which sessions.
-    fn layout(
+    fn read_layout(
         &self,
         reader: &mut StoreSession<'_>,
         index: &mut SearchIndex,
         documents: &[u64],
     ) -> Result<DocumentLayout> {
-        let lengths = self.column(
+        let lengths = self.read_column(
             documents,
             |entry| entry.length,
             |stored| index.read_lengths(reader, self.corpus, stored),
@@ -470,7 +470,7 @@ impl CorpusMatches {
     }
 
     /// The documents that the items of a query leave.
-    fn candidates(
+    fn find_candidates(
         &self,
         history: &MessageHistory<'_>,
         index: &SearchIndex,
@@ -506,7 +506,7 @@ impl CorpusMatches {
     }
 
     /// Applies the filters: those of one kind are alternatives, kinds add up.
-    fn filter(
+    fn apply_filters(
         &self,
         reader: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
@@ -526,7 +526,7 @@ impl CorpusMatches {
         let has =
             |kind: fn(&FilterProperty) -> bool| query.filters.iter().any(|f| kind(&f.property));
         if has(|property| matches!(property, FilterProperty::Role(_))) {
-            let roles = self.column(
+            let roles = self.read_column(
                 documents,
                 |entry| entry.role,
                 |stored| index.read_roles(reader, stored),
@@ -605,13 +605,13 @@ impl CorpusMatches {
     /// # Errors
     ///
     /// As [`Index::postings`].
-    pub(crate) fn times(
+    pub(crate) fn read_times(
         &self,
         reader: &mut StoreSession<'_>,
         index: &mut SearchIndex,
         documents: &[u64],
     ) -> Result<Vec<Timestamp>> {
-        self.column(
+        self.read_column(
             documents,
             |entry| entry.time,
             |stored| index.read_times(reader, self.corpus, stored),
@@ -619,7 +619,7 @@ impl CorpusMatches {
     }
 
     /// A property of these documents: of those in segments as the index says.
-    fn column<T>(
+    fn read_column<T>(
         &self,
         documents: &[u64],
         of_direct: impl Fn(&super::direct::UnindexedEntry) -> T,

@@ -191,7 +191,8 @@ pub(crate) fn find_newest_holder(
     let (wanted, corpus) = (TextQuery::for_payloads(None), Corpus::Messages);
     let gathered = full_text::gather_matches(reader, history, &mut index, corpus, &wanted)?;
     let (window, weights) = (&wanted.window, &gathered.statistics);
-    let ranked = gathered.rank(reader, history, &mut index, &wanted, window, weights, false)?;
+    let ranked =
+        gathered.rank_documents(reader, history, &mut index, &wanted, window, weights, false)?;
     let mut seqs = ranked.documents;
     seqs.retain(|seq| *seq < file.seq && grants::is_within(spans, *seq, *seq));
     sort::sort_by(&mut seqs, &mut |a, b| b.cmp(a));

@@ -215,7 +215,7 @@ impl<'a> FileContent<'a> {
     }
 
     /// Its part in an `openai-chat` user message.
-    pub(super) fn openai_chat(&self) -> Option<String> {
+    pub(super) fn to_openai_chat(&self) -> Option<String> {
         let mut out = String::new();
         let url = |mime: &str, data: &str| format!("data:{mime};base64,{data}");
         if let Some(data) = self.data_of_types(&IMAGE_TYPES) {
@@ -246,7 +246,7 @@ impl<'a> FileContent<'a> {
     }
 
     /// Its part in an `openai-responses` user message.
-    pub(super) fn openai_responses(&self) -> Option<String> {
+    pub(super) fn to_openai_responses(&self) -> Option<String> {
         let mut out = String::from("{\"type\":");
         let url = |data: &str| format!("data:{};base64,{data}", self.mime);
         if let Some(data) = self.data_of_types(&IMAGE_TYPES) {
@@ -271,7 +271,7 @@ impl<'a> FileContent<'a> {
     }
 
     /// Its part in a `gemini` content.
-    pub(super) fn gemini(&self) -> Option<String> {
+    pub(super) fn to_gemini(&self) -> Option<String> {
         let mut out = String::new();
         let kind = self.mime.split('/').next().unwrap_or_default();
         let is_media = ["image", "audio", "video", "text"].contains(&kind) || self.mime == PDF;
@@ -297,7 +297,7 @@ impl<'a> FileContent<'a> {
     }
 
     /// Its part in an `lcm` message; `None` for one that stands elsewhere.
-    pub(super) fn lcm(&self) -> Option<String> {
+    pub(super) fn to_lcm(&self) -> Option<String> {
         if self.url.is_some() || self.is_search_result {
             return None;
         }

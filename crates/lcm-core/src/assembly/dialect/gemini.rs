@@ -140,7 +140,7 @@ fn write_part(turn: &Turn<'_>, block: &TurnBlock<'_>, notes: &mut RenderNotes) -
         }
         BlockBody::File(file) => {
             let stands = |_: &String| !file.mime.is_empty() || file.url.is_some();
-            let json = native.filter(stands).or_else(|| file.gemini());
+            let json = native.filter(stands).or_else(|| file.to_gemini());
             Some(json.unwrap_or_else(|| omission_json(turn.entry, &file.display_title(), notes)))
         }
         BlockBody::Other(kind) => {

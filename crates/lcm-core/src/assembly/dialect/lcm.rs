@@ -82,7 +82,7 @@ fn push_part(out: &mut String, dialect: Dialect, raw: &str, block: &MessageBlock
         }
         Part::File { .. } | Part::Other { .. } => {
             let file = file::read(dialect, raw, &block.part, block.whole);
-            match file.and_then(|file| file.lcm()) {
+            match file.and_then(|file| file.to_lcm()) {
                 Some(json) => out.push_str(&json),
                 None => out.push_str(json::slice_span(raw, block.whole)),
             }

@@ -208,7 +208,7 @@ fn file_content<'a>(
     notes: &mut RenderNotes,
 ) -> ChatContent<'a> {
     let is_text = |json: &String| json.starts_with("{\"type\":\"text\"");
-    match file.openai_chat().filter(|json| turn.role == Role::User || is_text(json)) {
+    match file.to_openai_chat().filter(|json| turn.role == Role::User || is_text(json)) {
         Some(json) => ChatContent::Part(json),
         None => omission_content(turn.entry, &file.display_title(), notes),
     }

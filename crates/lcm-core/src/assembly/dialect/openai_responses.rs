@@ -47,7 +47,7 @@ pub(super) fn write(turns: &[Turn<'_>], notes: &mut RenderNotes) -> ArrayWriter 
             sink.push_message("", &[JsonFragment::new(turn.entry, item)], "", notes);
         }
         for answer in &turn.answers {
-            let item = writer.answer(answer, notes);
+            let item = writer.write_answer(answer, notes);
             sink.push_message("", &[JsonFragment::new(answer.entry, item)], "", notes);
         }
     }
@@ -248,7 +248,7 @@ impl ItemWriter {
                     continue;
                 }
                 BlockBody::Answer(_) => continue,
-                BlockBody::File(file) => match file.openai_responses() {
+                BlockBody::File(file) => match file.to_openai_responses() {
                     Some(json) if !is_assistant => ItemContent::Part(json),
                     Some(json) if json.starts_with("{\"type\":\"input_text\"") => {
                         ItemContent::Text(part_text(&json))
@@ -303,7 +303,7 @@ impl ItemWriter {
         out
     }
 
-    fn answer(&self, answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
+    fn write_answer(&self, answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
         let kind = self.call_kind(&answer.id);
         let call = HOST_CALLS.get(kind).copied().unwrap_or_default();
         if let Some(item) = native_answer_item(answer)
@@ -384,7 +384,7 @@ fn media_content<'a>(
     match piece {
         ToolOutputPiece::Text(text) => ItemContent::Text(text),
         ToolOutputPiece::Media(media) => {
-            let json = file::read_media(media).and_then(|file| file.openai_responses());
+            let json = file::read_media(media).and_then(|file| file.to_openai_responses());
             json.map_or_else(|| omission_content(entry, "media", notes), ItemContent::Part)
         }
     }

@@ -290,10 +290,11 @@ fn find_conversation_holders(
         full_text::gather_matches(reader, &history, index, Corpus::Messages, wanted)?;
     let window = bounds.window.intersection(&wanted.window);
     let statistics = &gathered.statistics;
-    let ranked = gathered.rank(reader, &history, index, wanted, &window, statistics, false)?;
+    let ranked =
+        gathered.rank_documents(reader, &history, index, wanted, &window, statistics, false)?;
     let mut documents = ranked.documents;
     documents.retain(|seq| grants::is_within(place.spans.as_deref(), *seq, *seq));
-    let times = gathered.times(reader, index, &documents)?;
+    let times = gathered.read_times(reader, index, &documents)?;
     Ok(times.into_iter().zip(documents).collect())
 }
 

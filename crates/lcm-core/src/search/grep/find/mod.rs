@@ -387,7 +387,7 @@ fn add_best_hits(
     let window = bounds.window.intersection(&query.window);
     let by_worth = bounds.sort != GrepSort::Recency;
     let mut ranked =
-        gathered.rank(reader, &history, index, query, &window, statistics, by_worth)?;
+        gathered.rank_documents(reader, &history, index, query, &window, statistics, by_worth)?;
     if let Some(spans) = &place.spans {
         let may = check_coverage(reader, place, index, open.corpus, spans, &ranked.documents)?;
         let (mut one, mut other) = (may.iter(), may.iter());
@@ -398,7 +398,7 @@ fn add_best_hits(
     let best: Vec<(u64, u64)> = if bounds.sort == GrepSort::Relevance {
         score::select_top(&mut rows().map(|(document, score)| (score, document)), bounds.limit)
     } else {
-        let times = gathered.times(reader, index, &ranked.documents)?;
+        let times = gathered.read_times(reader, index, &ranked.documents)?;
         let rank = |((document, score), time): ((u64, u64), Timestamp)| {
             (bounds.rank_hit(Some(score), time), document)
         };
@@ -406,7 +406,7 @@ fn add_best_hits(
     };
     let mut documents: Vec<u64> = best.iter().map(|(_, document)| *document).collect();
     sort::sort_numbers(&mut documents);
-    let times = gathered.times(reader, index, &documents)?;
+    let times = gathered.read_times(reader, index, &documents)?;
     let time_of = |document: u64| {
         let place = documents.binary_search(&document).ok();
         place.and_then(|place| times.get(place)).copied().unwrap_or(0)

@@ -87,7 +87,7 @@ pub(super) fn find_nearest(
             let worths = shelf.score_signs(reader, place, corpus, &probe, &mut left, found)?;
             let mut documents: Vec<u64> = worths.iter().map(|(document, _)| *document).collect();
             retain_admissible(reader, place, index, open, query, bounds, &mut documents)?;
-            let times = open.gathered.times(reader, index, &documents)?;
+            let times = open.gathered.read_times(reader, index, &documents)?;
             let mut worths = worths.into_iter();
             for (document, time) in documents.into_iter().zip(times) {
                 let worth = worths.find(|(other, _)| *other == document);
@@ -212,7 +212,7 @@ fn retain_admissible(
     };
     documents.retain(|document| *document <= last);
     let window = bounds.window.intersection(&query.window);
-    open.gathered.admit(reader, &history, index, query, &window, documents)?;
+    open.gathered.retain_admissible(reader, &history, index, query, &window, documents)?;
     if let Some(spans) = &place.spans {
         let may = check_coverage(reader, place, index, open.corpus, spans, documents)?;
         let mut may = may.iter();
