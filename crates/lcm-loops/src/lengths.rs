@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-use crate::num;
+use crate::int;
 
 /// A length as one byte: exact below 16, then rounded up to one of 16 steps for each doubling.
 pub fn quantize_length(length: u64) -> u8 {
@@ -39,7 +39,7 @@ pub struct DocumentLengths {
 impl DocumentLengths {
     /// Bound of the positions in a document with so many of them: at least that many.
     pub fn position_bound(&self, document: u64, count: u64) -> u64 {
-        let at = document.checked_sub(self.first).map(num::to_usize);
+        let at = document.checked_sub(self.first).map(int::to_usize);
         let byte = at.and_then(|at| self.bytes.get(at)).copied().unwrap_or(0);
         dequantize_length(byte).max(count).max(1)
     }
@@ -48,7 +48,7 @@ impl DocumentLengths {
 impl DocumentLengths {
     /// Whether a document has no positions at all.
     pub fn is_zero(&self, document: u64) -> bool {
-        let at = document.checked_sub(self.first).map(num::to_usize);
+        let at = document.checked_sub(self.first).map(int::to_usize);
         at.and_then(|at| self.bytes.get(at)).is_none_or(|byte| *byte == 0)
     }
 }

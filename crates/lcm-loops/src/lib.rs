@@ -8,19 +8,19 @@
 
 extern crate alloc;
 
-mod bits;
-pub mod block;
+mod bit_codes;
+pub mod char_fold;
 pub mod cjk;
-pub mod collect;
-pub mod find;
-pub mod fold;
+pub mod folded_text;
+pub mod int;
+pub mod json_scanner;
+pub mod json_string;
 pub mod lengths;
-pub mod letters;
-pub mod list;
-pub mod literal;
-pub mod merge;
-pub mod num;
-pub mod scan;
-pub mod sort;
-pub mod stem;
-pub mod walk;
+pub mod posting_block;
+pub mod posting_collector;
+pub mod posting_list;
+pub mod posting_merge;
+pub mod radix_sort;
+pub mod stemmer;
+pub mod substring;
+pub mod term_tokenizer;

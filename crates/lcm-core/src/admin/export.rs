@@ -30,7 +30,7 @@ use lcm_text::base::{
 
 use super::{
     cursor,
-    portable::{self, FORMAT, LineChecksum, begin_line, dialect_name},
+    export_format::{self, FORMAT, LineChecksum, begin_line, dialect_name},
 };
 
 /// Bytes of lines on one page: as text of a JSON array they take up to twice that.
@@ -231,7 +231,7 @@ impl SectionExporter<'_, '_> {
     }
 
     fn push_line(&mut self, line: JsonWriter) -> bool {
-        let (text, sum) = portable::close_line(line, &self.progress.checksum);
+        let (text, sum) = export_format::close_line(line, &self.progress.checksum);
         let bytes = self.page.bytes.saturating_add(text.len());
         if !self.page.lines.is_empty() && bytes > self.page.bytes_max {
             return false;
@@ -254,7 +254,7 @@ impl SectionExporter<'_, '_> {
         header.add_text("frontier", &hash::hex(&head.frontier));
         header.add_number("summaries", head.summaries);
         header.add_number("items", head.context.count_items());
-        portable::write_session(
+        export_format::write_session(
             &mut header,
             &SessionLifecycle::read(self.reader, self.history.keys, head)?,
         );
@@ -348,7 +348,7 @@ impl SectionExporter<'_, '_> {
             for entry in entries {
                 let record: Summary = codec::decode(&entry.key, &entry.value)?;
                 if record.depth == depth {
-                    if !self.push_line(portable::write_summary(&record)) {
+                    if !self.push_line(export_format::write_summary(&record)) {
                         self.progress.stage = ExportStage::Summaries { depth, after, count, found };
                         return Ok(false);
                     }
@@ -375,13 +375,13 @@ impl SectionExporter<'_, '_> {
         let MessageHistory { keys, head } = self.history;
         let items = head.context.load_items(self.reader, keys)?;
         let rest = items.get(int::to_usize(from)..).unwrap_or(&[]);
-        for (number, items) in (0u64..).zip(rest.chunks(portable::ITEMS_PER_LINE)) {
+        for (number, items) in (0u64..).zip(rest.chunks(export_format::ITEMS_PER_LINE)) {
             let mut array = JsonWriter::new_array();
             items.iter().for_each(|item| array.push_object(build_item(item)));
             let mut line = begin_line("context");
             line.add_array("items", array);
             if !self.push_line(line) {
-                let done = number * int::to_u64(portable::ITEMS_PER_LINE);
+                let done = number * int::to_u64(export_format::ITEMS_PER_LINE);
                 self.progress.stage = ExportStage::Context { from: from + done };
                 return Ok(false);
             }

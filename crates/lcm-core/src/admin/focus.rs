@@ -6,7 +6,7 @@ use alloc::{string::String, vec};
 use crate::storage::{codec, head::JournalAction, records::focus::FocusBrief, store::Put};
 use lcm_text::base::{error::Result, json::JsonWriter};
 
-use super::verbs::CommandContext;
+use super::commands::CommandContext;
 
 impl CommandContext<'_, '_> {
     /// Sets the brief; `text`: `None` takes it away.

@@ -1,26 +1,26 @@
 //! Administration: what is stored, whether it is sound, its digest, its portable copy, and the life
 //! of a session.
 
-mod calibrate;
+mod calibration;
 mod check;
+mod commands;
 mod cursor;
 mod digest;
 mod export;
+mod export_format;
 mod focus;
 mod import;
-mod life;
 mod listing;
-mod maintain;
-mod portable;
+mod maintenance;
 mod prompts;
+mod session;
 mod status;
 mod usage;
-mod verbs;
 
 pub(crate) use check::check;
+pub(crate) use commands::run_command;
 pub(crate) use digest::digest;
 pub(crate) use export::export_page;
 pub(crate) use import::import_page;
 pub(crate) use listing::list_page;
 pub(crate) use status::status;
-pub(crate) use verbs::run_command;

@@ -21,7 +21,7 @@ use lcm_text::{
     config::Config,
 };
 
-use super::verbs::CommandContext;
+use super::commands::CommandContext;
 
 impl CommandContext<'_, '_> {
     /// Takes a report of what one answer of a model took.

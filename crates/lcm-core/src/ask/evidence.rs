@@ -12,7 +12,7 @@ use core::cmp::Reverse;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    search::query::{self, TextQuery},
+    search::text_query::{self, TextQuery},
     storage::read_scope::ReadLimits,
     storage::{
         head::LoadedHead, history::MessageHistory, keys::ConversationKeys,
@@ -121,7 +121,7 @@ impl EvidenceRequest<'_> {
     fn build_pattern(&self) -> Cow<'_, str> {
         match self.is_query {
             true => Cow::Borrowed(self.search_text),
-            false => Cow::Owned(query::strip_conditions(self.search_text)),
+            false => Cow::Owned(text_query::strip_conditions(self.search_text)),
         }
     }
 }

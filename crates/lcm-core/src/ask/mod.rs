@@ -12,7 +12,7 @@ mod outcome;
 mod passage;
 mod prompt;
 mod question;
-mod record;
+mod question_record;
 mod routing;
 
 use crate::storage::session;
@@ -45,7 +45,7 @@ use outcome::{AskOutcome, AskStatus};
 use prompt::AttemptRemark;
 pub(crate) use prompt::answer_offline;
 use question::Question;
-use record::{
+use question_record::{
     GrantCharge, OpenQuestion, QuestionGrant, QuestionRecord, QuestionSlot, QuestionState,
 };
 

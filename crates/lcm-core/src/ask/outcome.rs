@@ -16,7 +16,7 @@ use lcm_text::{
 use super::{
     evidence::{Evidence, EvidenceSource},
     question::Question,
-    record::{OpenQuestion, QuestionRecord},
+    question_record::{OpenQuestion, QuestionRecord},
     routing::RoutingInput,
 };
 

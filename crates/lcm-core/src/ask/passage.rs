@@ -9,7 +9,7 @@ use crate::storage::pack::PlacedMessage;
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    search::{each_field, query::TextQuery},
+    search::{each_field, text_query::TextQuery},
     storage::{codec, history::MessageHistory, store_session::StoreSession, summary},
 };
 use lcm_text::{

@@ -7,7 +7,7 @@ use crate::search::grep;
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
 
-use crate::search::query::TextQuery;
+use crate::search::text_query::TextQuery;
 use lcm_text::{
     base::{sort, tokens},
     config::Config,
@@ -17,7 +17,7 @@ use lcm_text::{
 
 use super::{
     answer::{NOT_FOUND_PREFIX, SEARCH_PREFIX},
-    record::{OpenQuestion, QuestionRecord},
+    question_record::{OpenQuestion, QuestionRecord},
 };
 
 /// Passages that an answer without a model repeats.

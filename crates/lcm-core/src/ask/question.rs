@@ -4,7 +4,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::search::query::TextQuery;
+use crate::search::text_query::TextQuery;
 use lcm_text::{
     base::{
         error::{Error, Result},

@@ -9,8 +9,8 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::{
     Assembly,
-    choose::{ContextChoice, IncludedRange},
     render::RenderedContext,
+    select::{ContextChoice, IncludedRange},
 };
 use crate::storage::{
     context::{ContextItem, MessageRun},

@@ -4,19 +4,19 @@
 //! by a policy. What is chosen is rendered and counted as it is returned; if a dialect made it
 //! larger than the budget, less is chosen. Every array for a provider is checked before it leaves.
 
-mod accepted;
-mod again;
-mod choose;
 mod dialect;
+mod element_hashes;
+mod eviction_policy;
 mod explain;
+mod explain_text;
+mod final_check;
 mod focus;
-mod live;
-mod marks;
-mod picture;
-mod policy;
+mod full_outputs;
+mod pending;
 mod prefix;
 mod render;
-mod whole;
+mod render_cache;
+mod select;
 
 use crate::storage::session;
 use alloc::{format, rc::Rc, string::String, vec::Vec};
@@ -30,9 +30,10 @@ use crate::storage::{
     records::{calibration, focus::FocusBrief},
     store_session::StoreSession,
 };
-use again::RenderedArrays;
-use choose::ContextChoice;
+use element_hashes::ElementHashes;
+use eviction_policy::EvictionPlan;
 use focus::FocusElement;
+use full_outputs::FullOutputs;
 use lcm_text::{
     base::{
         error::{Error, Result},
@@ -43,11 +44,10 @@ use lcm_text::{
     summary::transcript,
     types::api::{AssembleOptions, AssembledContext, Dialect},
 };
-use live::PendingMessage;
-use marks::ElementHashes;
-use policy::EvictionPlan;
+use pending::PendingMessage;
 use render::RenderedContext;
-use whole::FullOutputs;
+use render_cache::RenderedArrays;
+use select::ContextChoice;
 
 /// What assemblies leave for the next one: element hashes and rendered provider arrays.
 #[derive(Debug, Default)]
@@ -109,8 +109,8 @@ pub(crate) fn assemble(
         session::select_policy(reader, config, &keys, head, named, (budget, estimated))?;
     let policy = subtract_reserve(policy, reserved)?;
     let history = MessageHistory { keys: &keys, head };
-    let mut items = choose::load_items(reader, &history, &policy)?;
-    let live = live::read(dialect, &options.live_messages, head, &items)?;
+    let mut items = select::load_items(reader, &history, &policy)?;
+    let live = pending::read(dialect, &options.live_messages, head, &items)?;
     let mut focus = None;
     if !config.enabled {
         // A disabled engine passes its summaries over: the newest messages that fit, as they are.
@@ -119,7 +119,7 @@ pub(crate) fn assemble(
         focus = focus::replace_covered_summaries(brief, &mut items, config.plain_summaries);
     }
     let tail = fresh_tail::compute_fresh_tail(reader, &history, &items, &policy)?;
-    choose::prefetch_context(reader, &history, &items, &policy, focus.as_ref())?;
+    select::prefetch_context(reader, &history, &items, &policy, focus.as_ref())?;
     let mut assembly = Assembly {
         history: &history,
         items: &items,
@@ -222,7 +222,7 @@ impl Assembly<'_> {
         let mut tokens = self.evictable_budget();
         loop {
             let fill = keeping.plan_fill(self, tokens);
-            let choice = choose::select_items(reader, self, &fill)?;
+            let choice = select::select_items(reader, self, &fill)?;
             let mut rendered = render::render(reader, cache, self, &choice, dialect)?;
             match choice.count_fill_tokens(self) {
                 Some(chosen) if rendered.tokens > budget && tokens > 0 => {
@@ -296,7 +296,8 @@ impl Assembly<'_> {
         } else {
             Vec::new()
         };
-        let text = options.explain.then(|| picture::render_explanation(&items, self.policy.budget));
+        let text =
+            options.explain.then(|| explain_text::render_explanation(&items, self.policy.budget));
         let previous = options.previous.as_deref();
         let prefix = self.compare_prefix(rendered, dialect, previous);
         if previous.is_some() && prefix.stable_tokens.is_none() {

@@ -21,12 +21,13 @@ use lcm_text::{
 };
 
 use super::{
-    Assembly, accepted,
-    again::ProviderArray,
-    choose::ContextChoice,
+    Assembly,
     dialect::{self, EntryOrigin, EntryText, RenderEntry, RenderNote},
+    element_hashes::ElementHasher,
     explain::ContextPiece,
-    marks::ElementHasher,
+    final_check,
+    render_cache::ProviderArray,
+    select::ContextChoice,
 };
 
 /// Bytes that an array may have more than the last one before it is copied.
@@ -402,7 +403,7 @@ impl RenderedContext {
 
     /// Leaves out what the provider would refuse, which is a defect of the rendering, and says so.
     fn remove_refused(&mut self, dialect: Dialect) {
-        let Some(kept) = accepted::check_array(dialect, &self.messages_json) else { return };
+        let Some(kept) = final_check::check_array(dialect, &self.messages_json) else { return };
         let gone = |element: &ContextElement| {
             kept.removed_indexes.binary_search(&element.message?).ok().and(element.entry)
         };

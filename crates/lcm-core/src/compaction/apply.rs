@@ -35,13 +35,12 @@ use lcm_text::{
 };
 
 use super::{
-    judge::{self, CompletionVerdict, RejectionRule, SettledAnswer},
-    place::{SourceSplice, last_compactable_seq},
-    reason,
-    records::{ModelBreaker, TaskAttempts},
-    request,
-    sources::{self, GatheredSources, SummaryDraft},
-    spend,
+    acceptance::{self, CompletionVerdict, RejectionRule, SettledAnswer},
+    attempts::{ModelBreaker, TaskAttempts},
+    reason, request,
+    source_text::{self, GatheredSources, SummaryDraft},
+    spend_limit,
+    splice::{SourceSplice, last_compactable_seq},
     task::{self, SourceSpan, SummaryTask},
 };
 
@@ -105,7 +104,7 @@ pub(crate) fn apply(
 
 /// Id that the answer's summary would have if it was accepted as it is.
 fn compute_summary_id(task: &SummaryTask, completion: &Completion) -> [u8; 8] {
-    let (text, _) = judge::clean_answer(task, completion);
+    let (text, _) = acceptance::clean_answer(task, completion);
     summary::summary_id(
         &task.sources_hash,
         task.prompt_version,
@@ -128,7 +127,7 @@ pub(crate) struct TaskSettlement<'a> {
     rejected_attempts: Option<TaskAttempts>,
     /// Those of the outcome.
     warnings: Vec<String>,
-    spend_limits: spend::SpendLimits,
+    spend_limits: spend_limit::SpendLimits,
     index_maintenance: IndexMaintenance<'a>,
     now: Timestamp,
 }
@@ -172,7 +171,7 @@ impl<'a> TaskSettlement<'a> {
             _ => None,
         };
         let now = loaded.effective_time(now)?;
-        let limits = spend::SpendLimits::from_config(config);
+        let limits = spend_limit::SpendLimits::from_config(config);
         let (rejected, warnings) = (None, Vec::new());
         Ok(Self {
             keys,
@@ -287,7 +286,7 @@ impl<'a> TaskSettlement<'a> {
             return self.settle_stale(reader, completion);
         }
         let Some(answered) = completion else { return self.fall_back(reader, &place, None) };
-        match judge::judge_completion(&self.task, answered, &place.gathered) {
+        match acceptance::judge_completion(&self.task, answered, &place.gathered) {
             CompletionVerdict::Retry { rule, level, findings } => {
                 self.add_rejection_warning(rule);
                 self.request_retry(reader, config, &place, completion, level, findings)
@@ -390,11 +389,11 @@ impl<'a> TaskSettlement<'a> {
         reader.prefetch_records(self.keys, &wanted, &[])?;
         let gathered = match self.task.span {
             SourceSpan::Messages { seq_first, seq_last } => {
-                sources::gather_messages(reader, &history, seq_first, seq_last, reading)?
+                source_text::gather_messages(reader, &history, seq_first, seq_last, reading)?
             }
             SourceSpan::Items { .. } => {
                 let slice = items.get(from..to).unwrap_or(&[]);
-                sources::gather_items(reader, &history, slice, reading)?
+                source_text::gather_items(reader, &history, slice, reading)?
             }
         };
         let same =
@@ -483,7 +482,7 @@ impl<'a> TaskSettlement<'a> {
                 }
                 let reading = self.transcript_options();
                 let gathered =
-                    sources::gather_messages(reader, &history, seq_first, seq_last, reading)?;
+                    source_text::gather_messages(reader, &history, seq_first, seq_last, reading)?;
                 let Some(text) = self.build_fallback_text(&gathered) else { return Ok(None) };
                 summary::summary_id(&gathered.task_hash, self.task.prompt_version, level, &text)
             }
@@ -527,7 +526,7 @@ impl<'a> TaskSettlement<'a> {
         attempts.level = StoredLevel::from(level);
         attempts.attempt += 1;
         attempts.findings = findings;
-        attempts.tokens += completion.map_or(0, spend::count_tokens);
+        attempts.tokens += completion.map_or(0, spend_limit::count_tokens);
         let next = self.build_task_at(level, attempts.attempt);
         let tags = &config.strip_injected_context_tags;
         let previous =
@@ -551,9 +550,9 @@ impl<'a> TaskSettlement<'a> {
     fn count_answer(&mut self, completion: &Completion, accepted: bool) -> bool {
         let (limits, now) = (self.spend_limits, self.now);
         let ledger = &mut self.loaded.head.ledger;
-        let pauses = spend::count_answer(ledger, completion, accepted, limits, now);
+        let pauses = spend_limit::count_answer(ledger, completion, accepted, limits, now);
         if pauses {
-            self.warnings.push(spend::build_pause_warning(ledger.paused_until));
+            self.warnings.push(spend_limit::build_pause_warning(ledger.paused_until));
         }
         pauses
     }
@@ -605,7 +604,7 @@ impl<'a> TaskSettlement<'a> {
         let attempt = known.attempt + 1;
         self.task = self.build_task_at(level, attempt);
         let (level, tokens) =
-            (StoredLevel::from(level), known.tokens + spend::count_tokens(completion));
+            (StoredLevel::from(level), known.tokens + spend_limit::count_tokens(completion));
         self.rejected_attempts = Some(TaskAttempts { level, attempt, tokens, findings, ..known });
         pauses
     }
@@ -655,7 +654,7 @@ impl<'a> TaskSettlement<'a> {
         let mut outcome = self.build_outcome(ApplyStatus::Refused, reason::NO_PROGRESS, None);
         outcome.more = true;
         let known = self.attempts.clone().unwrap_or_default();
-        let spent = known.tokens + completion.map_or(0, spend::count_tokens);
+        let spent = known.tokens + completion.map_or(0, spend_limit::count_tokens);
         let attempts = TaskAttempts { is_exhausted: true, tokens: spent, lease_until: 0, ..known };
         self.charge_answer(&mut outcome, completion, false);
         self.commit_attempts(reader, &attempts)?;

@@ -13,7 +13,9 @@ use lcm_text::{
     types::api::{CompactionMode, CompactionOptions, Decision, Timestamp},
 };
 
-use super::{CompactionCall, CompactionGoal, derive_goal, plan, reason, spend, sweep::SweepToken};
+use super::{
+    CompactionCall, CompactionGoal, derive_goal, plan, reason, spend_limit, sweep::SweepToken,
+};
 
 /// What was compared, and how it came out.
 struct DueComparison {
@@ -90,7 +92,7 @@ pub(crate) fn evaluate(
     let paused_until = head.ledger.paused_until;
     let is_paused = due && !options.force && now.max(head.time) < paused_until;
     let warnings: Vec<String> =
-        is_paused.then(|| spend::build_pause_warning(paused_until)).into_iter().collect();
+        is_paused.then(|| spend_limit::build_pause_warning(paused_until)).into_iter().collect();
     let mut explanation = build_explanation(&call, budget, &compared, reason);
     explanation.add_texts("warnings", &warnings);
     Ok(Decision {

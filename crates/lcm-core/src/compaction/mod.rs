@@ -5,18 +5,18 @@
 //! of it; [`run`] does both around a model that may block. A task names its sources, so that
 //! nothing has to be remembered between the calls, by anybody.
 
+mod acceptance;
 pub(crate) mod advise;
 mod apply;
+mod attempts;
 mod evaluate;
-mod judge;
-mod place;
 mod plan;
-mod records;
 mod request;
 mod run;
 mod select;
-mod sources;
-mod spend;
+mod source_text;
+mod spend_limit;
+mod splice;
 mod sweep;
 pub(crate) mod task;
 
@@ -30,6 +30,7 @@ use crate::storage::{
     store_session::StoreSession,
 };
 pub(crate) use apply::apply;
+pub(crate) use attempts::ModelBreaker;
 pub(crate) use evaluate::evaluate;
 use lcm_text::{
     base::{
@@ -40,9 +41,8 @@ use lcm_text::{
     types::api::{CompactionMode, CompactionOptions},
 };
 pub(crate) use plan::plan;
-pub(crate) use records::ModelBreaker;
 pub(crate) use run::run;
-pub(crate) use sources::has_previous_context;
+pub(crate) use source_text::has_previous_context;
 use sweep::SweepToken;
 
 /// The closed list of reasons.

@@ -28,11 +28,11 @@ use lcm_text::{
 };
 
 use super::{
-    CompactionCall, CompactionGoal, derive_goal, reason,
-    records::{ModelBreaker, TaskAttempts},
-    request,
+    CompactionCall, CompactionGoal,
+    attempts::{ModelBreaker, TaskAttempts},
+    derive_goal, reason, request,
     select::{self, CondensationPhase, LeafChunk, SummaryGroup},
-    sources::{self, GatheredSources},
+    source_text::{self, GatheredSources},
     sweep::SweepToken,
     task::{self, SourceSpan, SummaryTask},
 };
@@ -82,7 +82,7 @@ pub(crate) fn plan(
         let before = found.items.get(..planned.index).unwrap_or(&[]);
         let depth = planned.task.depth;
         let seq = planned.gathered.seq_first;
-        let previous = sources::read_previous(reader, &history, before, seq, depth, tags)?;
+        let previous = source_text::read_previous(reader, &history, before, seq, depth, tags)?;
         let findings = &planned.attempts.findings;
         let (task, gathered) = (&planned.task, &planned.gathered);
         requests.push(request::build_request(
@@ -498,7 +498,8 @@ impl<'a> Planner<'a> {
         attempts: TaskAttempts,
     ) -> Result<Option<PlannedTask>> {
         let reading = self.transcript_options();
-        let gathered = sources::gather_placed(reader, &self.message_history(), messages, reading)?;
+        let gathered =
+            source_text::gather_placed(reader, &self.message_history(), messages, reading)?;
         let (seq_first, seq_last) = (gathered.seq_first, gathered.seq_last);
         if gathered.text.trim().is_empty() {
             return Ok(None);
@@ -559,7 +560,7 @@ impl<'a> Planner<'a> {
         attempts: TaskAttempts,
     ) -> Result<PlannedTask> {
         let items = self.items.get(group.from..group.to).unwrap_or(&[]);
-        let gathered = sources::gather_items(
+        let gathered = source_text::gather_items(
             reader,
             &self.message_history(),
             items,

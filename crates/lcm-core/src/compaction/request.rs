@@ -10,7 +10,7 @@ use lcm_text::{
 };
 
 use super::{
-    sources::{self, GatheredSources},
+    source_text::{self, GatheredSources},
     task::SummaryTask,
 };
 
@@ -22,7 +22,7 @@ pub(crate) fn build_request(
     previous: Option<&str>,
     findings: &str,
 ) -> CompletionRequest {
-    let boundary: String = sources::build_boundary(&task.sources_hash);
+    let boundary: String = source_text::build_boundary(&task.sources_hash);
     let prompt = prompts::build(&PromptInput {
         purpose: task.completion_purpose(),
         depth: task.depth,

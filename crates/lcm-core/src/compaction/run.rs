@@ -16,8 +16,8 @@ use lcm_text::{
 };
 
 use super::{
+    acceptance::{self, CompletionVerdict},
     apply::TaskSettlement,
-    judge::{self, CompletionVerdict},
     plan::{self, PlanDecision},
     reason, request,
 };
@@ -79,7 +79,7 @@ pub(crate) fn run(
                 break desk.record_model_failure(reader, config, error.code)?;
             }
         };
-        match judge::judge_completion(&task, &completion, &place.gathered) {
+        match acceptance::judge_completion(&task, &completion, &place.gathered) {
             CompletionVerdict::Retry { rule, level, findings: found } => {
                 findings.clone_from(&found);
                 if desk.reject_answer(&completion, rule, level, found) {

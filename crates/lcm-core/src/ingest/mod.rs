@@ -4,17 +4,17 @@
 //! makes one commit. [`stage`] takes large texts piece by piece; [`reconcile`] compares a whole
 //! transcript with what is stored. A message is skipped only on evidence; doubt keeps it.
 
+mod anchor_alignment;
+mod backlog;
 mod batch;
-mod beside;
-mod bounds;
-mod doubts;
+mod idempotency;
 mod identity;
-mod marks;
-mod overlap;
+mod import;
 mod reconcile;
 mod redaction;
-mod restore;
-mod stage;
+mod transcript_diff;
+mod upload;
+mod warnings;
 
 use alloc::{string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -33,8 +33,10 @@ use crate::{
     },
 };
 use batch::AppendCandidate;
+use idempotency::{IdempotencyKey, ListPart};
 use identity::KnownIdentities;
 pub(crate) use identity::{IdentityLookup, StoredIdentity, collect_lookups};
+pub(crate) use import::{ImportedMessages, import_messages};
 use lcm_text::{
     base::{
         error::{Error, ErrorCode, Result},
@@ -46,11 +48,9 @@ use lcm_text::{
     config::Config,
     types::api::{AppendOptions, Dialect, IngestMode, Receipt, Timestamp},
 };
-use marks::{IdempotencyKey, ListPart};
 pub(crate) use reconcile::{identify, reconcile};
 use redaction::RedactedCopy;
-pub(crate) use restore::{ImportedMessages, import_messages};
-pub(crate) use stage::{Upload, stage};
+pub(crate) use upload::{Upload, stage};
 
 /// Identity puts of one commit; the rest of the bound is for packs, chunks and the head.
 const IDENTITY_PUTS_MAX: usize = 200;
@@ -220,7 +220,7 @@ fn parse_extra(options: &AppendOptions) -> Result<AppendExtra> {
         revision: fields.take_optional_u64("revision"),
         refuse_replay: fields.take_flag("refuse_replay"),
         family: fields.take_optional_text("family"),
-        list_part: marks::parse_list_part(
+        list_part: idempotency::parse_list_part(
             fields.take_optional_text("list"),
             fields.take_optional_u64("from"),
         )?,
@@ -442,7 +442,7 @@ impl AppendCommit<'_> {
             act: JournalAction::Append { seq_first, count: int::saturate_tokens(count) },
         };
         let head = loaded.commit(reader, self.keys, now, &entry, puts, Vec::new())?;
-        doubts::add_warnings(self.dialect, self.candidates, seq_first, &mut self.decision);
+        warnings::add_warnings(self.dialect, self.candidates, seq_first, &mut self.decision);
         let ingested = int::to_u32(self.decision.new_messages.len());
         let skipped = int::to_u32(self.candidates.len()) - ingested;
         Ok(build_receipt(&head, ingested, skipped, Some(seq_first), self.decision.warnings))

@@ -29,12 +29,12 @@ use lcm_text::{
 };
 
 use super::{
-    StoredIdentity, beside,
-    bounds::{BacklogOptions, LastEntry, OverlapSummary},
+    StoredIdentity, anchor_alignment,
+    backlog::{BacklogOptions, LastEntry, OverlapSummary},
+    idempotency,
     identity::{self, AlignableEntry, IdentityLookup},
-    marks,
-    overlap::{self, AlignedRun},
     redaction::RedactedCopy,
+    transcript_diff::{self, AlignedRun},
 };
 
 /// Most entries of one transcript.
@@ -184,8 +184,8 @@ pub(crate) fn reconcile(
     let mut transcript = parse_transcript(transcript_json)?;
     let loaded = LoadedHead::load_head(reader, &keys, conversation)?;
     let head = &loaded.head;
-    let consumed =
-        marks::count_consumed(head, transcript.list_name.take())?.min(transcript.entries.len());
+    let consumed = idempotency::count_consumed(head, transcript.list_name.take())?
+        .min(transcript.entries.len());
     transcript.confirmed_count = transcript.confirmed_count.max(consumed);
     // Behind what was stored of it before, the rest would look replayed.
     transcript.refuse_replay &= transcript.confirmed_count == 0;
@@ -228,7 +228,7 @@ pub(crate) fn reconcile(
             let entry = effective.get(number).and_then(|index| entries.get(*index));
             entry.is_some_and(|entry| entry.entry_id.is_some() || entry.event_key.is_some())
         };
-        let seqs = beside::align_entries(reader, &history, &alignable, &has_id)?;
+        let seqs = anchor_alignment::align_entries(reader, &history, &alignable, &has_id)?;
         let is_by_id = alignable.iter().zip(&seqs).all(|(entry, seq)| entry.seq == *seq);
         let is_missing = |(index, seq): (&usize, &Option<u64>)| seq.is_none().then_some(*index);
         let missing: Vec<usize> = effective.iter().zip(&seqs).filter_map(is_missing).collect();
@@ -242,7 +242,8 @@ pub(crate) fn reconcile(
     // Place of an entry that is stored or not, in the transcript.
     let place = |number: usize| effective.get(number).copied().unwrap_or(entries.len());
     let seen = effective.partition_point(|index| *index < transcript.confirmed_count);
-    let overlap = overlap::diff_transcript(reader, &history, &texts, &alignable, seen, &place)?;
+    let overlap =
+        transcript_diff::diff_transcript(reader, &history, &texts, &alignable, seen, &place)?;
     let is_within = |index: usize| {
         let number = effective.binary_search(&index);
         let within = |run: &AlignedRun| {

@@ -9,12 +9,12 @@ use alloc::{string::String, vec::Vec};
 
 use super::{
     Corpus, Postings, SearchIndex,
-    direct::UnindexedMessages,
-    query::{FilterProperty, Presence, QueryFilter, QueryItem, TextQuery},
-    rank::{self, DocumentLayout, Ranker, TermPostings},
+    ranking::{self, DocumentLayout, Ranker, TermPostings},
     score,
     sessions::{self, SessionBounds},
-    window::TimeWindow,
+    text_query::{FilterProperty, Presence, QueryFilter, QueryItem, TextQuery},
+    time_window::TimeWindow,
+    unindexed::UnindexedMessages,
 };
 use crate::storage::{history::MessageHistory, store_session::StoreSession};
 use lcm_text::{
@@ -416,7 +416,7 @@ impl CorpusMatches {
             let weights = [(all, any), (statistics.sessions, sessions), (all, typed)]
                 .map(|(of, holding)| score::compute_idf(of, holding));
             let [any, sessions, typed] =
-                rank::scale_weights(weights, item.name.as_ref().is_some_and(has_spoken));
+                ranking::scale_weights(weights, item.name.as_ref().is_some_and(has_spoken));
             let apart;
             let layout = if postings.documents == documents {
                 &ranked
@@ -622,7 +622,7 @@ impl CorpusMatches {
     fn read_column<T>(
         &self,
         documents: &[u64],
-        of_direct: impl Fn(&super::direct::UnindexedEntry) -> T,
+        of_direct: impl Fn(&super::unindexed::UnindexedEntry) -> T,
         of_stored: impl FnOnce(&[u64]) -> Result<Vec<T>>,
     ) -> Result<Vec<T>> {
         if self.unindexed.entries.is_empty() {

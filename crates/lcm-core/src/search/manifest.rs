@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Corpus,
-    columns::DocValues,
+    doc_values::DocValues,
     segment::{INDEX_ROW_BYTES, SegmentRef},
 };
 use crate::storage::{

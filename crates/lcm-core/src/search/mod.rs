@@ -5,42 +5,42 @@
 //! And what a query means, which documents it finds in which order, and the passage to be shown.
 //! Not here: conversations, scopes and the texts of hits; that is `recall`.
 
-mod builder;
-mod check;
-mod columns;
-pub(crate) mod dates;
-mod direct;
+mod doc_values;
+mod feature_terms;
 mod fields;
 pub(crate) mod full_text;
 mod gram_query;
 mod grams;
 pub(crate) mod grep;
-mod index;
+mod index_check;
+mod index_maintenance;
+mod index_reader;
 mod manifest;
-mod merge;
 pub(crate) mod passages;
-pub(crate) mod query;
-mod rank;
+pub(crate) mod query_dates;
+mod ranking;
 pub(crate) mod regex;
-pub(crate) mod scan;
+pub(crate) mod regex_scan;
 pub(crate) mod score;
 mod segment;
+mod segment_builder;
+mod segment_merge;
 mod sessions;
-mod signs;
 pub(crate) mod snippet;
 mod terms;
-mod upkeep;
+pub(crate) mod text_query;
+pub(crate) mod time_window;
+mod unindexed;
 pub(crate) mod vectors;
-pub(crate) mod window;
 
-pub(crate) use check::check;
 pub(crate) use fields::{INDEXED_BYTES_MAX, IndexingBudget, SearchField, each_field};
 #[cfg(test)]
 pub(crate) use grams::each_gram;
 pub(crate) use grams::{messages_of_unit, unit_of_message};
-pub(crate) use index::{Postings, SearchIndex};
+pub(crate) use index_check::check;
+pub(crate) use index_maintenance::{IndexMaintenance, NewMessage};
+pub(crate) use index_reader::{Postings, SearchIndex};
 pub(crate) use terms::{each_term, has_positions};
-pub(crate) use upkeep::{IndexMaintenance, NewMessage};
 
 /// What kind of document is meant; each has segments of its own.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -12,7 +12,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use lcm_loops::block;
+use lcm_loops::posting_block;
 use serde::{Deserialize, Serialize};
 
 use super::{Corpus, unit_of_message};
@@ -49,7 +49,7 @@ pub(super) struct SegmentRef {
 
 impl SegmentRef {
     /// Documents and units it covers.
-    pub(super) fn covered_range(&self, corpus: Corpus) -> block::SegmentRange {
+    pub(super) fn covered_range(&self, corpus: Corpus) -> posting_block::SegmentRange {
         segment_range(corpus, (self.first_document, self.last_document))
     }
 
@@ -60,12 +60,12 @@ impl SegmentRef {
 }
 
 /// Documents with their units.
-pub(super) fn segment_range(corpus: Corpus, documents: (u64, u64)) -> block::SegmentRange {
+pub(super) fn segment_range(corpus: Corpus, documents: (u64, u64)) -> posting_block::SegmentRange {
     let units = match corpus {
         Corpus::Messages => (unit_of_message(documents.0), unit_of_message(documents.1)),
         Corpus::Summaries => documents,
     };
-    block::SegmentRange { documents, units }
+    posting_block::SegmentRange { documents, units }
 }
 
 /// The blocks of a segment in the order of their keys: first key and bytes.

@@ -3,9 +3,9 @@
 //! In: a text and its field. Out: terms as [`lcm_loops::walk`] has them, of tool names the whole
 //! (kind `n`), of JSON the keys and the values.
 
-pub(crate) use lcm_loops::walk::has_positions;
-pub(super) use lcm_loops::walk::hash_bytes;
-use lcm_loops::walk::{EachTerm, TermTokenizer};
+pub(crate) use lcm_loops::term_tokenizer::has_positions;
+pub(super) use lcm_loops::term_tokenizer::hash_bytes;
+use lcm_loops::term_tokenizer::{EachTerm, TermTokenizer};
 
 use super::SearchField;
 use lcm_text::base::json::{self, ByteSpan, JsonScanner, JsonTokenKind};
@@ -86,7 +86,7 @@ fn is_json(text: &str) -> bool {
 mod tests {
     use alloc::{format, string::String, vec, vec::Vec};
 
-    use lcm_loops::walk::TERM_BYTES_MAX;
+    use lcm_loops::term_tokenizer::TERM_BYTES_MAX;
 
     use super::*;
 

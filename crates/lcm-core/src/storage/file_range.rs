@@ -7,7 +7,7 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    search::{Corpus, SearchIndex, full_text, query::TextQuery},
+    search::{Corpus, SearchIndex, full_text, text_query::TextQuery},
     storage::{
         codec, history::MessageHistory, pack::RawText, records::grants, store_session::StoreSession,
     },

@@ -5,7 +5,7 @@
 
 use alloc::string::{String, ToString};
 
-pub use lcm_loops::num::{to_u32, to_u64, to_usize};
+pub use lcm_loops::int::{to_u32, to_u64, to_usize};
 
 /// A token count for the public interface, which has 32 bits.
 pub fn saturate_tokens(tokens: u64) -> u32 {

@@ -8,7 +8,7 @@
 use alloc::{borrow::Borrow, vec::Vec};
 use core::{cmp::Ordering, mem};
 
-pub use lcm_loops::sort::sort_numbers;
+pub use lcm_loops::radix_sort::sort_numbers;
 
 /// Sorts numbers and leaves out repetitions.
 #[inline(never)]

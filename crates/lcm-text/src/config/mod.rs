@@ -4,10 +4,10 @@
 //! a [`Policy`] of plain numbers. Derived defaults scale with the budget, so that a small one works
 //! as well as a large one. Not here: environment variables and files, which are the host's.
 
+mod budget_policy;
 mod decimal;
-mod keys;
 mod overrides;
-mod policy;
+mod settings;
 
 use alloc::{
     string::{String, ToString},
@@ -15,9 +15,9 @@ use alloc::{
 };
 
 pub use self::{
-    keys::parse,
+    budget_policy::BudgetPolicy,
     overrides::{ConfigOverride, OverrideContext},
-    policy::BudgetPolicy,
+    settings::parse,
 };
 use crate::{summary::prompts::PromptTemplate, types::api};
 

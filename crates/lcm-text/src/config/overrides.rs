@@ -188,7 +188,7 @@ fn read_permille(fields: &mut JsonFields<'_>) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{keys::parse, policy::BudgetPolicy};
+    use crate::config::{budget_policy::BudgetPolicy, settings::parse};
 
     fn config(rules: &str) -> Config {
         parse(&format!("{{\"contextThresholdOverrides\":{rules}}}")).unwrap().0

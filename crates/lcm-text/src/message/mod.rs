@@ -7,16 +7,16 @@
 mod anthropic;
 pub mod batch_limit;
 mod blocks;
-mod cost;
+mod content_identity;
 mod dialect_mismatch;
 mod gemini;
-mod identity;
 pub mod large_payload;
 mod lcm;
 mod openai_chat;
 mod openai_responses;
 pub mod outline;
 pub mod provider_limits;
+mod token_cost;
 pub mod trust;
 pub mod validate;
 
@@ -187,14 +187,14 @@ pub fn read_blocks(dialect: Dialect, raw: &str) -> Vec<MessageBlock> {
 pub fn quarter_tokens(dialect: Dialect, raw: &str) -> u64 {
     let whole = JsonValue { span: ByteSpan::from_range(0, raw.len()), kind: JsonKind::Object };
     match dialect {
-        Dialect::Anthropic => cost::quarter_tokens(raw, &anthropic::read_block(raw, whole)),
-        Dialect::Gemini => cost::quarter_tokens(raw, &gemini::read_part(raw, whole)),
+        Dialect::Anthropic => token_cost::quarter_tokens(raw, &anthropic::read_block(raw, whole)),
+        Dialect::Gemini => token_cost::quarter_tokens(raw, &gemini::read_part(raw, whole)),
         Dialect::Lcm => lcm::read(raw).map_or(0, |message| {
-            message.parts.iter().map(|part| cost::quarter_tokens(raw, part)).sum()
+            message.parts.iter().map(|part| token_cost::quarter_tokens(raw, part)).sum()
         }),
         _ => read_blocks(dialect, raw)
             .iter()
-            .map(|block| cost::quarter_tokens(raw, &block.part))
+            .map(|block| token_cost::quarter_tokens(raw, &block.part))
             .sum(),
     }
 }
@@ -208,7 +208,7 @@ pub fn contains_parts(raw: &str, parts: &[Part]) -> bool {
 
 /// What a part costs in quarter tokens.
 pub(crate) fn part_quarter_tokens(raw: &str, part: &Part) -> u64 {
-    cost::quarter_tokens(raw, part)
+    token_cost::quarter_tokens(raw, part)
 }
 
 /// Whether an id of a call looks unique for ever: `toolu_` or `call_` and at least 12 ASCII letters
@@ -318,12 +318,12 @@ fn build_message(
     ParsedMessage {
         role,
         tokens: tokens::tokens_from_quarters(
-            parts.iter().map(|part| cost::quarter_tokens(raw, part)).sum(),
+            parts.iter().map(|part| token_cost::quarter_tokens(raw, part)).sum(),
         ),
         timestamp,
         entry_id: json::find_member(members, raw, "id").and_then(read_id),
         event_key: json::find_member(members, raw, "event_key").and_then(read_id),
-        identity: identity::hash_content(raw, members),
+        identity: content_identity::hash_content(raw, members),
         unique_call_id,
         is_discriminating: discriminating,
         is_failed_and_empty: role == Role::Assistant

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use super::{
     ParsedMessage, Part, Role,
     blocks::{self, JsonObject, MessageBlock, PartCollector},
-    build_message, identity,
+    build_message, content_identity,
 };
 use crate::{
     base::{
@@ -76,7 +76,7 @@ pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
     if let "item_reference" | "local_shell_call_output" = read_kind(&item) {
         // Here `id` says which other item is meant: it is content, and no name of this one.
         message.entry_id = None;
-        message.identity = identity::hash_content_with_id(raw, &item.members);
+        message.identity = content_identity::hash_content_with_id(raw, &item.members);
     }
     Ok(message)
 }

@@ -5,11 +5,11 @@
 //! compared but must fit its text; everything else is. Findings do not stop it; a record that
 //! cannot be read at all is a finding of its own.
 
-mod graph;
 mod payloads;
 mod sequence;
+mod summary_graph;
 
-pub(super) use graph::{is_derived_from, least_trust, sum_measures};
+pub(super) use summary_graph::{is_derived_from, least_trust, sum_measures};
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -127,8 +127,8 @@ pub(crate) fn check(reader: &mut StoreSession<'_>, conversation: &str) -> Result
     check_journal(reader, &keys, head, &mut report)?;
     let others = sequence::check(reader, &keys, head, &mut report)?;
     let summaries = read_summaries(reader, &keys, &mut report)?;
-    graph::check_context(reader, &keys, head, &summaries, &mut report)?;
-    graph::check_summaries(reader, &keys, head, &summaries, &mut report)?;
+    summary_graph::check_context(reader, &keys, head, &summaries, &mut report)?;
+    summary_graph::check_summaries(reader, &keys, head, &summaries, &mut report)?;
     report.begin_check("search-index");
     let found = search::check(reader, &keys, head, &summaries);
     for message in report.catch_damage(found)?.unwrap_or_default() {

@@ -9,7 +9,7 @@
 
 mod progress;
 mod summaries;
-mod write;
+mod writer;
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -27,7 +27,7 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-use super::portable::{ExportLine, HeaderLine, SummaryLine};
+use super::export_format::{ExportLine, HeaderLine, SummaryLine};
 use progress::{ImportProgress, ImportSection};
 
 /// Takes one page of lines. Answers `{"consumed", "cursor", "rewind", ...}`: how many lines were
@@ -59,7 +59,7 @@ pub(crate) fn import_page(
         return build_response(&progress.start_second_pass(), 0, true);
     }
     if progress.verified_checksum.is_some() {
-        let consumed = write::write_page(reader, &mut progress, lines, now)?;
+        let consumed = writer::write_page(reader, &mut progress, lines, now)?;
         return build_response(&progress, consumed, false);
     }
     for text in lines {

@@ -25,7 +25,7 @@ use lcm_text::{
 
 use super::super::{
     cursor,
-    portable::{
+    export_format::{
         self, ChunkLine, EndLine, ExportLine, ExportedItem, FORMAT, HeaderLine, LargeMessageLine,
         LineChecksum, MessageLine, SummaryLine,
     },
@@ -142,7 +142,7 @@ impl ImportProgress {
         if self.is_ended {
             return Err(self.line_error("stands behind the end of the export"));
         }
-        let (line, sum) = portable::parse_line(text, &self.checksum)
+        let (line, sum) = export_format::parse_line(text, &self.checksum)
             .map_err(|what| self.line_error(&what.message))?;
         self.checksum = sum;
         Ok(line)
@@ -246,7 +246,7 @@ impl ImportSection {
 
     fn accept_message(&mut self, line: &MessageLine) -> Result<()> {
         self.ensure_next_message(line.seq)?;
-        if line.text.len() > portable::INLINE_BYTES_MAX {
+        if line.text.len() > export_format::INLINE_BYTES_MAX {
             return refuse_line("holds a text that has to come in pieces");
         }
         let message = message::parse(line.dialect, &line.text)?;
@@ -258,7 +258,7 @@ impl ImportSection {
 
     fn accept_large_message(&mut self, line: &LargeMessageLine) -> Result<()> {
         self.ensure_next_message(line.seq)?;
-        let inline = int::to_u64(portable::INLINE_BYTES_MAX);
+        let inline = int::to_u64(export_format::INLINE_BYTES_MAX);
         if line.bytes <= inline || line.bytes > limits::MESSAGE_BYTES_MAX {
             return refuse_line("has a size that no large message has");
         }
@@ -333,7 +333,7 @@ impl ImportSection {
         if self.summaries_seen != self.summaries {
             return refuse_line("comes before all summaries have");
         }
-        if items.is_empty() || items.len() > portable::ITEMS_PER_LINE {
+        if items.is_empty() || items.len() > export_format::ITEMS_PER_LINE {
             return refuse_line("has no items, or too many");
         }
         for item in items {

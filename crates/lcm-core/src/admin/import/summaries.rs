@@ -36,7 +36,7 @@ use lcm_text::{
 use super::{
     super::{
         check::{is_derived_from, least_trust, sum_measures},
-        portable::{ExportedItem, SummaryLine},
+        export_format::{ExportedItem, SummaryLine},
     },
     ensure_derivation_matches,
 };

@@ -10,12 +10,12 @@ use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
 use super::{
     RenderNote, RenderNotes,
-    alternate::{self, RoleMessage, pad_with_user_turns, push_fragments},
-    answer::{self, ToolOutputPiece},
-    file::{self, push_field},
-    pair::number_id,
-    sink::{ArrayWriter, JsonFragment},
-    turns::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall},
+    array_writer::{ArrayWriter, JsonFragment},
+    file_content::{self, push_field},
+    normalize::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall},
+    pair_tool_calls::number_id,
+    role_alternation::{self, RoleMessage, pad_with_user_turns, push_fragments},
+    tool_output::{self, ToolOutputPiece},
 };
 use lcm_text::{
     base::json::{self, ByteSpan, JsonKind, JsonValue},
@@ -57,7 +57,7 @@ pub(super) fn write(turns: &[Turn<'_>], begun: bool, notes: &mut RenderNotes) ->
     }
     pad_with_user_turns(&mut out, text_json, (begun, served.is_paused(turns)), notes);
     limit_cache_controls(&mut out);
-    alternate::write_messages(Dialect::Anthropic, &out, "content", notes)
+    role_alternation::write_messages(Dialect::Anthropic, &out, "content", notes)
 }
 
 /// What a model says behind a call that it makes goes in front of its calls: behind them the
@@ -245,10 +245,12 @@ impl ServerToolPairs {
         let native = block.native.map(String::from);
         match &block.body {
             BlockBody::Text(text) if text.trim().is_empty() => None,
-            BlockBody::Text(text) => match native.filter(|native| file::is_object(native)) {
-                Some(native) => Some(native),
-                None => Some(text_json(text)),
-            },
+            BlockBody::Text(text) => {
+                match native.filter(|native| file_content::is_object(native)) {
+                    Some(native) => Some(native),
+                    None => Some(text_json(text)),
+                }
+            }
             BlockBody::Thought => {
                 let kept = native
                     .filter(|native| provider_limits::is_signed(&parse_block(native)) && !is_user);
@@ -345,7 +347,7 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
         return native.into();
     }
     let mut blocks: Vec<String> = Vec::new();
-    let pieces = answer::split_output(answer.output);
+    let pieces = tool_output::split_output(answer.output);
     for piece in &pieces {
         match piece {
             ToolOutputPiece::Text(text) if text.trim().is_empty() => {}
@@ -385,7 +387,7 @@ fn media_json(media: &str) -> Option<String> {
     if block.get_text("type") == "tool_reference" {
         return Some(media.into());
     }
-    file::read_media(media)?.to_anthropic()
+    file_content::read_media(media)?.to_anthropic()
 }
 
 /// Whether the content of a result is as the provider takes it.

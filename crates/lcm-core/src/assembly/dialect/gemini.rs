@@ -8,11 +8,11 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::{
     EntryOrigin, RenderEntry, RenderNote, RenderNotes,
-    alternate::{self, RoleMessage, pad_with_user_turns, push_fragments},
-    answer,
-    file::{self, push_field},
-    sink::{ArrayWriter, JsonFragment},
-    turns::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall},
+    array_writer::{ArrayWriter, JsonFragment},
+    file_content::{self, push_field},
+    normalize::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall},
+    role_alternation::{self, RoleMessage, pad_with_user_turns, push_fragments},
+    tool_output,
 };
 use lcm_text::{
     base::json::{self, ByteSpan, JsonKind, JsonValue},
@@ -67,7 +67,7 @@ pub(super) fn write(
         }
     }
     pad_with_user_turns(&mut out, text_json, (begun, false), notes);
-    alternate::write_messages(Dialect::Gemini, &out, "parts", notes)
+    role_alternation::write_messages(Dialect::Gemini, &out, "parts", notes)
 }
 
 /// The role of a user's content, as it was given.
@@ -120,12 +120,12 @@ fn write_part(turn: &Turn<'_>, block: &TurnBlock<'_>, notes: &mut RenderNotes) -
     }
     let native = block.native.filter(|_| !is_astray).map(String::from);
     match &block.body {
-        BlockBody::Text(text) => match native.filter(|native| file::is_object(native)) {
+        BlockBody::Text(text) => match native.filter(|native| file_content::is_object(native)) {
             Some(native) => (!text.is_empty() || is_signed(&native)).then_some(native),
             None => (!text.trim().is_empty()).then(|| text_json(text)),
         },
         BlockBody::Thought => {
-            let kept = native.filter(|native| is_model && file::is_object(native));
+            let kept = native.filter(|native| is_model && file_content::is_object(native));
             if kept.is_none() {
                 notes.add_note(turn.entry, RenderNote::ReasoningLeftOut);
             }
@@ -198,7 +198,7 @@ fn call_json(call: &TurnCall<'_>, native: Option<&str>) -> String {
     let name = provider_limits::sanitize_tool_name(Dialect::Gemini, &call.name);
     let stands = call.given_id.as_deref().is_none_or(|given| given == call.id)
         && name == call.name
-        && (call.input.is_empty() || file::is_object(call.input));
+        && (call.input.is_empty() || file_content::is_object(call.input));
     if let Some(native) = native.filter(|_| stands) {
         return native.into();
     }
@@ -225,7 +225,7 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
     }
     out.push_str(",\"response\":");
     let output = ByteSpan::from_range(0, answer.output.len());
-    let (text, is_whole) = answer::text(answer.output);
+    let (text, is_whole) = tool_output::text(answer.output);
     let is_object = json::kind(answer.output, output) == JsonKind::Object;
     if is_object && is_whole && !answer.is_error {
         out.push_str(&json::compact_value(answer.output, output));

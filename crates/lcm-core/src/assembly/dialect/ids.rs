@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use super::turns::{BlockBody, Turn, TurnBlock};
+use super::normalize::{BlockBody, Turn, TurnBlock};
 use lcm_text::{
     base::json,
     message::{JsonObject, Role},

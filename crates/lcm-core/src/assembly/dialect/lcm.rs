@@ -5,7 +5,7 @@
 
 use alloc::string::String;
 
-use super::file;
+use super::file_content;
 use lcm_text::{
     base::json::{self, ByteSpan, JsonKind},
     message::{self, JsonObject, MessageBlock, Part, Role, provider_limits},
@@ -81,7 +81,7 @@ fn push_part(out: &mut String, dialect: Dialect, raw: &str, block: &MessageBlock
             }
         }
         Part::File { .. } | Part::Other { .. } => {
-            let file = file::read(dialect, raw, &block.part, block.whole);
+            let file = file_content::read(dialect, raw, &block.part, block.whole);
             match file.and_then(|file| file.to_lcm()) {
                 Some(json) => out.push_str(&json),
                 None => out.push_str(json::slice_span(raw, block.whole)),

@@ -5,19 +5,19 @@
 //! ([`turns`]), calls and results find each other ([`pair`]), the dialect writes the turns down.
 //! What is chosen is decided before; nothing here reads the store.
 
-mod alternate;
-mod answer;
 mod anthropic;
-mod file;
+mod array_writer;
+mod file_content;
 mod gemini;
 mod ids;
 mod lcm;
-mod note;
+mod normalize;
 mod openai_chat;
 mod openai_responses;
-mod pair;
-mod sink;
-mod turns;
+mod pair_tool_calls;
+mod render_notes;
+mod role_alternation;
+mod tool_output;
 
 #[cfg(test)]
 mod tests;
@@ -27,7 +27,7 @@ use alloc::{rc::Rc, string::String, vec::Vec};
 pub(super) use self::{
     anthropic::push_with_cache_control,
     lcm::from_provider,
-    note::{RenderNote, RenderNotes},
+    render_notes::{RenderNote, RenderNotes},
 };
 use crate::storage::pack::{RawText, StoredMessage};
 use lcm_text::{
@@ -142,11 +142,11 @@ pub(super) struct OutputElement {
 /// rendered before them.
 pub(super) fn render(dialect: Dialect, entries: &[RenderEntry], begun: bool) -> RenderOutput {
     let mut notes = RenderNotes::default();
-    let mut turns = turns::normalize_entries(dialect, entries);
+    let mut turns = normalize::normalize_entries(dialect, entries);
     let mut ids = Vec::new();
     ids::collect_ids(&turns, &mut ids);
     let stands_alone = ids::is_independent(&turns);
-    let pairs = pair::pair_calls(dialect, &mut turns, &mut notes);
+    let pairs = pair_tool_calls::pair_calls(dialect, &mut turns, &mut notes);
     // Those that pairing made up, too.
     ids::collect_ids(&turns, &mut ids);
     let sink = match dialect {
@@ -156,6 +156,6 @@ pub(super) fn render(dialect: Dialect, entries: &[RenderEntry], begun: bool) -> 
         // Messages for `lcm` are written as they are and never come here.
         Dialect::OpenaiChat | Dialect::Lcm => openai_chat::write(&turns, &mut notes),
     };
-    let sink::ArrayWriter { json, starts, elements, .. } = sink;
+    let array_writer::ArrayWriter { json, starts, elements, .. } = sink;
     RenderOutput { json, starts, elements, notes, ids, pairs, is_independent: stands_alone }
 }

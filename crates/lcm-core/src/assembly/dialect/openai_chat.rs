@@ -7,10 +7,11 @@
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use super::{
-    HOST_MEMBERS, RenderNote, RenderNotes, answer,
-    file::{FileContent, dedup_members, push_field, write_members_without},
-    sink::{ArrayWriter, JsonFragment},
-    turns::{BlockBody, Turn, TurnAnswer, TurnCall},
+    HOST_MEMBERS, RenderNote, RenderNotes,
+    array_writer::{ArrayWriter, JsonFragment},
+    file_content::{FileContent, dedup_members, push_field, write_members_without},
+    normalize::{BlockBody, Turn, TurnAnswer, TurnCall},
+    tool_output,
 };
 use lcm_text::{
     base::json::{self, ByteSpan, JsonKind},
@@ -241,7 +242,7 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
     {
         return json;
     }
-    let (text, is_whole) = answer::text_with_error_mark(answer);
+    let (text, is_whole) = tool_output::text_with_error_mark(answer);
     if !is_whole {
         notes.add_note(answer.entry, RenderNote::BlockLeftOut);
     }

@@ -9,10 +9,10 @@ use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec
 
 use super::{
     HOST_MEMBERS, RenderNote, RenderNotes,
-    answer::{self, ToolOutputPiece},
-    file::{self, push_field, write_members_without},
-    sink::{ArrayWriter, JsonFragment},
-    turns::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall},
+    array_writer::{ArrayWriter, JsonFragment},
+    file_content::{self, push_field, write_members_without},
+    normalize::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall},
+    tool_output::{self, ToolOutputPiece},
 };
 use lcm_text::{
     base::json::{self, ByteSpan, JsonKind, JsonValue},
@@ -315,10 +315,10 @@ impl ItemWriter {
         }
         let mut out = format!("{{\"type\":\"{call}_output\"");
         push_field(&mut out, "call_id", &answer.id);
-        let pieces = answer::split_output(answer.output);
+        let pieces = tool_output::split_output(answer.output);
         if answer.is_error || !pieces.iter().any(|piece| matches!(piece, ToolOutputPiece::Media(_)))
         {
-            let (text, is_whole) = answer::text_with_error_mark(answer);
+            let (text, is_whole) = tool_output::text_with_error_mark(answer);
             if !is_whole {
                 notes.add_note(answer.entry, RenderNote::BlockLeftOut);
             }
@@ -384,7 +384,7 @@ fn media_content<'a>(
     match piece {
         ToolOutputPiece::Text(text) => ItemContent::Text(text),
         ToolOutputPiece::Media(media) => {
-            let json = file::read_media(media).and_then(|file| file.to_openai_responses());
+            let json = file_content::read_media(media).and_then(|file| file.to_openai_responses());
             json.map_or_else(|| omission_content(entry, "media", notes), ItemContent::Part)
         }
     }

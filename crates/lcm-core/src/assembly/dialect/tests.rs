@@ -3,7 +3,7 @@
 
 use alloc::{format, vec};
 
-use super::{answer::ToolOutputPiece, sink::JsonFragment, *};
+use super::{array_writer::JsonFragment, tool_output::ToolOutputPiece, *};
 use lcm_text::{
     base::json,
     message::{self, provider_limits},
@@ -39,20 +39,20 @@ fn half_a_surrogate_pair_is_replaced_and_nothing_else() {
 #[test]
 fn tool_output_is_texts_and_media_or_one_text() {
     let text = |text: &'static str| ToolOutputPiece::Text(text.into());
-    assert_eq!(answer::split_output("\"a\\n\""), [text("a\n")]);
-    assert_eq!(answer::split_output(""), []);
-    assert_eq!(answer::split_output("null"), []);
-    assert_eq!(answer::split_output("{ \"a\" : 1}"), [text("{\"a\":1}")]);
-    assert_eq!(answer::split_output("[1, 2]"), [text("[1,2]")]);
+    assert_eq!(tool_output::split_output("\"a\\n\""), [text("a\n")]);
+    assert_eq!(tool_output::split_output(""), []);
+    assert_eq!(tool_output::split_output("null"), []);
+    assert_eq!(tool_output::split_output("{ \"a\" : 1}"), [text("{\"a\":1}")]);
+    assert_eq!(tool_output::split_output("[1, 2]"), [text("[1,2]")]);
     let image = r#"{"type":"image","source":{}}"#;
     let list = format!("[{{\"type\":\"text\",\"text\":\"a\"}}, {image}]");
-    assert_eq!(answer::split_output(&list), [text("a"), ToolOutputPiece::Media(image)]);
+    assert_eq!(tool_output::split_output(&list), [text("a"), ToolOutputPiece::Media(image)]);
     let screen = r#"{"type":"computer_screenshot","image_url":"data:image/png;base64,QQ"}"#;
-    assert_eq!(answer::split_output(screen), [ToolOutputPiece::Media(screen)]);
-    let image = super::file::read_media(screen).unwrap();
+    assert_eq!(tool_output::split_output(screen), [ToolOutputPiece::Media(screen)]);
+    let image = super::file_content::read_media(screen).unwrap();
     assert_eq!((&*image.mime, image.data.as_deref()), ("image/png", Some("QQ")));
     let other = r#"[{"type":"text","text":"a"},{"type":"row"}]"#;
-    assert_eq!(answer::split_output(other), [text(other)]);
+    assert_eq!(tool_output::split_output(other), [text(other)]);
 }
 
 #[test]

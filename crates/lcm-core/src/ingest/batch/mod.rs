@@ -30,7 +30,7 @@ use lcm_text::{
 use super::{
     IDENTITY_PUTS_MAX, NumberedDirectoryNode,
     identity::{self, IdentityLookup},
-    stage::Upload,
+    upload::Upload,
 };
 
 /// Most packs that one append writes. Two neighbours together hold over 64 KiB of text or take over

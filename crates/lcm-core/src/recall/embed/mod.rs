@@ -14,9 +14,11 @@ use crate::{
     search::{
         Corpus, SearchIndex,
         vectors::{
-            VectorRecord,
-            block::{BLOCK_DOCUMENTS, SignBlock, block_bytes_max, document_at, locate_document},
-            block_key, diagnose_damage, quantise, vector_key,
+            VectorRecord, block_key, diagnose_damage, quantization,
+            sign_block::{
+                BLOCK_DOCUMENTS, SignBlock, block_bytes_max, document_at, locate_document,
+            },
+            vector_key,
         },
     },
     storage::{
@@ -79,9 +81,10 @@ impl EmbedRequest {
                     JsonFields::parse_argument("vectors", json::slice_span(&list, element.span))?;
                 let id = fields.take_text("id");
                 // One that was forgotten, or goes by another name, must not remove what is there.
-                let vector = quantise::parse_nullable_vector(&mut fields)?.ok_or_else(|| {
-                    Error::invalid_input("vectors: `vector` must be a list of numbers, or null")
-                })?;
+                let vector =
+                    quantization::parse_nullable_vector(&mut fields)?.ok_or_else(|| {
+                        Error::invalid_input("vectors: `vector` must be a list of numbers, or null")
+                    })?;
                 fields.finish("vectors")?;
                 entries.push(VectorEntry { id, vector });
             }
@@ -239,7 +242,7 @@ impl EmbedUpdate<'_, '_> {
             block.set(at, dimensions, entry.vector.as_deref());
             self.vectors.corpus_vectors_mut(corpus).set(number, Some(block));
             let key = vector_key(&self.keys, corpus, *document);
-            let bytes = entry.vector.as_ref().map(|vector| quantise::vector_bytes(vector));
+            let bytes = entry.vector.as_ref().map(|vector| quantization::vector_bytes(vector));
             let value = bytes.map(|bytes| codec::encode_raw_bytes(&bytes)).transpose()?;
             self.puts.push(Put { key, value });
         }

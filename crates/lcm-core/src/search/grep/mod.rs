@@ -4,14 +4,14 @@
 //! what a query may be; [`find`] finds, [`show`] reads what is shown. Not here: the index and the
 //! expressions ([`crate::search`]).
 
-mod files;
-mod find;
+mod cursor;
+mod execute;
+mod file_search;
 mod neighbours;
-mod show;
-mod start;
+mod render_hits;
 
 pub(crate) use neighbours::NEIGHBOURS_MAX;
-pub(crate) use show::{find_query_offset, find_query_passage};
+pub(crate) use render_hits::{find_query_offset, find_query_passage};
 
 use crate::storage::session;
 use alloc::{boxed::Box, string::String, vec::Vec};
@@ -19,11 +19,11 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 use crate::{
     search::{
         SearchIndex,
-        query::{TextQuery, looks_like_regex},
         regex::Regex,
         score,
-        vectors::quantise,
-        window::TimeWindow,
+        text_query::{TextQuery, looks_like_regex},
+        time_window::TimeWindow,
+        vectors::quantization,
     },
     storage::{
         head::LoadedHead, keys::ConversationKeys, records::grants::GrantAccess,
@@ -62,7 +62,7 @@ struct GrepQuery {
     all: bool,
     /// Not the family of the conversation.
     only: bool,
-    file_options: files::FileSearchOptions,
+    file_options: file_search::FileSearchOptions,
     /// Messages that are shown before and after each one that is found.
     neighbours: u64,
     vector: Option<QueryVector>,
@@ -158,7 +158,7 @@ impl GrepBounds {
 #[derive(Default)]
 struct GrepResults {
     /// In order, as many as the bounds say.
-    rows: Vec<show::RenderedHit>,
+    rows: Vec<render_hits::RenderedHit>,
     total: u64,
     /// A file has more passages than count, or a message names more files than are looked up.
     has_more: bool,
@@ -254,9 +254,14 @@ pub(crate) fn grep_uncharged(
         indexes.push(SearchIndex::open(reader, &place.keys, &place.loaded.head)?);
     }
     let mut look = |sought: &mut GrepPattern, notes: &mut Vec<&'static str>| match bounds.scope {
-        GrepScope::Files => {
-            files::search_files(reader, &places, &mut indexes, sought, &bounds, &query.file_options)
-        }
+        GrepScope::Files => file_search::search_files(
+            reader,
+            &places,
+            &mut indexes,
+            sought,
+            &bounds,
+            &query.file_options,
+        ),
         _ => search_documents(reader, &places, &mut indexes, sought, &bounds, &query, notes),
     };
     let mut answered = look(&mut sought, &mut notes)?;
@@ -359,13 +364,13 @@ fn search_documents(
             "start_id: words are looked for everywhere at once; it goes with an expression",
         ));
     }
-    let found = find::execute_query(reader, places, indexes, sought, bounds, vector, start)?;
+    let found = execute::execute_query(reader, places, indexes, sought, bounds, vector, start)?;
     notes.extend_from_slice(&found.notes);
-    let mut rows = show::render_hits(reader, places, indexes, sought, &found.hits)?;
+    let mut rows = render_hits::render_hits(reader, places, indexes, sought, &found.hits)?;
     if neighbours::add_neighbours(reader, places, &found.hits, &mut rows, bounds.neighbours)? {
         notes.push("neighbours-limited");
     }
-    let find::FoundHits { total, is_cut, next_cursor: next, hit_cursors: starts, .. } = found;
+    let execute::FoundHits { total, is_cut, next_cursor: next, hit_cursors: starts, .. } = found;
     let unscanned_from = next.map(|next| (next.encode(places), 0));
     let starts = starts.into_iter().map(|start| start.encode(places)).collect();
     Ok(GrepResults { rows, total, is_cut, unscanned_from, cursors: starts, has_more: false })
@@ -389,7 +394,7 @@ fn parse_query(query_json: &str) -> Result<GrepQuery> {
         limit: fields.take_optional_u64("limit").unwrap_or(LIMIT_DEFAULT),
         all: fields.take_flag("all"),
         only: fields.take_flag("only"),
-        file_options: files::FileSearchOptions::read(
+        file_options: file_search::FileSearchOptions::read(
             &mut fields,
             scope.is_some_and(|(_, scope)| *scope == GrepScope::Files),
         )?,
@@ -403,7 +408,7 @@ fn parse_query(query_json: &str) -> Result<GrepQuery> {
 /// The vector of a query, with the name of its model.
 fn parse_vector(fields: &mut JsonFields<'_>) -> Result<Option<QueryVector>> {
     let model = fields.take_optional_text("model");
-    let parts = quantise::parse_vector(fields)?;
+    let parts = quantization::parse_vector(fields)?;
     if parts.is_none() && model.is_some() {
         return Err(Error::invalid_input("model: it is that of a vector, and there is none"));
     }

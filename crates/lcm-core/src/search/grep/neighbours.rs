@@ -8,7 +8,7 @@ use crate::storage::pack::PlacedMessage;
 use alloc::{string::String, vec::Vec};
 use core::iter;
 
-use super::{SearchedConversation, find::GrepHit, show::RenderedHit};
+use super::{SearchedConversation, execute::GrepHit, render_hits::RenderedHit};
 use crate::{
     search::{Corpus, each_field, snippet},
     storage::{

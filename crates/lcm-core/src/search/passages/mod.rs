@@ -7,12 +7,12 @@
 //! on the search goes on, so that nothing is passed over or found twice. [`words`] has what is done
 //! with words. Not here: reading the text.
 
-mod words;
+mod word_matcher;
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::iter;
 
-pub(crate) use self::words::WordMatcher;
+pub(crate) use self::word_matcher::WordMatcher;
 use super::{
     regex::Regex,
     snippet::{SNIPPET_CHARACTERS_MAX, Snippet, build_snippet},

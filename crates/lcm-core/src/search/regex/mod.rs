@@ -6,7 +6,7 @@
 //! texts together may cost is bounded: what is beyond the bound is not looked at, and the
 //! expression says so. Not here: which texts are read.
 
-mod classes;
+mod char_classes;
 mod translate;
 
 use alloc::boxed::Box;

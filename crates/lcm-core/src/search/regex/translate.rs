@@ -18,7 +18,7 @@ use regex_syntax::{
     hir::{self, Capture, Class, ClassUnicode, ClassUnicodeRange, Dot, Hir, Look},
 };
 
-use super::classes::CharClasses;
+use super::char_classes::CharClasses;
 use lcm_text::base::error::{Error, Result};
 
 /// Translates a whole expression.

@@ -60,7 +60,7 @@ fn class_of(pattern: &str) -> ClassUnicode {
 
 #[test]
 fn classes_hold_what_unicode_says() {
-    let mut classes = classes::CharClasses::default();
+    let mut classes = char_classes::CharClasses::default();
     for (kind, pattern) in [
         (regex_syntax::ast::ClassPerlKind::Digit, r"\d"),
         (regex_syntax::ast::ClassPerlKind::Space, r"\s"),
@@ -73,7 +73,7 @@ fn classes_hold_what_unicode_says() {
 /// Goal: each character is equal to just those that Unicode says differ in case only.
 #[test]
 fn case_folding_is_that_of_unicode() {
-    let mut classes = classes::CharClasses::default();
+    let mut classes = char_classes::CharClasses::default();
     let of = |char| ClassUnicode::new([ClassUnicodeRange::new(char, char)]);
     let mut cased = 0;
     for char in '\0'..='\u{2ffff}' {

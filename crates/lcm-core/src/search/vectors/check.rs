@@ -7,10 +7,10 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::{
     CorpusVectors, VectorRecord,
-    block::{SignBlock, document_at, locate_document, pack_signs},
+    sign_block::{SignBlock, document_at, locate_document, pack_signs},
 };
 use crate::{
-    search::{Corpus, columns},
+    search::{Corpus, doc_values},
     storage::{codec, keys::ConversationKeys, store_session::StoreSession},
 };
 use lcm_text::base::{
@@ -100,7 +100,7 @@ impl VectorCheck {
                 }
                 side.set(number, Some(&block));
                 for (document, signs) in block.iter_vectors(number, dimensions) {
-                    known.insert(document, Some(columns::column_checksum(signs)));
+                    known.insert(document, Some(doc_values::column_checksum(signs)));
                 }
                 return Ok(());
             }
@@ -111,7 +111,7 @@ impl VectorCheck {
                     return Err(super::corrupt_vectors(key));
                 }
                 let check = known.get_mut(&number).and_then(Option::take);
-                if check != Some(columns::column_checksum(&pack_signs(&parts))) {
+                if check != Some(doc_values::column_checksum(&pack_signs(&parts))) {
                     let (block, _) = locate_document(number);
                     let block = super::block_key(keys, corpus, block);
                     return Err(Error::corrupt_store(format_args!(

@@ -6,10 +6,10 @@
 //! [`nearness`] compares integers. Not here: embeddings themselves, the verb that attaches them and
 //! what a query does with them ([`crate::recall`]).
 
-pub(crate) mod block;
 pub(crate) mod check;
-pub(crate) mod nearness;
-pub(crate) mod quantise;
+pub(crate) mod quantization;
+pub(crate) mod sign_block;
+pub(crate) mod similarity;
 
 use alloc::{string::String, vec::Vec};
 
@@ -21,12 +21,12 @@ use crate::storage::{
     keys::ConversationKeys,
     store_session::StoreSession,
 };
-use block::{BLOCK_DOCUMENTS, SignBlock};
 use lcm_text::base::{
     error::{Error, Result},
     int,
     limits::{MODEL_BYTES_MAX, VECTOR_DIMENSIONS_MAX, VECTOR_DIMENSIONS_MIN},
 };
+use sign_block::{BLOCK_DOCUMENTS, SignBlock};
 
 /// What a conversation has of vectors. Every commit of vectors writes it, and it is their guard.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]

@@ -15,11 +15,13 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{fields::JsonFields, write::JsonWriter};
 use crate::base::error::{Error, Result};
-use lcm_loops::literal;
-pub use lcm_loops::{literal::write_string, scan::DEPTH_MAX};
+use lcm_loops::json_string;
+pub use lcm_loops::{json_scanner::DEPTH_MAX, json_string::write_string};
 pub use lcm_loops::{
-    literal::{StringPiece, each_compact_piece, each_piece, each_text, first_piece, string_body},
-    scan::{JsonFault, JsonScanner, JsonTokenKind},
+    json_scanner::{JsonFault, JsonScanner, JsonTokenKind},
+    json_string::{
+        StringPiece, each_compact_piece, each_piece, each_text, first_piece, string_body,
+    },
 };
 
 /// A range of bytes of a raw message, on character boundaries.
@@ -166,7 +168,7 @@ pub fn is_equal_text(raw: &str, span: ByteSpan, wanted: &str) -> bool {
     match string_body(literal) {
         // An escape takes more bytes than what it stands for.
         Some(written) if written.len() <= wanted.len() => written == wanted,
-        _ => literal::decode_string(literal) == wanted,
+        _ => json_string::decode_string(literal) == wanted,
     }
 }
 
@@ -194,7 +196,7 @@ pub fn slice_span(raw: &str, span: ByteSpan) -> &str {
 /// value as it stands.
 #[must_use]
 pub fn text(raw: &str, span: ByteSpan) -> Cow<'_, str> {
-    literal::decode_string(slice_span(raw, span))
+    json_string::decode_string(slice_span(raw, span))
 }
 
 /// The value at `span` without the whitespace outside its strings.

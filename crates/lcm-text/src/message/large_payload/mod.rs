@@ -7,8 +7,8 @@
 //! of payloads. Not here: how a range of a payload is read (`lcm-core`), and what its
 //! exploration says ([`crate::message::outline`]).
 
-mod blocks;
-mod find;
+mod detect;
+mod file_block;
 mod measure;
 mod reference;
 
@@ -179,7 +179,7 @@ pub fn build_placeholder(
     if message.tokens < payload_tokens_min {
         return None;
     }
-    let found = find::find_payloads(dialect, raw, message, payload_tokens_min);
+    let found = detect::find_payloads(dialect, raw, message, payload_tokens_min);
     if found.is_empty() {
         return None;
     }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use super::{
     PayloadFormat, PayloadText,
-    sheet::{OutlineList, OutlineWriter},
+    outline_writer::{OutlineList, OutlineWriter},
 };
 
 /// How functions look that no word introduces.

@@ -7,8 +7,9 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    PayloadText, prose,
-    sheet::{OutlineList, OutlineWriter, push_number},
+    PayloadText,
+    outline_writer::{OutlineList, OutlineWriter, push_number},
+    prose,
 };
 
 /// Files that are shown.

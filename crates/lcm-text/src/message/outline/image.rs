@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use super::{PayloadFormat, PayloadText, sheet::OutlineWriter};
+use super::{PayloadFormat, PayloadText, outline_writer::OutlineWriter};
 use crate::base::int;
 
 /// How the base64 of a format begins.

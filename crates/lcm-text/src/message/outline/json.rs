@@ -7,8 +7,9 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    PayloadText, prose,
-    sheet::{OutlineWriter, push_flat, push_number},
+    PayloadText,
+    outline_writer::{OutlineWriter, push_flat, push_number},
+    prose,
 };
 use crate::base::{
     int,

@@ -4,8 +4,9 @@
 //! their numbers. A level is one of the first words of a line; times stay as they are written.
 
 use super::{
-    PayloadText, prose,
-    sheet::{OutlineList, OutlineWriter},
+    PayloadText,
+    outline_writer::{OutlineList, OutlineWriter},
+    prose,
 };
 
 /// Levels, worst first.

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use super::{
     PayloadText,
-    sheet::{OutlineList, OutlineWriter},
+    outline_writer::{OutlineList, OutlineWriter},
 };
 
 /// Tags and keys that are shown.

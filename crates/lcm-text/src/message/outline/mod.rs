@@ -7,18 +7,18 @@
 
 mod code;
 mod diff;
+mod format_detection;
 mod image;
 mod json;
-mod kind;
 mod log;
 mod markup;
+mod outline_writer;
 mod prose;
-mod sheet;
 mod table;
 
 use alloc::string::String;
 
-use self::sheet::OutlineWriter;
+use self::outline_writer::OutlineWriter;
 
 /// Most tokens of the text, as `tokens::estimate` counts.
 pub const TOKENS_MAX: u32 = 240;
@@ -86,7 +86,7 @@ pub struct Outline {
 pub(crate) fn build_outline(payload: &PayloadText<'_>) -> Outline {
     let head = payload.head.strip_prefix('\u{feff}').unwrap_or(payload.head);
     let payload = &PayloadText { head, ..*payload };
-    let (kind, mime) = kind::detect_format(payload);
+    let (kind, mime) = format_detection::detect_format(payload);
     let mut sheet = OutlineWriter::new(TOKENS_MAX);
     match kind {
         PayloadFormat::Json => json::outline_json(&mut sheet, payload),

@@ -5,7 +5,7 @@
 
 use super::{
     PayloadText,
-    sheet::{OutlineList, OutlineWriter},
+    outline_writer::{OutlineList, OutlineWriter},
 };
 use crate::base::tokens;
 

@@ -5,7 +5,7 @@
 
 use super::{
     PayloadText,
-    sheet::{OutlineList, OutlineWriter},
+    outline_writer::{OutlineList, OutlineWriter},
 };
 
 /// What may stand between columns; of several the first counts.

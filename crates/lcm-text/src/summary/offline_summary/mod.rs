@@ -5,24 +5,24 @@
 //! the terms a reader could ask for by name, rare ones first, with reserves for what the user asked
 //! for, for errors and for outcomes. Deciding which text needs a summary is deliberately not here.
 
+mod analysis;
 pub(crate) mod cues;
 mod fallback;
-mod material;
-mod parse;
-mod pieces;
 mod render;
-pub mod scan;
-mod select;
+mod segmentation;
+mod selection;
+pub mod term_scanner;
 pub mod terms;
+mod transcript_parser;
 
 use alloc::string::String;
 
 pub use self::fallback::{build_fallback, cap_summary};
 use self::{
-    material::{Excerpt, SourceAnalysis},
-    parse::Speaker,
-    pieces::quarter_tokens_u32,
-    select::Selection,
+    analysis::{Excerpt, SourceAnalysis},
+    segmentation::quarter_tokens_u32,
+    selection::Selection,
+    transcript_parser::Speaker,
 };
 use crate::{base::tokens, summary::prompts};
 
@@ -42,7 +42,7 @@ const FOOTER_MAX: u32 = 480;
 #[must_use]
 pub fn summarize_extractively(source: &str, tokens_max: u32) -> String {
     let budget = tokens_max.saturating_mul(4);
-    let mut parsed = parse::parse_transcript(source);
+    let mut parsed = transcript_parser::parse_transcript(source);
     let leads = core::mem::take(&mut parsed.earlier_leads);
     let last_resort = parsed.last_resort;
     if last_resort.is_empty() || budget == 0 {

@@ -3,9 +3,9 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    material::{Excerpt, SourceAnalysis},
-    pieces::quarter_tokens_u32,
-    select::{Selection, separator_between},
+    analysis::{Excerpt, SourceAnalysis},
+    segmentation::quarter_tokens_u32,
+    selection::{Selection, separator_between},
     terms::{SourceTerm, TermClass},
 };
 use crate::{base::sort, summary::transcript::EXPAND_PREFIX};

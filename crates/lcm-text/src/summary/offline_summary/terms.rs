@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 
 use super::{
     cues,
-    scan::{TermOccurrence, scan_terms},
+    term_scanner::{TermOccurrence, scan_terms},
 };
 
 /// What kind of term it is.

@@ -4,12 +4,12 @@
 //! material goes in, how large the summary may be and what happens to the answer is deliberately
 //! not here.
 
-mod wording;
+mod templates;
 
 use alloc::{format, string::String};
 
-pub(crate) use self::wording::parse_overrides;
-pub use self::wording::{OVERRIDE_BYTES_MAX, PromptTemplate};
+pub(crate) use self::templates::parse_overrides;
+pub use self::templates::{OVERRIDE_BYTES_MAX, PromptTemplate};
 use crate::types::model::{Level, Purpose};
 
 /// Version of the built-in wording. It is part of a task's identity: change it with every change

@@ -5,23 +5,23 @@
 //! published XML form of a summary. Choosing what is rendered, and to which model it goes, is
 //! deliberately not here.
 
-mod answer;
-mod header;
-mod injected;
-mod scrub;
-mod shorten;
-mod xml;
+mod answer_cleanup;
+mod block_header;
+mod injected_context;
+mod media_omission;
+mod summary_markup;
+mod truncation;
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 pub(crate) use self::{
-    answer::{DIRECTIVE_NOTE, EXPAND_PREFIX, is_truncation_note},
-    scrub::MEDIA_NOTE,
+    answer_cleanup::{DIRECTIVE_NOTE, EXPAND_PREFIX, is_truncation_note},
+    media_omission::MEDIA_NOTE,
 };
 pub use self::{
-    answer::{strip_reasoning, strip_truncation_notes},
-    header::{BlockHeader, parse_block_header, parse_inline_header},
-    xml::{
+    answer_cleanup::{strip_reasoning, strip_truncation_notes},
+    block_header::{BlockHeader, parse_block_header, parse_inline_header},
+    summary_markup::{
         SummaryElement, render_focus_plain, render_focus_xml, render_summary_plain,
         render_summary_xml,
     },
@@ -78,16 +78,16 @@ pub fn render_message(
         let is_said = matches!(role, Role::User | Role::System);
         let text = match part {
             Part::Text { .. } if is_said => {
-                injected::strip_injected_context(text, reading.injected_tags)
+                injected_context::strip_injected_context(text, reading.injected_tags)
             }
             _ => text,
         };
         let tokens_max = reading.part_tokens_max;
         let text = match part {
             Part::ToolResult { .. } => {
-                shorten::truncate_output(text, tokens_max.min(shorten::OUTPUT_TOKENS_MAX))
+                truncation::truncate_output(text, tokens_max.min(truncation::OUTPUT_TOKENS_MAX))
             }
-            _ => shorten::truncate_text(text, tokens_max),
+            _ => truncation::truncate_text(text, tokens_max),
         };
         push_content(out, &text);
     }
@@ -165,7 +165,7 @@ fn render_part<'r>(raw: &'r str, part: &Part) -> Option<Cow<'r, str>> {
 
 /// A text without the blanks at its end and without media.
 fn clean_text(text: Cow<'_, str>) -> Cow<'_, str> {
-    scrub::omit_media(match text {
+    media_omission::omit_media(match text {
         Cow::Borrowed(text) => Cow::Borrowed(text.trim_end()),
         Cow::Owned(mut text) => {
             text.truncate(text.trim_end().len());
@@ -191,7 +191,10 @@ fn render_call(raw: &str, name: Option<ByteSpan>, input: Option<ByteSpan>) -> Op
         (name, true) => Some(format!("tool call {name}")),
         (name, false) => {
             let space = if name.is_empty() { "" } else { " " };
-            Some(format!("tool call{space}{name}: {}", scrub::omit_media(Cow::Borrowed(&input))))
+            Some(format!(
+                "tool call{space}{name}: {}",
+                media_omission::omit_media(Cow::Borrowed(&input))
+            ))
         }
     }
 }
@@ -239,7 +242,7 @@ fn render_text_or_value(raw: &str, span: ByteSpan) -> Cow<'_, str> {
 /// is its JSON.
 fn render_value(value: &str) -> Cow<'_, str> {
     if json::has_more_tokens(value, BLOCK_TOKENS_MAX) {
-        return scrub::omit_media(Cow::Borrowed(value));
+        return media_omission::omit_media(Cow::Borrowed(value));
     }
     let span = ByteSpan::from_range(0, value.len());
     let mut blocks: Vec<String> = Vec::new();
@@ -262,7 +265,7 @@ fn render_value(value: &str) -> Cow<'_, str> {
     if whole && !others && !blocks.is_empty() {
         Cow::Owned(blocks.join("\n"))
     } else {
-        scrub::omit_media(Cow::Borrowed(value))
+        media_omission::omit_media(Cow::Borrowed(value))
     }
 }
 
@@ -278,7 +281,8 @@ fn render_block(raw: &str, value: JsonValue) -> Option<String> {
         _ if ["image", "audio", "video"].iter().any(|media| kind.contains(media)) => {
             MEDIA_NOTE.into()
         }
-        _ => scrub::omit_media(Cow::Owned(json::compact_value(raw, value.span))).into_owned(),
+        _ => media_omission::omit_media(Cow::Owned(json::compact_value(raw, value.span)))
+            .into_owned(),
     })
 }
 

@@ -10,14 +10,14 @@ use hashbrown::HashMap;
 
 use super::{
     Finding, FindingKind,
-    figures::{self, ParsedNumber, SourceNumbers},
-    index::{FoldedText, SourceTextIndex},
-    words::SpelledNumberReader,
+    numbers::{self, ParsedNumber, SourceNumbers},
+    source_index::{FoldedText, SourceTextIndex},
+    spelled_numbers::SpelledNumberReader,
 };
 use crate::{
     base::{int, sort},
     summary::offline_summary::{
-        scan::{TermOccurrence, scan_terms},
+        term_scanner::{TermOccurrence, scan_terms},
         terms::{TermClass, TermHasher, fnv_hash},
     },
 };
@@ -204,9 +204,9 @@ impl SourceFacts {
             return true;
         }
         if let Some(figure) =
-            figures::parse_number(part).filter(|figure| figure.length == part.len())
+            numbers::parse_number(part).filter(|figure| figure.length == part.len())
         {
-            return self.values.contains_number(&figure, figures::parse_unit(""), false);
+            return self.values.contains_number(&figure, numbers::parse_unit(""), false);
         }
         let folded = FoldedText::from_text(part).text;
         folded.len() >= 2 && self.index.contains_whole(&folded)
@@ -233,7 +233,7 @@ impl SourceFacts {
                 Some("") | None => claim.rest,
                 Some(rest) => rest,
             };
-            if let Some((minute, length)) = figures::parse_time_of_day(rest) {
+            if let Some((minute, length)) = numbers::parse_time_of_day(rest) {
                 if !self.values.contains_time(minute, after(length)) {
                     return false;
                 }
@@ -241,8 +241,8 @@ impl SourceFacts {
                 continue;
             }
             // What only looks like a time must occur as it is.
-            let clock = figures::looks_like_time(rest);
-            let Some(figure) = figures::parse_number(rest).filter(|_| !clock) else {
+            let clock = numbers::looks_like_time(rest);
+            let Some(figure) = numbers::parse_number(rest).filter(|_| !clock) else {
                 return self.index.contains_whole(&FoldedText::from_text(text).text);
             };
             if !self.supports_figure(&figure, after(figure.length), claim, first) {
@@ -263,9 +263,9 @@ impl SourceFacts {
     ) -> bool {
         // The unit of a range stands behind its end.
         let behind = if rest.starts_with(['-', '/']) { claim.rest } else { rest };
-        let unit = figures::parse_unit(behind);
+        let unit = numbers::parse_unit(behind);
         let is_measured = unit.is_measure || (first && claim.has_number_sign);
-        if figures::is_small_count(figure) && !is_measured {
+        if numbers::is_small_count(figure) && !is_measured {
             return true;
         }
         self.values.contains_number(figure, unit, claim.is_approximate)
@@ -281,9 +281,9 @@ impl SourceFacts {
             alloc::format!("{day}.{month}"),
         ];
         let has = |number: u32| {
-            let figure = figures::parse_number(&alloc::format!("{number}"));
+            let figure = numbers::parse_number(&alloc::format!("{number}"));
             figure.is_some_and(|figure| {
-                self.values.contains_number(&figure, figures::parse_unit(""), false)
+                self.values.contains_number(&figure, numbers::parse_unit(""), false)
             })
         };
         // The month may stand in either place.
@@ -390,11 +390,11 @@ fn is_file_extension(text: &str) -> bool {
 /// The digits of a number that is written together with its unit or with words: `250ms`, `3rd`,
 /// `1,200-row`.
 fn strip_unit(text: &str) -> Option<&str> {
-    let length = figures::parse_number(text)?.length;
+    let length = numbers::parse_number(text)?.length;
     let (number, rest) = text.split_at_checked(length)?;
     let word = rest.strip_prefix('-').unwrap_or(rest);
     let words = rest.starts_with('-') && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
-    (figures::is_unit_or_suffix(word) || (words && word.len() > 2)).then_some(number)
+    (numbers::is_unit_or_suffix(word) || (words && word.len() > 2)).then_some(number)
 }
 
 fn strip_possessive(text: &str) -> &str {

@@ -25,12 +25,12 @@
 
 mod claims;
 mod failures;
-mod figures;
-mod index;
+mod numbers;
 mod outcomes;
+mod source_index;
+mod spelled_numbers;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use alloc::{format, string::String, vec::Vec};
 use core::ops::Range;

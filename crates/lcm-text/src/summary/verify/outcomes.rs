@@ -10,13 +10,13 @@ use alloc::vec::Vec;
 use core::hash::BuildHasherDefault;
 
 use hashbrown::HashMap;
-use lcm_loops::find::contains_str;
+use lcm_loops::substring::contains_str;
 
 use crate::{
     base::sort,
     summary::offline_summary::{
         cues,
-        scan::{TermOccurrence, scan_terms},
+        term_scanner::{TermOccurrence, scan_terms},
         terms::{TermClass, TermHasher, fnv_hash, fnv_hash_lowercase},
     },
 };

@@ -9,7 +9,7 @@
 //! [`Permit::must_have_left`], reads at most [`Permit::left`] tokens, and makes [`Permit::charge`]
 //! part of the one commit of the call, or lets [`Permit::spend`] be that commit.
 
-mod make;
+mod lifecycle;
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -33,7 +33,7 @@ use lcm_text::{
     },
     types::api::Timestamp,
 };
-pub(crate) use make::{create_grant, list_grants, revoke_grant};
+pub(crate) use lifecycle::{create_grant, list_grants, revoke_grant};
 
 /// Grants of one conversation that stand at a time: a record of them all has at most 115 KB.
 const GRANTS_MAX: usize = 64;

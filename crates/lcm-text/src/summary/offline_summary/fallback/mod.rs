@@ -2,7 +2,7 @@
 
 use alloc::{format, string::String};
 
-use super::{pieces::quarter_tokens_u32, summarize_extractively, truncate_at_word};
+use super::{segmentation::quarter_tokens_u32, summarize_extractively, truncate_at_word};
 use crate::{
     base::tokens,
     summary::transcript::{DIRECTIVE_NOTE, EXPAND_PREFIX, parse_block_header},

@@ -1,0 +1,359 @@
+//! Files, images and documents between the dialects, and a few ways to write an object.
+//!
+//! In: a part or a block that names one. Out: its name, type and bytes, or its address, and the
+//! block for another dialect. What a dialect has no block for is `None`.
+
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
+
+use super::tool_output;
+use lcm_text::{
+    base::{
+        json::{self, ByteSpan, JsonKind, JsonMember, JsonValue},
+        sort::SortedMap,
+    },
+    message::{self, JsonObject, Part},
+    types::api::Dialect,
+};
+
+/// Image types that all providers read.
+const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+const PDF: &str = "application/pdf";
+
+/// A file that a message holds or names.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) struct FileContent<'a> {
+    pub(super) name: Cow<'a, str>,
+    pub(super) mime: Cow<'a, str>,
+    pub(super) text: Option<Cow<'a, str>>,
+    /// Base64.
+    pub(super) data: Option<Cow<'a, str>>,
+    /// Its address, and whether it is an image there.
+    pub(super) url: Option<(Cow<'a, str>, bool)>,
+    /// It was found somewhere, which its block says and no file can.
+    is_search_result: bool,
+}
+
+/// The file that a block of a message holds or names; `None` when it is no file.
+pub(super) fn read<'a>(
+    dialect: Dialect,
+    raw: &'a str,
+    part: &Part,
+    whole: ByteSpan,
+) -> Option<FileContent<'a>> {
+    let text = |span: Option<ByteSpan>| span.map(|span| json::text(raw, span));
+    let Part::File { name, mime, text: content, data } = *part else {
+        return read_linked(dialect, raw, whole);
+    };
+    let mut file = FileContent {
+        name: text(name).unwrap_or_default(),
+        mime: text(mime).unwrap_or_default(),
+        text: content.map(|span| match json::kind(raw, span) {
+            JsonKind::String => json::text(raw, span),
+            _ => Cow::Owned(tool_output::text(json::slice_span(raw, span)).0),
+        }),
+        data: text(data),
+        url: None,
+        is_search_result: false,
+    };
+    let block =
+        || JsonObject::from_value(raw, JsonValue { span: whole, kind: json::kind(raw, whole) });
+    match dialect {
+        Dialect::OpenaiChat | Dialect::OpenaiResponses => {
+            if let Some(audio) = block().and_then(|block| block.get_object("input_audio")) {
+                file.mime = Cow::Owned(format!("audio/{}", audio.get_text("format")));
+            }
+        }
+        // What has no text is no search result.
+        Dialect::Anthropic if content.is_some() => {
+            if let Some(block) = block().filter(|block| block.get_text("type") == "search_result") {
+                let source = block.get_text("source");
+                if file.name != source {
+                    file.name = Cow::Owned(format!("{} {source}", file.name));
+                }
+                file.is_search_result = true;
+            }
+        }
+        _ => {}
+    }
+    file.split_data_url();
+    Some(file)
+}
+
+/// The file that a block of media in a tool's output is, in any dialect.
+pub(super) fn read_media(media: &str) -> Option<FileContent<'_>> {
+    let whole = ByteSpan::from_range(0, media.len());
+    let block =
+        JsonObject::from_value(media, JsonValue { span: whole, kind: json::kind(media, whole) })?;
+    if block.get_text("type") == "input_file" && block.get_string("file_data").is_some() {
+        let (name, data) = (block.get_text("filename"), Some(block.get_text("file_data")));
+        let mut file = FileContent { name, data, ..FileContent::default() };
+        file.split_data_url();
+        return Some(file);
+    }
+    if let Some(source) =
+        block.get_object("source").filter(|source| source.get_text("type") == "base64")
+    {
+        let (mime, data) = (source.get_text("media_type"), Some(source.get_text("data")));
+        return Some(FileContent { mime, data, ..FileContent::default() });
+    }
+    let dialects = [Dialect::Anthropic, Dialect::OpenaiChat, Dialect::OpenaiResponses];
+    dialects.into_iter().find_map(|dialect| read_linked(dialect, media, whole))
+}
+
+/// An image or document that stands elsewhere.
+fn read_linked(dialect: Dialect, raw: &str, whole: ByteSpan) -> Option<FileContent<'_>> {
+    let block =
+        JsonObject::from_value(raw, JsonValue { span: whole, kind: json::kind(raw, whole) })?;
+    let kind = block.get_text("type");
+    let (url, is_image) = match (dialect, &*kind) {
+        (Dialect::Anthropic, "image" | "document") => {
+            let source = block.get_object("source")?;
+            (source.get_string("url")?, kind == "image")
+        }
+        (Dialect::OpenaiChat, "image_url") => {
+            let url = match block.get_object("image_url") {
+                Some(image) => image.get_string("url")?,
+                None => block.get_string("image_url")?,
+            };
+            (url, true)
+        }
+        (Dialect::OpenaiResponses, "input_image" | "computer_screenshot") => {
+            (block.get_string("image_url")?, true)
+        }
+        (Dialect::OpenaiResponses, "input_file") => (block.get_string("file_url")?, false),
+        (Dialect::Gemini, _) => {
+            let data = message::get_object_either(&block, "fileData", "file_data")?;
+            let mime = match data.get_text("mimeType") {
+                mime if mime.is_empty() => data.get_text("mime_type"),
+                mime => mime,
+            };
+            let url = data.get_string("fileUri").or_else(|| data.get_string("file_uri"))?;
+            let url = Some((read_url(raw, url)?, mime.starts_with("image/")));
+            return Some(FileContent { mime, url, ..FileContent::default() });
+        }
+        _ => return None,
+    };
+    let url = read_url(raw, url)?;
+    let mut file = FileContent::default();
+    if url.starts_with("data:") {
+        file.data = Some(url);
+        file.split_data_url();
+    } else {
+        file.url = Some((url, is_image));
+    }
+    Some(file)
+}
+
+/// The address in a string; a file that has none is nowhere.
+fn read_url(raw: &str, url: ByteSpan) -> Option<Cow<'_, str>> {
+    Some(json::text(raw, url)).filter(|url| !url.is_empty())
+}
+
+impl<'a> FileContent<'a> {
+    /// Takes the type and the bytes out of a data URL.
+    fn split_data_url(&mut self) {
+        let Some(data) = self.data.as_deref() else { return };
+        let Some((mime, bytes)) = data.strip_prefix("data:").and_then(|url| url.split_once(','))
+        else {
+            return;
+        };
+        let (mime, bytes) = (mime.split(';').next().unwrap_or_default(), String::from(bytes));
+        if self.mime.is_empty() {
+            self.mime = Cow::Owned(String::from(mime));
+        }
+        self.data = Some(Cow::Owned(bytes));
+    }
+
+    /// The bytes, when the type is one of these.
+    fn data_of_types(&self, types: &[&str]) -> Option<&str> {
+        self.data.as_deref().filter(|_| types.contains(&&*self.mime))
+    }
+
+    /// A file of text, under its name.
+    fn titled_text(&self) -> Option<String> {
+        let text = self.text.as_deref().filter(|text| !text.trim().is_empty())?;
+        Some(format!("{}\n{text}", self.display_title()))
+    }
+
+    /// `file NAME (TYPE)`, as far as known.
+    pub(super) fn display_title(&self) -> String {
+        let mut out = String::from("file");
+        for word in self.name.split_whitespace() {
+            out.push(' ');
+            out.push_str(word);
+        }
+        if !self.mime.trim().is_empty() {
+            out.push_str(&format!(" ({})", self.mime.trim()));
+        }
+        out
+    }
+
+    /// Its block in an `anthropic` user message.
+    pub(super) fn to_anthropic(&self) -> Option<String> {
+        let mut out = String::new();
+        if let Some(data) = self.data_of_types(&IMAGE_TYPES).or_else(|| self.data_of_types(&[PDF]))
+        {
+            let kind = if self.mime == PDF { "document" } else { "image" };
+            out.push_str(&format!("{{\"type\":\"{kind}\",\"source\":{{\"type\":\"base64\""));
+            push_field(&mut out, "media_type", &self.mime);
+            push_field(&mut out, "data", data);
+            out.push('}');
+            if kind == "document" && !self.name.trim().is_empty() {
+                push_field(&mut out, "title", &self.name);
+            }
+        } else if let Some((url, is_image)) = &self.url {
+            let kind = if *is_image { "image" } else { "document" };
+            out.push_str(&format!("{{\"type\":\"{kind}\",\"source\":{{\"type\":\"url\""));
+            push_field(&mut out, "url", url);
+            out.push('}');
+        } else {
+            out.push_str("{\"type\":\"text\"");
+            push_field(&mut out, "text", &self.titled_text()?);
+        }
+        out.push('}');
+        Some(out)
+    }
+
+    /// Its part in an `openai-chat` user message.
+    pub(super) fn to_openai_chat(&self) -> Option<String> {
+        let mut out = String::new();
+        let url = |mime: &str, data: &str| format!("data:{mime};base64,{data}");
+        if let Some(data) = self.data_of_types(&IMAGE_TYPES) {
+            out.push_str("{\"type\":\"image_url\",\"image_url\":{\"url\":");
+            json::write_string(&mut out, &url(&self.mime, data));
+            out.push('}');
+        } else if let Some((url, true)) = &self.url {
+            out.push_str("{\"type\":\"image_url\",\"image_url\":{\"url\":");
+            json::write_string(&mut out, url);
+            out.push('}');
+        } else if let Some(data) = self.data_of_types(&[PDF]) {
+            let name = if self.name.trim().is_empty() { "file.pdf" } else { &self.name };
+            out.push_str("{\"type\":\"file\",\"file\":{\"filename\":");
+            json::write_string(&mut out, name);
+            push_field(&mut out, "file_data", &url(PDF, data));
+            out.push('}');
+        } else if let Some(data) = self.data_of_types(&["audio/wav", "audio/mp3"]) {
+            out.push_str("{\"type\":\"input_audio\",\"input_audio\":{\"data\":");
+            json::write_string(&mut out, data);
+            push_field(&mut out, "format", self.mime.rsplit('/').next().unwrap_or_default());
+            out.push('}');
+        } else {
+            out.push_str("{\"type\":\"text\"");
+            push_field(&mut out, "text", &self.titled_text()?);
+        }
+        out.push('}');
+        Some(out)
+    }
+
+    /// Its part in an `openai-responses` user message.
+    pub(super) fn to_openai_responses(&self) -> Option<String> {
+        let mut out = String::from("{\"type\":");
+        let url = |data: &str| format!("data:{};base64,{data}", self.mime);
+        if let Some(data) = self.data_of_types(&IMAGE_TYPES) {
+            out.push_str("\"input_image\",\"detail\":\"auto\"");
+            push_field(&mut out, "image_url", &url(data));
+        } else if let Some((url, is_image)) = &self.url {
+            let (kind, key) = if *is_image { ("image", "image_url") } else { ("file", "file_url") };
+            let detail = if *is_image { ",\"detail\":\"auto\"" } else { "" };
+            out.push_str(&format!("\"input_{kind}\"{detail}"));
+            push_field(&mut out, key, url);
+        } else if let Some(data) = self.data_of_types(&[PDF]) {
+            let name = if self.name.trim().is_empty() { "file.pdf" } else { &self.name };
+            out.push_str("\"input_file\"");
+            push_field(&mut out, "filename", name);
+            push_field(&mut out, "file_data", &url(data));
+        } else {
+            out.push_str("\"input_text\"");
+            push_field(&mut out, "text", &self.titled_text()?);
+        }
+        out.push('}');
+        Some(out)
+    }
+
+    /// Its part in a `gemini` content.
+    pub(super) fn to_gemini(&self) -> Option<String> {
+        let mut out = String::new();
+        let kind = self.mime.split('/').next().unwrap_or_default();
+        let is_media = ["image", "audio", "video", "text"].contains(&kind) || self.mime == PDF;
+        let holds_bytes = |data: &&str| !data.trim().is_empty();
+        if let Some(data) = self.data.as_deref().filter(holds_bytes).filter(|_| is_media) {
+            out.push_str("{\"inlineData\":{\"mimeType\":");
+            json::write_string(&mut out, &self.mime);
+            push_field(&mut out, "data", data);
+            out.push('}');
+        } else if let Some((url, _)) = &self.url {
+            out.push_str("{\"fileData\":{\"fileUri\":");
+            json::write_string(&mut out, url);
+            if !self.mime.is_empty() {
+                push_field(&mut out, "mimeType", &self.mime);
+            }
+            out.push('}');
+        } else {
+            out.push_str("{\"text\":");
+            json::write_string(&mut out, &self.titled_text()?);
+        }
+        out.push('}');
+        Some(out)
+    }
+
+    /// Its part in an `lcm` message; `None` for one that stands elsewhere.
+    pub(super) fn to_lcm(&self) -> Option<String> {
+        if self.url.is_some() || self.is_search_result {
+            return None;
+        }
+        let mut out = String::from("{\"type\":\"file\"");
+        let fields = [
+            ("name", Some(&self.name).filter(|name| !name.is_empty())),
+            ("mime", Some(&self.mime).filter(|mime| !mime.is_empty())),
+            ("text", self.text.as_ref()),
+            ("data", self.data.as_ref()),
+        ];
+        for (key, value) in fields {
+            if let Some(value) = value {
+                push_field(&mut out, key, value);
+            }
+        }
+        out.push('}');
+        Some(out)
+    }
+}
+
+/// Appends a member after another one.
+pub(super) fn push_field(out: &mut String, key: &str, value: &str) {
+    out.push_str(",\"");
+    out.push_str(key);
+    out.push_str("\":");
+    json::write_string(out, value);
+}
+
+/// The members of an object with their keys, in order; of equal keys, the last counts.
+pub(super) fn dedup_members<'r>(
+    raw: &'r str,
+    object: &JsonObject<'r>,
+) -> Vec<(Cow<'r, str>, JsonMember)> {
+    let key = |member: &JsonMember| json::text(raw, member.key);
+    let members = || object.members.iter().enumerate();
+    let last = SortedMap::from_entries(members().map(|(at, member)| (key(member), at)).collect());
+    let is_last = |(at, member): &(usize, &JsonMember)| last.get(&*key(member)) == Some(at);
+    members().filter(is_last).map(|(_, member)| (key(member), *member)).collect()
+}
+
+/// The members of an object without those of these keys.
+pub(super) fn write_members_without(raw: &str, object: &JsonObject<'_>, keys: &[&str]) -> String {
+    let mut out = String::new();
+    for (key, member) in dedup_members(raw, object) {
+        if !keys.contains(&&*key) {
+            out.push_str(if out.is_empty() { "{" } else { "," });
+            out.push_str(json::slice_span(raw, member.key));
+            out.push(':');
+            out.push_str(json::slice_span(raw, member.value));
+        }
+    }
+    out.push_str(if out.is_empty() { "{}" } else { "}" });
+    out
+}
+
+/// Whether a value is an object, by its first character.
+pub(super) fn is_object(value: &str) -> bool {
+    json::kind(value, ByteSpan::from_range(0, value.len())) == JsonKind::Object
+}

@@ -1,0 +1,287 @@
+//! What is shown of hits: the documents themselves are read only here, and only those of the hits.
+//!
+//! In: hits and what was sought. Out: a JSON object for each, with its best passage. Not here: what
+//! stands beside a hit (`neighbours`), hits in files (`files`).
+
+use crate::storage::pack::PlacedMessage;
+use alloc::{string::String, vec::Vec};
+use core::iter;
+
+use super::{GrepPattern, SearchedConversation, execute::GrepHit};
+use crate::{
+    search::{
+        Corpus, IndexingBudget, SearchField, SearchIndex, each_field, each_term, score,
+        snippet::{Highlight, Snippet, build_snippet, find_best_passage},
+        text_query::{Presence, TextQuery},
+    },
+    storage::{
+        codec,
+        history::MessageHistory,
+        store_session::StoreSession,
+        summary::{self, Summary},
+    },
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        json::{self, JsonWriter},
+        sort::{self, SortedMap},
+        tokens,
+    },
+    types::api::Timestamp,
+};
+
+/// A hit as it is shown.
+#[derive(Default)]
+pub(super) struct RenderedHit {
+    pub(super) json: String,
+    /// Of its passage.
+    pub(super) tokens: u32,
+}
+
+/// The hits, in their order.
+///
+/// # Errors
+///
+/// As [`Reader::immutable`].
+pub(super) fn render_hits(
+    reader: &mut StoreSession<'_>,
+    places: &[SearchedConversation],
+    indexes: &mut [SearchIndex],
+    sought: &mut GrepPattern,
+    hits: &[GrepHit],
+) -> Result<Vec<RenderedHit>> {
+    let mut glass = SnippetFinder::new(sought);
+    let mut shown: Vec<RenderedHit> = hits.iter().map(|_| RenderedHit::default()).collect();
+    for ((number, place), index) in places.iter().enumerate().zip(indexes) {
+        for corpus in [Corpus::Messages, Corpus::Summaries] {
+            let mut wanted: Vec<(u64, usize)> = hits
+                .iter()
+                .enumerate()
+                .filter(|(_, hit)| hit.conversation_number == number && hit.corpus == corpus)
+                .map(|(at, hit)| (hit.document, at))
+                .collect();
+            if wanted.is_empty() {
+                continue;
+            }
+            sort::sort(&mut wanted);
+            place.enter_conversation(reader);
+            let documents: Vec<u64> = wanted.iter().map(|(document, _)| *document).collect();
+            let rows = match corpus {
+                Corpus::Messages => read_message_rows(reader, place, &documents, &mut glass)?,
+                Corpus::Summaries => {
+                    read_summary_rows(reader, place, index, &documents, &mut glass)?
+                }
+            };
+            for ((_, at), row) in wanted.into_iter().zip(rows) {
+                let score = hits.get(at).and_then(|hit| hit.score).map(score::to_thousandths);
+                if let Some(slot) = shown.get_mut(at) {
+                    let tokens = tokens::estimate(&row.snippet.text);
+                    *slot = RenderedHit { json: row.render_json(&place.name, score), tokens };
+                }
+            }
+        }
+    }
+    shown.retain(|row| !row.json.is_empty());
+    Ok(shown)
+}
+
+/// What is shown of a hit.
+struct HitRow {
+    id: String,
+    created_at: Timestamp,
+    snippet: Snippet,
+    source: HitSource,
+}
+
+/// What the hit is.
+enum HitSource {
+    Message { entry_id: Option<String>, seq: u64, role: &'static str },
+    Summary { depth: u32, kind: &'static str },
+}
+
+impl HitRow {
+    fn render_json(&self, conversation: &str, score: Option<u64>) -> String {
+        let (depth, kind, entry_id, seq, role, of) = match &self.source {
+            HitSource::Message { entry_id, seq, role } => {
+                (None, "message", entry_id.as_deref(), Some(*seq), Some(*role), "message")
+            }
+            HitSource::Summary { depth, kind } => {
+                (Some(u64::from(*depth)), *kind, None, None, None, "summary")
+            }
+        };
+        let mut w = JsonWriter::new_object();
+        w.add_text("conversation", conversation);
+        w.add_time("created_at", self.created_at);
+        w.add_optional_number("depth", depth);
+        w.add_optional_text("entry_id", entry_id);
+        w.add_text("id", &self.id);
+        w.add_text("kind", kind);
+        w.add_optional_text("role", role);
+        w.add_optional_number("score", score);
+        w.add_optional_number("seq", seq);
+        self.snippet.write(&mut w);
+        w.add_text("type", of);
+        w.end_object()
+    }
+}
+
+fn read_message_rows(
+    reader: &mut StoreSession<'_>,
+    place: &SearchedConversation,
+    seqs: &[u64],
+    glass: &mut SnippetFinder<'_>,
+) -> Result<Vec<HitRow>> {
+    let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
+    let placed = history.read_messages_at(reader, seqs)?;
+    history.prefetch_texts(reader, &placed)?;
+    placed.iter().map(|placed| read_message_row(reader, &history, placed, glass)).collect()
+}
+
+fn read_message_row(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    placed: &PlacedMessage,
+    glass: &mut SnippetFinder<'_>,
+) -> Result<HitRow> {
+    let stored = &placed.stored;
+    let raw = history.read_text(reader, stored)?;
+    let mut found = BestPassage::default();
+    let mut allowance = IndexingBudget::new(stored.raw.bytes());
+    each_field(&raw, &stored.parts, &mut |field, text| {
+        glass.search_text(field, &text, &mut allowance, &mut found);
+    });
+    let entry_id = stored.entry_id.map(|span| json::text(&raw, span).into_owned());
+    Ok(HitRow {
+        id: history.keys.message_id(placed.seq),
+        created_at: stored.time,
+        snippet: found.snippet,
+        source: HitSource::Message { entry_id, seq: placed.seq, role: stored.role.as_str() },
+    })
+}
+
+fn read_summary_rows(
+    reader: &mut StoreSession<'_>,
+    place: &SearchedConversation,
+    index: &mut SearchIndex,
+    ordinals: &[u64],
+    glass: &mut SnippetFinder<'_>,
+) -> Result<Vec<HitRow>> {
+    let places = index.read_summaries(reader, ordinals)?;
+    let wanted: Vec<(String, u32)> =
+        places.iter().map(|(id, bytes)| (place.keys.summary_key(*id), *bytes)).collect();
+    let values = reader.read_immutable(&wanted)?;
+    if values.len() != ordinals.len() {
+        return Err(Error::corrupt_store("the index names fewer summaries than it found"));
+    }
+    let mut rows = Vec::new();
+    for (((id, _), (key, _)), value) in places.iter().zip(&wanted).zip(values) {
+        let record: Summary = codec::decode(key, &value)?;
+        let mut found = BestPassage::default();
+        let mut allowance = IndexingBudget::new(0);
+        glass.search_text(SearchField::Text, &record.text, &mut allowance, &mut found);
+        rows.push(HitRow {
+            id: summary::format_summary_id(*id),
+            created_at: record.created_at,
+            snippet: found.snippet,
+            source: HitSource::Summary { depth: record.depth, kind: record.kind() },
+        });
+    }
+    Ok(rows)
+}
+
+/// The best passage so far.
+#[derive(Default)]
+struct BestPassage {
+    snippet: Snippet,
+    weight: Option<u64>,
+}
+
+/// Looks for what was sought in the texts of a hit.
+enum SnippetFinder<'s> {
+    /// Number of each term of the query, and what it is worth showing.
+    Text(SortedMap<&'s [u8], usize>),
+    Regex(&'s mut crate::search::regex::Regex),
+}
+
+impl<'s> SnippetFinder<'s> {
+    fn new(sought: &'s mut GrepPattern) -> Self {
+        match sought {
+            GrepPattern::Regex(regex) => {
+                regex.reset_budget();
+                Self::Regex(regex)
+            }
+            GrepPattern::Text(query) => Self::Text(collect_query_terms(query)),
+        }
+    }
+
+    /// Looks at one text; a better passage replaces the one found before.
+    fn search_text(
+        &mut self,
+        field: SearchField,
+        text: &str,
+        allowance: &mut IndexingBudget,
+        found: &mut BestPassage,
+    ) {
+        match self {
+            Self::Regex(regex) => {
+                if found.weight.is_none()
+                    && let Some(range) = regex.find(text)
+                {
+                    let shown = build_snippet(text, range.start, &mut iter::once(range));
+                    *found = BestPassage { snippet: shown, weight: Some(1) };
+                }
+            }
+            Self::Text(terms) => {
+                for text in allowance.take_edges(text) {
+                    let marks = find_term_marks(terms, field, text);
+                    let (weight, at) = find_best_passage(&marks).unwrap_or((0, 0));
+                    if !text.is_empty() && found.weight.is_none_or(|known| weight > known) {
+                        let shown =
+                            build_snippet(text, at, &mut marks.into_iter().map(|m| m.bytes));
+                        *found = BestPassage { snippet: shown, weight: Some(weight) };
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The terms whose places are shown: those that count for a document.
+fn collect_query_terms(query: &TextQuery) -> SortedMap<&[u8], usize> {
+    let counting = query.items.iter().filter(|item| item.presence != Presence::MustNot);
+    let found = counting.enumerate().flat_map(|(what, item)| {
+        let numbers = item.terms.iter().chain(&item.forms);
+        numbers.filter_map(move |number| Some((query.terms.get(*number)?.as_slice(), what)))
+    });
+    SortedMap::from_entries(found.collect())
+}
+
+/// Where the terms stand in a text. The longer a term the more it says.
+fn find_term_marks(
+    terms: &SortedMap<&[u8], usize>,
+    field: SearchField,
+    text: &str,
+) -> Vec<Highlight> {
+    let mut marks = Vec::new();
+    each_term(field, text, &mut |term, _, bytes| {
+        if let Some(what) = terms.get(term) {
+            let weight = 4 + lcm_text::base::int::to_u64(term.len());
+            marks.push(Highlight { bytes, what: *what, weight });
+        }
+    });
+    marks
+}
+
+/// Where the passage of a text begins that shows best what a query seeks; 0: none does.
+pub(crate) fn find_query_offset(query: &TextQuery, text: &str) -> usize {
+    find_best_passage(&find_term_marks(&collect_query_terms(query), SearchField::Text, text))
+        .map_or(0, |(_, at)| at)
+}
+
+/// That passage with its weight; `None`: the text has nothing of the query.
+pub(crate) fn find_query_passage(query: &TextQuery, text: &str) -> Option<(u64, String)> {
+    let (weight, at) =
+        find_best_passage(&find_term_marks(&collect_query_terms(query), SearchField::Text, text))?;
+    Some((weight, build_snippet(text, at, &mut iter::empty()).text))
+}

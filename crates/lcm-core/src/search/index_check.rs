@@ -1,0 +1,293 @@
+//! Check: every segment holds exactly the postings that the texts it covers have.
+//!
+//! The postings are made anew, one unit of documents at a time, and compared with the stored ones
+//! by a sum over hashes for each document and each unit, in which order does not matter. A finding
+//! names the segment and the first document or unit that differs.
+
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
+
+use lcm_loops::{
+    lengths::DocumentLengths,
+    posting_block::{
+        BlockReader, DamagedBlock, EVERY_GRAM_KEY, FIRST_GRAM_KEY, FIRST_POSITIONLESS_KEY,
+        PostingGroup, SegmentRange,
+    },
+};
+
+use super::{
+    Corpus, SearchIndex,
+    feature_terms::{self, FeatureTerms},
+    grams::UNIT_MESSAGES,
+    segment::{self, BLOCK_BYTES_MAX, SegmentRef, SegmentRoot},
+    segment_builder::SegmentBuilder,
+};
+use crate::storage::{
+    codec, head::ConversationHead, history::MessageHistory, keys::ConversationKeys,
+    store_session::StoreSession, summary::Summary,
+};
+use lcm_text::base::{
+    error::{Error, ErrorCode, Result},
+    int,
+    sort::SortedMap,
+};
+
+/// Blocks that are read at once.
+const BLOCKS_AT_ONCE: usize = 32;
+
+/// All summaries by id, with the size of their records.
+type IndexedSummaries = SortedMap<[u8; 8], (Summary, u32)>;
+
+/// Sums over postings.
+#[derive(Debug)]
+struct PostingChecksums {
+    range: SegmentRange,
+    documents: Vec<u64>,
+    units: Vec<u64>,
+    /// Units that are listed for every gram.
+    all_gram_units: Vec<u64>,
+}
+
+impl PostingChecksums {
+    fn new(range: SegmentRange) -> Self {
+        let size = |(first, last): (u64, u64)| int::to_usize(last - first + 1);
+        Self {
+            range,
+            documents: alloc::vec![0; size(range.documents)],
+            units: alloc::vec![0; size(range.units)],
+            all_gram_units: Vec::new(),
+        }
+    }
+
+    fn add_posting(&mut self, key: u64, number: u64, what: u64) {
+        let (list, (first, _)) = if key >= FIRST_GRAM_KEY {
+            (&mut self.units, self.range.units)
+        } else {
+            (&mut self.documents, self.range.documents)
+        };
+        let at = number.checked_sub(first).map(int::to_usize);
+        if let Some(sum) = at.and_then(|at| list.get_mut(at)) {
+            *sum = sum.wrapping_add(hash_pair(key, what));
+        }
+    }
+
+    /// Adds all postings of a block; `Err`: it cannot be read.
+    fn add_block(
+        &mut self,
+        block: &[u8],
+        range: SegmentRange,
+        lengths: &DocumentLengths,
+    ) -> core::result::Result<(), DamagedBlock> {
+        let mut reader = BlockReader::new(block, range).ok_or(DamagedBlock)?;
+        let mut group = PostingGroup::default();
+        while reader.next_group(Some(lengths), &mut group)? {
+            let mut rows = group.documents.iter().zip(&group.counts);
+            let mut positions = group.positions.iter();
+            for ((size, _), key) in group.sizes.iter().zip(&group.keys) {
+                for (number, count) in rows.by_ref().take(*size) {
+                    if *key == EVERY_GRAM_KEY {
+                        self.all_gram_units.push(*number);
+                        continue;
+                    }
+                    self.add_posting(*key, *number, *count);
+                    if *key < FIRST_POSITIONLESS_KEY {
+                        for position in positions.by_ref().take(int::to_usize(*count)) {
+                            self.add_posting(*key, *number, (*position + 1) << 12);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A hash of two numbers, for sums that are compared and forgotten.
+fn hash_pair(key: u64, what: u64) -> u64 {
+    let mut hash = (key ^ what.rotate_left(40)).wrapping_mul(0x9FB2_1C65_1E98_DF25);
+    hash ^= hash >> 32;
+    hash = hash.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    hash ^ (hash >> 29)
+}
+
+/// Checks all segments of a conversation; the findings are returned.
+///
+/// # Errors
+///
+/// `corrupt`: the manifest cannot be read or is of another head; of the store.
+pub(crate) fn check(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+    head: &ConversationHead,
+    summaries: &IndexedSummaries,
+) -> Result<Vec<String>> {
+    let index = SearchIndex::open(reader, keys, head)?;
+    let mut findings = Vec::new();
+    for corpus in [Corpus::Messages, Corpus::Summaries] {
+        let segments = index.list_segments(corpus).to_vec();
+        let mut length_total = 0;
+        let mut builder = SegmentBuilder::new(corpus, 1);
+        builder.keep_all_grams();
+        for segment in &segments {
+            let name = keys.segment_key(&segment.id);
+            match check_segment(reader, keys, head, summaries, &index, segment, &mut builder) {
+                Ok((finding, lengths)) => {
+                    length_total += lengths;
+                    findings.extend(finding.map(|what| format!("search segment `{name}` {what}")));
+                }
+                Err(error) if error.code == ErrorCode::Corrupt => {
+                    findings.push(error.into_failure().message);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if findings.is_empty() && length_total != index.length_total(corpus) {
+            findings.push(format!("`{}` counts other lengths", keys.manifest_key()));
+        }
+    }
+    Ok(findings)
+}
+
+/// What is wrong with a segment, and the lengths of its documents together.
+fn check_segment(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+    head: &ConversationHead,
+    summaries: &IndexedSummaries,
+    index: &SearchIndex,
+    segment: &SegmentRef,
+    builder: &mut SegmentBuilder,
+) -> Result<(Option<String>, u64)> {
+    let corpus = builder.corpus;
+    let lengths =
+        index.read_length_chunks(reader, corpus, segment.first_document, segment.last_document)?;
+    let stored = sum_stored_postings(reader, keys, corpus, segment, &lengths)?;
+    let mut made = PostingChecksums::new(segment.covered_range(corpus));
+    let history = MessageHistory { keys, head };
+    let mut first = segment.first_document;
+    let mut total = 0;
+    while first <= segment.last_document {
+        // Whole units, so that the grams of each are counted once.
+        let last = match corpus {
+            Corpus::Messages => first.div_ceil(UNIT_MESSAGES) * UNIT_MESSAGES,
+            Corpus::Summaries => first + UNIT_MESSAGES - 1,
+        };
+        let last = last.min(segment.last_document);
+        builder.reset(first);
+        match corpus {
+            Corpus::Messages => rebuild_messages(reader, &history, index, (first, last), builder)?,
+            Corpus::Summaries => {
+                for (id, size) in
+                    index.read_summary_refs(reader, &(first..=last).collect::<Vec<u64>>())?
+                {
+                    match summaries.get(&id) {
+                        Some((record, known)) if *known == size => {
+                            builder.add_summary(&record.text)
+                        }
+                        _ => return Ok((Some("covers a summary that is gone".into()), 0)),
+                    }
+                }
+            }
+        }
+        let range = builder.covered_range();
+        for (_, block) in builder.build_blocks(usize::from(u16::MAX) / 4) {
+            let damaged = |_| segment::corrupt_index("a block made anew");
+            made.add_block(&block, range, builder.document_lengths()).map_err(damaged)?;
+        }
+        for document in first..=last {
+            let length = builder.document_lengths().position_bound(document, 0);
+            total += if builder.document_lengths().is_zero(document) { 0 } else { length };
+            if length != lengths.position_bound(document, 0) {
+                return Ok((Some(format!("covers document {document} of another length")), 0));
+            }
+        }
+        first = last + 1;
+    }
+    Ok((describe_difference(&stored, &made, corpus), total))
+}
+
+fn rebuild_messages(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    index: &SearchIndex,
+    (first, last): (u64, u64),
+    builder: &mut SegmentBuilder,
+) -> Result<()> {
+    let numbers: Vec<u64> = ((first - 1).max(1)..=last).collect();
+    let mut rows = index.read_rows(reader, Corpus::Messages, &numbers)?;
+    let mut before = (first > 1).then(|| rows.remove(0).time);
+    for (placed, row) in history.read_messages(reader, first, last)?.into_iter().zip(rows) {
+        if (row.time, row.role) != (placed.stored.time, placed.stored.role) {
+            let message = format!("the search index has another time or role of {}", placed.seq);
+            return Err(Error::corrupt_store(message));
+        }
+        let begins = feature_terms::begins_session(before.replace(row.time), row.time);
+        if index.is_unindexed(placed.seq) {
+            builder.skip_document();
+            continue;
+        }
+        let raw: Cow<'_, str> = history.read_text(reader, &placed.stored)?;
+        let signs = FeatureTerms::new(begins, placed.stored.placeholder.is_some());
+        builder.add_message(&raw, &placed.stored.parts, signs);
+    }
+    Ok(())
+}
+
+/// The sums over what a segment holds.
+fn sum_stored_postings(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+    corpus: Corpus,
+    segment: &SegmentRef,
+    lengths: &DocumentLengths,
+) -> Result<PostingChecksums> {
+    let range = segment.covered_range(corpus);
+    let mut sums = PostingChecksums::new(range);
+    let name = keys.segment_key(&segment.id);
+    let damaged = || segment::corrupt_index(&name);
+    let value = reader.read_immutable(&[(name.clone(), segment.root_bytes)])?;
+    let Some(value) = value.first() else { return Err(damaged()) };
+    let payload = codec::decode_raw_bytes(&name, value)?;
+    let root = SegmentRoot::new(payload).ok_or_else(damaged)?;
+    if segment.blocks == 0 {
+        for number in 0..root.len() {
+            let block = root.inline_block(number).ok_or_else(damaged)?;
+            sums.add_block(block, range, lengths).map_err(|_| damaged())?;
+        }
+        return Ok(sums);
+    }
+    if int::to_u32(root.len()) != segment.blocks {
+        return Err(damaged());
+    }
+    let names: Vec<(String, u32)> = (0..segment.blocks)
+        .map(|at| (keys.segment_block_key(&segment.id, at), BLOCK_BYTES_MAX))
+        .collect();
+    for slice in names.chunks(BLOCKS_AT_ONCE) {
+        for (value, (name, _)) in reader.read_immutable(slice)?.iter().zip(slice) {
+            let block = codec::decode_raw_bytes(name, value)?;
+            sums.add_block(block, range, lengths).map_err(|_| segment::corrupt_index(name))?;
+        }
+    }
+    Ok(sums)
+}
+
+fn describe_difference(
+    stored: &PostingChecksums,
+    made: &PostingChecksums,
+    corpus: Corpus,
+) -> Option<String> {
+    let what = match corpus {
+        Corpus::Messages => "message",
+        Corpus::Summaries => "summary",
+    };
+    let unequal = |list: &[u64], other: &[u64], first: u64, every: &[u64]| {
+        let mut pairs = (first..).zip(list.iter().zip(other));
+        pairs.find(|(number, (a, b))| a != b && !every.contains(number)).map(|(number, _)| number)
+    };
+    let (documents, _) = stored.range.documents;
+    if let Some(number) = unequal(&stored.documents, &made.documents, documents, &[]) {
+        return Some(format!("does not hold the terms of {what} {number}"));
+    }
+    let (units, _) = stored.range.units;
+    unequal(&stored.units, &made.units, units, &stored.all_gram_units)
+        .map(|unit| format!("does not hold the grams of unit {unit}"))
+}

@@ -1,0 +1,382 @@
+//! Upkeep: what a commit does for the index.
+//!
+//! An append reads with its second read what it needs, and in its commit writes the messages that
+//! are not indexed yet as a segment, once they are enough; a summary is indexed by the commit that
+//! makes it. Every such commit also makes one step of a merge and deletes a little of what earlier
+//! merges left, both within the bounds of a host call.
+
+use alloc::{rc::Rc, string::String, vec::Vec};
+use lcm_text::base::hash;
+
+use lcm_loops::lengths;
+
+use super::{
+    Corpus,
+    doc_values::DocValueRow,
+    feature_terms::{self, FeatureTerms},
+    manifest::{IndexManifest, SEGMENTS_MAX},
+    segment::{self, BLOCK_TARGET},
+    segment_builder::SegmentBuilder,
+    segment_merge::{self, MergeInputs},
+};
+use crate::storage::{
+    codec,
+    head::{ConversationHead, IndexedExtent},
+    keys::ConversationKeys,
+    pack::{Pack, RawText},
+    store::Put,
+    store_session::StoreSession,
+    summary::Summary,
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        int, limits,
+    },
+    message::{Part, Role},
+    types::api::Timestamp,
+};
+
+/// Messages that are indexed together at the latest.
+const FLUSH_MESSAGES: u64 = 64;
+/// Raw bytes that are indexed together at the latest: so that a text in chunks is indexed by the
+/// commit that stores it, and what is not indexed stands in packs that can be read at once.
+const FLUSH_BYTES: u64 = 64 << 10;
+/// Bytes of a commit for head, guard, journal entry and manifest.
+const RESERVED_BYTES: usize = 96 << 10;
+/// Puts of a commit for the same, the directory, columns, and the list of conversations.
+const RESERVED_PUTS: usize = 16;
+/// Segments of summaries that may wait for a merge of messages.
+const SUMMARIES_WAITING_MAX: usize = 128;
+/// Passes of a compaction after the end of a merge, in which its inputs are deleted; and those that
+/// it is spread over at the least.
+const PASSES_FOR_DELETION: u64 = 16;
+const PASSES_MIN: u64 = 8;
+/// What a step of a merge may write, from above: it ends behind 96 KiB, but between two entries,
+/// with a group and a part of a list still to be written, each of at most 46 KiB, and the last
+/// block under its target.
+const OUTPUT_BYTES_MAX: usize = 200 << 10;
+const OUTPUT_PUTS_MAX: usize = 19;
+/// Keys that one commit deletes.
+const DELETES_MAX: usize = 32;
+/// Bytes after which a block of a small segment is closed: they stand in one value.
+const BLOCK_TARGET_SMALL: usize = 2 << 10;
+/// Ranges of messages that stay outside the index.
+const UNINDEXED_RANGES_MAX: usize = 256;
+
+/// A message that the commit stores.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewMessage<'a> {
+    pub(crate) raw: &'a str,
+    pub(crate) parts: &'a [Part],
+    pub(crate) role: Role,
+    pub(crate) time: Timestamp,
+    pub(crate) has_payload: bool,
+    /// It stands in chunks whatever its size, so that it has to be indexed at once.
+    pub(crate) is_staged: bool,
+}
+
+/// The index of one conversation during one call.
+#[derive(Debug)]
+pub(crate) struct IndexMaintenance<'k> {
+    keys: &'k ConversationKeys,
+    manifest: IndexManifest,
+    /// Corpus whose merge goes on in this commit.
+    corpus: Corpus,
+    packs: Vec<String>,
+    unflushed: Vec<Pack>,
+    merge_inputs: Option<MergeInputs>,
+}
+
+impl<'k> IndexMaintenance<'k> {
+    /// Begins with what stands under the manifest's key.
+    ///
+    /// # Errors
+    ///
+    /// As [`codec::decode`].
+    pub(crate) fn new(keys: &'k ConversationKeys, value: Option<&[u8]>) -> Result<Self> {
+        let manifest = IndexManifest::read(keys, value)?;
+        Ok(Self {
+            keys,
+            manifest,
+            corpus: Corpus::Messages,
+            packs: Vec::new(),
+            unflushed: Vec::new(),
+            merge_inputs: None,
+        })
+    }
+
+    /// Whether the manifest is the one that was written with this head.
+    pub(crate) fn matches_head(&self, head: &ConversationHead) -> bool {
+        self.manifest.matches_head(head)
+    }
+
+    /// Keys that an append of at most these messages has to read: of values that are written once
+    /// and named by what they hold, and of others.
+    pub(crate) fn list_append_keys(
+        &mut self,
+        head: &ConversationHead,
+        new: &[NewMessage<'_>],
+    ) -> [Vec<String>; 2] {
+        let bytes = new.iter().map(|message| int::to_u64(message.raw.len())).sum();
+        let staged = new.iter().any(|message| message.is_staged);
+        if !staged && !is_flush_due(head, int::to_u64(new.len()), bytes, new.len()) {
+            return [Vec::new(), Vec::new()];
+        }
+        let unflushed = head.packs.iter().filter(|pack| pack.seq_last() > head.indexed.messages);
+        self.packs = unflushed.map(|pack| self.keys.pack_key(pack.seq_first)).collect();
+        let [blocks, lengths] =
+            segment_merge::list_step_keys(self.keys, self.corpus, &self.manifest.messages);
+        let mut fresh = self.packs.clone();
+        fresh.extend(lengths);
+        [blocks, fresh]
+    }
+
+    /// Reads what the commit of a summary needs, of which about so many will follow.
+    ///
+    /// # Errors
+    ///
+    /// As [`Upkeep::take`]; of the store.
+    pub(crate) fn prepare_summary(
+        &mut self,
+        reader: &mut StoreSession<'_>,
+        passes_left: u64,
+    ) -> Result<()> {
+        // While an output is not complete its inputs are there, too: it is to be complete before
+        // the history is compacted.
+        let passes = passes_left.saturating_sub(PASSES_FOR_DELETION).max(PASSES_MIN);
+        segment_merge::start_major_merge(&mut self.manifest.messages, passes);
+        segment_merge::start_merge(&mut self.manifest.summaries, Corpus::Summaries);
+        // The messages' are over after some passes and then wait for many more messages.
+        let waiting = self.manifest.summaries.segments.len() > SUMMARIES_WAITING_MAX;
+        self.corpus = match self.manifest.messages.merge {
+            Some(_) if !waiting => Corpus::Messages,
+            _ => Corpus::Summaries,
+        };
+        let state = self.manifest.for_corpus(self.corpus);
+        let [blocks, lengths] = segment_merge::list_step_keys(self.keys, self.corpus, state);
+        // A step ends within its blocks, so that the next one reads the same.
+        let values = reader.read_content_addressed(&blocks, &lengths)?;
+        self.merge_inputs =
+            segment_merge::collect_inputs(reader, self.keys, self.corpus, state, values)?;
+        Ok(())
+    }
+
+    /// Takes the values of the keys that were asked for.
+    ///
+    /// # Errors
+    ///
+    /// `conflict`: the conversation moved on; `corrupt`.
+    pub(crate) fn load_values(
+        &mut self,
+        reader: &mut StoreSession<'_>,
+        mut blocks: Vec<Option<Rc<Vec<u8>>>>,
+        mut fresh: Vec<Option<Rc<Vec<u8>>>>,
+    ) -> Result<()> {
+        let lengths = fresh.split_off(self.packs.len().min(fresh.len()));
+        for (key, value) in self.packs.iter().zip(fresh) {
+            let Some(value) = value else { return Err(reader.missing_record_error(key)) };
+            self.unflushed.push(codec::decode(key, &value)?);
+        }
+        blocks.extend(lengths);
+        if !blocks.is_empty() {
+            let state = self.manifest.for_corpus(self.corpus);
+            self.merge_inputs =
+                segment_merge::collect_inputs(reader, self.keys, self.corpus, state, blocks)?;
+        }
+        Ok(())
+    }
+
+    /// Adds to an append's commit what the index needs; `head` counts the new messages already.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`: the manifest is not of this head; as [`codec::encode`].
+    pub(crate) fn append_messages(
+        mut self,
+        head: &mut ConversationHead,
+        new: &[NewMessage<'_>],
+        puts: &mut Vec<Put>,
+    ) -> Result<()> {
+        let staged = new.iter().any(|message| message.is_staged);
+        if !staged && !is_flush_due(head, 0, 0, 0) {
+            return Ok(());
+        }
+        let first = head.indexed.messages + 1;
+        if self.manifest.messages.documents + 1 != first {
+            return Err(segment::corrupt_index(&self.keys.manifest_key()));
+        }
+        let unflushed = core::mem::take(&mut self.unflushed);
+        let stored = unflushed.iter().flat_map(|pack| (pack.seq_first..).zip(&pack.messages));
+        let stored: Vec<_> = stored.filter(|(seq, _)| *seq >= first).collect();
+        let mut documents: Vec<NewMessage<'_>> = Vec::with_capacity(stored.len() + new.len());
+        for (_, stored) in &stored {
+            let RawText::Inline(raw) = &stored.raw else {
+                return Err(Error::corrupt_store(
+                    "a text in chunks was not indexed when it was stored",
+                ));
+            };
+            let (parts, role, time) = (stored.parts.as_slice(), stored.role, stored.time);
+            let has_payload = stored.placeholder.is_some();
+            let is_staged = false;
+            documents.push(NewMessage { raw, parts, role, time, has_payload, is_staged });
+        }
+        documents.extend_from_slice(new);
+        let last = head.messages;
+        if first + int::to_u64(documents.len()) != last + 1 {
+            return Err(Error::corrupt_store("the newest packs do not hold what is not indexed"));
+        }
+        self.write_messages(head, first, &documents, puts)?;
+        head.indexed = IndexedExtent { messages: last, raw_bytes: head.raw_bytes };
+        step_merge_and_write(self, puts)
+    }
+
+    fn write_messages(
+        &mut self,
+        head: &ConversationHead,
+        first: u64,
+        documents: &[NewMessage<'_>],
+        puts: &mut Vec<Put>,
+    ) -> Result<()> {
+        let (bytes_max, puts_max) = remaining_room(puts);
+        let mut kept = documents.len();
+        let (builder, blocks) = loop {
+            let mut builder = SegmentBuilder::new(Corpus::Messages, first);
+            let mut before = (first > 1).then_some(self.manifest.messages.doc_values.last_time);
+            for (at, message) in documents.iter().enumerate() {
+                let begins =
+                    feature_terms::begins_session(before.replace(message.time), message.time);
+                if at < kept {
+                    let signs = FeatureTerms::new(begins, message.has_payload);
+                    builder.add_message(message.raw, message.parts, signs);
+                } else {
+                    builder.skip_document();
+                }
+            }
+            let blocks = build_message_blocks(&mut builder);
+            let bytes: usize = blocks.iter().map(|(_, block)| block.len() + 16).sum();
+            let inline = segment::fits_inline(&blocks);
+            if kept == 0 || (bytes <= bytes_max && (inline || blocks.len() < puts_max)) {
+                break (builder, blocks);
+            }
+            kept /= 2;
+        };
+        let last = first + int::to_u64(documents.len()) - 1;
+        if kept < documents.len() {
+            self.mark_unindexed(first + int::to_u64(kept), last);
+        }
+        let state = &mut self.manifest.messages;
+        for (message, length) in documents.iter().zip(&builder.document_lengths().bytes) {
+            let row = DocValueRow { time: message.time, role: message.role, summary: None };
+            state.doc_values.push(self.keys, Corpus::Messages, *length, &row, puts)?;
+            state.length_total += lengths::dequantize_length(*length);
+        }
+        state.documents = last;
+        let revision = (head.revision + 1).to_be_bytes();
+        let range = [first.to_be_bytes(), last.to_be_bytes()];
+        let made_of: [&[u8]; 4] = [b"lcm segment", &revision, &head.frontier, range.as_flattened()];
+        let id = hash::hash_prefix(&hash::hash_fields(&made_of));
+        let made = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
+        state.segments.push(made);
+        Ok(())
+    }
+
+    /// Notes that messages are searched without the index.
+    fn mark_unindexed(&mut self, from: u64, to: u64) {
+        let direct = &mut self.manifest.unindexed;
+        let full = direct.len() >= UNINDEXED_RANGES_MAX;
+        match direct.last_mut() {
+            Some(range) if full || range.1 + 1 == from => range.1 = to,
+            _ => direct.push((from, to)),
+        }
+    }
+
+    /// Adds to a commit what the index needs for the summaries it makes, each with the size of its
+    /// value.
+    ///
+    /// # Errors
+    ///
+    /// As [`Upkeep::append`].
+    pub(crate) fn append_summaries(
+        mut self,
+        records: &[(&Summary, u32)],
+        puts: &mut Vec<Put>,
+    ) -> Result<()> {
+        let state = &mut self.manifest.summaries;
+        let first = state.documents + 1;
+        let mut builder = SegmentBuilder::new(Corpus::Summaries, first);
+        let mut fields: Vec<Vec<u8>> = Vec::new();
+        for (record, _) in records {
+            builder.add_summary(&record.text);
+            fields.push(record.id().to_vec());
+        }
+        let blocks = builder.build_blocks(BLOCK_TARGET_SMALL);
+        for ((record, size), length) in records.iter().zip(&builder.document_lengths().bytes) {
+            let summary = Some((record.id(), *size));
+            let row = DocValueRow { time: record.latest_at, role: Role::System, summary };
+            state.doc_values.push(self.keys, Corpus::Summaries, *length, &row, puts)?;
+            state.length_total += lengths::dequantize_length(*length);
+        }
+        let last = first + int::to_u64(records.len()) - 1;
+        state.documents = last;
+        let ordinal = first.to_be_bytes();
+        let mut hashed: Vec<&[u8]> = alloc::vec![b"lcm summary segment", &ordinal];
+        hashed.extend(fields.iter().map(Vec::as_slice));
+        let id = hash::hash_prefix(&hash::hash_fields(&hashed));
+        let made = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
+        state.segments.push(made);
+        step_merge_and_write(self, puts)
+    }
+}
+
+/// The blocks of a segment of messages: small ones if they stand in the root.
+fn build_message_blocks(builder: &mut SegmentBuilder) -> segment::SegmentBlocks {
+    if builder.is_small() {
+        let blocks = builder.build_blocks(BLOCK_TARGET_SMALL);
+        if segment::fits_inline(&blocks) {
+            return blocks;
+        }
+    }
+    builder.build_blocks(BLOCK_TARGET)
+}
+
+/// Whether messages are to be indexed now, with so many more messages, bytes and packs.
+fn is_flush_due(head: &ConversationHead, messages: u64, bytes: u64, packs: usize) -> bool {
+    let messages = messages + head.messages - head.indexed.messages.min(head.messages);
+    let bytes = bytes + head.raw_bytes - head.indexed.raw_bytes.min(head.raw_bytes);
+    // What is not indexed must stand in packs that the head lists.
+    messages >= FLUSH_MESSAGES
+        || bytes >= FLUSH_BYTES
+        || (messages > 0 && head.packs.len() + packs > limits::RECENT_PACKS_MAX)
+}
+
+/// Bytes and puts that a commit has left.
+fn remaining_room(puts: &[Put]) -> (usize, usize) {
+    let bytes: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
+    let most = int::to_usize(u64::from(limits::CALL_BYTES_MAX));
+    let bytes = most.saturating_sub(RESERVED_BYTES + bytes);
+    (bytes, limits::PUTS_MAX.saturating_sub(RESERVED_PUTS + puts.len()))
+}
+
+/// Makes a step of the merge that goes on, deletes a little, and writes the manifest.
+fn step_merge_and_write(upkeep: IndexMaintenance<'_>, puts: &mut Vec<Put>) -> Result<()> {
+    let IndexMaintenance { keys, mut manifest, corpus, merge_inputs: material, .. } = upkeep;
+    let (bytes, count) = remaining_room(puts);
+    let fits = bytes >= OUTPUT_BYTES_MAX && count >= OUTPUT_PUTS_MAX;
+    if let Some(material) = material.filter(|_| fits) {
+        segment_merge::run_step(keys, corpus, manifest.for_corpus_mut(corpus), &material, puts)?;
+    }
+    for corpus in [Corpus::Messages, Corpus::Summaries] {
+        let (_, count) = remaining_room(puts);
+        let state = manifest.for_corpus_mut(corpus);
+        segment_merge::delete_merged(keys, state, count.min(DELETES_MAX), puts);
+        segment_merge::start_merge(state, corpus);
+        if state.segments.len() > SEGMENTS_MAX {
+            return Err(Error::limit_exceeded(format_args!(
+                "over {SEGMENTS_MAX} search segments wait to be merged: compact the conversation"
+            )));
+        }
+    }
+    puts.push(Put { key: keys.manifest_key(), value: Some(codec::encode(&manifest)?) });
+    Ok(())
+}

@@ -1,0 +1,285 @@
+//! Rank: what each document that fits is worth, from its words and those beside it.
+//!
+//! In: documents, where the items of a query occur, sessions and signs. Out: scores in fixed point.
+//! The formula, where its constants come from and what was measured are in `docs/ranking.md`. Not here:
+//! which documents fit, and reading.
+
+use alloc::vec::Vec;
+
+use super::{
+    Postings,
+    query_dates::QueryDate,
+    score::{self, ONE},
+    sessions::NEIGHBOURS,
+};
+use lcm_text::types::api::Timestamp;
+
+/// Occurrences of a term in one document that count.
+const COUNT_MAX: u32 = 2;
+/// What an occurrence counts in the message one and two behind it, and one and two before it.
+const BEHIND: [u64; 2] = [ONE * 15 / 100, ONE * 15 / 100];
+const BEFORE: [u64; 2] = [ONE * 10 / 100, ONE * 10 / 100];
+/// What it counts more in the next message if its own asks: that one answers.
+const ANSWER: u64 = ONE * 40 / 100;
+/// Positions from which on a neighbour counts less, and from which on its question mark does: in a
+/// long message it says less of what is beside it.
+const NEIGHBOUR_LENGTH: u64 = 30;
+const QUESTION_LENGTH: u64 = 15;
+/// What a message that ends with a question mark is worth less: it asks and does not tell.
+const QUESTION_PENALTY: u64 = ONE * 80 / 100;
+/// What a word counts more where it stands as typed.
+const EXACT: u64 = ONE * 20 / 100;
+/// What a word is worth that is the name of a speaker, as a word.
+const NAME_AS_WORD: u64 = ONE * 50 / 100;
+/// What the words of the whole session are worth.
+const SESSION: u64 = ONE * 40 / 100;
+/// What it is worth that who is named is the speaker, or speaks in the session.
+const SPEAKER: u64 = ONE * 130 / 100;
+const SPEAKS_IN_SESSION: u64 = ONE * 2;
+/// What it is worth to be of the date that is asked for.
+const DATE: u64 = ONE * 6;
+
+/// How long documents are, and of which sessions, in their order.
+pub(super) struct DocumentLayout {
+    pub(super) lengths: Vec<u32>,
+    pub(super) sessions: Vec<u64>,
+}
+
+/// Documents, and what they have got so far.
+pub(super) struct Ranker<'a> {
+    documents: &'a [u64],
+    /// The session of each.
+    sessions: &'a [u64],
+    pub(super) scores: Vec<u64>,
+    /// The mean that lengths are compared with.
+    mean_length: u64,
+}
+
+/// Where something occurs.
+pub(super) struct TermPostings<'a> {
+    pub(super) postings: &'a Postings,
+    pub(super) layout: &'a DocumentLayout,
+}
+
+impl<'a> Ranker<'a> {
+    /// Nothing is worth anything yet.
+    pub(super) fn new(documents: &'a [u64], layout: &'a DocumentLayout, mean_length: u64) -> Self {
+        let scores = alloc::vec![0; documents.len()];
+        Self { documents, sessions: &layout.sessions, scores, mean_length }
+    }
+
+    /// Adds what a term is worth that occurs at these places, by each of its weights; `asks` are
+    /// the documents with a question mark.
+    pub(super) fn add_term(&mut self, places: &TermPostings<'_>, asks: &[u64], weights: &[u64]) {
+        let mut found = alloc::vec![0u64; self.documents.len()];
+        let mut asks = asks.iter().peekable();
+        let mut from = 0;
+        let rows = places.postings.documents.iter().zip(&places.postings.counts);
+        let beside = places.layout.lengths.iter().zip(&places.layout.sessions);
+        for ((document, count), (length, session)) in rows.zip(beside) {
+            while asks.next_if(|next| *next < document).is_some() {}
+            let answer = match asks.peek() == Some(&document) {
+                true => score::scale_by_length(ANSWER, *length, QUESTION_LENGTH),
+                false => 0,
+            };
+            let count = u64::from((*count).min(COUNT_MAX));
+            let own = score::normalize_frequency(count, *length, self.mean_length);
+            let other = score::scale_by_length(count * ONE, *length, NEIGHBOUR_LENGTH);
+            while self.documents.get(from).is_some_and(|first| first + NEIGHBOURS < *document) {
+                from += 1;
+            }
+            let documents = self.documents.get(from..).unwrap_or_default();
+            let sessions = self.sessions.get(from..).unwrap_or_default();
+            let near = documents.iter().take_while(|at| **at <= document + NEIGHBOURS);
+            let near = near.zip(sessions).zip(found.get_mut(from..).unwrap_or_default());
+            for ((at, of), found) in near {
+                if of != session {
+                    continue;
+                }
+                *found += match at.checked_sub(*document) {
+                    Some(0) => own,
+                    Some(1) => score::mul_fixed(BEHIND[0] + answer, other),
+                    Some(_) => score::mul_fixed(BEHIND[1], other),
+                    None if at + 1 == *document => score::mul_fixed(BEFORE[0], other),
+                    None => score::mul_fixed(BEFORE[1], other),
+                };
+            }
+        }
+        for (score, found) in self.scores.iter_mut().zip(found).filter(|(_, found)| *found > 0) {
+            *score +=
+                weights.iter().map(|weight| score::saturate_score(*weight, found)).sum::<u64>();
+        }
+    }
+
+    /// Adds what it is worth that a term of this weight occurs in a session at all.
+    pub(super) fn add_session(&mut self, places: &TermPostings<'_>, weight: u64) {
+        let counts = places.postings.counts.iter().copied();
+        let rows: Vec<(u64, u32)> = places.layout.sessions.iter().copied().zip(counts).collect();
+        let mut sums = rows.chunk_by(|left, right| left.0 == right.0).map(|of_session| {
+            let sum = of_session.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
+            let number = of_session.first().map_or(0, |(session, _)| *session);
+            (number, score::mul_fixed(weight, SESSION) * sum / (sum + 1))
+        });
+        let mut current = sums.next();
+        for (score, session) in self.scores.iter_mut().zip(self.sessions) {
+            while current.is_some_and(|(number, _)| number < *session) {
+                current = sums.next();
+            }
+            *score += current.filter(|(number, _)| number == session).map_or(0, |(_, worth)| worth);
+        }
+    }
+
+    /// Adds what it is worth to be said by one who is named, or in a session with them.
+    pub(super) fn add_speaker(
+        &mut self,
+        spoken: &[u64],
+        in_sessions: &[u64],
+        weights: [u64; 2],
+        names: usize,
+    ) {
+        if spoken.is_empty() {
+            return;
+        }
+        let [own, session] = weights;
+        // Of several names only one can be the speaker.
+        let own = score::mul_fixed(own, SPEAKER) >> u32::from(names > 1);
+        add_to_listed(&mut self.scores, self.documents, spoken, own);
+        let session = score::mul_fixed(session, SPEAKS_IN_SESSION);
+        add_to_listed(&mut self.scores, self.sessions, in_sessions, session);
+    }
+
+    /// Adds what it is worth to be of these times where this date is asked for.
+    pub(super) fn add_date(&mut self, times: &[Timestamp], date: QueryDate) {
+        for (score, time) in self.scores.iter_mut().zip(times) {
+            *score += score::mul_fixed(DATE, date.score_time(*time));
+        }
+    }
+
+    /// Takes from the documents that end with a question mark what they are worth less.
+    pub(super) fn penalize_questions(&mut self, ends_asking: &[u64], lengths: &[u32]) {
+        let mut ends = ends_asking.iter().peekable();
+        let rows = self.scores.iter_mut().zip(self.documents).zip(lengths);
+        for ((score, document), length) in rows {
+            while ends.next_if(|next| *next < document).is_some() {}
+            if ends.peek() == Some(&document) {
+                let less = score::scale_by_length(QUESTION_PENALTY, *length, QUESTION_LENGTH);
+                *score = score.saturating_sub(less);
+            }
+        }
+    }
+}
+
+/// The weights of a word: in any form, of its sessions, and as typed.
+pub(super) fn scale_weights([any, sessions, typed]: [u64; 3], is_name: bool) -> [u64; 3] {
+    let typed = score::mul_fixed(typed, EXACT);
+    let part = if is_name { NAME_AS_WORD } else { ONE };
+    [any, sessions, typed].map(|weight| score::mul_fixed(weight, part))
+}
+
+/// Adds a worth to the scores of those numbers that are listed, too. Both ascend.
+fn add_to_listed(scores: &mut [u64], numbers: &[u64], listed: &[u64], worth: u64) {
+    let mut listed = listed.iter().peekable();
+    for (score, number) in scores.iter_mut().zip(numbers) {
+        while listed.next_if(|next| *next < number).is_some() {}
+        if listed.peek() == Some(&number) {
+            *score += worth;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::sessions::SessionBounds, *};
+
+    fn layout(sessions: &SessionBounds, documents: &[u64], length: u32) -> DocumentLayout {
+        let lengths = alloc::vec![length; documents.len()];
+        DocumentLayout { lengths, sessions: sessions.session_numbers(documents) }
+    }
+
+    /// Scores of these documents for one term of weight one that occurs once in each of `at`.
+    fn scores(
+        documents: &[u64],
+        at: &[u64],
+        starts: &[u64],
+        asks: &[u64],
+        length: u32,
+    ) -> Vec<u64> {
+        let sessions = SessionBounds::Starts(starts.to_vec());
+        let postings = Postings { documents: at.to_vec(), counts: alloc::vec![1; at.len()] };
+        let places = TermPostings { postings: &postings, layout: &layout(&sessions, at, length) };
+        let ranked = layout(&sessions, documents, length);
+        let mut ranking = Ranker::new(documents, &ranked, 10 << 8);
+        ranking.add_term(&places, asks, &[ONE]);
+        ranking.scores
+    }
+
+    #[test]
+    fn what_stands_beside_a_word_counts_less_than_what_holds_it() {
+        let [far, two_before, before, own, behind, two_behind, other] =
+            <[u64; 7]>::try_from(scores(&[1, 2, 3, 4, 5, 6, 7], &[4], &[1], &[], 10)).unwrap();
+        assert!(own > behind && behind == two_behind && behind > before);
+        assert!(before == two_before && before > 0 && far == 0 && other == 0);
+    }
+
+    #[test]
+    fn the_message_behind_a_question_counts_most_beside_it() {
+        let plain = scores(&[4, 5, 6], &[4], &[1], &[], 10);
+        let asked = scores(&[4, 5, 6], &[4], &[1], &[4], 10);
+        assert!(asked[1] > 2 * plain[1]);
+        assert_eq!((asked[0], asked[2]), (plain[0], plain[2]));
+    }
+
+    #[test]
+    fn no_neighbour_is_of_another_session() {
+        assert_eq!(scores(&[3, 4, 5], &[4], &[1, 4, 5], &[4], 10)[0], 0);
+        assert_eq!(scores(&[3, 4, 5], &[4], &[1, 4, 5], &[4], 10)[2], 0);
+    }
+
+    #[test]
+    fn long_messages_say_little_of_those_beside_them() {
+        let short = scores(&[4, 5, 6], &[4], &[1], &[4], 15);
+        let long = scores(&[4, 5, 6], &[4], &[1], &[4], 600);
+        assert!(long[1] * 10 < short[1] && long[2] * 10 < short[2], "{short:?} {long:?}");
+    }
+
+    #[test]
+    fn documents_that_are_left_out_get_nothing_and_pass_nothing_on_twice() {
+        let all = scores(&[3, 4, 5, 6], &[3, 4, 6], &[1], &[], 10);
+        let some = scores(&[3, 6], &[3, 4, 6], &[1], &[], 10);
+        assert_eq!([all[0], all[3]], [some[0], some[1]]);
+    }
+
+    #[test]
+    fn a_speaker_who_is_named_counts_and_so_does_their_session() {
+        let sessions = SessionBounds::Starts(alloc::vec![1, 3]);
+        let worth = |names| {
+            let ranked = layout(&sessions, &[1, 2, 3], 5);
+            let mut ranking = Ranker::new(&[1, 2, 3], &ranked, 1 << 8);
+            ranking.add_speaker(&[2], &sessions.session_numbers(&[2]), [ONE, ONE], names);
+            ranking.scores
+        };
+        assert_eq!(worth(1), [SPEAKS_IN_SESSION, SPEAKS_IN_SESSION + SPEAKER, 0]);
+        assert_eq!(worth(2)[1], SPEAKS_IN_SESSION + SPEAKER / 2);
+    }
+
+    #[test]
+    fn words_anywhere_in_a_session_count_a_little() {
+        let sessions = SessionBounds::Starts(alloc::vec![1, 4, 6]);
+        let postings = Postings { documents: alloc::vec![1, 6], counts: alloc::vec![1, 3] };
+        let places = TermPostings { postings: &postings, layout: &layout(&sessions, &[1, 6], 5) };
+        let ranked = layout(&sessions, &[3, 4, 9], 5);
+        let mut ranking = Ranker::new(&[3, 4, 9], &ranked, 1 << 8);
+        ranking.add_session(&places, ONE);
+        assert_eq!(ranking.scores, [SESSION / 2, 0, SESSION * 3 / 4]);
+    }
+
+    #[test]
+    fn a_message_that_only_asks_is_worth_less() {
+        let sessions = SessionBounds::Starts(alloc::vec![1]);
+        let ranked = layout(&sessions, &[1, 2, 3], 5);
+        let mut ranking = Ranker::new(&[1, 2, 3], &ranked, 1 << 8);
+        ranking.scores = alloc::vec![ONE; 3];
+        ranking.penalize_questions(&[2, 3], &[5, 5, 150]);
+        assert_eq!(ranking.scores, [ONE, ONE - QUESTION_PENALTY, ONE - QUESTION_PENALTY / 10]);
+    }
+}

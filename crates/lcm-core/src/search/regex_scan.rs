@@ -1,0 +1,287 @@
+//! Regular expressions over stored texts.
+//!
+//! In: an expression and the texts of one conversation. Out: every message or summary with a match
+//! in one of its texts. Only units that hold the grams of the expression are read, in passing and
+//! without copying what is not escaped, from the last document to the first and not more than the
+//! expression may cost; what says how far a scan came is a document, not a time. Not here: limit
+//! and snippets.
+
+use alloc::{string::String, vec::Vec};
+
+use super::{
+    Corpus, SearchIndex, each_field, messages_of_unit, regex::Regex, time_window::TimeWindow,
+};
+use crate::storage::{
+    codec, history::MessageHistory, store_session::StoreSession, summary::Summary,
+};
+use lcm_text::{
+    base::{error::Result, sort},
+    types::api::Timestamp,
+};
+
+/// Summaries that are looked through at a time.
+const SUMMARIES_PER_STEP: usize = 16;
+/// Messages that are looked through at first, and at most; twice as many each time, so that long
+/// scans take few reads and short ones read little in vain. An expression that costs too much for
+/// the first step is refused.
+const MESSAGES_PER_STEP: u64 = 64;
+const MESSAGES_PER_STEP_MAX: u64 = 2_048;
+
+/// A document with a match, and its time.
+pub(crate) type RegexMatch = (u64, Timestamp);
+
+/// What a scan found.
+#[derive(Debug, Default)]
+pub(crate) struct RegexScan {
+    /// From the last document to the first.
+    pub(crate) matches: Vec<RegexMatch>,
+    /// The next document to look at: it and those before it were not all looked through. `None`:
+    /// everything was.
+    pub(crate) next_document: Option<u64>,
+    /// At least one step was finished.
+    pub(crate) has_finished_step: bool,
+}
+
+/// The messages or summaries of a conversation up to the document `last`, itself included, that an
+/// expression matches in. `spans`: of messages only those of these seqs; `None`: all.
+///
+/// # Errors
+///
+/// As [`Reader::immutable`] and [`Index::postings`].
+pub(crate) fn scan(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    index: &mut SearchIndex,
+    corpus: Corpus,
+    last: u64,
+    spans: Option<&[(u64, u64)]>,
+    regex: &mut Regex,
+    window: &TimeWindow,
+) -> Result<RegexScan> {
+    if corpus == Corpus::Summaries {
+        // There are no grams of them: a history has one for hundreds of messages.
+        let ordinals: Vec<u64> = (1..=last.min(index.count_documents(corpus))).collect();
+        return scan_summaries(reader, history, index, &ordinals, regex, window);
+    }
+    let query = regex.build_gram_query();
+    let grams = query.list_grams();
+    let units = if query.is_match_all() {
+        None
+    } else {
+        let units = index.read_units(reader, corpus, &grams)?;
+        let of_gram = |gram: [u8; 3]| {
+            let place = grams.binary_search(&gram).ok();
+            place.and_then(|place| units.get(place)).map_or(&[][..], Vec::as_slice)
+        };
+        query.select_units(&of_gram)
+    };
+    let ranges = find_candidate_ranges(history, index, units.as_deref());
+    let mut ranges = intersect_ranges(&ranges, &[(1, last)]);
+    if let Some(spans) = spans {
+        ranges = intersect_ranges(&ranges, spans);
+    }
+    let ranges = filter_by_window(reader, index, ranges, window)?;
+    scan_messages(reader, history, ranges, regex, window)
+}
+
+/// The ranges of messages that may match: those of the units, and what is in no unit yet.
+fn find_candidate_ranges(
+    history: &MessageHistory<'_>,
+    index: &SearchIndex,
+    units: Option<&[u64]>,
+) -> Vec<(u64, u64)> {
+    let Some(units) = units else { return alloc::vec![(1, history.head.messages)] };
+    let mut ranges: Vec<(u64, u64)> = units.iter().map(|unit| messages_of_unit(*unit)).collect();
+    ranges.extend(index.unindexed_ranges());
+    merge_ranges(ranges)
+}
+
+/// Ascending ranges, those that touch or overlap joined.
+fn merge_ranges(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    sort::sort(&mut ranges);
+    let mut out: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
+    for (from, to) in ranges.into_iter().filter(|(from, to)| from <= to) {
+        match out.last_mut() {
+            Some(last) if from <= last.1.saturating_add(1) => last.1 = last.1.max(to),
+            _ => out.push((from, to)),
+        }
+    }
+    out
+}
+
+/// What of the ranges lies in a window of time. Messages in no segment are kept: their own time
+/// decides when they are read.
+fn filter_by_window(
+    reader: &mut StoreSession<'_>,
+    index: &mut SearchIndex,
+    ranges: Vec<(u64, u64)>,
+    window: &TimeWindow,
+) -> Result<Vec<(u64, u64)>> {
+    if window.is_unbounded() {
+        return Ok(ranges);
+    }
+    let direct = index.unindexed_ranges();
+    let is_direct = |seq: u64| direct.iter().any(|(from, to)| (*from..=*to).contains(&seq));
+    let last =
+        direct.last().map_or(u64::MAX, |(_, to)| *to).max(index.count_documents(Corpus::Messages));
+    let seqs: Vec<u64> = ranges
+        .iter()
+        .flat_map(|(from, to)| *from..=(*to).min(last))
+        .filter(|seq| !is_direct(*seq))
+        .collect();
+    let times = index.read_times(reader, Corpus::Messages, &seqs)?;
+    let inside = seqs.iter().zip(times).filter(|(_, time)| window.contains(*time));
+    let mut out: Vec<(u64, u64)> = inside.map(|(seq, _)| (*seq, *seq)).collect();
+    out.extend(intersect_ranges(&ranges, &direct));
+    Ok(merge_ranges(out))
+}
+
+/// What is in both lists of ranges.
+fn intersect_ranges(ranges: &[(u64, u64)], others: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut out = Vec::new();
+    for (from, to) in ranges {
+        out.extend(others.iter().map(|(first, last)| ((*from).max(*first), (*to).min(*last))));
+    }
+    merge_ranges(out)
+}
+
+fn scan_messages(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    mut ranges: Vec<(u64, u64)>,
+    regex: &mut Regex,
+    window: &TimeWindow,
+) -> Result<RegexScan> {
+    let mut scanned = RegexScan::default();
+    let mut count = MESSAGES_PER_STEP;
+    while let Some(newest) = take_last_messages(&mut ranges, count) {
+        let mut found = Vec::new();
+        history.visit_messages(reader, &newest, &mut |_, message| {
+            if !regex.is_refused()
+                && window.contains(message.time)
+                && is_message_match(regex, message.text, message.parts)
+            {
+                found.push((message.seq, message.time));
+            }
+            Ok(())
+        })?;
+        let begin = newest.last().map_or(0, |(_, to)| *to);
+        if !scanned.add_step(regex, found, begin, ranges.last().map(|(_, to)| *to)) {
+            break;
+        }
+        count = MESSAGES_PER_STEP_MAX.min(2 * count);
+    }
+    Ok(scanned)
+}
+
+/// Takes so many messages from the end of ranges.
+fn take_last_messages(ranges: &mut Vec<(u64, u64)>, count: u64) -> Option<Vec<(u64, u64)>> {
+    let mut left = count;
+    let mut out = Vec::new();
+    while left > 0 {
+        let Some((from, to)) = ranges.pop() else { break };
+        let begin = from.max((to + 1).saturating_sub(left));
+        out.push((begin, to));
+        left -= to + 1 - begin;
+        if begin > from {
+            ranges.push((from, begin - 1));
+        }
+    }
+    out.reverse();
+    (!out.is_empty()).then_some(out)
+}
+
+impl RegexScan {
+    /// Takes what one step found, which began at the document `begin` and is followed by one that
+    /// begins at `next`; `false`: it was the last of all or that the expression may take. Of a step
+    /// that was not finished nothing counts.
+    fn add_step(
+        &mut self,
+        regex: &Regex,
+        found: Vec<RegexMatch>,
+        begin: u64,
+        next: Option<u64>,
+    ) -> bool {
+        if regex.is_refused() {
+            self.next_document = Some(begin);
+            return false;
+        }
+        self.has_finished_step = true;
+        // A step is read from its first document to its last.
+        self.matches.extend(found.into_iter().rev());
+        self.next_document = next;
+        next.is_some() && !regex.is_budget_spent()
+    }
+}
+
+/// Whether an expression matches in one of the texts of a message.
+fn is_message_match(regex: &mut Regex, raw: &str, parts: &[lcm_text::message::Part]) -> bool {
+    let mut found = false;
+    each_field(raw, parts, &mut |_, text| found = found || regex.is_match(&text));
+    found
+}
+
+fn scan_summaries(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    index: &mut SearchIndex,
+    ordinals: &[u64],
+    regex: &mut Regex,
+    window: &TimeWindow,
+) -> Result<RegexScan> {
+    let mut scanned = RegexScan::default();
+    let mut steps = ordinals.rchunks(SUMMARIES_PER_STEP).peekable();
+    while let Some(ordinals) = steps.next() {
+        let mut found = Vec::new();
+        let places = index.read_summaries(reader, ordinals)?;
+        let wanted: Vec<(String, u32)> =
+            places.iter().map(|(id, bytes)| (history.keys.summary_key(*id), *bytes)).collect();
+        for ((ordinal, (key, _)), value) in
+            ordinals.iter().zip(&wanted).zip(reader.read_immutable_uncached(&wanted)?)
+        {
+            let summary: Summary = codec::decode(key, &value)?;
+            if !regex.is_refused()
+                && window.contains(summary.latest_at)
+                && regex.is_match(&summary.text)
+            {
+                found.push((*ordinal, summary.latest_at));
+            }
+        }
+        let begin = ordinals.last().copied().unwrap_or(0);
+        let next = steps.peek().and_then(|ordinals| ordinals.last()).copied();
+        if !scanned.add_step(regex, found, begin, next) {
+            break;
+        }
+    }
+    Ok(scanned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_of_ranges_are_taken_first() {
+        let mut ranges = alloc::vec![(1, 4), (6, 6), (8, 9)];
+        assert_eq!(take_last_messages(&mut ranges, 1), Some(alloc::vec![(9, 9)]));
+        assert_eq!(take_last_messages(&mut ranges, 3), Some(alloc::vec![(4, 4), (6, 6), (8, 8)]));
+        assert_eq!(take_last_messages(&mut ranges, 9), Some(alloc::vec![(1, 3)]));
+        assert_eq!(take_last_messages(&mut ranges, 9), None);
+    }
+
+    #[test]
+    fn what_both_have_is_in_order() {
+        let spans = [(90, 120), (1, 3), (2, 10)];
+        assert_eq!(intersect_ranges(&[(3, 64), (100, 200)], &spans), [(3, 10), (100, 120)]);
+        assert_eq!(intersect_ranges(&[(3, 64)], &[]), []);
+    }
+
+    #[test]
+    fn ranges_that_touch_are_joined() {
+        assert_eq!(
+            merge_ranges(alloc::vec![(65, 128), (1, 64), (130, 130), (129, 128)]),
+            [(1, 128), (130, 130)]
+        );
+        assert_eq!(merge_ranges(Vec::new()), []);
+    }
+}

@@ -1,0 +1,386 @@
+//! Merging: several adjacent segments become one, a bounded piece in each commit.
+//!
+//! Readers use the inputs until the output is complete; then the manifest names the output, and the
+//! inputs are deleted by that commit and those that follow. Everything that a step reads can be
+//! named from the manifest alone: of each input at most two blocks, from where the last step ended,
+//! and the lengths of the documents. A step ends where the next block of some input would be
+//! needed, or when enough was written.
+
+use alloc::{rc::Rc, string::String, vec::Vec};
+use core::ops::Range;
+use lcm_text::base::hash;
+
+use lcm_loops::{
+    lengths::DocumentLengths,
+    posting_block::BlockWriter,
+    posting_merge::{MergeCursor, merge_cursors},
+};
+
+use super::{
+    Corpus,
+    doc_values::{self, LENGTHS_CHUNK},
+    manifest::{CorpusManifest, MERGE_BYTES_MAX, PendingMerge, SEGMENT_DOCUMENTS_MAX},
+    segment::{self, BLOCK_TARGET, SegmentBlocks, SegmentRef, SegmentRoot},
+};
+use crate::storage::{codec, keys::ConversationKeys, store::Put, store_session::StoreSession};
+use lcm_text::base::{error::Result, int};
+
+/// Segments of one level that become one of the next.
+const FAN_OUT: usize = 16;
+/// Most documents of a segment that is merged anew before there are enough of its level: of larger
+/// ones nearly nothing is saved.
+const MAJOR_DOCUMENTS_MAX: u64 = 1 << 14;
+/// Blocks of one input that one step reads.
+const BLOCKS_PER_STEP: u32 = 2;
+/// The next block of an input that was read to its end.
+const INPUT_FINISHED: u32 = u32::MAX;
+
+/// What one step was given to read.
+#[derive(Debug)]
+pub(super) struct MergeInputs {
+    /// For each input its blocks from the next one on.
+    inputs: Vec<Vec<InputBlock>>,
+    /// Whether each input has further blocks.
+    has_more: Vec<bool>,
+    lengths: DocumentLengths,
+}
+
+/// A block of an input, within the value that it was read in.
+#[derive(Debug)]
+struct InputBlock {
+    value: Rc<Vec<u8>>,
+    range: Range<usize>,
+}
+
+impl InputBlock {
+    fn bytes(&self) -> &[u8] {
+        self.value.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+/// Bytes that a step of a merge writes at the least, and of messages, of which an append brings
+/// many, at the most. Steps on summaries, which are made one by one, each waited for, are all of
+/// the least size.
+const STEP_BYTES_MIN: u32 = 16 << 10;
+const STEP_BYTES_MAX: u32 = 96 << 10;
+
+/// Begins a merge if there is none and enough is there to be merged.
+///
+/// Its steps are such that it ends after three quarters of the commits in which as many segments
+/// again come to wait; when more wait already, the steps are larger.
+pub(super) fn start_merge(state: &mut CorpusManifest, corpus: Corpus) {
+    if state.merge.is_none()
+        && let Some(found) = find_full_level(&state.segments)
+    {
+        let level = state.segments.get(found.start).map_or(0, |first| first.level);
+        let waiting = state.segments.iter().filter(|segment| segment.level == level).count();
+        let commits = (2 * FAN_OUT).saturating_sub(waiting) * 3 / 4;
+        let most = if corpus == Corpus::Messages { STEP_BYTES_MAX } else { STEP_BYTES_MIN };
+        init_merge(state, found, int::to_u64(commits), most);
+    }
+}
+
+/// As [`start`] for messages, but fewer segments will do if that makes the index smaller by much.
+/// Its steps are as small as they can be to end within so many commits.
+pub(super) fn start_major_merge(state: &mut CorpusManifest, commits: u64) {
+    start_merge(state, Corpus::Messages);
+    if state.merge.is_none()
+        && let Some(found) = find_newest(&state.segments)
+    {
+        init_merge(state, found, commits, STEP_BYTES_MAX);
+    }
+}
+
+/// Begins a merge that is to end within so many commits, if its steps may be that large.
+fn init_merge(state: &mut CorpusManifest, found: InputRange, commits: u64, step_bytes_max: u32) {
+    let inputs = state.segments.get(found.clone()).unwrap_or_default();
+    let share = inputs.iter().map(|input| input.bytes).sum::<u64>() / commits.max(1);
+    let step_bytes = int::to_u32(int::to_usize(share)).clamp(STEP_BYTES_MIN, step_bytes_max);
+    // Where steps end decides what stands in the blocks of the output.
+    let step = step_bytes.to_be_bytes();
+    let mut fields: Vec<&[u8]> = alloc::vec![b"lcm merge", &step];
+    fields.extend(inputs.iter().map(|input| input.id.as_slice()));
+    state.merge = Some(PendingMerge {
+        id: hash::hash_prefix(&hash::hash_fields(&fields)),
+        from: int::to_u32(found.start),
+        count: int::to_u32(found.len()),
+        step_bytes,
+        next_blocks: alloc::vec![0; found.len()],
+        last_written: (0, 0),
+        blocks: 0,
+        index: Vec::new(),
+        bytes: 0,
+    });
+}
+
+type InputRange = Range<usize>;
+
+/// How many of these segments, in their order, are not too large to become one.
+fn count_mergeable<'s>(segments: impl Iterator<Item = &'s SegmentRef>) -> usize {
+    let (mut documents, mut bytes) = (0, 0);
+    let fits = |segment: &&SegmentRef| {
+        documents += segment.count_documents();
+        bytes += segment.bytes;
+        documents <= SEGMENT_DOCUMENTS_MAX && bytes <= MERGE_BYTES_MAX
+    };
+    segments.take_while(fits).count()
+}
+
+fn count_documents(segments: &[SegmentRef]) -> u64 {
+    segments.iter().map(SegmentRef::count_documents).sum()
+}
+
+/// The oldest segments of the lowest level of which there are enough next to each other; fewer of
+/// them where all would be too large.
+fn find_full_level(segments: &[SegmentRef]) -> Option<InputRange> {
+    let mut best: Option<(u32, InputRange)> = None;
+    let mut from = 0;
+    while let Some(first) = segments.get(from) {
+        let same = |segment: &&SegmentRef| segment.level == first.level;
+        let rest = segments.get(from..).unwrap_or_default();
+        let count = rest.iter().take_while(same).count();
+        let taken = count_mergeable(rest.iter().take(FAN_OUT));
+        let lower = best.as_ref().is_none_or(|(level, _)| first.level < *level);
+        if count >= FAN_OUT && taken > 1 && lower {
+            best = Some((first.level, from..from + taken));
+        }
+        from += count;
+    }
+    best.map(|(_, places)| places)
+}
+
+/// Place of the first segment behind all large ones.
+fn index_after_large(segments: &[SegmentRef]) -> usize {
+    let is_large = |segment: &SegmentRef| segment.count_documents() > MAJOR_DOCUMENTS_MAX;
+    segments.iter().rposition(is_large).map_or(0, |at| at + 1)
+}
+
+/// The newest segments, if the largest of them is not nearly all of them.
+fn find_newest(segments: &[SegmentRef]) -> Option<InputRange> {
+    let small = segments.get(index_after_large(segments)..)?;
+    let from = segments.len() - count_mergeable(small.iter().rev().take(FAN_OUT));
+    let inputs = segments.get(from..).filter(|inputs| inputs.len() > 1)?;
+    let largest = inputs.iter().map(SegmentRef::count_documents).max()?;
+    (largest <= count_documents(inputs) / 8 * 7).then_some(from..segments.len())
+}
+
+/// Keys of what the next step of a merge reads: blocks, and values of lengths.
+pub(super) fn list_step_keys(
+    keys: &ConversationKeys,
+    corpus: Corpus,
+    state: &CorpusManifest,
+) -> [Vec<String>; 2] {
+    let mut out = Vec::new();
+    let Some(merge) = &state.merge else { return [out, Vec::new()] };
+    for (input, next) in state.merge_inputs().iter().zip(&merge.next_blocks) {
+        match (*next, input.blocks) {
+            (INPUT_FINISHED, _) => {}
+            (_, 0) => out.push(keys.segment_key(&input.id)),
+            (next, blocks) => {
+                let to = blocks.min(next.saturating_add(BLOCKS_PER_STEP));
+                out.extend((next..to).map(|number| keys.segment_block_key(&input.id, number)));
+            }
+        }
+    }
+    let (from, to) = length_chunk_range(state);
+    [out, (from..to).map(|number| doc_values::lengths_key(keys, corpus, number)).collect()]
+}
+
+/// Values of lengths that the inputs need, beside what the manifest holds.
+fn length_chunk_range(state: &CorpusManifest) -> (u32, u32) {
+    let (Some(first), Some(last)) = (state.merge_inputs().first(), state.merge_inputs().last())
+    else {
+        return (0, 0);
+    };
+    let chunk = |document: u64| int::to_u32(int::to_usize((document - 1) / LENGTHS_CHUNK));
+    let written = int::to_u32(state.doc_values.lengths_checksums.len());
+    (chunk(first.first_document).min(written), (chunk(last.last_document) + 1).min(written))
+}
+
+/// Puts together what was read under the keys of [`wanted`].
+///
+/// # Errors
+///
+/// `conflict`: something is missing because the conversation moved on; `corrupt`.
+pub(super) fn collect_inputs(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+    corpus: Corpus,
+    state: &CorpusManifest,
+    values: Vec<Option<Rc<Vec<u8>>>>,
+) -> Result<Option<MergeInputs>> {
+    let Some(merge) = &state.merge else { return Ok(None) };
+    let names = list_step_keys(keys, corpus, state);
+    let mut payloads = Vec::with_capacity(values.len());
+    for (key, value) in names.iter().flatten().zip(values) {
+        let Some(value) = value else { return Err(reader.missing_record_error(key)) };
+        let start = value.len() - codec::decode_raw_bytes(key, &value)?.len();
+        let place = start..value.len();
+        payloads.push((key, InputBlock { value, range: place }));
+    }
+    let mut payloads = payloads.into_iter();
+    let mut material = MergeInputs {
+        inputs: Vec::new(),
+        has_more: Vec::new(),
+        lengths: DocumentLengths::default(),
+    };
+    for (input, next) in state.merge_inputs().iter().zip(&merge.next_blocks) {
+        let mut blocks = Vec::new();
+        let mut more = false;
+        match (*next, input.blocks) {
+            (INPUT_FINISHED, _) => {}
+            (_, 0) => {
+                let Some((key, root)) = payloads.next() else { continue };
+                let next = int::to_usize(u64::from(*next));
+                let places =
+                    SegmentRoot::new(root.bytes()).and_then(|read| read.block_ranges_from(next));
+                for place in places.ok_or_else(|| segment::corrupt_index(key))? {
+                    let place = root.range.start + place.start..root.range.start + place.end;
+                    blocks.push(InputBlock { value: Rc::clone(&root.value), range: place });
+                }
+            }
+            (next, count) => {
+                let to = count.min(next.saturating_add(BLOCKS_PER_STEP));
+                blocks.extend(
+                    payloads.by_ref().take(int::to_usize(u64::from(to - next))).map(|p| p.1),
+                );
+                more = to < count;
+            }
+        }
+        material.inputs.push(blocks);
+        material.has_more.push(more);
+    }
+    let (from, _) = length_chunk_range(state);
+    material.lengths.first = u64::from(from) * LENGTHS_CHUNK + 1;
+    for (_, chunk) in payloads {
+        material.lengths.bytes.extend_from_slice(chunk.bytes());
+    }
+    material.lengths.bytes.extend_from_slice(&state.doc_values.lengths);
+    Ok(Some(material))
+}
+
+/// Makes one step and writes what it made.
+///
+/// # Errors
+///
+/// `corrupt`: an input cannot be read; as [`codec::encode_plain`].
+pub(super) fn run_step(
+    keys: &ConversationKeys,
+    corpus: Corpus,
+    state: &mut CorpusManifest,
+    material: &MergeInputs,
+    puts: &mut Vec<Put>,
+) -> Result<()> {
+    let inputs: Vec<SegmentRef> = state.merge_inputs().to_vec();
+    let (Some(first), Some(last)) = (inputs.first(), inputs.last()) else { return Ok(()) };
+    let Some(merge) = &mut state.merge else { return Ok(()) };
+    let range = segment::segment_range(corpus, (first.first_document, last.last_document));
+    let mut writer = BlockWriter::new(range, &material.lengths, BLOCK_TARGET);
+    let rows = inputs.iter().zip(material.inputs.iter().zip(&material.has_more));
+    let mut cursors: Vec<MergeCursor<'_>> = rows
+        .map(|(input, (blocks, more))| {
+            let blocks = blocks.iter().map(InputBlock::bytes).collect();
+            MergeCursor::new(input.covered_range(corpus), blocks, *more)
+        })
+        .collect();
+    let (lengths, bytes_max) = (&material.lengths, int::to_usize(u64::from(merge.step_bytes)));
+    merge.last_written =
+        merge_cursors(&mut cursors, lengths, merge.last_written, bytes_max, &mut writer).map_err(
+            |at| {
+                let input = inputs.get(at).unwrap_or(first);
+                segment::corrupt_index(&keys.segment_key(&input.id))
+            },
+        )?;
+    for (next, cursor) in merge.next_blocks.iter_mut().zip(&cursors) {
+        if cursor.is_finished {
+            *next = INPUT_FINISHED;
+        } else if *next != INPUT_FINISHED {
+            *next += int::to_u32(cursor.at);
+        }
+    }
+    let blocks = writer.finish();
+    let complete = cursors.iter().all(|cursor| cursor.is_finished);
+    write_blocks(keys, merge, &blocks, complete, puts)?;
+    if complete {
+        replace_inputs(keys, state, &inputs, &blocks, puts)?;
+    }
+    Ok(())
+}
+
+/// Writes the blocks of a step, unless they are all there is and may stand in the root.
+fn write_blocks(
+    keys: &ConversationKeys,
+    merge: &mut PendingMerge,
+    blocks: &SegmentBlocks,
+    complete: bool,
+    puts: &mut Vec<Put>,
+) -> Result<()> {
+    if complete && merge.blocks == 0 && segment::fits_inline(blocks) {
+        return Ok(());
+    }
+    merge.bytes += segment::put_blocks(keys, &merge.id, merge.blocks, blocks, puts)?;
+    merge.blocks += int::to_u32(blocks.len());
+    segment::append_index_rows(&mut merge.index, blocks);
+    Ok(())
+}
+
+/// Puts the output in the place of its inputs.
+fn replace_inputs(
+    keys: &ConversationKeys,
+    state: &mut CorpusManifest,
+    inputs: &[SegmentRef],
+    blocks: &SegmentBlocks,
+    puts: &mut Vec<Put>,
+) -> Result<()> {
+    let Some(merge) = state.merge.take() else { return Ok(()) };
+    let (Some(first), Some(last)) = (inputs.first(), inputs.last()) else { return Ok(()) };
+    let level = inputs.iter().map(|input| input.level).max().unwrap_or(0);
+    let same = inputs.iter().all(|input| input.level == level);
+    let level = if same { level + 1 } else { level };
+    let documents = (first.first_document, last.last_document);
+    let output = if merge.blocks == 0 {
+        segment::put_segment(keys, merge.id, level, documents, blocks, puts)?
+    } else {
+        let root_bytes = segment::put_root(keys, &merge.id, &merge.index, &[], puts)?;
+        SegmentRef {
+            id: merge.id,
+            level,
+            first_document: first.first_document,
+            last_document: last.last_document,
+            blocks: merge.blocks,
+            root_bytes,
+            bytes: merge.bytes + u64::from(root_bytes),
+        }
+    };
+    let from = int::to_usize(u64::from(merge.from)).min(state.segments.len());
+    let to = (from + inputs.len()).min(state.segments.len());
+    state.segments.splice(from..to, [output]);
+    state.pending_deletes.extend(inputs.iter().map(|input| (input.id, input.blocks)));
+    Ok(())
+}
+
+/// Deletes up to so many values of segments that were merged.
+pub(super) fn delete_merged(
+    keys: &ConversationKeys,
+    state: &mut CorpusManifest,
+    most: usize,
+    puts: &mut Vec<Put>,
+) {
+    let mut left = most;
+    while let Some((id, blocks)) = state.pending_deletes.first_mut() {
+        if left == 0 {
+            return;
+        }
+        if *blocks == 0 {
+            puts.push(Put { key: keys.segment_key(id), value: None });
+            state.pending_deletes.remove(0);
+        } else {
+            *blocks -= 1;
+            puts.push(Put { key: keys.segment_block_key(id, *blocks), value: None });
+        }
+        left -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! Case and accent folding of single characters.
+//!
+//! In: a character. Out: what stands for it in a term: lower case, without accents, full-width
+//! forms of ASCII as ASCII; nothing for a mark that only sits on another character. One table for
+//! Latin, rows for Greek and Cyrillic; a test compares them with Unicode's decompositions. Not
+//! here: scripts whose marks change the word, such as kana and the scripts of India.
+
+/// Base letters of U+00C0 to U+024F; `.`: folded by case alone.
+const LATIN: &[u8; 400] = b"\
+aaaaaa.ceeeeiiii.nooooo..uuuuy..aaaaaa.ceeeeiiii.nooooo..uuuuy.y\
+aaaaaaccccccccdd..eeeeeeeeeegggggggghh..iiiiiiiii...jjkk.llllll....nnnnnn...oooooo..rrrrrrsssssss\
+stttt..uuuuuuuuuuuuwwyyyzzzzzz.\
+................................oo.............uu............................aaiioouuuuuuuuuu.aaa\
+a....ggkkoooo..j...gg..nnaa....aaaaeeeeiiiioooorrrruuuusstt..hh......aaeeooooooooyy..............\
+..............";
+/// Base letters of U+1E00 to U+1EFF.
+const LATIN_ADDITIONAL: &[u8; 256] = b"\
+aabbbbbbccddddddddddeeeeeeeeeeffgghhhhhhhhhhiiiikkkkkkllllllllmmmmmmnnnnnnnnoooooooopppprrrrrrrr\
+ssssssssssttttttttuuuuuuuuuuvvvvwwwwwwwwwwxxxxyyzzzzzzhtwy......aaaaaaaaaaaaaaaaaaaaaaaaeeeeeeee\
+eeeeeeeeiiiioooooooooooooooooooooooouuuuuuuuuuuuuuyyyyyyyy......";
+
+/// Whether a character only modifies the one before it, so that it is no part of a term.
+pub const fn is_mark(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{591}'..='\u{5bd}'
+        | '\u{64b}'..='\u{65f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
+        | '\u{200c}' | '\u{200d}' | '\u{20d0}'..='\u{20ff}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{fe20}'..='\u{fe2f}')
+}
+
+/// ASCII for a full-width form of it, else the character itself.
+pub fn to_half_width(c: char) -> char {
+    match u32::from(c) {
+        code @ 0xFF01..=0xFF5E => char::from_u32(code - 0xFEE0).unwrap_or(c),
+        _ => c,
+    }
+}
+
+/// Hands out what stands for a character in a term: nothing, one character or several.
+pub fn fold_char(c: char, each: &mut dyn FnMut(char)) {
+    if c.is_ascii() {
+        return each(c.to_ascii_lowercase());
+    }
+    if let Some(letters) = expand_letters(c) {
+        return letters.chars().for_each(each);
+    }
+    for lower in to_half_width(c).to_lowercase() {
+        if !is_mark(lower) {
+            each(strip_accent(lower));
+        }
+    }
+}
+
+/// What one character stands for that is several letters (full case folding of Unicode); the
+/// ligatures come out of documents that were set in print.
+const fn expand_letters(c: char) -> Option<&'static str> {
+    Some(match c {
+        '\u{df}' | '\u{1e9e}' => "ss",
+        '\u{fb00}' => "ff",
+        '\u{fb01}' => "fi",
+        '\u{fb02}' => "fl",
+        '\u{fb03}' => "ffi",
+        '\u{fb04}' => "ffl",
+        '\u{fb05}' | '\u{fb06}' => "st",
+        _ => return None,
+    })
+}
+
+/// A lower-case letter without its accents.
+fn strip_accent(c: char) -> char {
+    let latin = |table: &[u8], first: u32| {
+        let index = crate::int::to_usize(u64::from(u32::from(c) - first));
+        table.get(index).copied().filter(|letter| *letter != b'.').map_or(c, char::from)
+    };
+    match c {
+        '\u{1e3}' | '\u{1fd}' => '\u{e6}',
+        '\u{1ef}' => '\u{292}',
+        '\u{1ff}' => '\u{f8}',
+        '\u{c0}'..='\u{24f}' => latin(LATIN, 0xC0),
+        '\u{1e00}'..='\u{1eff}' => latin(LATIN_ADDITIONAL, 0x1E00),
+        '\u{370}'..='\u{3ff}' | '\u{1f00}'..='\u{1fff}' => fold_greek(c),
+        '\u{400}'..='\u{4ff}' => fold_cyrillic(c),
+        // Alef with madda or hamza.
+        '\u{622}' | '\u{623}' | '\u{625}' => '\u{627}',
+        _ => c,
+    }
+}
+
+fn fold_greek(c: char) -> char {
+    match c {
+        '\u{3ac}'
+        | '\u{1f00}'..='\u{1f0f}'
+        | '\u{1f70}'
+        | '\u{1f71}'
+        | '\u{1f80}'..='\u{1f8f}'
+        | '\u{1fb0}'..='\u{1fb4}'
+        | '\u{1fb6}'
+        | '\u{1fb7}' => '\u{3b1}',
+        '\u{3ad}' | '\u{1f10}'..='\u{1f1f}' | '\u{1f72}' | '\u{1f73}' => '\u{3b5}',
+        '\u{3ae}'
+        | '\u{1f20}'..='\u{1f2f}'
+        | '\u{1f74}'
+        | '\u{1f75}'
+        | '\u{1f90}'..='\u{1f9f}'
+        | '\u{1fc2}'..='\u{1fc7}' => '\u{3b7}',
+        '\u{390}'
+        | '\u{3af}'
+        | '\u{3ca}'
+        | '\u{1f30}'..='\u{1f3f}'
+        | '\u{1f76}'
+        | '\u{1f77}'
+        | '\u{1fd0}'..='\u{1fd7}' => '\u{3b9}',
+        '\u{3cc}' | '\u{1f40}'..='\u{1f4f}' | '\u{1f78}' | '\u{1f79}' => '\u{3bf}',
+        '\u{3b0}'
+        | '\u{3cb}'
+        | '\u{3cd}'
+        | '\u{1f50}'..='\u{1f5f}'
+        | '\u{1f7a}'
+        | '\u{1f7b}'
+        | '\u{1fe0}'..='\u{1fe3}'
+        | '\u{1fe6}'
+        | '\u{1fe7}' => '\u{3c5}',
+        '\u{3ce}'
+        | '\u{1f60}'..='\u{1f6f}'
+        | '\u{1f7c}'
+        | '\u{1f7d}'
+        | '\u{1fa0}'..='\u{1faf}'
+        | '\u{1ff2}'..='\u{1ff7}' => '\u{3c9}',
+        '\u{1fe4}' | '\u{1fe5}' => '\u{3c1}',
+        // The sigma at the end of a word.
+        '\u{3c2}' => '\u{3c3}',
+        _ => c,
+    }
+}
+
+fn fold_cyrillic(c: char) -> char {
+    match c {
+        '\u{450}' | '\u{451}' | '\u{4d7}' => '\u{435}',
+        '\u{453}' => '\u{433}',
+        '\u{457}' => '\u{456}',
+        '\u{45c}' => '\u{43a}',
+        '\u{439}' | '\u{45d}' | '\u{4e3}' | '\u{4e5}' => '\u{438}',
+        '\u{45e}' | '\u{4ef}' | '\u{4f1}' | '\u{4f3}' => '\u{443}',
+        '\u{477}' => '\u{475}',
+        '\u{4c2}' | '\u{4dd}' => '\u{436}',
+        '\u{4d1}' | '\u{4d3}' => '\u{430}',
+        '\u{4db}' => '\u{4d9}',
+        '\u{4df}' => '\u{437}',
+        '\u{4e7}' => '\u{43e}',
+        '\u{4eb}' => '\u{4e9}',
+        '\u{4ed}' => '\u{44d}',
+        '\u{4f5}' => '\u{447}',
+        '\u{4f9}' => '\u{44b}',
+        _ => c,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+
+    use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
+
+    use super::*;
+
+    fn folded(c: char) -> String {
+        let mut out = String::new();
+        fold_char(c, &mut |c| out.push(c));
+        out
+    }
+
+    /// Goal: the tables are Unicode's. Method: every letter of the scripts they cover, against
+    /// lower case, decomposition, and the marks dropped.
+    #[test]
+    fn folding_equals_decomposition_without_marks() {
+        let latin = ('\0'..='\u{24f}').chain('\u{1e00}'..='\u{1eff}');
+        let others = ('\u{370}'..='\u{4ff}').chain('\u{1f00}'..='\u{1fff}');
+        let mut compared = 0;
+        for c in latin.chain(others).filter(|c| c.is_alphabetic()) {
+            let lower: String = c.to_lowercase().collect();
+            let expected: String = lower.nfd().filter(|c| !is_combining_mark(*c)).collect();
+            let expected = expected.replace('\u{3c2}', "\u{3c3}").replace('\u{df}', "ss");
+            // Long s with a dot, hooked upsilon, and iota alone: letters nobody writes.
+            if matches!(c, '\u{1e9b}' | '\u{374}' | '\u{3d3}' | '\u{3d4}' | '\u{1fbe}') {
+                continue;
+            }
+            assert_eq!(folded(c), expected, "{c} U+{:04X}", u32::from(c));
+            compared += 1;
+        }
+        assert!(compared > 1_200, "{compared}");
+    }
+
+    #[test]
+    fn full_width_letters_are_ascii_and_marks_are_nothing() {
+        assert_eq!(folded('\u{ff21}'), "a");
+        assert_eq!(folded('\u{ff5a}'), "z");
+        assert_eq!(folded('\u{301}'), "");
+        assert_eq!(folded('\u{130}'), "i");
+        assert_eq!(folded('\u{4f60}'), "\u{4f60}");
+        assert_eq!(folded('\u{fb04}'), "ffl");
+    }
+}

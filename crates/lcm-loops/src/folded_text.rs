@@ -1,0 +1,100 @@
+//! A text as one run of letters and digits, and where in it a piece may begin.
+//!
+//! Case and everything between letters and digits are left out, except that a point stays between
+//! two digits: `parse_config`, `parseConfig` and "parse config" are the same, 1.23 and 12.3 are
+//! not. Something begins with a word, a run of digits, a part with a capital and each ideograph.
+//! Not here: looking a piece up.
+
+use alloc::{string::String, vec::Vec};
+
+use crate::{cjk::is_cjk, int};
+
+/// Letters and digits of a text, and its boundaries.
+#[derive(Debug, Default)]
+pub struct FoldedText {
+    /// The letters and digits.
+    pub text: String,
+    /// Places where something begins, ascending.
+    pub starts: Vec<u32>,
+    last: CharKind,
+    /// Whether something was left out since the last letter.
+    has_gap: bool,
+    /// Capitals in a row at the end.
+    capitals: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum CharKind {
+    #[default]
+    None,
+    Lower,
+    Upper,
+    Digit,
+    /// Each is a word of its own.
+    Ideograph,
+}
+
+impl FoldedText {
+    /// Folds a text.
+    #[inline(never)]
+    #[must_use]
+    pub fn from_text(text: &str) -> Self {
+        let mut this = Self { text: String::with_capacity(text.len()), ..Self::default() };
+        for c in text.chars() {
+            this.push_char(c);
+        }
+        this
+    }
+
+    /// Appends a character.
+    fn push_char(&mut self, c: char) {
+        let kind = match c {
+            'a'..='z' => CharKind::Lower,
+            'A'..='Z' => CharKind::Upper,
+            '0'..='9' => CharKind::Digit,
+            _ if c.is_ascii() => CharKind::None,
+            '\u{ff10}'..='\u{ff19}' => CharKind::Digit,
+            _ if !c.is_alphanumeric() => CharKind::None,
+            _ if is_cjk(c) => CharKind::Ideograph,
+            _ if c.is_uppercase() => CharKind::Upper,
+            _ => CharKind::Lower,
+        };
+        if kind == CharKind::None {
+            self.has_gap = true;
+            return;
+        }
+        let same = kind == self.last && kind != CharKind::Ideograph;
+        let goes_on = same || (self.last == CharKind::Upper && kind == CharKind::Lower);
+        if self.has_gap && kind == CharKind::Digit && self.last == CharKind::Digit {
+            self.text.push('.');
+        }
+        if self.has_gap || !goes_on {
+            self.starts.push(int::to_u32(self.text.len()));
+            self.capitals = 0;
+        } else if kind == CharKind::Lower && self.capitals > 1 {
+            // `HTTPServer`: the last capital begins a part.
+            self.starts.push(int::to_u32(self.text.len() - 1));
+            keep_starts_sorted(&mut self.starts);
+        }
+        self.capitals = if kind == CharKind::Upper && c.is_ascii() { self.capitals + 1 } else { 0 };
+        match c {
+            '\u{ff10}'..='\u{ff19}' => {
+                let digit = u32::from(c) - 0xff10;
+                self.text.extend(char::from_digit(digit, 10));
+            }
+            _ if c.is_ascii() => self.text.push(c.to_ascii_lowercase()),
+            _ => self.text.extend(c.to_lowercase()),
+        }
+        (self.last, self.has_gap) = (kind, false);
+    }
+}
+
+/// Keeps the places ascending and distinct after one that lies before the last was added.
+fn keep_starts_sorted(starts: &mut Vec<u32>) {
+    let length = starts.len();
+    if let Some([before, last]) = starts.get_mut(length.saturating_sub(2)..)
+        && *last <= *before
+    {
+        starts.pop();
+    }
+}

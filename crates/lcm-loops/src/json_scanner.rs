@@ -1,0 +1,323 @@
+//! The tokens of a JSON text, one after the other, checked against the grammar.
+//!
+//! In: a text. Out: tokens with their byte range and depth, or the first fault. Which containers
+//! are open is a bit each, so memory is constant and nothing recurses.
+
+use crate::int;
+
+/// Containers that may be open at once; the outermost counts.
+pub const DEPTH_MAX: u32 = 512;
+
+/// The first thing in a text that is not JSON.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct JsonFault {
+    /// What is wrong, to stand before "at byte".
+    pub what: &'static str,
+    /// Byte offset.
+    pub at: usize,
+}
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum JsonTokenKind {
+    /// `{`.
+    ObjectStart,
+    /// `}`.
+    ObjectEnd,
+    /// `[`.
+    ArrayStart,
+    /// `]`.
+    ArrayEnd,
+    /// A key, quotes included; its colon is passed.
+    Key,
+    /// A string, quotes included.
+    String,
+    /// A number.
+    Number,
+    /// `true`.
+    True,
+    /// `false`.
+    False,
+    /// `null`.
+    Null,
+}
+
+/// One token. Colons and commas are none.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct JsonToken {
+    /// What it is.
+    pub kind: JsonTokenKind,
+    /// Offset of its first byte.
+    pub start: usize,
+    /// Offset behind its last byte.
+    pub end: usize,
+    /// Containers around it; the start and end of a container do not count for themselves.
+    pub depth: u32,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum ExpectedToken {
+    Value,
+    ElementOrEnd,
+    Key,
+    KeyOrEnd,
+    CommaOrEnd,
+    Nothing,
+}
+
+/// Reads one JSON value with whitespace around it, token by token.
+#[derive(Debug)]
+pub struct JsonScanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    depth: u32,
+    /// One bit per open container, set for an object; the outermost is bit 0.
+    objects: [u64; 8],
+    expect: ExpectedToken,
+}
+
+type ScanResult<T> = core::result::Result<T, JsonFault>;
+
+impl<'a> JsonScanner<'a> {
+    /// At the beginning of a text.
+    #[must_use]
+    pub const fn new(text: &'a str) -> Self {
+        Self {
+            bytes: text.as_bytes(),
+            at: 0,
+            depth: 0,
+            objects: [0; 8],
+            expect: ExpectedToken::Value,
+        }
+    }
+
+    /// Reads values with commas between, as they stand inside an array, which counts as open. The
+    /// end of the text is a fault; what is read before it is sound.
+    #[must_use]
+    pub const fn inside_array(text: &'a str) -> Self {
+        Self {
+            bytes: text.as_bytes(),
+            at: 0,
+            depth: 1,
+            objects: [0; 8],
+            expect: ExpectedToken::Value,
+        }
+    }
+
+    /// The next token; `None` once, and whenever, the text is over.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is not JSON.
+    pub fn next_token(&mut self) -> ScanResult<Option<JsonToken>> {
+        loop {
+            self.skip_whitespace();
+            let Some(&byte) = self.bytes.get(self.at) else {
+                return if self.expect == ExpectedToken::Nothing {
+                    Ok(None)
+                } else {
+                    Err(self.fault_here("unexpected end"))
+                };
+            };
+            let token = match (self.expect, byte) {
+                (ExpectedToken::Nothing, _) => {
+                    return Err(self.fault_here("unexpected text after the value"));
+                }
+                (ExpectedToken::ElementOrEnd, b']') => {
+                    self.close_container(JsonTokenKind::ArrayEnd)
+                }
+                (ExpectedToken::KeyOrEnd, b'}') => self.close_container(JsonTokenKind::ObjectEnd),
+                (ExpectedToken::CommaOrEnd, b']') if !self.is_in_object() => {
+                    self.close_container(JsonTokenKind::ArrayEnd)
+                }
+                (ExpectedToken::CommaOrEnd, b'}') if self.is_in_object() => {
+                    self.close_container(JsonTokenKind::ObjectEnd)
+                }
+                (ExpectedToken::CommaOrEnd, b',') => {
+                    self.at += 1;
+                    self.expect =
+                        if self.is_in_object() { ExpectedToken::Key } else { ExpectedToken::Value };
+                    continue;
+                }
+                (ExpectedToken::CommaOrEnd, _) => {
+                    return Err(self.fault_here("expected `,` or the end"));
+                }
+                (ExpectedToken::Key | ExpectedToken::KeyOrEnd, b'"') => self.scan_key()?,
+                (ExpectedToken::Key | ExpectedToken::KeyOrEnd, _) => {
+                    return Err(self.fault_here("expected a key"));
+                }
+                (ExpectedToken::Value | ExpectedToken::ElementOrEnd, _) => self.scan_value(byte)?,
+            };
+            return Ok(Some(token));
+        }
+    }
+
+    fn skip_whitespace(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(self.at) {
+            self.at += 1;
+        }
+    }
+
+    const fn fault_here(&self, what: &'static str) -> JsonFault {
+        JsonFault { what, at: self.at }
+    }
+
+    /// The token from the current offset to `end`, which is passed.
+    const fn take_token(&mut self, kind: JsonTokenKind, end: usize) -> JsonToken {
+        let token = JsonToken { kind, start: self.at, end, depth: self.depth };
+        self.at = end;
+        token
+    }
+
+    fn expect_after_value(&mut self) {
+        self.expect =
+            if self.depth == 0 { ExpectedToken::Nothing } else { ExpectedToken::CommaOrEnd };
+    }
+
+    fn is_in_object(&self) -> bool {
+        let innermost = self.depth.saturating_sub(1);
+        let word = usize::try_from(innermost / 64).unwrap_or(usize::MAX);
+        self.objects.get(word).is_some_and(|word| (word >> (innermost % 64)) & 1 == 1)
+    }
+
+    fn open_container(&mut self, kind: JsonTokenKind) -> ScanResult<JsonToken> {
+        if self.depth >= DEPTH_MAX {
+            return Err(self.fault_here("nesting deeper than 512"));
+        }
+        let is_object = kind == JsonTokenKind::ObjectStart;
+        let token = self.take_token(kind, self.at + 1);
+        let word = usize::try_from(self.depth / 64).unwrap_or(usize::MAX);
+        if let Some(word) = self.objects.get_mut(word) {
+            let bit = 1 << (self.depth % 64);
+            *word = if is_object { *word | bit } else { *word & !bit };
+        }
+        self.depth += 1;
+        self.expect = if is_object { ExpectedToken::KeyOrEnd } else { ExpectedToken::ElementOrEnd };
+        Ok(token)
+    }
+
+    fn close_container(&mut self, kind: JsonTokenKind) -> JsonToken {
+        self.depth = self.depth.saturating_sub(1);
+        self.expect_after_value();
+        self.take_token(kind, self.at + 1)
+    }
+
+    fn scan_key(&mut self) -> ScanResult<JsonToken> {
+        let end = string_end(self.bytes, self.at)?;
+        let token = self.take_token(JsonTokenKind::Key, end);
+        self.skip_whitespace();
+        if self.bytes.get(self.at) != Some(&b':') {
+            return Err(self.fault_here("expected `:`"));
+        }
+        self.at += 1;
+        self.expect = ExpectedToken::Value;
+        Ok(token)
+    }
+
+    fn scan_value(&mut self, first: u8) -> ScanResult<JsonToken> {
+        let (kind, end) = match first {
+            b'{' => return self.open_container(JsonTokenKind::ObjectStart),
+            b'[' => return self.open_container(JsonTokenKind::ArrayStart),
+            b'"' => (JsonTokenKind::String, string_end(self.bytes, self.at)?),
+            b'-' | b'0'..=b'9' => (JsonTokenKind::Number, number_end(self.bytes, self.at)?),
+            b't' => (JsonTokenKind::True, self.literal_end(b"true")?),
+            b'f' => (JsonTokenKind::False, self.literal_end(b"false")?),
+            b'n' => (JsonTokenKind::Null, self.literal_end(b"null")?),
+            _ => return Err(self.fault_here("expected a value")),
+        };
+        self.expect_after_value();
+        Ok(self.take_token(kind, end))
+    }
+
+    fn literal_end(&self, literal: &[u8]) -> ScanResult<usize> {
+        let end = self.at.saturating_add(literal.len());
+        if self.bytes.get(self.at..end) == Some(literal) {
+            Ok(end)
+        } else {
+            Err(self.fault_here("expected a value"))
+        }
+    }
+}
+
+/// Offset behind the string literal that starts at `start`.
+pub(crate) fn string_end(bytes: &[u8], start: usize) -> ScanResult<usize> {
+    let mut at = start + 1;
+    loop {
+        at += count_plain_bytes(bytes.get(at..).unwrap_or_default());
+        match (bytes.get(at), bytes.get(at + 1)) {
+            (None, _) => {
+                return Err(JsonFault { what: "unexpected end of a string", at: bytes.len() });
+            }
+            (Some(b'"'), _) => return Ok(at + 1),
+            (Some(b'\\'), Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't')) => at += 2,
+            (Some(b'\\'), Some(b'u')) => {
+                let digits = bytes.get(at + 2..at + 6).unwrap_or_default();
+                if digits.len() != 4 || !digits.iter().all(u8::is_ascii_hexdigit) {
+                    return Err(JsonFault { what: "no four hex digits after `\\u`", at });
+                }
+                at += 6;
+            }
+            (Some(b'\\'), _) => return Err(JsonFault { what: "unknown escape", at }),
+            _ => return Err(JsonFault { what: "control character in a string", at }),
+        }
+    }
+}
+
+/// How many bytes at the beginning stand for themselves in a string.
+///
+/// Most of what is scanned is text, and every text is scanned several times: eight bytes at once.
+pub(crate) fn count_plain_bytes(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let mut at = 0;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        let quote = word ^ (ONES * 0x22);
+        let backslash = word ^ (ONES * 0x5C);
+        // The highest bit of a byte that is below 0x20, or one of the two. A borrow can only set
+        // bits above the first such byte, and the first is what counts.
+        let found = (word.wrapping_sub(ONES * 0x20) & !word)
+            | (quote.wrapping_sub(ONES) & !quote)
+            | (backslash.wrapping_sub(ONES) & !backslash);
+        let found = found & (ONES << 7);
+        if found != 0 {
+            return at + int::to_usize(u64::from(found.trailing_zeros() / 8));
+        }
+        at += 8;
+    }
+    let is_plain = |byte: &&u8| **byte >= 0x20 && **byte != b'"' && **byte != b'\\';
+    at + rest.iter().take_while(is_plain).count()
+}
+
+/// Offset behind the number that starts at `start`.
+fn number_end(bytes: &[u8], start: usize) -> ScanResult<usize> {
+    let mut at = start;
+    if bytes.get(at) == Some(&b'-') {
+        at += 1;
+    }
+    if bytes.get(at) == Some(&b'0') {
+        at += 1;
+    } else {
+        at = digits_end(bytes, at)?;
+    }
+    if bytes.get(at) == Some(&b'.') {
+        at = digits_end(bytes, at + 1)?;
+    }
+    if let Some(b'e' | b'E') = bytes.get(at) {
+        at += 1;
+        if let Some(b'+' | b'-') = bytes.get(at) {
+            at += 1;
+        }
+        at = digits_end(bytes, at)?;
+    }
+    Ok(at)
+}
+
+/// Offset behind one or more digits.
+fn digits_end(bytes: &[u8], start: usize) -> ScanResult<usize> {
+    let rest = bytes.get(start..).unwrap_or_default();
+    match rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len()) {
+        0 => Err(JsonFault { what: "expected a digit", at: start }),
+        digits => Ok(start + digits),
+    }
+}

@@ -1,0 +1,80 @@
+//! The list of one key while it is made.
+//!
+//! In: occurrences or documents, ascending. Out: parts of at most the size that a group takes.
+
+use alloc::vec::Vec;
+
+use crate::posting_block::{
+    BlockWriter, FIRST_POSITIONLESS_KEY, PART_DOCUMENTS_MAX, PART_OCCURRENCES_MAX, extend_list,
+};
+
+/// The list of one key that is being made, parted where it is long.
+#[derive(Debug, Default)]
+pub struct PostingListBuilder {
+    documents: Vec<u64>,
+    counts: Vec<u64>,
+    positions: Vec<u64>,
+    occurrences: u64,
+}
+
+impl PostingListBuilder {
+    /// Adds one occurrence.
+    pub fn add_occurrence(
+        &mut self,
+        key: u64,
+        document: u64,
+        position: u64,
+        writer: &mut BlockWriter<'_>,
+    ) {
+        if self.documents.last() == Some(&document) {
+            let Some(count) = self.counts.last_mut() else { return };
+            *count += 1;
+        } else {
+            if self.is_full() {
+                self.flush(key, writer);
+            }
+            self.documents.push(document);
+            self.counts.push(1);
+        }
+        self.occurrences += 1;
+        if key < FIRST_POSITIONLESS_KEY {
+            self.positions.push(position);
+        }
+    }
+
+    /// Adds a document with all its occurrences, unless it is the one that was added last.
+    pub fn add_document(
+        &mut self,
+        key: u64,
+        document: u64,
+        count: u64,
+        positions: &[u64],
+        writer: &mut BlockWriter<'_>,
+    ) {
+        if self.documents.last() == Some(&document) {
+            return;
+        }
+        if self.is_full() {
+            self.flush(key, writer);
+        }
+        self.documents.push(document);
+        self.counts.push(count);
+        extend_list(&mut self.positions, positions);
+        self.occurrences += count;
+    }
+
+    fn is_full(&self) -> bool {
+        self.documents.len() >= PART_DOCUMENTS_MAX || self.occurrences >= PART_OCCURRENCES_MAX
+    }
+
+    /// Writes what was added.
+    pub fn flush(&mut self, key: u64, writer: &mut BlockWriter<'_>) {
+        if !self.documents.is_empty() {
+            writer.push(key, &self.documents, &self.counts, &self.positions);
+        }
+        self.documents.clear();
+        self.counts.clear();
+        self.positions.clear();
+        self.occurrences = 0;
+    }
+}

@@ -1,0 +1,344 @@
+//! Which spans of a message are payloads.
+//!
+//! A file block, a file and the result of a tool are judged each alone, by the tokens of what they
+//! hold. A message that is still too large without them gives up its longest texts, one by one.
+//! Never a payload: what the system says, because instructions must be read; thoughts and the
+//! arguments of calls, because providers want them back as they were; images and other data that
+//! providers count by the piece; and what the tools of this engine answer.
+
+use alloc::{borrow::Cow, string::String, vec::Vec};
+
+use super::{FoundPayload, PayloadKind, ReferenceForm, file_block, measure};
+use crate::message::trust::BACKGROUND_LINE;
+use crate::{
+    base::{
+        int,
+        json::{self, ByteSpan},
+        sort, tokens,
+    },
+    message::{self, ParsedMessage, Part, Role},
+    types::api::Dialect,
+};
+
+/// Payloads of one message, the longest if it has more: each is a write of the commit that stores
+/// it, which has 256.
+const PAYLOADS_MAX: usize = 64;
+/// Tokens from which a stretch of text is worth a reference, which has about 300 itself.
+const STRETCH_TOKENS_MIN: u64 = 1_000;
+
+struct PayloadFinder<'a> {
+    raw: &'a str,
+    dialect: Dialect,
+    /// The threshold, in quarter tokens.
+    quarters_min: u64,
+    found: Vec<FoundPayload>,
+    /// Texts that may still become payloads.
+    candidates: Vec<TextCandidate>,
+    /// Quarter tokens of what was said and became a payload.
+    replaced_quarters: u64,
+}
+
+/// A text that may still become a payload.
+#[derive(Debug)]
+struct TextCandidate {
+    quarters: u64,
+    /// Whether it is a file block.
+    is_block: bool,
+    found: FoundPayload,
+}
+
+/// The payloads of a message in order.
+pub(super) fn find_payloads(
+    dialect: Dialect,
+    raw: &str,
+    message: &ParsedMessage,
+    tokens_min: u32,
+) -> Vec<FoundPayload> {
+    let quarters_min = u64::from(tokens_min).saturating_mul(4).saturating_sub(3);
+    let (found, stretches) = (Vec::new(), Vec::new());
+    let mut finder = PayloadFinder {
+        raw,
+        dialect,
+        quarters_min,
+        found,
+        candidates: stretches,
+        replaced_quarters: 0,
+    };
+    if message.role == Role::System {
+        return finder.found;
+    }
+    for part in &message.parts {
+        finder.scan_part(part, message.role);
+    }
+    let is_replayed = |part: &Part| {
+        matches!(part, Part::ToolCall { .. } | Part::ToolResult { .. } | Part::Reasoning { .. })
+    };
+    if !message.parts.iter().any(is_replayed) {
+        finder.take_raw_payloads(u64::from(message.tokens) * 4);
+    }
+    let mut found = finder.found;
+    if found.len() > PAYLOADS_MAX {
+        let length = |found: &FoundPayload| found.content_range.1 - found.content_range.0;
+        sort::sort_by(&mut found, &mut |a, b| length(b).cmp(&length(a)));
+        found.truncate(PAYLOADS_MAX);
+    }
+    sort::sort_by(&mut found, &mut |a, b| a.replaced_range.cmp(&b.replaced_range));
+    found
+}
+
+impl PayloadFinder<'_> {
+    fn scan_part(&mut self, part: &Part, role: Role) {
+        match *part {
+            Part::Text { text } if role == Role::Tool => {
+                self.scan_output(text, None, None);
+            }
+            Part::Text { text } if json::kind(self.raw, text) == json::JsonKind::String => {
+                self.scan_text(text, role);
+            }
+            Part::ToolResult { call_id, name, output: Some(output), .. } => {
+                self.scan_output(output, name, call_id);
+            }
+            Part::File { name, mime, text: Some(text), .. } => {
+                let [name, mime] =
+                    [name, mime].map(|span| span.map(|span| self.text(span).into_owned()));
+                let (from, to) = self.inner_range(text);
+                let quarters = self.quarter_tokens(from, to);
+                if self.is_string(text) && quarters >= self.quarters_min {
+                    let found =
+                        FoundPayload { name, mime, ..self.whole_string(PayloadKind::File, text) };
+                    self.push_found(found, quarters);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// File blocks of what was said, and the stretches around them.
+    fn scan_text(&mut self, text: ByteSpan, role: Role) {
+        let (first, end) = self.inner_range(text);
+        let mut from = first;
+        let written = self.raw.get(..end).unwrap_or_default();
+        if role == Role::User && self.quarter_tokens(first, end) >= self.quarters_min {
+            let mut at = first;
+            while let Some(block) = file_block::find_block(written, at) {
+                at = block.whole_range.1;
+                self.push_candidate(from, block.whole_range.0, false);
+                from = block.whole_range.1;
+                let quarters = self.quarter_tokens(block.content_range.0, block.content_range.1);
+                let found = FoundPayload {
+                    kind: PayloadKind::File,
+                    name: block.name,
+                    mime: block.mime,
+                    call_id: String::new(),
+                    content_range: block.content_range,
+                    is_text: true,
+                    replaced_range: block.whole_range,
+                    form: ReferenceForm::Inside,
+                };
+                if quarters >= self.quarters_min {
+                    self.push_found(found, quarters);
+                } else {
+                    self.candidates.push(TextCandidate { quarters, is_block: true, found });
+                }
+            }
+        }
+        self.push_candidate(from, end, from == first);
+    }
+
+    fn push_candidate(&mut self, from: usize, to: usize, is_whole: bool) {
+        let quarters = self.quarter_tokens(from, to);
+        let quotes = usize::from(is_whole);
+        let found = FoundPayload {
+            kind: PayloadKind::RawPayload,
+            name: None,
+            mime: None,
+            call_id: String::new(),
+            content_range: (from, to),
+            is_text: true,
+            replaced_range: (from - quotes, to + quotes),
+            form: if is_whole { ReferenceForm::Text } else { ReferenceForm::Inside },
+        };
+        self.candidates.push(TextCandidate { quarters, is_block: false, found });
+    }
+
+    /// The longest texts, while the message is too large without them and its longest file block:
+    /// a block alone stays as long as it is none of the large ones.
+    fn take_raw_payloads(&mut self, total: u64) {
+        let mut stretches = core::mem::take(&mut self.candidates);
+        stretches.retain(|one| one.quarters >= STRETCH_TOKENS_MIN * 4);
+        sort::sort_by(&mut stretches, &mut |a, b| {
+            (a.quarters, a.found.replaced_range).cmp(&(b.quarters, b.found.replaced_range))
+        });
+        loop {
+            let block = stretches.iter().rev().find(|one| one.is_block);
+            let kept = self.replaced_quarters + block.map_or(0, |block| block.quarters);
+            if total.saturating_sub(kept) < self.quarters_min {
+                return;
+            }
+            let Some(TextCandidate { found, quarters, .. }) = stretches.pop() else { return };
+            self.push_found(found, quarters);
+        }
+    }
+
+    /// What a tool returned: a string, the texts in it, or all of it.
+    fn scan_output(&mut self, output: ByteSpan, tool: Option<ByteSpan>, call_id: Option<ByteSpan>) {
+        let tool = tool.map(|span| self.text(span).into_owned());
+        let call_id = call_id.map(|span| self.text(span).into_owned()).unwrap_or_default();
+        let part =
+            Part::ToolResult { call_id: None, name: None, output: Some(output), is_error: false };
+        let total = message::part_quarter_tokens(self.raw, &part);
+        if total < self.quarters_min || self.is_engine_output(output, tool.as_deref()) {
+            return;
+        }
+        let found = |payload: FoundPayload| FoundPayload {
+            name: tool.clone(),
+            call_id: call_id.clone(),
+            ..payload
+        };
+        if self.is_string(output) {
+            let payload = found(self.whole_string(PayloadKind::ToolOutput, output));
+            return self.found.push(payload);
+        }
+        let mut texts: Vec<(u64, ByteSpan)> = Vec::new();
+        for span in self.list_texts(output) {
+            let (from, to) = self.inner_range(span);
+            texts.push((self.quarter_tokens(from, to), span));
+        }
+        sort::sort_by(&mut texts, &mut |a, b| (a.0, a.1.start).cmp(&(b.0, b.1.start)));
+        let mut rest = total;
+        let mut chosen = Vec::new();
+        while rest >= self.quarters_min {
+            let Some((quarters, span)) = texts.pop() else { break };
+            if quarters < STRETCH_TOKENS_MIN * 4 {
+                break;
+            }
+            rest = rest.saturating_sub(quarters);
+            chosen.push(span);
+        }
+        if rest < self.quarters_min {
+            for span in chosen {
+                let payload = found(self.whole_string(PayloadKind::ToolOutput, span));
+                self.found.push(payload);
+            }
+            return;
+        }
+        let (from, to) = span_range(output);
+        let form = if self.dialect == Dialect::Gemini {
+            ReferenceForm::Object
+        } else {
+            ReferenceForm::Text
+        };
+        let all = FoundPayload {
+            content_range: (from, to),
+            is_text: false,
+            form,
+            ..self.whole_string(PayloadKind::ToolOutput, output)
+        };
+        self.found.push(found(all));
+    }
+
+    /// The strings directly in an object, and of a list its strings and the texts of its blocks.
+    fn list_texts(&self, output: ByteSpan) -> Vec<ByteSpan> {
+        let mut texts = Vec::new();
+        let raw = self.raw;
+        json::each_member(raw, output, |member| {
+            texts.extend((member.kind == json::JsonKind::String).then_some(member.value));
+        });
+        json::each_element(raw, output, |element| match element.kind {
+            json::JsonKind::String => texts.push(element.span),
+            json::JsonKind::Object => {
+                let members = json::list_members(raw, element.span);
+                let text = json::find_member(&members, raw, "text");
+                let text = text.filter(|member| member.kind == json::JsonKind::String);
+                texts.extend(text.map(|member| member.value));
+            }
+            _ => {}
+        });
+        texts
+    }
+
+    /// Whether it is an answer of this engine: it was asked for in order to be read.
+    fn is_engine_output(&self, output: ByteSpan, tool: Option<&str>) -> bool {
+        if tool.is_some_and(|tool| tool.starts_with("lcm_")) {
+            return true;
+        }
+        // Not decoded for nothing: it may have megabytes.
+        let (from, to) = self.inner_range(output);
+        let written = self.raw.get(from..to).unwrap_or_default();
+        let begins = |span: ByteSpan| {
+            let (from, to) = self.inner_range(span);
+            self.raw.get(from..to).is_some_and(|text| text.starts_with(BACKGROUND_LINE))
+        };
+        let first =
+            if self.is_string(output) { None } else { self.list_texts(output).first().copied() };
+        if begins(first.unwrap_or(output)) {
+            return true;
+        }
+        if !written.trim_start().starts_with(['{', '\\']) {
+            return false;
+        }
+        let text = self.text(output);
+        let Ok(members) = json::parse_object(&text) else { return false };
+        let has = |key: &str| json::find_member(&members, &text, key).map(|member| member.value);
+        let names = ["exploration", "descendant_count", "raw"];
+        let id = has("id").map(|id| json::text(&text, id));
+        let kinds = ["file_", "sum_", "msg_"];
+        let is_id = |id: &str| {
+            let digits = kinds.iter().find_map(|kind| id.strip_prefix(kind));
+            digits.is_some_and(|digits| digits.len() == 16)
+        };
+        id.is_some_and(|id| is_id(&id)) && names.iter().any(|key| has(key).is_some())
+    }
+
+    /// Adds a payload of a message that may give up further texts.
+    fn push_found(&mut self, found: FoundPayload, quarters: u64) {
+        self.replaced_quarters += quarters;
+        self.found.push(found);
+    }
+
+    /// A payload that is all of a string.
+    fn whole_string(&self, kind: PayloadKind, span: ByteSpan) -> FoundPayload {
+        let (name, mime, call_id) = (None, None, String::new());
+        let (content, replaced) = (self.inner_range(span), span_range(span));
+        FoundPayload {
+            kind,
+            name,
+            mime,
+            call_id,
+            content_range: content,
+            is_text: true,
+            replaced_range: replaced,
+            form: ReferenceForm::Text,
+        }
+    }
+
+    fn text(&self, span: ByteSpan) -> Cow<'_, str> {
+        json::text(self.raw, span)
+    }
+
+    fn is_string(&self, span: ByteSpan) -> bool {
+        json::kind(self.raw, span) == json::JsonKind::String
+    }
+
+    /// Offsets of what stands between the quotes.
+    fn inner_range(&self, span: ByteSpan) -> (usize, usize) {
+        let (from, to) = span_range(span);
+        if self.is_string(span) { (from + 1, to - 1) } else { (from, to) }
+    }
+
+    /// Quarter tokens of the decoded text between two offsets inside a string.
+    fn quarter_tokens(&self, from: usize, to: usize) -> u64 {
+        let mut sum = 0;
+        let written = self.raw.get(from..to).unwrap_or_default();
+        measure::walk(written, true, &mut |piece, _| {
+            sum += tokens::estimate_quarter_tokens(piece);
+            true
+        });
+        sum
+    }
+}
+
+fn span_range(span: ByteSpan) -> (usize, usize) {
+    let from = int::to_usize(u64::from(span.start));
+    (from, from + int::to_usize(u64::from(span.length)))
+}

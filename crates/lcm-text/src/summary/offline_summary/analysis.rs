@@ -1,0 +1,163 @@
+//! Everything that can be chosen from: the pieces of a source with their terms and cues.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::{
+    cues,
+    segmentation::{self, LineSegment, quarter_tokens_u32},
+    terms::{ExcerptPosition, TermClass, TermTable, TermUse, fnv_hash},
+    transcript_parser::{ParsedTranscript, Speaker, TranscriptBlock, TranscriptLine},
+};
+
+/// Fewer messages than this say nothing about how rare a term is; pieces are counted instead.
+const MESSAGES_MIN: usize = 4;
+/// Characters from which a piece can stand alone.
+const CHARACTERS_MIN: usize = 8;
+/// Quarter tokens from which a piece can stand alone.
+const QUARTERS_MIN: u32 = 40;
+
+/// One piece that may be quoted.
+#[derive(Clone, Debug)]
+pub(super) struct Excerpt<'a> {
+    /// What would be quoted.
+    pub(super) text: &'a str,
+    /// Where it lies in its line, in bytes.
+    pub(super) range: Range<usize>,
+    /// Index of its line.
+    pub(super) line: usize,
+    /// Index of its block.
+    pub(super) block: usize,
+    /// Who speaks.
+    pub(super) speaker: Speaker,
+    /// Length in quarter tokens.
+    pub(super) quarter_tokens: u32,
+    /// What its words say about it.
+    pub(super) cues: u16,
+    /// Of an error: equal for lines that differ in their digits only.
+    pub(super) digit_shape: u64,
+    /// Whether it holds anything a reader could ask for by name.
+    pub(super) is_substantial: bool,
+    /// Its terms, as a range of [`Material::uses`].
+    pub(super) term_uses: Range<usize>,
+    /// Index of the piece in which its record begins; its own, when there is none.
+    pub(super) record: usize,
+}
+
+/// A source, ready to be chosen from.
+#[derive(Debug)]
+pub(super) struct SourceAnalysis<'a> {
+    /// Messages in order.
+    pub(super) blocks: Vec<TranscriptBlock<'a>>,
+    /// Lines in order.
+    pub(super) lines: Vec<TranscriptLine<'a>>,
+    /// Pieces in order.
+    pub(super) excerpts: Vec<Excerpt<'a>>,
+    /// Terms of all pieces, one after the other.
+    pub(super) term_uses: Vec<TermUse>,
+    /// All terms.
+    pub(super) terms: TermTable<'a>,
+}
+
+impl<'a> SourceAnalysis<'a> {
+    /// Cuts the lines of a source into pieces and reads their terms.
+    pub(super) fn new(source: ParsedTranscript<'a>) -> Self {
+        let ParsedTranscript { blocks, lines, .. } = source;
+        let mut pieces = filter_usable(split_lines(&lines), blocks.len());
+        let mut uses = Vec::new();
+        let mut terms = TermTable::new();
+        let by_message = blocks.len() >= MESSAGES_MIN;
+        for (number, piece) in pieces.iter_mut().enumerate() {
+            let start = uses.len();
+            let unit = saturate_to_u32(if by_message { piece.block } else { number });
+            let place = ExcerptPosition { piece: saturate_to_u32(number), unit };
+            let words = terms.add_excerpt(piece.text, place, &mut uses);
+            piece.term_uses = start..uses.len();
+            piece.is_substantial = uses.iter().skip(start).any(|found| {
+                matches!(found.class, TermClass::Identifier | TermClass::Number | TermClass::Name)
+            });
+            piece.cues = cues::classify_cues(words, piece.text);
+            if piece.cues & cues::ERROR != 0 {
+                piece.digit_shape = hash_digit_shape(piece.text);
+            }
+        }
+        for found in &mut uses {
+            found.value = terms.coverage_value(found);
+        }
+        Self { blocks, lines, excerpts: pieces, term_uses: uses, terms }
+    }
+
+    /// The terms of a piece.
+    pub(super) fn term_uses_of(&self, piece: &Excerpt<'a>) -> &[TermUse] {
+        self.term_uses.get(piece.term_uses.clone()).unwrap_or(&[])
+    }
+}
+
+fn saturate_to_u32(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn split_lines<'a>(lines: &[TranscriptLine<'a>]) -> Vec<Excerpt<'a>> {
+    let mut all = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let first = all.len();
+        for LineSegment { range, record } in segmentation::segment_line(line.text) {
+            let text = line.text.get(range.clone()).unwrap_or("");
+            all.push(Excerpt {
+                text,
+                range,
+                line: number,
+                block: line.block,
+                speaker: line.speaker,
+                quarter_tokens: quarter_tokens_u32(text),
+                cues: 0,
+                digit_shape: 0,
+                is_substantial: false,
+                term_uses: 0..0,
+                record: first + record,
+            });
+        }
+    }
+    all
+}
+
+/// Leaves out pieces that say nothing alone, but at least one of each block stays.
+fn filter_usable(all: Vec<Excerpt<'_>>, blocks: usize) -> Vec<Excerpt<'_>> {
+    let stands_alone = |piece: &Excerpt<'_>| {
+        piece.quarter_tokens >= QUARTERS_MIN || piece.text.chars().nth(CHARACTERS_MIN - 1).is_some()
+    };
+    // Of each block, the longest piece: its length, and its index.
+    let mut longest: Vec<Option<(u32, usize)>> = alloc::vec![None; blocks];
+    for (number, piece) in all.iter().enumerate() {
+        if let Some(best) = longest.get_mut(piece.block)
+            && best.is_none_or(|(length, _)| piece.quarter_tokens > length)
+        {
+            *best = Some((piece.quarter_tokens, number));
+        }
+    }
+    let is_longest = |number: usize, piece: &Excerpt<'_>| {
+        longest.get(piece.block).is_some_and(|best| best.is_some_and(|(_, at)| at == number))
+    };
+    // Records refer to pieces by index, so they move along.
+    let mut moved: Vec<Option<usize>> = Vec::with_capacity(all.len());
+    let mut kept: Vec<Excerpt<'_>> = Vec::new();
+    for (number, mut piece) in all.into_iter().enumerate() {
+        if !stands_alone(&piece) && !is_longest(number, &piece) {
+            moved.push(None);
+            continue;
+        }
+        let here = kept.len();
+        moved.push(Some(here));
+        piece.record = moved.get(piece.record).copied().flatten().unwrap_or(here);
+        kept.push(piece);
+    }
+    kept
+}
+
+/// Equal for lines that differ in their digits only.
+fn hash_digit_shape(text: &str) -> u64 {
+    let fold = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte };
+    let mut folded: Vec<u8> = text.bytes().map(fold).collect();
+    folded.dedup_by(|next, last| *next == b'0' && *last == b'0');
+    fnv_hash(&folded)
+}

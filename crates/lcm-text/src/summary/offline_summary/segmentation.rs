@@ -1,0 +1,281 @@
+//! Cuts lines into the pieces a summary is made of. Every piece is a range of one line.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::term_scanner::char_at;
+use crate::base::{int, tokens};
+
+/// Length of a line, in quarter tokens, up to which it stays whole; and of a piece made by joining.
+const WHOLE_MAX: u32 = 80;
+/// Length up to which a piece is joined with the next, in quarter tokens.
+const SHORT_MAX: u32 = 24;
+/// Length over which a piece is cut at spaces, in quarter tokens.
+const LONG_MAX: u32 = 200;
+/// Bytes over which ASCII without a space is no text.
+const OPAQUE_MIN: usize = 240;
+
+/// One piece of a line.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct LineSegment {
+    /// Where it lies in the line, in bytes, without blanks at its ends.
+    pub(super) range: Range<usize>,
+    /// Index, among the pieces of the line, of the piece in which its record begins.
+    pub(super) record: usize,
+}
+
+/// Length in quarter tokens.
+pub(super) fn quarter_tokens_u32(text: &str) -> u32 {
+    u32::try_from(tokens::estimate_quarter_tokens(text)).unwrap_or(u32::MAX)
+}
+
+/// The pieces of a line, in order. Opaque strings are left out.
+pub(super) fn segment_line(line: &str) -> Vec<LineSegment> {
+    if quarter_tokens_u32(line) <= WHOLE_MAX {
+        return Vec::from([LineSegment { range: 0..line.len(), record: 0 }]);
+    }
+    let data = looks_like_data(line);
+    let mut atoms = Vec::new();
+    split_at_level(line, 0..line.len(), BoundaryLevel::coarsest_level(data), &mut atoms);
+    let mut pieces: Vec<LineSegment> = Vec::new();
+    for range in join_short_segments(line, &atoms) {
+        let range = trim_range(line, range);
+        if !range.is_empty() && !is_opaque(line.get(range.clone()).unwrap_or("")) {
+            pieces.push(LineSegment { range, record: pieces.len() });
+        }
+    }
+    if data {
+        find_records(line, &mut pieces);
+    }
+    pieces
+}
+
+/// Where a line may be cut, from the best mark to the last resort.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum BoundaryLevel {
+    /// Between values of JSON.
+    Value,
+    /// After a sentence.
+    Sentence,
+    /// After a clause.
+    Clause,
+    /// At a space.
+    Space,
+    /// Anywhere.
+    Any,
+}
+
+impl BoundaryLevel {
+    const fn coarsest_level(data: bool) -> Self {
+        if data { Self::Value } else { Self::Sentence }
+    }
+
+    const fn next_finer(self) -> Option<Self> {
+        match self {
+            Self::Value => Some(Self::Sentence),
+            Self::Sentence => Some(Self::Clause),
+            Self::Clause => Some(Self::Space),
+            Self::Space => Some(Self::Any),
+            Self::Any => None,
+        }
+    }
+
+    /// Length over which a piece is cut at this mark, in quarter tokens.
+    const fn length_max(self) -> u32 {
+        match self {
+            Self::Value | Self::Sentence | Self::Clause => WHOLE_MAX,
+            Self::Space | Self::Any => LONG_MAX,
+        }
+    }
+
+    /// Whether a piece can end between these bytes at all, which is cheaper to ask first.
+    #[inline(always)]
+    const fn can_end(self, last: u8, next: u8) -> bool {
+        let spaced = !matches!(next, b'!'..=b'~');
+        match self {
+            Self::Value => matches!(last, b',' | b'[' | b'n'),
+            Self::Sentence => !last.is_ascii() || (spaced && matches!(last, b'.' | b'!' | b'?')),
+            Self::Clause => !last.is_ascii() || spaced,
+            Self::Space => spaced,
+            Self::Any => !last.is_ascii(),
+        }
+    }
+
+    /// How many ASCII characters a text begins with after none of which a piece may end. The last
+    /// character of the text is not among them.
+    fn count_skippable(self, mut bytes: &[u8]) -> usize {
+        let mut count = 0;
+        while let [last, rest @ ..] = bytes {
+            match rest.first() {
+                Some(next) if last.is_ascii() && !self.can_end(*last, *next) => count += 1,
+                _ => break,
+            }
+            bytes = rest;
+        }
+        count
+    }
+
+    /// Whether a piece may end between these: what was read of it, and what follows.
+    fn is_boundary(self, done: &str, rest: &str, length: u32) -> bool {
+        let last = done.chars().next_back().unwrap_or(' ');
+        let spaced = rest.starts_with(char::is_whitespace);
+        match self {
+            Self::Value => {
+                (last == ',' && rest.trim_start().starts_with(['"', '{', '[']))
+                    || (last == '[' && rest.starts_with('{'))
+                    || done.ends_with("\\n")
+            }
+            Self::Sentence => {
+                matches!(last, '\u{3002}' | '\u{ff01}' | '\u{ff1f}' | '\u{2026}' | '\u{ff1b}')
+                    || (spaced && matches!(last, '.' | '!' | '?'))
+            }
+            Self::Clause => {
+                matches!(last, '\u{ff0c}' | '\u{3001}' | '\u{ff1a}')
+                    || (spaced && matches!(last, ',' | ';' | ':' | '|'))
+                    || rest.starts_with(" - ")
+                    || rest.starts_with(" (")
+            }
+            Self::Space => {
+                // An opaque string becomes a piece of its own, so that it can be left out.
+                spaced
+                    && (length >= SHORT_MAX
+                        || starts_opaque_word(rest)
+                        || done.rsplit(' ').next().is_some_and(|word| word.len() > OPAQUE_MIN))
+            }
+            Self::Any => !last.is_ascii() && length >= WHOLE_MAX,
+        }
+    }
+}
+
+/// Whether a blank is followed by a long word; looks no further than that takes.
+fn starts_opaque_word(rest: &str) -> bool {
+    let mut word = rest.chars();
+    word.next();
+    word.as_str()
+        .char_indices()
+        .find(|(at, c)| c.is_whitespace() || *at > OPAQUE_MIN)
+        .map_or(word.as_str().len(), |(at, _)| at)
+        > OPAQUE_MIN
+}
+
+/// Appends the parts of `range`, cut at `mark` and, where still too long, at the marks after it.
+fn split_at_level(
+    line: &str,
+    range: Range<usize>,
+    mark: BoundaryLevel,
+    atoms: &mut Vec<Range<usize>>,
+) {
+    let text = line.get(range.clone()).unwrap_or("");
+    if quarter_tokens_u32(text) <= mark.length_max() {
+        atoms.push(range);
+        return;
+    }
+    let bytes = text.as_bytes();
+    let (mut from, mut at) = (0, 0);
+    let mut length = 0_u32;
+    loop {
+        let passed = mark.count_skippable(bytes.get(at..).unwrap_or_default());
+        let Some(c) = char_at(text, at + passed) else { return };
+        let to = at + passed + c.len_utf8();
+        at = to;
+        length = length
+            .saturating_add(int::to_u32(passed))
+            .saturating_add(tokens::char_quarter_tokens(c));
+        let (last, next) = (bytes.get(to - 1), bytes.get(to));
+        let inside = |(last, next): (&u8, &u8)| !mark.can_end(*last, *next);
+        if last.zip(next).is_some_and(inside) {
+            continue;
+        }
+        let (done, rest) = (text.get(from..to).unwrap_or(""), text.get(to..).unwrap_or(""));
+        if next.is_none() || mark.is_boundary(done, rest, length) {
+            let part = range.start + from..range.start + to;
+            match mark.next_finer() {
+                Some(next) => split_at_level(line, part, next, atoms),
+                None => atoms.push(part),
+            }
+            from = to;
+            length = 0;
+        }
+    }
+}
+
+/// Joins short neighbours while they stay within the length of a whole line.
+fn join_short_segments(line: &str, atoms: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut joined: Vec<(Range<usize>, u32)> = Vec::new();
+    for atom in atoms {
+        let text = line.get(atom.clone()).unwrap_or("");
+        let length = quarter_tokens_u32(text);
+        match joined.last_mut() {
+            Some((last, sum))
+                if (*sum < SHORT_MAX || length < SHORT_MAX / 2)
+                    && !(text.trim_start().starts_with('{') && *sum >= SHORT_MAX / 2)
+                    && sum.saturating_add(length) <= WHOLE_MAX =>
+            {
+                last.end = atom.end;
+                *sum = sum.saturating_add(length);
+            }
+            _ => joined.push((atom.clone(), length)),
+        }
+    }
+    joined.into_iter().map(|(range, _)| range).collect()
+}
+
+fn trim_range(line: &str, range: Range<usize>) -> Range<usize> {
+    let text = line.get(range.clone()).unwrap_or("");
+    let start = range.start + (text.len() - text.trim_start().len());
+    start..(start + text.trim().len())
+}
+
+fn is_opaque(text: &str) -> bool {
+    text.len() > OPAQUE_MIN && text.is_ascii() && !text.contains(' ')
+}
+
+fn looks_like_data(line: &str) -> bool {
+    // A name after the first bracket that opens, and one that closes.
+    let (mut opened, mut named, mut closed) = (false, false, false);
+    let mut before = 0;
+    for byte in line.bytes() {
+        match byte {
+            b'{' | b'[' => opened = true,
+            b'}' | b']' => closed = true,
+            b':' => named |= opened && before == b'"',
+            _ => {}
+        }
+        before = byte;
+    }
+    named && closed
+}
+
+/// Finds, for each piece, the one in which the JSON object around its beginning opens.
+fn find_records(line: &str, pieces: &mut [LineSegment]) {
+    // Positions of the objects and lists that are open; a list stands for what is around it.
+    let mut open: Vec<usize> = Vec::new();
+    let mut in_string = false;
+    let mut escaped = false;
+    let mut next = 0;
+    let mut starts: Vec<usize> = Vec::new();
+    for (at, byte) in line.bytes().enumerate() {
+        if pieces.get(next).is_some_and(|piece| piece.range.start == at) {
+            starts.push(open.last().copied().unwrap_or(0));
+            next += 1;
+        }
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' if !in_string => open.push(at),
+            b'[' if !in_string => open.push(open.last().copied().unwrap_or(0)),
+            b'}' | b']' if !in_string => {
+                open.pop();
+            }
+            _ => {}
+        }
+    }
+    let holders: Vec<usize> = starts
+        .iter()
+        .map(|start| pieces.partition_point(|piece| piece.range.start <= *start).saturating_sub(1))
+        .collect();
+    for (piece, holder) in pieces.iter_mut().zip(holders) {
+        piece.record = holder;
+    }
+}
