@@ -3,7 +3,7 @@
 //! In: a dialect. Out: JSON, and text for a system prompt. Told of is only what can be called: the
 //! tools of [`OFFERED`]. Not here: answers.
 
-use crate::{search::grep, storage::file_range};
+use crate::{recall, search::grep};
 use alloc::string::String;
 
 use super::arguments::{ArgumentType, NUMBER_MAX, ToolArgument, ToolDefinition};
@@ -132,10 +132,7 @@ pub(super) static DESCRIBE: ToolDefinition = ToolDefinition {
         ToolArgument {
             name: "expandFileMaxBytes",
             description: "Most bytes of content; default 32768.",
-            value_type: ArgumentType::Number(
-                file_range::CONTENT_BYTES_MIN,
-                file_range::CONTENT_BYTES_MAX,
-            ),
+            value_type: ArgumentType::Number(recall::CONTENT_BYTES_MIN, recall::CONTENT_BYTES_MAX),
             is_required: false,
         },
         ToolArgument {

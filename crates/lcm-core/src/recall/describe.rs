@@ -31,7 +31,7 @@ use lcm_text::{
 };
 
 use crate::{
-    storage::file_range::{self, FileRangeOptions},
+    recall::describe_file::{self, FileRangeOptions},
     storage::read_scope::{ReadLimits, RecallAnswer, ResolvedId},
 };
 
@@ -93,7 +93,7 @@ pub(crate) fn describe_uncharged(
                 ResolvedId::Summary(id) => describe_summary(reader, &keys, id, within),
                 ResolvedId::Message(seq) => describe_message(reader, &history, seq, within),
                 ResolvedId::File(id) => {
-                    file_range::describe_file(reader, &history, id, &wanted, within)
+                    describe_file::describe_file(reader, &history, id, &wanted, within)
                 }
             }
         },

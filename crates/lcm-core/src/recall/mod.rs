@@ -6,11 +6,13 @@
 //! ([`crate::agent_tools`]).
 
 mod describe;
+mod describe_file;
 mod embed;
 mod expand;
 mod messages;
 
 pub(crate) use describe::{describe, describe_uncharged, render_message_row};
+pub(crate) use describe_file::{CONTENT_BYTES_MAX, CONTENT_BYTES_MIN};
 pub(crate) use embed::embed;
 pub(crate) use expand::{ExpandOptions, expand, expand_uncharged};
 use lcm_text::base::{error::Result, json::JsonFields};

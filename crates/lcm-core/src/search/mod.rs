@@ -17,6 +17,7 @@ mod index_maintenance;
 mod index_reader;
 mod manifest;
 pub(crate) mod passages;
+pub(crate) mod payload_holders;
 pub(crate) mod query_dates;
 mod ranking;
 pub(crate) mod regex;

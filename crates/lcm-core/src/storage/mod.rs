@@ -3,13 +3,13 @@
 pub(crate) mod codec;
 pub(crate) mod compressed_pack;
 pub(crate) mod context;
-pub(crate) mod file_range;
 pub(crate) mod fresh_tail;
 pub(crate) mod head;
 pub(crate) mod history;
 pub(crate) mod keys;
 pub(crate) mod pack;
 pub(crate) mod pack_compaction;
+pub(crate) mod payload_text;
 pub(crate) mod read_scope;
 pub(crate) mod records;
 pub(crate) mod session;

@@ -184,6 +184,11 @@ impl<K: Ord, V> SortedMap<K, V> {
         self.entries.clear();
     }
 
+    /// Returns whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()

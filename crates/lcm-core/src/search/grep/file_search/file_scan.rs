@@ -3,6 +3,7 @@
 //! In: the messages that have payloads, in order. Out: passages, and where to go on. Not here:
 //! which messages these are.
 
+use crate::search::payload_holders;
 use crate::storage::pack::PlacedMessage;
 use alloc::{string::String, vec::Vec};
 
@@ -12,7 +13,7 @@ use crate::{
         grep::{SearchedConversation, too_costly_error},
         passages::{PassageFinder, PassageQuery, PassageStart, TextPassage},
     },
-    storage::{codec, file_range, history::MessageHistory, store_session::StoreSession},
+    storage::{codec, history::MessageHistory, payload_text, store_session::StoreSession},
 };
 use lcm_text::{
     base::{error::Result, int, sort},
@@ -218,10 +219,10 @@ impl<'q> FileScan<'q> {
         id: [u8; 8],
         file: &PayloadRecord,
     ) -> Result<bool> {
-        file_range::ensure_not_newer_than_head(reader, history, id, file)?;
+        payload_holders::ensure_not_newer_than_head(reader, history, id, file)?;
         if file.seq <= holder.seq
             || self.matching_messages.binary_search(&(holder.conversation_number, file.seq)).is_ok()
-            || !file_range::contains_payload(reader, history, holder.seq, id)?
+            || !payload_holders::contains_payload(reader, history, holder.seq, id)?
         {
             return Ok(file.seq == holder.seq);
         }
@@ -233,7 +234,7 @@ impl<'q> FileScan<'q> {
                 .rev()
                 .filter(|one| one.conversation_number == holder.conversation_number);
             let seqs: Vec<u64> = of_place.map(|one| one.seq).collect();
-            file_range::for_each_mention(reader, history, &seqs, &mut |seq, ids| {
+            payload_holders::for_each_mention(reader, history, &seqs, &mut |seq, ids| {
                 self.earlier_mentions
                     .extend(ids.into_iter().map(|id| (holder.conversation_number, seq, id)));
             })?;
@@ -244,7 +245,7 @@ impl<'q> FileScan<'q> {
         }
         self.scanned_files.push(one);
         for (_, seq, _) in self.earlier_mentions.iter().filter(|named| (named.0, named.2) == one) {
-            if file_range::contains_payload(reader, history, *seq, id)? {
+            if payload_holders::contains_payload(reader, history, *seq, id)? {
                 return Ok(false);
             }
         }
@@ -297,7 +298,7 @@ impl<'q> FileScan<'q> {
         };
         let mut passages = PassageFinder::new(&mut self.wanted, begin);
         let (read, is_complete) =
-            file_range::for_each_text(reader, history, file, mark, may, &mut |text| {
+            payload_text::for_each_text(reader, history, file, mark, may, &mut |text| {
                 passages.push_text(text)
             })?;
         let ended = passages.finish(is_complete);

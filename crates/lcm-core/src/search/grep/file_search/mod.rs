@@ -7,6 +7,7 @@
 
 mod file_scan;
 
+use crate::search::payload_holders;
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use self::file_scan::{FileHit, FileScan};
@@ -20,7 +21,7 @@ use crate::{
         text_query::TextQuery,
     },
     storage::{
-        codec, file_range, history::MessageHistory, records::grants, store_session::StoreSession,
+        codec, history::MessageHistory, payload_text, records::grants, store_session::StoreSession,
     },
 };
 use lcm_text::{
@@ -219,7 +220,9 @@ fn resolve_files(
                 known.enter_conversation(reader);
                 let history = MessageHistory { keys: &known.keys, head: &known.loaded.head };
                 let spans = known.spans.as_deref();
-                if file_range::find_newest_holder(reader, &history, id, &file, spans)?.is_some() {
+                if payload_holders::find_newest_holder(reader, &history, id, &file, spans)?
+                    .is_some()
+                {
                     out.push(NamedFile { conversation_number: place, seq: file.seq, id });
                 }
             }
@@ -266,7 +269,7 @@ fn resolve_start(
     if seq.is_none() {
         place.enter_conversation(reader);
         let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
-        seq = file_range::find_holder_among(reader, &history, one.id, &seqs)?;
+        seq = payload_holders::find_holder_among(reader, &history, one.id, &seqs)?;
     }
     let seq = seq.ok_or_else(super::foreign_cursor_error)?;
     Ok(Some(FileScanStart {
@@ -346,7 +349,7 @@ fn read_string(
     let from = u64::from(span.start);
     let range = (from, from + u64::from(span.length));
     let mut written = String::new();
-    file_range::for_each_message_chunk(reader, history, seq, range, &mut |piece, _| {
+    payload_text::for_each_message_chunk(reader, history, seq, range, &mut |piece, _| {
         written.push_str(piece);
         true
     })?;

@@ -1,15 +1,18 @@
-//! A large payload: what is known of it, which messages have it, and any range of its lines or
-//! bytes.
+//! A description of a large payload, with any range of its lines or bytes.
 //!
-//! A range is read from the nearest mark on, chunk by chunk, so that its cost is its own size and
-//! not that of the payload.
+//! A range is read from the nearest seek point, chunk by chunk, so that its cost is its own size
+//! and not that of the payload.
 
-use alloc::{string::String, vec::Vec};
+use alloc::string::String;
 
 use crate::{
-    search::{Corpus, SearchIndex, full_text, text_query::TextQuery},
+    search::payload_holders,
     storage::{
-        codec, history::MessageHistory, pack::RawText, records::grants, store_session::StoreSession,
+        codec,
+        history::MessageHistory,
+        payload_text,
+        read_scope::{ReadLimits, RecallAnswer},
+        store_session::StoreSession,
     },
 };
 use lcm_text::{
@@ -17,28 +20,16 @@ use lcm_text::{
         error::{Error, Result},
         int,
         json::{JsonFields, JsonWriter},
-        sort, tokens,
+        tokens,
     },
-    message::{
-        self,
-        large_payload::{self, PayloadRecord, SeekPoint},
-    },
+    message::large_payload::{self, PayloadRecord, SeekPoint},
 };
-
-use crate::storage::read_scope::{ReadLimits, RecallAnswer};
 
 /// Bytes of content that an answer has when nothing else is asked for, the least and the most, as
 /// in the reference system.
 const CONTENT_BYTES_DEFAULT: u64 = 32_768;
 pub(crate) const CONTENT_BYTES_MIN: u64 = 1_024;
 pub(crate) const CONTENT_BYTES_MAX: u64 = 512_000;
-/// Messages with payloads that are looked at for one that has a payload, and at a time: each may
-/// take an inflated pack, some 0.15 ms, so that all take less than a tenth of a second.
-const MENTIONS_MAX: usize = 512;
-const MENTIONS_PER_READ: usize = 16;
-/// Bytes at the end of what was read that may be part of an escape.
-const ESCAPE_BYTES_MAX: usize = 12;
-
 /// What of a payload is wanted.
 pub(crate) struct FileRangeOptions {
     includes_content: bool,
@@ -128,8 +119,8 @@ pub(crate) fn describe_file(
     let file: PayloadRecord =
         codec::decode(&key, &reader.read_one_uncached(&key)?.ok_or_else(unknown)?)?;
     let spans = within.permit.and_then(|permit| permit.covered_spans(history.keys));
-    let seq =
-        find_newest_holder(reader, history, id, &file, spans.as_deref())?.ok_or_else(unknown)?;
+    let seq = payload_holders::find_newest_holder(reader, history, id, &file, spans.as_deref())?
+        .ok_or_else(unknown)?;
     within.ensure_tokens_left()?;
     let mut w = JsonWriter::new_object();
     w.add_number("bytes", file.bytes);
@@ -166,131 +157,6 @@ pub(crate) fn describe_file(
     }
     w.add_flag("truncated", read.is_none_or(|read| read.truncated));
     Ok(RecallAnswer::new(w, tokens))
-}
-
-/// The newest message within these spans that has a payload; `None`: none has.
-///
-/// Its record names the newest message of all, which may lie outside. An older one has the same
-/// text under the same id in what stands for it.
-///
-/// # Errors
-///
-/// As [`Index::postings`].
-pub(crate) fn find_newest_holder(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    id: [u8; 8],
-    file: &PayloadRecord,
-    spans: Option<&[(u64, u64)]>,
-) -> Result<Option<u64>> {
-    ensure_not_newer_than_head(reader, history, id, file)?;
-    if grants::is_within(spans, file.seq, file.seq) {
-        return Ok(Some(file.seq));
-    }
-    let mut index = SearchIndex::open(reader, history.keys, history.head)?;
-    let (wanted, corpus) = (TextQuery::for_payloads(None), Corpus::Messages);
-    let gathered = full_text::gather_matches(reader, history, &mut index, corpus, &wanted)?;
-    let (window, weights) = (&wanted.window, &gathered.statistics);
-    let ranked =
-        gathered.rank_documents(reader, history, &mut index, &wanted, window, weights, false)?;
-    let mut seqs = ranked.documents;
-    seqs.retain(|seq| *seq < file.seq && grants::is_within(spans, *seq, *seq));
-    sort::sort_by(&mut seqs, &mut |a, b| b.cmp(a));
-    find_holder_among(reader, history, id, &seqs)
-}
-
-/// The error of a payload that was said again since the head was read.
-///
-/// # Errors
-///
-/// `conflict`: it was; `corrupt`: its message does not exist.
-pub(crate) fn ensure_not_newer_than_head(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    id: [u8; 8],
-    file: &PayloadRecord,
-) -> Result<()> {
-    match file.seq > history.head.messages {
-        true => Err(reader.missing_record_error(&history.keys.payload_key(id))),
-        false => Ok(()),
-    }
-}
-
-/// The first of these messages that has a payload.
-///
-/// # Errors
-///
-/// As [`History::messages`].
-pub(crate) fn find_holder_among(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    id: [u8; 8],
-    seqs: &[u64],
-) -> Result<Option<u64>> {
-    let mut naming = Vec::new();
-    for_each_mention(reader, history, seqs, &mut |seq, ids| {
-        naming.extend(ids.contains(&id).then_some(seq));
-    })?;
-    for seq in naming {
-        if contains_payload(reader, history, seq, id)? {
-            return Ok(Some(seq));
-        }
-    }
-    Ok(None)
-}
-
-/// Whether a message whose stand-in names a payload has it: its text may repeat the id of
-/// another's, which must not lead there.
-///
-/// # Errors
-///
-/// As [`History::messages`].
-pub(crate) fn contains_payload(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    seq: u64,
-    id: [u8; 8],
-) -> Result<bool> {
-    for placed in history.read_messages_at(reader, &[seq])? {
-        let Some(stand_in) = &placed.stored.placeholder else { continue };
-        let raw = history.read_text(reader, &placed.stored)?;
-        if !raw.contains(&large_payload::format_name(id)) {
-            return Ok(true);
-        }
-        let made = message::parse(placed.dialect, &raw).ok().and_then(|message| {
-            let (least, root) = (stand_in.payload_tokens_min, history.keys.key_prefix());
-            large_payload::build_placeholder(placed.dialect, &raw, &message, least, root)
-        });
-        return Ok(made.is_some_and(|made| made.files.iter().any(|(known, _)| *known == id)));
-    }
-    Ok(false)
-}
-
-/// Hands out the ids that stand for payloads of the first of these messages, or that their texts
-/// repeat.
-///
-/// # Errors
-///
-/// As [`History::messages`].
-pub(crate) fn for_each_mention(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    seqs: &[u64],
-    take: &mut dyn FnMut(u64, Vec<[u8; 8]>),
-) -> Result<()> {
-    let seqs = seqs.get(..MENTIONS_MAX.min(seqs.len())).unwrap_or_default();
-    for together in seqs.chunks(MENTIONS_PER_READ) {
-        let mut ascending = together.to_vec();
-        sort::sort_numbers(&mut ascending);
-        let placed = history.read_messages_at(reader, &ascending)?;
-        for seq in together {
-            let at = placed.binary_search_by_key(seq, |placed| placed.seq).ok();
-            let Some(placed) = at.and_then(|at| placed.get(at)) else { continue };
-            let shown = history.read_rendered_text(reader, &placed.stored)?;
-            take(*seq, large_payload::find_ids(&shown));
-        }
-    }
-    Ok(())
 }
 
 /// A range that was read.
@@ -352,7 +218,7 @@ fn read_range(
     let (begun, ended) = (false, false);
     let mut collector =
         FileRangeCollector { wanted, bytes, line_ends, range, has_begun: begun, has_ended: ended };
-    for_each_text(reader, history, file, mark, u64::MAX, &mut |text| {
+    payload_text::for_each_text(reader, history, file, mark, u64::MAX, &mut |text| {
         collector.take_text(text);
         !collector.has_ended
     })?;
@@ -360,45 +226,6 @@ fn read_range(
         collector.range.end_byte = collector.bytes;
     }
     Ok(collector.range)
-}
-
-/// Hands out the text of a payload from a mark on, as long as `take` says so, and not much more
-/// than so many bytes as they are written; returns how many were read, and whether that was all.
-///
-/// # Errors
-///
-/// As [`History::text`].
-pub(crate) fn for_each_text(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    file: &PayloadRecord,
-    mark: SeekPoint,
-    written_max: u64,
-    take: &mut dyn FnMut(&str) -> bool,
-) -> Result<(u64, bool)> {
-    let from = u64::from(file.place.start) + u64::from(mark.at);
-    let to = u64::from(file.place.start) + u64::from(file.place.length);
-    let mut buffer = String::new();
-    let (mut read, mut is_complete) = (0, false);
-    for_each_message_chunk(reader, history, file.seq, (from, to), &mut |piece, is_last| {
-        read += int::to_u64(piece.len());
-        buffer.push_str(piece);
-        let complete =
-            if is_last { buffer.len() } else { buffer.len().saturating_sub(ESCAPE_BYTES_MAX) };
-        let (mut passed, mut is_wanted) = (buffer.len(), true);
-        large_payload::walk(&buffer, file.place.is_text, &mut |text, at| {
-            if at >= complete {
-                passed = at;
-                return false;
-            }
-            is_wanted = take(text);
-            is_wanted
-        });
-        buffer.drain(..passed);
-        is_complete = is_last && is_wanted;
-        is_wanted && read < written_max
-    })?;
-    Ok((read, is_complete))
 }
 
 impl FileRangeCollector<'_> {
@@ -475,46 +302,4 @@ impl FileRangeCollector<'_> {
 fn find_line_start(text: &str, ends: usize) -> Option<usize> {
     let Some(last) = ends.checked_sub(1) else { return Some(0) };
     text.match_indices('\n').nth(last).map(|(at, _)| at + 1)
-}
-
-/// Hands out the text of a message between two offsets, a chunk at a time, and whether it is the
-/// last one.
-pub(crate) fn for_each_message_chunk(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    seq: u64,
-    (from, to): (u64, u64),
-    take: &mut dyn FnMut(&str, bool) -> bool,
-) -> Result<()> {
-    let damaged =
-        || Error::corrupt_store(format_args!("a payload of message {seq} is not where it was"));
-    if seq > history.head.messages {
-        return Err(damaged());
-    }
-    let placed = history.read_messages(reader, seq, seq)?;
-    let placed = placed.first().ok_or_else(damaged)?;
-    let within = |text: &str, begin: u64| {
-        let [from, to] =
-            [from, to].map(|at| int::to_usize(at.saturating_sub(begin)).min(text.len()));
-        text.get(from..to).map(String::from).ok_or_else(damaged)
-    };
-    match &placed.stored.raw {
-        RawText::Inline(text) => {
-            take(&within(text, 0)?, true);
-        }
-        RawText::Chunked { sha256, chunks } => {
-            let mut begin = 0u64;
-            for (number, bytes) in (0u32..).zip(chunks) {
-                let end = begin + u64::from(*bytes);
-                if end > from && begin < to {
-                    let chunk = history.read_chunk(reader, sha256, number, *bytes)?;
-                    if !take(&within(&chunk, begin)?, end >= to) {
-                        return Ok(());
-                    }
-                }
-                begin = end;
-            }
-        }
-    }
-    Ok(())
 }

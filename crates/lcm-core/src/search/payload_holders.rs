@@ -1,0 +1,148 @@
+//! Which messages hold a large payload.
+//!
+//! In: the id of a payload and its record. Out: the messages whose texts have the payload. The text
+//! of a payload is read by [`crate::storage::payload_text`].
+
+use alloc::vec::Vec;
+
+use crate::{
+    search::{Corpus, SearchIndex, full_text, text_query::TextQuery},
+    storage::{history::MessageHistory, records::grants, store_session::StoreSession},
+};
+use lcm_text::{
+    base::{error::Result, sort},
+    message::{
+        self,
+        large_payload::{self, PayloadRecord},
+    },
+};
+
+/// Messages with payloads that are looked at for one that has a payload, and at a time: each may
+/// take an inflated pack, some 0.15 ms, so that all take less than a tenth of a second.
+const MENTIONS_MAX: usize = 512;
+const MENTIONS_PER_READ: usize = 16;
+
+/// The newest message within these spans that has a payload; `None`: none has.
+///
+/// Its record names the newest message of all, which may lie outside. An older one has the same
+/// text under the same id in what stands for it.
+///
+/// # Errors
+///
+/// As [`Index::postings`].
+pub(crate) fn find_newest_holder(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    id: [u8; 8],
+    file: &PayloadRecord,
+    spans: Option<&[(u64, u64)]>,
+) -> Result<Option<u64>> {
+    ensure_not_newer_than_head(reader, history, id, file)?;
+    if grants::is_within(spans, file.seq, file.seq) {
+        return Ok(Some(file.seq));
+    }
+    let mut index = SearchIndex::open(reader, history.keys, history.head)?;
+    let (wanted, corpus) = (TextQuery::for_payloads(None), Corpus::Messages);
+    let gathered = full_text::gather_matches(reader, history, &mut index, corpus, &wanted)?;
+    let (window, weights) = (&wanted.window, &gathered.statistics);
+    let ranked =
+        gathered.rank_documents(reader, history, &mut index, &wanted, window, weights, false)?;
+    let mut seqs = ranked.documents;
+    seqs.retain(|seq| *seq < file.seq && grants::is_within(spans, *seq, *seq));
+    sort::sort_by(&mut seqs, &mut |a, b| b.cmp(a));
+    find_holder_among(reader, history, id, &seqs)
+}
+
+/// The error of a payload that was said again since the head was read.
+///
+/// # Errors
+///
+/// `conflict`: it was; `corrupt`: its message does not exist.
+pub(crate) fn ensure_not_newer_than_head(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    id: [u8; 8],
+    file: &PayloadRecord,
+) -> Result<()> {
+    match file.seq > history.head.messages {
+        true => Err(reader.missing_record_error(&history.keys.payload_key(id))),
+        false => Ok(()),
+    }
+}
+
+/// The first of these messages that has a payload.
+///
+/// # Errors
+///
+/// As [`History::messages`].
+pub(crate) fn find_holder_among(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    id: [u8; 8],
+    seqs: &[u64],
+) -> Result<Option<u64>> {
+    let mut naming = Vec::new();
+    for_each_mention(reader, history, seqs, &mut |seq, ids| {
+        naming.extend(ids.contains(&id).then_some(seq));
+    })?;
+    for seq in naming {
+        if contains_payload(reader, history, seq, id)? {
+            return Ok(Some(seq));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a message whose stand-in names a payload has it: its text may repeat the id of
+/// another's, which must not lead there.
+///
+/// # Errors
+///
+/// As [`History::messages`].
+pub(crate) fn contains_payload(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    seq: u64,
+    id: [u8; 8],
+) -> Result<bool> {
+    for placed in history.read_messages_at(reader, &[seq])? {
+        let Some(stand_in) = &placed.stored.placeholder else { continue };
+        let raw = history.read_text(reader, &placed.stored)?;
+        if !raw.contains(&large_payload::format_name(id)) {
+            return Ok(true);
+        }
+        let made = message::parse(placed.dialect, &raw).ok().and_then(|message| {
+            let (least, root) = (stand_in.payload_tokens_min, history.keys.key_prefix());
+            large_payload::build_placeholder(placed.dialect, &raw, &message, least, root)
+        });
+        return Ok(made.is_some_and(|made| made.files.iter().any(|(known, _)| *known == id)));
+    }
+    Ok(false)
+}
+
+/// Hands out the ids that stand for payloads of the first of these messages, or that their texts
+/// repeat.
+///
+/// # Errors
+///
+/// As [`History::messages`].
+pub(crate) fn for_each_mention(
+    reader: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    seqs: &[u64],
+    take: &mut dyn FnMut(u64, Vec<[u8; 8]>),
+) -> Result<()> {
+    let seqs = seqs.get(..MENTIONS_MAX.min(seqs.len())).unwrap_or_default();
+    for together in seqs.chunks(MENTIONS_PER_READ) {
+        let mut ascending = together.to_vec();
+        sort::sort_numbers(&mut ascending);
+        let placed = history.read_messages_at(reader, &ascending)?;
+        for seq in together {
+            let at = placed.binary_search_by_key(seq, |placed| placed.seq).ok();
+            let Some(placed) = at.and_then(|at| placed.get(at)) else { continue };
+            let shown = history.read_rendered_text(reader, &placed.stored)?;
+            take(*seq, large_payload::find_ids(&shown));
+        }
+    }
+    Ok(())
+}
