@@ -1,4 +1,4 @@
-//! The table of hosts in `README.md`, made from what their test runs wrote.
+//! The table of hosts in `docs/hosts.md`, made from what their test runs wrote.
 //!
 //! In: `dist/vectors-HOST.json` of every host. Out: the table between the marker lines, and a
 //! failure when a host is missing, failed, or ended with a store of other bytes than the rest.
@@ -10,6 +10,8 @@ use serde::Deserialize;
 
 use crate::workspace::{Workspace, write_if_changed};
 
+/// The page with the table, from the root of the workspace.
+const PAGE: &str = "docs/hosts.md";
 const BEGIN: &str = "<!-- hosts -->\n";
 const END: &str = "<!-- /hosts -->";
 
@@ -41,19 +43,19 @@ struct Report {
     digests: BTreeMap<String, String>,
 }
 
-/// Rewrites the table in `README.md`.
+/// Rewrites the table in `docs/hosts.md`.
 ///
 /// # Errors
 ///
 /// When the hosts do not agree or the file has no markers.
 pub(crate) fn rewrite(workspace: &Workspace) -> Result<()> {
     let table = table(&reports(workspace)?)?;
-    let path = workspace.root.join("README.md");
-    let readme = std::fs::read_to_string(&path).context("reading README.md")?;
-    write_if_changed(&path, replaced(&readme, &table)?.as_bytes())
+    let path = workspace.root.join(PAGE);
+    let page = std::fs::read_to_string(&path).with_context(|| format!("reading {PAGE}"))?;
+    write_if_changed(&path, replaced(&page, &table)?.as_bytes())
 }
 
-/// Compares the table in `README.md` with the last test run.
+/// Compares the table in `docs/hosts.md` with the last test run.
 ///
 /// # Errors
 ///
@@ -61,11 +63,11 @@ pub(crate) fn rewrite(workspace: &Workspace) -> Result<()> {
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let table = table(&reports(workspace)?)?;
     print!("{table}");
-    let path = workspace.root.join("README.md");
-    let readme = std::fs::read_to_string(&path).context("reading README.md")?;
+    let path = workspace.root.join(PAGE);
+    let page = std::fs::read_to_string(&path).with_context(|| format!("reading {PAGE}"))?;
     ensure!(
-        replaced(&readme, &table)? == readme,
-        "the host table of README.md is not that of this run: `cargo run -p xtask host-table`"
+        replaced(&page, &table)? == page,
+        "the host table of {PAGE} is not that of this run: `cargo run -p xtask host-table`"
     );
     Ok(())
 }
@@ -145,9 +147,9 @@ fn compare(first: &Report, other: &Report) -> Result<()> {
     Ok(())
 }
 
-fn replaced(readme: &str, table: &str) -> Result<String> {
-    let (before, rest) = readme.split_once(BEGIN).context("README.md has no `<!-- hosts -->`")?;
-    let (_, after) = rest.split_once(END).context("README.md has no `<!-- /hosts -->`")?;
+fn replaced(page: &str, table: &str) -> Result<String> {
+    let (before, rest) = page.split_once(BEGIN).context("the page has no `<!-- hosts -->`")?;
+    let (_, after) = rest.split_once(END).context("the page has no `<!-- /hosts -->`")?;
     Ok(format!("{before}{BEGIN}{table}{END}{after}"))
 }
 
@@ -169,8 +171,8 @@ mod tests {
     fn hosts_that_agree_make_a_table_between_the_markers() {
         let table = table(&[report("node-20", "aa"), report("python", "aa")]).unwrap();
         assert!(table.contains("| Node 20 | 1 of 1 | 1 of 1 | 1 of 1 |\n"), "{table}");
-        let readme = "before\n<!-- hosts -->\nold\n<!-- /hosts -->\nafter\n";
-        let new = replaced(readme, &table).unwrap();
+        let page = "before\n<!-- hosts -->\nold\n<!-- /hosts -->\nafter\n";
+        let new = replaced(page, &table).unwrap();
         assert!(new.starts_with("before\n<!-- hosts -->\n| host |"), "{new}");
         assert!(new.ends_with("|\n<!-- /hosts -->\nafter\n"), "{new}");
         assert_eq!(replaced(&new, &table).unwrap(), new);

@@ -27,7 +27,7 @@ usage: xtask VERB
   test              build, then every test, natively and in every host
   component         dist/lcm.wasm
   check-component   imports, size and contents of dist/lcm.wasm; `--twice` also builds it again
-  host-table        the table of README.md from the last test run; `--check` only compares
+  host-table        the table of docs/hosts.md from the last test run; `--check` only compares
   doctor            which tools are there
   bench             dist/lcm.wasm, then the measurements of `lcm-bench run`, with its arguments";
 
