@@ -1,8 +1,8 @@
-//! Patterns of names of sessions and models.
+//! Patterns for the names of sessions and models.
 //!
-//! In: a pattern and a name. `*` stands for any characters but colons, `**` for any at all, either
-//! also for none; everything else for itself. A pattern fits a name as a whole. Takes at most the
-//! product of both lengths, whatever they hold.
+//! Input: a pattern and a name. `*` matches any characters except colons, `**` matches any
+//! characters; both also match nothing. Any other character matches itself. A pattern matches a
+//! whole name. The time is at most the product of both lengths.
 
 use alloc::vec::Vec;
 
@@ -15,10 +15,11 @@ enum GlobToken {
     Byte(u8),
 }
 
-/// Whether the pattern fits the name.
+/// Returns whether the pattern matches the whole name.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let tokens = parse_tokens(pattern);
-    // Whether what was read so far can lead to the place before each token, and behind the last.
+    // For each token, whether the text so far can be matched up to that token; the last entry is
+    // the end.
     let mut places: Vec<bool> = Vec::with_capacity(tokens.len() + 1);
     places.push(true);
     places.resize(tokens.len() + 1, false);
@@ -51,7 +52,7 @@ fn parse_tokens(pattern: &str) -> Vec<GlobToken> {
     tokens
 }
 
-/// A wildcard may stand for nothing.
+/// Marks every state that is reachable by letting wildcards match nothing.
 fn skip_wildcards(tokens: &[GlobToken], places: &mut [bool]) {
     let mut came = false;
     for (place, token) in places.iter_mut().zip(tokens) {

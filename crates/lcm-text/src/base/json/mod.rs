@@ -1,10 +1,12 @@
-//! A lenient scanner for JSON text: offsets into the original, never a rewritten copy.
+//! Reads JSON text by offsets into the original, without a tree and without a copy.
 //!
-//! In: the JSON text of one message or document. Out: spans of members, elements and strings, and
-//! decoded text on demand. Grammar as RFC 8259, with one exception: a `\u` escape of half a
-//! surrogate pair is accepted and shows as U+FFFD. Nothing recurses and every call is linear.
-//! Documents that come in as arguments are read by `fields`, those that go out are written by
-//! `write`; neither builds a tree. Not here: what a member means.
+//! Input: the JSON text of one message or document. Output: spans of members, elements and strings,
+//! and decoded text on demand. The grammar is RFC 8259 with one exception: an escape of half a
+//! surrogate pair is accepted and decoded as U+FFFD. No function recurses, and every call takes
+//! linear time.
+//!
+//! `fields` reads documents that are arguments; `write` writes documents. What a member means is
+//! decided by the callers.
 
 mod fields;
 mod write;
@@ -13,6 +15,7 @@ use alloc::{borrow::Cow, string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::fields::describe_scalar;
 pub use self::{fields::JsonFields, write::JsonWriter};
 use crate::base::error::{Error, Result};
 use lcm_loops::json_string;
@@ -34,7 +37,7 @@ pub struct ByteSpan {
 }
 
 impl ByteSpan {
-    /// The span of the bytes from `start` to before `end`; both at most `u32::MAX`.
+    /// Returns the span from `start` up to but excluding `end`; both at most `u32::MAX`.
     pub fn from_range(start: usize, end: usize) -> Self {
         let start = u32::try_from(start).unwrap_or(u32::MAX);
         let end = u32::try_from(end).unwrap_or(u32::MAX);
@@ -62,9 +65,9 @@ pub enum JsonKind {
 /// One member of an object.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct JsonMember {
-    /// The key as it stands, quotes included; [`text()`] decodes it.
+    /// The key as written, quotes included; [`text()`] decodes it.
     pub key: ByteSpan,
-    /// The value, whole.
+    /// The whole value.
     pub value: ByteSpan,
     /// The type of the value.
     pub kind: JsonKind,
@@ -73,42 +76,46 @@ pub struct JsonMember {
 /// One element of an array.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct JsonValue {
-    /// The value, whole.
+    /// The whole value.
     pub span: ByteSpan,
     /// Its type.
     pub kind: JsonKind,
 }
 
-/// The members of the one object that `raw` consists of, in order, duplicates included.
+/// Returns the members of the JSON object in `raw`, in order, duplicates included.
 ///
 /// # Errors
 ///
-/// `invalid-input` with the byte offset: not exactly one JSON object with nothing but JSON
-/// whitespace around it, nesting deeper than [`DEPTH_MAX`], or 4 GiB and more.
+/// `invalid-input` with the byte offset: `raw` is not exactly one JSON object, is nested deeper
+/// than [`DEPTH_MAX`], or has 4 GiB or more.
 pub fn parse_object(raw: &str) -> Result<Vec<JsonMember>> {
     if u32::try_from(raw.len()).is_err() {
-        return Err(Error::invalid_input("a JSON text of 4 GiB or more"));
+        return Err(Error::invalid_input("a JSON text must be shorter than 4 GiB"));
     }
     collect_members(raw, 0).map_err(|fault| {
-        Error::invalid_input(format_args!("no JSON object: {} at byte {}", fault.what, fault.at))
+        Error::invalid_input(format_args!(
+            "must be one JSON object: {} at byte {}",
+            fault.what, fault.at
+        ))
     })
 }
 
-/// The members of the object at `span`, in order, duplicates included; empty for anything else.
+/// Returns the members of the object at `span`, in order, duplicates included; empty for any other
+/// value.
 #[must_use]
 pub fn list_members(raw: &str, span: ByteSpan) -> Vec<JsonMember> {
     collect_members(slice_span(raw, span), to_index(span.start)).unwrap_or_default()
 }
 
-/// The elements of the array at `span`, in order; empty for anything else.
+/// Returns the elements of the array at `span`, in order; empty for any other value.
 #[must_use]
 pub fn list_elements(raw: &str, span: ByteSpan) -> Vec<JsonValue> {
     collect_elements(slice_span(raw, span), to_index(span.start)).unwrap_or_default()
 }
 
-/// Hands out the members of the object at `span` one by one, in order; none of anything else.
+/// Calls `take` with each member of the object at `span`, in order; never for any other value.
 pub(crate) fn each_member(raw: &str, span: ByteSpan, mut take: impl FnMut(JsonMember)) {
-    // What is no such object has nothing to hand out, and that is all there is to say.
+    // A value that is no object has no members; the error carries nothing else.
     let _ = each_inside(
         slice_span(raw, span),
         to_index(span.start),
@@ -117,15 +124,16 @@ pub(crate) fn each_member(raw: &str, span: ByteSpan, mut take: impl FnMut(JsonMe
     );
 }
 
-/// Hands out the elements of the array at `span` one by one, in order; none of anything else.
-/// Returns whether it is an array up to its end, which is known only after them.
+/// Calls `take` with each element of the array at `span`, in order; never for any other value.
+/// Returns whether the value is a complete array, which is known only at its end.
 pub(crate) fn each_element(raw: &str, span: ByteSpan, mut take: impl FnMut(JsonValue)) -> bool {
     let base = to_index(span.start);
     each_inside(slice_span(raw, span), base, JsonTokenKind::ArrayStart, |_, value| take(value))
         .is_ok()
 }
 
-/// The first element of the array at `span`; `None` of anything else. Reads no further.
+/// Returns the first element of the array at `span` without reading further; `None`: any other
+/// value.
 pub(crate) fn first_element(raw: &str, span: ByteSpan) -> Option<JsonValue> {
     let (value, base) = (slice_span(raw, span), to_index(span.start));
     let mut scanner = JsonScanner::new(value);
@@ -146,7 +154,7 @@ pub(crate) fn first_element(raw: &str, span: ByteSpan) -> Option<JsonValue> {
     None
 }
 
-/// Whether a JSON value, or several with commas between, has more tokens than so many.
+/// Returns whether a JSON value, or a comma-separated list of values, has more than `max` tokens.
 pub(crate) fn has_more_tokens(value: &str, max: usize) -> bool {
     let mut scanner = JsonScanner::inside_array(value);
     let mut count = 0;
@@ -156,23 +164,24 @@ pub(crate) fn has_more_tokens(value: &str, max: usize) -> bool {
     count > max
 }
 
-/// The member of this (decoded) key; of several the last.
+/// Returns the last member whose decoded key is `key`.
 #[must_use]
 pub fn find_member<'a>(members: &'a [JsonMember], raw: &str, key: &str) -> Option<&'a JsonMember> {
     members.iter().rev().find(|member| is_equal_text(raw, member.key, key))
 }
 
-/// Whether the (decoded) text of the string at `span` is this.
-pub fn is_equal_text(raw: &str, span: ByteSpan, wanted: &str) -> bool {
+/// Returns whether the decoded text of the string at `span` is `expected`.
+pub fn is_equal_text(raw: &str, span: ByteSpan, expected: &str) -> bool {
     let literal = slice_span(raw, span);
     match string_body(literal) {
-        // An escape takes more bytes than what it stands for.
-        Some(written) if written.len() <= wanted.len() => written == wanted,
-        _ => json_string::decode_string(literal) == wanted,
+        // An escape is longer than its character, so a shorter body has no escape.
+        Some(written) if written.len() <= expected.len() => written == expected,
+        _ => json_string::decode_string(literal) == expected,
     }
 }
 
-/// The type of the value at `span`, told by its first character; [`Kind::Null`] for a bad span.
+/// Returns the type of the value at `span` by its first character; [`JsonKind::Null`] for a bad
+/// span.
 #[must_use]
 pub fn kind(raw: &str, span: ByteSpan) -> JsonKind {
     match slice_span(raw, span).as_bytes().first() {
@@ -185,21 +194,21 @@ pub fn kind(raw: &str, span: ByteSpan) -> JsonKind {
     }
 }
 
-/// The bytes at `span`; empty when it does not lie in `raw` on character boundaries.
+/// Returns the text at `span`; empty when `span` is not in `raw` on character boundaries.
 #[must_use]
 pub fn slice_span(raw: &str, span: ByteSpan) -> &str {
     let start = to_index(span.start);
     raw.get(start..start.saturating_add(to_index(span.length))).unwrap_or_default()
 }
 
-/// The text of the value at `span`: a string decoded, half a surrogate pair as U+FFFD; any other
-/// value as it stands.
+/// Returns a string value decoded, with half a surrogate pair as U+FFFD, and any other value as its
+/// JSON text.
 #[must_use]
 pub fn text(raw: &str, span: ByteSpan) -> Cow<'_, str> {
     json_string::decode_string(slice_span(raw, span))
 }
 
-/// The value at `span` without the whitespace outside its strings.
+/// Returns the value at `span` without whitespace outside strings.
 #[must_use]
 pub fn compact_value(raw: &str, span: ByteSpan) -> String {
     let value = slice_span(raw, span);
@@ -208,7 +217,7 @@ pub fn compact_value(raw: &str, span: ByteSpan) -> String {
     out
 }
 
-/// A stored offset as an index; one that does not fit is out of every range.
+/// Converts a stored offset to an index; an offset that does not fit is outside every range.
 fn to_index(offset: u32) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
@@ -224,8 +233,8 @@ const fn kind_of(token: JsonTokenKind) -> JsonKind {
     }
 }
 
-/// Walks the one container `value` consists of and hands out each value directly inside it, with
-/// the key before it. Offsets are shifted by `base`.
+/// Calls `take` with the key and value of everything directly inside the one container in `value`.
+/// Offsets are increased by `base`.
 fn each_inside(
     value: &str,
     base: usize,
@@ -235,8 +244,10 @@ fn each_inside(
     let mut scanner = JsonScanner::new(value);
     match scanner.next_token()? {
         Some(token) if token.kind == opening => {}
-        Some(token) => return Err(JsonFault { what: "another type of value", at: token.start }),
-        None => return Err(JsonFault { what: "nothing", at: 0 }),
+        Some(token) => {
+            return Err(JsonFault { what: "found another type of value", at: token.start });
+        }
+        None => return Err(JsonFault { what: "found no value", at: 0 }),
     }
     let mut key = ByteSpan::default();
     let mut start = 0;
