@@ -1,8 +1,8 @@
-//! Configuration, and what follows from it for one budget.
+//! Configuration, and the numbers derived from it for one token budget.
 //!
-//! In: the JSON object of the caller, which [`parse`] checks, and the token budget of a call. Out:
-//! a [`Policy`] of plain numbers. Derived defaults scale with the budget, so that a small one works
-//! as well as a large one. Not here: environment variables and files, which are the host's.
+//! Input: the caller's JSON object, which [`parse`] checks, and the budget of a call. Output: a
+//! [`BudgetPolicy`] of plain numbers. Derived defaults scale with the budget. Environment variables
+//! and files are read by the host.
 
 mod budget_policy;
 mod decimal;
@@ -21,7 +21,7 @@ pub use self::{
 };
 use crate::{summary::prompts::PromptTemplate, types::api};
 
-/// How many tokens the fresh tail may have.
+/// The token limit of the fresh tail.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum TailCap {
     /// The key was absent: three tenths of the budget.
@@ -33,7 +33,7 @@ pub enum TailCap {
     Tokens(u32),
 }
 
-/// The settings of one engine. An absent `Option` is derived from the budget unless its text says
+/// The settings of one engine. A `None` is derived from the budget unless the field's text says
 /// otherwise; numbers are at most `u32::MAX`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Config {
@@ -41,59 +41,59 @@ pub struct Config {
     pub enabled: bool,
     /// Share of the budget, in thousandths, above which compaction is due; 0 to 1000, default 750.
     pub context_threshold_permille: u32,
-    /// Other numbers for some models, sessions or windows; default none.
+    /// Settings for some models, sessions or windows only; default none.
     pub context_threshold_overrides: Vec<ConfigOverride>,
     /// Messages of the fresh tail; 0: no tail; default 64.
     pub fresh_tail_messages_max: u32,
     /// Tokens of the fresh tail.
     pub fresh_tail_tokens_max: TailCap,
-    /// Source tokens of a leaf, at least 1.
+    /// Most source tokens of a leaf, at least 1.
     pub leaf_chunk_tokens_max: Option<u32>,
-    /// Tokens a leaf aims at, at least 1.
+    /// Target tokens of a leaf, at least 1.
     pub leaf_tokens_target: Option<u32>,
-    /// Tokens a condensed summary aims at, at least 1.
+    /// Target tokens of a condensed summary, at least 1.
     pub condensed_tokens_target: Option<u32>,
-    /// Leaves that are condensed together at least; at least 2, default 8.
+    /// Least number of leaves that are condensed together; at least 2, default 8.
     pub condense_leaves_min: u32,
-    /// Condensed summaries that are condensed together at least; at least 2, default 4.
+    /// Least number of condensed summaries that are condensed together; at least 2, default 4.
     pub condense_summaries_min: u32,
-    /// Either, under pressure; at least 2, default 2.
+    /// Least number of either under pressure; at least 2, default 2.
     pub condense_min_hard: u32,
-    /// Greatest depth a sweep makes without pressure; `None`: unlimited (JSON -1); default 1.
+    /// Greatest depth that a sweep makes without pressure; `None`: unlimited (JSON -1); default 1.
     pub sweep_depth_max: Option<u32>,
     /// Tokens of summaries above which they are condensed, at least 1.
     pub summary_prefix_tokens_target: Option<u32>,
-    /// Passes of one sweep, at least 1, default 12.
+    /// Most passes of one sweep, at least 1, default 12.
     pub sweep_passes_max: u32,
-    /// Sweeps of mode `until-under`, at least 1, default 10.
+    /// Most sweeps of mode `until-under`, at least 1, default 10.
     pub until_under_rounds_max: u32,
-    /// Tokens of a summary made without the model, note included, at least 64.
+    /// Most tokens of a fallback summary, its note included; at least 64.
     pub fallback_tokens_max: Option<u32>,
-    /// How many times its target a summary may have before it is cut; 1 to 1000, default 3.
+    /// Factor of the target above which a summary is cut; 1 to 1000, default 3.
     pub summary_overage_factor: u32,
-    /// Tokens that one expansion by a tool or grant returns, at least 1, default 4000.
+    /// Most tokens that one expansion by a tool or a grant returns, at least 1, default 4000.
     pub expand_tokens_max: u32,
-    /// Tokens from which a payload is kept apart from its message, at least 1000, default 25,000.
+    /// Tokens from which a payload is stored apart from its message, at least 1000, default 25,000.
     pub large_payload_tokens_min: u32,
-    /// Least depth of the summaries that a new session keeps; `None`: everything stays (JSON -1);
+    /// Least depth of the summaries that a new session keeps; `None`: all items are kept (JSON -1);
     /// default 2.
     pub new_session_retain_depth: Option<u32>,
-    /// Tokens to which every budget is cut, at least 1000; `None`: budgets are taken as given.
+    /// Upper bound of every budget in tokens, at least 1000; `None`: no bound.
     pub assembly_tokens_max: Option<u32>,
-    /// Tokens that a forked session takes over, at least 1; `None`: three in ten of a leaf's chunk,
-    /// at least 6,000.
+    /// Tokens that a forked session takes over, at least 1; `None`: 30 % of a leaf's chunk, at
+    /// least 6,000.
     pub bootstrap_tokens_max: Option<u32>,
-    /// Which older items a context keeps when the call does not say; default layered.
+    /// Policy that selects older items when the call names none; default layered.
     pub eviction_policy: api::EvictionPolicy,
-    /// Whether a reference stands for a large output of a tool only outside the fresh tail; default
-    /// false: everywhere.
+    /// Whether references replace large tool outputs only outside the fresh tail; default false:
+    /// everywhere.
     pub stub_large_tool_payloads: bool,
-    /// Whether summaries and a focus brief stand in a context as plain text with a line before and
-    /// behind it; default false: as XML elements.
+    /// Whether a context shows summaries and a focus brief as plain text between two marker lines;
+    /// default false: as XML elements.
     pub plain_summaries: bool,
-    /// Operator's words in every summary prompt; default empty.
+    /// The operator's instructions for every summary prompt; default empty.
     pub custom_instructions: String,
-    /// Texts that replace what a prompt asks for, each at most
+    /// Texts that replace the task paragraph of a prompt, each at most
     /// [`crate::summary::prompts::OVERRIDE_BYTES_MAX`] bytes and not blank; default none.
     pub prompt_overrides: Vec<(PromptTemplate, String)>,
     /// Model for summaries; `None`: the host chooses.
@@ -102,38 +102,38 @@ pub struct Config {
     pub large_file_summary_model: Option<String>,
     /// Model for answers from expanded evidence; `None`: the host chooses.
     pub expansion_model: Option<String>,
-    /// Whether summary models get room to think beyond the target; default true.
+    /// Whether summary models get output tokens for reasoning beyond the target; default true.
     pub enable_summary_thinking: bool,
     /// Length of the window in which summary calls are counted, at least 1, default 600,000.
     pub summary_call_window_ms: u64,
-    /// Summary calls of one window, at least 1, default 24.
+    /// Most summary calls in one window, at least 1, default 24.
     pub summary_max_calls_per_window: u32,
-    /// Pause after a window was used up, at least 1, default 1,800,000.
+    /// Pause after a window is used up, in milliseconds, at least 1, default 1,800,000.
     pub summary_spend_backoff_ms: u64,
-    /// Consecutive failures after which a model is left alone, at least 1, default 5.
+    /// Consecutive failures that open the breaker of a model, at least 1, default 5.
     pub circuit_breaker_threshold: u32,
-    /// For how long, at least 1, default 1,800,000.
+    /// Time for which the breaker stays open, in milliseconds, at least 1, default 1,800,000.
     pub circuit_breaker_cooldown_ms: u64,
-    /// Repeated user messages of one batch from which a replay is suspected, at least 1, default 3.
+    /// Repeated user messages in one batch that count as a suspected replay, at least 1, default 3.
     pub replay_flood_threshold_external: u32,
-    /// The same for one message of any other role, at least 1, default 32.
+    /// The same for repeats of one message with any other role, at least 1, default 32.
     pub replay_flood_threshold_internal: u32,
-    /// Names of elements that a summariser does not see, at most 32 of at most 64 bytes each;
-    /// empty: none is left out.
+    /// Names of elements that a summariser does not see: at most 32, each at most 64 bytes; empty:
+    /// none.
     pub strip_injected_context_tags: Vec<String>,
-    /// Sessions of which nothing is stored, as patterns; default none.
+    /// Patterns of sessions of which no message is stored; default none.
     pub ignore_session_patterns: Vec<String>,
-    /// Sessions that read and are not written to, as patterns; default none.
+    /// Patterns of stateless sessions, which are read but never written; default none.
     pub stateless_session_patterns: Vec<String>,
-    /// Whether the patterns of stateless sessions count; default true.
+    /// Whether `stateless_session_patterns` applies; default true.
     pub skip_stateless_sessions: bool,
 }
 
-/// Room for a model that thinks before it writes, in tokens (behaviour reference, 4.11).
+/// Output tokens for a model that reasons before it writes.
 const THINKING_TOKENS: u32 = 2_048;
 
 impl Config {
-    /// Tokens that a model may take to think, beyond its answer.
+    /// Returns the output tokens for reasoning, in addition to the answer's.
     pub const fn thinking_tokens(&self) -> u32 {
         if self.enable_summary_thinking { THINKING_TOKENS } else { 0 }
     }
@@ -188,7 +188,7 @@ impl Default for Config {
     }
 }
 
-/// Elements that known memory plugins put into messages.
+/// Elements that common memory plugins insert into messages.
 const INJECTED_CONTEXT_TAGS: [&str; 4] =
     ["active_memory_plugin", "relevant-memories", "relevant_memories", "hindsight_memories"];
 

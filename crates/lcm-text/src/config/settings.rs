@@ -1,8 +1,8 @@
-//! Reads a configuration from JSON and reports what became of each key.
+//! Parses a configuration from JSON and reports how each key was treated.
 //!
-//! Every setting has one name of ours and may have names of the reference system, which are
-//! accepted in camel and in snake case. When several names of a setting are given, ours wins, then
-//! the order of the table. Keys that are known but not the engine's are reported, not read.
+//! A setting has one name of its own and may have names of the reference system, in camel or snake
+//! case. If several names are given, its own name wins, then the order of the table. Keys of hosts
+//! are reported and not read.
 
 use alloc::{
     format,
@@ -64,9 +64,9 @@ const NO_MAX: u32 = u32::MAX;
 const fn new_setting(
     name: &'static str,
     aliases: &'static [&'static str],
-    take: SettingType,
+    value_type: SettingType,
 ) -> Setting {
-    Setting { name, aliases, value_type: take }
+    Setting { name, aliases, value_type }
 }
 
 use SettingType::{Depth, Flag, Name, Number, NumberOrNull, Text, Texts};
@@ -258,18 +258,18 @@ static SETTINGS: [Setting; 42] = [
     ),
 ];
 
-/// Most names of elements, and most bytes of one.
+/// Most element names, and most bytes of one name.
 const TAGS_MAX: usize = 32;
 const TAG_BYTES_MAX: usize = 64;
-/// What they must be.
+/// The rule for element names, as error messages state the rule.
 const TAGS_RULE: &str = "an array of strings, at most 32 names of elements of at most 64 bytes: ASCII \
                     letters, digits, `_`, `-`, `.` and `:`, beginning with a letter or `_`";
 
-/// Keys of the reference system that no longer do anything, in camel case.
+/// Keys of the reference system without an effect, in camel case.
 const DEPRECATED_KEYS: [&str; 2] = ["cacheAwareCompaction", "dynamicLeafChunkTokens"];
 
-/// Keys of the reference system that are a host's to follow, in camel case. Deadlines are, because
-/// the engine has no clock.
+/// Keys of the reference system that a host must implement, in camel case. Deadlines are among
+/// them, because the engine has no clock.
 const HOST_KEYS: [&str; 18] = [
     "autoRotateSessionFiles",
     "compactUntilUnderDeadlineMs",
@@ -291,15 +291,15 @@ const HOST_KEYS: [&str; 18] = [
     "transcriptGcEnabled",
 ];
 
-/// What became of each key, every list sorted.
+/// How each given key was treated; every list is sorted.
 #[derive(Default)]
 struct ConfigReport {
-    /// Our names of the settings that were given under any name.
+    /// Own names of the settings that were given by any name.
     accepted: Vec<&'static str>,
     reserved: Vec<&'static str>,
-    /// Our names of those that were not.
+    /// Own names of the settings that were not given.
     defaulted: Vec<&'static str>,
-    /// Other names under which settings were given.
+    /// Given keys that are not the own name of their setting.
     aliased: Vec<AliasedKey>,
     deprecated: Vec<String>,
     host: Vec<String>,
@@ -338,27 +338,27 @@ fn string_array(names: &[&str]) -> JsonWriter {
     array
 }
 
-/// A setting that was given.
+/// A setting that the caller gave.
 struct GivenSetting {
-    /// Place in [`KEYS`].
+    /// Index in [`SETTINGS`].
     setting: usize,
-    /// 0 for our name, then the place among the aliases.
+    /// 0 for the own name, else 1 + the index of the alias.
     name_rank: usize,
     spelled: String,
     value: JsonMember,
 }
 
-/// Reads a configuration, one JSON object. Absent keys have their defaults; of a key that is
-/// repeated the last counts.
+/// Parses a configuration, one JSON object. Absent keys have their defaults; of a repeated key the
+/// last counts.
 ///
-/// The second result is a JSON object with the lists `accepted`, `reserved` (accepted, but nothing
-/// in this version goes by it), `defaulted`, `aliased` (each `{"key", "as"}`), `deprecated`, `host`
-/// and `unknown`: nothing in them is an error.
+/// The second result is a JSON object that reports keys; none of its entries is an error. The lists
+/// are `accepted`, `reserved` (accepted without an effect), `defaulted`, `aliased` (each `{"key",
+/// "as"}`), `deprecated`, `host` and `unknown`.
 ///
 /// # Errors
 ///
 /// `invalid-input`: no JSON object, or a value of the wrong type or out of bounds; the message
-/// names key and bound.
+/// names the key and the rule.
 pub fn parse(config_json: &str) -> Result<(Config, String)> {
     let mut members = Vec::new();
     for member in json::parse_object(config_json)? {
@@ -368,8 +368,8 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
     let mut given = Vec::new();
     for (spelled, value) in SortedMap::from_entries(members).into_entries() {
         let camel = camel_case(&spelled);
-        if let Some((setting, rank)) = find_setting(&spelled, &camel) {
-            given.push(GivenSetting { setting, name_rank: rank, spelled, value });
+        if let Some((setting, name_rank)) = find_setting(&spelled, &camel) {
+            given.push(GivenSetting { setting, name_rank, spelled, value });
         } else if DEPRECATED_KEYS.contains(&camel.as_str()) {
             report.deprecated.push(spelled);
         } else if HOST_KEYS.contains(&camel.as_str()) {
@@ -378,18 +378,22 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
             report.unknown.push(spelled);
         }
     }
-    // All are checked, the one that wins is set last.
+    // Every value is checked; the name that wins is set last.
     sort::sort_by(&mut given, &mut |a, b| {
-        let place = |given: &GivenSetting| (given.setting, Reverse(given.name_rank));
-        place(a).cmp(&place(b)).then_with(|| a.spelled.cmp(&b.spelled))
+        let order = |given: &GivenSetting| (given.setting, Reverse(given.name_rank));
+        order(a).cmp(&order(b)).then_with(|| a.spelled.cmp(&b.spelled))
     });
     let mut config = Config::default();
-    for GivenSetting { setting, name_rank: rank, spelled, value } in given {
+    for GivenSetting { setting, name_rank, spelled, value } in given {
         let Some(key) = SETTINGS.get(setting) else { continue };
-        set_value(&mut config, config_json, &key.value_type, rank > 0, &value)
-            .map_err(|wanted| Error::invalid_input(format_args!("`{spelled}` must be {wanted}")))?;
+        set_value(&mut config, config_json, &key.value_type, name_rank > 0, &value).map_err(
+            |rule| {
+                let found = json::describe_scalar(config_json, value.value);
+                Error::invalid_input(format_args!("`{spelled}` must be {rule}{found}"))
+            },
+        )?;
         report.accepted.push(key.name);
-        if rank > 0 || spelled != key.name {
+        if name_rank > 0 || spelled != key.name {
             report.aliased.push(AliasedKey { key: spelled, name: key.name });
         }
     }
@@ -403,10 +407,10 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
     Ok((config, report.to_json()))
 }
 
-/// The setting of this name, and the rank of the name.
+/// Finds the setting with this name and the rank of the name.
 fn find_setting(spelled: &str, camel: &str) -> Option<(usize, usize)> {
     SETTINGS.iter().enumerate().find_map(|(setting, key)| {
-        // A variable of the environment comes in camel case, whichever name it has.
+        // Environment variables arrive in camel case, also for own names.
         if key.name == spelled || camel_case(key.name) == camel {
             return Some((setting, 0));
         }
@@ -415,7 +419,7 @@ fn find_setting(spelled: &str, camel: &str) -> Option<(usize, usize)> {
     })
 }
 
-/// `fresh_tail_count` as `freshTailCount`; a name without underscores as it is.
+/// Converts `fresh_tail_count` to `freshTailCount`; a name without underscores is unchanged.
 fn camel_case(name: &str) -> String {
     let mut words = name.split('_');
     let mut out = words.next().unwrap_or_default().to_string();
@@ -427,7 +431,7 @@ fn camel_case(name: &str) -> String {
     out
 }
 
-/// Settings that nothing goes by yet: checked, kept, and reported as reserved.
+/// Settings without an effect: checked, kept, and reported as reserved.
 static RESERVED_SETTINGS: [&str; 6] = [
     "expand_tokens_max",
     "expansion_model",
@@ -437,11 +441,11 @@ static RESERVED_SETTINGS: [&str; 6] = [
     "summary_spend_backoff_ms",
 ];
 
-/// Sets one value; else what it must be.
+/// Sets one value. The error is the rule that the value breaks.
 fn set_value(
     config: &mut Config,
     raw: &str,
-    take: &SettingType,
+    value_type: &SettingType,
     aliased: bool,
     value: &JsonMember,
 ) -> core::result::Result<(), String> {
@@ -450,7 +454,7 @@ fn set_value(
     let flag = (value.kind == JsonKind::Bool).then(|| *text == *"true");
     let string = (value.kind == JsonKind::String).then(|| text.to_string());
     let is_null = value.kind == JsonKind::Null;
-    match *take {
+    match *value_type {
         Number(min, max, set) => match number.filter(|v| (min..=max).contains(v)) {
             Some(number) => set(config, number),
             None => return Err(format!("a whole number from {min} to {max}")),
@@ -506,12 +510,12 @@ fn read_rules(
     raw: &str,
     value: &JsonMember,
 ) -> core::result::Result<Vec<super::ConfigOverride>, String> {
-    const WANTED: &str = "an array of rules";
+    const RULE: &str = "an array of rules";
     if value.kind != JsonKind::Array {
-        return Err(WANTED.into());
+        return Err(RULE.into());
     }
     overrides::read_overrides(raw, &json::list_elements(raw, value.value))
-        .map_err(|error| format!("{WANTED}; {}", error.into_failure().message))
+        .map_err(|error| format!("{RULE}; {}", error.into_failure().message))
 }
 
 fn read_threshold(

@@ -1,8 +1,7 @@
-//! The prompts of summaries, versioned, and how a program reads them back.
+//! The prompts for summaries, versioned, and functions that parse a prompt.
 //!
-//! In: what is to be summarised and how. Out: a system text and a prompt, plain strings. Which
-//! material goes in, how large the summary may be and what happens to the answer is deliberately
-//! not here.
+//! Input: the source text and the options of a summary. Output: a system text and a user text.
+//! Callers choose the source and the length, and handle the answer.
 
 mod templates;
 
@@ -12,35 +11,35 @@ pub(crate) use self::templates::parse_overrides;
 pub use self::templates::{OVERRIDE_BYTES_MAX, PromptTemplate};
 use crate::types::model::{Level, Purpose};
 
-/// Version of the built-in wording. It is part of a task's identity: change it with every change
-/// that may change answers.
+/// Version of the built-in prompts. The version is part of a task's identity; raise it with every
+/// change that may change answers.
 pub const PROMPT_VERSION: u32 = 2;
 
-/// What one prompt is made from.
+/// The input of one prompt.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptInput<'a> {
-    /// Leaf or condensed; anything else is worded as condensed.
+    /// Leaf or condensed; any other purpose gets the prompt of a condensed summary.
     pub purpose: Purpose,
-    /// Depth of the summary to be made: 0 leaf, 1 session, 2 phase, 3 and more durable.
+    /// Depth of the new summary: 0 leaf, 1 session, 2 phase, 3 and more durable.
     pub depth: u32,
-    /// Normal or aggressive; fallback is worded as aggressive.
+    /// Normal or aggressive; fallback gets the aggressive prompt.
     pub level: Level,
-    /// Length asked for, in tokens.
+    /// Target length in tokens.
     pub tokens_target: u32,
-    /// The operator's own text in place of the paragraph that says what to do, as
-    /// [`Wording::own`] took it; `None`: the built-in one.
+    /// The operator's task paragraph, from [`PromptTemplate::override_text`]; `None`: the built-in
+    /// paragraph.
     pub task: Option<&'a str>,
-    /// The rendered material.
+    /// The rendered source text.
     pub source: &'a str,
-    /// Tokens of what the summary would replace.
+    /// Tokens of the items that the summary will replace.
     pub source_tokens: u32,
-    /// Summaries or text just before the material; `None`: there is nothing before it.
+    /// Summaries or text directly before the source; `None`: there is none.
     pub previous: Option<&'a str>,
     /// The operator's instructions; blank: none.
     pub instructions: &'a str,
-    /// What a verifier found wrong with the preceding answer; `None`: first try.
+    /// Findings of the verifier about the preceding answer; `None`: first attempt.
     pub findings: Option<&'a str>,
-    /// 16 hex digits that the material cannot know; they mark where it begins and ends.
+    /// 16 hex digits that the source cannot contain by chance; they mark its beginning and end.
     pub boundary: &'a str,
 }
 
@@ -49,7 +48,7 @@ pub struct PromptInput<'a> {
 pub struct Prompt {
     /// System text.
     pub system: String,
-    /// User text: instructions and the material between markers.
+    /// User text: instructions, and the source between markers.
     pub prompt: String,
 }
 
@@ -86,11 +85,11 @@ const FOOTER: &str = "\
 End with exactly one line that begins, in any language, with \"Expand for details about:\" and \
 names, separated by commas, what you left out or shortened: topics, files, identifiers.";
 
-/// The prompt of a summary.
+/// Builds the prompt for a summary.
 ///
-/// The prompt states the length in a line `Length: at most N tokens.`, before anything that comes
-/// from outside, and holds the source between the lines `<source BOUNDARY>` and
-/// `</source BOUNDARY>`; [`material`] reads both back.
+/// The prompt states the length in a line `Length: at most N tokens.` before any untrusted text.
+/// The source is between the lines `<source BOUNDARY>` and `</source BOUNDARY>`. [`parse_material`]
+/// reads both back.
 #[must_use]
 pub fn build(request: &PromptInput<'_>) -> Prompt {
     let mut out = String::new();
@@ -131,21 +130,21 @@ pub fn build(request: &PromptInput<'_>) -> Prompt {
     Prompt { system: SYSTEM_TEXT.into(), prompt: out }
 }
 
-/// The source text of a prompt and the length it asks for, in tokens; `None` when the prompt is
-/// none of [`build`]'s.
+/// Returns the source text and the target length in tokens; `None`: [`build`] did not make the
+/// prompt.
 ///
-/// The source lies between the first line that opens one and the last line that closes it.
+/// The source is between the first opening line and the last closing line.
 #[must_use]
 pub fn parse_material(prompt: &str) -> Option<(&str, u32)> {
     let target = find_number_line(prompt, LENGTH_PREFIX)?;
     find_fenced(prompt, "source").map(|(source, _)| (source, target))
 }
 
-/// What stands in an element with a boundary, and what follows it: from the first line that opens
-/// one to the last line that closes it.
+/// Returns the content of the element `tag` with a boundary, and the text after the element. The
+/// content is between the first opening line and the last closing line.
 pub fn find_fenced<'p>(prompt: &'p str, tag: &str) -> Option<(&'p str, &'p str)> {
     let (boundary, rest) = find_opening(prompt, &format!("<{tag} "))?;
-    // A fence is a whole line; an empty element has none between them.
+    // A fence is a whole line. Between the fences of an empty element there is no line.
     let closing = format!("</{tag} {boundary}>");
     let end = rest
         .match_indices(closing.as_str())
@@ -156,12 +155,12 @@ pub fn find_fenced<'p>(prompt: &'p str, tag: &str) -> Option<(&'p str, &'p str)>
     Some((inside.strip_suffix('\n').unwrap_or(inside), rest.get(end + closing.len()..)?))
 }
 
-/// The size of what the summary replaces, in tokens, as the prompt states it.
+/// Returns the tokens of the items to replace, as the prompt states them.
 pub(crate) fn parse_source_tokens(prompt: &str) -> Option<u32> {
     find_number_line(prompt, SIZE_PREFIX)
 }
 
-/// What is asked for: the operator's text, else the built-in one, and how strictly.
+/// Returns the paragraphs of the task: the operator's or the built-in one, and how strict to be.
 fn task_paragraphs<'a>(request: &PromptInput<'a>) -> impl Iterator<Item = &'a str> {
     let wording = PromptTemplate::for_request(request.purpose, request.depth, request.level);
     let is_leaf = matches!(wording, PromptTemplate::Leaf | PromptTemplate::LeafAggressive);
@@ -169,7 +168,7 @@ fn task_paragraphs<'a>(request: &PromptInput<'a>) -> impl Iterator<Item = &'a st
     core::iter::once(request.task.unwrap_or(wording.built_in_text())).chain(strict)
 }
 
-/// Whether a line of a text could be taken for one that [`build`] writes around the material.
+/// Returns whether a line of `text` looks like a line that [`build`] writes around the source.
 fn has_reserved_line(text: &str) -> bool {
     let ours = [LENGTH_PREFIX, SIZE_PREFIX, OPEN_PREFIX];
     text.lines().any(|line| ours.iter().any(|prefix| line.starts_with(prefix)))
@@ -182,19 +181,19 @@ fn push_paragraph(out: &mut String, text: &str) {
     out.push_str(text);
 }
 
-/// Appends an element with a boundary, each of its fences on a line of its own.
+/// Appends an element with a boundary, each fence on its own line.
 pub fn push_fenced(out: &mut String, tag: &str, boundary: &str, text: &str) {
     push_paragraph(out, &format!("<{tag} {boundary}>\n{text}\n</{tag} {boundary}>"));
 }
 
-/// The number of the first line that is `prefix`, digits and ` tokens.`
+/// Returns the number in the first line of the form `prefix`, digits and ` tokens.`
 fn find_number_line(prompt: &str, prefix: &str) -> Option<u32> {
     prompt
         .lines()
         .find_map(|line| line.strip_prefix(prefix)?.strip_suffix(TOKENS_SUFFIX)?.parse().ok())
 }
 
-/// The boundary of the first line that opens an element, and what follows that line.
+/// Returns the boundary of the first line that opens the element, and the text after the line.
 fn find_opening<'p>(prompt: &'p str, prefix: &str) -> Option<(&'p str, &'p str)> {
     let mut rest = prompt;
     while let Some((line, after)) = rest.split_once('\n') {
