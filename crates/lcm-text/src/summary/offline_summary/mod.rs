@@ -1,9 +1,9 @@
-//! Summaries without a model: deterministic, extractive, in integers only.
+//! The offline summariser: extractive summaries without a model, deterministic, in integers only.
 //!
-//! In: source text as [`crate::summary::transcript`] renders it, and a limit in tokens. Out: a text within the
-//! limit of which every part is a piece of one source line. Pieces are chosen so that they cover
-//! the terms a reader could ask for by name, rare ones first, with reserves for what the user asked
-//! for, for errors and for outcomes. Deciding which text needs a summary is deliberately not here.
+//! Input: source text as [`crate::summary::transcript`] renders it, and a limit in tokens. Output:
+//! a text within the limit; every part is a piece of one source line. Pieces are selected to cover
+//! the terms that a reader could search for, rare terms first. Parts of the budget are reserved for
+//! the user's requests, errors and outcomes.
 
 mod analysis;
 pub(crate) mod cues;
@@ -26,19 +26,21 @@ use self::{
 };
 use crate::{base::tokens, summary::prompts};
 
-/// Tokens from which a summary ends with the line that names what was left out.
+/// Tokens from which a summary ends with the footer, the line of omitted details.
 const FOOTER_LIMIT_MIN: u32 = 32;
-/// Share of the limit for that line, and its bounds in quarter tokens.
+/// Share of the limit for the footer, and its bounds in quarter tokens.
 const FOOTER_PERCENT: u32 = 10;
 const FOOTER_MIN: u32 = 52;
 const FOOTER_MAX: u32 = 480;
 
-/// A summary of `source` of at most `tokens_max` tokens.
+/// Summarises `source` in at most `tokens_max` tokens.
 ///
-/// A message is introduced by `[HH:MM role] ` (with the date where it changes, when the source has
-/// several), pieces of one line that are not neighbours are separated by ` ... `, and the last line
-/// is `Expand for details about: ` and names that were left out; below 32 tokens there is none.
-/// Empty when the source is blank or not even a word of it fits.
+/// - A message begins with `[HH:MM role] `, with the date where it changes if the source has
+///   several dates.
+/// - ` ... ` separates pieces of one line that are not neighbours.
+/// - From 32 tokens on, the last line is `Expand for details about: ` and names of omitted details.
+///
+/// Empty if the source is blank or not even one word fits.
 #[must_use]
 pub fn summarize_extractively(source: &str, tokens_max: u32) -> String {
     let budget = tokens_max.saturating_mul(4);
@@ -61,7 +63,7 @@ pub fn summarize_extractively(source: &str, tokens_max: u32) -> String {
     }
     let mut out = render::render_body(&material, &selection);
     if out.is_empty() {
-        // No piece fits as a whole.
+        // No piece fits whole.
         let said = |piece: &&Excerpt<'_>| piece.speaker == Speaker::User;
         let pieces = &material.excerpts;
         let piece = pieces.iter().find(said).or_else(|| pieces.first());
@@ -80,9 +82,9 @@ pub fn summarize_extractively(source: &str, tokens_max: u32) -> String {
     out
 }
 
-/// The answer of the offline summariser to a prompt of [`prompts::build`]; empty for any other.
+/// Answers a prompt of [`prompts::build`] with the offline summariser; empty for any other prompt.
 ///
-/// It is at most as long as the prompt asks for, and at most three quarters of what it replaces.
+/// The answer has at most the requested length and at most three quarters of the replaced tokens.
 #[must_use]
 pub fn answer_offline_prompt(prompt: &str) -> String {
     let Some((source, target)) = prompts::parse_material(prompt) else { return String::new() };
@@ -91,7 +93,7 @@ pub fn answer_offline_prompt(prompt: &str) -> String {
     summarize_extractively(source, target.min(size - size / 4))
 }
 
-/// The beginning of `text` of at most so many tokens, ending with a whole word if there is one.
+/// Cuts `text` to at most `tokens_max` tokens, after a whole word if possible.
 fn truncate_at_word(text: &str, tokens_max: u32) -> &str {
     let cut = tokens::truncate_to_tokens(text, tokens_max);
     let rest = text.get(cut.len()..).unwrap_or("");
@@ -99,7 +101,7 @@ fn truncate_at_word(text: &str, tokens_max: u32) -> &str {
         return cut.trim_end();
     }
     let whole = cut.rsplit_once(char::is_whitespace).map_or("", |(words, _)| words).trim_end();
-    // A text without spaces has no words to keep whole.
+    // A text without spaces is cut inside its only word.
     if whole.len() * 2 < cut.len() { cut } else { whole }
 }
 

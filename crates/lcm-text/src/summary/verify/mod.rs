@@ -1,27 +1,33 @@
 //! Checks a summary against its sources, without a model.
 //!
-//! In: the source text as the summariser read it, and the answer. Out: findings, each a kind and
-//! the quoted piece. Two rules:
+//! Input: the source text as the summariser read it, and the answer. Output: findings, each with a
+//! kind and a quote. There are two rules.
 //!
-//! **What is named must occur.** Identifiers (mixed letters and digits, underscores, inner
-//! capitals, whatever stands alone in backticks), paths, URLs, versions, numbers and exit codes of
-//! the answer must occur in the source. Names are compared by their letters and digits, without
-//! case, from one boundary of a word to another, so that a base name, a relative path, `foo()` and
-//! another style of writing are the same name; a name may be put together of two pieces that each
-//! occur. Numbers are compared as values, rounded where they say so (decimals, `12k`, `about`,
-//! another unit). Whole numbers up to 12 without unit or sign are counts that the summary may have
-//! made itself and are not checked, unless they are exit codes. A time on the full or half hour may
-//! be 30 minutes off.
+//! **Names in the answer must occur in the source.** The rule covers identifiers, paths, URLs,
+//! versions, numbers and exit codes.
 //!
-//! **What failed must not vanish.** An outcome of the source that is a failure (a tool's error, an
-//! exit code other than 0, a statement that something failed, crashed, was killed, was aborted or
-//! timed out) must be mentioned as one, unless the source says later that the same thing went well
-//! or the same call later did. A failure is mentioned by a sentence with a word of failure about
-//! the same subject, or about nothing else that failed. A sentence about its subject with words of
-//! success and none of failure is the failure turned into success.
+//! - An identifier has mixed letters and digits, underscores or inner capitals, or stands alone in
+//!   backticks.
+//! - Names are compared by letters and digits, without case, between word boundaries. So a base
+//!   name, a relative path and `foo()` equal the full name. A name may consist of two pieces that
+//!   each occur.
+//! - Numbers are compared as values, and rounded where the text rounds (decimals, `12k`, `about`,
+//!   another unit).
+//! - Whole numbers up to 12 without unit or sign may be counts made by the summary and are not
+//!   checked, except exit codes.
+//! - A time on the full or half hour may be 30 minutes off.
 //!
-//! What follows from findings is deliberately not here, and so is everything that would need to
-//! understand the text: names of people, claims without a name, what was left out but for failures.
+//! **Failures of the source must be mentioned.** A failure is a tool's error, an exit code other
+//! than 0, or a statement that something failed, crashed, was killed, was aborted or timed out.
+//!
+//! - A failure is closed when the source later reports a success of the same thing or of the same
+//!   call.
+//! - A sentence mentions a failure if it has a word of failure and the same subject, or no subject
+//!   that failed otherwise.
+//! - A sentence on the subject with words of success and none of failure inverts the failure.
+//!
+//! Callers decide what follows from findings. Names of people, claims without a name and omissions
+//! other than failures are not checked, because that would need an understanding of the text.
 
 mod claims;
 mod failures;
@@ -37,8 +43,8 @@ use core::ops::Range;
 
 use crate::summary::transcript;
 
-/// Where a text reports failures that nothing in the same clause takes back: clauses, and of a
-/// clause over `bytes_max` the pieces of at most so many bytes that report one.
+/// Returns the ranges that report failures without taking them back: clauses, and of a clause over
+/// `bytes_max` its pieces of at most so many bytes.
 pub(crate) fn find_failing_pieces(text: &str, bytes_max: usize) -> Vec<Range<usize>> {
     let lexicon = outcomes::OutcomeLexicon::new();
     let mut keys = Vec::new();
@@ -67,8 +73,9 @@ pub(crate) fn find_failing_pieces(text: &str, bytes_max: usize) -> Vec<Range<usi
     found
 }
 
-/// Where a piece of at most so many bytes ends: behind a record of JSON, so that what went well in
-/// the next does not take back what failed in this; else behind a value or a word.
+/// Returns where a piece of at most `bytes_max` bytes ends. A piece ends after a JSON record, so
+/// that a success in the next record does not take back a failure in this one; else after a value
+/// or a word.
 fn find_piece_end(text: &str, bytes_max: usize) -> usize {
     if text.len() <= bytes_max {
         return text.len();
@@ -79,12 +86,12 @@ fn find_piece_end(text: &str, bytes_max: usize) -> usize {
     place.map_or(most, |at| at + 1)
 }
 
-/// Most bytes of the piece that a finding quotes.
+/// Most bytes of a finding's quote.
 const QUOTE_BYTES_MAX: usize = 80;
 /// Most findings of one answer, so that their lines stay below 2 KiB.
 const FINDINGS_MAX: usize = 16;
 
-/// What is wrong with a piece of an answer.
+/// The kind of a finding.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FindingKind {
     /// An exit code that the source does not report.
@@ -106,7 +113,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// What is wrong, in words.
+    /// Returns the description of the kind.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -135,12 +142,12 @@ impl FindingKind {
     }
 }
 
-/// One thing that is wrong with an answer.
+/// A claim of an answer that its source does not support, or a failure that the answer drops.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Finding {
-    /// What is wrong.
+    /// The kind of the finding.
     pub kind: FindingKind,
-    /// The piece that it is wrong with, on one line, of at most 80 bytes.
+    /// The piece concerned, on one line, at most 80 bytes.
     pub quote: String,
 }
 
@@ -149,17 +156,17 @@ impl Finding {
         Self { kind, quote: claims::quote_one_line(text, QUOTE_BYTES_MAX) }
     }
 
-    /// The finding on one line.
+    /// Formats the finding as one line.
     #[must_use]
     pub fn to_line(&self) -> String {
         format!("{}: {}", self.kind.as_str(), self.quote)
     }
 }
 
-/// Checks `answer` against `source`: failures in the order of the source, then pieces in the order
-/// of the answer, at most 16 together; none: it passes.
+/// Checks `answer` against `source`. Returns at most 16 findings: failures in the order of the
+/// source, then claims in the order of the answer. An answer without findings passes.
 ///
-/// The notes that say that an answer was cut are not part of it.
+/// Truncation notes are removed from the answer first.
 #[must_use]
 pub fn verify(source: &str, answer: &str) -> Vec<Finding> {
     let answer = transcript::strip_truncation_notes(answer);
@@ -169,7 +176,7 @@ pub fn verify(source: &str, answer: &str) -> Vec<Finding> {
     findings
 }
 
-/// The findings as lines, less than 2 KiB together.
+/// Formats findings as lines, less than 2 KiB together.
 #[must_use]
 pub fn format_findings(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(Finding::to_line).collect()
