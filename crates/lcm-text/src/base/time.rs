@@ -5,7 +5,8 @@
 
 use alloc::{format, string::String};
 
-use crate::types::api::Timestamp;
+/// Milliseconds since the Unix epoch, UTC.
+pub type Timestamp = u64;
 
 /// The last millisecond of the year 9999.
 pub const MS_MAX: Timestamp = 253_402_300_799_999;

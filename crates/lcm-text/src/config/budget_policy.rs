@@ -1,6 +1,9 @@
 //! The numbers that a configuration gives for one budget.
 
-use super::{Config, ConfigOverride, TailCap};
+use super::{
+    config_override::ConfigOverride,
+    engine_config::{Config, TailCap},
+};
 use crate::base::error::{Error, Result};
 
 /// Least tokens of a derived fallback limit, so that the fallback's note fits.

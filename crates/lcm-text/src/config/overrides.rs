@@ -1,77 +1,22 @@
-//! Overrides: other settings for some models, sessions or windows.
+//! Parses the overrides of a configuration, and finds the one that applies to a call.
 //!
-//! Input: rules, each an object with conditions and settings, and the facts of a call. Output: the
-//! index of the rule that applies, if any. The conditions of a rule add up to its weight: a model
-//! outweighs a session, and a session outweighs a window.
+//! Input: rules as JSON, and the facts of a call. Output: the rules, and the index of the rule that
+//! applies, if any.
 
 use alloc::{format, string::String, vec::Vec};
 
-use super::{Config, decimal::scale_decimal};
+use super::{
+    config_override::{ConfigOverride, OverrideContext},
+    decimal::scale_decimal,
+    engine_config::Config,
+};
 use crate::base::{
     error::{Error, Result},
-    glob,
     json::{self, JsonFields, JsonKind},
 };
 
-const MODEL_WEIGHT: u32 = 100;
-const SESSION_WEIGHT: u32 = 50;
-const WINDOW_WEIGHT: u32 = 20;
-
 /// Most rules of one configuration, because every call compares all of them.
 const RULES_MAX: usize = 64;
-
-/// One rule. An absent condition always holds.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct ConfigOverride {
-    /// Pattern for the `model` of a call; `None`: any model, also none.
-    pub model: Option<String>,
-    /// Pattern for the session, as in `ignore_session_patterns`; `None`: any session.
-    pub session: Option<String>,
-    /// Least budget of a call, in tokens; `None`: no bound.
-    pub window_min: Option<u32>,
-    /// Greatest budget of a call, in tokens; `None`: no bound.
-    pub window_max: Option<u32>,
-    /// Value of the setting with this name; `None`: unchanged.
-    pub context_threshold_permille: Option<u32>,
-    /// Value of the setting with this name; `None`: unchanged.
-    pub fresh_tail_messages_max: Option<u32>,
-    /// Value of the setting with this name; `None`: unchanged.
-    pub leaf_chunk_tokens_max: Option<u32>,
-}
-
-/// The facts of a call that rules are compared with.
-#[derive(Clone, Copy, Debug)]
-pub struct OverrideContext<'a> {
-    /// The model of the call; `None`: the call names none.
-    pub model: Option<&'a str>,
-    /// Name of the session: the key of its family, else the id of the conversation.
-    pub session: &'a str,
-    /// The budget of the call, in tokens.
-    pub budget: u32,
-}
-
-impl ConfigOverride {
-    /// Returns the sum of the weights of the rule's conditions; `None`: the rule does not apply.
-    fn match_weight(&self, call: &OverrideContext<'_>) -> Option<u32> {
-        let mut weight = 0;
-        if let Some(model) = &self.model {
-            weight += MODEL_WEIGHT;
-            call.model.filter(|name| glob::matches(model, name))?;
-        }
-        if let Some(session) = &self.session {
-            weight += SESSION_WEIGHT;
-            glob::matches(session, call.session).then_some(())?;
-        }
-        for (bound, fits) in [
-            (self.window_min, self.window_min.is_none_or(|min| call.budget >= min)),
-            (self.window_max, self.window_max.is_none_or(|max| call.budget <= max)),
-        ] {
-            weight += bound.map_or(0, |_| WINDOW_WEIGHT);
-            fits.then_some(())?;
-        }
-        Some(weight)
-    }
-}
 
 impl Config {
     /// Returns the index of the rule that applies: the rule with the greatest weight, and of equal

@@ -12,8 +12,9 @@ use alloc::{
 use core::cmp::Reverse;
 
 use super::{
-    Config, TailCap,
+    config_override::ConfigOverride,
     decimal::{parse_whole, scale_decimal},
+    engine_config::{Config, TailCap},
     overrides,
 };
 use crate::{
@@ -506,10 +507,7 @@ fn is_element_name(name: &str) -> bool {
         && name.as_bytes().first().is_some_and(begins)
 }
 
-fn read_rules(
-    raw: &str,
-    value: &JsonMember,
-) -> core::result::Result<Vec<super::ConfigOverride>, String> {
+fn read_rules(raw: &str, value: &JsonMember) -> core::result::Result<Vec<ConfigOverride>, String> {
     const RULE: &str = "an array of rules";
     if value.kind != JsonKind::Array {
         return Err(RULE.into());

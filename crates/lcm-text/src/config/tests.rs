@@ -1,9 +1,9 @@
 //! Tests of keys, bounds and derived numbers.
 
-use alloc::format;
+use alloc::{format, string::String};
 
 use super::*;
-use crate::base::error::ErrorCode;
+use crate::{base::error::ErrorCode, types::api};
 
 fn config(json: &str) -> Config {
     parse(json).unwrap().0

@@ -7,10 +7,8 @@ use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::base::time::Timestamp;
 use crate::types::model::{CompletionRequest, Level, Purpose};
-
-/// Milliseconds since the Unix epoch, UTC.
-pub type Timestamp = u64;
 
 /// The provider's message format. The order of the cases is stored.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]

@@ -6,7 +6,9 @@
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
-use super::{ByteSpan, JsonKind, JsonMember, parse_object, slice_span, text};
+use super::reader::{
+    ByteSpan, JsonKind, JsonMember, JsonValue, list_elements, parse_object, slice_span, text,
+};
 use crate::base::error::{Error, Result};
 
 /// A JSON object whose fields are being read.
@@ -179,17 +181,17 @@ impl<'a> JsonFields<'a> {
     }
 
     /// Takes an array that is required and returns its elements.
-    pub fn take_list(&mut self, key: &str) -> Vec<super::JsonValue> {
+    pub fn take_list(&mut self, key: &str) -> Vec<JsonValue> {
         let found = self.take_typed(key, JsonKind::Array, LIST);
         let span = self.require_value(key, LIST, found);
-        super::list_elements(self.raw, span)
+        list_elements(self.raw, span)
     }
 
     /// Takes an array of strings; `None`: absent or `null`.
     pub fn take_optional_texts(&mut self, key: &str) -> Option<Vec<String>> {
         let span = self.take_typed(key, JsonKind::Array, LIST)?;
         let mut texts = Vec::new();
-        for element in super::list_elements(self.raw, span) {
+        for element in list_elements(self.raw, span) {
             if element.kind != JsonKind::String {
                 self.reject_field(key, LIST);
             }

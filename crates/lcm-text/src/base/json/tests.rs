@@ -1,6 +1,11 @@
 //! Tests of the scanner, against fixed documents and against `serde_json`.
 
-use alloc::{format, string::ToString, vec};
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec,
+    vec::Vec,
+};
 
 use super::*;
 

@@ -7,8 +7,9 @@
 use alloc::string::String;
 use core::fmt::Write as _;
 
-use super::write_string;
-use crate::{base::time, types::api::Timestamp};
+use lcm_loops::json_string::write_string;
+
+use crate::base::time::{self, Timestamp};
 
 /// An object or array under construction. Keys must be ASCII without characters to escape.
 #[derive(Clone, Debug)]

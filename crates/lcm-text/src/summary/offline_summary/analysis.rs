@@ -6,7 +6,9 @@ use core::ops::Range;
 use super::{
     cues,
     segmentation::{self, LineSegment, quarter_tokens_u32},
-    terms::{ExcerptPosition, TermClass, TermTable, TermUse, fnv_hash},
+    term_hash::fnv_hash,
+    term_scanner::TermClass,
+    terms::{ExcerptPosition, TermTable, TermUse},
     transcript_parser::{ParsedTranscript, Speaker, TranscriptBlock, TranscriptLine},
 };
 

@@ -6,7 +6,8 @@ use super::{
     analysis::{Excerpt, SourceAnalysis},
     segmentation::quarter_tokens_u32,
     selection::{Selection, separator_between},
-    terms::{SourceTerm, TermClass},
+    term_scanner::TermClass,
+    terms::SourceTerm,
 };
 use crate::{base::sort, summary::transcript::EXPAND_PREFIX};
 

@@ -1,6 +1,6 @@
 //! Finds the terms of a text: words that a reader could search for. Each byte is read once.
 
-use super::terms::{TermClass, TermHash};
+use super::term_hash::TermHash;
 use crate::base::tokens;
 
 /// LIMIT: longer runs of letters outside ASCII are a script without spaces, split into groups of
@@ -8,6 +8,36 @@ use crate::base::tokens;
 const SPACELESS_MIN: u32 = 24;
 /// LIMIT: longer tokens are ignored.
 const TOKEN_MAX: usize = 160;
+
+/// The class of a term.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TermClass {
+    /// Path, mixed letters and digits, inner capitals, dots or underscores.
+    Identifier,
+    /// Two or more digits.
+    Number,
+    /// Capitalised inside a sentence, or all capitals.
+    Name,
+    /// A word of four or more letters.
+    Word,
+    /// Two neighbouring ideographs, or three letters of a script without spaces.
+    Gram,
+    /// A shorter word, which can only be a cue.
+    ShortWord,
+}
+
+impl TermClass {
+    /// Returns the weight of one occurrence, before rarity.
+    pub(super) const fn base_weight(self) -> u32 {
+        match self {
+            Self::Identifier => 10,
+            Self::Number | Self::Name => 7,
+            Self::Gram => 2,
+            Self::Word => 1,
+            Self::ShortWord => 0,
+        }
+    }
+}
 
 /// One occurrence of a term.
 #[derive(Clone, Copy, Debug)]

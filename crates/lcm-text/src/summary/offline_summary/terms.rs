@@ -1,44 +1,15 @@
 //! Assigns numbers to the terms of a source and counts how rare each term is.
 
 use alloc::vec::Vec;
-use core::hash::{BuildHasherDefault, Hasher};
+use core::hash::BuildHasherDefault;
 
 use hashbrown::HashMap;
 
 use super::{
     cues,
-    term_scanner::{TermOccurrence, scan_terms},
+    term_hash::{TermHasher, fnv_hash},
+    term_scanner::{TermClass, TermOccurrence, scan_terms},
 };
-
-/// The class of a term.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum TermClass {
-    /// Path, mixed letters and digits, inner capitals, dots or underscores.
-    Identifier,
-    /// Two or more digits.
-    Number,
-    /// Capitalised inside a sentence, or all capitals.
-    Name,
-    /// A word of four or more letters.
-    Word,
-    /// Two neighbouring ideographs, or three letters of a script without spaces.
-    Gram,
-    /// A shorter word, which can only be a cue.
-    ShortWord,
-}
-
-impl TermClass {
-    /// Returns the weight of one occurrence, before rarity.
-    pub(super) const fn base_weight(self) -> u32 {
-        match self {
-            Self::Identifier => 10,
-            Self::Number | Self::Name => 7,
-            Self::Gram => 2,
-            Self::Word => 1,
-            Self::ShortWord => 0,
-        }
-    }
-}
 
 /// Counts of one term in the whole source.
 #[derive(Clone, Copy, Debug)]
@@ -201,57 +172,5 @@ const fn rarity_weight(units: u32) -> u32 {
         3 | 4 => 2,
         5..=8 => 1,
         _ => 0,
-    }
-}
-
-/// FNV-1a hash over the lower-case letters of a term, equal in every host.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TermHash(u64);
-
-impl TermHash {
-    /// Returns the hash of no bytes.
-    pub(super) const fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-
-    /// Returns the hash with one more byte.
-    pub(super) const fn with_byte(self, byte: u8) -> Self {
-        #[expect(clippy::as_conversions, reason = "lossless; `From` is not const")]
-        let byte = byte as u64;
-        Self((self.0 ^ byte).wrapping_mul(0x0100_0000_01b3))
-    }
-
-    /// Returns the hash value.
-    pub(super) const fn finish(self) -> u64 {
-        self.0
-    }
-}
-
-/// Returns the FNV-1a hash of bytes.
-pub fn fnv_hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(TermHash::new(), |key, byte| key.with_byte(*byte)).finish()
-}
-
-/// Returns the FNV-1a hash of ASCII bytes in lower case.
-pub(crate) fn fnv_hash_lowercase<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
-    bytes.fold(TermHash::new(), |key, byte| key.with_byte(byte.to_ascii_lowercase())).finish()
-}
-
-/// A hasher for maps whose keys are hashes already.
-#[derive(Debug, Default)]
-pub struct TermHasher(u64);
-
-impl Hasher for TermHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = fnv_hash(bytes);
-    }
-
-    fn write_u64(&mut self, key: u64) {
-        // The map uses bits of both ends, and the upper bits of FNV-1a are weak.
-        self.0 = (key ^ (key >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }

@@ -6,7 +6,7 @@
 use crate::base::hash;
 use alloc::{format, string::String, vec::Vec};
 
-use super::PROMPT_VERSION;
+use super::markers::{LENGTH_PREFIX, OPEN_PREFIX, PROMPT_VERSION, SIZE_PREFIX, has_reserved_line};
 use crate::types::model::{Level, Purpose};
 
 /// Most bytes of an operator's paragraph.
@@ -172,13 +172,13 @@ pub(crate) fn parse_overrides(
         if own.len() > OVERRIDE_BYTES_MAX {
             return Err(format!("texts of at most {OVERRIDE_BYTES_MAX} bytes; `{name}` is longer"));
         }
-        if super::has_reserved_line(own) {
+        if has_reserved_line(own) {
             return Err(format!(
                 "texts without a line that begins as the prompt's own do (`{}`, `{}`, `{}`); \
                  `{name}` has one",
-                super::LENGTH_PREFIX.trim(),
-                super::SIZE_PREFIX.trim(),
-                super::OPEN_PREFIX.trim(),
+                LENGTH_PREFIX.trim(),
+                SIZE_PREFIX.trim(),
+                OPEN_PREFIX.trim(),
             ));
         }
         if !own.is_empty() {

@@ -10,7 +10,7 @@ use core::ops::Range;
 
 use crate::{
     base::{int, tokens},
-    summary::verify,
+    summary::verify::failing_pieces::find_failing_pieces,
 };
 
 /// Tokens of a tool's output that a summariser reads. Measured outputs over 2,000 tokens need no
@@ -91,7 +91,7 @@ impl FailureExcerpts {
     fn collect_between_ends(ends: &TextEnds<'_>, text: &str, tokens_max: u32) -> Self {
         let mut found = Self { ranges: Vec::new(), tokens: 0, omitted_count: 0 };
         let mut taken: Vec<&str> = Vec::new();
-        for piece in verify::find_failing_pieces(text, PIECE_BYTES_MAX).into_iter().rev() {
+        for piece in find_failing_pieces(text, PIECE_BYTES_MAX).into_iter().rev() {
             let words = text.get(piece.start..piece.end).unwrap_or("").trim();
             if ends.contains_range(text, &piece) || taken.contains(&words) {
                 continue;

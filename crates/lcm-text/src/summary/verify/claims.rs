@@ -3,13 +3,13 @@
 //! Input: a source, then an answer. Output: the claims that the source does not support. Omitted
 //! failures are found in `failures`; numbers are compared in `numbers`.
 
-use alloc::{string::String, vec::Vec};
+use alloc::vec::Vec;
 use core::hash::BuildHasherDefault;
 
 use hashbrown::HashMap;
 
 use super::{
-    Finding, FindingKind,
+    finding::{Finding, FindingKind},
     numbers::{self, ParsedNumber, SourceNumbers},
     source_index::{FoldedText, SourceTextIndex},
     spelled_numbers::SpelledNumberReader,
@@ -17,8 +17,8 @@ use super::{
 use crate::{
     base::{int, sort},
     summary::offline_summary::{
-        term_scanner::{TermOccurrence, scan_terms},
-        terms::{TermClass, TermHasher, fnv_hash},
+        term_hash::{TermHasher, fnv_hash},
+        term_scanner::{TermClass, TermOccurrence, scan_terms},
     },
 };
 
@@ -512,30 +512,4 @@ fn strip_list_number(line: &str) -> &str {
     } else {
         line
     }
-}
-
-/// Formats a text as a quote: one line, trimmed, at most `bytes_max` bytes.
-pub(super) fn quote_one_line(text: &str, bytes_max: usize) -> String {
-    let mut out = String::new();
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
-        if word.is_empty() {
-            continue;
-        }
-        let space = usize::from(!out.is_empty());
-        if out.len() + space + word.len() > bytes_max {
-            if out.is_empty() {
-                let mut end = bytes_max;
-                while !word.is_char_boundary(end) {
-                    end -= 1;
-                }
-                out.push_str(word.get(..end).unwrap_or(""));
-            }
-            break;
-        }
-        if space > 0 {
-            out.push(' ');
-        }
-        out.push_str(word);
-    }
-    out
 }

@@ -6,13 +6,13 @@
 use alloc::vec::Vec;
 
 use super::{
-    Finding, FindingKind,
+    finding::{Finding, FindingKind},
     outcomes::{ClauseOutcome, OutcomeLexicon, for_each_clause, parse_exit_success},
 };
 use crate::{
     base::sort,
     summary::{
-        offline_summary::terms::fnv_hash,
+        offline_summary::term_hash::fnv_hash,
         transcript::{self, EXPAND_PREFIX},
     },
 };

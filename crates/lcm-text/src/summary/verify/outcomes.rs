@@ -14,8 +14,8 @@ use crate::{
     base::sort,
     summary::offline_summary::{
         cues,
-        term_scanner::{TermOccurrence, scan_terms},
-        terms::{TermClass, TermHasher, fnv_hash, fnv_hash_lowercase},
+        term_hash::{TermHasher, fnv_hash, fnv_hash_lowercase},
+        term_scanner::{TermClass, TermOccurrence, scan_terms},
     },
 };
 

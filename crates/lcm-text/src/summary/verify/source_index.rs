@@ -11,7 +11,7 @@ pub(super) use lcm_loops::folded_text::FoldedText;
 
 use crate::{
     base::int,
-    summary::offline_summary::terms::{TermHasher, fnv_hash},
+    summary::offline_summary::term_hash::{TermHasher, fnv_hash},
 };
 
 /// Bytes of the hash key of a boundary.

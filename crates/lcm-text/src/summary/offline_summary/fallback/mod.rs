@@ -2,7 +2,10 @@
 
 use alloc::{format, string::String};
 
-use super::{segmentation::quarter_tokens_u32, summarize_extractively, truncate_at_word};
+use super::{
+    extract::{summarize_extractively, truncate_at_word},
+    segmentation::quarter_tokens_u32,
+};
 use crate::{
     base::tokens,
     summary::transcript::{DIRECTIVE_NOTE, EXPAND_PREFIX, parse_block_header},
