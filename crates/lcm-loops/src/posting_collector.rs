@@ -288,14 +288,14 @@ impl PostingCollector {
         let (starts, sorted) = self.order_by_key();
         let mut writer = BlockWriter::new(range, &self.lengths, target);
         let mut list = PostingListBuilder::default();
-        for place in order {
-            let key = place >> NUMBER_BITS;
-            let number = int::to_usize(place & ((1 << NUMBER_BITS) - 1));
+        for position in order {
+            let key = position >> NUMBER_BITS;
+            let number = int::to_usize(position & ((1 << NUMBER_BITS) - 1));
             let from = starts.get(number).copied().unwrap_or(0);
             let to = starts.get(number + 1).copied().unwrap_or(from);
-            for place in sorted.get(from..to).unwrap_or_default() {
-                let document = self.lengths.first + u64::from(*place >> POSITION_BITS);
-                let position = u64::from(*place) & POSITION_MAX;
+            for position in sorted.get(from..to).unwrap_or_default() {
+                let document = self.lengths.first + u64::from(*position >> POSITION_BITS);
+                let position = u64::from(*position) & POSITION_MAX;
                 list.add_occurrence(key, document, position, &mut writer);
             }
             list.flush(key, &mut writer);
@@ -319,11 +319,11 @@ impl PostingCollector {
         }
         let mut next = starts.clone();
         let mut sorted = alloc::vec![0u32; self.occurrences.len()];
-        for (number, place) in &self.occurrences {
+        for (number, position) in &self.occurrences {
             if let Some(at) = next.get_mut(int::to_usize(u64::from(*number)))
                 && let Some(slot) = sorted.get_mut(*at)
             {
-                *slot = *place;
+                *slot = *position;
                 *at += 1;
             }
         }

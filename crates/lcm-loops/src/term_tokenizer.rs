@@ -161,7 +161,7 @@ impl<'e> TermTokenizer<'e> {
     }
 
     /// Emits ASCII as a term of a kind.
-    fn emit_ascii(&mut self, kind: u8, bytes: &[u8], position: u32, from: usize, to: usize) {
+    fn emit_ascii(&mut self, kind: u8, bytes: &[u8], from: usize, to: usize) {
         let to_cut = to.min(from + TERM_BYTES_MAX);
         let source = bytes.get(from..to_cut).unwrap_or_default();
         self.start_term(kind);
@@ -169,11 +169,11 @@ impl<'e> TermTokenizer<'e> {
         for byte in source {
             self.term.push(byte.to_ascii_lowercase());
         }
-        self.emit_term(position, from, to);
+        self.emit_term(self.position, from, to);
     }
 
     fn emit_word(&mut self, bytes: &[u8], from: usize, to: usize) {
-        self.emit_ascii(b'w', bytes, self.position, from, to);
+        self.emit_ascii(b'w', bytes, from, to);
         let word = self.term.get(1..).unwrap_or_default();
         if stemmer::stem_word(word, &mut self.stem) {
             self.start_term(b's');
@@ -208,7 +208,7 @@ impl<'e> TermTokenizer<'e> {
     /// Emits an ASCII run with inner punctuation or camel case: the whole run and its words.
     fn emit_identifier(&mut self, bytes: &[u8], from: usize, to: usize, joined: bool) {
         if joined && to - from <= IDENTIFIER_BYTES_MAX {
-            self.emit_ascii(b'i', bytes, self.position, from, to);
+            self.emit_ascii(b'i', bytes, from, to);
         }
         let mut at = from;
         while at < to {
@@ -236,7 +236,7 @@ impl<'e> TermTokenizer<'e> {
         if parts == 1 || parts > CAMEL_PARTS_MAX || to - from > TERM_BYTES_MAX {
             return self.emit_word(bytes, from, to);
         }
-        self.emit_ascii(b'i', bytes, self.position, from, to);
+        self.emit_ascii(b'i', bytes, from, to);
         let mut start = from;
         for at in from + 1..to {
             if begins(at) {

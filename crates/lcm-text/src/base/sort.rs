@@ -73,14 +73,14 @@ fn search_sorted(
     compare: &mut dyn FnMut(usize) -> Ordering,
 ) -> Result<usize, usize> {
     let (mut from, mut to) = (0, length);
-    let mut place = length.saturating_sub(1);
+    let mut index = length.saturating_sub(1);
     while from < to {
-        match compare(place) {
-            Ordering::Equal => return Ok(place),
-            Ordering::Less => from = place + 1,
-            Ordering::Greater => to = place,
+        match compare(index) {
+            Ordering::Equal => return Ok(index),
+            Ordering::Less => from = index + 1,
+            Ordering::Greater => to = index,
         }
-        place = from + (to - from) / 2;
+        index = from + (to - from) / 2;
     }
     Err(from)
 }
@@ -110,8 +110,10 @@ impl<K: Ord, V> SortedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        search_sorted(self.entries.len(), &mut |place| {
-            self.entries.get(place).map_or(Ordering::Equal, |(known, _)| known.borrow().cmp(key))
+        search_sorted(self.entries.len(), &mut |index| {
+            self.entries
+                .get(index)
+                .map_or(Ordering::Equal, |(entry_key, _)| entry_key.borrow().cmp(key))
         })
     }
 
@@ -128,8 +130,8 @@ impl<K: Ord, V> SortedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let place = self.search_key(key).ok()?;
-        self.entries.get_mut(place).map(|(_, value)| value)
+        let index = self.search_key(key).ok()?;
+        self.entries.get_mut(index).map(|(_, value)| value)
     }
 
     /// Returns whether `key` has a value.
@@ -143,9 +145,11 @@ impl<K: Ord, V> SortedMap<K, V> {
     /// Sets the value of `key` and returns the previous value.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.search_key(&key) {
-            Ok(place) => self.entries.get_mut(place).map(|(_, known)| mem::replace(known, value)),
-            Err(place) => {
-                self.entries.insert(place, (key, value));
+            Ok(index) => {
+                self.entries.get_mut(index).map(|(_, entry_key)| mem::replace(entry_key, value))
+            }
+            Err(index) => {
+                self.entries.insert(index, (key, value));
                 None
             }
         }
@@ -156,8 +160,8 @@ impl<K: Ord, V> SortedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let place = self.search_key(key).ok()?;
-        Some(self.entries.remove(place).1)
+        let index = self.search_key(key).ok()?;
+        Some(self.entries.remove(index).1)
     }
 
     /// Returns the value of `key` for writing; inserts a default value if `key` is absent.
@@ -165,14 +169,14 @@ impl<K: Ord, V> SortedMap<K, V> {
     where
         V: Default,
     {
-        let place = match self.search_key(&key) {
-            Ok(place) => place,
-            Err(place) => {
-                self.entries.insert(place, (key, V::default()));
-                place
+        let index = match self.search_key(&key) {
+            Ok(index) => index,
+            Err(index) => {
+                self.entries.insert(index, (key, V::default()));
+                index
             }
         };
-        self.entries.get_mut(place).map(|(_, value)| value)
+        self.entries.get_mut(index).map(|(_, value)| value)
     }
 
     /// Removes the keys for which `is_kept` is false.

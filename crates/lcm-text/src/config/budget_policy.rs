@@ -4,7 +4,10 @@ use super::{
     config_override::ConfigOverride,
     engine_config::{Config, TailCap},
 };
-use crate::base::error::{Error, Result};
+use crate::{
+    base::error::{Error, Result},
+    types::model::Level,
+};
 
 /// Least tokens of a derived fallback limit, so that the fallback's note fits.
 const FALLBACK_TOKENS_MIN: u32 = 64;
@@ -118,12 +121,12 @@ impl BudgetPolicy {
         self
     }
 
-    /// Returns the target of a leaf with `source_tokens`: 35 % of the source, or 20 % when
-    /// aggressive, between a floor and the configured target.
+    /// Returns the target of a leaf with `source_tokens`: 35 % of the source, or 20 % at any
+    /// other level than normal, between a floor and the configured target.
     #[must_use]
-    pub fn leaf_target(&self, source_tokens: u32, aggressive: bool) -> u32 {
+    pub fn leaf_target(&self, source_tokens: u32, level: Level) -> u32 {
         let target = self.leaf_tokens_target;
-        if aggressive {
+        if level != Level::Normal {
             scale_ratio(source_tokens, 20, 100).min(scale_ratio(target, 55, 100).max(96)).max(96)
         } else {
             scale_ratio(source_tokens, 35, 100).min(target).max(192)
@@ -133,9 +136,9 @@ impl BudgetPolicy {
     /// Returns the target of a condensed summary with `source_tokens`: the configured target, at
     /// least 512, but at most half of the sources. When aggressive, 55 % of this. Never below 64.
     #[must_use]
-    pub fn condensed_target(&self, source_tokens: u32, aggressive: bool) -> u32 {
+    pub fn condensed_target(&self, source_tokens: u32, level: Level) -> u32 {
         let normal = self.condensed_tokens_target.max(512).min((source_tokens / 2).max(64));
-        if aggressive { scale_ratio(normal, 55, 100).max(64) } else { normal }
+        if level == Level::Normal { normal } else { scale_ratio(normal, 55, 100).max(64) }
     }
 }
 

@@ -366,11 +366,11 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
         members.push((json::text(config_json, member.key).into_owned(), member));
     }
     let mut report = ConfigReport::default();
-    let mut given = Vec::new();
+    let mut given_settings = Vec::new();
     for (spelled, value) in SortedMap::from_entries(members).into_entries() {
         let camel = camel_case(&spelled);
         if let Some((setting, name_rank)) = find_setting(&spelled, &camel) {
-            given.push(GivenSetting { setting, name_rank, spelled, value });
+            given_settings.push(GivenSetting { setting, name_rank, spelled, value });
         } else if DEPRECATED_KEYS.contains(&camel.as_str()) {
             report.deprecated.push(spelled);
         } else if HOST_KEYS.contains(&camel.as_str()) {
@@ -380,12 +380,12 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
         }
     }
     // Every value is checked; the name that wins is set last.
-    sort::sort_by(&mut given, &mut |a, b| {
+    sort::sort_by(&mut given_settings, &mut |a, b| {
         let order = |given: &GivenSetting| (given.setting, Reverse(given.name_rank));
         order(a).cmp(&order(b)).then_with(|| a.spelled.cmp(&b.spelled))
     });
     let mut config = Config::default();
-    for GivenSetting { setting, name_rank, spelled, value } in given {
+    for GivenSetting { setting, name_rank, spelled, value } in given_settings {
         let Some(key) = SETTINGS.get(setting) else { continue };
         set_value(&mut config, config_json, &key.value_type, name_rank > 0, &value).map_err(
             |rule| {

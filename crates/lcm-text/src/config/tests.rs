@@ -3,7 +3,10 @@
 use alloc::{format, string::String};
 
 use super::*;
-use crate::{base::error::ErrorCode, types::api};
+use crate::{
+    base::error::ErrorCode,
+    types::{api, model::Level},
+};
 
 fn config(json: &str) -> Config {
     parse(json).unwrap().0
@@ -277,17 +280,19 @@ fn derived_defaults_scale_with_the_budget() {
 #[test]
 fn case_42_targets_follow_the_source() {
     let policy = Config::default().derive_policy(200_000).unwrap();
-    let leaf = |n| (policy.leaf_target(n, false), policy.leaf_target(n, true));
+    let leaf = |n| (policy.leaf_target(n, Level::Normal), policy.leaf_target(n, Level::Aggressive));
     assert_eq!(leaf(1000), (350, 200));
     assert_eq!(leaf(10_000), (2400, 1320));
     assert_eq!(leaf(500), (192, 100));
     assert_eq!(leaf(100), (192, 96));
     assert_eq!(leaf(0), (192, 96));
     assert_eq!(leaf(u32::MAX), (2400, 1320));
-    let condensed = |n| (policy.condensed_target(n, false), policy.condensed_target(n, true));
+    let condensed = |n| {
+        (policy.condensed_target(n, Level::Normal), policy.condensed_target(n, Level::Aggressive))
+    };
     assert_eq!(condensed(10_000), (2000, 1100));
     assert_eq!(condensed(3000), (1500, 825));
     assert_eq!(condensed(100), (64, 64));
     let small = config(r#"{"condensed_tokens_target":300}"#).derive_policy(200_000).unwrap();
-    assert_eq!(small.condensed_target(10_000, false), 512);
+    assert_eq!(small.condensed_target(10_000, Level::Normal), 512);
 }

@@ -166,12 +166,12 @@ impl<'a> JsonFields<'a> {
     /// Takes a string that is one of `names` and returns its index; `None`: absent.
     pub fn take_optional_choice(&mut self, key: &str, names: &[&str]) -> Option<usize> {
         let (found, kind) = self.take_any(key)?;
-        let place =
+        let index =
             names.iter().position(|name| *name == found).filter(|_| kind == JsonKind::String);
-        if place.is_none() {
+        if index.is_none() {
             self.reject_field(key, &format!("one of `{}`", names.join("`, `")));
         }
-        place
+        index
     }
 
     /// Takes a string that is required and one of `names`, and returns its index.

@@ -73,8 +73,8 @@ impl<'a> SourceAnalysis<'a> {
         for (number, piece) in pieces.iter_mut().enumerate() {
             let start = uses.len();
             let unit = saturate_to_u32(if by_message { piece.block } else { number });
-            let place = ExcerptPosition { piece: saturate_to_u32(number), unit };
-            let words = terms.add_excerpt(piece.text, place, &mut uses);
+            let position = ExcerptPosition { piece: saturate_to_u32(number), unit };
+            let words = terms.add_excerpt(piece.text, position, &mut uses);
             piece.term_uses = start..uses.len();
             piece.is_substantial = uses.iter().skip(start).any(|found| {
                 matches!(found.class, TermClass::Identifier | TermClass::Number | TermClass::Name)

@@ -49,9 +49,9 @@ pub fn summarize_extractively(source: &str, tokens_max: u32) -> String {
     let mut out = render::render_body(&material, &selection);
     if out.is_empty() {
         // No piece fits whole.
-        let said = |piece: &&Excerpt<'_>| piece.speaker == Speaker::User;
+        let is_from_user = |piece: &&Excerpt<'_>| piece.speaker == Speaker::User;
         let pieces = &material.excerpts;
-        let piece = pieces.iter().find(said).or_else(|| pieces.first());
+        let piece = pieces.iter().find(is_from_user).or_else(|| pieces.first());
         let text = piece.map_or(last_resort, |piece| piece.text);
         out.push_str(truncate_at_word(text, budget.saturating_sub(footer) / 4));
         if out.is_empty() {

@@ -109,11 +109,11 @@ impl<'a> TermTable<'a> {
     pub(super) fn add_excerpt(
         &mut self,
         text: &'a str,
-        place: ExcerptPosition,
+        position: ExcerptPosition,
         uses: &mut Vec<TermUse>,
     ) -> u16 {
         let mut cues = 0;
-        scan_terms(text, &mut |word| cues |= self.intern_term(word, place, uses));
+        scan_terms(text, &mut |word| cues |= self.intern_term(word, position, uses));
         cues
     }
 
@@ -121,10 +121,10 @@ impl<'a> TermTable<'a> {
     fn intern_term(
         &mut self,
         word: TermOccurrence<'a>,
-        place: ExcerptPosition,
+        position: ExcerptPosition,
         uses: &mut Vec<TermUse>,
     ) -> u16 {
-        let TermOccurrence { text, key, class, is_lowercase: plain } = word;
+        let TermOccurrence { text, key, class, is_lowercase } = word;
         let fresh = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         let id = *self.ids.entry(key).or_insert(fresh);
         if id == fresh {
@@ -137,7 +137,7 @@ impl<'a> TermTable<'a> {
                 cues,
                 count,
                 units,
-                occurs_as_word: plain,
+                occurs_as_word: is_lowercase,
                 last_unit,
                 last_piece,
             });
@@ -148,13 +148,13 @@ impl<'a> TermTable<'a> {
         if class.base_weight() > term.class.base_weight() {
             (term.class, term.text) = (class, text);
         }
-        term.occurs_as_word |= plain;
-        if term.last_unit != place.unit {
-            term.last_unit = place.unit;
+        term.occurs_as_word |= is_lowercase;
+        if term.last_unit != position.unit {
+            term.last_unit = position.unit;
             term.units = term.units.saturating_add(1);
         }
-        if term.last_piece != place.piece {
-            term.last_piece = place.piece;
+        if term.last_piece != position.piece {
+            term.last_piece = position.piece;
             term.count = term.count.saturating_add(1);
             if class.base_weight() > 0 {
                 uses.push(TermUse { term: id, class, value: 0 });

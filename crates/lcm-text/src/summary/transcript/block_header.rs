@@ -64,7 +64,7 @@ fn is_time(text: &str) -> bool {
 /// Returns whether `text` equals `shape`, with any digit for each zero.
 fn matches_digit_pattern(text: &str, shape: &str) -> bool {
     text.len() == shape.len()
-        && text.bytes().zip(shape.bytes()).all(|(byte, wanted)| {
-            if wanted == b'0' { byte.is_ascii_digit() } else { byte == wanted }
+        && text.bytes().zip(shape.bytes()).all(|(byte, expected)| {
+            if expected == b'0' { byte.is_ascii_digit() } else { byte == expected }
         })
 }

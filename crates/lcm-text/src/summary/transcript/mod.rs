@@ -48,6 +48,34 @@ pub struct TranscriptOptions<'a> {
     pub injected_tags: &'a [String],
 }
 
+/// A message to render.
+#[derive(Clone, Copy, Debug)]
+pub struct TranscriptMessage<'a> {
+    /// JSON of the message.
+    pub raw: &'a str,
+    /// Role of the message.
+    pub role: Role,
+    /// Parts of the message, as spans of `raw`.
+    pub parts: &'a [Part],
+    /// Time in milliseconds since the epoch.
+    pub time: u64,
+}
+
+/// A summary to render.
+#[derive(Clone, Copy, Debug)]
+pub struct TranscriptSummary<'a> {
+    /// `sum_...`.
+    pub id: &'a str,
+    /// Time of the first message in milliseconds since the epoch.
+    pub earliest: u64,
+    /// Time of the last message in milliseconds since the epoch.
+    pub latest: u64,
+    /// Depth; 0 is a leaf.
+    pub depth: u32,
+    /// Text of the summary.
+    pub text: &'a str,
+}
+
 /// Appends one message as a block. Returns whether anything was appended.
 ///
 /// | part | rendered as |
@@ -62,17 +90,15 @@ pub struct TranscriptOptions<'a> {
 /// removed. A tool's output over 2,000 tokens is cut to its head, its tail and the failures
 /// between.
 ///
-/// `time` is in milliseconds since the epoch. If `out` is not empty, an empty line is written
+/// If `out` is not empty, an empty line is written
 /// before the block. A message of only blanks and reasoning appends nothing; a message of only
 /// media is a block with the note.
 pub fn render_message(
     out: &mut String,
-    raw: &str,
-    role: Role,
-    parts: &[Part],
-    time: u64,
-    reading: TranscriptOptions<'_>,
+    message: &TranscriptMessage<'_>,
+    options: TranscriptOptions<'_>,
 ) -> bool {
+    let TranscriptMessage { raw, role, parts, time } = *message;
     let mut is_open = false;
     for part in parts {
         let Some(text) = render_part(raw, part) else { continue };
@@ -81,14 +107,14 @@ pub fn render_message(
             is_open = true;
         }
         // Memory plugins insert elements into user and system texts. Tool output is never hidden.
-        let is_said = matches!(role, Role::User | Role::System);
+        let may_be_injected = matches!(role, Role::User | Role::System);
         let text = match part {
-            Part::Text { .. } if is_said => {
-                injected_context::strip_injected_context(text, reading.injected_tags)
+            Part::Text { .. } if may_be_injected => {
+                injected_context::strip_injected_context(text, options.injected_tags)
             }
             _ => text,
         };
-        let tokens_max = reading.part_tokens_max;
+        let tokens_max = options.part_tokens_max;
         let text = match part {
             Part::ToolResult { .. } => {
                 truncation::truncate_output(text, tokens_max.min(truncation::OUTPUT_TOKENS_MAX))
@@ -104,16 +130,10 @@ pub fn render_message(
 /// text.
 ///
 /// The header of a summary of depth 2 or more ends with its depth (`summary sum_... depth 2`),
-/// because the depth says how coarse the text is. Times are in milliseconds since the epoch. If
-/// `out` is not empty, an empty line is written before the block. A blank text appends nothing.
-pub fn render_summary(
-    out: &mut String,
-    id: &str,
-    earliest: u64,
-    latest: u64,
-    depth: u32,
-    text: &str,
-) {
+/// because the depth says how coarse the text is. If `out` is not empty,
+/// an empty line is written before the block. A blank text appends nothing.
+pub fn render_summary(out: &mut String, summary: &TranscriptSummary<'_>) {
+    let TranscriptSummary { id, earliest, latest, depth, text } = *summary;
     if text.trim().is_empty() {
         return;
     }

@@ -46,6 +46,6 @@ fn find_piece_end(text: &str, bytes_max: usize) -> usize {
     }
     let most = text.floor_char_boundary(bytes_max).max(text.ceil_char_boundary(1));
     let piece = text.get(..most).unwrap_or(text);
-    let place = piece.find('}').or(piece.rfind(',')).or(piece.rfind(' '));
-    place.map_or(most, |at| at + 1)
+    let end = piece.find('}').or(piece.rfind(',')).or(piece.rfind(' '));
+    end.map_or(most, |at| at + 1)
 }

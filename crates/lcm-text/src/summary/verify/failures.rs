@@ -72,8 +72,8 @@ pub(super) fn find_unmentioned_failures(source: &str, answer: &str) -> Vec<Findi
     if open == 0 {
         return Vec::new();
     }
-    let said = read_answer_clauses(&lexicon, answer);
-    let covered = find_mentioned(&failures, &said);
+    let clauses = read_answer_clauses(&lexicon, answer);
+    let covered = find_mentioned(&failures, &clauses);
     let skipped = open.saturating_sub(REQUIRED_MAX);
     failures
         .iter()
@@ -81,15 +81,15 @@ pub(super) fn find_unmentioned_failures(source: &str, answer: &str) -> Vec<Findi
         .filter(|(failure, _)| failure.is_open)
         .skip(skipped)
         .filter(|(_, covered)| !covered)
-        .map(|(failure, _)| build_finding(failure, &said))
+        .map(|(failure, _)| build_finding(failure, &clauses))
         .collect()
 }
 
-fn build_finding(failure: &SourceFailure<'_>, said: &[AnswerClause<'_>]) -> Finding {
-    let best = said
+fn build_finding(failure: &SourceFailure<'_>, clauses: &[AnswerClause<'_>]) -> Finding {
+    let best = clauses
         .iter()
-        .filter(|said| said.outcome.is_pure_success())
-        .map(|said| (count_shared_keys(&failure.keys, &said.keys), said.text))
+        .filter(|clause| clause.outcome.is_pure_success())
+        .map(|clause| (count_shared_keys(&failure.keys, &clause.keys), clause.text))
         .fold((0, ""), |best, next| if next.0 > best.0 { next } else { best });
     match best {
         (0, _) => Finding::new(FindingKind::FailureDropped, failure.quote),
@@ -129,26 +129,26 @@ fn read_answer_clauses<'a>(lexicon: &OutcomeLexicon, answer: &'a str) -> Vec<Ans
 /// A clause about failure mentions the failures with which it shares the most subject words, and
 /// those with at least half as many shared words. A clause without shared words mentions the
 /// failures of its kind that no other clause mentions.
-fn find_mentioned(failures: &[SourceFailure<'_>], said: &[AnswerClause<'_>]) -> Vec<bool> {
+fn find_mentioned(failures: &[SourceFailure<'_>], clauses: &[AnswerClause<'_>]) -> Vec<bool> {
     let mut covered = alloc::vec![false; failures.len()];
     let mut loose: Vec<&AnswerClause<'_>> = Vec::new();
-    for said in said.iter().filter(|said| said.outcome.mentions_failure()) {
+    for clause in clauses.iter().filter(|clause| clause.outcome.mentions_failure()) {
         let shares: Vec<usize> =
-            failures.iter().map(|failure| count_shared_keys(&failure.keys, &said.keys)).collect();
+            failures.iter().map(|failure| count_shared_keys(&failure.keys, &clause.keys)).collect();
         let most = shares.iter().copied().max().unwrap_or(0);
         if most == 0 {
-            loose.push(said);
+            loose.push(clause);
             continue;
         }
         for (flag, share) in covered.iter_mut().zip(shares) {
             *flag |= share > 0 && share * 2 >= most;
         }
     }
-    for said in loose {
+    for clause in loose {
         for (flag, failure) in covered.iter_mut().zip(failures) {
-            let kinds = failure.outcome.failure_kinds & said.outcome.failure_kinds;
+            let kinds = failure.outcome.failure_kinds & clause.outcome.failure_kinds;
             *flag |= kinds != 0
-                || (said.outcome.failure_kinds != 0 && failure.outcome.failure_kinds == 0);
+                || (clause.outcome.failure_kinds != 0 && failure.outcome.failure_kinds == 0);
         }
     }
     covered
@@ -284,7 +284,7 @@ impl<'l, 'a> FailureReader<'l, 'a> {
         self.lexicon.read_clause(input, &mut keys);
         keys.truncate(KEYS_MAX);
         let looks =
-            |word: &str| LOOKUP_COMMANDS.iter().any(|known| known.eq_ignore_ascii_case(word));
+            |word: &str| LOOKUP_COMMANDS.iter().any(|marker| marker.eq_ignore_ascii_case(word));
         let is_looking = looks(head)
             || looks(name)
             || (head == "git" && matches!(second, "log" | "show" | "diff" | "grep" | "status"));
@@ -324,7 +324,7 @@ impl<'l, 'a> FailureReader<'l, 'a> {
             .char_indices()
             .nth(REPORT_BYTES)
             .map_or(line, |(end, _)| line.get(..end).unwrap_or(line));
-        let reported = ERROR_REPORT_MARKERS.iter().any(|known| report.contains(known));
+        let reported = ERROR_REPORT_MARKERS.iter().any(|marker| report.contains(marker));
         let lexicon = self.lexicon;
         let mut failed = reported.then(ClauseOutcome::default);
         let mut is_ok = false;
@@ -369,9 +369,11 @@ impl<'l, 'a> FailureReader<'l, 'a> {
             failed = Some(("tool error", ClauseOutcome::default()));
         }
         self.last_keys.clone_from(&call.keys);
-        let known = call.fingerprint != 0;
-        for failure in
-            self.failures.iter_mut().filter(|f| known && f.call_fingerprint == call.fingerprint)
+        let is_call_known = call.fingerprint != 0;
+        for failure in self
+            .failures
+            .iter_mut()
+            .filter(|f| is_call_known && f.call_fingerprint == call.fingerprint)
         {
             // Of several attempts the last one counts.
             failure.is_open = false;

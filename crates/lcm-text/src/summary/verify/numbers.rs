@@ -85,8 +85,8 @@ fn combine_digit_groups(groups: &[(u8, &str)]) -> Vec<NumberReading> {
     let mut head: String = (*first).into();
     middle.iter().for_each(|(_, digits)| head.push_str(digits));
     if matches!(mark, b'.' | b',') && between.is_none_or(|own| own != *mark) {
-        let places = 10u128.saturating_pow(int::to_u32(tail.len()));
-        let step = MILLIONTHS_PER_ONE.checked_div(places).unwrap_or(0).max(1);
+        let divisor = 10u128.saturating_pow(int::to_u32(tail.len()));
+        let step = MILLIONTHS_PER_ONE.checked_div(divisor).unwrap_or(0).max(1);
         let value = parse_whole_value(&head).saturating_add(parse_fraction(tail));
         readings.push(NumberReading { value, step, rough_step: step, is_decimal: true });
     }
@@ -116,7 +116,7 @@ fn parse_whole_value(digits: &str) -> u128 {
 
 fn parse_fraction(digits: &str) -> u128 {
     let add =
-        |(sum, place), byte: u8| (sum + place * u128::from(byte.saturating_sub(b'0')), place / 10);
+        |(sum, unit), byte: u8| (sum + unit * u128::from(byte.saturating_sub(b'0')), unit / 10);
     digits.bytes().take(6).fold((0, MILLIONTHS_PER_ONE / 10), add).0
 }
 
@@ -210,16 +210,16 @@ pub(super) fn parse_unit(rest: &str) -> NumberUnit {
     if word.is_empty() || stands_apart {
         return PLAIN;
     }
-    let is = |known: &&str| known.eq_ignore_ascii_case(word);
+    let is = |unit: &&str| unit.eq_ignore_ascii_case(word);
     UNIT_WORDS.iter().find(|(words, _)| words.iter().any(is)).map_or(PLAIN, |(_, u)| *u)
 }
 
 /// Returns whether a word is a unit, an ordinal suffix or a multiplication sign (`3x`).
 pub(super) fn is_unit_or_suffix(word: &str) -> bool {
-    let known = UNIT_WORDS.iter().flat_map(|(words, _)| words.iter());
+    let unit_words = UNIT_WORDS.iter().flat_map(|(words, _)| words.iter());
     let others =
         ["st", "nd", "rd", "th", "x", "am", "pm", "px", "kg", "km", "cm", "mm", "er", "ern"];
-    known.chain(&others).any(|unit| unit.eq_ignore_ascii_case(word))
+    unit_words.chain(&others).any(|unit| unit.eq_ignore_ascii_case(word))
 }
 
 /// All numbers and times of a source.
@@ -335,8 +335,10 @@ impl SourceNumbers {
     /// Returns whether a value of the source becomes this value when it is rounded or cut.
     fn contains_near(&self, value: u128, step: u128) -> bool {
         let low = value.saturating_sub(step / 2);
-        let first = self.values.partition_point(|known| *known < low);
-        self.values.get(first).is_some_and(|known| *known < value.saturating_add(step.max(1)))
+        let first = self.values.partition_point(|source_value| *source_value < low);
+        self.values
+            .get(first)
+            .is_some_and(|source_value| *source_value < value.saturating_add(step.max(1)))
     }
 
     /// Returns whether the source has this time of day; a full or half hour may be 30 minutes off.

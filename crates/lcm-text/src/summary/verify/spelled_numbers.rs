@@ -81,14 +81,15 @@ impl SpelledNumberReader {
             return false;
         }
         let initial = word.as_bytes().first().map(u8::to_ascii_lowercase);
-        let is = |known: &str| {
-            known.as_bytes().first().copied() == initial && known.eq_ignore_ascii_case(word)
+        let is = |number_word: &str| {
+            number_word.as_bytes().first().copied() == initial
+                && number_word.eq_ignore_ascii_case(word)
         };
-        if let Some((_, value)) = UNITS.iter().find(|(known, _)| is(known)) {
+        if let Some((_, value)) = UNITS.iter().find(|(number_word, _)| is(number_word)) {
             let dozens = *value == 12 && self.partial_sum > 0;
             self.partial_sum =
                 if dozens { self.partial_sum.saturating_mul(12) } else { self.partial_sum + value };
-        } else if let Some((_, power)) = POWERS.iter().find(|(known, _)| is(known)) {
+        } else if let Some((_, power)) = POWERS.iter().find(|(number_word, _)| is(number_word)) {
             self.partial_sum = self.partial_sum.max(1).saturating_mul(*power);
             if *power > 100 {
                 self.sum = self.sum.saturating_add(self.partial_sum);
@@ -117,15 +118,15 @@ fn read_chinese_numbers(text: &str, emit: &mut impl FnMut(u128, bool)) {
     // The sum, the digits since the last power of ten, and whether a number is open.
     let (mut sum, mut digit, mut open) = (0u128, 0u128, false);
     for c in text.chars().chain([' ']) {
-        let known = if c.is_ascii() { "" } else { HAN_DIGITS };
-        let place = known.chars().zip(1u128..).find(|(known, _)| *known == c);
+        let han_digits = if c.is_ascii() { "" } else { HAN_DIGITS };
+        let digit_value = han_digits.chars().zip(1u128..).find(|(han, _)| *han == c);
         let power = match c {
             '\u{5341}' => 10,
             '\u{767e}' => 100,
             '\u{5343}' => 1_000,
             _ => 0,
         };
-        match (place, c) {
+        match (digit_value, c) {
             (Some((_, value)), _) => (digit, open) = (value, true),
             (_, '\u{4e24}' | '\u{5169}') => (digit, open) = (2, true),
             _ if power > 0 => {
