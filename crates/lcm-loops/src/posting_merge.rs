@@ -20,6 +20,15 @@ const PLACE_BITS: u32 = 16;
 /// Number of inputs whose least key is cached together: about the square root of all inputs.
 const INPUTS_PER_GROUP: usize = 4;
 
+/// The last merged entry: a key, and one of its documents.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct MergePosition {
+    /// The key.
+    pub key: u64,
+    /// The document.
+    pub document: u64,
+}
+
 /// A cursor into the blocks of one input.
 #[derive(Debug)]
 pub struct MergeCursor<'a> {
@@ -62,11 +71,12 @@ impl<'a> MergeCursor<'a> {
     }
 
     /// Seeks the first entry after `done`; `None`: a block cannot be decoded.
-    fn seek_entry(&mut self, lengths: &DocumentLengths, done: (u64, u64)) -> Option<()> {
+    fn seek_entry(&mut self, lengths: &DocumentLengths, done: MergePosition) -> Option<()> {
         while !self.is_finished && !self.is_starved {
             if let Some((size, _)) = self.group.sizes.get(self.entry) {
                 let last = self.group.documents.get(self.document + size.checked_sub(1)?)?;
-                if (*self.group.keys.get(self.entry)?, *last) > done {
+                let (key, document) = (*self.group.keys.get(self.entry)?, *last);
+                if (MergePosition { key, document }) > done {
                     return Some(());
                 }
                 self.advance_entry();
@@ -80,7 +90,7 @@ impl<'a> MergeCursor<'a> {
                 self.reader = Some(BlockReader::new(block, self.range)?);
             }
             let Some(reader) = &mut self.reader else { return None };
-            reader.skip_below(done.0);
+            reader.skip_below(done.key);
             (self.entry, self.document, self.position) = (0, 0, 0);
             match reader.next_group(Some(lengths), &mut self.group) {
                 Ok(true) => {}
@@ -113,10 +123,10 @@ impl<'a> MergeCursor<'a> {
     /// Appends the documents of the current entry after `done` to a list.
     fn emit_entry(
         &self,
-        done: (u64, u64),
+        done: MergePosition,
         list: &mut PostingListBuilder,
         writer: &mut BlockWriter<'_>,
-    ) -> (u64, u64) {
+    ) -> MergePosition {
         let mut last = done;
         let Some(key) = self.key() else { return last };
         let size = self.group.sizes.get(self.entry).map_or(0, |(size, _)| *size);
@@ -128,9 +138,10 @@ impl<'a> MergeCursor<'a> {
             let take = if key < FIRST_POSITIONLESS_KEY { int::to_usize(*count) } else { 0 };
             let (own, rest) = positions.split_at_checked(take).unwrap_or_default();
             positions = rest;
-            if (key, *document) > done {
+            let position = MergePosition { key, document: *document };
+            if position > done {
                 list.add_document(key, *document, *count, own, writer);
-                last = (key, *document);
+                last = position;
             }
         }
         last
@@ -148,10 +159,10 @@ impl<'a> MergeCursor<'a> {
 pub fn merge_cursors(
     cursors: &mut [MergeCursor<'_>],
     lengths: &DocumentLengths,
-    mut done: (u64, u64),
+    mut done: MergePosition,
     bytes_max: usize,
     writer: &mut BlockWriter<'_>,
-) -> core::result::Result<(u64, u64), usize> {
+) -> core::result::Result<MergePosition, usize> {
     // The next key of each input, with the input's index in the low bits: the least is merged next.
     let head = |cursor: &MergeCursor<'_>, at: usize| match cursor.key() {
         Some(key) => (key << PLACE_BITS) | int::to_u64(at),

@@ -6,9 +6,14 @@
 
 /// Version of the rules by which values are derived from texts.
 ///
-/// The rules cover the parsed message (role, parts, call id, tokens), large payloads with their
-/// placeholders and outlines, the token estimate, and the element that shows a summary. Raise the
-/// version with any change of these rules.
+/// The rules cover:
+///
+/// - the parsed message: role, parts, call id, tokens;
+/// - large payloads with their placeholders and outlines;
+/// - the token estimate;
+/// - the element that shows a summary.
+///
+/// Raise the version with any change of these rules.
 pub const DERIVATION_VERSION: u32 = 1;
 
 /// Returns [`DERIVATION_VERSION`] if all `versions` are equal to the constant, else 0, which no

@@ -26,8 +26,8 @@ pub const COMPRESSED_TEXTS_BYTES_MIN: usize = 32 << 10;
 /// Most bytes of text of one compressed pack. Reading one message inflates half of a pack on
 /// average.
 pub const COMPRESSED_TEXTS_BYTES_MAX: usize = 128 << 10;
-/// A compressed pack ends at a seq divisible by this number, unless so many messages do not fit one
-/// pack.
+/// A compressed pack ends at a seq divisible by this number, unless this many messages do not fit
+/// one pack.
 pub const COMPRESSED_PACK_ALIGNMENT: u64 = 64;
 /// Most bytes of text that one commit compresses.
 pub const PACK_COMPACTION_BYTES_MAX: usize = 256 << 10;

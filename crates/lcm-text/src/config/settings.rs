@@ -35,28 +35,28 @@ struct Setting {
     value_type: SettingType,
 }
 
-/// The type and bounds of a setting, and where its value goes.
+/// The type and bounds of a setting, with the function that sets its value.
 enum SettingType {
-    /// A whole number from the first to the second.
+    /// A whole number; the bounds are inclusive.
     Number(u32, u32, fn(&mut Config, u32)),
-    /// A whole number from the first, or `null`.
+    /// A whole number of at least the first field, or `null`.
     NumberOrNull(u32, fn(&mut Config, Option<u32>)),
-    /// A whole number, or -1 for `None`.
+    /// A whole number of at least 0, or -1 for `None`.
     Depth(fn(&mut Config, Option<u32>)),
     Flag(fn(&mut Config, bool)),
     Text(fn(&mut Config, String)),
-    /// A text; empty or `null` for `None`.
+    /// A string; empty or `null` for `None`.
     Name(fn(&mut Config, Option<String>)),
     Texts(fn(&mut Config, Vec<String>)),
-    /// Thousandths under our name, a decimal under the other.
+    /// Thousandths for the own name, a decimal from 0 to 1 for the alias.
     Threshold,
-    /// An array of rules.
+    /// An array of override rules.
     Overrides,
-    /// Texts by the names of prompts.
+    /// An object from names of prompts to texts.
     Prompts,
-    /// Names of elements.
+    /// An array of element names.
     Tags,
-    /// A policy under our name, whether it is `prompt-aware` under the others.
+    /// The name of a policy for the own name; for an alias, whether the policy is `prompt-aware`.
     Eviction,
 }
 
@@ -358,7 +358,7 @@ struct GivenSetting {
 ///
 /// # Errors
 ///
-/// `invalid-input`: no JSON object, or a value of the wrong type or out of bounds; the message
+/// `invalid-input`: not one JSON object, or a value of the wrong type or out of bounds; the message
 /// names the key and the rule.
 pub fn parse(config_json: &str) -> Result<(Config, String)> {
     let mut members = Vec::new();

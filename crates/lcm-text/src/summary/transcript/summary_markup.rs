@@ -54,8 +54,8 @@ pub fn render_summary_xml(summary: &SummaryElement<'_>) -> String {
 #[must_use]
 pub fn render_summary_plain(summary: &SummaryElement<'_>) -> String {
     let kind = if summary.depth == 0 { "leaf" } else { "condensed" };
-    let SummaryElement { id, depth, descendant_count: below, .. } = summary;
-    let mut out = format!("[summary {id}: {kind}, depth {depth}, {below} below it");
+    let SummaryElement { id, depth, descendant_count, .. } = summary;
+    let mut out = format!("[summary {id}: {kind}, depth {depth}, {descendant_count} below it");
     for (name, at) in [("from", summary.earliest), ("to", summary.latest)] {
         if let Some(at) = at {
             out.push_str(&format!(", {name} {}", time::iso_seconds(at)));

@@ -239,9 +239,8 @@ impl<'l, 'a> FailureReader<'l, 'a> {
         if let Some((name, is_error)) = label {
             self.close_output();
             let call = self.take_pending_call(name.trim());
-            let (failed, is_ok, lines) = (None, false, 0);
-            self.output =
-                Some(OpenToolResult { call, failing_line: failed, is_error, is_ok, lines });
+            let (failing_line, is_ok, lines) = (None, false, 0);
+            self.output = Some(OpenToolResult { call, failing_line, is_error, is_ok, lines });
             if is_error {
                 self.record_output_failure(line, ClauseOutcome::default());
             }
@@ -258,10 +257,10 @@ impl<'l, 'a> FailureReader<'l, 'a> {
         }
         if self.is_tool && self.is_summary {
             // An extract of a result; its call is unknown.
-            let (failed, is_error, is_ok, lines) = (None, false, false, 0);
+            let (failing_line, is_error, is_ok, lines) = (None, false, false, 0);
             self.output = Some(OpenToolResult {
                 call: PendingToolCall::default(),
-                failing_line: failed,
+                failing_line,
                 is_error,
                 is_ok,
                 lines,
@@ -361,12 +360,12 @@ impl<'l, 'a> FailureReader<'l, 'a> {
     /// Ends a result: records the failure of its call, or its success.
     fn close_output(&mut self) {
         let Some(output) = self.output.take() else { return };
-        let OpenToolResult { call, failing_line: mut failed, is_error, is_ok, lines } = output;
+        let OpenToolResult { call, mut failing_line, is_error, is_ok, lines } = output;
         if call.is_lookup {
             return;
         }
-        if is_error && lines > 0 && failed.is_none() {
-            failed = Some(("tool error", ClauseOutcome::default()));
+        if is_error && lines > 0 && failing_line.is_none() {
+            failing_line = Some(("tool error", ClauseOutcome::default()));
         }
         self.last_keys.clone_from(&call.keys);
         let is_call_known = call.fingerprint != 0;
@@ -378,7 +377,7 @@ impl<'l, 'a> FailureReader<'l, 'a> {
             // Of several attempts the last one counts.
             failure.is_open = false;
         }
-        match failed {
+        match failing_line {
             Some((quote, outcome)) => {
                 let (keys, call) = (call.keys, call.fingerprint);
                 self.push_failure(SourceFailure {

@@ -17,8 +17,9 @@
 //!   checked, except exit codes.
 //! - A time on the full or half hour may be 30 minutes off.
 //!
-//! **Failures of the source must be mentioned.** A failure is a tool's error, an exit code other
-//! than 0, or a statement that something failed, crashed, was killed, was aborted or timed out.
+//! **Failures of the source must be mentioned.** A failure is a tool's error or an exit code other
+//! than 0. A statement that something failed, crashed, was killed, was aborted or timed out is a
+//! failure as well.
 //!
 //! - A failure is closed when the source later reports a success of the same thing or of the same
 //!   call.

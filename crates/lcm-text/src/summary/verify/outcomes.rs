@@ -243,19 +243,19 @@ impl OutcomeLexicon {
             state: ClauseState::default(),
         };
         scan_terms(clause, &mut |word| reading.read_word(&word));
-        let ClauseReader { mut outcome, state: seen, .. } = reading;
-        if seen.word_count == seen.loud_word_count && seen.loud_word_count > 0 {
+        let ClauseReader { mut outcome, state, .. } = reading;
+        if state.word_count == state.loud_word_count && state.loud_word_count > 0 {
             // `ERRORS` alone is a heading.
             outcome = ClauseOutcome::default();
         }
-        if seen.is_failed_pending {
+        if state.is_failed_pending {
             // `Failed` alone, or at the end of the clause.
             outcome.failure_kinds |= FAILED;
         }
-        outcome.is_general &= !seen.speaks_of_rest;
+        outcome.is_general &= !state.speaks_of_rest;
         outcome.is_general |= outcome.denies_failure;
         // In a clause with a failure, `7 of 11 tasks done` is no success.
-        outcome.is_success |= seen.has_partial_success && outcome.failure_kinds == 0;
+        outcome.is_success |= state.has_partial_success && outcome.failure_kinds == 0;
         if !clause.is_ascii() {
             apply_phrases(clause, &mut outcome);
         }
