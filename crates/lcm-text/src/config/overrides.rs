@@ -49,7 +49,7 @@ impl Config {
 pub(super) fn read_overrides(raw: &str, list: &[json::JsonValue]) -> Result<Vec<ConfigOverride>> {
     if list.len() > RULES_MAX {
         return Err(Error::invalid_input(format_args!(
-            "must have at most {RULES_MAX} rules, got {}",
+            "the array must have at most {RULES_MAX} rules, got {}",
             list.len()
         )));
     }

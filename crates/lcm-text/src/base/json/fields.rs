@@ -189,11 +189,11 @@ impl<'a> JsonFields<'a> {
 
     /// Takes an array of strings; `None`: absent or `null`.
     pub fn take_optional_texts(&mut self, key: &str) -> Option<Vec<String>> {
-        let span = self.take_typed(key, JsonKind::Array, LIST)?;
+        let span = self.take_typed(key, JsonKind::Array, TEXTS)?;
         let mut texts = Vec::new();
         for element in list_elements(self.raw, span) {
             if element.kind != JsonKind::String {
-                self.reject_field(key, LIST);
+                self.reject_field(key, TEXTS);
             }
             texts.push(text(self.raw, element.span).into_owned());
         }
@@ -203,7 +203,7 @@ impl<'a> JsonFields<'a> {
     /// Takes an array of strings that is required.
     pub fn take_texts(&mut self, key: &str) -> Vec<String> {
         let found = self.take_optional_texts(key);
-        self.require_value(key, LIST, found)
+        self.require_value(key, TEXTS, found)
     }
 
     fn require_value<T: Default>(&mut self, key: &str, rule: &str, value: Option<T>) -> T {
@@ -231,7 +231,8 @@ const FOUND_BYTES_MAX: usize = 60;
 
 const TEXT: &str = "a string";
 const WHOLE_NUMBER: &str = "a whole number from 0";
-const LIST: &str = "an array of the documented elements";
+const LIST: &str = "an array";
+const TEXTS: &str = "an array of strings";
 
 #[cfg(test)]
 mod tests {
